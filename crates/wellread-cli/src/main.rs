@@ -1,0 +1,2 @@
+//! The wellread command.
+fn main() {}

@@ -1,0 +1,1 @@
+//! OME-XML, read and written.

@@ -1,0 +1,1 @@
+//! SHA-256 of pixels, per image and of a whole set.

@@ -1,0 +1,1 @@
+//! Converting any format to any other.

@@ -1,0 +1,109 @@
+//! One error type: which file, which row, what is wrong, what to do.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Result of everything that touches storage.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong, where, and what to do about it.
+///
+/// Printed as `FILE: row N: cause (hint: …)`; parts that are unknown are left out.
+#[derive(Debug)]
+pub struct Error(Box<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    path: PathBuf,
+    row: Option<usize>,
+    cause: String,
+    hint: Option<String>,
+    missing: bool,
+}
+
+impl Error {
+    /// An error about `path`, with its cause in words.
+    pub fn new(path: impl AsRef<Path>, cause: impl fmt::Display) -> Self {
+        Self(Box::new(Inner {
+            path: path.as_ref().to_owned(),
+            row: None,
+            cause: cause.to_string(),
+            hint: None,
+            missing: false,
+        }))
+    }
+
+    /// An input/output error at `path` while doing `what` ("cannot open", "cannot write" …), with a hint for
+    /// the usual causes: missing file, no permission, full disk.
+    pub fn io(path: impl AsRef<Path>, what: &str, error: &std::io::Error) -> Self {
+        use std::io::ErrorKind as K;
+        let hint = match error.kind() {
+            K::NotFound => Some("check the path"),
+            K::PermissionDenied => Some("check the permissions of the file and of its folder"),
+            K::StorageFull | K::QuotaExceeded => {
+                Some("free some space or write elsewhere; nothing was left behind")
+            }
+            K::UnexpectedEof => Some("the file is probably truncated; copy or write it again"),
+            _ => None,
+        };
+        let mut e = Self::new(path, format_args!("{what}: {error}"));
+        e.0.missing = error.kind() == K::NotFound;
+        match hint {
+            Some(hint) => e.hint(hint),
+            None => e,
+        }
+    }
+
+    /// Names the row (image index) at fault.
+    pub fn row(mut self, row: usize) -> Self {
+        self.0.row.get_or_insert(row);
+        self
+    }
+
+    /// Says what to do.
+    pub fn hint(mut self, hint: impl fmt::Display) -> Self {
+        self.0.hint.get_or_insert_with(|| hint.to_string());
+        self
+    }
+
+    /// The file or folder at fault.
+    pub fn path(&self) -> &Path {
+        &self.0.path
+    }
+
+    /// The row at fault, if one is.
+    pub fn row_index(&self) -> Option<usize> {
+        self.0.row
+    }
+
+    /// The cause alone, in words.
+    pub fn cause(&self) -> &str {
+        &self.0.cause
+    }
+
+    /// The hint alone, if there is one.
+    pub fn hint_text(&self) -> Option<&str> {
+        self.0.hint.as_deref()
+    }
+
+    /// Whether the file or folder does not exist.
+    pub fn is_missing(&self) -> bool {
+        self.0.missing
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.0.path.display())?;
+        if let Some(row) = self.0.row {
+            write!(f, "row {row}: ")?;
+        }
+        f.write_str(&self.0.cause)?;
+        if let Some(hint) = &self.0.hint {
+            write!(f, " (hint: {hint})")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Error {}

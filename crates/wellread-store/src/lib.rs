@@ -1,0 +1,45 @@
+//! Storage formats behind one trait.
+//!
+//! ```text
+//!  path ──registry──▶ Format::open ──▶ Box<dyn Store>     rows, shapes, names: no pixel is read
+//!                                        │ read(requests, scratch, sink)
+//!                                        ▼
+//!                                      Block … Block      decoded chunks, strips, pages, clipped by the sink
+//!                                        │
+//!                          CopySink (native pixels) · the loader's fused sink (scaled floats in a batch slot)
+//! ```
+//!
+//! A store never knows about batches; whoever reads never knows about formats. Adding a format is one file
+//! here (or one crate, for engines that are large to compile) with a [`Format`] value, and one line in
+//! [`registry`].
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`store`] | [`Store`], [`StoreWriter`], [`Block`], [`PixelSink`], [`Request`] |
+//! | [`registry`] | [`Format`], recognition by content, [`open`], [`create`] |
+//! | [`error`] | [`Error`]: file, row, cause and what to do |
+//! | [`staged`] | output written beside its place and renamed when complete |
+//! | [`parquet`] | OME-Arrow columns in Parquet |
+//! | [`tiff`] | TIFF and OME-TIFF, files and folders |
+//! | [`ome_zarr`] | OME-Zarr 0.4 and 0.5 |
+//! | [`image_folder`] | PNG and JPEG folders |
+//! | [`checksum`], [`convert`], [`verify`] | whole-set operations over any store |
+
+pub mod checksum;
+pub mod convert;
+pub mod error;
+pub mod image_folder;
+pub mod ome_zarr;
+pub mod parquet;
+pub mod registry;
+pub mod staged;
+pub mod store;
+pub mod tiff;
+pub mod verify;
+
+pub use error::{Error, Result};
+pub use registry::{Format, OpenOptions, create, formats, open};
+pub use store::{
+    Block, Compression, CopySink, ImageView, PixelSink, Request, RowInfo, Scratch, Store, StoreLayout,
+    StoreWriter, Tune, WriteOptions, read_image, read_region,
+};

@@ -1,0 +1,346 @@
+//! The `Store` trait: how pixels leave a format, and `StoreWriter`: how they enter one.
+//!
+//! Reading is push, not pull: the store decodes a piece (a strip, tile, chunk, page slice) and hands it to a
+//! [`PixelSink`] as a [`Block`], which may borrow straight from a memory map. The sink takes the pixels that
+//! its region needs. So the same reader fills native arrays ([`CopySink`]) and, in `wellread-loader`, scaled
+//! floats in a batch slot, without an intermediate image.
+
+use crate::{Error, Result};
+use std::path::Path;
+use wellread_image::{ImageMetadata, PixelType, Region, Shape, clip_runs};
+
+/// Shape and pixel type of one row (image), known without reading its pixels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowInfo {
+    /// Size along T, C, Z, Y, X.
+    pub shape: Shape,
+    /// Pixel type as delivered in [`Block`]s.
+    pub dtype: PixelType,
+}
+
+/// One row, or a region of it, to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Image index, `0..store.len()`.
+    pub row: usize,
+    /// The box to read; must fit the row's shape.
+    pub region: Region,
+}
+
+/// A decoded piece of one image: a box of pixels in C order, contiguous, little-endian.
+///
+/// The box may exceed the requested region and even the image (padded edge chunks); sinks clip it.
+#[derive(Clone, Copy, Debug)]
+pub struct Block<'a> {
+    /// Where the piece lies in its image.
+    pub region: Region,
+    /// The pixels: `region.pixels() * dtype.size()` bytes, of any alignment.
+    pub data: &'a [u8],
+    /// Pixel type, equal to the row's [`RowInfo::dtype`].
+    pub dtype: PixelType,
+}
+
+/// Receives decoded pieces.
+pub trait PixelSink {
+    /// Takes what it needs of `block`, a piece of the row asked for by request number `request`.
+    fn put(&mut self, request: usize, block: &Block<'_>) -> Result<()>;
+}
+
+/// Buffers a reader reuses between calls, one set per thread, so that steady state allocates nothing.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    /// Raw bytes as read from the file.
+    pub raw: Vec<u8>,
+    /// Decompressed bytes.
+    pub decoded: Vec<u8>,
+    /// Pixels after conversion to the row's dtype.
+    pub pixels: Vec<u8>,
+    /// Anything else a format keeps per thread (decompressor contexts, caches of its own).
+    pub context: Option<Box<dyn std::any::Any + Send>>,
+}
+
+/// How a store keeps its pixels, for `wellread info`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StoreLayout {
+    /// Compression of pixels, such as `zstd`, `lzw+predictor`, `none`.
+    pub codec: String,
+    /// What one decodable piece is, such as `row group of 64 images, pages of 1 MiB` or `chunk 1x1x1x256x256`.
+    pub pieces: String,
+    /// Format variant, such as `typed chunks`, `inferred 64-bit chunks+planes`, `0.5 (zarr v3)`, `BigTIFF`.
+    pub variant: String,
+}
+
+/// A set of images in some format, open for reading.
+///
+/// Opening reads footers, headers and directory listings, never pixels. All methods may be called from many
+/// threads at once.
+pub trait Store: Send + Sync {
+    /// The format's name as in [`crate::Format::name`].
+    fn format(&self) -> &'static str;
+
+    /// What was opened.
+    fn path(&self) -> &Path;
+
+    /// Number of images.
+    fn len(&self) -> usize;
+
+    /// Whether there is no image.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Shape and pixel type of a row.
+    fn row_info(&self, row: usize) -> Result<RowInfo>;
+
+    /// Name of a row: from its metadata, or its file name without extension.
+    fn name(&self, row: usize) -> Result<String> {
+        Ok(self.metadata(row)?.name)
+    }
+
+    /// Everything known about a row beside its pixels.
+    fn metadata(&self, row: usize) -> Result<ImageMetadata>;
+
+    /// How pixels are kept.
+    fn layout(&self) -> Result<StoreLayout>;
+
+    /// Files that hold the pixels (for size on disk and for dropping them from the page cache).
+    fn files(&self) -> Result<Vec<std::path::PathBuf>>;
+
+    /// Where the row's pixels start, as a number that grows with position on disk. Readers of several rows
+    /// ask in this order. Formats with one file per row may return the row itself.
+    fn position(&self, row: usize) -> u64 {
+        row as u64
+    }
+
+    /// Reads every request, handing decoded pieces to `sink` in any order. Pieces of one request cover its
+    /// region completely, each pixel at least once.
+    ///
+    /// # Errors
+    /// The first failing row, named in the error. Requests out of range or not fitting their row are errors.
+    fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()>;
+
+    /// Reads rows `rows` in storage order, calling `each(row, info, pixels)` with the whole image in C order.
+    /// The default reads row by row; formats that stream better override it.
+    fn scan(
+        &self,
+        rows: std::ops::Range<usize>,
+        each: &mut dyn FnMut(usize, RowInfo, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let mut scratch = Scratch::default();
+        let mut pixels = Vec::new();
+        for row in rows {
+            let info = self.row_info(row)?;
+            read_region(self, row, &info.shape.full(), &mut scratch, &mut pixels)?;
+            each(row, info, &pixels)?;
+        }
+        Ok(())
+    }
+
+    /// Checks a request against the row's shape; for implementations of [`Self::read`].
+    fn check(&self, request: &Request) -> Result<RowInfo> {
+        if request.row >= self.len() {
+            return Err(Error::new(
+                self.path(),
+                format_args!("row {} was asked for, but there are {} images", request.row, self.len()),
+            ));
+        }
+        let info = self.row_info(request.row)?;
+        if !request.region.fits(info.shape) {
+            return Err(Error::new(
+                self.path(),
+                format_args!(
+                    "the region {:?}+{:?} (TCZYX) does not fit the image of {}",
+                    request.region.start, request.region.size, info.shape
+                ),
+            )
+            .row(request.row));
+        }
+        Ok(info)
+    }
+}
+
+/// Copies native pixels of each request into its own slice of caller-given memory.
+pub struct CopySink<'a> {
+    targets: Vec<(Region, PixelType, &'a mut [u8])>,
+}
+
+impl<'a> CopySink<'a> {
+    /// One target per request, in the order of requests: its region, the row's pixel type, and
+    /// `region.pixels() * dtype.size()` bytes.
+    pub fn new(targets: Vec<(Region, PixelType, &'a mut [u8])>) -> Self {
+        for (region, dtype, out) in &targets {
+            assert_eq!(out.len(), region.pixels() * dtype.size(), "CopySink target of wrong length");
+        }
+        Self { targets }
+    }
+}
+
+impl PixelSink for CopySink<'_> {
+    fn put(&mut self, request: usize, block: &Block<'_>) -> Result<()> {
+        let (region, dtype, out) = &mut self.targets[request];
+        debug_assert_eq!(*dtype, block.dtype);
+        let size = dtype.size();
+        clip_runs(&block.region, region, |b, r, n| {
+            out[r * size..(r + n) * size].copy_from_slice(&block.data[b * size..(b + n) * size]);
+        });
+        Ok(())
+    }
+}
+
+/// Reads a region of one row into `out` (resized to fit), native pixels in C order.
+pub fn read_region<S: Store + ?Sized>(
+    store: &S,
+    row: usize,
+    region: &Region,
+    scratch: &mut Scratch,
+    out: &mut Vec<u8>,
+) -> Result<RowInfo> {
+    let request = Request { row, region: *region };
+    let info = store.check(&request)?;
+    let bytes = info.shape.checked_bytes(info.dtype).map_err(|e| Error::new(store.path(), e).row(row))?;
+    let wanted = region.pixels() * info.dtype.size();
+    debug_assert!(wanted <= bytes);
+    out.clear();
+    out.try_reserve_exact(wanted).map_err(|_| {
+        Error::new(store.path(), format_args!("not enough memory for an image of {wanted} bytes")).row(row)
+    })?;
+    out.resize(wanted, 0);
+    let mut sink = CopySink::new(vec![(*region, info.dtype, out.as_mut_slice())]);
+    store.read(&[request], scratch, &mut sink)?;
+    Ok(info)
+}
+
+/// Reads one whole image, native pixels in C order.
+pub fn read_image<S: Store + ?Sized>(store: &S, row: usize) -> Result<(RowInfo, Vec<u8>)> {
+    if row >= store.len() {
+        return Err(Error::new(
+            store.path(),
+            format_args!("row {row} was asked for, but there are {} images", store.len()),
+        ));
+    }
+    let info = store.row_info(row)?;
+    let mut out = Vec::new();
+    read_region(store, row, &info.shape.full(), &mut Scratch::default(), &mut out)?;
+    Ok((info, out))
+}
+
+/// One image to be written.
+#[derive(Clone, Copy, Debug)]
+pub struct ImageView<'a> {
+    /// Name, channels, physical sizes.
+    pub metadata: &'a ImageMetadata,
+    /// Size along T, C, Z, Y, X.
+    pub shape: Shape,
+    /// Pixel type.
+    pub dtype: PixelType,
+    /// `shape.pixels() * dtype.size()` bytes, C order, little-endian.
+    pub pixels: &'a [u8],
+}
+
+/// Writes images in order; nothing is visible at the target until [`StoreWriter::finish`].
+///
+/// Dropping a writer without finishing removes what it wrote.
+pub trait StoreWriter: Send {
+    /// Appends one image.
+    fn write(&mut self, image: &ImageView<'_>) -> Result<()>;
+
+    /// Completes the output and moves it into place.
+    fn finish(self: Box<Self>) -> Result<()>;
+}
+
+/// Compression asked of a writer; each format maps it to what it has, or refuses with the list of what it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compression {
+    /// The format's sensible default.
+    Default,
+    /// No compression.
+    None,
+    /// LZ4 where the format has it.
+    Lz4,
+    /// Zstandard at a level.
+    Zstd(i32),
+    /// Deflate (zlib, gzip) at a level.
+    Deflate(i32),
+    /// LZW (TIFF).
+    Lzw,
+    /// PackBits (TIFF).
+    PackBits,
+    /// Snappy (Parquet).
+    Snappy,
+}
+
+impl std::str::FromStr for Compression {
+    type Err = String;
+    /// `none`, `lz4`, `zstd[:LEVEL]`, `deflate[:LEVEL]`, `lzw`, `packbits`, `snappy`, `default`.
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let (name, level) = text.split_once(':').map_or((text, None), |(n, l)| (n, Some(l)));
+        let number = |default: i32, max: i32| match level {
+            None => Ok(default),
+            Some(l) => l
+                .parse()
+                .ok()
+                .filter(|l| (0..=max).contains(l))
+                .ok_or_else(|| format!("compression level {l:?} is not a whole number from 0 to {max}")),
+        };
+        match (name.to_ascii_lowercase().as_str(), level) {
+            ("default", None) => Ok(Self::Default),
+            ("none", None) => Ok(Self::None),
+            ("lz4", None) => Ok(Self::Lz4),
+            ("lzw", None) => Ok(Self::Lzw),
+            ("packbits", None) => Ok(Self::PackBits),
+            ("snappy", None) => Ok(Self::Snappy),
+            ("zstd", _) => Ok(Self::Zstd(number(3, 22)?)),
+            ("deflate" | "zlib" | "gzip", _) => Ok(Self::Deflate(number(6, 9)?)),
+            _ => Err(format!(
+                "unknown compression {text:?}; known: default, none, lz4, zstd[:LEVEL], deflate[:LEVEL], lzw, packbits, snappy"
+            )),
+        }
+    }
+}
+
+/// What a table format is laid out for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tune {
+    /// Random reads of single images: small row groups, a page per image, page index.
+    #[default]
+    Random,
+    /// Whole-set scans.
+    Scan,
+    /// Smallest files.
+    Size,
+    /// The defaults of the reference library, as upstream writes.
+    Reference,
+}
+
+/// Options of a writer. Formats ignore what cannot apply to them and refuse what they cannot do.
+#[derive(Clone, Debug)]
+pub struct WriteOptions {
+    /// Compression of pixels.
+    pub compression: Compression,
+    /// Chunk size along T, C, Z, Y, X; `None` for the format's default.
+    pub chunk: Option<[usize; 5]>,
+    /// What to lay out for.
+    pub tune: Tune,
+    /// Replace an existing target.
+    pub overwrite: bool,
+    /// Threads for compression.
+    pub jobs: usize,
+    /// Format version or variant where there are several: `0.4`, `0.5` (OME-Zarr), `plain`, `ome` (TIFF).
+    pub variant: Option<String>,
+    /// Shard size along T, C, Z, Y, X (OME-Zarr 0.5).
+    pub shard: Option<[usize; 5]>,
+}
+
+impl Default for WriteOptions {
+    fn default() -> Self {
+        Self {
+            compression: Compression::Default,
+            chunk: None,
+            tune: Tune::default(),
+            overwrite: false,
+            jobs: 1,
+            variant: None,
+            shard: None,
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Reading every pixel, and comparing with expected checksums or another set.
