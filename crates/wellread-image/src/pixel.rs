@@ -73,6 +73,29 @@ impl PixelType {
         }
     }
 
+    /// The pixel number `index` of C-order little-endian `pixels`, as `f64`. For pictures and statistics, not
+    /// for loading: one call per pixel is slow.
+    ///
+    /// # Panics
+    /// When `index` is out of range.
+    pub fn value_at(self, pixels: &[u8], index: usize) -> f64 {
+        fn bytes<const N: usize>(pixels: &[u8], index: usize) -> [u8; N] {
+            let mut out = [0; N];
+            out.copy_from_slice(&pixels[index * N..(index + 1) * N]);
+            out
+        }
+        match self {
+            Self::U8 => f64::from(pixels[index]),
+            Self::I8 => f64::from(i8::from_le_bytes(bytes(pixels, index))),
+            Self::U16 => f64::from(u16::from_le_bytes(bytes(pixels, index))),
+            Self::I16 => f64::from(i16::from_le_bytes(bytes(pixels, index))),
+            Self::U32 => f64::from(u32::from_le_bytes(bytes(pixels, index))),
+            Self::I32 => f64::from(i32::from_le_bytes(bytes(pixels, index))),
+            Self::F32 => f64::from(f32::from_le_bytes(bytes(pixels, index))),
+            Self::F64 => f64::from_le_bytes(bytes(pixels, index)),
+        }
+    }
+
     /// Whether the type is a floating-point type.
     pub const fn is_float(self) -> bool {
         matches!(self, Self::F32 | Self::F64)

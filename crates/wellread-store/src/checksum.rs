@@ -1,1 +1,98 @@
-//! SHA-256 of pixels, per image and of a whole set.
+//! SHA-256 of pixels, per image: the measure of "read correctly" everywhere in wellread.
+//!
+//! A row's digest is over its pixels in C order (T, C, Z, Y, X), little-endian, in its own pixel type: what
+//! `numpy.ascontiguousarray(image).tobytes()` gives on a little-endian machine. Two sets hold the same images
+//! exactly when their lists of digests agree, whatever their formats.
+
+use crate::{Error, Result, Scratch, Store};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Digest and identity of one image. Serialises as in `expected.json` of the golden sets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImageChecksum {
+    /// Image index.
+    #[serde(alias = "row_id")]
+    pub row: usize,
+    /// Image name.
+    pub name: String,
+    /// Size along T, C, Z, Y, X.
+    pub shape_tczyx: [usize; 5],
+    /// Pixel type by its NumPy name.
+    pub dtype: String,
+    /// SHA-256 of the pixels, lower-case hexadecimal.
+    pub sha256: String,
+}
+
+/// SHA-256 of bytes as lower-case hexadecimal.
+pub fn sha256_hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    Sha256::digest(bytes).iter().fold(String::with_capacity(64), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// Digest of one row; `pixels` is a buffer reused between calls.
+pub fn image(store: &dyn Store, row: usize, scratch: &mut Scratch, pixels: &mut Vec<u8>) -> Result<ImageChecksum> {
+    let info = crate::read_region(store, row, &store.row_info(row)?.shape.full(), scratch, pixels)?;
+    Ok(ImageChecksum {
+        row,
+        name: store.name(row)?,
+        shape_tczyx: info.shape.0,
+        dtype: info.dtype.name().to_owned(),
+        sha256: sha256_hex(pixels),
+    })
+}
+
+/// Digests of all rows in row order, with `jobs` threads; `done` is called once per finished row.
+///
+/// Failing rows stay in the list as errors, so that a caller can name every corrupt row.
+pub fn all(store: &dyn Store, jobs: usize, done: &(dyn Fn() + Sync)) -> Vec<Result<ImageChecksum>> {
+    let next = AtomicUsize::new(0);
+    let results = Mutex::new(Vec::with_capacity(store.len()));
+    std::thread::scope(|scope| {
+        for _ in 0..jobs.clamp(1, store.len().max(1)) {
+            scope.spawn(|| {
+                let (mut scratch, mut pixels) = (Scratch::default(), Vec::new());
+                loop {
+                    // Neighbouring rows share pages and chunks: hand them out in small groups.
+                    let start = next.fetch_add(16, Ordering::Relaxed);
+                    if start >= store.len() {
+                        return;
+                    }
+                    for row in start..(start + 16).min(store.len()) {
+                        let result = image(store, row, &mut scratch, &mut pixels).map_err(|e| e.row(row));
+                        results.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((row, result));
+                        done();
+                    }
+                }
+            });
+        }
+    });
+    let mut results = results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    results.sort_by_key(|(row, _)| *row);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+/// Reads a list of expected digests: a JSON list, or an object with the list under `images`.
+///
+/// # Errors
+/// Unreadable file or JSON of another form.
+pub fn read_expected(path: &Path) -> Result<Vec<ImageChecksum>> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Layout {
+        List(Vec<ImageChecksum>),
+        Object { images: Vec<ImageChecksum> },
+    }
+    let text = std::fs::read(path).map_err(|e| Error::io(path, "cannot read the expected checksums", &e))?;
+    match serde_json::from_slice(&text) {
+        Ok(Layout::List(images) | Layout::Object { images }) => Ok(images),
+        Err(e) => Err(Error::new(path, format_args!("is no list of expected checksums: {e}"))
+            .hint("give what `wellread checksum --json` prints, or an expected.json of a golden set")),
+    }
+}

@@ -1,1 +1,118 @@
-//! Converting any format to any other.
+//! Converting any format to any other, streaming.
+//!
+//! One thread reads in storage order, the caller's thread writes; between them wait at most
+//! [`ConvertOptions::memory`] bytes of pixels. The target appears only when complete (see [`crate::staged`]).
+
+use crate::{Error, ImageView, Result, Store, StoreWriter};
+use std::sync::{Condvar, Mutex};
+use wellread_image::{ImageMetadata, PixelType, Shape};
+
+/// How to convert.
+#[derive(Clone, Copy, Debug)]
+pub struct ConvertOptions {
+    /// Bytes of pixels that may wait between reader and writer; at least one image always may.
+    pub memory: u64,
+}
+
+impl Default for ConvertOptions {
+    fn default() -> Self {
+        Self { memory: 1 << 30 }
+    }
+}
+
+struct Image {
+    metadata: ImageMetadata,
+    shape: Shape,
+    dtype: PixelType,
+    pixels: Vec<u8>,
+}
+
+/// Counts bytes in flight; the reader waits while they exceed the limit.
+struct Budget {
+    limit: u64,
+    used: Mutex<u64>,
+    freed: Condvar,
+}
+
+impl Budget {
+    fn take(&self, bytes: u64) {
+        let mut used = self.used.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        while *used > 0 && *used + bytes > self.limit {
+            used = self.freed.wait(used).unwrap_or_else(std::sync::PoisonError::into_inner);
+        }
+        *used += bytes;
+    }
+
+    fn give(&self, bytes: u64) {
+        *self.used.lock().unwrap_or_else(std::sync::PoisonError::into_inner) -= bytes;
+        self.freed.notify_one();
+    }
+}
+
+/// Writes every image of `source` to `writer` and finishes it; `done(pixels_bytes)` is called per image.
+///
+/// # Errors
+/// The first row that cannot be read or written; the target is then left untouched.
+pub fn convert(
+    source: &dyn Store,
+    mut writer: Box<dyn StoreWriter>,
+    options: ConvertOptions,
+    done: &mut dyn FnMut(u64),
+) -> Result<()> {
+    if source.is_empty() {
+        return Err(Error::new(source.path(), "there is no image to convert"));
+    }
+    let budget = Budget { limit: options.memory / 2, used: Mutex::new(0), freed: Condvar::new() };
+    let outcome: Result<()> = std::thread::scope(|scope| {
+        let (send, receive) = crossbeam_channel::unbounded::<Result<Image>>();
+        let budget = &budget;
+        scope.spawn(move || {
+            let result = source.scan(0..source.len(), &mut |row, info, pixels| {
+                budget.take(pixels.len() as u64);
+                let metadata = source.metadata(row)?;
+                let image = Image { metadata, shape: info.shape, dtype: info.dtype, pixels: pixels.to_vec() };
+                send.send(Ok(image)).map_err(|_| Error::new(source.path(), "the writer stopped"))
+            });
+            if let Err(e) = result {
+                let _ = send.send(Err(e));
+            }
+        });
+        let mut written = 0;
+        let mut result = Ok(());
+        for (row, image) in receive.iter().enumerate() {
+            let image = match image {
+                Ok(image) => image,
+                Err(e) => {
+                    result = Err(e);
+                    break;
+                }
+            };
+            let view = ImageView {
+                metadata: &image.metadata,
+                shape: image.shape,
+                dtype: image.dtype,
+                pixels: &image.pixels,
+            };
+            if let Err(e) = writer.write(&view) {
+                result = Err(e.row(row));
+                break;
+            }
+            budget.give(image.pixels.len() as u64);
+            done(image.pixels.len() as u64);
+            written += 1;
+        }
+        // Hang up and free the budget, so that a reader that waits for room sees the end.
+        drop(receive);
+        *budget.used.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = 0;
+        budget.freed.notify_all();
+        if result.is_ok() && written != source.len() {
+            result = Err(Error::new(
+                source.path(),
+                format_args!("{written} of {} images were delivered", source.len()),
+            ));
+        }
+        result
+    });
+    outcome?;
+    writer.finish()
+}

@@ -24,6 +24,7 @@
 //! | [`ome_zarr`] | OME-Zarr 0.4 and 0.5 |
 //! | [`image_folder`] | PNG and JPEG folders |
 //! | [`checksum`], [`convert`], [`verify`] | whole-set operations over any store |
+//! | [`preview`] | contrast-stretched thumbnails of rows |
 
 pub mod checksum;
 pub mod convert;
@@ -31,6 +32,7 @@ pub mod error;
 pub mod image_folder;
 pub mod ome_zarr;
 pub mod parquet;
+pub mod preview;
 pub mod registry;
 pub mod staged;
 pub mod store;

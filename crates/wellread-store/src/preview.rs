@@ -1,0 +1,128 @@
+//! Thumbnails: one row as an RGB picture that a person can judge.
+//!
+//! The middle time point and the maximum over Z are shown. Each channel is stretched from its 0.5th to its
+//! 99.8th percentile and drawn in its own colour (metadata's, else a fixed order), added up. Never used for
+//! measurements.
+
+use crate::{Error, Result, Scratch, Store};
+use wellread_image::{PixelType, Region};
+
+/// An 8-bit RGB picture: `3 * width * height` bytes, rows from the top.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Preview {
+    /// Columns.
+    pub width: usize,
+    /// Rows.
+    pub height: usize,
+    /// Interleaved red, green, blue.
+    pub rgb: Vec<u8>,
+}
+
+/// Colours for channels without one of their own: blue, green, red, magenta, yellow, cyan.
+const PALETTE: [[f32; 3]; 6] =
+    [[0.2, 0.45, 1.0], [0.1, 0.9, 0.2], [1.0, 0.25, 0.2], [1.0, 0.2, 1.0], [1.0, 0.9, 0.1], [0.1, 0.9, 0.95]];
+
+/// Draws `row`, shrunk by area averaging so that neither side exceeds `max_side` pixels.
+pub fn preview(store: &dyn Store, row: usize, max_side: usize) -> Result<Preview> {
+    let info = store.row_info(row)?;
+    let [t, channels, z, height, width] = info.shape.0;
+    let step = height.max(width).div_ceil(max_side.max(1)).max(1);
+    let (out_h, out_w) = (height.div_ceil(step), width.div_ceil(step));
+    let metadata = store.metadata(row)?;
+    let mut sum = vec![0f32; out_h * out_w * 3];
+    let (mut scratch, mut pixels) = (Scratch::default(), Vec::new());
+    for c in 0..channels {
+        let mut plane = vec![f32::NEG_INFINITY; out_h * out_w];
+        for depth in 0..z {
+            let region = Region { start: [t / 2, c, depth, 0, 0], size: [1, 1, 1, height, width] };
+            crate::read_region(store, row, &region, &mut scratch, &mut pixels)?;
+            shrink_max(&pixels, info.dtype, [height, width], step, &mut plane);
+        }
+        let [low, high] = percentiles(&plane, [0.005, 0.998]);
+        let range = if high > low { high - low } else { 1.0 };
+        let color = if channels == 1 { [1.0; 3] } else { channel_color(metadata.channels.get(c), c) };
+        for (value, rgb) in plane.iter().zip(sum.chunks_exact_mut(3)) {
+            let v = ((value - low) / range).clamp(0.0, 1.0);
+            for (channel, weight) in rgb.iter_mut().zip(color) {
+                *channel += v * weight;
+            }
+        }
+    }
+    let rgb = sum.iter().map(|v| (v.min(1.0) * 255.0).round() as u8).collect();
+    Ok(Preview { width: out_w, height: out_h, rgb })
+}
+
+/// Joins previews of several rows into one sheet of `columns` columns with a thin gap.
+pub fn contact_sheet(pictures: &[Preview], columns: usize) -> Preview {
+    const GAP: usize = 4;
+    let columns = columns.clamp(1, pictures.len().max(1));
+    let cell_w = pictures.iter().map(|p| p.width).max().unwrap_or(1);
+    let cell_h = pictures.iter().map(|p| p.height).max().unwrap_or(1);
+    let rows = pictures.len().div_ceil(columns).max(1);
+    let (width, height) = (columns * (cell_w + GAP) + GAP, rows * (cell_h + GAP) + GAP);
+    let mut rgb = vec![24u8; width * height * 3];
+    for (i, picture) in pictures.iter().enumerate() {
+        let x0 = GAP + (i % columns) * (cell_w + GAP);
+        let y0 = GAP + (i / columns) * (cell_h + GAP);
+        for (y, line) in picture.rgb.chunks_exact(picture.width * 3).enumerate() {
+            let at = ((y0 + y) * width + x0) * 3;
+            rgb[at..at + line.len()].copy_from_slice(line);
+        }
+    }
+    Preview { width, height, rgb }
+}
+
+impl Preview {
+    /// Encodes as PNG.
+    pub fn to_png(&self) -> Result<Vec<u8>> {
+        let mut png = std::io::Cursor::new(Vec::new());
+        image::write_buffer_with_format(
+            &mut png,
+            &self.rgb,
+            self.width as u32,
+            self.height as u32,
+            image::ExtendedColorType::Rgb8,
+            image::ImageFormat::Png,
+        )
+        .map_err(|e| Error::new("preview.png", format_args!("cannot encode the picture: {e}")))?;
+        Ok(png.into_inner())
+    }
+}
+
+fn channel_color(channel: Option<&wellread_image::Channel>, index: usize) -> [f32; 3] {
+    match channel.and_then(|c| c.color_rgba) {
+        // White is what writers put when they do not know.
+        Some(rgba) if rgba >> 8 != 0x00FF_FFFF && rgba >> 8 != 0 => {
+            [24, 16, 8].map(|shift| f32::from((rgba >> shift) as u8) / 255.0)
+        }
+        _ => PALETTE[index % PALETTE.len()],
+    }
+}
+
+/// Area-averages a plane by `step` and keeps the larger of the result and what `out` holds.
+fn shrink_max(pixels: &[u8], dtype: PixelType, [height, width]: [usize; 2], step: usize, out: &mut [f32]) {
+    let out_w = width.div_ceil(step);
+    let mut sums = vec![(0f64, 0u32); out_w];
+    for (oy, out_line) in out.chunks_exact_mut(out_w).enumerate() {
+        sums.fill((0.0, 0));
+        for y in oy * step..((oy + 1) * step).min(height) {
+            for x in 0..width {
+                let value = dtype.value_at(pixels, y * width + x);
+                if value.is_finite() {
+                    let (sum, n) = &mut sums[x / step];
+                    *sum += value;
+                    *n += 1;
+                }
+            }
+        }
+        for (o, (sum, n)) in out_line.iter_mut().zip(&sums) {
+            *o = o.max(if *n > 0 { (sum / f64::from(*n)) as f32 } else { 0.0 });
+        }
+    }
+}
+
+fn percentiles(values: &[f32], at: [f64; 2]) -> [f32; 2] {
+    let mut sorted: Vec<f32> = values.to_vec();
+    sorted.sort_by(f32::total_cmp);
+    at.map(|p| sorted.get(((sorted.len().max(1) - 1) as f64 * p).round() as usize).copied().unwrap_or(0.0))
+}
