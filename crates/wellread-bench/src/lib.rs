@@ -1,1 +1,36 @@
-//! placeholder
+//! The benchmarks: what a user's own code would do, timed.
+//!
+//! ```text
+//!  Config ─▶ data::prepare (every format, checked by SHA-256) ─▶ Session
+//!                                                                 │ one file per benchmark: a list of variants
+//!                                                                 ▼
+//!            variants::run: interleaved rounds, warm-up apart, A/A twin, intervals ─▶ Table ─▶ report
+//! ```
+//!
+//! A benchmark calls what users call and nothing else. Adding one is one file with a [`Benchmark`] value and
+//! one line in [`BENCHMARKS`].
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`config`] | everything that can be asked for |
+//! | [`data`] | the sets that are measured |
+//! | [`reference`] | what must be delivered: checksums computed by a second, simple way |
+//! | [`variants`] | running, statistics, table rows |
+//! | [`storage`], [`dataset`], [`dataloader`], [`model_loop`], [`conversion`] | one benchmark each |
+//! | [`findings`] | sentences computed from the results |
+//! | [`suite`] | all of it in order, and the results folder |
+
+pub mod config;
+pub mod conversion;
+pub mod data;
+pub mod dataloader;
+pub mod dataset;
+pub mod findings;
+pub mod model_loop;
+pub mod reference;
+pub mod storage;
+pub mod suite;
+pub mod variants;
+
+pub use config::Config;
+pub use suite::{BENCHMARKS, Benchmark, Session, run};

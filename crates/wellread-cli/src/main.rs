@@ -1,2 +1,73 @@
-//! The wellread command.
-fn main() {}
+//! The `wellread` command: argument parsing and printing only; the work is done by the other crates.
+//!
+//! Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a comparison found a regression.
+
+mod commands;
+mod output;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Read microscopy images into models at memory speed, and measure every step honestly.
+#[derive(Parser)]
+#[command(name = "wellread", version, about, max_term_width = 110)]
+struct Cli {
+    /// Print one JSON document on stdout and everything else on stderr.
+    #[arg(long, global = true)]
+    json: bool,
+    /// Print neither progress nor hints.
+    #[arg(long, short, global = true)]
+    quiet: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Show what a set of images is: format, shapes, pixel type, channels, layout, size.
+    Info(commands::info::Args),
+    /// Print the SHA-256 of every image's pixels.
+    Checksum(commands::checksum::Args),
+    /// Read every pixel; compare with expected checksums or with another set.
+    Verify(commands::verify::Args),
+    /// Convert a set of images from any format to any other.
+    Convert(commands::convert::Args),
+    /// Make a synthetic set of images in any or all formats.
+    Generate(commands::generate::Args),
+    /// Draw one image or a contact sheet as PNG.
+    View(commands::view::Args),
+    /// Say what works on this machine, and how to get what is missing.
+    Doctor(commands::doctor::Args),
+    /// Measure storage, dataset, dataloader, loop, conversion, or all of them.
+    Bench(commands::bench::Args),
+    /// Make plots and report.html again from a results folder.
+    Report(commands::report::Args),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let ui = output::Ui::new(cli.json, cli.quiet);
+    let result = match cli.command {
+        Command::Info(args) => commands::info::run(&args, &ui),
+        Command::Checksum(args) => commands::checksum::run(&args, &ui),
+        Command::Verify(args) => commands::verify::run(&args, &ui),
+        Command::Convert(args) => commands::convert::run(&args, &ui),
+        Command::Generate(args) => commands::generate::run(&args, &ui),
+        Command::View(args) => commands::view::run(&args, &ui),
+        Command::Doctor(args) => commands::doctor::run(&args, &ui),
+        Command::Bench(args) => commands::bench::run(&args, &ui),
+        Command::Report(args) => commands::report::run(&args, &ui),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(output::Failure::Reported) => ExitCode::from(1),
+        Err(output::Failure::Usage(message)) => {
+            eprintln!("error: {message}");
+            ExitCode::from(2)
+        }
+        Err(output::Failure::Failed(message)) => {
+            eprintln!("error: {message}");
+            ExitCode::from(1)
+        }
+    }
+}

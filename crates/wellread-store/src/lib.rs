@@ -24,6 +24,7 @@
 //! | [`ome_zarr`] | OME-Zarr 0.4 and 0.5 |
 //! | [`image_folder`] | PNG and JPEG folders |
 //! | [`checksum`], [`convert`], [`verify`] | whole-set operations over any store |
+//! | [`planes`] | a set seen plane by plane |
 //! | [`preview`] | contrast-stretched thumbnails of rows |
 
 pub mod checksum;
@@ -32,6 +33,7 @@ pub mod error;
 pub mod image_folder;
 pub mod ome_zarr;
 pub mod parquet;
+pub mod planes;
 pub mod preview;
 pub mod registry;
 pub mod staged;

@@ -1,0 +1,53 @@
+# Two commands: `make demo` shows what wellread does, `make test` checks that it works.
+# Each installs what is missing first (system packages only when root).
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/wellread
+# Outside the clone, so that clones share one build and `git clean` costs nothing.
+export CARGO_TARGET_DIR ?= $(CACHE)/target
+PYTHON_ENV ?= $(CACHE)/python
+WELLREAD := $(CARGO_TARGET_DIR)/release/wellread
+DEMO_OUT ?= results/demo
+
+.PHONY: help demo test build lint test-rust test-python python-env fuzz bench-peers system-packages clean
+
+help: ## what there is
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+
+demo: build ## measure formats, workers and tensor paths on generated cell images; ends with a report to open
+	$(WELLREAD) bench all --images 256 --size 256x256 --kind cells --out $(DEMO_OUT)
+	@echo
+	@echo "Open $(DEMO_OUT)/report.html in a browser. Images: $(DEMO_OUT)/images.png; plots: $(DEMO_OUT)/*.png"
+
+test: lint test-rust test-python ## every test: format, lints, Rust, and cross-reading with the Python libraries
+
+build: system-packages ## the wellread binary
+	cargo build --release --locked -p wellread-cli
+
+lint: system-packages
+	cargo fmt --all --check
+	cargo clippy --release --locked --workspace --all-targets -- -D warnings
+
+test-rust: system-packages
+	cargo test --release --locked --workspace
+
+test-python: build python-env ## files cross-read with ome-arrow, pyarrow, tifffile and ome-zarr
+	"$(PYTHON_ENV)/bin/ruff" check tests scripts
+	"$(PYTHON_ENV)/bin/ruff" format --check tests scripts
+	WELLREAD="$(WELLREAD)" "$(PYTHON_ENV)/bin/python" -m pytest -q tests/python
+
+python-env: system-packages ## the Python environment of the tests
+	scripts/python-env.sh "$(PYTHON_ENV)" tests/python/requirements.txt
+
+bench-peers: build ## compare with torch DataLoader + tifffile, zarr-python, pyarrow (installs PyTorch: large)
+	scripts/python-env.sh "$(CACHE)/peers" benches/peers/requirements.txt
+	WELLREAD="$(WELLREAD)" "$(CACHE)/peers/bin/python" benches/peers/compare.py --out results/peers
+
+system-packages:
+	@scripts/system-packages.sh
+
+clean: ## remove results (builds live in $(CARGO_TARGET_DIR))
+	rm -rf results

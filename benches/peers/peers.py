@@ -1,0 +1,145 @@
+"""The peers: each runs whole shuffled epochs and prints one JSON line per epoch. One peer per process.
+
+    python peers.py NAME FOLDER --batch 16 --workers 2 --epochs 3
+"""
+
+import argparse
+import json
+import resource
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+
+class TiffFolder(Dataset):
+    """tifffile in `__getitem__`, the usual Dataset of the field."""
+
+    def __init__(self, folder):
+        self.files = sorted(Path(folder).glob("*.tiff"))
+
+    def __len__(self):
+        return len(self.files)
+
+    def __getitem__(self, i):
+        import tifffile
+
+        image = tifffile.imread(self.files[i])
+        scale = np.float32(1 / np.iinfo(image.dtype).max)
+        return torch.from_numpy(image.reshape(1, *image.shape[-2:]).astype(np.float32) * scale)
+
+
+class ZarrFolder(Dataset):
+    """zarr-python in `__getitem__`; the path of level 0 is taken from the metadata once."""
+
+    def __init__(self, folder):
+        import zarr
+
+        self.paths = sorted(Path(folder).glob("*.zarr"))
+        group = zarr.open_group(str(self.paths[0]), mode="r")
+        self.level = group.attrs.asdict()["multiscales"][0]["datasets"][0]["path"]
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, i):
+        import zarr
+
+        image = zarr.open_array(str(self.paths[i] / self.level), mode="r")[0, 0, 0]
+        scale = np.float32(1 / np.iinfo(image.dtype).max)
+        return torch.from_numpy(image[None].astype(np.float32) * scale)
+
+
+class RamCache(Dataset):
+    """Upstream's way: every image through Python objects into a RAM list when opened."""
+
+    def __init__(self, path):
+        import pyarrow.parquet as pq
+
+        column = pq.read_table(path)["ome_image"]
+        self.images = []
+        for i in range(len(column)):
+            image = column[i].as_py()
+            meta = image["pixels_meta"]
+            pixels = np.array(image["chunks"][0]["pixels"], dtype=np.float32)
+            pixels = pixels.reshape(meta["size_y"], meta["size_x"])
+            self.images.append(pixels / np.float32(255) if pixels.max() > 1 else pixels)
+
+    def __len__(self):
+        return len(self.images)
+
+    def __getitem__(self, i):
+        return torch.from_numpy(self.images[i].copy()[None])
+
+
+def gather(folder, batch, epochs):
+    """The ceiling: a NumPy gather from RAM, one thread, into a new array per batch."""
+    cache = np.stack([t.numpy() for t in raw_tiffs(folder)])
+    scale = np.float32(1 / np.iinfo(cache.dtype).max)
+    for epoch in range(epochs):
+        order = np.random.default_rng(epoch).permutation(len(cache))
+        start = time.perf_counter()
+        for at in range(0, len(order), batch):
+            _ = cache[order[at : at + batch]].astype(np.float32) * scale
+        yield time.perf_counter() - start, None, len(cache)
+
+
+def raw_tiffs(folder):
+    """Native pixels of a TIFF folder."""
+    import tifffile
+
+    for path in sorted(Path(folder).glob("*.tiff")):
+        yield torch.from_numpy(tifffile.imread(path))
+
+
+def loader_epochs(dataset, batch, workers, epochs):
+    """Whole epochs of a torch DataLoader; workers persist, so that their start-up is in the first only."""
+    loader = DataLoader(
+        dataset, batch_size=batch, shuffle=True, num_workers=workers, persistent_workers=workers > 0
+    )
+    for _ in range(epochs):
+        start = time.perf_counter()
+        first, n = None, 0
+        for images in loader:
+            first = first or time.perf_counter() - start
+            n += len(images)
+        yield time.perf_counter() - start, first, n
+
+
+def peak_mb():
+    """Peak resident memory of this process and the largest of its workers (their sum is an upper bound)."""
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return own / 1024
+
+
+def main():
+    ap = argparse.ArgumentParser()
+    ap.add_argument("name", choices=["gather", "ram-cache", "tifffile", "tifffile-lzw", "zarr-python"])
+    ap.add_argument("folder", type=Path)
+    ap.add_argument("--batch", type=int, default=16)
+    ap.add_argument("--workers", type=int, default=2)
+    ap.add_argument("--epochs", type=int, default=2)
+    a = ap.parse_args()
+    torch.set_num_threads(2)
+    opened = time.perf_counter()
+    if a.name == "gather":
+        epochs = gather(a.folder / "tiff", a.batch, a.epochs)
+    else:
+        dataset = {
+            "ram-cache": lambda: RamCache(a.folder / "images.parquet"),
+            "tifffile": lambda: TiffFolder(a.folder / "tiff"),
+            "tifffile-lzw": lambda: TiffFolder(a.folder / "tiff-lzw"),
+            "zarr-python": lambda: ZarrFolder(a.folder / "ome-zarr"),
+        }[a.name]()
+        epochs = loader_epochs(dataset, a.batch, a.workers, a.epochs)
+    open_s = time.perf_counter() - opened
+    for epoch, (seconds, first, n) in enumerate(epochs):
+        first_batch = None if first is None else first + (open_s if epoch == 0 else 0)
+        print(json.dumps({"epoch": epoch, "epoch_s": seconds, "first_batch_s": first_batch,
+                          "samples_per_sec": n / seconds, "peak_rss_mb": peak_mb()}), flush=True)  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+//! Track 4: what does it cost to make a tensor of an image in memory?
+//!
+//! Three clocks per image: `numpy_*`, from asking for a row to its floats in a host array; `conversion_*`,
+//! from the host array to a tensor of the model's backend; `torch_*` (named as upstream's column), both. Two
+//! paths: `copy` hands the backend a slice, which it copies; `zero_copy` gives it the array itself. The tensor's
+//! content is compared with the array's outside the clocks.
+
+use crate::data::WrittenSet;
+use crate::suite::{Benchmark, Session};
+use crate::variants::{self, Figures, Keys, Results, Settings, Unavailable, Variant};
+use anyhow::Result;
+use wellread_loader::{Dataset, ItemContext};
+use wellread_measure::clock::Stopwatch;
+use wellread_measure::samples::Samples;
+use wellread_model::tensor;
+use wellread_report::Cell;
+
+/// The benchmark's registration.
+pub static BENCHMARK: Benchmark =
+    Benchmark { name: "conversion", about: "Track 4: host array to tensor, by copy and without", run };
+
+fn run(session: &Session<'_>) -> Result<Results> {
+    let (mut variants, mut unavailable) = (Vec::new(), Vec::new());
+    for set in &session.prepared.sets {
+        for path in ["copy", "zero_copy"] {
+            let keys: Keys = vec![
+                ("format", Cell::from(set.format)),
+                ("framework", Cell::from(tensor::BACKEND)),
+                ("path", Cell::from(path)),
+            ];
+            match &set.error {
+                Some(reason) => unavailable.push(Unavailable { keys, reason: reason.clone() }),
+                None => variants.push(Variant {
+                    keys,
+                    job: Box::new(move |turn| convert(session, set, path, turn.round as u64, turn.warmup)),
+                }),
+            }
+        }
+    }
+    let settings = Settings {
+        name: BENCHMARK.name,
+        intervals: &["numpy_p50_s", "conversion_p50_s", "torch_p50_s", "conversion_overhead_pct"],
+        noise_figure: "torch_p50_s",
+        item_prefix: "",
+    };
+    variants::run(session, &settings, variants, unavailable)
+}
+
+/// Upstream's advice for the share of conversion in the total, in percent.
+pub fn advice(overhead_pct: f64) -> &'static str {
+    if overhead_pct < 10.0 {
+        "negligible: look at reading instead"
+    } else if overhead_pct <= 30.0 {
+        "measurable but acceptable"
+    } else {
+        "significant: use the path without copy"
+    }
+}
+
+fn convert(session: &Session<'_>, set: &WrittenSet, path: &str, round: u64, full: bool) -> Result<Figures> {
+    let recipe = session.transform("none")?;
+    let n = session.prepared.expected.len();
+    let rows = crate::dataset::rows_of("random", n, session.config.samples, session.config.seed, round);
+    let dataset = Dataset::from_store(session.open(set)?);
+    let mut context = ItemContext::new();
+    let (mut array_s, mut conversion_s, mut total_s) = (Samples::new(), Samples::new(), Samples::new());
+    let (mut copied, mut verified) = (0usize, true);
+    let mut array: Vec<f32> = Vec::new();
+    for &row in &rows {
+        let clock = Stopwatch::start();
+        let shape = dataset.sample_into(row, &recipe, &mut array, &mut context)?;
+        let have_array = clock.elapsed();
+        let dims = [1, shape.t() * shape.c() * shape.z(), shape.y(), shape.x()];
+        let tensor = if path == "copy" {
+            tensor::copy(&array, &dims)?
+        } else {
+            tensor::from_vec(std::mem::take(&mut array), &dims)?
+        };
+        let have_tensor = clock.elapsed();
+        array_s.push(have_array);
+        conversion_s.push(have_tensor - have_array);
+        total_s.push(have_tensor);
+        copied += tensor.copied_bytes();
+        let back = tensor.into_vec()?;
+        verified &= session.reference.agrees("none", row, &back, full);
+        if path != "copy" {
+            array = back;
+        }
+    }
+    let mut values = vec![("copied_bytes", copied as f64 / rows.len().max(1) as f64)];
+    for (names, samples) in [
+        (["numpy_mean_s", "numpy_p50_s", "numpy_p95_s", "numpy_p99_s"], &array_s),
+        (["conversion_mean_s", "conversion_p50_s", "conversion_p95_s", "conversion_p99_s"], &conversion_s),
+        (["torch_mean_s", "torch_p50_s", "torch_p95_s", "torch_p99_s"], &total_s),
+    ] {
+        if let Some(s) = samples.summary() {
+            values.push((names[0], s.mean));
+            values.push((names[1], s.p50));
+            values.extend(s.p95.map(|v| (names[2], v)));
+            values.extend(s.p99.map(|v| (names[3], v)));
+        }
+    }
+    let overhead = 100.0 * conversion_s.total() / total_s.total();
+    values.push(("conversion_overhead_pct", overhead));
+    values.push(("numpy_samples_per_sec", rows.len() as f64 / array_s.total()));
+    values.push(("torch_samples_per_sec", rows.len() as f64 / total_s.total()));
+    Ok(Figures { values, texts: vec![("advice", advice(overhead).to_owned())], items: vec![], verified })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::advice;
+
+    #[test]
+    fn advice_has_upstreams_thresholds() {
+        assert!(advice(9.9).contains("negligible"));
+        assert!(advice(10.0).contains("acceptable"));
+        assert!(advice(30.1).contains("significant"));
+    }
+}

@@ -1,0 +1,156 @@
+//! Track 2: whole shuffled epochs in batches.
+//!
+//! A batch's time runs from asking the iterator for it to having it. `first_batch_s` counts from before the
+//! set is opened to having the first batch: opening, starting threads and decoding included. `epoch_s` is the
+//! same for the whole epoch without the opening. Each run opens anew. `scaling_efficiency` is the throughput
+//! relative to 0 workers at the same batch size, divided by the number of workers.
+
+use crate::data::WrittenSet;
+use crate::suite::{Benchmark, Session};
+use crate::variants::{self, Figures, Keys, Results, Settings, Unavailable, Variant};
+use anyhow::{Result, bail};
+use wellread_loader::{Dataset, Loader};
+use wellread_measure::clock::Stopwatch;
+use wellread_measure::memory::{PeakGuard, Scope};
+use wellread_report::{Cell, Table};
+
+/// The benchmark's registration.
+pub static BENCHMARK: Benchmark =
+    Benchmark { name: "dataloader", about: "Track 2: shuffled epochs in batches", run };
+
+fn run(session: &Session<'_>) -> Result<Results> {
+    let config = session.config;
+    let (mut variants, mut unavailable) = (Vec::new(), Vec::new());
+    for set in &session.prepared.sets {
+        for &batch_size in &config.batch_sizes {
+            for &workers in &config.workers {
+                let keys: Keys = vec![
+                    ("format", Cell::from(set.format)),
+                    ("batch_size", Cell::from(batch_size)),
+                    ("workers", Cell::from(workers)),
+                ];
+                match &set.error {
+                    Some(reason) => unavailable.push(Unavailable { keys, reason: reason.clone() }),
+                    None => variants.push(Variant {
+                        keys,
+                        job: Box::new(move |turn| {
+                            epoch(session, set, batch_size, workers, turn.round as u64, turn.warmup)
+                        }),
+                    }),
+                }
+            }
+        }
+    }
+    let settings = Settings {
+        name: BENCHMARK.name,
+        intervals: &["samples_per_sec", "first_batch_s", "epoch_s"],
+        noise_figure: "epoch_s",
+        item_prefix: "",
+    };
+    let mut results = variants::run(session, &settings, variants, unavailable)?;
+    results.table = with_scaling(&results.table);
+    Ok(results)
+}
+
+fn epoch(
+    session: &Session<'_>,
+    set: &WrittenSet,
+    batch_size: usize,
+    workers: usize,
+    round: u64,
+    full: bool,
+) -> Result<Figures> {
+    let recipe = session.transform("none")?;
+    let memory = PeakGuard::start(Scope::Process);
+    let opening = Stopwatch::start();
+    let dataset = Dataset::from_store(session.open(set)?);
+    let loader = Loader::builder(&dataset)
+        .batch_size(batch_size)
+        .shuffle(session.config.seed)
+        .epoch(round)
+        .workers(workers)
+        .transform(recipe)
+        .build()?;
+    let open_s = opening.elapsed();
+    let mut items = Vec::with_capacity(dataset.len().div_ceil(batch_size));
+    let (mut first_batch_s, mut rows, mut verified) = (0.0, 0, true);
+    let whole = Stopwatch::start();
+    let mut batches = loader.iter();
+    loop {
+        let clock = Stopwatch::start();
+        let Some(batch) = batches.next() else { break };
+        let batch = batch?;
+        items.push(clock.elapsed());
+        if rows == 0 {
+            first_batch_s = opening.elapsed();
+        }
+        rows += batch.rows().len();
+        let per_image = batch.pixels().len() / batch.rows().len().max(1);
+        for (row, values) in batch.rows().iter().zip(batch.pixels().chunks(per_image.max(1))) {
+            verified &= session.reference.agrees("none", *row, values, full);
+        }
+    }
+    let epoch_s = whole.elapsed();
+    if rows == 0 {
+        bail!("the loader delivered no image");
+    }
+    let delivered = session.prepared.pixels() as f64 * 4.0;
+    let mut values = vec![
+        ("samples_per_sec", rows as f64 / epoch_s),
+        ("first_batch_s", first_batch_s),
+        ("epoch_s", epoch_s),
+        ("open_s", open_s),
+        ("num_samples", rows as f64),
+        ("delivered_bytes_per_s", delivered / epoch_s),
+    ];
+    if let Some(peak) = memory.stop().bytes {
+        values.push(("peak_rss_mb", peak as f64 / 1e6));
+    }
+    Ok(Figures { values, items, verified: verified && rows == session.prepared.expected.len(), ..Figures::default() })
+}
+
+/// Adds `scaling_efficiency`, which needs the run of the same round without workers.
+fn with_scaling(table: &Table) -> Table {
+    let find = |row: usize| {
+        (0..table.rows()).find(|&other| {
+            ["format", "batch_size", "run"].iter().all(|k| table.cell(k, other) == table.cell(k, row))
+                && table.f64("workers", other) == Some(0.0)
+        })
+    };
+    let mut out = Table::new(table.name());
+    for row in 0..table.rows() {
+        let mut cells: Vec<(String, Cell)> =
+            table.columns().iter().map(|c| (c.name().to_owned(), table.cell(c.name(), row))).collect();
+        let efficiency = (|| {
+            let workers = table.f64("workers", row).filter(|&w| w > 0.0)?;
+            let base = table.f64("samples_per_sec", find(row)?)?;
+            Some(table.f64("samples_per_sec", row)? / base / workers)
+        })();
+        cells.push(("scaling_efficiency".to_owned(), efficiency.map_or(Cell::Null, Cell::from)));
+        out.push(cells);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wellread_report::row;
+
+    #[test]
+    fn scaling_is_relative_to_no_workers_of_the_same_run() {
+        let mut table = Table::new("dataloader");
+        for (workers, rate) in [(0, 100.0), (2, 150.0)] {
+            table.push(row![
+                ("format", "tiff"),
+                ("batch_size", 16),
+                ("workers", workers),
+                ("run", 0),
+                ("samples_per_sec", rate)
+            ]);
+        }
+        let scaled = with_scaling(&table);
+        assert_eq!(scaled.f64("scaling_efficiency", 0), None);
+        assert_eq!(scaled.f64("scaling_efficiency", 1), Some(0.75));
+    }
+}

@@ -1,0 +1,212 @@
+//! Storage: how long each format takes to write, open, read whole and read at random, and how large it is.
+//!
+//! * `write`: from pixels in memory to a finished set (compression included, not waiting for the disk).
+//! * `open`: opening the set and learning the first image's shape.
+//! * `read_all`: opening and reading every image, native pixels, in storage order.
+//! * `read_random`: opening and reading some images picked at random (`--random-images`, 10 as upstream).
+//!
+//! Opening is part of reading because stores do as little as they can when opened. `cold` runs first drop the
+//! set's files from the page cache, and say when that did not work.
+
+use crate::data::{WrittenSet, set_name};
+use crate::suite::{Benchmark, Session};
+use crate::variants::{self, Figures, Keys, Results, Settings, Unavailable, Variant};
+use anyhow::{Context as _, Result, bail};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use wellread_loader::order::Permutation;
+use wellread_measure::checksum::row_hash;
+use wellread_measure::clock::Stopwatch;
+use wellread_measure::page_cache;
+use wellread_report::Cell;
+use wellread_store::{ImageView, Scratch, Store, WriteOptions, checksum, read_region, registry};
+
+/// The benchmark's registration.
+pub static BENCHMARK: Benchmark =
+    Benchmark { name: "storage", about: "write, open, read whole, read at random, size", run };
+
+/// Most bytes of pixels that are kept in memory to be written; larger sets write their first images only.
+const WRITE_BYTES: u64 = 1 << 29;
+
+struct InMemory {
+    metadata: wellread_image::ImageMetadata,
+    info: wellread_store::RowInfo,
+    pixels: Vec<u8>,
+}
+
+fn run(session: &Session<'_>) -> Result<Results> {
+    let images = Rc::new(load_for_writing(session)?);
+    let cold_notes = Rc::new(RefCell::new(BTreeSet::new()));
+    let mut variants = Vec::new();
+    let mut unavailable = Vec::new();
+    for set in &session.prepared.sets {
+        let caches: &[&str] = if session.config.cold { &["warm", "cold"] } else { &["warm"] };
+        for operation in ["write", "open", "read_all", "read_random"] {
+            for &cache in caches.iter().take(if operation == "write" { 1 } else { 2 }) {
+                let keys: Keys = vec![
+                    ("format", Cell::from(set.format)),
+                    ("operation", Cell::from(operation)),
+                    ("cache", if operation == "write" { Cell::Null } else { Cell::from(cache) }),
+                ];
+                if let Some(reason) = &set.error {
+                    unavailable.push(Unavailable { keys, reason: reason.clone() });
+                    continue;
+                }
+                let (images, notes) = (images.clone(), cold_notes.clone());
+                variants.push(Variant {
+                    keys,
+                    job: Box::new(move |turn| {
+                        if cache == "cold" {
+                            drop_from_cache(session, set, &mut notes.borrow_mut());
+                        }
+                        match operation {
+                            "write" => write(session, set, &images, turn.warmup),
+                            "open" => open(session, set),
+                            "read_all" => read_all(session, set, turn.warmup),
+                            _ => read_random(session, set, turn.round as u64, turn.warmup),
+                        }
+                    }),
+                });
+            }
+        }
+    }
+    let settings = Settings {
+        name: BENCHMARK.name,
+        intervals: &["seconds", "images_per_s"],
+        noise_figure: "seconds",
+        item_prefix: "item_",
+    };
+    let mut results = variants::run(session, &settings, variants, unavailable)?;
+    results.notes.extend(cold_notes.borrow().iter().cloned());
+    if images.len() < session.prepared.expected.len() {
+        results.notes.push(format!("write: the first {} images only (memory limit)", images.len()));
+    }
+    Ok(results)
+}
+
+fn load_for_writing(session: &Session<'_>) -> Result<Vec<InMemory>> {
+    let Some(set) = session.prepared.sets.iter().find(|s| s.error.is_none()) else { return Ok(vec![]) };
+    let store = session.open(set)?;
+    let (mut images, mut bytes) = (Vec::new(), 0u64);
+    for row in 0..store.len() {
+        let (info, pixels) = wellread_store::read_image(&*store, row)?;
+        bytes += pixels.len() as u64;
+        images.push(InMemory { metadata: store.metadata(row)?, info, pixels });
+        if bytes > WRITE_BYTES {
+            break;
+        }
+    }
+    Ok(images)
+}
+
+fn drop_from_cache(session: &Session<'_>, set: &WrittenSet, notes: &mut BTreeSet<String>) {
+    let files = session.open(set).and_then(|s| Ok(s.files()?)).unwrap_or_default();
+    let report = page_cache::drop_pages(&files);
+    if !report.complete {
+        notes.insert(format!(
+            "{}: the page cache could not be emptied ({}); its cold figures are warm ones in part",
+            set.format,
+            report.reason.unwrap_or_else(|| "pages stayed".to_owned())
+        ));
+    }
+}
+
+fn figures(seconds: f64, images: usize, session: &Session<'_>, set: &WrittenSet, verified: bool) -> Figures {
+    let mut values = vec![("seconds", seconds)];
+    if images > 0 {
+        values.push(("images_per_s", images as f64 / seconds));
+    }
+    if let Some(bytes) = session.bytes_on_disk(set) {
+        values.push(("bytes_on_disk", bytes as f64));
+        values.push(("bits_per_pixel", bytes as f64 * 8.0 / session.prepared.pixels().max(1) as f64));
+    }
+    Figures { values, verified, ..Figures::default() }
+}
+
+fn write(session: &Session<'_>, set: &WrittenSet, images: &[InMemory], full: bool) -> Result<Figures> {
+    let format = registry::format_named(set.format)?;
+    let folder = session.prepared.folder.join("write");
+    let target = folder.join(set_name(format));
+    let options = WriteOptions { overwrite: true, ..session.write_options.clone() };
+    let clock = Stopwatch::start();
+    let mut writer = (format.create)(&target, &options)?;
+    for image in images {
+        writer.write(&ImageView {
+            metadata: &image.metadata,
+            shape: image.info.shape,
+            dtype: image.info.dtype,
+            pixels: &image.pixels,
+        })?;
+    }
+    writer.finish()?;
+    let seconds = clock.elapsed();
+    let store = (format.open)(&target, &session.open_options)?;
+    let mut verified = store.len() == images.len();
+    if full && verified {
+        verified = checksum::all(&*store, session.write_options.jobs, &|| ())
+            .into_iter()
+            .zip(&session.prepared.expected)
+            .all(|(found, expected)| found.is_ok_and(|f| f.sha256 == expected.sha256));
+    }
+    drop(store);
+    remove(&target).with_context(|| format!("cannot remove {}", target.display()))?;
+    Ok(figures(seconds, images.len(), session, set, verified))
+}
+
+fn remove(path: &std::path::Path) -> std::io::Result<()> {
+    if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) }
+}
+
+fn open(session: &Session<'_>, set: &WrittenSet) -> Result<Figures> {
+    let clock = Stopwatch::start();
+    let store = session.open(set)?;
+    let info = store.row_info(0)?;
+    let seconds = clock.elapsed();
+    let expected = &session.prepared.expected[0];
+    let verified = info.shape.0 == expected.shape_tczyx && store.len() == session.prepared.expected.len();
+    Ok(figures(seconds, 0, session, set, verified))
+}
+
+fn read_all(session: &Session<'_>, set: &WrittenSet, full: bool) -> Result<Figures> {
+    let mut agrees = true;
+    let mut images = 0;
+    let clock = Stopwatch::start();
+    let store = session.open(set)?;
+    store.scan(0..store.len(), &mut |row, _, pixels| {
+        agrees &= session.native_agrees(row, pixels, full);
+        images += 1;
+        Ok(())
+    })?;
+    let seconds = clock.elapsed();
+    Ok(figures(seconds, images, session, set, agrees && images == session.prepared.expected.len()))
+}
+
+fn read_random(session: &Session<'_>, set: &WrittenSet, round: u64, full: bool) -> Result<Figures> {
+    let n = session.prepared.expected.len();
+    let permutation = Permutation::new(n, session.config.seed, round);
+    let rows: Vec<usize> = (0..session.config.random_images.min(n)).map(|i| permutation.at(i)).collect();
+    if rows.is_empty() {
+        bail!("there is no image to read");
+    }
+    let mut read: Vec<Vec<u8>> = vec![Vec::new(); rows.len()];
+    let mut scratch = Scratch::default();
+    let clock = Stopwatch::start();
+    let store = session.open(set)?;
+    for (&row, pixels) in rows.iter().zip(&mut read) {
+        let region = store.row_info(row)?.shape.full();
+        read_region(&*store, row, &region, &mut scratch, pixels)?;
+    }
+    let seconds = clock.elapsed();
+    let verified = rows.iter().zip(&read).all(|(&row, pixels)| session.native_agrees(row, pixels, full));
+    Ok(figures(seconds, rows.len(), session, set, verified))
+}
+
+/// Hash of native pixels for comparisons that must cost nothing: 64 bytes of every 16 KiB, and the length.
+pub fn sparse_hash(row: usize, pixels: &[u8]) -> u64 {
+    let mut hash = row_hash(row as u64, &[pixels.len() as u64]);
+    for piece in pixels.chunks(16_384) {
+        hash = hash.wrapping_mul(31).wrapping_add(row_hash(row as u64, &piece[..piece.len().min(64)]));
+    }
+    hash
+}

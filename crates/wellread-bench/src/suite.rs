@@ -1,0 +1,363 @@
+//! All benchmarks in order, and the results folder.
+
+use crate::config::Config;
+use crate::data::{self, Prepared, Source, WrittenSet};
+use crate::reference::Reference;
+use crate::variants::Results;
+use crate::{conversion, dataloader, dataset, findings, model_loop, storage};
+use anyhow::{Context as _, Result, bail};
+use std::collections::BTreeSet;
+use wellread_loader::{Crop, Transform};
+use wellread_measure::environment::Environment;
+use wellread_measure::limits::{CopyLimits, LimitSettings, measure_copy};
+use wellread_report::{Fact, Finding, ReportInput, Table, Thumbnail};
+use wellread_store::preview::{contact_sheet, preview};
+use wellread_store::{OpenOptions, Store, WriteOptions, checksum};
+
+/// One benchmark: its name, what it measures, how.
+pub struct Benchmark {
+    /// Name on the command line and of its result files.
+    pub name: &'static str,
+    /// One line for help texts.
+    pub about: &'static str,
+    /// Measures.
+    pub run: fn(&Session<'_>) -> Result<Results>,
+}
+
+/// All benchmarks in the order of a report. One line each.
+pub static BENCHMARKS: &[&Benchmark] = &[
+    &storage::BENCHMARK,
+    &dataset::BENCHMARK,
+    &dataloader::BENCHMARK,
+    &model_loop::BENCHMARK,
+    &conversion::BENCHMARK,
+];
+
+/// What a benchmark is given.
+pub struct Session<'a> {
+    /// What was asked for.
+    pub config: &'a Config,
+    /// The sets.
+    pub prepared: &'a Prepared,
+    /// What must be delivered.
+    pub reference: Reference,
+    /// Sparse hash of each row's native pixels, see [`storage::sparse_hash`].
+    pub native: Vec<u64>,
+    /// Options the sets were written with.
+    pub write_options: WriteOptions,
+    /// Options the sets are opened with.
+    pub open_options: OpenOptions,
+    /// Called with the benchmark's name, turns done, turns in all.
+    pub progress: &'a dyn Fn(&str, usize, usize),
+    /// Remarks to be printed beside every benchmark's figures.
+    pub notes: Vec<String>,
+}
+
+impl Session<'_> {
+    /// Opens a format's copy of the set.
+    pub fn open(&self, set: &WrittenSet) -> Result<Box<dyn Store>> {
+        if self.config.in_place {
+            let planes = match &self.config.source {
+                Source::Path { planes, .. } => *planes,
+                Source::Synthetic(_) => None,
+            };
+            // Looking at every shape to find out would change what opening costs: only when asked for.
+            return match planes {
+                Some(true) => data::open_source(&set.path, Some(true)),
+                _ => Ok(wellread_store::open(&set.path, &self.open_options)?),
+            };
+        }
+        let options = OpenOptions { format: Some(set.format.to_owned()), ..self.open_options.clone() };
+        Ok(wellread_store::open(&set.path, &options)?)
+    }
+
+    /// A transform preset with the configured crop in front.
+    pub fn transform(&self, name: &str) -> Result<Transform> {
+        named_transform(self.config, name)
+    }
+
+    /// Bytes of the files of a set.
+    pub fn bytes_on_disk(&self, set: &WrittenSet) -> Option<u64> {
+        let files = self.open(set).ok()?.files().ok()?;
+        files.iter().map(|f| std::fs::metadata(f).map(|m| m.len()).ok()).sum()
+    }
+
+    /// Whether `pixels` are row `row`'s native pixels: by SHA-256 when `full`, else by a sparse hash.
+    pub fn native_agrees(&self, row: usize, pixels: &[u8], full: bool) -> bool {
+        if full {
+            self.prepared.expected.get(row).is_some_and(|e| e.sha256 == checksum::sha256_hex(pixels))
+        } else {
+            self.native.get(row) == Some(&storage::sparse_hash(row, pixels))
+        }
+    }
+}
+
+fn named_transform(config: &Config, name: &str) -> Result<Transform> {
+    let Some(mut transform) = Transform::preset(name) else {
+        bail!("unknown transform {name:?}; there are {}", Transform::PRESETS.join(", "));
+    };
+    if let Some((height, width)) = config.crop {
+        transform.crop = Crop::Center { height, width };
+    }
+    Ok(transform)
+}
+
+/// What a run gives: everything in the results folder, and what to print.
+pub struct Outcome {
+    /// As written to the results folder.
+    pub report: ReportInput,
+    /// Whether every checksum agreed.
+    pub verified: bool,
+    /// Variants that failed, in words.
+    pub failures: Vec<String>,
+}
+
+/// Prepares the sets, runs the benchmarks, writes tables, `summary.json`, plots and `report.html`.
+///
+/// # Errors
+/// Wrong names, a source that cannot be read, a results folder that cannot be written. Formats that cannot be
+/// measured are results, not errors.
+pub fn run(config: &Config, progress: &dyn Fn(&str, usize, usize)) -> Result<Outcome> {
+    let benchmarks = select(&config.what)?;
+    std::fs::create_dir_all(&config.out)
+        .with_context(|| format!("cannot make the results folder {}", config.out.display()))?;
+    let environment = Environment::collect(&config.out);
+    let write_options = WriteOptions {
+        jobs: std::thread::available_parallelism().map_or(1, usize::from),
+        ..WriteOptions::default()
+    };
+    // Preparation reports from several threads; the callback is for one.
+    let prepared = prepare(config, &write_options, progress)?;
+    let session = begin(config, &prepared, write_options, &benchmarks, progress)?;
+    let mut measured: Vec<(&'static str, Results)> = Vec::new();
+    for benchmark in &benchmarks {
+        measured.push((benchmark.name, (benchmark.run)(&session)?));
+    }
+    // After the benchmarks, so that its buffers are no part of their peak memory.
+    let limits = config.limits.then(|| measure_copy(&LimitSettings::default()));
+    let outcome = assemble(config, &session, environment, limits, measured)?;
+    outcome.report.save(&config.out)?;
+    wellread_report::write_figures(&config.out, &outcome.report)?;
+    wellread_report::write_report(&config.out, &outcome.report)?;
+    Ok(outcome)
+}
+
+/// The benchmarks of these names, in report order.
+///
+/// # Errors
+/// An unknown name.
+pub fn select(names: &[String]) -> Result<Vec<&'static Benchmark>> {
+    if let Some(unknown) = names.iter().find(|n| *n != "all" && !BENCHMARKS.iter().any(|b| b.name == **n)) {
+        let known: Vec<_> = BENCHMARKS.iter().map(|b| b.name).collect();
+        bail!("unknown benchmark {unknown:?}; there are all, {}", known.join(", "));
+    }
+    let wanted = |b: &&&Benchmark| names.iter().any(|n| n == "all" || n == b.name);
+    Ok(BENCHMARKS.iter().filter(wanted).copied().collect())
+}
+
+fn prepare(
+    config: &Config,
+    options: &WriteOptions,
+    progress: &dyn Fn(&str, usize, usize),
+) -> Result<Prepared> {
+    if config.in_place {
+        let Source::Path { path, planes } = &config.source else {
+            bail!("--in-place needs --input: there is nothing to measure in place");
+        };
+        let store = data::open_source(path, *planes)?;
+        let expected = checksum::all(&*store, options.jobs, &|| ()).into_iter().collect::<Result<Vec<_>, _>>()?;
+        let sets = vec![WrittenSet { format: store.format(), path: path.clone(), error: None }];
+        let about = format!("{} images of {}, as they lie there", expected.len(), path.display());
+        return Ok(Prepared { folder: config.out.join("data"), sets, expected, about, made_now: false, seconds: 0.0 });
+    }
+    let formats = data::parse_formats(&config.formats)?;
+    let folder = config.data_dir.clone().unwrap_or_else(|| config.out.join("data"));
+    let done = std::sync::Mutex::new((0, 0));
+    let prepared = std::thread::scope(|scope| {
+        let work = scope.spawn(|| {
+            data::prepare(&folder, &config.source, &formats, options, &|n, of| {
+                *done.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = (n, of);
+            })
+        });
+        while !work.is_finished() {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            let (n, of) = *done.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            progress("preparing images", n, of);
+        }
+        work.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })?;
+    if prepared.sets.iter().all(|s| s.error.is_some()) {
+        let reasons: Vec<_> = prepared.sets.iter().filter_map(|s| s.error.clone()).collect();
+        bail!("no format can hold these images: {}", reasons.join("; "));
+    }
+    Ok(prepared)
+}
+
+/// Verifies every set by SHA-256 and computes what must be delivered.
+fn begin<'a>(
+    config: &'a Config,
+    prepared: &'a Prepared,
+    write_options: WriteOptions,
+    benchmarks: &[&Benchmark],
+    progress: &'a dyn Fn(&str, usize, usize),
+) -> Result<Session<'a>> {
+    let mut session = Session {
+        config,
+        prepared,
+        reference: Reference::default(),
+        native: Vec::new(),
+        write_options,
+        open_options: OpenOptions::default(),
+        progress,
+        notes: Vec::new(),
+    };
+    let Some(first) = prepared.sets.iter().find(|s| s.error.is_none()) else {
+        bail!("there is no set to measure");
+    };
+    let store = session.open(first)?;
+    let mut scratch = wellread_store::Scratch::default();
+    let mut pixels = Vec::new();
+    for row in 0..store.len() {
+        let sum = checksum::image(&*store, row, &mut scratch, &mut pixels)?;
+        let expected = prepared.expected.get(row).map(|e| e.sha256.as_str());
+        if expected != Some(sum.sha256.as_str()) {
+            bail!(
+                "{}: row {row}: pixels differ from those that were written; delete {} to make the data again",
+                first.path.display(),
+                prepared.folder.display()
+            );
+        }
+        session.native.push(storage::sparse_hash(row, &pixels));
+    }
+    let mut names = BTreeSet::from(["none".to_owned()]);
+    if benchmarks.iter().any(|b| b.name == dataset::BENCHMARK.name) {
+        names.extend(config.transforms.iter().cloned());
+    }
+    let only_storage = benchmarks.iter().all(|b| b.name == storage::BENCHMARK.name);
+    if !only_storage {
+        let transforms =
+            names.iter().map(|n| Ok((n.clone(), session.transform(n)?))).collect::<Result<Vec<_>>>()?;
+        session.reference = Reference::compute(store, &transforms, config.seed, &|n, of| {
+            progress("checking pixels", n, of);
+        })?;
+    }
+    Ok(session)
+}
+
+fn assemble(
+    config: &Config,
+    session: &Session<'_>,
+    environment: Environment,
+    limits: Option<CopyLimits>,
+    measured: Vec<(&'static str, Results)>,
+) -> Result<Outcome> {
+    let mut noise = serde_json::Map::new();
+    let mut warnings: Vec<String> = environment.noise_warnings();
+    let mut failures = Vec::new();
+    let mut tables: Vec<Table> = Vec::new();
+    for (name, results) in measured {
+        noise.insert(name.to_owned(), results.noise_floor.into());
+        warnings.extend(results.notes);
+        for row in 0..results.table.rows() {
+            if results.table.str("status", row) == Some("failed") {
+                let format = results.table.str("format", row).unwrap_or("?").to_owned();
+                failures.push(format!("{name}: {format}: {}", results.table.str("reason", row).unwrap_or("")));
+            }
+        }
+        tables.push(results.table);
+    }
+    warnings.dedup();
+    let unverified = |t: &Table| (0..t.rows()).any(|r| t.cell("verified", r) == wellread_report::Cell::Bool(false));
+    let verified = !tables.iter().any(unverified);
+    let largest_noise = noise.values().filter_map(serde_json::Value::as_f64).reduce(f64::max);
+    let mut found = findings::all(&tables, config.seed);
+    if !verified {
+        found.insert(
+            0,
+            Finding::new(
+                wellread_report::Severity::Bad,
+                "Some runs delivered pixels that differ from the expected ones: their figures must not be used",
+                "Rows with verified = false in the tables.",
+            ),
+        );
+    }
+    let checksum = session.reference.checksum("none").map(|sum| format!("{sum:016x}"));
+    let mut configuration: Vec<Fact> = vec![
+        ("images", session.prepared.about.clone()).into(),
+        ("pixels", bytes(session.prepared.bytes_of_pixels())).into(),
+        ("measured rounds", format!("{} (interleaved in random order, after 1 of warm-up)", config.repeats)).into(),
+        ("seed", config.seed).into(),
+    ];
+    configuration.extend(checksum.iter().map(|sum| Fact::from(("checksum of the batches", sum.clone()))));
+    let mut facts: Vec<Fact> = environment.facts().into_iter().map(Fact::from).collect();
+    if let Some(limits) = &limits {
+        facts.push(
+            (
+                "memory copy",
+                format!(
+                    "{:.1} GB/s with one thread, {:.1} GB/s with {}",
+                    limits.one_thread.bytes_per_second / 1e9,
+                    limits.all_threads.bytes_per_second / 1e9,
+                    limits.threads
+                ),
+            )
+                .into(),
+        );
+    }
+    let mut details = serde_json::Map::new();
+    details.insert("wellread".into(), env!("CARGO_PKG_VERSION").into());
+    details.insert("configuration".into(), config.to_json());
+    details.insert("images".into(), session.prepared.about.clone().into());
+    details.insert("seed".into(), config.seed.into());
+    details.insert("pixel_checksum".into(), checksum.into());
+    details.insert("verified".into(), verified.into());
+    details.insert("noise_floor".into(), noise.into());
+    details.insert("environment".into(), serde_json::to_value(&environment)?);
+    details.insert("limits".into(), serde_json::to_value(&limits)?);
+    details.insert(
+        "engines".into(),
+        wellread_store::formats().iter().map(|f| (f.name.to_owned(), (f.engine)().into())).collect::<serde_json::Map<_, _>>().into(),
+    );
+    let thumbnails = thumbnails(session, &config.out)?;
+    let report = ReportInput {
+        title: "Which format feeds the model fastest?".to_owned(),
+        description: format!(
+            "Measured on {}. Every figure is a median over interleaved runs with its 95 % interval; every run's pixels were compared with a checksum.",
+            session.prepared.about
+        ),
+        generated: jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M UTC").to_string(),
+        findings: found,
+        configuration,
+        environment: facts,
+        machine: environment.short(),
+        images: session.prepared.about.clone(),
+        noise_floor: largest_noise,
+        warnings,
+        thumbnails,
+        commands: if config.command.is_empty() { vec![] } else { vec![config.command.clone()] },
+        tables,
+        details,
+    };
+    Ok(Outcome { report, verified, failures })
+}
+
+/// Pictures of the first images: for the report, and as `images.png` in the results folder.
+fn thumbnails(session: &Session<'_>, out: &std::path::Path) -> Result<Vec<Thumbnail>> {
+    let Some(set) = session.prepared.sets.iter().find(|s| s.error.is_none()) else { return Ok(vec![]) };
+    let store = session.open(set)?;
+    let mut pictures = Vec::new();
+    let mut thumbnails = Vec::new();
+    for row in 0..store.len().min(8) {
+        let picture = preview(&*store, row, 160)?;
+        thumbnails.push(Thumbnail::from_png(format!("row {row}: {}", store.name(row)?), &picture.to_png()?));
+        pictures.push(picture);
+    }
+    let staged = wellread_store::staged::Staged::new(&out.join("images.png"), true)?;
+    std::fs::write(staged.path(), contact_sheet(&pictures, 4).to_png()?).context("cannot write images.png")?;
+    staged.commit()?;
+    Ok(thumbnails)
+}
+
+fn bytes(n: u64) -> String {
+    format!("{:.1} MB", n as f64 / 1e6)
+}

@@ -1,0 +1,236 @@
+//! Running the variants of a benchmark, and turning their turns into table rows.
+//!
+//! All variants of a benchmark run interleaved (see [`wellread_measure::interleave`]): every round runs each
+//! once, in a new random order, after one warm-up round that no figure uses. One variant runs twice per round
+//! as an A/A pair; the interval of its ratio to itself is the noise floor printed beside the results. Rows of
+//! the table are runs; columns ending in `_ci_low` and `_ci_high` are the 95 % bootstrap interval of the
+//! configuration's median over runs (for latencies: over the items of all runs, resampled run by run).
+
+use crate::Session;
+use anyhow::{Context as _, Result};
+use wellread_measure::bootstrap::Bootstrap;
+use wellread_measure::interleave::{Event, Plan, Turn};
+use wellread_measure::samples::{Samples, median_in_place};
+use wellread_report::{Cell, Table};
+
+/// Columns that tell one configuration from another, in order, `format` first.
+pub type Keys = Vec<(&'static str, Cell)>;
+
+/// What one turn measured.
+#[derive(Clone, Debug, Default)]
+pub struct Figures {
+    /// Named values; names are column names.
+    pub values: Vec<(&'static str, f64)>,
+    /// Named texts, such as advice.
+    pub texts: Vec<(&'static str, String)>,
+    /// Latency of each item (image, batch or step) in seconds.
+    pub items: Vec<f64>,
+    /// Whether the checksum of what was delivered agreed.
+    pub verified: bool,
+}
+
+/// One configuration to measure.
+pub struct Variant<'a> {
+    /// What tells it apart.
+    pub keys: Keys,
+    /// Measures once.
+    pub job: Box<dyn FnMut(Turn) -> Result<Figures> + 'a>,
+}
+
+/// A configuration that cannot be measured, and why.
+pub struct Unavailable {
+    /// What tells it apart.
+    pub keys: Keys,
+    /// Why.
+    pub reason: String,
+}
+
+/// What a benchmark gives.
+pub struct Results {
+    /// One row per configuration and run.
+    pub table: Table,
+    /// Relative difference below which this benchmark cannot tell two variants apart.
+    pub noise_floor: Option<f64>,
+    /// Remarks that belong beside the figures.
+    pub notes: Vec<String>,
+}
+
+/// How to run.
+pub struct Settings<'s> {
+    /// Name of the benchmark and of its table.
+    pub name: &'s str,
+    /// Figures that get intervals.
+    pub intervals: &'s [&'static str],
+    /// The figure of the A/A pair.
+    pub noise_figure: &'static str,
+    /// Prefix of the latency columns (`""` gives `p50_s` …, `"step_"` gives `step_p50_s` …).
+    pub item_prefix: &'static str,
+}
+
+/// Runs all variants and makes the table.
+///
+/// # Errors
+/// Only when the plan itself makes no sense; failing variants become rows with status `failed`.
+pub fn run(
+    session: &Session<'_>,
+    settings: &Settings<'_>,
+    variants: Vec<Variant<'_>>,
+    unavailable: Vec<Unavailable>,
+) -> Result<Results> {
+    let config = session.config;
+    let keys: Vec<Keys> = variants.iter().map(|v| v.keys.clone()).collect();
+    let mut table = Table::new(settings.name);
+    let mut results =
+        Results { table: Table::new(settings.name), noise_floor: None, notes: session.notes.clone() };
+    let mut stamp = Stamp { seed: config.seed, table: &mut table };
+    if !variants.is_empty() {
+        let mut plan = Plan::new(config.seed)
+            .rounds(config.repeats)
+            .warmup(1)
+            .min_rounds(config.repeats.min(2))
+            .time_budget(config.time_budget)
+            .twin(name_of(&keys[0]));
+        for mut variant in variants {
+            plan = plan.add_with_turn(name_of(&variant.keys), move |turn| (variant.job)(turn));
+        }
+        let outcome = plan
+            .run(|p| {
+                if !matches!(p.event, Event::Started) {
+                    (session.progress)(settings.name, p.turns_done, p.turns);
+                }
+            })
+            .with_context(|| format!("benchmark {}", settings.name))?;
+        let bootstrap = Bootstrap::seeded(config.seed);
+        let noise = outcome.noise_floor(|f| value(f, settings).unwrap_or(f64::NAN), &bootstrap);
+        results.noise_floor = noise.map(|n| n.fraction());
+        if outcome.measured_rounds() < config.repeats {
+            results.notes.push(format!(
+                "{}: {} of {} rounds within the time budget",
+                settings.name,
+                outcome.measured_rounds(),
+                config.repeats
+            ));
+        }
+        for (variant, keys) in outcome.visible().zip(&keys) {
+            if let Some(failure) = &variant.failure {
+                stamp.row(keys, "failed", &failure.message);
+                results.notes.push(format!("{}: {}", name_of(keys), failure.message));
+                continue;
+            }
+            let runs: Vec<&Figures> = variant.runs.iter().map(|r| &r.value).collect();
+            // A checksum that was wrong in warm-up, where all of it is compared, marks every run.
+            let warm_ok = variant.warmup.iter().all(|r| r.value.verified);
+            let intervals = intervals(&runs, settings, &bootstrap);
+            for (n, run) in variant.runs.iter().enumerate() {
+                stamp.run(keys, n, &run.value, warm_ok && run.value.verified, settings.item_prefix, &intervals);
+            }
+            if !warm_ok || runs.iter().any(|r| !r.verified) {
+                results.notes.push(format!("{}: the checksum of the pixels DIFFERS: do not use", name_of(keys)));
+            }
+        }
+    }
+    for missing in unavailable {
+        stamp.row(&missing.keys, "unavailable", &missing.reason);
+    }
+    results.table = table;
+    Ok(results)
+}
+
+/// A variant's name for people: its keys joined.
+pub fn name_of(keys: &Keys) -> String {
+    keys.iter().map(|(_, cell)| cell.text()).filter(|t| !t.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+fn value(figures: &Figures, settings: &Settings<'_>) -> Option<f64> {
+    if settings.noise_figure == "p50_s" {
+        return median_in_place(&mut figures.items.clone());
+    }
+    figures.values.iter().find(|(name, _)| *name == settings.noise_figure).map(|(_, v)| *v)
+}
+
+type Intervals = Vec<(String, f64, f64)>;
+
+fn intervals(runs: &[&Figures], settings: &Settings<'_>, bootstrap: &Bootstrap) -> Intervals {
+    let mut out = Vec::new();
+    for &name in settings.intervals {
+        let values: Vec<f64> =
+            runs.iter().filter_map(|r| r.values.iter().find(|(n, _)| *n == name).map(|(_, v)| *v)).collect();
+        if let Some(i) = bootstrap.median(&values) {
+            out.push((name.to_owned(), i.low, i.high));
+        }
+    }
+    let groups: Vec<&[f64]> = runs.iter().map(|r| r.items.as_slice()).filter(|i| !i.is_empty()).collect();
+    let median = |v: &[f64]| median_in_place(&mut v.to_vec()).unwrap_or(f64::NAN);
+    if let Some(i) = (!groups.is_empty()).then(|| bootstrap.clustered(&groups, median)).flatten() {
+        out.push((format!("{}p50_s", settings.item_prefix), i.low, i.high));
+    }
+    out
+}
+
+struct Stamp<'t> {
+    seed: u64,
+    table: &'t mut Table,
+}
+
+impl Stamp<'_> {
+    fn row(&mut self, keys: &Keys, status: &str, reason: &str) {
+        let mut row: Vec<(String, Cell)> = keys.iter().map(|(n, c)| ((*n).to_owned(), c.clone())).collect();
+        row.push(("seed".into(), Cell::from(self.seed as i64)));
+        row.push(("timestamp".into(), Cell::from(now())));
+        row.push(("status".into(), Cell::from(status)));
+        row.push(("reason".into(), Cell::from(reason)));
+        self.table.push(row);
+    }
+
+    fn run(
+        &mut self,
+        keys: &Keys,
+        run: usize,
+        figures: &Figures,
+        verified: bool,
+        prefix: &str,
+        intervals: &Intervals,
+    ) {
+        let mut row: Vec<(String, Cell)> = keys.iter().map(|(n, c)| ((*n).to_owned(), c.clone())).collect();
+        row.push(("run".into(), Cell::from(run as i64)));
+        row.push(("seed".into(), Cell::from(self.seed as i64)));
+        row.push(("timestamp".into(), Cell::from(now())));
+        row.push(("verified".into(), Cell::from(verified)));
+        row.push(("status".into(), Cell::from("ok")));
+        for (name, value) in &figures.values {
+            row.push(((*name).to_owned(), Cell::from(*value)));
+        }
+        for (name, text) in &figures.texts {
+            row.push(((*name).to_owned(), Cell::from(text.as_str())));
+        }
+        row.extend(item_columns(&figures.items, prefix));
+        for (name, low, high) in intervals {
+            row.push((format!("{name}_ci_low"), Cell::from(*low)));
+            row.push((format!("{name}_ci_high"), Cell::from(*high)));
+        }
+        self.table.push(row);
+    }
+}
+
+fn item_columns(items: &[f64], prefix: &str) -> Vec<(String, Cell)> {
+    let mut samples = Samples::new();
+    items.iter().for_each(|&s| samples.push(s));
+    let Some(s) = samples.summary() else { return vec![] };
+    let optional = |v: Option<f64>| v.map_or(Cell::Null, Cell::from);
+    [
+        ("mean_s", Cell::from(s.mean)),
+        ("std_s", optional(s.std)),
+        ("p50_s", Cell::from(s.p50)),
+        ("p95_s", optional(s.p95)),
+        ("p99_s", optional(s.p99)),
+        ("min_s", Cell::from(s.min)),
+        ("max_s", Cell::from(s.max)),
+    ]
+    .into_iter()
+    .map(|(name, cell)| (format!("{prefix}{name}"), cell))
+    .collect()
+}
+
+fn now() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}

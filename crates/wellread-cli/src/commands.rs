@@ -1,0 +1,106 @@
+//! One file per subcommand: its arguments, a `run`, nothing shared but [`OpenArgs`] and small parsers.
+
+pub mod bench;
+pub mod checksum;
+pub mod convert;
+pub mod doctor;
+pub mod generate;
+pub mod info;
+pub mod report;
+pub mod verify;
+pub mod view;
+
+use crate::output::{Failure, Outcome};
+use std::path::Path;
+use wellread_store::{OpenOptions, Store};
+
+/// Options of every command that opens a set of images.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub struct OpenArgs {
+    /// Read as this format instead of recognising it by content.
+    #[arg(long, value_name = "FORMAT")]
+    pub read_as: Option<String>,
+    /// Multiscale level of OME-Zarr images; 0 is full resolution.
+    #[arg(long, default_value_t = 0)]
+    pub level: usize,
+    /// Image column of a table, when it has several.
+    #[arg(long)]
+    pub column: Option<String>,
+}
+
+impl OpenArgs {
+    /// Opens `path`.
+    pub fn open(&self, path: &Path) -> Outcome<Box<dyn Store>> {
+        if let Some(name) = &self.read_as {
+            known_format(name)?;
+        }
+        let options = OpenOptions {
+            format: self.read_as.clone(),
+            level: self.level,
+            column: self.column.clone(),
+            ..OpenOptions::default()
+        };
+        Ok(wellread_store::open(path, &options)?)
+    }
+}
+
+/// Checks a format name given on the command line.
+pub fn known_format(name: &str) -> Outcome<&'static wellread_store::Format> {
+    wellread_store::registry::format_named(name).map_err(|e| Failure::Usage(e.to_string()))
+}
+
+/// Number of threads for whole-set operations: the machine's cores.
+pub fn default_jobs() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Parses `HxW`, such as `256x256`.
+pub fn parse_size(text: &str) -> Result<(usize, usize), String> {
+    let parse = |s: &str| s.trim().parse::<usize>().ok().filter(|&n| n > 0);
+    text.split_once(['x', 'X'])
+        .and_then(|(h, w)| Some((parse(h)?, parse(w)?)))
+        .ok_or_else(|| format!("{text:?} is no size; write HEIGHTxWIDTH, such as 256x256"))
+}
+
+/// Parses five positive numbers `T,C,Z,Y,X`.
+pub fn parse_tczyx(text: &str) -> Result<[usize; 5], String> {
+    let numbers: Option<Vec<usize>> =
+        text.split(',').map(|s| s.trim().parse().ok().filter(|&n| n > 0)).collect();
+    numbers
+        .and_then(|n| n.try_into().ok())
+        .ok_or_else(|| format!("{text:?} is not five positive numbers T,C,Z,Y,X, such as 1,1,1,256,256"))
+}
+
+/// Parses an amount of memory, such as `512MiB`, `1GiB`, `2G` or plain bytes.
+pub fn parse_bytes(text: &str) -> Result<u64, String> {
+    let text = text.trim();
+    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let factor: f64 = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1.0,
+        "k" | "kb" | "kib" => 1024.0,
+        "m" | "mb" | "mib" => 1024.0 * 1024.0,
+        "g" | "gb" | "gib" => 1024.0 * 1024.0 * 1024.0,
+        _ => return Err(format!("{text:?}: unknown unit; use KiB, MiB or GiB")),
+    };
+    match number.parse::<f64>() {
+        Ok(n) if n * factor >= 1.0 && n.is_finite() => Ok((n * factor) as u64),
+        _ => Err(format!("{text:?} is no amount of memory; write 512MiB or 1GiB")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parsers_accept_what_they_document() {
+        assert_eq!(parse_size("100x200"), Ok((100, 200)));
+        assert!(parse_size("100").is_err() && parse_size("0x5").is_err());
+        assert_eq!(parse_tczyx("1,2,3,4,5"), Ok([1, 2, 3, 4, 5]));
+        assert!(parse_tczyx("1,2,3").is_err() && parse_tczyx("1,1,1,0,1").is_err());
+        assert_eq!(parse_bytes("1GiB"), Ok(1 << 30));
+        assert_eq!(parse_bytes("1.5k"), Ok(1536));
+        assert!(parse_bytes("-1").is_err() && parse_bytes("12 parsecs").is_err());
+    }
+}

@@ -1,0 +1,37 @@
+//! `wellread checksum PATH`
+
+use super::{OpenArgs, default_jobs};
+use crate::output::{Outcome, Ui};
+use std::path::PathBuf;
+
+/// Prints row, name, shape, pixel type and SHA-256 of the C-order little-endian pixel bytes per image.
+///
+/// Example:
+///   wellread checksum plate.parquet --json > expected.json
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
+pub struct Args {
+    /// A file or folder of images.
+    path: PathBuf,
+    #[command(flatten)]
+    open: OpenArgs,
+    /// Threads.
+    #[arg(long, default_value_t = default_jobs())]
+    jobs: usize,
+}
+
+pub fn run(args: &Args, ui: &Ui) -> Outcome {
+    let store = args.open.open(&args.path)?;
+    let bar = ui.progress(store.len() as u64, "reading");
+    let sums = wellread_store::checksum::all(&*store, args.jobs, &|| bar.inc(1));
+    bar.finish_and_clear();
+    let sums = sums.into_iter().collect::<Result<Vec<_>, _>>()?;
+    if ui.json {
+        return ui.document(&sums);
+    }
+    for sum in &sums {
+        let shape = sum.shape_tczyx.map(|n| n.to_string()).join("x");
+        ui.say(format!("{}  {:>6}  {shape} {}  {}", sum.sha256, sum.row, sum.dtype, sum.name));
+    }
+    Ok(())
+}

@@ -1,0 +1,155 @@
+//! `wellread convert SRC DST`
+
+use super::{OpenArgs, default_jobs, known_format, parse_bytes, parse_tczyx};
+use crate::output::{Failure, Outcome, Ui, bytes};
+use std::path::{Path, PathBuf};
+use wellread_store::convert::{ConvertOptions, convert};
+use wellread_store::{Compression, Tune, WriteOptions, registry};
+
+/// Pixels are kept to the byte, metadata (names, channels, wavelengths, physical sizes) as far as the target
+/// format has a place for it. The target appears when it is complete; on failure nothing is left.
+///
+/// Examples:
+///   wellread convert tiff-folder plate.parquet
+///   wellread convert plate.parquet plate-zarr --format ome-zarr --compression zstd:3 --chunk 1,1,1,256,256
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
+pub struct Args {
+    /// A file or folder of images.
+    source: PathBuf,
+    /// Where to write.
+    target: PathBuf,
+    /// Target format; by default told from the target's name (.parquet, .tiff, .zarr).
+    #[arg(long)]
+    format: Option<String>,
+    #[command(flatten)]
+    write: WriteArgs,
+    /// Pixels that may wait between reading and writing.
+    #[arg(long, default_value = "1GiB", value_parser = parse_bytes)]
+    memory: u64,
+    #[command(flatten)]
+    open: OpenArgs,
+}
+
+/// Options of writing, shared with `generate`.
+#[derive(clap::Args, Clone, Debug)]
+pub struct WriteArgs {
+    /// none, lz4, zstd[:LEVEL], deflate[:LEVEL], lzw, packbits, snappy; default: the format's own choice.
+    #[arg(long, default_value = "default")]
+    pub compression: Compression,
+    /// Chunk (tile) size.
+    #[arg(long, value_name = "T,C,Z,Y,X", value_parser = parse_tczyx)]
+    pub chunk: Option<[usize; 5]>,
+    /// Shard size (OME-Zarr 0.5).
+    #[arg(long, value_name = "T,C,Z,Y,X", value_parser = parse_tczyx)]
+    pub shard: Option<[usize; 5]>,
+    /// What a table is laid out for.
+    #[arg(long, value_enum, default_value_t = TuneArg::Random)]
+    pub tune: TuneArg,
+    /// Version or variant of the format: 0.4 or 0.5 (OME-Zarr), ome or plain (TIFF).
+    #[arg(long)]
+    pub variant: Option<String>,
+    /// Replace what is there.
+    #[arg(long)]
+    pub overwrite: bool,
+    /// Threads for compression.
+    #[arg(long, default_value_t = default_jobs())]
+    pub jobs: usize,
+}
+
+/// [`Tune`] on the command line.
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+pub enum TuneArg {
+    /// Random reads of single images.
+    Random,
+    /// Whole-set scans.
+    Scan,
+    /// Smallest files.
+    Size,
+    /// As the reference library writes by default.
+    Reference,
+}
+
+impl WriteArgs {
+    /// As the store's options.
+    pub fn options(&self) -> WriteOptions {
+        WriteOptions {
+            compression: self.compression,
+            chunk: self.chunk,
+            shard: self.shard,
+            tune: match self.tune {
+                TuneArg::Random => Tune::Random,
+                TuneArg::Scan => Tune::Scan,
+                TuneArg::Size => Tune::Size,
+                TuneArg::Reference => Tune::Reference,
+            },
+            variant: self.variant.clone(),
+            overwrite: self.overwrite,
+            jobs: self.jobs.max(1),
+        }
+    }
+}
+
+pub fn run(args: &Args, ui: &Ui) -> Outcome {
+    let format = match &args.format {
+        Some(name) => known_format(name)?,
+        None => guess_format(&args.target)?,
+    };
+    let source = args.open.open(&args.source)?;
+    if same_place(&args.source, &args.target) {
+        return Err(Failure::Usage("source and target are the same place".to_owned()));
+    }
+    let writer = registry::create(&args.target, format.name, &args.write.options())?;
+    let bar = ui.progress(source.len() as u64, "converting");
+    let mut total = 0u64;
+    let start = std::time::Instant::now();
+    convert(&*source, writer, ConvertOptions { memory: args.memory }, &mut |n| {
+        total += n;
+        bar.inc(1);
+    })?;
+    bar.finish_and_clear();
+    let seconds = start.elapsed().as_secs_f64();
+    ui.document(&serde_json::json!({
+        "source": args.source, "source_format": source.format(), "target": args.target, "format": format.name,
+        "images": source.len(), "bytes_of_pixels": total, "seconds": seconds,
+    }))?;
+    if !ui.json {
+        ui.say(format!(
+            "{} images ({} of pixels) from {} to {} in {seconds:.2} s: {}",
+            source.len(),
+            bytes(total),
+            source.format(),
+            format.name,
+            args.target.display()
+        ));
+    }
+    Ok(())
+}
+
+fn guess_format(target: &Path) -> Outcome<&'static wellread_store::Format> {
+    let name = target.file_name().map(|n| n.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
+    let guess = match name.rsplit_once('.').map(|(_, ext)| ext) {
+        Some("tif" | "tiff") => Some("tiff"),
+        Some("zarr") => Some("ome-zarr"),
+        Some(_) => registry::formats()
+            .into_iter()
+            .find(|f| !f.extension.is_empty() && name.ends_with(f.extension))
+            .map(|f| f.name),
+        None => None,
+    };
+    match guess {
+        Some(name) => known_format(name),
+        None => {
+            let names: Vec<_> = registry::formats().iter().map(|f| f.name).collect();
+            Err(Failure::Usage(format!(
+                "cannot tell the format from the name {:?}; pass --format with one of {}",
+                target.display().to_string(),
+                names.join(", ")
+            )))
+        }
+    }
+}
+
+fn same_place(a: &Path, b: &Path) -> bool {
+    matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
+}

@@ -1,0 +1,123 @@
+//! `wellread doctor`
+
+use crate::output::{Outcome, Ui};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use wellread_measure::environment::Environment;
+
+/// Looks at the machine, the storage engines of this build, and the frameworks of the Python on the PATH.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Python to look into.
+    #[arg(long, default_value = "python3")]
+    python: String,
+}
+
+/// Asks a Python for the versions of packages without importing them (importing PyTorch takes seconds).
+const PACKAGES: &str = r#"
+import importlib.metadata as m, json, platform
+def v(p):
+    try: return m.version(p)
+    except m.PackageNotFoundError: return None
+names = ["torch", "jax", "onnxruntime", "numpy", "pyarrow", "ome-arrow", "tifffile", "zarr", "ome-zarr"]
+print(json.dumps({"python": platform.python_version(), **{n: v(n) for n in names}}))
+"#;
+
+pub fn run(args: &Args, ui: &Ui) -> Outcome {
+    let environment = Environment::collect(Path::new("."));
+    let formats: Vec<Value> = wellread_store::formats()
+        .iter()
+        .map(|f| json!({ "name": f.name, "about": f.about, "engine": (f.engine)() }))
+        .collect();
+    let models: Vec<Value> =
+        wellread_model::models().iter().map(|m| json!({ "name": m.name, "about": m.about })).collect();
+    let python = ask(&args.python, &["-c", PACKAGES])
+        .and_then(|text| serde_json::from_str::<Value>(&text).map_err(|e| e.to_string()));
+    let gpu = ask("nvidia-smi", &["--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]);
+    if ui.json {
+        return ui.document(&json!({
+            "wellread": env!("CARGO_PKG_VERSION"),
+            "formats": formats,
+            "models": models,
+            "machine": environment,
+            "warnings": environment.noise_warnings(),
+            "python": python.as_ref().ok(),
+            "python_missing": python.as_ref().err(),
+            "gpu": gpu.as_ref().ok(),
+            "gpu_missing": gpu.as_ref().err(),
+        }));
+    }
+    ui.say(format!("wellread {}\n\nStorage formats of this build", env!("CARGO_PKG_VERSION")));
+    for format in &formats {
+        ui.say(format!("  ok       {:<14}{}", text(&format["name"]), text(&format["engine"])));
+    }
+    ui.say("\nModels of this build");
+    for model in &models {
+        ui.say(format!("  ok       {:<14}{}", text(&model["name"]), text(&model["about"])));
+    }
+    ui.say("\nMachine");
+    for (name, value) in environment.facts() {
+        ui.say(format!("           {name:<14}{value}"));
+    }
+    for warning in environment.noise_warnings() {
+        ui.say(format!("  note     {warning}"));
+    }
+    ui.say("\nDevices");
+    match &gpu {
+        Ok(gpu) => gpu.trim().lines().for_each(|line| ui.say(format!("  ok       {line}"))),
+        Err(why) => {
+            ui.say(format!("  missing  NVIDIA GPU ({why}); models run on the CPU. With a GPU: install its driver"));
+        }
+    }
+    ui.say("\nPython (only for comparing with its libraries; wellread needs none)");
+    match &python {
+        Ok(Value::Object(found)) => {
+            for (name, version) in found {
+                match version.as_str() {
+                    Some(version) => ui.say(format!("  ok       {name:<14}{version}")),
+                    None => ui.say(format!("  missing  {name:<14}pip install {name}")),
+                }
+            }
+        }
+        Ok(_) => ui.say("  missing  the answer of Python was not understood"),
+        Err(why) => {
+            ui.say(format!("  missing  {} ({why}); install Python 3.10 or newer, or pass --python", args.python));
+        }
+    }
+    Ok(())
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// Runs a program for at most ten seconds and returns what it printed.
+fn ask(program: &str, args: &[&str]) -> Result<String, String> {
+    let mut child = Command::new(program)
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|e| if e.kind() == std::io::ErrorKind::NotFound { "not found".to_owned() } else { e.to_string() })?;
+    let start = Instant::now();
+    loop {
+        match child.try_wait().map_err(|e| e.to_string())? {
+            Some(status) if status.success() => break,
+            Some(status) => return Err(format!("{program} failed: {status}")),
+            None if start.elapsed() > Duration::from_secs(10) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err("no answer within 10 seconds".to_owned());
+            }
+            None => std::thread::sleep(Duration::from_millis(10)),
+        }
+    }
+    let mut out = String::new();
+    if let Some(mut stdout) = child.stdout.take() {
+        std::io::Read::read_to_string(&mut stdout, &mut out).map_err(|e| e.to_string())?;
+    }
+    Ok(out)
+}

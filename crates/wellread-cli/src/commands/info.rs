@@ -1,0 +1,135 @@
+//! `wellread info PATH`
+
+use super::OpenArgs;
+use crate::output::{Outcome, Ui, bytes};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use wellread_store::Store;
+
+/// Examples:
+///   wellread info plate.parquet
+///   wellread info plate.zarr --level 1 --json
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
+pub struct Args {
+    /// A file or folder of images.
+    path: PathBuf,
+    /// Look at no more than this many rows for shapes (the set is then marked as sampled).
+    #[arg(long, default_value_t = 100_000)]
+    rows: usize,
+    #[command(flatten)]
+    open: OpenArgs,
+}
+
+#[derive(serde::Serialize)]
+struct Info {
+    path: PathBuf,
+    format: &'static str,
+    variant: String,
+    images: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shape_tczyx: Option<[usize; 5]>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    shapes: Vec<ShapeCount>,
+    dtype: String,
+    channels: Vec<wellread_image::Channel>,
+    physical_size_um: Option<[Option<f64>; 3]>,
+    layout: String,
+    codec: String,
+    files: usize,
+    bytes_on_disk: u64,
+    bytes_of_pixels: u64,
+    bits_per_pixel: f64,
+    rows_sampled: usize,
+}
+
+#[derive(serde::Serialize)]
+struct ShapeCount {
+    shape_tczyx: [usize; 5],
+    dtype: &'static str,
+    images: usize,
+}
+
+pub fn run(args: &Args, ui: &Ui) -> Outcome {
+    let store = args.open.open(&args.path)?;
+    let info = describe(&*store, args.rows)?;
+    if ui.json {
+        return ui.document(&info);
+    }
+    ui.say(format!("{}", args.path.display()));
+    let line = |what: &str, value: String| ui.say(format!("  {what:<16}{value}"));
+    line("format", format!("{} ({})", info.format, info.variant));
+    line("images", info.images.to_string());
+    for shape in &info.shapes {
+        let [t, c, z, y, x] = shape.shape_tczyx;
+        line("shape", format!("{t} x {c} x {z} x {y} x {x} (TCZYX) {}, {} images", shape.dtype, shape.images));
+    }
+    if let Some([t, c, z, y, x]) = info.shape_tczyx {
+        line("shape", format!("{t} x {c} x {z} x {y} x {x} (TCZYX)"));
+        line("pixel type", info.dtype.clone());
+    }
+    let names: Vec<_> = info.channels.iter().map(|c| c.name.as_str()).collect();
+    if !names.is_empty() {
+        line("channels", names.join(", "));
+    }
+    if let Some([z, y, x]) = info.physical_size_um {
+        let show = |v: Option<f64>| v.map_or("?".to_owned(), |v| format!("{v:.4}"));
+        line("pixel size", format!("{} x {} x {} µm (ZYX)", show(z), show(y), show(x)));
+    }
+    line("layout", info.layout.clone());
+    line("codec", info.codec.clone());
+    line("on disk", format!("{} in {} files", bytes(info.bytes_on_disk), info.files));
+    line("pixels", format!("{} ({:.2} bits on disk per pixel)", bytes(info.bytes_of_pixels), info.bits_per_pixel));
+    Ok(())
+}
+
+fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Info> {
+    let mut counts: BTreeMap<([usize; 5], wellread_image::PixelType), usize> = BTreeMap::new();
+    let rows = store.len().min(max_rows.max(1));
+    let (mut pixels, mut bytes_of_pixels) = (0u128, 0u128);
+    for row in 0..rows {
+        let info = store.row_info(row)?;
+        *counts.entry((info.shape.0, info.dtype)).or_default() += 1;
+        pixels += info.shape.pixels() as u128;
+        bytes_of_pixels += (info.shape.pixels() * info.dtype.size()) as u128;
+    }
+    if rows > 0 && rows < store.len() {
+        pixels = pixels * store.len() as u128 / rows as u128;
+        bytes_of_pixels = bytes_of_pixels * store.len() as u128 / rows as u128;
+    }
+    let files = store.files()?;
+    let bytes_on_disk = files.iter().filter_map(|f| std::fs::metadata(f).ok()).map(|m| m.len()).sum::<u64>();
+    let layout = store.layout()?;
+    let metadata = if store.is_empty() { wellread_image::ImageMetadata::default() } else { store.metadata(0)? };
+    let sizes = [&metadata.physical_size_z, &metadata.physical_size_y, &metadata.physical_size_x];
+    let physical = sizes.map(|s| s.as_ref().filter(|s| matches!(s.unit.as_str(), "µm" | "um" | "μm" | "micrometer")).map(|s| s.value));
+    let single = (counts.len() == 1).then(|| counts.keys().next().copied()).flatten();
+    let mut dtypes: Vec<_> = counts.keys().map(|(_, d)| d.name()).collect();
+    dtypes.sort_unstable();
+    dtypes.dedup();
+    Ok(Info {
+        path: store.path().to_owned(),
+        format: store.format(),
+        variant: layout.variant,
+        images: store.len(),
+        shape_tczyx: single.map(|(s, _)| s),
+        shapes: if single.is_some() {
+            vec![]
+        } else {
+            counts
+                .iter()
+                .map(|((shape, dtype), n)| ShapeCount { shape_tczyx: *shape, dtype: dtype.name(), images: *n })
+                .collect()
+        },
+        dtype: dtypes.join(", "),
+        channels: metadata.channels.clone(),
+        physical_size_um: physical.iter().any(Option::is_some).then_some(physical),
+        layout: layout.pieces,
+        codec: layout.codec,
+        files: files.len(),
+        bytes_on_disk,
+        bytes_of_pixels: bytes_of_pixels as u64,
+        bits_per_pixel: if pixels == 0 { 0.0 } else { bytes_on_disk as f64 * 8.0 / pixels as f64 },
+        rows_sampled: rows,
+    })
+}

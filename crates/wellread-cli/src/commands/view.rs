@@ -1,0 +1,70 @@
+//! `wellread view PATH [--row N] [--out x.png]`
+
+use super::OpenArgs;
+use crate::output::{Failure, Outcome, Ui};
+use std::path::PathBuf;
+use wellread_store::preview::{contact_sheet, preview};
+use wellread_store::staged::Staged;
+
+/// Contrast is stretched per channel; Z is projected by its maximum. For looking, not for measuring.
+///
+/// Examples:
+///   wellread view plate.parquet --row 12 --out cell.png
+///   wellread view plate.parquet --count 24
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
+pub struct Args {
+    /// A file or folder of images.
+    path: PathBuf,
+    /// One row; without it a contact sheet of the first rows.
+    #[arg(long)]
+    row: Option<usize>,
+    /// Images on a contact sheet.
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    count: u64,
+    /// PNG to write.
+    #[arg(long, default_value = "view.png")]
+    out: PathBuf,
+    #[command(flatten)]
+    open: OpenArgs,
+}
+
+pub fn run(args: &Args, ui: &Ui) -> Outcome {
+    let store = args.open.open(&args.path)?;
+    if store.is_empty() {
+        return Err(Failure::Failed(format!("{}: there is no image in it", args.path.display())));
+    }
+    let (picture, rows) = if let Some(row) = args.row {
+        if row >= store.len() {
+            return Err(Failure::Usage(format!(
+                "--row {row}: {} holds {} images, rows 0 to {}",
+                args.path.display(),
+                store.len(),
+                store.len() - 1
+            )));
+        }
+        (preview(&*store, row, 2048)?, vec![row])
+    } else {
+        let rows: Vec<usize> = (0..store.len().min(args.count as usize)).collect();
+        let bar = ui.progress(rows.len() as u64, "drawing");
+        let mut pictures = Vec::with_capacity(rows.len());
+        for &row in &rows {
+            pictures.push(preview(&*store, row, 256)?);
+            bar.inc(1);
+        }
+        bar.finish_and_clear();
+        let columns = (rows.len() as f64).sqrt().ceil() as usize;
+        (contact_sheet(&pictures, columns), rows)
+    };
+    let staged = Staged::new(&args.out, true)?;
+    std::fs::write(staged.path(), picture.to_png()?)
+        .map_err(|e| wellread_store::Error::io(&args.out, "cannot write the picture", &e))?;
+    staged.commit()?;
+    ui.document(&serde_json::json!({
+        "out": args.out, "width": picture.width, "height": picture.height, "rows": rows,
+    }))?;
+    if !ui.json {
+        ui.say(format!("{} ({} x {})", args.out.display(), picture.width, picture.height));
+    }
+    Ok(())
+}

@@ -1,0 +1,135 @@
+//! A set seen plane by plane: every (image, t, c, z) becomes a row of its own, of shape 1 x 1 x 1 x Y x X.
+//!
+//! What 2D models are fed from stacks, and the way to batch sets whose images differ in T, C or Z. Only each
+//! image's shape is read when the view is made.
+
+use crate::{Block, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
+use std::path::{Path, PathBuf};
+use wellread_image::{ImageMetadata, Region, Shape};
+
+/// A store whose rows are the planes of another store's rows, in the order image, T, C, Z.
+pub struct PlaneStore {
+    inner: Box<dyn Store>,
+    /// First plane row of each image, and the total at the end.
+    first: Vec<usize>,
+    shapes: Vec<RowInfo>,
+}
+
+impl PlaneStore {
+    /// Makes the view. Reads every image's shape, no pixels.
+    pub fn new(inner: Box<dyn Store>) -> Result<Self> {
+        let mut first = Vec::with_capacity(inner.len() + 1);
+        let mut shapes = Vec::with_capacity(inner.len());
+        let mut total = 0;
+        for row in 0..inner.len() {
+            let info = inner.row_info(row)?;
+            first.push(total);
+            shapes.push(info);
+            total += info.shape.planes();
+        }
+        first.push(total);
+        Ok(Self { inner, first, shapes })
+    }
+
+    /// Image and (t, c, z) of a plane row.
+    fn locate(&self, row: usize) -> (usize, [usize; 3]) {
+        let image = self.first.partition_point(|&f| f <= row) - 1;
+        let [_, c, z, _, _] = self.shapes[image].shape.0;
+        let plane = row - self.first[image];
+        (image, [plane / (c * z), plane / z % c, plane % z])
+    }
+}
+
+/// Moves blocks from the image's coordinates to the plane's.
+struct ShiftSink<'a> {
+    origins: Vec<[usize; 3]>,
+    sink: &'a mut dyn PixelSink,
+}
+
+impl PixelSink for ShiftSink<'_> {
+    fn put(&mut self, request: usize, block: &Block<'_>) -> Result<()> {
+        let plane_bytes = block.region.size[3] * block.region.size[4] * block.dtype.size();
+        let [t, c, z] = self.origins[request];
+        let [nt, nc, nz, ..] = block.region.size;
+        let [t0, c0, z0, y0, x0] = block.region.start;
+        // Blocks of chunked formats may hold neighbouring planes as well: pass on the one asked for.
+        let (Some(dt), Some(dc), Some(dz)) = (t.checked_sub(t0), c.checked_sub(c0), z.checked_sub(z0)) else {
+            return Ok(());
+        };
+        if dt >= nt || dc >= nc || dz >= nz {
+            return Ok(());
+        }
+        let at = ((dt * nc + dc) * nz + dz) * plane_bytes;
+        let region =
+            Region { start: [0, 0, 0, y0, x0], size: [1, 1, 1, block.region.size[3], block.region.size[4]] };
+        self.sink.put(request, &Block { region, data: &block.data[at..at + plane_bytes], dtype: block.dtype })
+    }
+}
+
+impl Store for PlaneStore {
+    fn format(&self) -> &'static str {
+        self.inner.format()
+    }
+
+    fn path(&self) -> &Path {
+        self.inner.path()
+    }
+
+    fn len(&self) -> usize {
+        self.first.last().copied().unwrap_or(0)
+    }
+
+    fn row_info(&self, row: usize) -> Result<RowInfo> {
+        if row >= self.len() {
+            return Err(crate::Error::new(
+                self.path(),
+                format_args!("plane {row} was asked for, but there are {}", self.len()),
+            ));
+        }
+        let info = self.shapes[self.locate(row).0];
+        Ok(RowInfo { shape: Shape::plane(info.shape.y(), info.shape.x()), dtype: info.dtype })
+    }
+
+    fn metadata(&self, row: usize) -> Result<ImageMetadata> {
+        self.row_info(row)?;
+        let (image, [t, c, z]) = self.locate(row);
+        let mut metadata = self.inner.metadata(image)?;
+        let shape = self.shapes[image].shape;
+        if shape.planes() > 1 {
+            metadata.name = format!("{}/t{t}c{c}z{z}", metadata.name);
+            metadata.id = format!("{}/t{t}c{c}z{z}", metadata.id);
+        }
+        metadata.channels = metadata.channels.into_iter().skip(c).take(1).collect();
+        Ok(metadata)
+    }
+
+    fn layout(&self) -> Result<StoreLayout> {
+        self.inner.layout()
+    }
+
+    fn files(&self) -> Result<Vec<PathBuf>> {
+        self.inner.files()
+    }
+
+    fn position(&self, row: usize) -> u64 {
+        if row >= self.len() {
+            return u64::MAX;
+        }
+        let (image, _) = self.locate(row);
+        self.inner.position(image)
+    }
+
+    fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
+        let mut inner = Vec::with_capacity(requests.len());
+        let mut origins = Vec::with_capacity(requests.len());
+        for request in requests {
+            self.check(request)?;
+            let (image, tcz) = self.locate(request.row);
+            let mut region = request.region;
+            region.start[..3].copy_from_slice(&tcz);
+            inner.push(Request { row: image, region });
+            origins.push(tcz);
+        }
+        self.inner.read(&inner, scratch, &mut ShiftSink { origins, sink })
+    }
+}

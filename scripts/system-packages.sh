@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Installs what the build needs and is missing: Rust is only looked for, Debian packages are installed when root.
+set -euo pipefail
+
+if ! command -v cargo >/dev/null; then
+    echo "wellread needs Rust 1.91 or newer (cargo): see https://rustup.rs or your distribution's packages." >&2
+    exit 1
+fi
+have=$(rustc --version | sed -E 's/rustc ([0-9]+)\.([0-9]+).*/\1 \2/')
+read -r major minor <<<"$have"
+if ((major == 1 && minor < 91)); then
+    echo "wellread needs Rust 1.91 or newer; this is $(rustc --version). Try: rustup update stable" >&2
+    exit 1
+fi
+
+missing=()
+command -v cc >/dev/null || missing+=(gcc libc6-dev)
+command -v python3 >/dev/null || missing+=(python3)
+# Debian splits venv off Python; a Python from elsewhere brings its own.
+python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
+if ((${#missing[@]} == 0)); then
+    exit 0
+fi
+if [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null; then
+    echo "installing ${missing[*]}" >&2
+    apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+else
+    echo "wellread needs these packages: ${missing[*]}" >&2
+    echo "Install them, for example: sudo apt-get install ${missing[*]}" >&2
+    exit 1
+fi

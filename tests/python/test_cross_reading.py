@@ -1,0 +1,177 @@
+"""What wellread writes, the reference libraries read to the same bytes; what they write, wellread reads."""
+
+import hashlib
+import json
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import tifffile
+import zarr
+from ome_arrow import OMEArrow
+
+
+def sha(array):
+    """The digest that wellread documents: C order, little-endian."""
+    array = np.ascontiguousarray(array)
+    return hashlib.sha256(array.astype(array.dtype.newbyteorder("<")).tobytes()).hexdigest()
+
+
+def check(found, expected):
+    """`found`: name -> TCZYX array."""
+    assert sorted(found) == sorted(expected)
+    for name, array in found.items():
+        e = expected[name]
+        assert list(array.shape) == e["shape_tczyx"], name
+        assert str(array.dtype) == e["dtype"], name
+        assert sha(array) == e["sha256"], name
+
+
+def assemble(image):
+    """An image from the chunks of an OME-Arrow struct, written from the published schema alone."""
+    meta = image["pixels_meta"]
+    shape = [meta[f"size_{a}"] for a in "tczyx"]
+    out = np.zeros(shape, meta["type"])
+    for chunk in image["chunks"]:
+        z, y, x = chunk["z"], chunk["y"], chunk["x"]
+        dz, dy, dx = chunk["shape_z"], chunk["shape_y"], chunk["shape_x"]
+        pixels = np.asarray(chunk["pixels"]).reshape(dz, dy, dx)
+        out[chunk["t"], chunk["c"], z : z + dz, y : y + dy, x : x + dx] = pixels
+    return out
+
+
+def test_pyarrow_reads_our_parquet(generated):
+    folder, expected, _ = generated
+    table = pq.read_table(folder / "images.parquet")
+    images = table["ome_image"].to_pylist()
+    check({i["name"]: assemble(i) for i in images}, expected)
+
+
+def test_ome_arrow_reads_our_parquet(generated):
+    folder, expected, _ = generated
+    if next(iter(expected.values()))["dtype"] not in ("uint8", "uint16"):
+        pytest.skip("the published OME-Arrow type holds 16-bit pixels only")
+    images = pq.read_table(folder / "images.parquet")["ome_image"].to_pylist()
+    check({i["name"]: OMEArrow(data=i).export(how="numpy") for i in images}, expected)
+
+
+def test_tifffile_reads_our_ome_tiff(generated):
+    folder, expected, _ = generated
+    found = {}
+    for path in sorted((folder / "tiff").iterdir()):
+        with tifffile.TiffFile(path) as tif:
+            assert tif.is_ome, path
+            series = tif.series[0]
+            array, axes = series.asarray(), series.axes
+        for axis in "TCZYX":
+            if axis not in axes:
+                array, axes = array[None], axis + axes
+        name = path.name.removesuffix(".tiff").removesuffix(".ome")
+        found[name] = np.transpose(array, [axes.index(a) for a in "TCZYX"])
+    check(found, expected)
+
+
+@pytest.mark.parametrize("compression", ["none", "lzw", "deflate", "packbits", "zstd:5"])
+@pytest.mark.parametrize("tiles", [None, "1,1,1,32,48"])
+def test_tifffile_reads_every_tiff_compression(wellread, generated, tmp_path, compression, tiles):
+    folder, expected, _ = generated
+    target = tmp_path / "tiff"
+    chunk = ["--chunk", tiles] if tiles else []
+    wellread(
+        "convert", folder / "images.parquet", target, "--format", "tiff", "--variant", "plain",
+        "--compression", compression, *chunk,
+    )  # fmt: skip
+    for path in target.iterdir():
+        e = expected[path.stem]
+        assert sha(tifffile.imread(path).reshape(e["shape_tczyx"])) == e["sha256"], path
+
+
+@pytest.mark.parametrize("version", ["0.4", "0.5"])
+@pytest.mark.parametrize("compression", ["default", "none", "zstd:3", "lz4", "deflate"])
+def test_zarr_reads_our_ome_zarr(wellread, generated, tmp_path, version, compression):
+    folder, expected, _ = generated
+    target = tmp_path / "zarr"
+    wellread(
+        "convert", folder / "images.parquet", target, "--format", "ome-zarr", "--variant", version,
+        "--compression", compression, "--chunk", "1,1,2,32,40",
+    )  # fmt: skip
+    found = {}
+    for path in target.iterdir():
+        group = zarr.open_group(str(path), mode="r")
+        attributes = group.attrs.asdict()
+        multiscales = attributes.get("ome", attributes)["multiscales"][0]
+        assert [a["name"] for a in multiscales["axes"]] == list("tczyx")
+        found[path.stem] = group[multiscales["datasets"][0]["path"]][...]
+    check(found, expected)
+
+
+def test_zarr_reads_our_shards(wellread, generated, tmp_path):
+    folder, expected, _ = generated
+    target = tmp_path / "zarr"
+    wellread(
+        "convert", folder / "images.parquet", target, "--format", "ome-zarr",
+        "--chunk", "1,1,1,16,16", "--shard", "1,1,1,64,96",
+    )  # fmt: skip
+    found = {p.stem: zarr.open_group(str(p), mode="r")["0"][...] for p in target.iterdir()}
+    check(found, expected)
+
+
+def test_ome_zarr_reads_our_ome_zarr(generated):
+    from ome_zarr.io import parse_url
+    from ome_zarr.reader import Reader
+
+    folder, expected, _ = generated
+    found = {}
+    for path in (folder / "ome-zarr").iterdir():
+        nodes = list(Reader(parse_url(str(path)))())
+        found[path.stem] = np.asarray(nodes[0].data[0])
+    check(found, expected)
+
+
+def test_every_format_that_can_hold_the_images_does(generated, wellread):
+    folder, expected, written = generated
+    first = next(iter(expected.values()))
+    for name, entry in written.items():
+        if name == "image-folder" and (first["dtype"] == "float32" or first["shape_tczyx"][0] > 1):
+            assert entry["error"], "PNG cannot hold this"
+            continue
+        assert entry["error"] is None, entry
+        assert wellread("verify", entry["path"], "--against", folder / "expected.json")["passed"]
+
+
+def golden_sets(shared):
+    """Every golden copy of the stores of this build, with its expected checksums."""
+    names = ["ome-tiff", "tiff", "ome-zarr-0.4", "ome-zarr-0.5"]
+    for expected in sorted(shared.glob("golden/*/*/expected.json")):
+        for name in [*names, *(p.name for p in expected.parent.glob("*.parquet"))]:
+            yield expected.parent / name, expected
+
+
+def test_golden_sets(wellread, shared):
+    sets = list(golden_sets(shared))
+    assert len(sets) >= 32
+    for path, expected in sets:
+        document = wellread("verify", path, "--against", expected)
+        assert document["passed"] and document["images"] == len(
+            json.loads(expected.read_text())["images"]
+        )
+
+
+def test_real_images_equal_tifffile(wellread, shared):
+    for folder in ["jump", "nf1/images", "nf1/masks", "examplehuman", "ome-5d"]:
+        sums = wellread("checksum", shared / folder)
+        paths = sorted(p for p in (shared / folder).iterdir() if ".tif" in p.name)
+        assert len(sums) == len(paths)
+        by_name = {s["name"]: s for s in sums}
+        for path in paths:
+            with tifffile.TiffFile(path) as tif:
+                series = tif.series[0]
+                array, axes = series.asarray(), series.axes
+            axes = axes.replace("S", "C").replace("Q", "Z").replace("I", "Z")
+            for axis in "TCZYX":
+                if axis not in axes:
+                    array, axes = array[None], axis + axes
+            array = np.transpose(array, [axes.index(a) for a in "TCZYX"])
+            name = path.name.rsplit(".tif", 1)[0].removesuffix(".ome")
+            assert by_name[name]["sha256"] == sha(array), path
+            assert by_name[name]["shape_tczyx"] == list(array.shape)
