@@ -1,6 +1,6 @@
 """The peers: each runs whole shuffled epochs and prints one JSON line per epoch. One peer per process.
 
-    python peers.py NAME FOLDER --batch 16 --workers 2 --epochs 3
+python peers.py NAME FOLDER --batch 16 --workers 2 --epochs 3
 """
 
 import argparse

@@ -27,7 +27,18 @@ def fields(count, wellread, folder, real):
     if not files:
         out = folder / "cells-source"
         subprocess.run(
-            [wellread, "--quiet", "generate", out, "--images", "3", "--size", "1080x1080", "--formats", "tiff"],
+            [
+                wellread,
+                "--quiet",
+                "generate",
+                out,
+                "--images",
+                "3",
+                "--size",
+                "1080x1080",
+                "--formats",
+                "tiff",
+            ],
             check=True,
             stdout=subprocess.DEVNULL,
         )

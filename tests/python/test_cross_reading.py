@@ -152,9 +152,7 @@ def test_golden_sets(wellread, shared):
     assert len(sets) >= 32
     for path, expected in sets:
         document = wellread("verify", path, "--against", expected)
-        assert document["passed"] and document["images"] == len(
-            json.loads(expected.read_text())["images"]
-        )
+        assert document["passed"] and document["images"] == len(json.loads(expected.read_text())["images"])
 
 
 def test_real_images_equal_tifffile(wellread, shared):

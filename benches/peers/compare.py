@@ -1,0 +1,159 @@
+"""wellread beside its peers: ratios of medians over interleaved rounds, one machine, one run.
+
+    python compare.py --out results/peers [--rounds 5] [--images 1000] [--fields 32]
+
+Each round runs every peer and wellread once, each in a process of its own, in random order. A peer's figure is
+its second epoch (workers are up, the page cache is warm); its first batch counts from opening the data.
+"""
+
+import argparse
+import json
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import sets
+
+HERE = Path(__file__).resolve().parent
+
+# (name, peer, workers, what wellread reads, the ratio that is to be shown)
+PAIRS = [
+    ("Parquet, untouched, beside upstream's RAM cache", "ram-cache", 0, "images.parquet", 0.5),
+    ("TIFF folder beside torch DataLoader + tifffile", "tifffile", 2, "tiff", 8.0),
+    ("OME-Zarr beside torch DataLoader + zarr-python", "zarr-python", 2, "ome-zarr", 20.0),
+    ("LZW TIFF beside torch DataLoader + tifffile", "tifffile-lzw", 2, "tiff-lzw", None),
+    ("NumPy gather from RAM (ceiling)", "gather", 0, None, None),
+]
+
+
+def wellread_run(binary, path, batch, workers, seed):
+    """One process, one measured epoch after a warm-up epoch."""
+    with tempfile.TemporaryDirectory() as out:
+        done = subprocess.run(
+            [binary, "--json", "bench", "dataloader", "--input", path, "--in-place", "--batch-sizes", str(batch),
+             "--workers", str(workers), "--repeats", "1", "--seed", str(seed), "--out", out],
+            capture_output=True, text=True,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        import pyarrow.parquet as pq
+
+        row = pq.read_table(Path(out) / "dataloader.parquet").to_pylist()[0]
+        assert row["verified"], "wellread delivered other pixels"
+    return row
+
+
+def peer_run(name, folder, batch, workers):
+    done = subprocess.run(
+        [sys.executable, HERE / "peers.py", name, folder, "--batch", str(batch), "--workers", str(workers)],
+        capture_output=True, text=True, cwd=HERE,
+    )  # fmt: skip
+    if done.returncode != 0:
+        return {"error": done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "failed"}
+    epochs = [json.loads(line) for line in done.stdout.splitlines()]
+    return {
+        **epochs[-1],
+        "first_batch_s": epochs[0]["first_batch_s"],
+        "peak_rss_mb": epochs[-1]["peak_rss_mb"],
+    }
+
+
+def interval(values, rng):
+    """Percentile bootstrap of the median, 95 %."""
+    medians = sorted(statistics.median(rng.choices(values, k=len(values))) for _ in range(2000))
+    return medians[50], medians[1949]
+
+
+def compare(binary, folder, batch, rounds, rng):
+    """All pairs on one set; returns rows."""
+    runs = {}
+    jobs = []
+    for _, peer, workers, path, _ in PAIRS:
+        jobs.append(("peer", peer, workers, None))
+        if path:
+            jobs.append(("wellread", peer, 2, folder / path))
+    for round_ in range(rounds):
+        rng.shuffle(jobs)
+        for kind, peer, workers, path in jobs:
+            if kind == "peer":
+                run = peer_run(peer, folder, batch, workers)
+            else:
+                run = wellread_run(binary, path, batch, workers, round_)
+            runs.setdefault((kind, peer), []).append(run)
+            print(f"  round {round_ + 1}/{rounds} {kind} {peer}: "
+                  f"{run.get('samples_per_sec', float('nan')):.0f}/s", file=sys.stderr)  # fmt: skip
+    rows = []
+    for name, peer, workers, path, target in PAIRS:
+        theirs = runs[("peer", peer)]
+        row = {"what": name, "peer": peer, "peer_workers": workers, "target_ratio": target}
+        if any("error" in r for r in theirs):
+            row["peer_error"] = theirs[0].get("error")
+        else:
+            row["peer_samples_per_sec"] = statistics.median(r["samples_per_sec"] for r in theirs)
+            row["peer_peak_rss_mb"] = max(r["peak_rss_mb"] for r in theirs)
+            first = [r["first_batch_s"] for r in theirs if r["first_batch_s"]]
+            row["peer_first_batch_s"] = statistics.median(first) if first else None
+        if path:
+            ours = runs[("wellread", peer)]
+            row["wellread_samples_per_sec"] = statistics.median(r["samples_per_sec"] for r in ours)
+            row["wellread_first_batch_s"] = statistics.median(r["first_batch_s"] for r in ours)
+            row["wellread_peak_rss_mb"] = max(r["peak_rss_mb"] for r in ours)
+            if "peer_error" not in row:
+                ratios = [
+                    a["samples_per_sec"] / b["samples_per_sec"] for a, b in zip(ours, theirs, strict=True)
+                ]
+                row["ratio"] = statistics.median(ratios)
+                row["ratio_low"], row["ratio_high"] = interval(ratios, rng)
+        rows.append(row)
+    return rows
+
+
+def main():
+    ap = argparse.ArgumentParser()
+    ap.add_argument("--out", type=Path, default=Path("results/peers"))
+    ap.add_argument("--wellread", default=os.environ.get("WELLREAD") or shutil.which("wellread"))
+    ap.add_argument("--images", type=int, default=1000)
+    ap.add_argument("--fields", type=int, default=32)
+    ap.add_argument("--rounds", type=int, default=5)
+    ap.add_argument("--real", help="folder of 1080 x 1080 uint16 TIFFs; cells are generated without it")
+    a = ap.parse_args()
+    if not a.wellread:
+        ap.error("no wellread on the PATH: pass --wellread")
+    a.out.mkdir(parents=True, exist_ok=True)
+    rng = random.Random(42)
+    results = {}
+    for name, batch, count, make in [
+        ("noise-100x100-uint8", 16, a.images, lambda: sets.noise(a.images)),
+        ("field-1080x1080-uint16", 4, a.fields, lambda: sets.fields(a.fields, a.wellread, a.out, a.real)),
+    ]:
+        folder = a.out / "data" / f"{name}-{count}"
+        print(f"{name}: {count} images", file=sys.stderr)
+        about = sets.write(folder, make())
+        results[name] = {
+            "about": about,
+            "batch": batch,
+            "rows": compare(a.wellread, folder, batch, a.rounds, rng),
+        }
+    (a.out / "peers.json").write_text(json.dumps(results, indent=1))
+    for name, result in results.items():
+        print(f"\n{name}, batches of {result['batch']}")
+        for row in result["rows"]:
+            line = f"  {row['what']:<52}"
+            line += row.get("peer_error") or f"peer {row['peer_samples_per_sec']:>9,.0f}/s"
+            if "wellread_samples_per_sec" in row:
+                line += f"  wellread {row['wellread_samples_per_sec']:>9,.0f}/s"
+                line += f"  first batch {row['wellread_first_batch_s'] * 1e3:.0f} ms"
+                line += f"  peak {row['wellread_peak_rss_mb']:.0f} MB"
+            if "ratio" in row:
+                line += f"  ratio {row['ratio']:.2f} ({row['ratio_low']:.2f}-{row['ratio_high']:.2f})"
+                if row["target_ratio"]:
+                    line += f", to show {row['target_ratio']:g}"
+            print(line)
+
+
+if __name__ == "__main__":
+    main()

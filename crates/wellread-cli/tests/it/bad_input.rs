@@ -1,0 +1,176 @@
+//! Bad input gives a message that names file and cause, and the right exit code; nothing is left half-written.
+
+use crate::support::{arg, generate, leftovers, wellread};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Expects failure with `code` and all of `words` in the message.
+fn fails(args: &[&str], code: i32, words: &[&str]) {
+    let done = wellread(args);
+    assert_eq!(done.code, code, "{args:?}: {}{}", done.stdout, done.stderr);
+    for word in words {
+        assert!(done.stderr.contains(word), "{args:?}: no {word:?} in: {}", done.stderr);
+    }
+}
+
+#[test]
+fn wrong_usage_is_exit_code_2() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out");
+    fails(&["no-such-command"], 2, &[]);
+    fails(&["bench"], 2, &["WHAT"]);
+    fails(&["bench", "nonsense", "--out", arg(&out)], 2, &["nonsense", "dataloader"]);
+    fails(&["bench", "loop", "--model", "alexnet", "--out", arg(&out)], 2, &["alexnet", "small-cnn"]);
+    fails(&["bench", "dataset", "--transform", "blur", "--out", arg(&out)], 2, &["blur", "augment"]);
+    fails(&["bench", "all", "--batch-sizes", "0", "--out", arg(&out)], 2, &["at least one"]);
+    fails(&["generate", arg(&out), "--size", "100"], 2, &["HEIGHTxWIDTH"]);
+    fails(&["generate", arg(&out), "--size", "9999999x9999999"], 2, &["more than wellread accepts"]);
+    fails(&["generate", arg(&out), "--formats", "hdf5"], 2, &["hdf5", "parquet"]);
+    fails(&["generate", arg(&out), "--dtype", "complex64"], 2, &["complex64", "uint16"]);
+    fails(&["generate", arg(&out), "--kind", "noise", "--masks"], 2, &["--masks"]);
+    fails(&["convert", "a", "b"], 2, &["--format"]);
+    fails(&["convert", "a", "b.parquet", "--compression", "rar"], 2, &["rar", "zstd"]);
+    fails(&["convert", "a", "b.parquet", "--chunk", "1,2"], 2, &["T,C,Z,Y,X"]);
+    assert!(!out.exists());
+}
+
+#[test]
+fn missing_empty_and_foreign_paths_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    fails(&["info", arg(&path("nothing"))], 1, &["nothing", "check the path"]);
+    fs::create_dir(path("empty")).unwrap();
+    fails(&["info", arg(&path("empty"))], 1, &["empty", "no image"]);
+    fs::write(path("zero.tif"), b"").unwrap();
+    fails(&["info", arg(&path("zero.tif"))], 1, &["zero.tif", "empty"]);
+    fs::write(path("text.parquet"), b"this is no parquet file at all").unwrap();
+    fails(&["info", arg(&path("text.parquet"))], 1, &["text.parquet", "recognised"]);
+    fails(&["info", "s3://bucket/plate.parquet"], 1, &["s3://", "copy the data"]);
+}
+
+#[test]
+fn a_folder_of_mixed_formats_is_refused_with_examples() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 2, &["--formats", "tiff,image-folder"]);
+    let mixed = dir.path().join("mixed");
+    fs::create_dir(&mixed).unwrap();
+    for folder in ["tiff", "image-folder"] {
+        for entry in fs::read_dir(set.join(folder)).unwrap().flatten() {
+            fs::copy(entry.path(), mixed.join(entry.file_name())).unwrap();
+        }
+    }
+    fails(&["info", arg(&mixed)], 1, &["mixed", ".tif", ".png"]);
+}
+
+#[test]
+fn parquet_without_images_says_which_columns_it_has() {
+    // A results table is a Parquet file of numbers.
+    let dir = tempfile::tempdir().unwrap();
+    let mut table = wellread_report::Table::new("numbers");
+    table.push(wellread_report::row![("well", "A1"), ("area", 3.5)]);
+    let path = dir.path().join("numbers.parquet");
+    table.write_parquet(&path).unwrap();
+    fails(&["info", arg(&path)], 1, &["numbers.parquet", "well", "area"]);
+}
+
+/// All files below `folder`.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut all = vec![];
+    for entry in fs::read_dir(folder).unwrap().flatten() {
+        if entry.path().is_dir() { all.extend(files(&entry.path())) } else { all.push(entry.path()) }
+    }
+    all.sort();
+    all
+}
+
+#[test]
+fn truncated_files_are_errors_not_panics() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 2, &[]);
+    for (format, name) in
+        [("parquet", "images.parquet"), ("tiff", "tiff"), ("ome-zarr", "ome-zarr"), ("image-folder", "image-folder")]
+    {
+        let path = set.join(name);
+        let victim = if path.is_dir() {
+            // The largest file holds pixels.
+            files(&path).into_iter().max_by_key(|f| fs::metadata(f).unwrap().len()).unwrap()
+        } else {
+            path.clone()
+        };
+        let whole = fs::read(&victim).unwrap();
+        for part in [0, 1, 2, 3] {
+            fs::write(&victim, &whole[..whole.len() * part / 4]).unwrap();
+            let done = wellread(&["verify", arg(&path), "--against", arg(&set.join("expected.json"))]);
+            assert_eq!(done.code, 1, "{format} cut at {part}/4: {}{}", done.stdout, done.stderr);
+            assert!(done.stderr.contains(name), "{format}: {}", done.stderr);
+        }
+        fs::write(&victim, &whole).unwrap();
+        let target = dir.path().join("converted.parquet");
+        fs::write(&victim, &whole[..whole.len() / 2]).unwrap();
+        let done = wellread(&["convert", arg(&path), arg(&target)]);
+        assert_eq!(done.code, 1, "{format}");
+        assert!(!target.exists(), "{format}: a half-written target was left");
+        assert_eq!(leftovers(dir.path()), Vec::<String>::new());
+        fs::write(&victim, &whole).unwrap();
+    }
+}
+
+#[test]
+fn an_existing_target_is_kept_unless_overwrite() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 2, &["--formats", "tiff"]);
+    let target = dir.path().join("out.parquet");
+    fs::write(&target, b"precious").unwrap();
+    fails(&["convert", arg(&set.join("tiff")), arg(&target)], 1, &["already exists", "--overwrite"]);
+    assert_eq!(fs::read(&target).unwrap(), b"precious");
+    assert_eq!(wellread(&["convert", arg(&set.join("tiff")), arg(&target), "--overwrite"]).code, 0);
+    assert!(fs::read(&target).unwrap().starts_with(b"PAR1"));
+}
+
+#[test]
+fn a_row_out_of_range_says_what_there_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 2, &["--formats", "parquet"]);
+    let path = set.join("images.parquet");
+    fails(&["view", arg(&path), "--row", "7"], 2, &["rows 0 to 1"]);
+    fails(&["info", arg(&set), "--level", "3"], 1, &["set"]);
+}
+
+/// A full disk: a small tmpfs, where this process may mount one.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_leaves_nothing_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 40, &["--formats", "parquet", "--kind", "noise"]);
+    let small = dir.path().join("small");
+    fs::create_dir(&small).unwrap();
+    let mounted = std::process::Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=64k", "tmpfs", arg(&small)])
+        .output()
+        .is_ok_and(|o| o.status.success());
+    if !mounted {
+        // Without the right to mount: RLIMIT_FSIZE is another way to be refused space.
+        println!("no right to mount a small disk: full-disk test not done");
+        return;
+    }
+    let results: Vec<_> = [("parquet", "x.parquet"), ("tiff", "x"), ("ome-zarr", "y"), ("image-folder", "z")]
+        .map(|(format, name)| {
+            let target = small.join(name);
+            let done =
+                wellread(&["convert", arg(&set.join("images.parquet")), arg(&target), "--format", format]);
+            let left: Vec<_> = fs::read_dir(&small).unwrap().flatten().map(|e| e.file_name()).collect();
+            (format, done, left)
+        })
+        .into();
+    let _ = std::process::Command::new("umount").arg(&small).status();
+    for (format, done, left) in results {
+        assert_eq!(done.code, 1, "{format}");
+        assert!(done.stderr.contains("space"), "{format}: {}", done.stderr);
+        assert!(left.is_empty(), "{format} left {left:?}");
+    }
+}

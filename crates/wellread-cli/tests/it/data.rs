@@ -1,0 +1,131 @@
+//! Data commands: what goes in comes out, in every format.
+
+use crate::support::{arg, generate, json, wellread};
+use serde_json::Value;
+
+#[test]
+fn every_format_holds_the_same_pixels() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    let written = generate(&set, 5, &[]);
+    let expected = set.join("expected.json");
+    let formats = written["written"].as_array().unwrap();
+    assert!(formats.len() >= 4);
+    for format in formats {
+        assert_eq!(format["error"], Value::Null);
+        let path = format["path"].as_str().unwrap();
+        let info = json(&["info", path]);
+        assert_eq!(info["format"], format["format"]);
+        assert_eq!(info["images"], 5);
+        assert_eq!(info["shape_tczyx"], serde_json::json!([1, 1, 1, 40, 56]));
+        assert_eq!(info["dtype"], "uint16");
+        assert_eq!(info["bytes_of_pixels"], 5 * 40 * 56 * 2);
+        assert!(info["bytes_on_disk"].as_u64().unwrap() > 0);
+        let verified = json(&["verify", path, "--against", arg(&expected)]);
+        assert_eq!(verified["passed"], true);
+    }
+}
+
+#[test]
+fn converting_in_a_circle_keeps_pixels_and_metadata() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 3, &["--channels", "2", "--depth", "3", "--formats", "parquet"]);
+    let start = set.join("images.parquet");
+    let first = json(&["checksum", arg(&start)]);
+    let channels = json(&["info", arg(&start)])["channels"].clone();
+    let size = json(&["info", arg(&start)])["physical_size_um"].clone();
+    assert!(size.is_array());
+    let mut from = start;
+    for (target, format) in
+        [("a", "tiff"), ("b", "ome-zarr"), ("c.parquet", "parquet"), ("d", "ome-zarr"), ("e", "tiff")]
+    {
+        let to = dir.path().join(target);
+        json(&["convert", arg(&from), arg(&to), "--format", format]);
+        let strip = |list: &Value| -> Vec<Value> {
+            list.as_array().unwrap().iter().map(|i| serde_json::json!([i["name"], i["sha256"], i["shape_tczyx"]])).collect()
+        };
+        assert_eq!(strip(&json(&["checksum", arg(&to)])), strip(&first), "{target}");
+        let info = json(&["info", arg(&to)]);
+        assert_eq!(info["physical_size_um"], size, "{target}");
+        let names = |c: &Value| c.as_array().unwrap().iter().map(|c| c["name"].clone()).collect::<Vec<_>>();
+        assert_eq!(names(&info["channels"]), names(&channels), "{target}");
+        from = to;
+    }
+}
+
+#[test]
+fn generated_sets_depend_on_the_seed_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let sums = |name: &str, more: &[&str]| {
+        let out = dir.path().join(name);
+        let mut args = vec!["--formats", "tiff"];
+        args.extend(more);
+        generate(&out, 3, &args);
+        std::fs::read_to_string(out.join("expected.json")).unwrap()
+    };
+    assert_eq!(sums("a", &["--jobs", "1"]), sums("b", &["--jobs", "3"]));
+    assert_ne!(sums("c", &["--seed", "1"]), sums("d", &["--seed", "2"]));
+}
+
+#[test]
+fn masks_are_written_beside_the_images() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 2, &["--masks", "--formats", "tiff"]);
+    let info = json(&["info", arg(&set.join("masks"))]);
+    assert_eq!((&info["images"], &info["dtype"]), (&Value::from(2), &Value::from("uint16")));
+}
+
+#[test]
+fn verify_names_the_rows_that_differ() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 4, &["--formats", "tiff,parquet"]);
+    let path = set.join("expected.json");
+    let mut expected: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    expected["images"][2]["sha256"] = Value::from("0".repeat(64));
+    std::fs::write(&path, expected.to_string()).unwrap();
+    let parquet = set.join("images.parquet");
+    let done = wellread(&["verify", arg(&parquet), "--against", arg(&path)]);
+    assert_eq!(done.code, 1);
+    assert!(done.stderr.contains("row 2") && done.stderr.contains("pixels differ"), "{}", done.stderr);
+    assert_eq!(json(&["verify", arg(&parquet), "--against", arg(&set.join("tiff"))])["passed"], true);
+}
+
+#[test]
+fn view_draws_a_png() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 5, &["--formats", "parquet", "--channels", "3"]);
+    let out = dir.path().join("sheet.png");
+    let document = json(&["view", arg(&set.join("images.parquet")), "--out", arg(&out)]);
+    assert_eq!(document["rows"].as_array().unwrap().len(), 5);
+    let png = std::fs::read(&out).unwrap();
+    assert!(png.starts_with(b"\x89PNG"));
+    let one = json(&["view", arg(&set.join("images.parquet")), "--row", "3", "--out", arg(&out)]);
+    assert_eq!((&one["width"], &one["height"]), (&Value::from(56), &Value::from(40)));
+}
+
+#[test]
+fn doctor_names_every_format_and_says_what_is_missing() {
+    let document = json(&["doctor", "--python", "no-such-python"]);
+    let formats: Vec<_> =
+        document["formats"].as_array().unwrap().iter().map(|f| f["name"].as_str().unwrap().to_owned()).collect();
+    for name in ["parquet", "tiff", "ome-zarr", "image-folder"] {
+        assert!(formats.iter().any(|f| f == name), "{name}");
+    }
+    assert_eq!(document["python_missing"], "not found");
+    let done = wellread(&["doctor", "--python", "no-such-python"]);
+    assert_eq!(done.code, 0);
+    assert!(done.stdout.contains("missing  no-such-python"));
+}
+
+#[test]
+fn help_has_examples() {
+    for command in ["info", "checksum", "verify", "convert", "generate", "view", "bench", "report"] {
+        let done = wellread(&[command, "--help"]);
+        assert_eq!(done.code, 0);
+        assert!(done.stdout.contains("Example"), "{command}: {}", done.stdout);
+    }
+}

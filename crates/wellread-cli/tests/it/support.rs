@@ -1,0 +1,59 @@
+//! Running the binary under test.
+
+use std::path::Path;
+use std::process::Command;
+
+/// What a finished process left.
+pub struct Done {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+/// Runs `wellread` with these arguments.
+pub fn wellread<S: AsRef<std::ffi::OsStr>>(args: &[S]) -> Done {
+    let output = Command::new(env!("CARGO_BIN_EXE_wellread"))
+        .args(args)
+        .stdin(std::process::Stdio::null())
+        .output()
+        .expect("the binary starts");
+    let done = Done {
+        code: output.status.code().expect("no signal"),
+        stdout: String::from_utf8(output.stdout).expect("UTF-8"),
+        stderr: String::from_utf8(output.stderr).expect("UTF-8"),
+    };
+    assert!(!done.stderr.contains("panicked"), "panic: {}", done.stderr);
+    done
+}
+
+/// Runs and expects success; gives the JSON document.
+pub fn json(args: &[&str]) -> serde_json::Value {
+    let mut all = vec!["--json"];
+    all.extend(args);
+    let done = wellread(&all);
+    assert_eq!(done.code, 0, "{args:?}: {}", done.stderr);
+    serde_json::from_str(&done.stdout).unwrap_or_else(|e| panic!("{e}: {}", done.stdout))
+}
+
+/// A path as an argument.
+pub fn arg(path: &Path) -> &str {
+    path.to_str().expect("UTF-8 path")
+}
+
+/// Generates a small set of cells in all formats below `out`.
+pub fn generate(out: &Path, images: usize, more: &[&str]) -> serde_json::Value {
+    let images = images.to_string();
+    let mut args = vec!["generate", arg(out), "--images", &images, "--size", "40x56"];
+    args.extend(more);
+    json(&args)
+}
+
+/// Names in a folder that a killed or failed writer would leave.
+pub fn leftovers(folder: &Path) -> Vec<String> {
+    std::fs::read_dir(folder)
+        .map(|d| d.flatten().map(|e| e.file_name().to_string_lossy().into_owned()))
+        .into_iter()
+        .flatten()
+        .filter(|n| n.starts_with(".wellread-partial"))
+        .collect()
+}
