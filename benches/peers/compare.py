@@ -103,9 +103,7 @@ def compare(binary, folder, batch, rounds, rng):
             row["wellread_first_batch_s"] = statistics.median(r["first_batch_s"] for r in ours)
             row["wellread_peak_rss_mb"] = max(r["peak_rss_mb"] for r in ours)
             if "peer_error" not in row:
-                ratios = [
-                    a["samples_per_sec"] / b["samples_per_sec"] for a, b in zip(ours, theirs, strict=True)
-                ]
+                ratios = [a["samples_per_sec"] / b["samples_per_sec"] for a, b in zip(ours, theirs, strict=True)]
                 row["ratio"] = statistics.median(ratios)
                 row["ratio_low"], row["ratio_high"] = interval(ratios, rng)
         rows.append(row)

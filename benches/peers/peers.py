@@ -96,9 +96,7 @@ def raw_tiffs(folder):
 
 def loader_epochs(dataset, batch, workers, epochs):
     """Whole epochs of a torch DataLoader; workers persist, so that their start-up is in the first only."""
-    loader = DataLoader(
-        dataset, batch_size=batch, shuffle=True, num_workers=workers, persistent_workers=workers > 0
-    )
+    loader = DataLoader(dataset, batch_size=batch, shuffle=True, num_workers=workers, persistent_workers=workers > 0)
     for _ in range(epochs):
         start = time.perf_counter()
         first, n = None, 0

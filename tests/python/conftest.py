@@ -16,9 +16,7 @@ def wellread():
     assert binary, "set WELLREAD to the binary under test"
 
     def run(*args, code=0):
-        done = subprocess.run(
-            [binary, "--json", *map(str, args)], capture_output=True, text=True, timeout=600
-        )
+        done = subprocess.run([binary, "--json", *map(str, args)], capture_output=True, text=True, timeout=600)
         assert done.returncode == code, f"{args}: exit {done.returncode}\n{done.stderr}"
         return json.loads(done.stdout) if done.stdout.strip() else done.stderr
 
