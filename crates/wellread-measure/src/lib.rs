@@ -1,1 +1,71 @@
-//! placeholder
+//! Measurement that can be defended: clocks, statistics, interleaved runs, memory, page cache, environment.
+//!
+//! The crate knows nothing of what is measured. A benchmark flows through it like this:
+//!
+//! ```text
+//! environment ─▶ noise warnings          what the machine is, and whether it is fit to measure on
+//! page_cache  ─▶ cold or warm, verified
+//! interleave  ─▶ rounds in random order, warm-up apart, an A/A twin
+//!   clock, memory, checksum              what one turn measures, and proof that it did the work
+//! samples     ─▶ median, percentiles     raw values kept
+//! bootstrap   ─▶ 95 % intervals
+//! compare     ─▶ faster, slower, no difference, too few data
+//! limits      ─▶ the same figures as a share of what the machine can do
+//! ```
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`clock`] | [`Stopwatch`], clock overhead measured and taken off |
+//! | [`samples`] | [`Samples`], [`Summary`], percentiles that need enough samples |
+//! | [`bootstrap`] | [`Bootstrap`], [`Interval`]: medians, means, ratios, anything |
+//! | [`hypothesis`] | Mann-Whitney, Wilcoxon signed rank, Holm's correction |
+//! | [`mod@compare`] | [`Verdict`] from a ratio and a noise floor |
+//! | [`interleave`] | [`Plan`]: variants in rounds, failures recorded, time budget |
+//! | [`memory`] | [`PeakGuard`]: peak of the process or of its tree |
+//! | [`page_cache`] | drop, warm and count a file's pages |
+//! | [`environment`] | [`Environment`]: processor, memory, limits, disk, build, noise |
+//! | [`limits`] | memory copy and page cache bandwidth |
+//! | [`checksum`] | [`RowChecksum`], independent of order |
+//! | [`rng`] | the seeded generator behind orders and resampling |
+//!
+//! ```
+//! use wellread_measure::{Bootstrap, Pairing, Samples, Verdict, compare};
+//!
+//! let before: Samples = (0..12).map(|i| 1.00 + 0.001 * f64::from(i)).collect();
+//! let after: Samples = (0..12).map(|i| 0.80 + 0.001 * f64::from(i)).collect();
+//! let settings = Bootstrap::seeded(1);
+//! let comparison = compare(after.values(), before.values(), Pairing::Paired, None, &settings);
+//! assert_eq!(comparison.verdict, Verdict::Faster);
+//! assert!(comparison.ratio.unwrap().contains(0.8));
+//! assert_eq!(after.summary().unwrap().p95, None); // 12 samples do not support a 95th percentile
+//! ```
+//!
+//! Linux gives everything; other systems compile, and what they cannot tell is said to be unknown.
+
+pub mod bootstrap;
+pub mod checksum;
+pub mod clock;
+pub mod compare;
+pub mod environment;
+pub mod error;
+pub mod hypothesis;
+pub mod interleave;
+pub mod limits;
+pub mod memory;
+mod normal;
+pub mod page_cache;
+pub mod rng;
+pub mod samples;
+mod sys;
+
+pub use bootstrap::{Bootstrap, Interval, Pairing};
+pub use checksum::RowChecksum;
+pub use clock::Stopwatch;
+pub use compare::{Comparison, NoiseFloor, Verdict, compare};
+pub use environment::Environment;
+pub use error::{Error, Result};
+pub use interleave::{Flow, Outcome, Plan, Progress, VariantResult};
+pub use limits::{CopyLimits, LimitSettings, PageCacheLimits};
+pub use memory::{PeakGuard, PeakMemory, Scope};
+pub use page_cache::DropReport;
+pub use samples::{Samples, Summary};

@@ -1,0 +1,202 @@
+//! From two sets of samples to a word: faster, slower, no difference, or too few data.
+//!
+//! The rule, in full. Let `ratio` be candidate over baseline of a quantity of which less is better (seconds,
+//! bytes), with its 95 % bootstrap interval, and let the noise floor be what an A/A pair (the same variant
+//! measured under two names, see [`crate::interleave`]) showed on the same machine in the same run:
+//!
+//! - fewer than [`MIN_SAMPLES`] samples on either side, or no interval: **too few data**;
+//! - the whole interval below `1 / (1 + floor)`: **faster**;
+//! - the whole interval above `1 + floor`: **slower**;
+//! - otherwise: **no difference** shown, and [`Comparison::smallest_detectable`] says how large one would have
+//!   had to be.
+//!
+//! The verdict never rests on a test's probability alone: with enough samples a test calls a difference of
+//! 0.01 % significant, and such a difference is below what the machine reproduces. The probability is given
+//! beside it, for a Holm correction over a table ([`crate::hypothesis::holm`]).
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::bootstrap::{Bootstrap, Interval, Pairing};
+use crate::hypothesis::{TestResult, mann_whitney, signed_rank};
+
+/// Fewest samples a verdict may rest on: below six, no interval free of assumptions covers a median with 95 %
+/// (see [`crate::bootstrap`]).
+pub const MIN_SAMPLES: usize = 6;
+
+/// The word for a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The candidate needs less, beyond interval and noise.
+    Faster,
+    /// The candidate needs more, beyond interval and noise.
+    Slower,
+    /// No difference that stands out of interval and noise.
+    NoDifference,
+    /// Not enough samples to say anything.
+    TooFewData,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Faster => "faster",
+            Self::Slower => "slower",
+            Self::NoDifference => "no difference",
+            Self::TooFewData => "too few data",
+        })
+    }
+}
+
+/// How far two measurements of the same thing lay apart: differences up to this size mean nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NoiseFloor {
+    /// Largest `|ln(ratio)|` inside the A/A interval.
+    pub ln_ratio: f64,
+    /// Rounds of the A/A pair it rests on.
+    pub n: usize,
+}
+
+impl NoiseFloor {
+    /// The floor that an A/A interval of a ratio shows: its end further from 1.
+    pub fn from_interval(ratio: &Interval) -> Self {
+        Self { ln_ratio: ratio.low.ln().abs().max(ratio.high.ln().abs()), n: ratio.n }
+    }
+
+    /// The floor of several A/A pairs: the largest.
+    pub fn largest(floors: impl IntoIterator<Item = Self>) -> Option<Self> {
+        floors.into_iter().max_by(|a, b| a.ln_ratio.total_cmp(&b.ln_ratio))
+    }
+
+    /// As a fraction: 0.03 means that differences of up to 3 % are noise.
+    pub fn fraction(&self) -> f64 {
+        self.ln_ratio.exp_m1()
+    }
+}
+
+/// Two sets compared.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// Candidate over baseline; `None` when no interval could be made.
+    pub ratio: Option<Interval>,
+    /// Test of "no difference"; `None` when it could not be made.
+    pub test: Option<TestResult>,
+    /// The noise floor the verdict respects; `None` when no A/A pair was measured, and the interval alone decides.
+    pub noise_floor: Option<NoiseFloor>,
+    /// The word.
+    pub verdict: Verdict,
+    /// Smallest difference, as a fraction, whose interval would have cleared the noise floor if as wide as
+    /// this one: what this measurement could have seen.
+    pub smallest_detectable: Option<f64>,
+}
+
+/// Applies the rule of the module text to a ratio of which less is better.
+pub fn verdict(ratio: Option<&Interval>, noise_floor: Option<NoiseFloor>) -> Verdict {
+    let Some(ratio) = ratio.filter(|ratio| ratio.n >= MIN_SAMPLES) else {
+        return Verdict::TooFewData;
+    };
+    let floor = noise_floor.map_or(0.0, |floor| floor.ln_ratio);
+    if ratio.high.ln() < -floor {
+        Verdict::Faster
+    } else if ratio.low.ln() > floor {
+        Verdict::Slower
+    } else {
+        Verdict::NoDifference
+    }
+}
+
+/// Compares a candidate with a baseline, both in a quantity of which less is better and all values positive.
+/// Paired sets hold one value per round, in the same order.
+pub fn compare(
+    candidate: &[f64],
+    baseline: &[f64],
+    pairing: Pairing,
+    noise_floor: Option<NoiseFloor>,
+    settings: &Bootstrap,
+) -> Comparison {
+    let ratio = settings.ratio_of_medians(candidate, baseline, pairing);
+    let test = match pairing {
+        Pairing::Paired => signed_rank(candidate, baseline, settings.seed),
+        Pairing::Unpaired => mann_whitney(candidate, baseline),
+    };
+    let smallest_detectable = ratio.as_ref().map(|ratio| {
+        let half_width = (ratio.high / ratio.low).ln() / 2.0;
+        (half_width + noise_floor.map_or(0.0, |floor| floor.ln_ratio)).exp_m1()
+    });
+    Comparison {
+        verdict: verdict(ratio.as_ref(), noise_floor),
+        ratio,
+        test,
+        noise_floor,
+        smallest_detectable,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bootstrap::Method;
+    use crate::rng::Rng;
+
+    fn interval(low: f64, high: f64, n: usize) -> Interval {
+        Interval { estimate: (low * high).sqrt(), low, high, confidence: 0.95, n, method: Method::Percentile }
+    }
+
+    #[test]
+    fn the_rule() {
+        let floor = NoiseFloor::from_interval(&interval(0.97, 1.02, 10));
+        assert!((floor.fraction() - (1.0 / 0.97 - 1.0)).abs() < 1e-12);
+        let floor = Some(floor);
+        assert_eq!(verdict(Some(&interval(0.5, 0.9, 10)), floor), Verdict::Faster);
+        assert_eq!(verdict(Some(&interval(1.1, 1.3, 10)), floor), Verdict::Slower);
+        assert_eq!(verdict(Some(&interval(0.9, 1.3, 10)), floor), Verdict::NoDifference);
+        // Clear of 1 but not of the noise.
+        assert_eq!(verdict(Some(&interval(1.01, 1.02, 10)), floor), Verdict::NoDifference);
+        assert_eq!(verdict(Some(&interval(1.01, 1.02, 10)), None), Verdict::Slower);
+        assert_eq!(verdict(Some(&interval(0.1, 0.2, MIN_SAMPLES - 1)), floor), Verdict::TooFewData);
+        assert_eq!(verdict(None, None), Verdict::TooFewData);
+        assert_eq!(format!("{:>14}", Verdict::NoDifference), " no difference");
+    }
+
+    #[test]
+    fn planted_differences_are_found_and_absent_ones_are_not() {
+        let mut rng = Rng::seed(21);
+        let settings = Bootstrap { resamples: 500, ..Bootstrap::default() };
+        let trials = 200;
+        let mut found = 0;
+        let mut false_alarms = 0;
+        for _ in 0..trials {
+            let mut runs = |factor: f64, drift: &[f64]| -> Vec<f64> {
+                drift.iter().map(|d| factor * d * (0.02 * rng.normal()).exp()).collect()
+            };
+            let drift: Vec<f64> = (0..20).map(|i| 1.0 + 0.01 * f64::from(i)).collect();
+            let (a, aa, b) = (runs(1.0, &drift), runs(1.0, &drift), runs(1.10, &drift));
+            let aa = settings.ratio_of_medians(&aa, &a, Pairing::Paired).unwrap();
+            let floor = Some(NoiseFloor::from_interval(&aa));
+            let slower = compare(&b, &a, Pairing::Paired, floor, &settings);
+            let again = runs(1.0, &drift);
+            let same = compare(&again, &a, Pairing::Paired, floor, &settings);
+            found += usize::from(slower.verdict == Verdict::Slower);
+            false_alarms += usize::from(same.verdict != Verdict::NoDifference);
+        }
+        assert!(found >= trials * 9 / 10, "{found} of {trials}");
+        assert!(false_alarms <= trials / 20, "{false_alarms} of {trials}");
+    }
+
+    #[test]
+    fn a_comparison_survives_json_and_bad_input() {
+        let settings = Bootstrap::default();
+        let a: Vec<f64> = (0..8).map(|i| 1.0 + 0.01 * f64::from(i)).collect();
+        let b: Vec<f64> = a.iter().map(|x| x * 2.0).collect();
+        let comparison = compare(&b, &a, Pairing::Unpaired, None, &settings);
+        assert_eq!(comparison.verdict, Verdict::Slower);
+        assert!(comparison.smallest_detectable.unwrap() < 0.2);
+        let text = serde_json::to_string(&comparison).unwrap();
+        assert!(text.contains("\"slower\""), "{text}");
+        assert_eq!(serde_json::from_str::<Comparison>(&text).unwrap(), comparison);
+        let broken = compare(&[f64::NAN; 9], &a, Pairing::Paired, None, &settings);
+        assert_eq!((broken.verdict, broken.ratio, broken.test), (Verdict::TooFewData, None, None));
+    }
+}

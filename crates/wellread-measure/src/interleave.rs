@@ -1,0 +1,628 @@
+//! Runs variants interleaved, in random order, so that the machine's moods fall on all of them alike.
+//!
+//! Measured one after the other, whatever ran while the machine was warm, throttled or shared looks slow. A
+//! [`Plan`] therefore goes in rounds: every round runs every variant once, in a freshly shuffled (seeded)
+//! order; the first rounds are warm-up and kept apart. Values of one round are pairs
+//! ([`crate::bootstrap::Pairing::Paired`]).
+//!
+//! A **twin** ([`Plan::twin`]) is a second, hidden turn of the same closure in each round: an A/A pair. The
+//! interval of its ratio to the visible turn is the run's noise floor ([`Outcome::noise_floor`]).
+//!
+//! A variant that fails or panics is recorded with its message, gets no further turns, and the others go on.
+//! A time budget stops after a whole round, never within one, and not before the fewest rounds asked for.
+//!
+//! ```
+//! use wellread_measure::{bootstrap::Bootstrap, interleave::Plan, clock::time};
+//!
+//! let data: Vec<u64> = (0..20_000).map(|i| i * 2_654_435_761 % 65_536).collect();
+//! let outcome = Plan::new(42)
+//!     .rounds(8)
+//!     .warmup(1)
+//!     .add("stable", || Ok::<f64, String>(time(|| { let mut d = data.clone(); d.sort(); d }).1))
+//!     .add("unstable", || Ok::<f64, String>(time(|| { let mut d = data.clone(); d.sort_unstable(); d }).1))
+//!     .twin("stable")
+//!     .run(|_progress| ())?;
+//! let settings = Bootstrap::seeded(42);
+//! let comparison = outcome.compare("unstable", "stable", |seconds| *seconds, &settings).unwrap();
+//! println!("unstable is {} than stable, noise floor {:?}", comparison.verdict, comparison.noise_floor);
+//! # Ok::<(), wellread_measure::Error>(())
+//! ```
+
+use std::cell::RefCell;
+use std::fmt::Display;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use crate::bootstrap::{Bootstrap, Pairing};
+use crate::compare::{Comparison, NoiseFloor, compare};
+use crate::error::{Error, Result};
+use crate::rng::Rng;
+
+/// Which turn a closure is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// Round, from 0, warm-up rounds counted first.
+    pub round: usize,
+    /// Whether this round is warm-up.
+    pub warmup: bool,
+    /// Whether this is the hidden turn of an A/A pair.
+    pub twin: bool,
+}
+
+/// One finished turn.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run<M> {
+    /// Round, from 0, warm-up rounds counted first.
+    pub round: usize,
+    /// Place in the order of its round, from 0.
+    pub position: usize,
+    /// Seconds from the start of the plan to the start of this turn.
+    pub started_seconds: f64,
+    /// Seconds the whole turn took by the wall clock, set-up inside the closure included.
+    pub wall_seconds: f64,
+    /// What the closure measured.
+    pub value: M,
+}
+
+/// Why a variant gave no more values.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// The round it failed in.
+    pub round: usize,
+    /// Its message, causes included.
+    pub message: String,
+}
+
+/// All turns of one variant.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VariantResult<M> {
+    /// Its name.
+    pub name: String,
+    /// For the hidden half of an A/A pair, the name of the variant it repeats.
+    pub twin_of: Option<String>,
+    /// Warm-up turns, kept for the record and part of no figure.
+    pub warmup: Vec<Run<M>>,
+    /// Measured turns, in order of rounds.
+    pub runs: Vec<Run<M>>,
+    /// Set when it failed. Values measured before the failure are kept.
+    pub failure: Option<Failure>,
+}
+
+impl<M> VariantResult<M> {
+    /// One figure of every measured turn, in order of rounds.
+    pub fn values(&self, figure: impl Fn(&M) -> f64) -> Vec<f64> {
+        self.runs.iter().map(|run| figure(&run.value)).collect()
+    }
+}
+
+/// Why a plan ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stopped {
+    /// Every round asked for was run.
+    RoundsDone,
+    /// The next round would have gone over the time budget.
+    TimeBudget,
+    /// No variant was left that had not failed.
+    AllFailed,
+    /// The progress callback asked for it.
+    Asked,
+}
+
+/// Everything a plan measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Outcome<M> {
+    /// One entry per variant in the order added; hidden twins last.
+    pub variants: Vec<VariantResult<M>>,
+    /// For every round begun, the indices into `variants` in the order they ran.
+    pub order: Vec<Vec<usize>>,
+    /// How many of those rounds were warm-up.
+    pub warmup_rounds: usize,
+    /// Seed of the orders.
+    pub seed: u64,
+    /// Seconds from beginning to end.
+    pub wall_seconds: f64,
+    /// Why it ended.
+    pub stopped: Stopped,
+}
+
+/// What the progress callback learns.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress<'a> {
+    /// Name of the variant.
+    pub variant: &'a str,
+    /// The turn.
+    pub turn: Turn,
+    /// Rounds asked for, warm-up included.
+    pub rounds: usize,
+    /// Turns finished so far.
+    pub turns_done: usize,
+    /// Turns in all, should every round be run and nothing fail any more.
+    pub turns: usize,
+    /// Time since the plan began.
+    pub elapsed: Duration,
+    /// What is left at the pace so far and within the budget; unknown until a turn is done.
+    pub remaining: Option<Duration>,
+    /// What happened.
+    pub event: Event<'a>,
+}
+
+/// What a [`Progress`] tells of.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Event<'a> {
+    /// The turn begins.
+    Started,
+    /// The turn ended after so many seconds.
+    Finished(f64),
+    /// The variant failed with this message.
+    Failed(&'a str),
+}
+
+/// What the progress callback wants: `()` counts as [`Flow::Continue`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// Go on.
+    Continue,
+    /// End the plan now; what was measured is returned.
+    Stop,
+}
+
+impl From<()> for Flow {
+    fn from((): ()) -> Self {
+        Self::Continue
+    }
+}
+
+type Job<'a, M> = Box<dyn FnMut(Turn) -> std::result::Result<M, String> + 'a>;
+
+/// What to run, and how often. `M` is what a turn measures: seconds, or a struct of figures.
+pub struct Plan<'a, M> {
+    seed: u64,
+    rounds: usize,
+    warmup: usize,
+    min_rounds: usize,
+    time_budget: Option<Duration>,
+    jobs: Vec<(String, RefCell<Job<'a, M>>)>,
+    twins: Vec<String>,
+}
+
+impl<'a, M> Plan<'a, M> {
+    /// An empty plan of 10 measured rounds and 1 of warm-up. The seed decides the orders.
+    pub fn new(seed: u64) -> Self {
+        Self {
+            seed,
+            rounds: 10,
+            warmup: 1,
+            min_rounds: 1,
+            time_budget: None,
+            jobs: Vec::new(),
+            twins: Vec::new(),
+        }
+    }
+
+    /// Number of measured rounds.
+    pub fn rounds(mut self, rounds: usize) -> Self {
+        self.rounds = rounds;
+        self
+    }
+
+    /// Number of warm-up rounds before them.
+    pub fn warmup(mut self, rounds: usize) -> Self {
+        self.warmup = rounds;
+        self
+    }
+
+    /// Begins no further round once it would end, at the pace of the slowest so far, after this time.
+    pub fn time_budget(mut self, budget: Duration) -> Self {
+        self.time_budget = Some(budget);
+        self
+    }
+
+    /// Fewest measured rounds to run whatever the budget (at least 1).
+    pub fn min_rounds(mut self, rounds: usize) -> Self {
+        self.min_rounds = rounds.max(1);
+        self
+    }
+
+    /// Adds a variant. The closure runs once per round and returns what it measured.
+    pub fn add<E: Display>(
+        self,
+        name: impl Into<String>,
+        mut job: impl FnMut() -> std::result::Result<M, E> + 'a,
+    ) -> Self {
+        self.add_with_turn(name, move |_| job())
+    }
+
+    /// As [`Plan::add`], for closures that want to know which turn they are given.
+    pub fn add_with_turn<E: Display>(
+        mut self,
+        name: impl Into<String>,
+        mut job: impl FnMut(Turn) -> std::result::Result<M, E> + 'a,
+    ) -> Self {
+        // The alternate form of anyhow's and similar errors holds the whole chain of causes.
+        let job: Job<'a, M> = Box::new(move |turn| job(turn).map_err(|error| format!("{error:#}")));
+        self.jobs.push((name.into(), RefCell::new(job)));
+        self
+    }
+
+    /// Gives the named variant a second, hidden turn in every round: an A/A pair, for the noise floor.
+    pub fn twin(mut self, name: impl Into<String>) -> Self {
+        self.twins.push(name.into());
+        self
+    }
+
+    /// Runs the plan. `progress` is called before and after each turn and may end the plan by returning
+    /// [`Flow::Stop`].
+    ///
+    /// # Errors
+    /// Only for a plan that makes no sense: no variant or no round, a name given twice, a twin of an unknown
+    /// name. A failing variant is a result, not an error.
+    pub fn run<F: Into<Flow>>(self, mut progress: impl FnMut(&Progress<'_>) -> F) -> Result<Outcome<M>> {
+        let slots = self.slots()?;
+        let mut variants: Vec<VariantResult<M>> = slots
+            .iter()
+            .map(|slot| VariantResult {
+                name: slot.name.clone(),
+                twin_of: slot.twin.then(|| self.jobs[slot.job].0.clone()),
+                warmup: Vec::new(),
+                runs: Vec::new(),
+                failure: None,
+            })
+            .collect();
+
+        let mut rng = Rng::seed(self.seed);
+        let rounds = self.warmup + self.rounds;
+        let begin = Instant::now();
+        let mut order: Vec<Vec<usize>> = Vec::new();
+        let mut turns_done = 0;
+        let mut slowest_round = Duration::ZERO;
+        let mut stopped = Stopped::RoundsDone;
+
+        'plan: for round in 0..rounds {
+            let measured_rounds = round.saturating_sub(self.warmup);
+            let over = self.time_budget.is_some_and(|budget| begin.elapsed() + slowest_round > budget);
+            if over && round >= self.warmup && measured_rounds >= self.min_rounds {
+                stopped = Stopped::TimeBudget;
+                break;
+            }
+            let mut alive: Vec<usize> = (0..slots.len()).filter(|&i| variants[i].failure.is_none()).collect();
+            if alive.is_empty() {
+                stopped = Stopped::AllFailed;
+                break;
+            }
+            rng.shuffle(&mut alive);
+            let round_begin = Instant::now();
+            order.push(Vec::with_capacity(alive.len()));
+            let in_round = alive.len();
+            for index in alive {
+                // Its twin may have failed earlier in this round.
+                if variants[index].failure.is_some() {
+                    continue;
+                }
+                let slot = &slots[index];
+                let turn = Turn { round, warmup: round < self.warmup, twin: slot.twin };
+                let turns = turns_done + in_round - order[round].len() + (rounds - round - 1) * in_round;
+                let mut report = |event, turns_done: usize| {
+                    let elapsed = begin.elapsed();
+                    let remaining = (turns_done > 0).then(|| {
+                        let left =
+                            elapsed.mul_f64(turns.saturating_sub(turns_done) as f64 / turns_done as f64);
+                        self.time_budget.map_or(left, |budget| left.min(budget.saturating_sub(elapsed)))
+                    });
+                    let variant = slot.name.as_str();
+                    let progress_now =
+                        Progress { variant, turn, rounds, turns_done, turns, elapsed, remaining, event };
+                    progress(&progress_now).into() == Flow::Stop
+                };
+                if report(Event::Started, turns_done) {
+                    stopped = Stopped::Asked;
+                    break 'plan;
+                }
+                let position = order[round].len();
+                order[round].push(index);
+                let started = Instant::now();
+                let result = take_turn(&self.jobs[slot.job].1, turn);
+                let wall_seconds = started.elapsed().as_secs_f64();
+                turns_done += 1;
+                let stop = match result {
+                    Ok(value) => {
+                        let started_seconds = started.duration_since(begin).as_secs_f64();
+                        let run = Run { round, position, started_seconds, wall_seconds, value };
+                        let of = &mut variants[index];
+                        if turn.warmup {
+                            of.warmup.push(run)
+                        } else {
+                            of.runs.push(run)
+                        }
+                        report(Event::Finished(wall_seconds), turns_done)
+                    }
+                    Err(message) => {
+                        let stop = report(Event::Failed(&message), turns_done);
+                        // The twin is the same closure: it would fail alike.
+                        for (other, variant) in slots.iter().zip(&mut variants) {
+                            if other.job == slot.job {
+                                variant.failure = Some(Failure { round, message: message.clone() });
+                            }
+                        }
+                        stop
+                    }
+                };
+                if stop {
+                    stopped = Stopped::Asked;
+                    break 'plan;
+                }
+            }
+            slowest_round = slowest_round.max(round_begin.elapsed());
+        }
+        if variants.iter().all(|variant| variant.failure.is_some()) {
+            stopped = Stopped::AllFailed;
+        }
+        Ok(Outcome {
+            variants,
+            warmup_rounds: order.len().min(self.warmup),
+            order,
+            seed: self.seed,
+            wall_seconds: begin.elapsed().as_secs_f64(),
+            stopped,
+        })
+    }
+
+    /// The turns of a round, checked: every job, then the twins.
+    fn slots(&self) -> Result<Vec<Slot>> {
+        if self.jobs.is_empty() {
+            return Err(Error::Plan("it has no variant; add one".into()));
+        }
+        if self.rounds == 0 {
+            return Err(Error::Plan("it has no measured round; ask for at least 1".into()));
+        }
+        let mut slots: Vec<Slot> = Vec::new();
+        for (job, (name, _)) in self.jobs.iter().enumerate() {
+            if slots.iter().any(|slot| slot.name == *name) {
+                return Err(Error::Plan(format!("the name {name:?} is given to two variants")));
+            }
+            slots.push(Slot { name: name.clone(), job, twin: false });
+        }
+        for twin in &self.twins {
+            let job = self.jobs.iter().position(|(name, _)| name == twin).ok_or_else(|| {
+                let names: Vec<&str> = self.jobs.iter().map(|(name, _)| name.as_str()).collect();
+                Error::Plan(format!(
+                    "no variant {twin:?} to repeat as A/A pair; there are {}",
+                    names.join(", ")
+                ))
+            })?;
+            if slots.iter().any(|slot| slot.twin && slot.job == job) {
+                return Err(Error::Plan(format!("the variant {twin:?} has two A/A twins")));
+            }
+            slots.push(Slot { name: format!("{twin} (A/A)"), job, twin: true });
+        }
+        Ok(slots)
+    }
+}
+
+/// One turn of each round.
+struct Slot {
+    name: String,
+    job: usize,
+    twin: bool,
+}
+
+/// Runs a closure, a panic becoming a message. A variant that panicked is never run again, so the state it
+/// may have left half-changed is not seen.
+fn take_turn<M>(job: &RefCell<Job<'_, M>>, turn: Turn) -> std::result::Result<M, String> {
+    catch_unwind(AssertUnwindSafe(|| (job.borrow_mut())(turn))).unwrap_or_else(|payload| {
+        let text = payload
+            .downcast_ref::<&str>()
+            .map(ToString::to_string)
+            .or_else(|| payload.downcast_ref::<String>().cloned())
+            .unwrap_or_else(|| "without a message".into());
+        Err(format!("panicked: {text}"))
+    })
+}
+
+impl<M> Outcome<M> {
+    /// The variants a user named: all but the hidden twins.
+    pub fn visible(&self) -> impl Iterator<Item = &VariantResult<M>> {
+        self.variants.iter().filter(|variant| variant.twin_of.is_none())
+    }
+
+    /// The visible variant of this name.
+    pub fn variant(&self, name: &str) -> Option<&VariantResult<M>> {
+        self.visible().find(|variant| variant.name == name)
+    }
+
+    /// Number of measured rounds begun.
+    pub fn measured_rounds(&self) -> usize {
+        self.order.len() - self.warmup_rounds
+    }
+
+    /// One figure of two variants in the rounds that both finished, paired by round.
+    pub fn paired(
+        &self,
+        a: &VariantResult<M>,
+        b: &VariantResult<M>,
+        figure: impl Fn(&M) -> f64,
+    ) -> (Vec<f64>, Vec<f64>) {
+        let find = |round| b.runs.iter().find(|run| run.round == round);
+        a.runs
+            .iter()
+            .filter_map(|run| find(run.round).map(|other| (figure(&run.value), figure(&other.value))))
+            .unzip()
+    }
+
+    /// What the A/A pairs show for this figure: the largest floor of them. `None` when the plan had no twin,
+    /// or too few rounds for an interval.
+    pub fn noise_floor(&self, figure: impl Fn(&M) -> f64, settings: &Bootstrap) -> Option<NoiseFloor> {
+        NoiseFloor::largest(self.variants.iter().filter_map(|twin| {
+            let original = self.variant(twin.twin_of.as_deref()?)?;
+            let (a, b) = self.paired(twin, original, &figure);
+            let ratio = settings.ratio_of_medians(&a, &b, Pairing::Paired)?;
+            Some(NoiseFloor::from_interval(&ratio))
+        }))
+    }
+
+    /// Compares two variants, paired by round, with the plan's own noise floor. The figure must be one of
+    /// which less is better. `None` when a name is unknown.
+    pub fn compare(
+        &self,
+        candidate: &str,
+        baseline: &str,
+        figure: impl Fn(&M) -> f64,
+        settings: &Bootstrap,
+    ) -> Option<Comparison> {
+        let (candidate, baseline) = (self.variant(candidate)?, self.variant(baseline)?);
+        let (a, b) = self.paired(candidate, baseline, &figure);
+        Some(compare(&a, &b, Pairing::Paired, self.noise_floor(figure, settings), settings))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    fn ok(value: f64) -> std::result::Result<f64, String> {
+        Ok(value)
+    }
+
+    #[test]
+    fn every_round_runs_every_variant_once_in_changing_order() {
+        let count = Cell::new(0);
+        let plan = || {
+            Plan::new(5)
+                .rounds(20)
+                .warmup(2)
+                .add("a", || ok(1.0))
+                .add("b", || {
+                    count.set(count.get() + 1);
+                    ok(2.0)
+                })
+                .add("c", || ok(3.0))
+                .twin("b")
+        };
+        let outcome = plan().run(|_| ()).unwrap();
+        assert_eq!(count.get(), 44);
+        assert_eq!((outcome.order.len(), outcome.warmup_rounds, outcome.measured_rounds()), (22, 2, 20));
+        for round in &outcome.order {
+            let mut sorted = round.clone();
+            sorted.sort_unstable();
+            assert_eq!(sorted, [0, 1, 2, 3]);
+        }
+        assert!(outcome.order.windows(2).any(|pair| pair[0] != pair[1]));
+        assert_eq!(outcome.order, plan().run(|_| ()).unwrap().order);
+        assert_eq!(outcome.visible().map(|v| v.name.as_str()).collect::<Vec<_>>(), ["a", "b", "c"]);
+        let b = outcome.variant("b").unwrap();
+        assert_eq!((b.warmup.len(), b.runs.len(), b.runs[0].round), (2, 20, 2));
+        assert_eq!(b.values(|v| *v), [2.0; 20]);
+        assert_eq!(outcome.variants[3].twin_of.as_deref(), Some("b"));
+        for (index, variant) in outcome.variants.iter().enumerate() {
+            for run in &variant.runs {
+                assert_eq!(outcome.order[run.round][run.position], index);
+            }
+        }
+    }
+
+    #[test]
+    fn a_failure_is_a_result_and_the_others_go_on() {
+        let mut calls = 0;
+        let outcome = Plan::new(1)
+            .rounds(4)
+            .warmup(0)
+            .add("good", || ok(1.0))
+            .add("breaks", move || {
+                calls += 1;
+                if calls == 3 { Err("row 7 is damaged".to_string()) } else { Ok(1.0) }
+            })
+            .add("panics", || -> std::result::Result<f64, String> { panic!("index {}", 9) })
+            .twin("panics")
+            .run(|_| ())
+            .unwrap();
+        assert_eq!(outcome.variant("good").unwrap().runs.len(), 4);
+        let breaks = outcome.variant("breaks").unwrap();
+        assert_eq!(breaks.runs.len(), 2);
+        assert_eq!(breaks.failure, Some(Failure { round: 2, message: "row 7 is damaged".into() }));
+        let panics = outcome.variant("panics").unwrap();
+        assert_eq!(panics.failure.as_ref().unwrap().message, "panicked: index 9");
+        assert!(outcome.variants[3].failure.is_some());
+        assert_eq!(outcome.noise_floor(|v| *v, &Bootstrap::default()), None);
+        assert_eq!(outcome.stopped, Stopped::RoundsDone);
+        let (a, b) = outcome.paired(outcome.variant("good").unwrap(), breaks, |v| *v);
+        assert_eq!((a.len(), b.len()), (2, 2));
+
+        let all = Plan::<f64>::new(1).add("x", || Err("no")).run(|_| ()).unwrap();
+        assert_eq!(all.stopped, Stopped::AllFailed);
+    }
+
+    #[test]
+    fn the_budget_ends_the_plan_but_not_before_the_fewest_rounds() {
+        let slow = || {
+            std::thread::sleep(Duration::from_millis(5));
+            ok(1.0)
+        };
+        let plan = |budget| {
+            Plan::new(0)
+                .rounds(10_000)
+                .min_rounds(3)
+                .time_budget(Duration::from_millis(budget))
+                .add("slow", slow)
+        };
+        let none = plan(0).run(|_| ()).unwrap();
+        assert_eq!((none.stopped, none.measured_rounds()), (Stopped::TimeBudget, 3));
+        assert_eq!(none.warmup_rounds, 1);
+        let some = plan(100).run(|_| ()).unwrap();
+        assert_eq!(some.stopped, Stopped::TimeBudget);
+        assert!((3..20).contains(&some.measured_rounds()), "{}", some.measured_rounds());
+    }
+
+    #[test]
+    fn progress_is_told_and_may_stop() {
+        let mut events = Vec::new();
+        let outcome = Plan::new(0)
+            .rounds(50)
+            .add("a", || ok(1.0))
+            .add("b", || Err::<f64, _>("broken"))
+            .run(|progress| {
+                assert!(progress.turns_done <= progress.turns && progress.turns <= 102);
+                assert_eq!(progress.turn.warmup, progress.turn.round == 0);
+                events.push(format!("{} {:?}", progress.variant, progress.event));
+                if progress.turn.round == 2 { Flow::Stop } else { Flow::Continue }
+            })
+            .unwrap();
+        assert_eq!(outcome.stopped, Stopped::Asked);
+        assert_eq!(outcome.variant("a").unwrap().runs.len(), 1);
+        assert!(events.contains(&"b Failed(\"broken\")".to_string()), "{events:?}");
+    }
+
+    #[test]
+    fn plans_without_sense_are_refused() {
+        let text = |plan: Plan<'_, f64>| plan.run(|_| ()).unwrap_err().to_string();
+        assert!(text(Plan::new(0)).contains("no variant"));
+        assert!(text(Plan::new(0).rounds(0).add("a", || ok(1.0))).contains("round"));
+        assert!(text(Plan::new(0).add("a", || ok(1.0)).add("a", || ok(1.0))).contains("two variants"));
+        assert!(text(Plan::new(0).add("a", || ok(1.0)).twin("z")).contains("there are a"));
+        assert!(text(Plan::new(0).add("a", || ok(1.0)).twin("a").twin("a")).contains("two A/A"));
+    }
+
+    #[test]
+    fn a_real_difference_and_a_twin() {
+        let rng = RefCell::new(Rng::seed(3));
+        let noisy = |value: f64| ok(value * (0.01 * rng.borrow_mut().normal()).exp());
+        let outcome = Plan::new(2)
+            .rounds(15)
+            .add("base", || noisy(1.0))
+            .add("half", || noisy(0.5))
+            .add("same", || noisy(1.0))
+            .twin("base")
+            .run(|_| ())
+            .unwrap();
+        let settings = Bootstrap::seeded(1);
+        let floor = outcome.noise_floor(|v| *v, &settings).unwrap();
+        assert!(floor.fraction() < 0.05 && floor.n == 15, "{floor:?}");
+        let verdict = |name| outcome.compare(name, "base", |v| *v, &settings).unwrap().verdict.to_string();
+        assert_eq!((verdict("half"), verdict("same")), ("faster".into(), "no difference".into()));
+        assert!(outcome.compare("base", "nobody", |v| *v, &settings).is_none());
+        let text = serde_json::to_string(&outcome).unwrap();
+        assert_eq!(serde_json::from_str::<Outcome<f64>>(&text).unwrap().order, outcome.order);
+    }
+}

@@ -1,0 +1,460 @@
+//! Memory as the kernel counts it: resident now, and the peak between two moments.
+//!
+//! [`PeakGuard::start`] … [`PeakGuard::stop`] brackets the work. Two ways of looking:
+//!
+//! - [`Scope::Process`]: the kernel's own high-water mark of the resident set (`VmHWM`), set back at the start
+//!   through `/proc/self/clear_refs`. It costs nothing and misses nothing, however short the peak. Where
+//!   setting back is not permitted the mark counts from the start of the process; [`PeakSource`] says so, and
+//!   whether the peak is nevertheless known to have happened inside the bracket.
+//! - [`Scope::Tree`]: the process and all its descendants, for workers in processes of their own. The resident
+//!   sets of a tree must not be added up, because shared pages would count once per process; the kernel's
+//!   *proportional* set (PSS) divides them. It has no high-water mark, so a thread samples it, and a peak
+//!   shorter than the sampling interval can be missed.
+//!
+//! Both count pages of mapped files while they are mapped and touched. Pages in the page cache alone belong to
+//! no process and are not counted. The resident counters of newer kernels are exact to some hundred KiB.
+
+use std::fs;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::sys;
+
+/// What the process holds now, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resident {
+    /// Resident in all: the sum of the others.
+    pub total: u64,
+    /// Private memory: heap and stacks.
+    pub anonymous: u64,
+    /// Pages of mapped files.
+    pub file: u64,
+    /// Shared memory.
+    pub shared: u64,
+}
+
+/// What to watch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// This process: exact.
+    Process,
+    /// This process and all its descendants: proportional set, sampled at this interval.
+    Tree(Duration),
+}
+
+/// Where a peak comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PeakSource {
+    /// The kernel's high-water mark, set back at the start: exact.
+    HighWaterMark,
+    /// The kernel's high-water mark since the process began, because it could not be set back.
+    HighWaterMarkOfProcess {
+        /// The mark rose inside the bracket, so the peak lies there and is exact. Otherwise it is an upper bound.
+        exact: bool,
+        /// Why it was not set back.
+        reason: String,
+    },
+    /// Sampled proportional set of a process tree.
+    TreeSamples {
+        /// Number of samples.
+        samples: u64,
+        /// Most processes seen at once.
+        processes: u64,
+        /// Processes of which the proportional set was not readable and the resident set, which counts shared
+        /// pages in full, was taken; over all samples.
+        resident_instead: u64,
+    },
+    /// Not known.
+    Unavailable {
+        /// Why not.
+        reason: String,
+    },
+}
+
+/// The peak inside a bracket.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PeakMemory {
+    /// Peak in bytes; `None` when it is not known.
+    pub bytes: Option<u64>,
+    /// Bytes at the start of the bracket, by the same measure.
+    pub at_start: Option<u64>,
+    /// How it was found.
+    pub source: PeakSource,
+}
+
+impl PeakMemory {
+    /// How far the peak rose above the start: what the work itself needed, on top of what was there.
+    pub fn growth(&self) -> Option<u64> {
+        Some(self.bytes?.saturating_sub(self.at_start?))
+    }
+}
+
+/// A running watch for a peak. Dropped without [`PeakGuard::stop`], it ends quietly.
+#[derive(Debug)]
+pub struct PeakGuard {
+    watch: Watch,
+}
+
+#[derive(Debug)]
+enum Watch {
+    Process { at_start: Option<u64>, mark: Mark, _turn: HighWaterTurn },
+    Tree { at_start: Option<u64>, stop: Sender<()>, sampler: JoinHandle<TreePeak> },
+    Unavailable(String),
+}
+
+/// What became of setting the high-water mark back.
+#[derive(Debug)]
+enum Mark {
+    SetBack,
+    Kept { at_start: u64, reason: String },
+}
+
+/// The high-water mark is one per process: a second guard that set it back would erase the first one's peak.
+static GUARDS: AtomicUsize = AtomicUsize::new(0);
+
+#[derive(Debug)]
+struct HighWaterTurn {
+    alone: bool,
+}
+
+impl HighWaterTurn {
+    fn take() -> Self {
+        Self { alone: GUARDS.fetch_add(1, Ordering::SeqCst) == 0 }
+    }
+}
+
+impl Drop for HighWaterTurn {
+    fn drop(&mut self) {
+        GUARDS.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl PeakGuard {
+    /// Begins to watch. Never fails: what cannot be known is said at [`PeakGuard::stop`].
+    pub fn start(scope: Scope) -> Self {
+        let watch = match scope {
+            Scope::Process => Self::watch_process(),
+            Scope::Tree(interval) => Self::watch_tree(interval),
+        };
+        Self { watch: watch.unwrap_or_else(|error| Watch::Unavailable(error.to_string())) }
+    }
+
+    fn watch_process() -> Result<Watch> {
+        let turn = HighWaterTurn::take();
+        let set_back = if turn.alone {
+            // "5" sets the mark back to the present resident set (proc_pid_clear_refs(5), Linux 4.0).
+            fs::write("/proc/self/clear_refs", "5").map_err(|error| format!("/proc/self/clear_refs: {error}"))
+        } else {
+            Err("another guard of this process was running".to_owned())
+        };
+        let status = Status::read("self")?;
+        let mark = match set_back {
+            Ok(()) => Mark::SetBack,
+            Err(reason) => Mark::Kept { at_start: high_water_mark(&status)?, reason },
+        };
+        Ok(Watch::Process { at_start: status.bytes("VmRSS"), mark, _turn: turn })
+    }
+
+    fn watch_tree(interval: Duration) -> Result<Watch> {
+        let root = std::process::id();
+        let at_start = sample_tree(root)?.bytes;
+        let (stop, stopped) = channel();
+        let sampler = std::thread::Builder::new()
+            .name("peak-memory".into())
+            .spawn(move || {
+                let mut peak = TreePeak::default();
+                loop {
+                    if let Ok(sample) = sample_tree(root) {
+                        peak.include(sample);
+                    }
+                    if stopped.recv_timeout(interval) != Err(RecvTimeoutError::Timeout) {
+                        break;
+                    }
+                }
+                // Once more at the end, so that memory still held then is never missed.
+                if let Ok(sample) = sample_tree(root) {
+                    peak.include(sample);
+                }
+                peak
+            })
+            .map_err(|error| Error::Unsupported {
+                what: "memory of a process tree",
+                reason: error.to_string(),
+            })?;
+        Ok(Watch::Tree { at_start: Some(at_start), stop, sampler })
+    }
+
+    /// Ends the watch and gives the peak.
+    pub fn stop(self) -> PeakMemory {
+        let unavailable = |reason: String| PeakMemory {
+            bytes: None,
+            at_start: None,
+            source: PeakSource::Unavailable { reason },
+        };
+        match self.watch {
+            Watch::Unavailable(reason) => unavailable(reason),
+            Watch::Process { at_start, mark, _turn } => {
+                match Status::read("self").and_then(|status| high_water_mark(&status)) {
+                    Err(error) => unavailable(error.to_string()),
+                    Ok(bytes) => {
+                        let source = match mark {
+                            Mark::SetBack => PeakSource::HighWaterMark,
+                            Mark::Kept { at_start, reason } => {
+                                PeakSource::HighWaterMarkOfProcess { exact: bytes > at_start, reason }
+                            }
+                        };
+                        PeakMemory { bytes: Some(bytes), at_start, source }
+                    }
+                }
+            }
+            Watch::Tree { at_start, stop, sampler } => {
+                // The sampler may already have ended; then nobody listens.
+                let _ = stop.send(());
+                match sampler.join() {
+                    Err(_) => unavailable("the sampling thread panicked".into()),
+                    Ok(peak) if peak.samples == 0 => {
+                        unavailable("no process of the tree could be read".into())
+                    }
+                    Ok(peak) => PeakMemory {
+                        bytes: Some(peak.bytes),
+                        at_start,
+                        source: PeakSource::TreeSamples {
+                            samples: peak.samples,
+                            processes: peak.processes,
+                            resident_instead: peak.resident_instead,
+                        },
+                    },
+                }
+            }
+        }
+    }
+}
+
+/// What this process holds now.
+///
+/// # Errors
+/// On systems other than Linux.
+pub fn resident() -> Result<Resident> {
+    let status = Status::read("self")?;
+    let field = |name| status.bytes(name).ok_or_else(|| missing(name));
+    Ok(Resident {
+        total: field("VmRSS")?,
+        anonymous: field("RssAnon")?,
+        file: field("RssFile")?,
+        shared: field("RssShmem")?,
+    })
+}
+
+/// Proportional set of this process and all its descendants now, in bytes.
+///
+/// # Errors
+/// On systems other than Linux.
+pub fn tree_pss() -> Result<u64> {
+    Ok(sample_tree(std::process::id())?.bytes)
+}
+
+fn missing(name: &str) -> Error {
+    Error::Unsupported { what: "memory", reason: format!("the kernel does not give {name}") }
+}
+
+/// The high-water mark of the status file, or of `getrusage` where a kernel leaves it out.
+fn high_water_mark(status: &Status) -> Result<u64> {
+    status.bytes("VmHWM").map_or_else(
+        || {
+            sys::max_rss()
+                .map_err(|error| Error::Unsupported { what: "peak memory", reason: error.to_string() })
+        },
+        Ok,
+    )
+}
+
+/// The text of `/proc/PID/status`.
+struct Status(String);
+
+impl Status {
+    fn read(pid: &str) -> Result<Self> {
+        let path = format!("/proc/{pid}/status");
+        fs::read_to_string(&path)
+            .map(Self)
+            .map_err(|error| Error::Unsupported { what: "memory", reason: format!("{path}: {error}") })
+    }
+
+    fn bytes(&self, name: &str) -> Option<u64> {
+        kibibytes_field(&self.0, name)
+    }
+}
+
+/// A line `Name:   123 kB` in bytes.
+fn kibibytes_field(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    line.trim().strip_suffix("kB")?.trim_end().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct TreeSample {
+    bytes: u64,
+    processes: u64,
+    resident_instead: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct TreePeak {
+    bytes: u64,
+    processes: u64,
+    resident_instead: u64,
+    samples: u64,
+}
+
+impl TreePeak {
+    fn include(&mut self, sample: TreeSample) {
+        self.bytes = self.bytes.max(sample.bytes);
+        self.processes = self.processes.max(sample.processes);
+        self.resident_instead += sample.resident_instead;
+        self.samples += 1;
+    }
+}
+
+/// Adds up the proportional sets of a process and its descendants. Processes that end meanwhile are skipped.
+fn sample_tree(root: u32) -> Result<TreeSample> {
+    let mut sample = TreeSample::default();
+    for pid in descendants(root)? {
+        let pss = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))
+            .ok()
+            .and_then(|text| kibibytes_field(&text, "Pss"));
+        let bytes = pss.or_else(|| {
+            let bytes = Status::read(&pid.to_string()).ok()?.bytes("VmRSS")?;
+            sample.resident_instead += 1;
+            Some(bytes)
+        });
+        if let Some(bytes) = bytes {
+            sample.bytes += bytes;
+            sample.processes += 1;
+        }
+    }
+    if sample.processes == 0 {
+        return Err(missing("smaps_rollup"));
+    }
+    Ok(sample)
+}
+
+/// The process and its descendants, from the parents that `/proc/PID/stat` names.
+fn descendants(root: u32) -> Result<Vec<u32>> {
+    let entries = fs::read_dir("/proc")
+        .map_err(|error| Error::Unsupported { what: "a process tree", reason: format!("/proc: {error}") })?;
+    let parents: Vec<(u32, u32)> = entries
+        .filter_map(|entry| {
+            let pid: u32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+            Some((pid, parent_in_stat(&stat)?))
+        })
+        .collect();
+    let mut tree = vec![root];
+    let mut next = 0;
+    while next < tree.len() {
+        let parent = tree[next];
+        // Process ids can be reused while the list is read: a process must not enter twice.
+        let children: Vec<u32> = parents
+            .iter()
+            .filter(|(pid, of)| *of == parent && !tree.contains(pid))
+            .map(|(pid, _)| *pid)
+            .collect();
+        tree.extend(children);
+        next += 1;
+    }
+    Ok(tree)
+}
+
+/// The parent in `PID (NAME) STATE PARENT …`; the name may hold spaces and brackets.
+fn parent_in_stat(stat: &str) -> Option<u32> {
+    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use std::hint::black_box;
+    use std::process::{Command, Stdio};
+    use std::sync::Mutex;
+
+    const MIB: u64 = 1 << 20;
+
+    /// The tests of this module watch the one high-water mark of the process.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+    fn touch(mebibytes: u64) -> Vec<u8> {
+        black_box(vec![1_u8; (mebibytes * MIB) as usize])
+    }
+
+    #[test]
+    fn a_short_peak_is_seen() {
+        let _alone = ONE_AT_A_TIME.lock().unwrap();
+        let guard = PeakGuard::start(Scope::Process);
+        drop(touch(96));
+        let peak = guard.stop();
+        assert!(peak.growth().unwrap() >= 90 * MIB, "{peak:?}");
+
+        // A peak before the bracket is not the bracket's, if the mark may be set back.
+        let guard = PeakGuard::start(Scope::Process);
+        let quiet = guard.stop();
+        match quiet.source {
+            PeakSource::HighWaterMark => assert!(quiet.growth().unwrap() < 64 * MIB, "{quiet:?}"),
+            PeakSource::HighWaterMarkOfProcess { exact, .. } => assert!(!exact),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_second_guard_does_not_erase_the_first() {
+        let _alone = ONE_AT_A_TIME.lock().unwrap();
+        let outer = PeakGuard::start(Scope::Process);
+        drop(touch(96));
+        let inner = PeakGuard::start(Scope::Process);
+        let inner = inner.stop();
+        assert!(matches!(inner.source, PeakSource::HighWaterMarkOfProcess { exact: false, .. }), "{inner:?}");
+        assert!(outer.stop().growth().unwrap() >= 90 * MIB);
+    }
+
+    #[test]
+    fn a_tree_includes_children() {
+        let _alone = ONE_AT_A_TIME.lock().unwrap();
+        let guard = PeakGuard::start(Scope::Tree(Duration::from_millis(5)));
+        let held = touch(48);
+        let mut child = Command::new("sleep").arg("30").stdout(Stdio::null()).spawn().unwrap();
+        let alive = descendants(std::process::id()).unwrap();
+        assert!(alive.contains(&child.id()), "{alive:?}");
+        std::thread::sleep(Duration::from_millis(40));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let peak = guard.stop();
+        drop(held);
+        assert!(peak.growth().unwrap() >= 44 * MIB, "{peak:?}");
+        let PeakSource::TreeSamples { samples, processes, .. } = peak.source else { panic!("{peak:?}") };
+        assert!(samples >= 2 && processes >= 2, "{samples} {processes}");
+        assert!(tree_pss().unwrap() > 0);
+    }
+
+    #[test]
+    fn resident_parts_add_up() {
+        let now = resident().unwrap();
+        assert_eq!(now.total, now.anonymous + now.file + now.shared);
+        assert!(now.total > MIB);
+    }
+
+    #[test]
+    fn kernel_texts_are_parsed_and_damage_is_not_believed() {
+        let text = "Name:\tx\nVmHWM:\t    1536 kB\nVmRSS:\t 99999999999999999999 kB\nRssAnon:\t5 pages\nPss: 18446744073709551615 kB\n";
+        assert_eq!(kibibytes_field(text, "VmHWM"), Some(1536 * 1024));
+        for damaged in ["VmRSS", "RssAnon", "Pss", "VmSwap", "Vm"] {
+            assert_eq!(kibibytes_field(text, damaged), None, "{damaged}");
+        }
+        assert_eq!(parent_in_stat("12 (a) b) (c) S 7 12 12 0"), Some(7));
+        assert_eq!(parent_in_stat("12 (a"), None);
+    }
+}

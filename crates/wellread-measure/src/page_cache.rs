@@ -1,0 +1,359 @@
+//! Cold and warm files: what of them is in the kernel's page cache, and how to change that.
+//!
+//! A file read a second time comes from memory, so a benchmark must say which it measured. [`drop_pages`]
+//! writes a file's dirty pages out, asks the kernel to forget the clean ones (`posix_fadvise` with
+//! `DONTNEED`, which needs no privilege and touches no other file), and then *counts* with `mincore` what is
+//! still there: [`DropReport::complete`] is a fact, not a hope. [`warm`] reads files into the cache.
+//!
+//! What this does not reach: names and inodes of the files stay cached, as do caches inside the disk or the
+//! host of a virtual machine.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::sys;
+
+/// How much of some files is in memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Residency {
+    /// Number of files.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Bytes of them in the page cache (whole pages, the last one cut at the file's end).
+    pub resident_bytes: u64,
+}
+
+impl Residency {
+    /// Share in memory, 0 to 1; of empty files 1.
+    pub fn fraction(&self) -> f64 {
+        if self.bytes == 0 { 1.0 } else { self.resident_bytes as f64 / self.bytes as f64 }
+    }
+
+    fn add(&mut self, other: Self) {
+        self.files += other.files;
+        self.bytes += other.bytes;
+        self.resident_bytes += other.resident_bytes;
+    }
+}
+
+/// What dropping did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DropReport {
+    /// Number of files.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Bytes in the page cache before; `None` when the system does not tell.
+    pub resident_before: Option<u64>,
+    /// Bytes in the page cache after; `None` when the system does not tell.
+    pub resident_after: Option<u64>,
+    /// Whether it was verified that nothing is left: only then may a run be called cold.
+    pub complete: bool,
+    /// Why it is not complete.
+    pub reason: Option<String>,
+}
+
+/// Every file at or below the paths, folders searched recursively, links followed, each file once.
+///
+/// # Errors
+/// When a path does not exist or a folder cannot be read.
+pub fn files_under<P: AsRef<Path>>(paths: &[P]) -> Result<Vec<PathBuf>> {
+    let mut search = Search::default();
+    paths.iter().try_for_each(|path| search.below(path.as_ref()))?;
+    Ok(search.files)
+}
+
+/// A search for files that may begin at several paths.
+#[derive(Default)]
+struct Search {
+    files: Vec<PathBuf>,
+    /// Real paths, so that links neither count a file twice nor lead in circles.
+    seen: HashSet<PathBuf>,
+}
+
+impl Search {
+    fn below(&mut self, path: &Path) -> Result<()> {
+        let mut todo = vec![path.to_path_buf()];
+        while let Some(path) = todo.pop() {
+            let real = fs::canonicalize(&path).map_err(Error::io("find", &path))?;
+            let kind = fs::metadata(&real).map_err(Error::io("look at", &path))?;
+            if !self.seen.insert(real) {
+                continue;
+            }
+            if kind.is_file() {
+                self.files.push(path);
+            } else if kind.is_dir() {
+                let mut entries = Vec::new();
+                for entry in fs::read_dir(&path).map_err(Error::io("list", &path))? {
+                    let entry = entry.map_err(Error::io("list", &path))?.path();
+                    // A link to nothing inside a folder is not the caller's request, and holds no pages.
+                    if fs::metadata(&entry).is_ok() {
+                        entries.push(entry);
+                    }
+                }
+                // Last first: the list is worked off from its end.
+                entries.sort_unstable_by(|a, b| b.cmp(a));
+                todo.append(&mut entries);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How much of the files, folders searched recursively, is in the page cache.
+///
+/// # Errors
+/// When a file cannot be opened, or the system does not tell (other than Linux; files that one neither owns
+/// nor may write).
+pub fn residency<P: AsRef<Path>>(paths: &[P]) -> Result<Residency> {
+    let mut sum = Residency::default();
+    for path in files_under(paths)? {
+        let file = File::open(&path).map_err(Error::io("open", &path))?;
+        sum.add(residency_of(&file, &path)?);
+    }
+    Ok(sum)
+}
+
+/// Share of a file, or of all files below a folder, that is in the page cache. Errors as [`residency`].
+pub fn resident_fraction(path: &Path) -> Result<f64> {
+    Ok(residency(&[path])?.fraction())
+}
+
+/// Drops the pages of the files, folders searched recursively, and verifies it. Never fails: what went wrong
+/// is in [`DropReport::reason`], and the remaining files are dropped nevertheless.
+pub fn drop_pages<P: AsRef<Path>>(paths: &[P]) -> DropReport {
+    let mut problems: Vec<String> = Vec::new();
+    let mut search = Search::default();
+    for path in paths {
+        problems.extend(search.below(path.as_ref()).err().map(|error| error.to_string()));
+    }
+    let (mut before, mut after) = (Residency::default(), Residency::default());
+    let mut seen = true;
+    for path in &search.files {
+        match drop_file(path) {
+            Ok(dropped) => {
+                before.add(dropped.before);
+                after.add(dropped.after);
+                if let Some(problem) = dropped.problem {
+                    seen &= dropped.verified;
+                    problems.push(problem);
+                }
+            }
+            Err(error) => {
+                seen = false;
+                before.files += 1;
+                problems.push(error.to_string());
+            }
+        }
+    }
+    let reason = match problems.len() {
+        0 => None,
+        1 => problems.pop(),
+        more => Some(format!("{} (and {} more problems)", problems[0], more - 1)),
+    };
+    DropReport {
+        files: before.files,
+        bytes: before.bytes,
+        resident_before: seen.then_some(before.resident_bytes),
+        resident_after: seen.then_some(after.resident_bytes),
+        complete: reason.is_none(),
+        reason,
+    }
+}
+
+/// Reads the files, folders searched recursively, so that they are in the page cache; gives the bytes read.
+///
+/// # Errors
+/// When a file cannot be read.
+pub fn warm<P: AsRef<Path>>(paths: &[P]) -> Result<u64> {
+    let mut buffer = vec![0; 1 << 20];
+    let mut bytes = 0;
+    for path in files_under(paths)? {
+        let mut file = File::open(&path).map_err(Error::io("open", &path))?;
+        loop {
+            match file.read(&mut buffer).map_err(Error::io("read", &path))? {
+                0 => break,
+                read => bytes += read as u64,
+            }
+        }
+    }
+    Ok(bytes)
+}
+
+struct Dropped {
+    before: Residency,
+    after: Residency,
+    verified: bool,
+    problem: Option<String>,
+}
+
+/// Dropping is a request: pages that another CPU holds in a batch for a moment are skipped, so ask again.
+const ATTEMPTS: u32 = 4;
+
+fn drop_file(path: &Path) -> Result<Dropped> {
+    let file = File::open(path).map_err(Error::io("open", path))?;
+    let unknown = Residency {
+        files: 1,
+        bytes: file.metadata().map_or(0, |metadata| metadata.len()),
+        resident_bytes: 0,
+    };
+    let before = residency_of(&file, path);
+    let mut after = Ok(unknown);
+    for attempt in 0..ATTEMPTS {
+        if attempt > 0 {
+            std::thread::sleep(std::time::Duration::from_millis(1 << attempt));
+        }
+        // Only clean pages can be forgotten.
+        file.sync_all().map_err(Error::io("write out", path))?;
+        sys::advise_dont_need(&file).map_err(Error::io("drop the cached pages of", path))?;
+        after = residency_of(&file, path);
+        if after.as_ref().map_or(true, |left| left.resident_bytes == 0) {
+            break;
+        }
+    }
+    Ok(match (before, after) {
+        (Ok(before), Ok(after)) => {
+            let problem = (after.resident_bytes > 0).then(|| {
+                let why = if sys::lives_in_memory(path) {
+                    "its filesystem keeps files in memory"
+                } else {
+                    "another process has it mapped or is reading it"
+                };
+                format!(
+                    "{} of {} bytes of {} stay cached: {why}",
+                    after.resident_bytes,
+                    after.bytes,
+                    path.display()
+                )
+            });
+            Dropped { before, after, verified: true, problem }
+        }
+        (Err(error), _) | (_, Err(error)) => Dropped {
+            before: unknown,
+            after: unknown,
+            verified: false,
+            problem: Some(format!("dropped, but not verified: {error}")),
+        },
+    })
+}
+
+/// Pages asked about in one call: 256 MiB of file for 64 KiB of answers.
+const WINDOW_PAGES: usize = 1 << 16;
+
+fn residency_of(file: &File, path: &Path) -> Result<Residency> {
+    let bytes = file.metadata().map_err(Error::io("look at", path))?.len();
+    let Some(map) = sys::map(file).map_err(Error::io("map", path))? else {
+        return Ok(Residency { files: 1, bytes: 0, resident_bytes: 0 });
+    };
+    if cfg!(target_os = "linux") && !sys::may_see_residency(file, path) {
+        return Err(Error::Unsupported {
+            what: "page cache residency",
+            reason: format!(
+                "the kernel shows it only to the owner of {} or those who may write it",
+                path.display()
+            ),
+        });
+    }
+    let page = sys::page_size();
+    let mut resident_bytes = 0;
+    let mut answers = vec![0; WINDOW_PAGES.min(map.len().div_ceil(page as usize))];
+    let mut offset = 0;
+    while offset < map.len() {
+        let pages = (map.len() - offset).div_ceil(page as usize).min(answers.len());
+        sys::resident_pages(&map, offset, &mut answers[..pages]).map_err(|error| {
+            if sys::is_unsupported(&error) {
+                Error::Unsupported { what: "page cache residency", reason: error.to_string() }
+            } else {
+                Error::io("ask for the cached pages of", path)(error)
+            }
+        })?;
+        for (i, answer) in answers[..pages].iter().enumerate() {
+            if answer & 1 == 1 {
+                let begin = offset as u64 + i as u64 * page;
+                resident_bytes += page.min(map.len() as u64 - begin);
+            }
+        }
+        offset += pages * page as usize;
+    }
+    Ok(Residency { files: 1, bytes, resident_bytes })
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    /// A folder beside the test program: the system's temporary folder may live in memory.
+    fn on_disk() -> tempfile::TempDir {
+        let program = std::env::current_exe().unwrap();
+        tempfile::tempdir_in(program.parent().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_file_is_dropped_and_warmed_again() {
+        let folder = on_disk();
+        let path = folder.path().join("data.bin");
+        fs::write(&path, vec![7; 3 * 1024 * 1024 + 123]).unwrap();
+        assert_eq!(resident_fraction(&path).unwrap(), 1.0);
+        let report = drop_pages(&[&path]);
+        assert_eq!((report.files, report.bytes), (1, 3 * 1024 * 1024 + 123));
+        assert_eq!(report.resident_before, Some(report.bytes));
+        if sys::lives_in_memory(&path) {
+            assert!(!report.complete && report.reason.unwrap().contains("memory"));
+            return;
+        }
+        assert_eq!((report.complete, report.resident_after), (true, Some(0)), "{report:?}");
+        assert_eq!(resident_fraction(&path).unwrap(), 0.0);
+        assert_eq!(warm(&[&path]).unwrap(), report.bytes);
+        assert_eq!(resident_fraction(&path).unwrap(), 1.0);
+    }
+
+    #[test]
+    fn what_stays_cached_is_said() {
+        let folder = on_disk();
+        let path = folder.path().join("mapped.bin");
+        fs::write(&path, vec![1; 256 * 1024]).unwrap();
+        // Pages mapped and touched by someone cannot be dropped.
+        let file = File::open(&path).unwrap();
+        let map = sys::map(&file).unwrap().unwrap();
+        let touched: u64 = map.iter().step_by(1024).map(|byte| u64::from(*byte)).sum();
+        assert_eq!(touched, 256);
+        let report = drop_pages(&[&path]);
+        assert!(!report.complete && report.resident_after.unwrap() > 0, "{report:?}");
+        assert!(report.reason.unwrap().contains("mapped.bin stay cached"));
+    }
+
+    #[test]
+    fn folders_are_searched_links_do_not_lead_in_circles() {
+        let folder = on_disk();
+        let deep = folder.path().join("a/b");
+        fs::create_dir_all(&deep).unwrap();
+        fs::write(deep.join("1"), [0; 10]).unwrap();
+        fs::write(folder.path().join("2"), []).unwrap();
+        std::os::unix::fs::symlink(folder.path(), deep.join("up")).unwrap();
+        std::os::unix::fs::symlink(folder.path().join("2"), deep.join("again")).unwrap();
+        std::os::unix::fs::symlink("nowhere", deep.join("broken")).unwrap();
+        assert_eq!(files_under(&[folder.path(), &deep]).unwrap().len(), 2);
+        let sum = residency(&[folder.path()]).unwrap();
+        assert_eq!((sum.files, sum.bytes), (2, 10));
+        assert_eq!(Residency::default().fraction(), 1.0);
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let missing = Path::new("no/such/file");
+        let folder = on_disk();
+        let there = folder.path().join("there");
+        fs::write(&there, [1; 9]).unwrap();
+        let report = drop_pages(&[missing, &there]);
+        assert_eq!((report.files, report.bytes), (1, 9));
+        assert!(!report.complete && report.reason.unwrap().contains("no/such/file"));
+        assert!(residency(&[missing]).unwrap_err().to_string().contains("cannot find no/such/file"));
+        assert!(warm(&[missing]).is_err() && resident_fraction(missing).is_err());
+    }
+}

@@ -1,0 +1,156 @@
+//! The few operating-system calls that the standard library does not offer. All `unsafe` of the crate but the
+//! mapping of files lives here; systems without a call get an error that says so.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+/// What `statfs` tells of the filesystem under a path.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FilesystemStat {
+    /// The filesystem's magic number.
+    pub magic: u64,
+    /// Bytes in all.
+    pub total_bytes: u64,
+    /// Bytes an unprivileged user may still write.
+    pub free_bytes: u64,
+}
+
+#[cfg(target_os = "linux")]
+mod os {
+    use std::ffi::CString;
+    use std::fs::File;
+    use std::io;
+    use std::mem::MaybeUninit;
+    use std::os::fd::AsRawFd;
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::fs::MetadataExt;
+    use std::path::Path;
+
+    use super::FilesystemStat;
+
+    pub(crate) fn page_size() -> u64 {
+        // SAFETY: sysconf has no preconditions.
+        let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+        u64::try_from(size).unwrap_or(4096)
+    }
+
+    /// Asks the kernel to forget a file's clean pages.
+    pub(crate) fn advise_dont_need(file: &File) -> io::Result<()> {
+        // SAFETY: the descriptor is open for the duration of the call; length 0 means to the end.
+        let code = unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+        if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(code)) }
+    }
+
+    /// For each page of the mapping at `offset`, whether it is in memory; offset a multiple of the page size.
+    pub(crate) fn resident_pages(map: &memmap2::Mmap, offset: usize, pages: &mut [u8]) -> io::Result<()> {
+        let page = page_size() as usize;
+        let length = (map.len() - offset).min(pages.len() * page);
+        // SAFETY: the range lies inside the mapping, and `pages` has a byte for each of its pages.
+        let code =
+            unsafe { libc::mincore(map.as_ptr().add(offset).cast_mut().cast(), length, pages.as_mut_ptr()) };
+        if code == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
+    /// Whether the kernel tells this process which pages of the file are cached: since Linux 5.2 only to the
+    /// owner and to those who may write the file; to others every page looks cached.
+    pub(crate) fn may_see_residency(file: &File, path: &Path) -> bool {
+        // SAFETY: geteuid has no preconditions.
+        let user = unsafe { libc::geteuid() };
+        if user == 0 || file.metadata().is_ok_and(|metadata| metadata.uid() == user) {
+            return true;
+        }
+        let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
+        // SAFETY: the path is a valid C string.
+        unsafe { libc::access(path.as_ptr(), libc::W_OK) == 0 }
+    }
+
+    /// Largest resident set of the process since it began, in bytes.
+    pub(crate) fn max_rss() -> io::Result<u64> {
+        let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+        // SAFETY: `usage` is valid for writes of an rusage.
+        if unsafe { libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr()) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the call succeeded, and zeroed bytes are a valid rusage anyhow.
+        let kibibytes = unsafe { usage.assume_init() }.ru_maxrss;
+        Ok(u64::try_from(kibibytes).unwrap_or(0) * 1024)
+    }
+
+    pub(crate) fn filesystem(path: &Path) -> io::Result<FilesystemStat> {
+        let path = CString::new(path.as_os_str().as_bytes())
+            .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "the path holds a zero byte"))?;
+        let mut stat = MaybeUninit::<libc::statfs>::zeroed();
+        // SAFETY: the path is a valid C string and `stat` is valid for writes.
+        if unsafe { libc::statfs(path.as_ptr(), stat.as_mut_ptr()) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the call succeeded, and zeroed bytes are a valid statfs anyhow.
+        let stat = unsafe { stat.assume_init() };
+        // The field types differ between architectures.
+        #[allow(clippy::unnecessary_cast, clippy::useless_conversion)]
+        let (magic, block) = (stat.f_type as u64 & 0xFFFF_FFFF, stat.f_bsize as u64);
+        Ok(FilesystemStat {
+            magic,
+            total_bytes: stat.f_blocks.saturating_mul(block),
+            free_bytes: stat.f_bavail.saturating_mul(block),
+        })
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod os {
+    use super::{File, FilesystemStat, Path, io};
+
+    fn missing<T>() -> io::Result<T> {
+        Err(io::Error::new(io::ErrorKind::Unsupported, "only Linux is supported"))
+    }
+
+    pub(crate) fn page_size() -> u64 {
+        4096
+    }
+
+    pub(crate) fn advise_dont_need(_: &File) -> io::Result<()> {
+        missing()
+    }
+
+    pub(crate) fn resident_pages(_: &memmap2::Mmap, _: usize, _: &mut [u8]) -> io::Result<()> {
+        missing()
+    }
+
+    pub(crate) fn may_see_residency(_: &File, _: &Path) -> bool {
+        false
+    }
+
+    pub(crate) fn max_rss() -> io::Result<u64> {
+        missing()
+    }
+
+    pub(crate) fn filesystem(_: &Path) -> io::Result<FilesystemStat> {
+        missing()
+    }
+}
+
+pub(crate) use os::{advise_dont_need, filesystem, max_rss, may_see_residency, page_size, resident_pages};
+
+/// Maps a file for reading. Of an empty file there is nothing to map: `None`.
+pub(crate) fn map(file: &File) -> io::Result<Option<memmap2::Mmap>> {
+    if file.metadata()?.len() == 0 {
+        return Ok(None);
+    }
+    // SAFETY: the pages are only asked about (mincore) or copied out as bytes of any value. Were another
+    // process to truncate the file meanwhile, reading it would raise SIGBUS; callers map files of a benchmark.
+    unsafe { memmap2::Mmap::map(file) }.map(Some)
+}
+
+/// The operating system's words for an error that is known to be one.
+pub(crate) fn is_unsupported(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::Unsupported
+}
+
+/// The filesystems that keep their files in memory only.
+pub(crate) fn lives_in_memory(path: &Path) -> bool {
+    const TMPFS: u64 = 0x0102_1994;
+    const RAMFS: u64 = 0x8584_58F6;
+    filesystem(path).is_ok_and(|stat| matches!(stat.magic, TMPFS | RAMFS))
+}
