@@ -1,1 +1,32 @@
-//! placeholder
+//! Result tables, figures and the HTML report.
+//!
+//! ```text
+//!  benchmark ──row!──▶ Table ┐
+//!  findings, environment ────┴▶ ReportInput ──save──▶ WHAT.parquet, WHAT.csv, summary.json
+//!                                  │   ▲─────from_dir──────────┘
+//!                                  ├──write_figures──▶ WHAT.svg, WHAT.png
+//!                                  └──write_report───▶ report.html (one file, figures inline, no network)
+//! ```
+//!
+//! Figures and report are drawn from what is on disk and nothing else, so `wellread report DIR` gives the same
+//! as the benchmark did.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`table`] | [`Table`]: columns with nulls; Parquet, CSV, JSON; estimates over runs |
+//! | [`columns`] | what the columns mean: keys, quantities, units |
+//! | [`number`] | numbers and units as text |
+//! | [`summary`] | `summary.json` |
+//! | [`input`] | [`ReportInput`] and its parts |
+
+pub mod columns;
+pub mod error;
+pub mod input;
+pub mod number;
+mod staged;
+pub mod summary;
+pub mod table;
+
+pub use error::{Error, Result};
+pub use input::{Fact, Finding, ReportInput, Severity, Thumbnail};
+pub use table::{Cell, Estimate, IntervalKind, Row, Table, Values};

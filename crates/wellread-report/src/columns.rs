@@ -1,0 +1,268 @@
+//! What the columns of the result tables mean: which name a configuration, which are measured and in which
+//! unit. Columns that are not listed are understood by their endings (`_s`, `_per_s`, `_bytes` …), so a new
+//! benchmark's table is shown with units without a change here.
+
+use crate::number::{self, Unit};
+use crate::table::{Cell, Estimate, Group, IntervalKind, Table, Values};
+use serde_json::{Map, Value, json};
+
+/// The benchmarks in the order of a report.
+pub const BENCHMARKS: [&str; 5] = ["storage", "dataset", "dataloader", "loop", "conversion"];
+
+/// Columns that tell configurations apart, in the order they are shown.
+const KEYS: &[&str] = &[
+    "format",
+    "framework",
+    "model",
+    "mode",
+    "operation",
+    "path",
+    "access",
+    "transform",
+    "cache",
+    "compression",
+    "layout",
+    "batch_size",
+    "workers",
+    "threads",
+    "prefetch",
+    "device",
+    "dtype",
+    "input_shape",
+    "backend",
+];
+
+/// Columns that are neither configuration nor quantity.
+const NOTES: &[&str] = &[
+    "run",
+    "repeat",
+    "seed",
+    "timestamp",
+    "verified",
+    "status",
+    "reason",
+    "advice",
+    "note",
+    "checksum",
+    "git_commit",
+    "device_type",
+    "num_samples",
+];
+
+/// Whether more of a quantity is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    /// Times, sizes, waiting.
+    Lower,
+    /// Rates, efficiency.
+    Higher,
+    /// Neither: a loss, a count.
+    Neither,
+}
+
+/// A measured quantity.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Quantity {
+    /// Column name.
+    pub column: String,
+    /// How it is called in figures and tables: "p50 latency".
+    pub label: String,
+    /// Its unit.
+    pub unit: Unit,
+    /// Which way is better.
+    pub better: Better,
+}
+
+/// Names that their endings do not explain: column, label, unit, better.
+#[rustfmt::skip]
+const KNOWN: &[(&str, &str, Unit, Better)] = &[
+    ("seconds", "time", Unit::Seconds, Better::Lower),
+    ("images_per_s", "throughput", Unit::PerSecond("images"), Better::Higher),
+    ("images_per_sec", "throughput", Unit::PerSecond("images"), Better::Higher),
+    ("samples_per_sec", "throughput", Unit::PerSecond("samples"), Better::Higher),
+    ("throughput_ips", "throughput", Unit::PerSecond("images"), Better::Higher),
+    ("bits_per_pixel", "size", Unit::Plain("bits/pixel"), Better::Lower),
+    ("bytes_on_disk", "size on disk", Unit::Bytes, Better::Lower),
+    ("copied_bytes", "bytes copied per image", Unit::Bytes, Better::Lower),
+    ("open_s", "time to open", Unit::Seconds, Better::Lower),
+    ("first_batch_s", "time to first batch", Unit::Seconds, Better::Lower),
+    ("epoch_s", "time of an epoch", Unit::Seconds, Better::Lower),
+    ("scaling_efficiency", "scaling efficiency", Unit::Fraction, Better::Higher),
+    ("data_wait_fraction", "share of a step waiting for data", Unit::Fraction, Better::Lower),
+    ("conversion_overhead_pct", "conversion, share of total", Unit::Percent, Better::Lower),
+    ("peak_rss_mb", "peak memory", Unit::Plain("MB"), Better::Lower),
+    ("memory_mb", "memory", Unit::Plain("MB"), Better::Lower),
+    ("loss", "loss", Unit::Plain(""), Better::Neither),
+];
+
+/// How a column of measurements is called and in which unit.
+pub fn quantity(column: &str) -> Quantity {
+    if let Some(&(_, label, unit, better)) = KNOWN.iter().find(|k| k.0 == column) {
+        return Quantity { column: column.into(), label: label.into(), unit, better };
+    }
+    #[rustfmt::skip]
+    let endings: [(&str, Unit, Better); 10] = [
+        ("images_per_sec", Unit::PerSecond("images"), Better::Higher),
+        ("samples_per_sec", Unit::PerSecond("samples"), Better::Higher),
+        ("_per_sec", Unit::PerSecond(""), Better::Higher),
+        ("_per_s", Unit::PerSecond(""), Better::Higher),
+        ("_s", Unit::Seconds, Better::Lower),
+        ("_ms", Unit::Plain("ms"), Better::Lower),
+        ("_bytes", Unit::Bytes, Better::Lower),
+        ("_mb", Unit::Plain("MB"), Better::Lower),
+        ("_fraction", Unit::Fraction, Better::Neither),
+        ("_pct", Unit::Percent, Better::Neither),
+    ];
+    let (stem, unit, better) = endings
+        .iter()
+        .find_map(|&(end, unit, better)| Some((column.strip_suffix(end)?, unit, better)))
+        .unwrap_or((column, Unit::Plain(""), Better::Neither));
+    let words = stem.trim_matches('_').replace('_', " ");
+    let label = match unit {
+        Unit::PerSecond(_) if words.is_empty() => "throughput".to_owned(),
+        Unit::PerSecond(_) => format!("{words} throughput"),
+        _ => words,
+    };
+    Quantity { column: column.into(), label, unit, better }
+}
+
+/// The columns that tell the configurations of a table apart and have values: the known ones in their order,
+/// then any other text column.
+pub fn keys(table: &Table) -> Vec<&str> {
+    let used = |name: &str| table.column(name).is_some_and(|c| !c.is_empty());
+    let mut keys: Vec<&str> = KEYS.iter().copied().filter(|k| used(k)).collect();
+    for column in table.columns() {
+        let name = column.name();
+        let text = matches!(column.values(), Values::Str(_) | Values::Bool(_));
+        if text && used(name) && !KEYS.contains(&name) && !NOTES.contains(&name) {
+            keys.push(name);
+        }
+    }
+    keys
+}
+
+/// The measured columns of a table that have values, in their order.
+pub fn quantities(table: &Table) -> Vec<Quantity> {
+    let measured = table.columns().iter().filter(|c| {
+        let name = c.name();
+        matches!(c.values(), Values::F64(_) | Values::I64(_))
+            && !c.is_empty()
+            && !KEYS.contains(&name)
+            && !NOTES.contains(&name)
+            && !name.ends_with("_ci_low")
+            && !name.ends_with("_ci_high")
+    });
+    measured.map(|c| quantity(c.name())).collect()
+}
+
+/// One configuration of a table with its estimates.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Configuration {
+    /// Values of the key columns, and the rows.
+    pub group: Group,
+    /// One per quantity; `None` where nothing was measured.
+    pub estimates: Vec<Option<Estimate>>,
+    /// Why it could not be measured.
+    pub unavailable: Option<String>,
+    /// Whether a run delivered pixels that were not the expected ones.
+    pub unverified: bool,
+}
+
+/// Every configuration of a table with its estimates of `quantities`.
+pub fn configurations(table: &Table, keys: &[&str], quantities: &[Quantity]) -> Vec<Configuration> {
+    let configurations = table.groups(keys).into_iter().map(|group| Configuration {
+        estimates: quantities.iter().map(|q| table.estimate(&q.column, &group.rows)).collect(),
+        unavailable: group.rows.iter().find_map(|&r| table.unavailable(r)),
+        unverified: group.rows.iter().any(|&r| table.cell("verified", r) == Cell::Bool(false)),
+        group,
+    });
+    configurations.collect()
+}
+
+/// All configurations of a table as JSON: keys, and per quantity `{value, low, high, interval, n}`.
+pub fn aggregates(table: &Table) -> Value {
+    let keys = keys(table);
+    let quantities = quantities(table);
+    let records = configurations(table, &keys, &quantities).into_iter().map(|c| {
+        let mut record: Map<_, _> =
+            keys.iter().zip(&c.group.key).map(|(k, v)| ((*k).to_owned(), v.json())).collect();
+        for (quantity, estimate) in quantities.iter().zip(&c.estimates) {
+            let Some(e) = estimate else { continue };
+            let interval = match e.interval {
+                IntervalKind::None => "none",
+                IntervalKind::Range => "range",
+                IntervalKind::Confidence => "ci95",
+            };
+            let value =
+                json!({"value": e.value, "low": e.low, "high": e.high, "interval": interval, "n": e.n});
+            record.insert(quantity.column.clone(), value);
+        }
+        if let Some(reason) = c.unavailable {
+            record.insert("unavailable".to_owned(), reason.into());
+        }
+        if c.unverified {
+            record.insert("verified".to_owned(), false.into());
+        }
+        Value::Object(record)
+    });
+    records.collect()
+}
+
+/// The place of a table in a report: the known benchmarks in their order, others after them.
+pub fn rank(name: &str) -> usize {
+    BENCHMARKS.iter().position(|b| *b == name).unwrap_or(BENCHMARKS.len())
+}
+
+/// A key's value as people read it.
+pub fn key_text(cell: &Cell) -> String {
+    match cell {
+        Cell::I64(v) => number::count(*v),
+        Cell::F64(v) => number::significant(*v),
+        Cell::Null => "–".to_owned(),
+        other => other.text().replace('_', " "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::row;
+
+    #[test]
+    fn endings_explain_new_columns() {
+        assert_eq!(quantity("decode_p50_s").unit, Unit::Seconds);
+        assert_eq!(quantity("decode_p50_s").label, "decode p50");
+        assert_eq!(quantity("torch_samples_per_sec").unit, Unit::PerSecond("samples"));
+        assert_eq!(quantity("torch_samples_per_sec").label, "torch throughput");
+        assert_eq!(quantity("weird").unit, Unit::Plain(""));
+    }
+
+    #[test]
+    fn keys_and_quantities_are_told_apart() {
+        let mut t = Table::new("x");
+        t.push(row![
+            ("run", 0),
+            ("batch_size", 4),
+            ("format", "tiff"),
+            ("p50_s", 0.1),
+            ("p50_s_ci_low", 0.05),
+            ("p50_s_ci_high", 0.2),
+            ("colour", "red"),
+            ("verified", false),
+            ("workers", None::<i64>)
+        ]);
+        t.push(row![
+            ("batch_size", 4),
+            ("format", "vortex"),
+            ("status", "unavailable"),
+            ("reason", "no"),
+            ("colour", "red")
+        ]);
+        assert_eq!(keys(&t), ["format", "batch_size", "colour"]);
+        assert_eq!(quantities(&t).len(), 1);
+        let a = aggregates(&t);
+        assert_eq!(a[0]["p50_s"]["low"], 0.05);
+        assert_eq!(a[0]["verified"], false);
+        assert_eq!(a[1]["unavailable"], "unavailable: no");
+    }
+}

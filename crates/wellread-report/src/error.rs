@@ -1,0 +1,64 @@
+//! One error type: which file, what is wrong, what to do.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Result of everything that reads or writes results.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong with a result file, and what to do about it.
+///
+/// Printed as `FILE: cause (hint: …)`.
+#[derive(Debug)]
+pub struct Error {
+    path: PathBuf,
+    cause: String,
+    hint: Option<&'static str>,
+}
+
+impl Error {
+    /// An error about `path`, with its cause in words.
+    pub fn new(path: impl AsRef<Path>, cause: impl fmt::Display) -> Self {
+        Self { path: path.as_ref().to_owned(), cause: cause.to_string(), hint: None }
+    }
+
+    /// An input/output error at `path` while doing `what` ("cannot read", "cannot write" …).
+    pub(crate) fn io(path: impl AsRef<Path>, what: &str, error: &std::io::Error) -> Self {
+        use std::io::ErrorKind as K;
+        let e = Self::new(path, format_args!("{what}: {error}"));
+        match error.kind() {
+            K::NotFound => e.hint("check the path; `wellread bench` writes the results"),
+            K::PermissionDenied => e.hint("check the permissions of the file and of its folder"),
+            K::StorageFull | K::QuotaExceeded => e.hint("free some space or choose another --out folder"),
+            _ => e,
+        }
+    }
+
+    /// Says what to do.
+    pub(crate) fn hint(mut self, hint: &'static str) -> Self {
+        self.hint = Some(hint);
+        self
+    }
+
+    /// The file or folder at fault.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The cause alone, in words.
+    pub fn cause(&self) -> &str {
+        &self.cause
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path.display(), self.cause)?;
+        match self.hint {
+            Some(hint) => write!(f, " (hint: {hint})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,191 @@
+//! Everything a report is made of, and how it lies in a results folder.
+//!
+//! ```text
+//!  ReportInput ──save──▶ results/WHAT.parquet, WHAT.csv   one row per configuration and run
+//!       ▲                results/summary.json             details, aggregates, and under "report" the rest
+//!       └───from_dir─────────────┘
+//! ```
+
+use crate::{Error, Result, Table, columns, summary};
+use base64::Engine;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::path::Path;
+
+/// How a [`Finding`] bears on the reader's work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// All is well: nothing to do.
+    Good,
+    /// Worth knowing.
+    #[default]
+    Info,
+    /// Look at it: it costs time, or the figures are less certain than they look.
+    Caution,
+    /// It limits the work, or a result must not be used.
+    Bad,
+}
+
+/// One sentence of the answer, computed from the data by the benchmark.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Finding {
+    /// The sentence, with its figures: "TIFF is fastest here: 2.1 (2.0–2.2) times Parquet".
+    pub text: String,
+    /// How it was found and what to do; may be empty.
+    pub detail: String,
+    /// How it bears on the reader's work.
+    pub severity: Severity,
+}
+
+impl Finding {
+    /// A finding.
+    pub fn new(severity: Severity, text: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self { text: text.into(), detail: detail.into(), severity }
+    }
+}
+
+/// A named value of the configuration or the environment, for people to read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fact {
+    /// What it is: "CPU".
+    pub name: String,
+    /// Its value: "AMD EPYC 9R14, 2 cores".
+    pub value: String,
+}
+
+impl<N: Into<String>, V: ToString> From<(N, V)> for Fact {
+    fn from((name, value): (N, V)) -> Self {
+        Self { name: name.into(), value: value.to_string() }
+    }
+}
+
+/// A small picture of an image that was used.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Thumbnail {
+    /// What it shows: "row 3, channel DNA, contrast stretched".
+    pub caption: String,
+    /// The PNG as `data:image/png;base64,…`; anything else is not shown.
+    pub data_uri: String,
+}
+
+impl Thumbnail {
+    /// A thumbnail of an encoded PNG.
+    pub fn from_png(caption: impl Into<String>, png: &[u8]) -> Self {
+        let data = base64::engine::general_purpose::STANDARD.encode(png);
+        Self { caption: caption.into(), data_uri: format!("data:image/png;base64,{data}") }
+    }
+}
+
+/// What a report and its figures are made of.
+///
+/// All texts are plain text; nothing in them is interpreted as markup.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReportInput {
+    /// Headline, such as "How fast are these images read?".
+    pub title: String,
+    /// One paragraph: what was measured, on which images.
+    pub description: String,
+    /// When, as text.
+    pub generated: String,
+    /// The answer, most important first.
+    pub findings: Vec<Finding>,
+    /// What was measured: images, shapes, formats, repeats, seed, pixel checksum.
+    pub configuration: Vec<Fact>,
+    /// What it was measured on: hardware, system, versions, commit.
+    pub environment: Vec<Fact>,
+    /// The machine in a few words, for the foot of every figure: "AMD EPYC, 2 cores, ext4 on SSD".
+    pub machine: String,
+    /// The images in a few words, for the subtitle of every figure: "1,000 images, 100 × 100, uint8".
+    pub images: String,
+    /// Differences below this share are noise (an A/A comparison's): 0.02 is 2 %.
+    pub noise_floor: Option<f64>,
+    /// What makes the figures less certain: noisy machine, page cache that could not be dropped.
+    pub warnings: Vec<String>,
+    /// Pictures of the images used.
+    pub thumbnails: Vec<Thumbnail>,
+    /// The commands that give these results again.
+    pub commands: Vec<String>,
+    /// The result tables; kept in their own files.
+    #[serde(skip)]
+    pub tables: Vec<Table>,
+    /// Whatever else `summary.json` holds at its top level; the keys `report` and `aggregates` are taken.
+    #[serde(skip)]
+    pub details: Map<String, Value>,
+}
+
+/// Keys of `summary.json` that this crate writes.
+const REPORT_KEY: &str = "report";
+const AGGREGATES_KEY: &str = "aggregates";
+
+impl ReportInput {
+    /// Writes `WHAT.parquet` and `WHAT.csv` of every table, and `summary.json` with the details, the
+    /// aggregates of all tables and what else a report needs. Each file appears whole or not at all.
+    ///
+    /// # Errors
+    /// A table's name is no plain file name, two have the same, or a file cannot be written.
+    pub fn save(&self, dir: impl AsRef<Path>) -> Result<()> {
+        let dir = dir.as_ref();
+        for (i, table) in self.tables.iter().enumerate() {
+            let name = table.name();
+            let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
+            if name.is_empty() || !plain {
+                return Err(Error::new(dir, format_args!("{name:?} is no name for a result table")));
+            }
+            if self.tables[..i].iter().any(|t| t.name() == name) {
+                return Err(Error::new(dir, format_args!("two result tables are named {name:?}")));
+            }
+            table.write_parquet(dir.join(format!("{name}.parquet")))?;
+            table.write_csv(dir.join(format!("{name}.csv")))?;
+        }
+        summary::write(dir.join(summary::FILE_NAME), &self.to_summary())
+    }
+
+    /// The whole content of `summary.json`.
+    pub fn to_summary(&self) -> Value {
+        let mut all = self.details.clone();
+        let aggregates: Map<_, _> =
+            self.tables.iter().map(|t| (t.name().to_owned(), columns::aggregates(t))).collect();
+        all.insert(AGGREGATES_KEY.to_owned(), aggregates.into());
+        all.insert(REPORT_KEY.to_owned(), json!(self));
+        all.into()
+    }
+
+    /// Rebuilds the input from a results folder: every `*.parquet`, and `summary.json` if there is one.
+    ///
+    /// # Errors
+    /// No such folder, no result table in it, or a file that is damaged.
+    pub fn from_dir(dir: impl AsRef<Path>) -> Result<Self> {
+        let dir = dir.as_ref();
+        let cannot = |e: std::io::Error| Error::io(dir, "cannot list the folder", &e);
+        let mut tables = vec![];
+        for entry in std::fs::read_dir(dir).map_err(cannot)? {
+            let path = entry.map_err(cannot)?.path();
+            let hidden = path.file_name().is_none_or(|n| n.as_encoded_bytes().starts_with(b"."));
+            if !hidden && path.extension().is_some_and(|e| e == "parquet") && path.is_file() {
+                tables.push(Table::read_parquet(&path)?);
+            }
+        }
+        if tables.is_empty() {
+            return Err(Error::new(dir, "holds no result table (*.parquet)")
+                .hint("give the folder that `wellread bench --out` wrote"));
+        }
+        tables.sort_by_key(|t| (columns::rank(t.name()), t.name().to_owned()));
+        let path = dir.join(summary::FILE_NAME);
+        if !path.exists() {
+            let warnings = vec!["summary.json is missing: configuration and environment are unknown".into()];
+            return Ok(Self { title: "wellread results".into(), warnings, tables, ..Self::default() });
+        }
+        let Value::Object(mut details) = summary::read(&path)? else {
+            unreachable!("read gives objects only")
+        };
+        details.remove(AGGREGATES_KEY);
+        let report = details.remove(REPORT_KEY).unwrap_or_else(|| json!({}));
+        let input: Self = serde_json::from_value(report)
+            .map_err(|e| Error::new(&path, format_args!("its \"{REPORT_KEY}\" part is damaged: {e}")))?;
+        Ok(Self { tables, details, ..input })
+    }
+}

@@ -1,0 +1,151 @@
+//! From rows to estimates: rows of one configuration, the median of their values and how far to trust it.
+
+use super::{Cell, Table};
+
+/// Where the ends of an [`Estimate`]'s interval come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IntervalKind {
+    /// One run, or no spread known.
+    None,
+    /// Smallest and largest of the runs.
+    Range,
+    /// The 95 % interval that the benchmark computed (columns `Q_ci_low`, `Q_ci_high`).
+    Confidence,
+}
+
+/// A quantity of one configuration: the median over its runs, with an interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// Median over the runs.
+    pub value: f64,
+    /// Lower end of the interval; `value` itself when there is none.
+    pub low: f64,
+    /// Upper end of the interval.
+    pub high: f64,
+    /// What the interval is.
+    pub interval: IntervalKind,
+    /// Number of runs with a value.
+    pub n: usize,
+}
+
+impl Estimate {
+    /// A value without an interval.
+    pub fn exact(value: f64) -> Self {
+        Self { value, low: value, high: value, interval: IntervalKind::None, n: 1 }
+    }
+
+    /// The estimate with every number multiplied by `k`.
+    pub fn scaled(self, k: f64) -> Self {
+        Self { value: self.value * k, low: self.low * k, high: self.high * k, ..self }
+    }
+}
+
+/// The rows of one configuration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// Values of the key columns, in the order asked for.
+    pub key: Vec<Cell>,
+    /// Row numbers, ascending.
+    pub rows: Vec<usize>,
+}
+
+impl Table {
+    /// Groups the rows by the values of `keys`; groups in order of first appearance.
+    pub fn groups(&self, keys: &[&str]) -> Vec<Group> {
+        let mut groups: Vec<Group> = vec![];
+        for row in 0..self.rows() {
+            let key: Vec<_> = keys.iter().map(|k| self.cell(k, row)).collect();
+            match groups.iter_mut().find(|g| g.key == key) {
+                Some(group) => group.rows.push(row),
+                None => groups.push(Group { key, rows: vec![row] }),
+            }
+        }
+        groups
+    }
+
+    /// The estimate of `quantity` over `rows`: the median over the runs; the interval from the columns
+    /// `QUANTITY_ci_low` and `QUANTITY_ci_high` where they have values (medians of them, should the rows
+    /// differ), else the range of the runs. `None` when no row has a finite value.
+    pub fn estimate(&self, quantity: &str, rows: &[usize]) -> Option<Estimate> {
+        let finite = |name: &str| -> Vec<f64> {
+            rows.iter().filter_map(|&r| self.f64(name, r)).filter(|v| v.is_finite()).collect()
+        };
+        let mut values = finite(quantity);
+        let n = values.len();
+        let value = median(&mut values)?;
+        let mut lows = finite(&format!("{quantity}_ci_low"));
+        let mut highs = finite(&format!("{quantity}_ci_high"));
+        let (low, high, interval) = match (median(&mut lows), median(&mut highs)) {
+            (Some(low), Some(high)) if low <= high => (low, high, IntervalKind::Confidence),
+            _ if n > 1 => (values[0], values[n - 1], IntervalKind::Range),
+            _ => (value, value, IntervalKind::None),
+        };
+        Some(Estimate { value, low, high, interval, n })
+    }
+
+    /// Distinct values of a column in order of first appearance, nulls left out.
+    pub fn distinct(&self, name: &str) -> Vec<Cell> {
+        let mut seen: Vec<Cell> = vec![];
+        for row in 0..self.rows() {
+            let cell = self.cell(name, row);
+            if cell != Cell::Null && !seen.contains(&cell) {
+                seen.push(cell);
+            }
+        }
+        seen
+    }
+
+    /// Why the configuration at `row` could not be measured, if it could not: its `status` is `unavailable`
+    /// (or `failed`), with the text of `reason`.
+    pub fn unavailable(&self, row: usize) -> Option<String> {
+        let status = self.str("status", row)?;
+        if !matches!(status, "unavailable" | "failed") {
+            return None;
+        }
+        let reason = self.str("reason", row).filter(|r| !r.trim().is_empty()).unwrap_or("no reason recorded");
+        Some(format!("{status}: {reason}"))
+    }
+}
+
+/// The median; sorts `values`. `None` of nothing. All values must be finite.
+fn median(values: &mut [f64]) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let n = values.len();
+    match n {
+        0 => None,
+        _ if n % 2 == 1 => Some(values[n / 2]),
+        _ => Some(values[n / 2 - 1].midpoint(values[n / 2])),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::row;
+
+    #[test]
+    fn medians_ranges_and_given_intervals() {
+        let mut t = Table::new("t");
+        for (run, v) in [3.0, 1.0, f64::NAN, 2.0, 4.0].into_iter().enumerate() {
+            t.push(row![
+                ("format", "tiff"),
+                ("run", run),
+                ("x", v),
+                ("y", v),
+                ("y_ci_low", 0.5),
+                ("y_ci_high", 9.0)
+            ]);
+        }
+        t.push(row![("format", "lance"), ("status", "unavailable"), ("reason", "not built in")]);
+        let groups = t.groups(&["format"]);
+        assert_eq!(groups.len(), 2);
+        let x = t.estimate("x", &groups[0].rows).unwrap();
+        assert_eq!((x.value, x.low, x.high, x.n, x.interval), (2.5, 1.0, 4.0, 4, IntervalKind::Range));
+        let y = t.estimate("y", &groups[0].rows).unwrap();
+        assert_eq!((y.low, y.high, y.interval), (0.5, 9.0, IntervalKind::Confidence));
+        assert_eq!(t.estimate("x", &groups[1].rows), None);
+        assert_eq!(t.unavailable(5).as_deref(), Some("unavailable: not built in"));
+        assert_eq!(t.unavailable(0), None);
+        assert_eq!(t.distinct("format").len(), 2);
+    }
+}

@@ -1,0 +1,230 @@
+//! Result tables and results folders: written and read back, damaged and refused.
+
+use proptest::prelude::*;
+use serde_json::json;
+use wellread_report::{Cell, Finding, ReportInput, Severity, Table, Thumbnail, Values, row, summary};
+
+fn cells() -> impl Strategy<Value = Cell> {
+    prop_oneof![
+        Just(Cell::Null),
+        any::<f64>().prop_map(Cell::F64),
+        Just(Cell::F64(f64::NAN)),
+        Just(Cell::F64(f64::NEG_INFINITY)),
+        any::<i64>().prop_map(Cell::I64),
+        any::<bool>().prop_map(Cell::Bool),
+        ".{0,12}".prop_map(Cell::Str),
+    ]
+}
+
+/// Tables of any shape: few column names, so that types meet.
+pub fn any_table() -> impl Strategy<Value = Table> {
+    let names =
+        prop::sample::select(vec!["format", "run", "p50_s", "p50_s_ci_low", "status", "ü \"n\", <b>"]);
+    prop::collection::vec(prop::collection::vec((names, cells()), 0..6), 0..12).prop_map(|rows| {
+        let mut table = Table::new("any");
+        rows.into_iter().for_each(|row| table.push(row));
+        table
+    })
+}
+
+/// A table as a benchmark makes it.
+pub fn dataset() -> Table {
+    let mut table = Table::new("dataset");
+    for run in 0..3 {
+        for (i, format) in ["parquet", "tiff", "ome-zarr"].into_iter().enumerate() {
+            let p50 = 1e-4 * (i as f64 + 1.0) * (1.0 + 0.01 * f64::from(run));
+            table.push(row![
+                ("format", format),
+                ("run", run),
+                ("seed", 42),
+                ("verified", true),
+                ("access", "random"),
+                ("transform", "none"),
+                ("cache", "none"),
+                ("p50_s", p50),
+                ("p95_s", p50 * 1.5),
+                ("p99_s", p50 * 3.0),
+                ("samples_per_sec", 1.0 / p50),
+            ]);
+        }
+    }
+    table.push(row![("format", "vortex"), ("status", "unavailable"), ("reason", "not in this build")]);
+    table
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn parquet_gives_back_what_was_written(table in any_table()) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t.parquet");
+        table.write_parquet(&path).unwrap();
+        prop_assert_eq!(&Table::read_parquet(&path).unwrap(), &table);
+    }
+
+    #[test]
+    fn csv_and_json_hold_every_row(table in any_table()) {
+        let dir = tempfile::tempdir().unwrap();
+        table.write_json(dir.path().join("t.json")).unwrap();
+        let rows: serde_json::Value =
+            serde_json::from_slice(&std::fs::read(dir.path().join("t.json")).unwrap()).unwrap();
+        prop_assert_eq!(rows.as_array().unwrap().len(), table.rows());
+        for row in 0..table.rows() {
+            for column in table.columns() {
+                let (read, want) = (&rows[row][column.name()], table.cell(column.name(), row).json());
+                match (read.as_f64(), want.as_f64()) {
+                    // The JSON reader may be off by a last digit.
+                    (Some(read), Some(want)) => prop_assert!((read - want).abs() <= want.abs() * 1e-15),
+                    _ => prop_assert_eq!(read, &want),
+                }
+            }
+        }
+        table.write_csv(dir.path().join("t.csv")).unwrap();
+        let mut reader = csv::Reader::from_path(dir.path().join("t.csv")).unwrap();
+        for (row, record) in reader.records().enumerate() {
+            let record = record.unwrap();
+            for (column, text) in table.columns().iter().zip(&record) {
+                prop_assert_eq!(text, table.cell(column.name(), row).text());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_renamed_file_keeps_the_name_of_its_table() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("renamed.parquet");
+    dataset().write_parquet(&path).unwrap();
+    let table = Table::read_parquet(&path).unwrap();
+    assert_eq!(table.name(), "dataset");
+    assert!(matches!(table.column("seed").unwrap().values(), Values::I64(_)));
+}
+
+#[test]
+fn damaged_tables_are_errors_that_name_the_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("dataset.parquet");
+    dataset().write_parquet(&path).unwrap();
+    let whole = std::fs::read(&path).unwrap();
+    for cut in (0..whole.len()).step_by(37) {
+        std::fs::write(&path, &whole[..cut]).unwrap();
+        let error = Table::read_parquet(&path).unwrap_err().to_string();
+        assert!(error.contains("dataset.parquet") && error.contains("hint"), "{error}");
+    }
+    for at in (0..whole.len()).step_by(5) {
+        for flip in [0x01, 0x80, 0xff] {
+            let mut bytes = whole.clone();
+            bytes[at] ^= flip;
+            std::fs::write(&path, bytes).unwrap();
+            if let Ok(table) = Table::read_parquet(&path) {
+                assert!(table.rows() < 10_000, "{} rows from a flip at {at}", table.rows());
+            }
+        }
+    }
+}
+
+#[test]
+fn columns_of_other_types_are_refused_by_name() {
+    use arrow_array::{ArrayRef, Date32Array, RecordBatch};
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.parquet");
+    let dates: ArrayRef = std::sync::Arc::new(Date32Array::from(vec![1]));
+    let batch = RecordBatch::try_from_iter([("when", dates)]).unwrap();
+    let mut writer =
+        parquet::arrow::ArrowWriter::try_new(std::fs::File::create(&path).unwrap(), batch.schema(), None)
+            .unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    let error = Table::read_parquet(&path).unwrap_err().to_string();
+    assert!(error.contains("\"when\"") && error.contains("Date32"), "{error}");
+}
+
+/// A report's input with every field filled.
+pub fn full_input() -> ReportInput {
+    let mut input = ReportInput {
+        title: "How fast are these images read?".into(),
+        description: "24 images of a JUMP plate, read in random order.".into(),
+        generated: "2026-11-21 08:00 UTC".into(),
+        findings: vec![
+            Finding::new(Severity::Good, "Parquet is fastest here.", "2.0 (1.9–2.1) times TIFF"),
+            Finding::new(Severity::Caution, "Waiting takes 41 % of a step.", ""),
+        ],
+        configuration: vec![("Images", "24").into(), ("Seed", 42).into()],
+        environment: vec![("CPU", "AMD EPYC").into()],
+        machine: "AMD EPYC, 2 cores".into(),
+        images: "24 images, 1080 × 1080, uint16".into(),
+        noise_floor: Some(0.021),
+        warnings: vec!["The page cache could not be dropped.".into()],
+        thumbnails: vec![Thumbnail::from_png("row 0", &wellread_report_test_png())],
+        commands: vec!["wellread bench dataset --repeats 3 --seed 42".into()],
+        tables: vec![dataset()],
+        ..ReportInput::default()
+    };
+    input.details.insert("seed".into(), json!(42));
+    input.details.insert("versions".into(), json!({"wellread": "0.1.0"}));
+    input
+}
+
+/// A PNG of one grey pixel.
+fn wellread_report_test_png() -> Vec<u8> {
+    let mut pixmap = resvg::tiny_skia::Pixmap::new(8, 8).unwrap();
+    pixmap.fill(resvg::tiny_skia::Color::from_rgba8(120, 120, 120, 255));
+    pixmap.encode_png().unwrap()
+}
+
+#[test]
+fn a_results_folder_gives_back_the_whole_input() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut input = full_input();
+    let mut storage = Table::new("storage");
+    storage.push(row![("format", "tiff"), ("operation", "write"), ("seconds", 0.5)]);
+    input.tables.insert(0, storage);
+    input.save(dir.path()).unwrap();
+    assert_eq!(ReportInput::from_dir(dir.path()).unwrap(), input);
+    let summary = summary::read(dir.path().join("summary.json")).unwrap();
+    assert_eq!(summary["seed"], 42);
+    let first = &summary["aggregates"]["dataset"][0];
+    assert_eq!(first["format"], "parquet");
+    assert_eq!(first["p50_s"]["n"], 3);
+    assert!((first["p50_s"]["value"].as_f64().unwrap() - 1.01e-4).abs() < 1e-12);
+}
+
+#[test]
+fn damaged_folders_are_errors() {
+    let dir = tempfile::tempdir().unwrap();
+    let missing = ReportInput::from_dir(dir.path().join("nothing")).unwrap_err().to_string();
+    assert!(missing.contains("nothing") && missing.contains("hint"), "{missing}");
+    let empty = ReportInput::from_dir(dir.path()).unwrap_err().to_string();
+    assert!(empty.contains("no result table"), "{empty}");
+    full_input().save(dir.path()).unwrap();
+    let path = dir.path().join("summary.json");
+    for bad in [
+        "",
+        "{",
+        "[1]",
+        "{\"report\": 3}",
+        "{\"report\": {\"findings\": [{\"severity\": \"odd\"}]}}",
+        "\u{0}",
+    ] {
+        std::fs::write(&path, bad).unwrap();
+        let error = ReportInput::from_dir(dir.path()).unwrap_err().to_string();
+        assert!(error.contains("summary.json"), "{bad:?}: {error}");
+    }
+    std::fs::remove_file(&path).unwrap();
+    let input = ReportInput::from_dir(dir.path()).unwrap();
+    assert!(input.warnings[0].contains("summary.json is missing"));
+    assert_eq!(input.tables, [dataset()]);
+}
+
+#[test]
+fn names_that_leave_the_folder_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["", "../x", "a/b", "a b"] {
+        let input = ReportInput { tables: vec![Table::new(name)], ..ReportInput::default() };
+        assert!(input.save(dir.path()).unwrap_err().to_string().contains("no name"), "{name:?}");
+    }
+    let twice = ReportInput { tables: vec![Table::new("a"), Table::new("a")], ..ReportInput::default() };
+    assert!(twice.save(dir.path()).unwrap_err().to_string().contains("two result tables"));
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
+}
