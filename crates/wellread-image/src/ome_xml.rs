@@ -1,1 +1,0 @@
-//! OME-XML, read and written.

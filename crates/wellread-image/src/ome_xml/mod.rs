@@ -1,0 +1,197 @@
+//! OME-XML, read and written: what the first page of an OME-TIFF says about all of its pages.
+//!
+//! ```text
+//!  ImageDescription bytes ──decode──▶ text ──read──▶ Vec<OmeImage> ──ifd_of_planes──▶ PlaneMap: (t, c, z) → file, IFD, sample
+//!  OmeImage ──write──▶ OME-XML 2016-06
+//! ```
+//!
+//! Specification: OME model 2016-06 (<https://docs.openmicroscopy.org/ome-model/latest/ome-tiff/specification.html>,
+//! schema <https://www.openmicroscopy.org/Schemas/OME/2016-06/ome.xsd>). The reader also takes the older
+//! schemas back to 2003, any namespace prefix, and ignores whatever it does not need. What decides which
+//! pixels are read (sizes, type, order, plane positions) must be right and gives an error that names the
+//! attribute otherwise; descriptive metadata that cannot be understood (a wavelength of 0, a colour in words)
+//! is taken as unknown, because it must not keep anybody from the pixels.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `mod.rs` | [`OmeImage`], [`TiffData`], [`OmeXmlError`], [`decode`] |
+//! | `read.rs` | [`read`]: a walk over the XML events, no tree, no entity expansion |
+//! | `write.rs` | [`write`] |
+//! | `planes.rs` | [`DimensionOrder`], [`PlaneMap`]: from `TiffData` blocks to the IFD of each plane |
+//! | `units.rs` | OME's units of length |
+
+mod planes;
+mod read;
+#[cfg(test)]
+mod tests;
+mod units;
+mod write;
+
+pub use planes::{DimensionOrder, PlaneMap, PlaneSource};
+pub use read::read;
+pub use units::{canonical_unit, micrometres};
+pub use write::write;
+
+use crate::{ImageMetadata, PixelType, Shape, ShapeError};
+use std::borrow::Cow;
+
+/// One `Image` element with its first `Pixels`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OmeImage {
+    /// Name, channels (one entry for each index of the C axis, or none when the file lists none), sizes, time.
+    pub metadata: ImageMetadata,
+    /// `SizeT`, `SizeC`, `SizeZ`, `SizeY`, `SizeX`; already checked to be a believable image of `dtype`.
+    pub shape: Shape,
+    /// `Pixels/@Type`.
+    pub dtype: PixelType,
+    /// `Pixels/@DimensionOrder`: the order in which the planes follow each other in the file.
+    pub dimension_order: DimensionOrder,
+    /// Samples that each `Channel` keeps in one IFD, in the order of the channels; the sum is `SizeC`.
+    ///
+    /// `[1, 1, 1]`: three channels with a page each. `[3]`: one page holds all three (RGB). Where the XML
+    /// does not tell, 1 is assumed: a TIFF reader that finds another number in the page's own tag sets it here.
+    pub samples_per_pixel: Vec<usize>,
+    /// The `TiffData` blocks as written; empty means "all pages, in order" (see [`OmeImage::ifd_of_planes`]).
+    pub planes: Vec<TiffData>,
+    /// `Pixels/@BigEndian`. The byte order in the TIFF header is what counts; this is for the record.
+    pub big_endian: Option<bool>,
+    /// Whether the pixels are declared to be elsewhere (`MetadataOnly`) or inline (`BinData`): no TIFF pages.
+    pub without_pages: bool,
+    /// `OME/@UUID`: the identity of the file that holds this XML.
+    pub file_uuid: Option<String>,
+}
+
+impl OmeImage {
+    /// An image as [`write`] wants it: order XYZCT, one page for each plane, one `TiffData` block for all.
+    pub fn new(metadata: ImageMetadata, shape: Shape, dtype: PixelType) -> Self {
+        let all = TiffData { ifd: Some(0), plane_count: Some(shape.planes()), ..TiffData::default() };
+        Self {
+            metadata,
+            shape,
+            dtype,
+            dimension_order: DimensionOrder::Xyzct,
+            samples_per_pixel: vec![1; shape.c()],
+            planes: vec![all],
+            big_endian: None,
+            without_pages: false,
+            file_uuid: None,
+        }
+    }
+
+    /// The same image with one `TiffData` block for each plane, the first plane being in page `first_ifd`.
+    pub fn with_block_per_plane(mut self, first_ifd: usize) -> Self {
+        self.planes = (0..self.shape.planes())
+            .map(|index| {
+                let (first_t, first_c, first_z) = self.dimension_order.plane_position(index, self.shape);
+                TiffData {
+                    first_t,
+                    first_c,
+                    first_z,
+                    ifd: Some(first_ifd + index),
+                    plane_count: Some(1),
+                    ..TiffData::default()
+                }
+            })
+            .collect();
+        self
+    }
+}
+
+/// One `TiffData` element: a run of planes, in dimension order, that lie in consecutive pages.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TiffData {
+    /// T of the first plane.
+    pub first_t: usize,
+    /// Channel of the first plane, counting `Channel` elements (an RGB channel counts once).
+    pub first_c: usize,
+    /// Z of the first plane.
+    pub first_z: usize,
+    /// Page of the first plane; `None`: the first page of the file.
+    pub ifd: Option<usize>,
+    /// Number of pages; `None`: 1 if `ifd` is given, else as many as the file has.
+    pub plane_count: Option<usize>,
+    /// `UUID` of the file that holds the pages, when given.
+    pub uuid: Option<String>,
+    /// `UUID/@FileName`: that file's path, relative to this one, when given.
+    pub file_name: Option<String>,
+}
+
+/// Why a text is no usable OME-XML.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OmeXmlError {
+    /// Not well-formed XML, or an entity that XML does not define (declared ones are never expanded).
+    #[error("OME-XML is broken at byte {position}: {cause}")]
+    Syntax {
+        /// Offset in the text.
+        position: u64,
+        /// What the XML reader says.
+        cause: String,
+    },
+    /// The text ends before its root element does.
+    #[error("OME-XML ends inside <{inside}>: the image description is cut off")]
+    Truncated {
+        /// Innermost known element that was still open.
+        inside: &'static str,
+    },
+    /// Some other kind of XML or no XML at all.
+    #[error("this is no OME-XML: the root element is {0:?}, not \"OME\"")]
+    NotOme(String),
+    /// A `BinaryOnly` block: the description is in another file.
+    #[error("this file holds only pixels; its OME-XML is in {metadata_file:?}: open that file instead")]
+    BinaryOnly {
+        /// `BinaryOnly/@MetadataFile`.
+        metadata_file: String,
+    },
+    /// No `Image` with `Pixels` inside.
+    #[error("OME-XML describes no image: there is no Image element with Pixels in it")]
+    NoImage,
+    /// A required attribute is absent.
+    #[error("OME-XML, image {image}: the attribute {attribute} is missing")]
+    Missing {
+        /// Index of the `Image` element.
+        image: usize,
+        /// Such as `Pixels/@SizeX`.
+        attribute: &'static str,
+    },
+    /// An attribute that decides what is read has an impossible value.
+    #[error("OME-XML, image {image}: {attribute} is {value:?}: {cause}")]
+    Invalid {
+        /// Index of the `Image` element.
+        image: usize,
+        /// Such as `Pixels/@SizeX`.
+        attribute: &'static str,
+        /// The value, shortened.
+        value: String,
+        /// What is wrong with it.
+        cause: String,
+    },
+    /// A `TiffData` block that cannot be followed.
+    #[error("OME-XML: {attribute} is {value:?}: {cause}")]
+    Plane {
+        /// Such as `TiffData/@FirstZ`.
+        attribute: &'static str,
+        /// The value.
+        value: String,
+        /// What is wrong with it.
+        cause: String,
+    },
+    /// The sizes together make no image.
+    #[error("OME-XML, image {image}: {cause}")]
+    Shape {
+        /// Index of the `Image` element.
+        image: usize,
+        /// What is wrong with the shape.
+        cause: ShapeError,
+    },
+}
+
+/// The text of an `ImageDescription` tag: without trailing NULs, as UTF-8 or, where it is not that, Latin-1.
+///
+/// Old writers put `µ` down as the single byte 0xB5.
+pub fn decode(bytes: &[u8]) -> Cow<'_, str> {
+    let end = bytes.iter().rposition(|&b| b != 0).map_or(0, |last| last + 1);
+    match std::str::from_utf8(&bytes[..end]) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => Cow::Owned(bytes[..end].iter().map(|&b| char::from(b)).collect()),
+    }
+}

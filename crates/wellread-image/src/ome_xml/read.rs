@@ -1,0 +1,442 @@
+//! The reader: one walk over the XML events.
+//!
+//! Elements are recognised by their local name *and* their place (`OME/Image/Pixels/Channel`), so foreign
+//! XML inside annotations cannot be mistaken for image descriptions. Entities declared in a DOCTYPE are
+//! unknown to this reader, hence never expanded; a few HTML names that sloppy writers use are known.
+
+use super::units::{canonical_unit, micrometres};
+use super::{DimensionOrder, OmeImage, OmeXmlError, TiffData};
+use crate::{Channel, ImageMetadata, PhysicalSize, PixelType, Shape};
+use quick_xml::XmlVersion;
+use quick_xml::escape::resolve_predefined_entity;
+use quick_xml::events::{BytesRef, BytesStart, Event};
+use quick_xml::reader::Reader;
+use std::str::FromStr;
+
+/// Most channels that a header may declare; more is taken as corruption.
+const MAX_CHANNELS: usize = 1 << 14;
+
+/// Reads OME-XML: every `Image` that has `Pixels`, in the order of the file.
+///
+/// The text may start with a byte order mark and may be followed by anything after `</OME>`.
+///
+/// # Errors
+/// [`OmeXmlError`]; for a wrong or missing attribute it says which one, in which image.
+pub fn read(xml: &str) -> Result<Vec<OmeImage>, OmeXmlError> {
+    let xml = xml.strip_prefix('\u{feff}').unwrap_or(xml);
+    let mut reader = Reader::from_str(xml);
+    let mut walk = Walk::default();
+    loop {
+        let event = reader.read_event().map_err(|e| syntax(reader.error_position(), &e))?;
+        let position = reader.buffer_position();
+        match event {
+            Event::Start(start) => walk.open(&start, position)?,
+            Event::Empty(start) => {
+                walk.open(&start, position)?;
+                walk.close()?;
+            }
+            Event::End(_) => walk.close()?,
+            Event::Text(text) if walk.takes_text() => walk.text.push_str(&text.xml10_content()),
+            Event::CData(text) if walk.takes_text() => walk.text.push_str(&text.xml10_content()),
+            Event::GeneralRef(reference) if walk.takes_text() => walk.text.push(resolve(&reference, position)?),
+            Event::Eof => {
+                return Err(match walk.path.last() {
+                    Some(element) => OmeXmlError::Truncated { inside: element.name() },
+                    None => OmeXmlError::NotOme(String::new()),
+                });
+            }
+            _ => {}
+        }
+        if walk.finished {
+            break;
+        }
+    }
+    if walk.images.is_empty() { Err(OmeXmlError::NoImage) } else { Ok(walk.images) }
+}
+
+fn syntax(position: u64, cause: &dyn std::fmt::Display) -> OmeXmlError {
+    OmeXmlError::Syntax { position, cause: cause.to_string() }
+}
+
+/// XML's five entities and the HTML ones that units are written with.
+fn entity(name: &str) -> Option<&'static str> {
+    match name {
+        "micro" | "mu" => Some("µ"),
+        "Aring" | "angst" => Some("Å"),
+        "nbsp" => Some("\u{a0}"),
+        "deg" => Some("°"),
+        _ => resolve_predefined_entity(name),
+    }
+}
+
+/// The character that a reference in running text stands for.
+fn resolve(reference: &BytesRef<'_>, position: u64) -> Result<char, OmeXmlError> {
+    if let Some(c) = reference.resolve_char_ref().map_err(|e| syntax(position, &e))? {
+        return Ok(c);
+    }
+    entity(reference)
+        .and_then(|text| text.chars().next())
+        .ok_or_else(|| syntax(position, &format_args!("unknown entity &{};", shorten(reference))))
+}
+
+fn shorten(value: &str) -> String {
+    const LONGEST: usize = 60;
+    match value.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &value[..end]),
+        None => value.to_owned(),
+    }
+}
+
+/// The elements that matter, each at its one place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Element {
+    Ome,
+    Image,
+    Pixels,
+    Channel,
+    LogicalChannel,
+    TiffData,
+    Uuid,
+    Time,
+    Other,
+}
+
+impl Element {
+    fn at(parent: Self, name: &str) -> Self {
+        match (parent, name) {
+            (Self::Ome, "Image") => Self::Image,
+            (Self::Image, "Pixels") => Self::Pixels,
+            (Self::Image, "LogicalChannel") => Self::LogicalChannel,
+            // The name in 2012-06 and later, in 2009 to 2011, and before.
+            (Self::Image, "AcquisitionDate" | "AcquiredDate" | "CreationDate") => Self::Time,
+            (Self::Pixels, "Channel") => Self::Channel,
+            (Self::Pixels, "TiffData") => Self::TiffData,
+            (Self::TiffData, "UUID") => Self::Uuid,
+            _ => Self::Other,
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Ome => "OME",
+            Self::Image => "Image",
+            Self::Pixels => "Pixels",
+            Self::Channel => "Channel",
+            Self::LogicalChannel => "LogicalChannel",
+            Self::TiffData => "TiffData",
+            Self::Uuid => "UUID",
+            Self::Time => "AcquisitionDate",
+            Self::Other => "…",
+        }
+    }
+}
+
+/// An `Image` whose end has not been seen.
+#[derive(Default)]
+struct Draft {
+    metadata: ImageMetadata,
+    /// Set by the first `Pixels`; later ones (alternative pixels of old schemas) are left out.
+    image: Option<OmeImage>,
+    /// `Channel` or `LogicalChannel` elements with the samples they declare.
+    channels: Vec<(Channel, Option<usize>)>,
+}
+
+#[derive(Default)]
+struct Walk {
+    path: Vec<Element>,
+    /// Number of `Image` elements seen before the present one.
+    index: usize,
+    draft: Draft,
+    images: Vec<OmeImage>,
+    file_uuid: Option<String>,
+    text: String,
+    finished: bool,
+}
+
+impl Walk {
+    fn takes_text(&self) -> bool {
+        matches!(self.path.last(), Some(Element::Uuid | Element::Time))
+    }
+
+    fn open(&mut self, start: &BytesStart<'_>, position: u64) -> Result<(), OmeXmlError> {
+        let name = start.local_name().into_inner();
+        let Some(&parent) = self.path.last() else {
+            if name != "OME" {
+                return Err(OmeXmlError::NotOme(shorten(name)));
+            }
+            self.path.push(Element::Ome);
+            self.file_uuid = Attributes::of(start, position, 0)?.text("UUID");
+            return Ok(());
+        };
+        let mut element = Element::at(parent, name);
+        if parent == Element::Ome && name == "BinaryOnly" {
+            let metadata_file = Attributes::of(start, position, 0)?.text("MetadataFile").unwrap_or_default();
+            return Err(OmeXmlError::BinaryOnly { metadata_file });
+        }
+        if parent == Element::Pixels
+            && matches!(name, "MetadataOnly" | "BinData")
+            && let Some(image) = &mut self.draft.image
+        {
+            image.without_pages = true;
+        }
+        if element == Element::Pixels && self.draft.image.is_some() {
+            element = Element::Other;
+        }
+        if element != Element::Other {
+            let attributes = Attributes::of(start, position, self.index)?;
+            self.enter(element, &attributes)?;
+        }
+        self.path.push(element);
+        Ok(())
+    }
+
+    fn enter(&mut self, element: Element, attributes: &Attributes<'_>) -> Result<(), OmeXmlError> {
+        let draft = &mut self.draft;
+        match element {
+            Element::Image => {
+                *draft = Draft::default();
+                draft.metadata.id = attributes.text("ID").unwrap_or_default();
+                draft.metadata.name = attributes.text("Name").unwrap_or_default();
+            }
+            Element::Pixels => {
+                let size = |which| attributes.physical_size(which);
+                draft.metadata.physical_size_x = size("PhysicalSizeX");
+                draft.metadata.physical_size_y = size("PhysicalSizeY");
+                draft.metadata.physical_size_z = size("PhysicalSizeZ");
+                draft.image = Some(attributes.pixels(self.file_uuid.clone())?);
+            }
+            Element::Channel | Element::LogicalChannel => {
+                let samples = attributes.number("SamplesPerPixel", "Channel/@SamplesPerPixel")?;
+                draft.channels.push((attributes.channel(), samples));
+            }
+            Element::TiffData => {
+                let block = attributes.tiff_data()?;
+                if let Some(image) = &mut draft.image {
+                    image.planes.push(block);
+                }
+            }
+            Element::Uuid => {
+                self.text.clear();
+                if let Some(block) = draft.image.as_mut().and_then(|image| image.planes.last_mut()) {
+                    block.file_name = attributes.text("FileName");
+                }
+            }
+            Element::Time => self.text.clear(),
+            Element::Ome | Element::Other => {}
+        }
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<(), OmeXmlError> {
+        match self.path.pop() {
+            Some(Element::Ome) => self.finished = true,
+            Some(Element::Image) => {
+                let draft = std::mem::take(&mut self.draft);
+                self.images.extend(draft.finish(self.index)?);
+                self.index += 1;
+            }
+            Some(Element::Uuid) => {
+                let uuid = self.text.trim().to_owned();
+                if let Some(block) = self.draft.image.as_mut().and_then(|image| image.planes.last_mut()) {
+                    block.uuid = (!uuid.is_empty()).then_some(uuid);
+                }
+            }
+            Some(Element::Time) => {
+                let time = self.text.trim().to_owned();
+                self.draft.metadata.acquired = (!time.is_empty()).then_some(time);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl Draft {
+    fn finish(mut self, index: usize) -> Result<Option<OmeImage>, OmeXmlError> {
+        let Some(mut image) = self.image else { return Ok(None) };
+        let size_c = image.shape.c();
+        let mut channels = Vec::new();
+        let mut samples_per_pixel = Vec::new();
+        let declared = self.channels.len();
+        for (channel, samples) in self.channels {
+            // A lone channel without a number holds all samples only if the page says so: see OmeImage.
+            let samples = samples.unwrap_or(1);
+            let left = size_c - channels.len();
+            if samples == 0 || samples > left {
+                return Err(OmeXmlError::Invalid {
+                    image: index,
+                    attribute: "Channel/@SamplesPerPixel",
+                    value: samples.to_string(),
+                    cause: format!("{declared} channels do not fit into SizeC={size_c}"),
+                });
+            }
+            samples_per_pixel.push(samples);
+            for sample in 0..samples {
+                let mut channel = channel.clone();
+                if channel.id.is_empty() {
+                    channel.id = format!("Channel:{index}:{}", channels.len());
+                } else if sample > 0 {
+                    channel.id = format!("{}/{sample}", channel.id);
+                }
+                channels.push(channel);
+            }
+        }
+        samples_per_pixel.resize(samples_per_pixel.len() + size_c - channels.len(), 1);
+        if declared > 0 {
+            for c in channels.len()..size_c {
+                channels.push(Channel { id: format!("Channel:{index}:{c}"), ..Channel::default() });
+            }
+        }
+        self.metadata.channels = channels;
+        image.metadata = self.metadata;
+        image.samples_per_pixel = samples_per_pixel;
+        Ok(Some(image))
+    }
+}
+
+/// The attributes of one element, by local name.
+struct Attributes<'a> {
+    image: usize,
+    values: Vec<(&'a str, String)>,
+}
+
+impl<'a> Attributes<'a> {
+    fn of(start: &'a BytesStart<'_>, position: u64, image: usize) -> Result<Self, OmeXmlError> {
+        let mut values = Vec::new();
+        for attribute in start.attributes() {
+            let attribute = attribute.map_err(|e| syntax(position, &e))?;
+            let value = attribute
+                .normalized_value_with(XmlVersion::Explicit1_0, 1, entity)
+                .map_err(|e| syntax(position, &e))?;
+            values.push((attribute.key.local_name().into_inner(), value.into_owned()));
+        }
+        Ok(Self { image, values })
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        self.values.iter().find(|(key, _)| *key == name).map(|(_, value)| value.as_str())
+    }
+
+    fn text(&self, name: &str) -> Option<String> {
+        self.get(name).filter(|value| !value.is_empty()).map(str::to_owned)
+    }
+
+    /// A positive, finite number; anything else counts as unknown.
+    fn positive(&self, name: &str) -> Option<f64> {
+        self.get(name)?.trim().parse().ok().filter(|v: &f64| v.is_finite() && *v > 0.0)
+    }
+
+    /// `attribute` is the name in error messages.
+    fn parse<T: FromStr<Err: std::fmt::Display>>(
+        &self,
+        name: &str,
+        attribute: &'static str,
+    ) -> Result<Option<T>, OmeXmlError> {
+        let Some(value) = self.get(name) else { return Ok(None) };
+        value.trim().parse().map(Some).map_err(|e: T::Err| OmeXmlError::Invalid {
+            image: self.image,
+            attribute,
+            value: shorten(value),
+            cause: e.to_string(),
+        })
+    }
+
+    fn number(&self, name: &str, attribute: &'static str) -> Result<Option<usize>, OmeXmlError> {
+        self.parse(name, attribute)
+    }
+
+    fn require<T>(&self, value: Option<T>, attribute: &'static str) -> Result<T, OmeXmlError> {
+        value.ok_or(OmeXmlError::Missing { image: self.image, attribute })
+    }
+
+    fn pixels(&self, file_uuid: Option<String>) -> Result<OmeImage, OmeXmlError> {
+        let size = |name, attribute| self.require(self.number(name, attribute)?, attribute);
+        let shape = Shape([
+            size("SizeT", "Pixels/@SizeT")?,
+            size("SizeC", "Pixels/@SizeC")?,
+            size("SizeZ", "Pixels/@SizeZ")?,
+            size("SizeY", "Pixels/@SizeY")?,
+            size("SizeX", "Pixels/@SizeX")?,
+        ]);
+        // `PixelType` until 2009.
+        let dtype: Option<PixelType> = match self.parse("Type", "Pixels/@Type")? {
+            None => self.parse("PixelType", "Pixels/@PixelType")?,
+            found => found,
+        };
+        let dtype = self.require(dtype, "Pixels/@Type")?;
+        let order: Option<DimensionOrder> = self.parse("DimensionOrder", "Pixels/@DimensionOrder")?;
+        let dimension_order = self.require(order, "Pixels/@DimensionOrder")?;
+        shape.checked_bytes(dtype).map_err(|cause| OmeXmlError::Shape { image: self.image, cause })?;
+        if shape.c() > MAX_CHANNELS {
+            return Err(OmeXmlError::Invalid {
+                image: self.image,
+                attribute: "Pixels/@SizeC",
+                value: shape.c().to_string(),
+                cause: format!("more than {MAX_CHANNELS} channels; the header is probably corrupt"),
+            });
+        }
+        Ok(OmeImage {
+            metadata: ImageMetadata::default(),
+            shape,
+            dtype,
+            dimension_order,
+            samples_per_pixel: Vec::new(),
+            planes: Vec::new(),
+            big_endian: match self.get("BigEndian").map(str::trim) {
+                Some("true" | "1") => Some(true),
+                Some("false" | "0") => Some(false),
+                _ => None,
+            },
+            without_pages: false,
+            file_uuid,
+        })
+    }
+
+    fn physical_size(&self, name: &str) -> Option<PhysicalSize> {
+        let value = self.positive(name)?;
+        let unit = match self.get(&format!("{name}Unit")) {
+            Some(unit) => canonical_unit(unit).map_or_else(|| unit.trim().to_owned(), str::to_owned),
+            None => "µm".to_owned(),
+        };
+        Some(PhysicalSize { value, unit })
+    }
+
+    fn channel(&self) -> Channel {
+        // The short names are those of the schemas before 2009.
+        let wavelength = |name: &str, short: &str| {
+            let value = self.positive(name).or_else(|| self.positive(short))?;
+            micrometres(value, self.get(&format!("{name}Unit")).unwrap_or("nm"))
+        };
+        Channel {
+            id: self.text("ID").unwrap_or_default(),
+            name: self.text("Name").unwrap_or_default(),
+            emission_um: wavelength("EmissionWavelength", "EmWave"),
+            excitation_um: wavelength("ExcitationWavelength", "ExWave"),
+            illumination: self.text("IlluminationType"),
+            color_rgba: self.color(),
+        }
+    }
+
+    /// OME keeps 0xRRGGBBAA in a signed integer; some writers forget the sign.
+    fn color(&self) -> Option<u32> {
+        let value: i64 = self.get("Color")?.trim().parse().ok()?;
+        i32::try_from(value).map(|v| v as u32).or_else(|_| u32::try_from(value)).ok()
+    }
+
+    fn tiff_data(&self) -> Result<TiffData, OmeXmlError> {
+        // `NumPlanes` is the name of `PlaneCount` in old schemas.
+        let plane_count = match self.number("PlaneCount", "TiffData/@PlaneCount")? {
+            None => self.number("NumPlanes", "TiffData/@NumPlanes")?,
+            found => found,
+        };
+        Ok(TiffData {
+            first_t: self.number("FirstT", "TiffData/@FirstT")?.unwrap_or(0),
+            first_c: self.number("FirstC", "TiffData/@FirstC")?.unwrap_or(0),
+            first_z: self.number("FirstZ", "TiffData/@FirstZ")?.unwrap_or(0),
+            ifd: self.number("IFD", "TiffData/@IFD")?,
+            plane_count,
+            uuid: None,
+            file_name: None,
+        })
+    }
+}
