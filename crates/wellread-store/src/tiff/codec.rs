@@ -1,0 +1,312 @@
+//! Compression of strips and tiles: TIFF tag 259.
+//!
+//! | value | name | by |
+//! |---|---|---|
+//! | 1 | none | |
+//! | 5 | LZW | [`super::lzw`] |
+//! | 8, 32946 | Deflate (zlib) | libdeflate |
+//! | 32773 | PackBits | here |
+//! | 50000 | Zstandard | zstd |
+//!
+//! Each knows how much at most one stored byte can expand to, so that a header cannot make a reader allocate
+//! more than the file's real size justifies.
+
+use super::lzw;
+use crate::{Compression, Error, Result};
+use std::path::Path;
+
+/// A compression that can be read and written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Codec {
+    None,
+    Lzw,
+    Deflate,
+    PackBits,
+    Zstd,
+    /// Known by number only: reading it is an error.
+    Other(u16),
+}
+
+impl Codec {
+    /// The codec of a value of tag 259.
+    pub(super) fn from_tag(value: u16) -> Self {
+        match value {
+            1 => Self::None,
+            5 => Self::Lzw,
+            8 | 32946 => Self::Deflate,
+            32773 => Self::PackBits,
+            50000 => Self::Zstd,
+            other => Self::Other(other),
+        }
+    }
+
+    /// The value of tag 259 that is written.
+    pub(super) fn tag(self) -> u16 {
+        match self {
+            Self::None => 1,
+            Self::Lzw => 5,
+            Self::Deflate => 8,
+            Self::PackBits => 32773,
+            Self::Zstd => 50000,
+            Self::Other(value) => value,
+        }
+    }
+
+    /// Name for people.
+    pub(super) fn name(self) -> String {
+        match self {
+            Self::None => "none".into(),
+            Self::Lzw => "lzw".into(),
+            Self::Deflate => "deflate".into(),
+            Self::PackBits => "packbits".into(),
+            Self::Zstd => "zstd".into(),
+            Self::Other(value) => match value {
+                2..=4 => format!("CCITT fax ({value})"),
+                6 | 7 => format!("JPEG ({value})"),
+                33003 | 33005 | 34712 => format!("JPEG 2000 ({value})"),
+                34887 => "LERC (34887)".into(),
+                34892 => "lossy JPEG of DNG (34892)".into(),
+                34925 => "LZMA (34925)".into(),
+                50001 => "WebP (50001)".into(),
+                50002 => "JPEG XL (50002)".into(),
+                _ => format!("number {value}"),
+            },
+        }
+    }
+
+    /// The most bytes that `stored` bytes can decode to.
+    pub(super) fn at_most(self, stored: u64) -> u64 {
+        match self {
+            Self::None => stored,
+            Self::Lzw => stored.saturating_mul(lzw::MAX_RATIO),
+            // A match of 258 bytes takes at least two bits.
+            Self::Deflate => stored.saturating_mul(1032),
+            // Two bytes stand for at most 128.
+            Self::PackBits => stored.saturating_mul(64),
+            // A block of 128 KiB of one byte takes four bytes.
+            Self::Zstd => stored.saturating_mul(1 << 15),
+            Self::Other(_) => stored.saturating_mul(1 << 15),
+        }
+    }
+
+    /// Whether the first bytes of a strip can be had without decoding the rest.
+    pub(super) fn stops_early(self) -> bool {
+        matches!(self, Self::None | Self::Lzw | Self::PackBits)
+    }
+}
+
+/// Decompressors with their working memory, one per thread.
+#[derive(Default)]
+pub(super) struct Decompressors {
+    lzw: Option<lzw::Decoder>,
+    deflate: Option<libdeflater::Decompressor>,
+    zstd: Option<zstd::bulk::Decompressor<'static>>,
+}
+
+impl Decompressors {
+    /// Decodes `raw` into `out`, of which the first `wanted` bytes must be filled. More than `out` holds is an
+    /// error or not looked at, as the codec allows.
+    pub(super) fn decode(
+        &mut self,
+        codec: Codec,
+        raw: &[u8],
+        out: &mut [u8],
+        wanted: usize,
+    ) -> Result<(), String> {
+        let got = match codec {
+            Codec::None => {
+                let n = raw.len().min(out.len());
+                out[..n].copy_from_slice(&raw[..n]);
+                n
+            }
+            Codec::Lzw => {
+                self.lzw.get_or_insert_default().decode(raw, &mut out[..wanted])?;
+                wanted
+            }
+            Codec::PackBits => unpack_bits(raw, &mut out[..wanted]),
+            Codec::Deflate => self
+                .deflate
+                .get_or_insert_with(libdeflater::Decompressor::new)
+                .zlib_decompress(raw, out)
+                .map_err(|e| format!("Deflate data are corrupt ({e})"))?,
+            Codec::Zstd => {
+                if self.zstd.is_none() {
+                    let new = zstd::bulk::Decompressor::new().map_err(|e| format!("Zstandard: {e}"))?;
+                    self.zstd = Some(new);
+                }
+                let zstd = self.zstd.as_mut().expect("just made");
+                zstd.decompress_to_buffer(raw, out)
+                    .map_err(|e| format!("Zstandard data are corrupt ({e})"))?
+            }
+            Codec::Other(_) => {
+                return Err(format!(
+                    "compression {} is not supported; supported: none, LZW, Deflate, PackBits, Zstandard",
+                    codec.name()
+                ));
+            }
+        };
+        if got < wanted {
+            return Err(format!("it decodes to {got} of {wanted} bytes"));
+        }
+        Ok(())
+    }
+}
+
+/// PackBits (TIFF 6.0, section 9): fills `out` as far as `input` goes; returns how far that was.
+fn unpack_bits(mut input: &[u8], out: &mut [u8]) -> usize {
+    let mut pos = 0;
+    while let [head, rest @ ..] = input {
+        let left = out.len() - pos;
+        if left == 0 {
+            break;
+        }
+        match *head as i8 {
+            -128 => input = rest,
+            n @ 0.. => {
+                let n = n as usize + 1;
+                let take = n.min(left).min(rest.len());
+                out[pos..pos + take].copy_from_slice(&rest[..take]);
+                pos += take;
+                input = &rest[n.min(rest.len())..];
+            }
+            n => {
+                let [value, rest @ ..] = rest else { break };
+                let n = (1 - isize::from(n)) as usize;
+                let n = n.min(left);
+                out[pos..pos + n].fill(*value);
+                pos += n;
+                input = rest;
+            }
+        }
+    }
+    pos
+}
+
+/// Packs one row of pixels. TIFF 6.0 asks for rows to be packed separately.
+fn pack_bits(mut row: &[u8], packed: &mut Vec<u8>) {
+    let run = |s: &[u8]| s.iter().take(128).take_while(|&&b| b == s[0]).count();
+    while !row.is_empty() {
+        let same = run(row);
+        if same > 1 {
+            packed.extend([(1 - same as i16) as u8, row[0]]);
+            row = &row[same..];
+            continue;
+        }
+        // Up to 128 different bytes; a pair inside is cheaper left in place, three of a kind are not.
+        let n = (1..row.len().min(128)).find(|&i| run(&row[i..]) > 2).unwrap_or(row.len().min(128));
+        packed.push(n as u8 - 1);
+        packed.extend_from_slice(&row[..n]);
+        row = &row[n..];
+    }
+}
+
+/// What a writer does to strips.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Packing {
+    pub(super) codec: Codec,
+    pub(super) level: i32,
+}
+
+impl Packing {
+    /// The packing that was asked for; the default is none, as tifffile and Bio-Formats write.
+    pub(super) fn new(path: &Path, compression: Compression) -> Result<Self> {
+        let (codec, level) = match compression {
+            Compression::Default | Compression::None => (Codec::None, 0),
+            Compression::Lzw => (Codec::Lzw, 0),
+            Compression::PackBits => (Codec::PackBits, 0),
+            Compression::Deflate(level) => (Codec::Deflate, level),
+            Compression::Zstd(level) => (Codec::Zstd, level),
+            Compression::Lz4 | Compression::Snappy => {
+                return Err(Error::new(path, format_args!("TIFF has no compression {compression:?}"))
+                    .hint("TIFF has none, lzw, deflate[:LEVEL], packbits and zstd[:LEVEL]"));
+            }
+        };
+        Ok(Self { codec, level })
+    }
+
+    /// Compresses one strip or tile of rows of `row_bytes`.
+    pub(super) fn encode(self, data: &[u8], row_bytes: usize) -> Result<Vec<u8>, String> {
+        match self.codec {
+            Codec::Lzw => lzw::encode(data),
+            Codec::PackBits => {
+                let mut packed = Vec::with_capacity(data.len());
+                data.chunks(row_bytes).for_each(|row| pack_bits(row, &mut packed));
+                Ok(packed)
+            }
+            Codec::Deflate => {
+                let level = libdeflater::CompressionLvl::new(self.level)
+                    .map_err(|_| format!("Deflate has no level {}", self.level))?;
+                let mut compressor = libdeflater::Compressor::new(level);
+                let mut out = vec![0; compressor.zlib_compress_bound(data.len())];
+                let n = compressor.zlib_compress(data, &mut out).map_err(|e| format!("Deflate: {e}"))?;
+                out.truncate(n);
+                Ok(out)
+            }
+            Codec::Zstd => zstd::bulk::compress(data, self.level).map_err(|e| format!("Zstandard: {e}")),
+            Codec::None | Codec::Other(_) => Ok(data.to_vec()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn pack_bits_example() {
+        // The example of Apple's Technical Note TN1023.
+        let packed =
+            [0xFE, 0xAA, 0x02, 0x80, 0x00, 0x2A, 0xFD, 0xAA, 0x03, 0x80, 0x00, 0x2A, 0x22, 0xF7, 0xAA];
+        let plain = [
+            0xAA, 0xAA, 0xAA, 0x80, 0x00, 0x2A, 0xAA, 0xAA, 0xAA, 0xAA, 0x80, 0x00, 0x2A, 0x22, 0xAA, 0xAA,
+            0xAA, 0xAA, 0xAA, 0xAA, 0xAA, 0xAA, 0xAA, 0xAA,
+        ];
+        let mut out = [0; 24];
+        assert_eq!(unpack_bits(&packed, &mut out), 24);
+        assert_eq!(out, plain);
+        let mut again = vec![];
+        pack_bits(&plain, &mut again);
+        assert_eq!(again, packed);
+    }
+
+    #[test]
+    fn unknown_compressions_are_named() {
+        let error = Decompressors::default().decode(Codec::from_tag(7), &[], &mut [0; 4], 4).unwrap_err();
+        assert!(error.contains("JPEG (7)"), "{error}");
+        assert!(Packing::new(Path::new("x"), Compression::Snappy).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn round_trips(data in prop::collection::vec(0u8..3, 1..5000), wide in prop::collection::vec(any::<u8>(), 1..500)) {
+            for data in [data, wide] {
+                for compression in [
+                    Compression::None, Compression::Lzw, Compression::PackBits, Compression::Deflate(0),
+                    Compression::Deflate(6), Compression::Zstd(3),
+                ] {
+                    let packing = Packing::new(Path::new("x"), compression).unwrap();
+                    let packed = packing.encode(&data, 100).unwrap();
+                    prop_assert!(data.len() as u64 <= packing.codec.at_most(packed.len() as u64));
+                    let mut out = vec![0; data.len()];
+                    let mut tools = Decompressors::default();
+                    tools.decode(packing.codec, &packed, &mut out, data.len()).unwrap();
+                    prop_assert_eq!(&out, &data);
+                    if packing.codec.stops_early() {
+                        let half = data.len() / 2;
+                        out.fill(0);
+                        tools.decode(packing.codec, &packed, &mut out, half).unwrap();
+                        prop_assert_eq!(&out[..half], &data[..half]);
+                    }
+                }
+            }
+        }
+
+        #[test]
+        fn garbage_does_not_panic(data in prop::collection::vec(any::<u8>(), 0..500)) {
+            for codec in [1, 5, 8, 32773, 50000, 7].map(Codec::from_tag) {
+                let _ = Decompressors::default().decode(codec, &data, &mut [0; 1000], 700);
+            }
+        }
+    }
+}

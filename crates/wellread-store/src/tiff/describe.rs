@@ -1,0 +1,202 @@
+//! Descriptions of image stacks by ImageJ and by tifffile, in the first page's `ImageDescription`.
+//!
+//! ImageJ: lines `key=value`; `channels`, `slices` and `frames` count planes stored in the order T, Z, C.
+//! tifffile ("shaped"): JSON, `{"shape": [2, 3, 4, 40, 40], "axes": "TCZYX"}`; without axes, five dimensions
+//! are taken as TCZYX, four as CZYX and three as ZYX, and the samples of colour pages as channels.
+//! Both may describe only their first page and let the others follow it without directories.
+
+use super::ifd::FileView;
+use super::image::Page;
+use super::series::{C, RawPage, Series, T, Z, image_of_samples};
+use crate::Result;
+use wellread_image::{ImageMetadata, PhysicalSize};
+
+/// The value of `key` in an ImageJ description.
+fn value<'d>(description: &'d str, key: &str) -> Option<&'d str> {
+    description.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('=')).map(str::trim)
+}
+
+/// Makes `n` pages of the first one when it is stored as it is and the others follow it.
+///
+/// # Errors
+/// When the file ends before the last of them.
+fn extend(view: &FileView<'_>, pages: &mut Vec<Page>, at: usize, n: usize) -> Result<bool> {
+    let Some(bytes) = pages[at].contiguous_bytes() else { return Ok(false) };
+    let start = pages[at].segments[0].offset;
+    let end = bytes.checked_mul(n as u64).and_then(|b| b.checked_add(start));
+    if end.is_none_or(|end| end > view.len()) {
+        return Err(view
+            .error(format_args!(
+                "{n} planes of {bytes} bytes are described, but the file ends at {} bytes",
+                view.len()
+            ))
+            .hint("the file is truncated, or its description was taken over from another file"));
+    }
+    let more: Vec<Page> = (1..n as u64).map(|i| pages[at].moved(i * bytes)).collect();
+    pages.splice(at + 1..at + 1, more);
+    Ok(true)
+}
+
+/// The image of an ImageJ stack; `None` when the description does not fit the pages.
+pub(super) fn image_j(
+    view: &FileView<'_>,
+    description: &str,
+    pages: &mut Vec<Page>,
+) -> Result<Option<Series>> {
+    let count = |key| value(description, key).map_or(Some(1), |v| v.parse::<usize>().ok().filter(|&n| n > 0));
+    let (Some(images), Some(c), Some(z), Some(t)) =
+        (count("images"), count("channels"), count("slices"), count("frames"))
+    else {
+        return Ok(None);
+    };
+    let declared = c.checked_mul(z).and_then(|n| n.checked_mul(t));
+    // Without a word on what they are, images are slices.
+    let (c, z, t) = if declared == Some(images) { (c, z, t) } else { (1, images, 1) };
+    if pages.len() == 1 && images > 1 {
+        if !extend(view, pages, 0, images)? {
+            return Ok(None);
+        }
+    } else if pages.len() != images || pages.iter().any(|p| !p.alike(&pages[0])) {
+        return Ok(None);
+    }
+    let samples = pages[0].format.samples;
+    Ok(Some(image_of_samples(&pages[0], 0, &[(T, t), (Z, z), (C, c), (C, samples)], view.len())))
+}
+
+/// Sizes of pixels from an ImageJ description and the resolution tags.
+pub(super) fn image_j_sizes(
+    description: &str,
+    resolution: [Option<f64>; 2],
+    metadata: &mut ImageMetadata,
+) {
+    let unit = match value(description, "unit") {
+        Some("micron" | "microns" | "um" | "µm" | "\u{3bc}m" | "\\u00B5m") => "µm",
+        Some(unit @ ("nm" | "mm" | "cm" | "m")) => unit,
+        _ => return,
+    };
+    let size = |value: f64| Some(PhysicalSize { value, unit: unit.to_owned() });
+    metadata.physical_size_x = resolution[0].and_then(|r| size(1.0 / r));
+    metadata.physical_size_y = resolution[1].and_then(|r| size(1.0 / r));
+    metadata.physical_size_z = value(description, "spacing")
+        .and_then(|s| s.parse::<f64>().ok())
+        .filter(|s| s.is_finite() && *s > 0.0)
+        .and_then(size);
+}
+
+/// TIFF's `2026:11:21 05:38:56` in ISO 8601.
+pub(super) fn iso_time(text: &str) -> Option<String> {
+    let text = text.trim();
+    let pattern = b"0000:00:00 00:00:00";
+    let fits = text.len() == pattern.len()
+        && text.bytes().zip(pattern).all(|(b, &p)| if p == b'0' { b.is_ascii_digit() } else { b == p });
+    (fits && !text.starts_with("0000"))
+        .then(|| format!("{}-{}-{}T{}", &text[..4], &text[5..7], &text[8..10], &text[11..]))
+}
+
+/// What tifffile's JSON says.
+#[derive(serde::Deserialize)]
+struct Shaped {
+    shape: Vec<usize>,
+    #[serde(default)]
+    axes: Option<String>,
+}
+
+impl Shaped {
+    /// The stored axes beside Y and X, slowest first, for pages like `page`; `None` if they do not fit.
+    fn axes(&self, page: &Page) -> Option<Vec<(usize, usize)>> {
+        let format = &*page.format;
+        let samples = format.samples;
+        let chunky = samples > 1 && !format.planar;
+        let mut shape = self.shape.as_slice();
+        let mut letters = self.axes.as_deref().filter(|a| a.chars().count() == shape.len());
+        if chunky {
+            shape = shape.strip_suffix(&[samples])?;
+            letters = letters.map(|a| a.strip_suffix(['S', 'C']).unwrap_or("")).filter(|a| !a.is_empty());
+        }
+        let leading = shape.strip_suffix(&[format.height, format.width])?;
+        let letters = letters.and_then(|a| a.strip_suffix("YX"));
+        let mut axes: Vec<(usize, usize)> = if let Some(letters) = letters {
+            let axis = |letter| match letter {
+                'T' => T,
+                'C' | 'S' => C,
+                _ => Z,
+            };
+            letters.chars().map(axis).zip(leading.iter().copied()).collect()
+        } else {
+            let known: &[usize] = match (leading.len(), chunky, format.planar) {
+                (0, ..) => &[],
+                (1, _, true) => &[C],
+                (1, ..) => &[Z],
+                (2, _, true) => &[Z, C],
+                (2, true, _) => &[T, Z],
+                (2, ..) => &[C, Z],
+                _ => &[T, C, Z],
+            };
+            let extra = leading.len() - known.len();
+            std::iter::repeat_n(T, extra).chain(known.iter().copied()).zip(leading.iter().copied()).collect()
+        };
+        if chunky {
+            axes.push((C, samples));
+        }
+        axes.iter().all(|&(_, n)| n > 0).then_some(axes)
+    }
+}
+
+/// The images of a file written by tifffile; `None` when a description does not fit its pages.
+pub(super) fn shaped(
+    view: &FileView<'_>,
+    raw: &[RawPage],
+    pages: &mut Vec<Page>,
+) -> Result<Option<Vec<Series>>> {
+    let mut images = Vec::new();
+    // Directories and pages: `extend` makes pages that have no directory.
+    let (mut ifd, mut at) = (0, 0);
+    while let Some(first) = raw.get(ifd) {
+        let Some(Ok(description)) = first.shaped.as_deref().map(serde_json::from_str::<Shaped>) else {
+            return Ok(None);
+        };
+        let Some(axes) = description.axes(&first.page) else { return Ok(None) };
+        let samples = first.page.format.samples;
+        let total = axes.iter().try_fold(1usize, |n, &(_, size)| n.checked_mul(size));
+        let Some(n) = total.filter(|n| n % samples == 0).map(|n| n / samples) else { return Ok(None) };
+        let own = 1 + raw[ifd + 1..].iter().take_while(|r| r.shaped.is_none()).count();
+        let following = &raw[ifd..ifd + own];
+        if n <= own {
+            // Reduced copies may follow the planes of an image, nothing else.
+            let (planes, rest) = following.split_at(n);
+            if planes.iter().any(|r| !r.page.alike(&first.page)) || rest.iter().any(|r| !r.secondary) {
+                return Ok(None);
+            }
+        } else if own > 1 || samples > 1 || !extend(view, pages, at, n)? {
+            return Ok(None);
+        }
+        images.push(image_of_samples(&first.page, at, &axes, view.len()));
+        ifd += own;
+        at += n.max(own);
+    }
+    Ok(Some(images))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_become_iso() {
+        assert_eq!(iso_time("2026:11:21 05:38:56").as_deref(), Some("2026-11-21T05:38:56"));
+        assert_eq!(iso_time("0000:00:00 00:00:00"), None);
+        assert_eq!(iso_time("21 November 2026"), None);
+    }
+
+    #[test]
+    fn image_j_values() {
+        let description = "ImageJ=1.53t\nimages=6\nslices=2\nunit=micron\nspacing=0.5\n";
+        assert_eq!(value(description, "slices"), Some("2"));
+        assert_eq!(value(description, "frames"), None);
+        let mut metadata = ImageMetadata::default();
+        image_j_sizes(description, [Some(4.0), None], &mut metadata);
+        assert_eq!(metadata.physical_size_x.map(|s| s.value), Some(0.25));
+        assert_eq!(metadata.physical_size_y, None);
+        assert_eq!(metadata.physical_size_z.map(|s| s.value), Some(0.5));
+    }
+}

@@ -1,0 +1,177 @@
+//! OME-TIFF: which page, of which file, holds which plane, by the OME-XML in the first page.
+//!
+//! The XML is understood by [`wellread_image::ome_xml`]; here it is matched with the pages that are really
+//! there. What decides size and pixel type is the page, as in tifffile; where the XML contradicts it, that is
+//! an error. Planes may lie in other files of the same folder (`TiffData/UUID/@FileName`), and the XML itself
+//! in a companion file (`BinaryOnly/@MetadataFile`). Files that were renamed still name themselves by their
+//! old name, which is recognised when no such file exists and no other is named.
+
+use super::ifd::FileView;
+use super::image::Page;
+use super::series::{OtherFile, PlaneRef, Series, believable};
+use crate::{Error, Result, RowInfo};
+use std::path::{Component, Path, PathBuf};
+use wellread_image::Shape;
+use wellread_image::ome_xml::{self, OmeImage, OmeXmlError, PlaneMap};
+
+/// The longest companion file that is read.
+const MAX_COMPANION: u64 = 256 << 20;
+
+/// Whether an image description is OME-XML.
+pub(super) fn is_ome(description: &str) -> bool {
+    let text = description.trim_start_matches('\u{feff}').trim();
+    text.starts_with('<') && (text.ends_with("OME>") || text.contains("openmicroscopy.org") || text.contains("<OME"))
+}
+
+/// The images of an OME-TIFF; `None` when the description is some other XML.
+pub(super) fn series(view: &FileView<'_>, description: &str, pages: &[Page]) -> Result<Option<Vec<Series>>> {
+    let fault = |e: &OmeXmlError| view.error(e).hint("write the file again, or repair its image description");
+    let images = match ome_xml::read(description) {
+        Ok(images) => images,
+        Err(OmeXmlError::NotOme(_)) => return Ok(None),
+        Err(OmeXmlError::BinaryOnly { metadata_file }) if !ends_in_tiff(&metadata_file) => {
+            let companion = beside(view.path(), &metadata_file);
+            let xml = read_companion(&companion)?;
+            ome_xml::read(&xml).map_err(|e| Error::new(&companion, e))?
+        }
+        Err(e) => return Err(fault(&e)),
+    };
+    images.into_iter().map(|image| one(view, image, pages)).collect::<Result<Vec<_>>>().map(Some)
+}
+
+fn ends_in_tiff(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    lower.ends_with(".tif") || lower.ends_with(".tiff")
+}
+
+fn read_companion(path: &Path) -> Result<String> {
+    let fault = |e: &std::io::Error| Error::io(path, "cannot read the OME-XML of a multi-file OME-TIFF", e);
+    let len = std::fs::metadata(path).map_err(|e| fault(&e))?.len();
+    if len > MAX_COMPANION {
+        return Err(Error::new(path, format_args!("is too long for OME-XML ({len} bytes)")));
+    }
+    let bytes = std::fs::read(path).map_err(|e| fault(&e))?;
+    Ok(ome_xml::decode(&bytes).into_owned())
+}
+
+/// The place of a file that an OME-TIFF names: below the same folder, whatever path the XML gives.
+fn beside(path: &Path, name: &str) -> PathBuf {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let relative = Path::new(name);
+    if relative.components().all(|c| matches!(c, Component::Normal(_))) {
+        let whole = folder.join(relative);
+        if whole.exists() {
+            return whole;
+        }
+    }
+    folder.join(name.rsplit(['/', '\\']).next().unwrap_or(name))
+}
+
+fn one(view: &FileView<'_>, mut image: OmeImage, pages: &[Page]) -> Result<Series> {
+    let fault = |e: OmeXmlError| view.error(e).hint("write the file again, or repair its image description");
+    if image.without_pages {
+        return Ok(Series::refused("the OME-XML describes an image whose pixels are not in TIFF pages".into()));
+    }
+    let own_name = view.path().file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let is_own = |name: &str| name.rsplit(['/', '\\']).next() == Some(own_name.as_str());
+    let beside_exists = |name: &str| beside(view.path(), name).exists();
+    let pages_of = |name: Option<&str>| name.is_none_or(is_own).then_some(pages.len());
+    let mut map = image.ifd_of_planes(pages_of).map_err(fault)?;
+    // How many channels share a page, and the pixel type, are the page's to tell. Of an image that begins in
+    // another file the XML is believed until that file is read.
+    let first = map.source(0, 0, 0).filter(|s| s.file.is_some_and(|f| !is_own(f) && beside_exists(f)));
+    let page = match first {
+        Some(_) => None,
+        None => {
+            let ifd = map.source(0, 0, 0).map_or(0, |s| s.ifd);
+            let Some(page) = pages.get(ifd) else {
+                return Ok(Series::refused(no_such_page(ifd, pages)));
+            };
+            Some(page)
+        }
+    };
+    let c = image.shape.c();
+    let samples = page.map_or(image.samples_per_pixel[0], |p| p.format.samples);
+    if image.samples_per_pixel.iter().any(|&s| s != samples) {
+        if c % samples != 0 {
+            return Ok(Series::refused(format!(
+                "pages have {samples} samples per pixel, but the OME-XML declares {c} channels"
+            )));
+        }
+        image.samples_per_pixel = vec![samples; c / samples];
+        map = image.ifd_of_planes(pages_of).map_err(fault)?;
+    }
+    let named = map.files().iter().filter(|name| !is_own(name)).count();
+    let renamed = named == 1 && map.files().len() == 1 && !beside_exists(&map.files()[0]);
+    let is_own = |name: &str| renamed || is_own(name);
+    let others: Box<[OtherFile]> =
+        map.files().iter().filter(|n| !is_own(n)).map(|n| OtherFile::new(beside(view.path(), n))).collect();
+    let len = others.iter().map(OtherFile::len).fold(view.len(), u64::saturating_add);
+    if !believable(image.shape, len) {
+        return Ok(Series::refused(format!(
+            "{} pixels are declared, more planes than the files can hold",
+            image.shape
+        )));
+    }
+    let sources: Vec<u32> = (map.files().iter())
+        .scan(0, |n, name| {
+            Some(if is_own(name) {
+                0
+            } else {
+                *n += 1;
+                *n
+            })
+        })
+        .collect();
+    match planes(&map, image.shape, &sources, pages) {
+        Ok(planes) => {
+            let dtype = page.map_or(Ok(image.dtype), |page| check(&image, page));
+            let info = dtype.map(|dtype| RowInfo { shape: image.shape, dtype });
+            Ok(Series { info, samples, metadata: Some(Box::new(image.metadata)), planes, others })
+        }
+        Err(cause) => Ok(Series::refused(cause)),
+    }
+}
+
+fn no_such_page(ifd: usize, pages: &[Page]) -> String {
+    format!("the OME-XML tells of page {ifd}, but the file has only {} pages", pages.len())
+}
+
+/// The table of planes; `sources` numbers the files of the map.
+fn planes(map: &PlaneMap, shape: Shape, sources: &[u32], pages: &[Page]) -> Result<Box<[PlaneRef]>, String> {
+    let [t, c, z, ..] = shape.0;
+    let mut table = Vec::with_capacity(t * c * z);
+    let source_of = |name: &str| map.files().iter().position(|n| n == name).map_or(0, |i| sources[i]);
+    let mut last: (Option<&str>, u32) = (None, 0);
+    for index in 0..t * c * z {
+        let Some(plane) = map.source(index / z / c, index / z % c, index % z) else {
+            table.push(PlaneRef { source: PlaneRef::MISSING, page: 0, sample: 0 });
+            continue;
+        };
+        if plane.file != last.0 {
+            last = (plane.file, plane.file.map_or(0, source_of));
+        }
+        if last.1 == 0 && plane.ifd >= pages.len() {
+            return Err(no_such_page(plane.ifd, pages));
+        }
+        let page = u32::try_from(plane.ifd)
+            .map_err(|_| format!("the OME-XML tells of page {}, which cannot be", plane.ifd))?;
+        table.push(PlaneRef { source: last.1, page, sample: plane.sample as u32 });
+    }
+    Ok(table.into())
+}
+
+/// Whether XML and page agree on the size; gives the page's pixel type.
+fn check(image: &OmeImage, page: &Page) -> Result<wellread_image::PixelType, String> {
+    let format = &*page.format;
+    if (format.width, format.height) != (image.shape.x(), image.shape.y()) {
+        return Err(format!(
+            "pages are of {} x {} pixels, but the OME-XML declares {} x {}",
+            format.width,
+            format.height,
+            image.shape.x(),
+            image.shape.y()
+        ));
+    }
+    format.dtype()
+}

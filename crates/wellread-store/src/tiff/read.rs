@@ -1,0 +1,520 @@
+//! From a region of one image to blocks of pixels.
+//!
+//! ```text
+//!  region ─▶ planes ─▶ pieces: rows of uncompressed strips, whole strips, tiles ─▶ groups that lie together
+//!                                                                                     │ one pread each
+//!  sink ◀── Block ◀── unpack, de-interleave ◀── predictor ◀── byte order ◀── codec ◀──┘
+//! ```
+//!
+//! A group is at most [`GROUP`] bytes, unless one piece is larger: what was read is still in the second-level
+//! cache when it is decoded, and what was decoded when the sink takes it. Pixels that are stored as they are
+//! go from the read buffer straight to the sink.
+
+use super::codec::{Codec, Decompressors};
+use super::image::{Page, PageFormat, SampleKind, Segment};
+use super::ifd::TRUNCATED;
+use super::predictor;
+use super::pread::read_exact_at;
+use super::series::{FileIndex, PlaneRef, Series};
+use crate::{Block, Error, PixelSink, Result, RowInfo, Scratch};
+use std::any::Any;
+use std::fs::File;
+use std::path::Path;
+use wellread_image::Region;
+
+/// Bytes read and delivered at a time.
+const GROUP: u64 = 256 << 10;
+/// Unneeded bytes between two pieces that are read along rather than skipped.
+const GAP: u64 = 4 << 10;
+
+/// What a thread keeps between reads.
+#[derive(Default)]
+pub(super) struct Context {
+    tools: Decompressors,
+    handle: Handle,
+    pieces: Vec<Piece>,
+    spare: Vec<u8>,
+}
+
+/// The file read last, kept open: the next read is often from the same one.
+#[derive(Default)]
+struct Handle {
+    open: Option<((u64, u32), File)>,
+}
+
+impl Handle {
+    fn get(&mut self, key: (u64, u32), path: &Path) -> Result<&File> {
+        if self.open.as_ref().is_none_or(|(k, _)| *k != key) {
+            // Close first: many threads with two files each may be too many.
+            self.open = None;
+            self.open = Some((key, open(path)?));
+        }
+        Ok(&self.open.as_ref().expect("just opened").1)
+    }
+}
+
+/// Opens a file for reading.
+pub(super) fn open(path: &Path) -> Result<File> {
+    File::open(path).map_err(|e| Error::io(path, "cannot open", &e))
+}
+
+impl Context {
+    /// The context in a scratch, made when there is none.
+    pub(super) fn of(slot: &mut Option<Box<dyn Any + Send>>) -> &mut Self {
+        if !slot.as_ref().is_some_and(|any| any.is::<Self>()) {
+            *slot = Some(Box::<Self>::default());
+        }
+        slot.as_mut().and_then(|any| any.downcast_mut()).expect("just made")
+    }
+
+    /// Opens a file and keeps it for the read that follows.
+    pub(super) fn file(&mut self, id: u64, path: &Path) -> Result<&File> {
+        self.handle.get((id, 0), path)
+    }
+}
+
+/// A run of rows, a strip or a tile that is read and decoded at once.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    segment: Segment,
+    /// Place in the image, in pixels: of a tile, whole, even where it juts out of the image.
+    y: usize,
+    x: usize,
+    rows: usize,
+    width: usize,
+    /// Planes along Z that follow each other.
+    depth: usize,
+}
+
+/// One request.
+pub(super) struct Job<'a> {
+    pub(super) request: usize,
+    pub(super) info: RowInfo,
+    pub(super) region: &'a Region,
+    pub(super) index: &'a FileIndex,
+    pub(super) series: &'a Series,
+    pub(super) path: &'a Path,
+    /// Identifies the file among all files of all stores of this process.
+    pub(super) id: u64,
+}
+
+impl Job<'_> {
+    /// Reads the region and hands it to `sink`.
+    pub(super) fn run(&self, scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
+        let Scratch { raw, decoded, pixels, context } = scratch;
+        let context = Context::of(context);
+        let [t0, c0, z0, y0, x0] = self.region.start;
+        let [nt, nc, nz, ny, nx] = self.region.size;
+        let shape = self.info.shape;
+        for t in t0..t0 + nt {
+            for c in c0..c0 + nc {
+                let mut z = z0;
+                while z < z0 + nz {
+                    let at = (t * shape.c() + c) * shape.z() + z;
+                    let plane = self.series.planes[at];
+                    let source = self.source(plane, [t, c, z], context, raw)?;
+                    let page = self.page(&source, plane)?;
+                    let format = &*page.format;
+                    let samples = format.interleaved();
+                    if samples > 1 && plane.sample > 0 && c > c0 {
+                        // Delivered with the first sample of its page.
+                        z += 1;
+                        continue;
+                    }
+                    if let Some(cause) = format.unsupported {
+                        return Err(Error::new(source.path, cause));
+                    }
+                    let run = if ny == shape.y() && nx == shape.x() {
+                        self.run_of_planes(&self.series.planes[at..at + (z0 + nz - z)], source.pages)
+                    } else {
+                        1
+                    };
+                    context.pieces.clear();
+                    plan(page, plane.sample as usize, [y0, x0], [ny, nx], run, &mut context.pieces);
+                    let mut work = Work {
+                        format,
+                        path: source.path,
+                        len: source.len,
+                        file: context.handle.get((self.id, plane.source), source.path)?,
+                        tools: &mut context.tools,
+                        raw,
+                        decoded,
+                        pixels,
+                        spare: &mut context.spare,
+                    };
+                    let c = c - if samples > 1 { plane.sample as usize } else { 0 };
+                    work.pieces(&context.pieces, &mut |piece, data| {
+                        let region = Region {
+                            start: [t, c, z, piece.y, piece.x],
+                            size: [1, samples, piece.depth, piece.rows, piece.width],
+                        };
+                        sink.put(self.request, &Block { region, data, dtype: self.info.dtype })
+                    })?;
+                    z += run;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The file that holds a plane, with its pages.
+    fn source(
+        &self,
+        plane: PlaneRef,
+        [t, c, z]: [usize; 3],
+        context: &mut Context,
+        raw: &mut Vec<u8>,
+    ) -> Result<SourceFile<'_>> {
+        if plane.source == 0 {
+            return Ok(SourceFile { path: self.path, len: self.index.len, pages: &self.index.pages });
+        }
+        let Some(other) = (plane.source as usize).checked_sub(1).and_then(|i| self.series.others.get(i)) else {
+            return Err(Error::new(
+                self.path,
+                format_args!("plane t={t}, c={c}, z={z} is declared, but lies in no page of the file"),
+            )
+            .hint("the acquisition was probably stopped early; read a region without it"));
+        };
+        let file = context.handle.get((self.id, plane.source), &other.path)?;
+        let (len, pages) = other.pages(file, raw)?;
+        Ok(SourceFile { path: &other.path, len: *len, pages })
+    }
+
+    fn page<'p>(&self, source: &SourceFile<'p>, plane: PlaneRef) -> Result<&'p Page> {
+        let Some(page) = source.pages.get(plane.page as usize) else {
+            return Err(Error::new(
+                source.path,
+                format_args!("page {} is asked for, but there are {}", plane.page, source.pages.len()),
+            ));
+        };
+        let format = &*page.format;
+        let shape = self.info.shape;
+        let fits = (format.width, format.height) == (shape.x(), shape.y())
+            && format.dtype() == Ok(self.info.dtype)
+            && format.samples == self.series.samples
+            && (plane.sample as usize) < format.samples;
+        if !fits {
+            return Err(Error::new(
+                source.path,
+                format_args!(
+                    "page {} is of {} x {} pixels with {} samples, unlike the image's first page",
+                    plane.page, format.width, format.height, format.samples
+                ),
+            ));
+        }
+        Ok(page)
+    }
+
+    /// How many of the planes follow each other in the file, stored as they are, up to [`GROUP`] bytes.
+    fn run_of_planes(&self, planes: &[PlaneRef], pages: &[Page]) -> usize {
+        let start = |plane: &PlaneRef| {
+            let page = pages.get(plane.page as usize)?;
+            let one = page.format.is_plain() && page.format.grid()[1] == 1;
+            let same = (page.format.width, page.format.height)
+                == (self.info.shape.x(), self.info.shape.y())
+                && page.format.dtype() == Ok(self.info.dtype);
+            let segment = page.segments.get(plane.sample as usize).filter(|s| !s.is_empty())?;
+            (one && same).then_some(segment.offset)
+        };
+        let Some(first) = start(&planes[0]) else { return 1 };
+        let bytes = (self.info.shape.y() * self.info.shape.x() * self.info.dtype.size()) as u64;
+        let most = (GROUP / bytes).clamp(1, planes.len() as u64) as usize;
+        let follows = |i: &usize| {
+            planes[*i].source == planes[0].source && start(&planes[*i]) == Some(first + *i as u64 * bytes)
+        };
+        1 + (1..most).take_while(follows).count()
+    }
+}
+
+/// One of the files that hold an image.
+struct SourceFile<'a> {
+    path: &'a Path,
+    len: u64,
+    pages: &'a [Page],
+}
+
+/// Lists the pieces of a page that intersect rows and columns `start..start + size`.
+fn plan(
+    page: &Page,
+    sample: usize,
+    start: [usize; 2],
+    size: [usize; 2],
+    depth: usize,
+    pieces: &mut Vec<Piece>,
+) {
+    let format = &*page.format;
+    let [w, h] = format.segment;
+    let [across, down] = format.grid();
+    let first = if format.planar { sample * across * down } else { 0 };
+    let (y0, y1) = (start[0], start[0] + size[0]);
+    let row_bytes = format.row_bytes() as u64;
+    for sy in y0 / h..y1.div_ceil(h) {
+        let top = sy * h;
+        if format.codec == Codec::None && !format.tiled {
+            let segment = page.segments[first + sy];
+            let (from, to) = (y0.max(top), y1.min(top + format.rows(sy)));
+            // Of very wide rows read only the columns, row by row.
+            let narrow = format.is_plain() && row_bytes >= 16 << 10 && size[1] * 4 <= format.width;
+            let step = if narrow { 1 } else { (GROUP / row_bytes.max(1)).max(1) as usize };
+            let pixel = u64::from(format.bits) / 8;
+            let mut y = from;
+            while y < to {
+                let rows = step.min(to - y);
+                let at = (y - top) as u64 * row_bytes;
+                let (x, width, skip, len) = if narrow {
+                    (start[1], size[1], start[1] as u64 * pixel, size[1] as u64 * pixel)
+                } else {
+                    (0, format.width, 0, (rows * depth) as u64 * row_bytes)
+                };
+                let segment = if segment.is_empty() {
+                    segment
+                } else {
+                    Segment { offset: segment.offset.saturating_add(at + skip), len }
+                };
+                pieces.push(Piece { segment, y, x, rows, width, depth });
+                y += rows;
+            }
+            continue;
+        }
+        for sx in start[1] / w..(start[1] + size[1]).div_ceil(w) {
+            let segment = page.segments[first + sy * across + sx];
+            let stored_rows = format.rows(sy);
+            let rows = if segment.is_empty() { stored_rows.min(format.height - top) } else { stored_rows };
+            let rows = rows.min(y1 - top);
+            let width = if segment.is_empty() { w.min(format.width - sx * w) } else { w };
+            pieces.push(Piece { segment, y: top, x: sx * w, rows, width, depth });
+        }
+    }
+}
+
+/// Everything needed to turn pieces of one page into pixels.
+struct Work<'a> {
+    format: &'a PageFormat,
+    path: &'a Path,
+    len: u64,
+    file: &'a File,
+    tools: &'a mut Decompressors,
+    raw: &'a mut Vec<u8>,
+    decoded: &'a mut Vec<u8>,
+    pixels: &'a mut Vec<u8>,
+    spare: &'a mut Vec<u8>,
+}
+
+impl Work<'_> {
+    fn pieces(
+        &mut self,
+        pieces: &[Piece],
+        each: &mut dyn FnMut(&Piece, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let mut next = 0;
+        while next < pieces.len() {
+            let first = pieces[next];
+            if first.segment.is_empty() {
+                self.zeros(&first, each)?;
+                next += 1;
+                continue;
+            }
+            let start = first.segment.offset;
+            let mut end = self.end(&first)?;
+            let mut last = next + 1;
+            while let Some(piece) = pieces.get(last).filter(|p| !p.segment.is_empty()) {
+                let offset = piece.segment.offset;
+                if offset < end || offset - end > GAP || offset - start + piece.segment.len > GROUP {
+                    break;
+                }
+                end = self.end(piece)?;
+                last += 1;
+            }
+            let n = (end - start) as usize;
+            grow(self.raw, n).map_err(|e| Error::new(self.path, e))?;
+            read_exact_at(self.file, &mut self.raw[..n], start)
+                .map_err(|e| Error::io(self.path, "cannot read", &e))?;
+            for piece in &pieces[next..last] {
+                let at = (piece.segment.offset - start) as usize;
+                let data = self.decode(piece, at).map_err(|e| {
+                    Error::new(
+                        self.path,
+                        format_args!("the strip or tile at row {}, column {}: {e}", piece.y, piece.x),
+                    )
+                    .hint("the file is probably corrupt; copy or write it again")
+                })?;
+                each(piece, data)?;
+            }
+            next = last;
+        }
+        Ok(())
+    }
+
+    /// The end of a piece in the file, once that is known to lie inside it.
+    fn end(&self, piece: &Piece) -> Result<u64> {
+        let Segment { offset, len } = piece.segment;
+        offset.checked_add(len).filter(|&end| end <= self.len).ok_or_else(|| {
+            Error::new(
+                self.path,
+                format_args!(
+                    "the {len} bytes at offset {offset}, from pixel row {} on, lie beyond the end of the \
+                     file ({} bytes)",
+                    piece.y, self.len
+                ),
+            )
+            .hint(TRUNCATED)
+        })
+    }
+
+    /// Delivers a piece that was never written, in parts of moderate size.
+    fn zeros(&mut self, piece: &Piece, each: &mut dyn FnMut(&Piece, &[u8]) -> Result<()>) -> Result<()> {
+        let size = usize::from(self.format.bits).div_ceil(8).next_power_of_two();
+        // Channels of one page go together, so one row at a time.
+        let samples = self.format.interleaved();
+        let row = piece.width * size * samples;
+        let step = if samples > 1 { 1 } else { (GROUP as usize / row.max(1)).max(1) };
+        let mut done = 0;
+        while done < piece.rows {
+            let rows = step.min(piece.rows - done);
+            let n = rows * row;
+            grow(self.pixels, n).map_err(|e| Error::new(self.path, e))?;
+            self.pixels[..n].fill(0);
+            let part = Piece { y: piece.y + done, rows, ..*piece };
+            each(&part, &self.pixels[..n])?;
+            done += rows;
+        }
+        Ok(())
+    }
+
+    /// The pixels of a piece whose stored bytes are in `raw` from `at` on.
+    fn decode(&mut self, piece: &Piece, at: usize) -> Result<&[u8], String> {
+        let format = self.format;
+        let raw = &mut self.raw[at..at + piece.segment.len as usize];
+        if format.is_plain() {
+            return Ok(raw);
+        }
+        if format.reversed {
+            raw.iter_mut().for_each(|b| *b = b.reverse_bits());
+        }
+        let row_bytes = format.row_bytes();
+        let rows = piece.rows * piece.depth;
+        let wanted = rows * row_bytes;
+        let data: &mut [u8] = if format.codec == Codec::None {
+            let have = raw.len();
+            raw.get_mut(..wanted).ok_or_else(|| format!("it has {have} of {wanted} bytes"))?
+        } else {
+            let at_most = format.codec.at_most(raw.len() as u64);
+            if wanted as u64 > at_most {
+                return Err(format!("its {} stored bytes cannot hold {wanted} bytes", raw.len()));
+            }
+            // Some writers fill the last strip up to the height of the others.
+            let whole = if format.codec.stops_early() { 0 } else { format.segment[1] };
+            let whole = (whole as u64 * row_bytes as u64).min(at_most);
+            let whole = wanted.max(usize::try_from(whole).unwrap_or(wanted));
+            grow(self.decoded, whole)?;
+            let out = &mut self.decoded[..whole];
+            self.tools.decode(format.codec, raw, out, wanted)?;
+            &mut out[..wanted]
+        };
+        let samples = format.interleaved();
+        let size = usize::from(format.bits) / 8;
+        if !matches!(format.bits, 8 | 16 | 32 | 64) {
+            let size = if format.bits < 8 { 1 } else { 2 };
+            let per_row = format.segment[0] * samples;
+            unpack(data, row_bytes, per_row, format.bits, self.pixels)?;
+            if samples == 1 {
+                return Ok(&self.pixels[..rows * per_row * size]);
+            }
+            separate(&self.pixels[..rows * per_row * size], samples, size, self.spare)?;
+            return Ok(&self.spare[..rows * per_row * size]);
+        }
+        if format.predictor == predictor::FLOAT {
+            debug_assert_eq!(format.kind, SampleKind::Float);
+            predictor::undo_float(data, row_bytes, samples, size, self.spare);
+        } else {
+            predictor::to_little_endian(data, size, format.endian);
+            if format.predictor == predictor::HORIZONTAL {
+                predictor::undo_horizontal(data, row_bytes, samples, size);
+            }
+        }
+        if samples == 1 {
+            return Ok(data);
+        }
+        separate(data, samples, size, self.pixels)?;
+        Ok(&self.pixels[..wanted])
+    }
+}
+
+/// Makes `buffer` at least `n` long.
+fn grow(buffer: &mut Vec<u8>, n: usize) -> Result<(), String> {
+    if buffer.len() < n {
+        buffer
+            .try_reserve(n - buffer.len())
+            .map_err(|_| format!("not enough memory for {n} bytes of pixels"))?;
+        buffer.resize(n, 0);
+    }
+    Ok(())
+}
+
+/// From `samples` interleaved channels to one plane after the other.
+fn separate(data: &[u8], samples: usize, size: usize, out: &mut Vec<u8>) -> Result<(), String> {
+    fn typed<const N: usize>(data: &[u8], samples: usize, out: &mut [u8]) {
+        let plane = data.len() / samples;
+        for (sample, out) in out.chunks_exact_mut(plane).enumerate() {
+            let from = data[sample * N..].chunks(samples * N);
+            for (to, from) in out.chunks_exact_mut(N).zip(from) {
+                to.copy_from_slice(&from[..N]);
+            }
+        }
+    }
+    grow(out, data.len())?;
+    let out = &mut out[..data.len()];
+    match size {
+        1 => typed::<1>(data, samples, out),
+        2 => typed::<2>(data, samples, out),
+        4 => typed::<4>(data, samples, out),
+        _ => typed::<8>(data, samples, out),
+    }
+    Ok(())
+}
+
+/// Samples of 1 to 15 bits, most significant bit first, rows on byte boundaries: to one byte each, or two for
+/// more than 8 bits.
+fn unpack(data: &[u8], row_bytes: usize, per_row: usize, bits: u16, out: &mut Vec<u8>) -> Result<(), String> {
+    let size = if bits < 8 { 1 } else { 2 };
+    grow(out, data.len() / row_bytes * per_row * size)?;
+    for (row, out) in data.chunks_exact(row_bytes).zip(out.chunks_exact_mut(per_row * size)) {
+        let (mut buffer, mut have) = (0u32, 0u16);
+        let mut bytes = row.iter();
+        for sample in out.chunks_exact_mut(size) {
+            while have < bits {
+                buffer = buffer << 8 | u32::from(bytes.next().copied().unwrap_or(0));
+                have += 8;
+            }
+            have -= bits;
+            let value = (buffer >> have) & ((1 << bits) - 1);
+            sample.copy_from_slice(&value.to_le_bytes()[..size]);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packed_bits_unpack() {
+        let mut out = vec![];
+        unpack(&[0b1010_0000, 0b0110_0000], 1, 3, 1, &mut out).unwrap();
+        assert_eq!(out[..6], [1, 0, 1, 0, 1, 1]);
+        let mut out = vec![];
+        unpack(&[0xAB, 0xCD, 0xEF], 3, 2, 12, &mut out).unwrap();
+        assert_eq!(out[..4], [0xBC, 0x0A, 0xEF, 0x0D]);
+    }
+
+    #[test]
+    fn channels_separate() {
+        let mut out = vec![];
+        separate(&[1, 2, 3, 4, 5, 6], 3, 1, &mut out).unwrap();
+        assert_eq!(out, [1, 4, 2, 5, 3, 6]);
+        let mut out = vec![];
+        separate(&[1, 2, 3, 4, 5, 6, 7, 8], 2, 2, &mut out).unwrap();
+        assert_eq!(out, [1, 2, 5, 6, 3, 4, 7, 8]);
+    }
+}

@@ -1,0 +1,378 @@
+//! The store over a TIFF file or a folder of them.
+//!
+//! Opening lists the folder. Which files hold several images, or planes of each other, cannot be told from
+//! names: of folders of up to [`SCAN`] files all directories are read at once, of larger ones a sample, and
+//! the rest only when the sample holds anything but single images. The index of a file is kept once read, up
+//! to [`CACHE`] bytes for the store.
+
+use super::image::PageFormat;
+use super::listing;
+use super::read::{Context, Job, open};
+use super::series::{FileIndex, Kind, Series};
+use super::writer::file_name_of;
+use super::{Endian, codec::Codec, predictor};
+use crate::{Error, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
+use std::collections::HashSet;
+use std::ops::{Deref, Range};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use wellread_image::ImageMetadata;
+
+/// Folders of more files have only [`SAMPLE`] of them looked into when opened.
+const SCAN: usize = 256;
+const SAMPLE: usize = 32;
+/// Bytes of file indices kept in memory by one store.
+const CACHE: usize = 256 << 20;
+
+/// Numbers files across stores, so that a thread's open handle is never taken for another file's.
+static NEXT_ID: AtomicU64 = AtomicU64::new(0);
+
+/// A TIFF file or folder, open for reading.
+pub(super) struct TiffStore {
+    path: PathBuf,
+    is_folder: bool,
+    files: Vec<FileSlot>,
+    rows: Vec<Row>,
+    /// Bytes of indices kept.
+    kept: AtomicUsize,
+    first_id: u64,
+}
+
+struct FileSlot {
+    path: PathBuf,
+    index: OnceLock<Box<FileIndex>>,
+}
+
+#[derive(Clone, Copy)]
+struct Row {
+    file: u32,
+    series: u32,
+}
+
+/// An index that the store keeps, or that was read for this one use.
+enum IndexRef<'a> {
+    Kept(&'a FileIndex),
+    Own(Box<FileIndex>),
+}
+
+impl Deref for IndexRef<'_> {
+    type Target = FileIndex;
+    fn deref(&self) -> &FileIndex {
+        match self {
+            Self::Kept(index) => index,
+            Self::Own(index) => index,
+        }
+    }
+}
+
+impl TiffStore {
+    /// Opens a file or folder.
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        let meta = std::fs::metadata(path).map_err(|e| Error::io(path, "cannot open", &e))?;
+        let is_folder = meta.is_dir();
+        let files = if is_folder {
+            listing::files(path)?.into_iter().map(|p| path.join(p)).collect()
+        } else {
+            vec![path.to_owned()]
+        };
+        let first_id = NEXT_ID.fetch_add(files.len() as u64, Ordering::Relaxed);
+        let files = files.into_iter().map(|path| FileSlot { path, index: OnceLock::new() }).collect();
+        let kept = AtomicUsize::new(0);
+        let mut store = Self { path: path.to_owned(), is_folder, files, rows: vec![], kept, first_id };
+        store.rows = if is_folder { store.rows_of_folder() } else { store.rows_of_file(0, &*store.index(0)?) };
+        Ok(store)
+    }
+
+    fn rows_of_file(&self, file: usize, index: &FileIndex) -> Vec<Row> {
+        (0..index.series.len()).map(|series| Row { file: file as u32, series: series as u32 }).collect()
+    }
+
+    fn rows_of_folder(&self) -> Vec<Row> {
+        let n = self.files.len();
+        let single = |file| Row { file: file as u32, series: 0 };
+        if n > SCAN {
+            let sample: Vec<usize> = (0..SAMPLE).map(|i| i * (n - 1) / (SAMPLE - 1)).collect();
+            let simple = |file: &usize| {
+                self.index(*file).is_ok_and(|i| i.series.len() == 1 && i.others().next().is_none())
+            };
+            if sample.iter().all(simple) {
+                return (0..n).map(single).collect();
+            }
+        }
+        self.scan_all();
+        // Files whose planes belong to an image of another file are no rows.
+        let mut claimed: HashSet<PathBuf> = HashSet::new();
+        for file in &self.files {
+            if let Some(index) = file.index.get()
+                && !claimed.contains(&file.path)
+            {
+                claimed.extend(index.others().filter(|p| *p != file.path).map(Path::to_owned));
+            }
+        }
+        let mut rows = Vec::new();
+        for (i, file) in self.files.iter().enumerate().filter(|(_, f)| !claimed.contains(&f.path)) {
+            match self.index(i) {
+                Ok(index) => rows.extend(self.rows_of_file(i, &index)),
+                // A file that cannot be read is a row whose use is an error that names the file.
+                Err(_) => rows.push(Row { file: i as u32, series: 0 }),
+            }
+            debug_assert!(!file.path.as_os_str().is_empty());
+        }
+        rows
+    }
+
+    /// Reads the directories of every file.
+    fn scan_all(&self) {
+        let read = |range: Range<usize>| {
+            for file in range {
+                // Errors come back when the row is used.
+                let _ = self.index(file);
+            }
+        };
+        let n = self.files.len();
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(8).min(n / 32);
+        if threads < 2 {
+            return read(0..n);
+        }
+        std::thread::scope(|scope| {
+            for i in 0..threads {
+                scope.spawn(move || read(i * n / threads..(i + 1) * n / threads));
+            }
+        });
+    }
+
+    /// The index of a file.
+    fn index(&self, file: usize) -> Result<IndexRef<'_>> {
+        self.index_with(file, &mut None, &mut Vec::new())
+    }
+
+    /// The index of a file, read with the memory and the open handle of a scratch.
+    fn index_with(
+        &self,
+        file: usize,
+        context: &mut Option<Box<dyn std::any::Any + Send>>,
+        raw: &mut Vec<u8>,
+    ) -> Result<IndexRef<'_>> {
+        let slot = &self.files[file];
+        if let Some(index) = slot.index.get() {
+            return Ok(IndexRef::Kept(index));
+        }
+        let handle = Context::of(context).file(self.id(file), &slot.path)?;
+        let index = Box::new(FileIndex::read(&slot.path, handle, raw)?);
+        let memory = index.memory();
+        if self.kept.fetch_add(memory, Ordering::Relaxed) + memory > CACHE {
+            self.kept.fetch_sub(memory, Ordering::Relaxed);
+            return Ok(IndexRef::Own(index));
+        }
+        Ok(IndexRef::Kept(slot.index.get_or_init(|| index)))
+    }
+
+    fn id(&self, file: usize) -> u64 {
+        self.first_id + file as u64
+    }
+
+    fn row(&self, row: usize) -> Result<(Row, &Path)> {
+        let found = self.rows.get(row).map(|r| (*r, self.files[r.file as usize].path.as_path()));
+        found.ok_or_else(|| {
+            Error::new(
+                &self.path,
+                format_args!("row {row} was asked for, but there are {} images", self.rows.len()),
+            )
+        })
+    }
+
+    /// The image of a row.
+    fn series<'i>(&self, row: Row, path: &Path, index: &'i FileIndex) -> Result<&'i Series> {
+        let expected_one = self.is_folder && self.rows.len() == self.files.len();
+        if expected_one && index.series.len() > 1 {
+            return Err(Error::new(
+                path,
+                format_args!("holds {} images, where one was expected", index.series.len()),
+            )
+            .hint("in folders of many files only some are looked into: open this one by itself"));
+        }
+        index.series.get(row.series as usize).ok_or_else(|| Error::new(path, "has changed since it was opened"))
+    }
+
+    /// Calls `f` with the row's image.
+    fn with<R>(
+        &self,
+        row: usize,
+        f: impl FnOnce(&FileIndex, &Series, &Path, Row) -> Result<R>,
+    ) -> Result<R> {
+        let (place, path) = self.row(row)?;
+        let result = self.index(place.file as usize).and_then(|index| {
+            let series = self.series(place, path, &index)?;
+            f(&index, series, path, place)
+        });
+        result.map_err(|e| e.row(row))
+    }
+
+    /// Name of an image: see [`Store::name`] below.
+    fn name_of(&self, index: &FileIndex, series: &Series, path: &Path, place: Row) -> String {
+        let stem = stem(path);
+        let given = series.metadata.as_ref().map(|m| m.name.trim()).filter(|n| !n.is_empty());
+        let several = index.series.len() > 1;
+        match (self.is_folder, several, given) {
+            // The writer could not use some characters, or the same name twice.
+            (true, false, Some(name)) if is_file_name_of(&stem, name) => name.to_owned(),
+            (true, false, _) | (false, false, None) => stem,
+            (false, _, Some(name)) => name.to_owned(),
+            (true, true, Some(name)) => format!("{stem}:{name}"),
+            (_, true, None) => format!("{stem}:{}", place.series),
+        }
+    }
+}
+
+/// A file's name without `.tif`, `.tiff` and `.ome`.
+fn stem(path: &Path) -> String {
+    let stem = path.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
+    match stem.len().checked_sub(4) {
+        Some(at) if at > 0 && stem.as_bytes()[at..].eq_ignore_ascii_case(b".ome") => stem[..at].to_owned(),
+        _ => stem,
+    }
+}
+
+/// Whether the writer would name a file so for an image of that name.
+fn is_file_name_of(stem: &str, name: &str) -> bool {
+    let expected = file_name_of(name);
+    stem.strip_prefix(expected.as_str()).is_some_and(|rest| {
+        rest.is_empty()
+            || rest.strip_prefix('-').is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+    })
+}
+
+fn info_of(series: &Series, path: &Path) -> Result<RowInfo> {
+    match &series.info {
+        Ok(info) => Ok(*info),
+        Err(cause) => Err(Error::new(path, cause)),
+    }
+}
+
+impl Store for TiffStore {
+    fn format(&self) -> &'static str {
+        super::FORMAT.name
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn row_info(&self, row: usize) -> Result<RowInfo> {
+        self.with(row, |_, series, path, _| info_of(series, path))
+    }
+
+    /// In a folder the file's name without extension; the OME name where the writer had to change it to make
+    /// a file name. In a single file the OME name, if there is one.
+    fn name(&self, row: usize) -> Result<String> {
+        let (place, path) = self.row(row)?;
+        let is_ome = path.to_string_lossy().to_ascii_lowercase().contains(".ome.tif");
+        if self.is_folder && self.rows.len() == self.files.len() && !is_ome && place.series == 0 {
+            let known = self.files[place.file as usize].index.get();
+            if known.is_none_or(|index| index.series.len() == 1) {
+                return Ok(stem(path));
+            }
+        }
+        self.with(row, |index, series, path, place| Ok(self.name_of(index, series, path, place)))
+    }
+
+    fn metadata(&self, row: usize) -> Result<ImageMetadata> {
+        let name = self.name(row)?;
+        self.with(row, |_, series, _, _| {
+            let mut metadata = series.metadata.as_deref().cloned().unwrap_or_default();
+            if metadata.id.is_empty() {
+                metadata.id.clone_from(&name);
+            }
+            metadata.name = name;
+            Ok(metadata)
+        })
+    }
+
+    fn layout(&self) -> Result<StoreLayout> {
+        if self.is_empty() {
+            return Ok(StoreLayout::default());
+        }
+        self.with(0, |index, series, _, _| {
+            let page = series.planes.iter().find(|p| p.source == 0).map_or(0, |p| p.page as usize);
+            let format = &*index.pages[page].format;
+            let description = match index.kind {
+                Kind::Ome => "OME-TIFF",
+                Kind::ImageJ => "ImageJ TIFF",
+                Kind::Shaped => "TIFF (tifffile)",
+                Kind::Plain => "TIFF",
+            };
+            let big = if index.header.big { ", BigTIFF" } else { "" };
+            let order = if index.header.endian == Endian::Big { ", big-endian" } else { "" };
+            Ok(StoreLayout {
+                codec: codec_name(format),
+                pieces: pieces_name(format),
+                variant: format!("{description}{big}{order}"),
+            })
+        })
+    }
+
+    fn files(&self) -> Result<Vec<PathBuf>> {
+        let mut seen = HashSet::new();
+        let own = self.files.iter().map(|f| f.path.clone());
+        let others = self.files.iter().filter_map(|f| f.index.get()).flat_map(|i| i.others());
+        let all = own.chain(others.filter(|p| p.exists()).map(Path::to_owned));
+        Ok(all.filter(|p| seen.insert(p.clone())).collect())
+    }
+
+    fn position(&self, row: usize) -> u64 {
+        if self.is_folder {
+            return row as u64;
+        }
+        let first = self.with(row, |index, series, _, _| {
+            let plane = series.planes.first().filter(|p| p.source == 0);
+            Ok(plane.map_or(0, |p| index.pages[p.page as usize].segments.first().map_or(0, |s| s.offset)))
+        });
+        first.unwrap_or(0)
+    }
+
+    fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
+        for (i, request) in requests.iter().enumerate() {
+            let (place, path) = self.row(request.row)?;
+            let file = place.file as usize;
+            let mut one = || {
+                let index = self.index_with(file, &mut scratch.context, &mut scratch.raw)?;
+                let series = self.series(place, path, &index)?;
+                let info = info_of(series, path)?;
+                if !request.region.fits(info.shape) {
+                    self.check(request)?;
+                }
+                let id = self.id(file);
+                let job = Job { request: i, info, region: &request.region, index: &index, series, path, id };
+                job.run(scratch, sink)
+            };
+            one().map_err(|e| e.row(request.row))?;
+        }
+        Ok(())
+    }
+}
+
+fn codec_name(format: &PageFormat) -> String {
+    let predictor = match format.predictor {
+        predictor::HORIZONTAL if format.codec != Codec::None => "+predictor",
+        predictor::FLOAT if format.codec != Codec::None => "+float predictor",
+        _ => "",
+    };
+    format!("{}{predictor}", format.codec.name())
+}
+
+fn pieces_name(format: &PageFormat) -> String {
+    let [w, h] = format.segment;
+    let planar = if format.planar { ", a plane per channel" } else { "" };
+    if format.tiled {
+        format!("tiles of {w} x {h} pixels{planar}")
+    } else if h == format.height {
+        format!("whole planes of {w} x {h} pixels{planar}")
+    } else {
+        format!("strips of {h} rows{planar}")
+    }
+}
