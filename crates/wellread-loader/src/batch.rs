@@ -1,0 +1,265 @@
+//! Batches, and the pool that their memory comes from and returns to.
+//!
+//! Memory is aligned to 64 bytes (a cache line, an AVX-512 vector, what DLPack consumers hope for), zeroed
+//! once by the operating system when it is first taken and never again: each batch overwrites all it shows.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::fmt;
+use std::ptr::{self, NonNull};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Images as `f32`, contiguous in C order, with the rows they came from.
+///
+/// Dropping a batch gives its memory back to the loader's pool; keep as many as memory allows.
+pub struct Batch {
+    /// Always there until dropped.
+    buffer: Option<BatchBuffer>,
+    pool: Arc<BufferPool>,
+    shape: [usize; 6],
+    axes: usize,
+    index: usize,
+    epoch: u64,
+}
+
+impl Batch {
+    pub(crate) fn new(
+        buffer: BatchBuffer,
+        pool: Arc<BufferPool>,
+        images: usize,
+        each: wellread_image::Shape,
+        index: usize,
+        epoch: u64,
+    ) -> Self {
+        let [t, c, z, y, x] = each.0;
+        let (shape, axes) =
+            if t == 1 && z == 1 { ([images, c, y, x, 1, 1], 4) } else { ([images, t, c, z, y, x], 6) };
+        Self { buffer: Some(buffer), pool, shape, axes, index, epoch }
+    }
+
+    fn buffer(&self) -> &BatchBuffer {
+        self.buffer.as_ref().expect("a batch has its buffer until it is dropped")
+    }
+
+    fn floats(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// The pixels, in C order of [`Self::shape`], aligned to 64 bytes.
+    pub fn pixels(&self) -> &[f32] {
+        &self.buffer().pixels.as_slice()[..self.floats()]
+    }
+
+    /// The pixels, to be changed in place.
+    pub fn pixels_mut(&mut self) -> &mut [f32] {
+        let floats = self.floats();
+        let buffer = self.buffer.as_mut().expect("a batch has its buffer until it is dropped");
+        &mut buffer.pixels.as_mut_slice()[..floats]
+    }
+
+    /// `[N, C, Y, X]`, or `[N, T, C, Z, Y, X]` for images with more than one time point or depth.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape[..self.axes]
+    }
+
+    /// The dataset's row of each image.
+    pub fn rows(&self) -> &[usize] {
+        &self.buffer().rows[..self.len()]
+    }
+
+    /// Number of images: the batch size, or fewer in the last batch.
+    pub fn len(&self) -> usize {
+        self.shape[0]
+    }
+
+    /// Never: a batch holds at least one image.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The pixels of image `i` of the batch.
+    ///
+    /// # Panics
+    /// When `i` is not below [`Self::len`].
+    pub fn image(&self, i: usize) -> &[f32] {
+        let each = self.floats() / self.len();
+        &self.pixels()[i * each..(i + 1) * each]
+    }
+
+    /// Which batch of the epoch it is, from 0.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// The epoch it belongs to.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+}
+
+impl fmt::Debug for Batch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Batch")
+            .field("epoch", &self.epoch)
+            .field("index", &self.index)
+            .field("shape", &self.shape())
+            .field("rows", &self.rows())
+            .finish()
+    }
+}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        if let Some(buffer) = self.buffer.take() {
+            self.pool.give(buffer);
+        }
+    }
+}
+
+/// Memory for one full batch.
+#[derive(Debug)]
+pub(crate) struct BatchBuffer {
+    pub(crate) pixels: AlignedFloats,
+    pub(crate) rows: Vec<usize>,
+}
+
+impl BatchBuffer {
+    /// The memory of some rows, `each` floats to a row, as pointers that outlive the borrow: threads fill
+    /// disjoint rows at the same time. No reference to the whole is made, which would invalidate theirs.
+    ///
+    /// # Panics
+    /// When the buffer has fewer rows or floats.
+    pub(crate) fn part(&mut self, rows: std::ops::Range<usize>, each: usize) -> (*mut [f32], *mut [usize]) {
+        assert!(rows.start <= rows.end && rows.end <= self.rows.len() && rows.end * each <= self.pixels.len);
+        // SAFETY: both ranges lie inside their allocations, as asserted.
+        unsafe {
+            (
+                ptr::slice_from_raw_parts_mut(
+                    self.pixels.floats.as_ptr().add(rows.start * each),
+                    rows.len() * each,
+                ),
+                ptr::slice_from_raw_parts_mut(self.rows.as_mut_ptr().add(rows.start), rows.len()),
+            )
+        }
+    }
+}
+
+/// Buffers of equal size that nobody uses at the moment.
+#[derive(Debug)]
+pub(crate) struct BufferPool {
+    free: Mutex<Vec<BatchBuffer>>,
+    floats: usize,
+    rows: usize,
+    /// Buffers kept for reuse; more than these are freed.
+    keep: usize,
+}
+
+impl BufferPool {
+    /// A pool of buffers for `rows` images and `floats` floats in all.
+    pub(crate) fn new(floats: usize, rows: usize, keep: usize) -> Self {
+        Self { free: Mutex::new(Vec::with_capacity(keep)), floats, rows, keep }
+    }
+
+    /// A buffer, used before or new; `None` when memory is exhausted.
+    pub(crate) fn take(&self) -> Option<BatchBuffer> {
+        let used = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        used.or_else(|| {
+            let pixels = AlignedFloats::new(self.floats)?;
+            Some(BatchBuffer { pixels, rows: vec![0; self.rows] })
+        })
+    }
+
+    pub(crate) fn give(&self, buffer: BatchBuffer) {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        if free.len() < self.keep {
+            free.push(buffer);
+        }
+    }
+}
+
+/// Bytes of alignment.
+const ALIGNMENT: usize = 64;
+
+/// A fixed number of floats, aligned to 64 bytes, zero at first.
+pub(crate) struct AlignedFloats {
+    /// What was allocated: bytes, with room to align.
+    base: NonNull<u8>,
+    layout: Layout,
+    floats: NonNull<f32>,
+    len: usize,
+}
+
+impl AlignedFloats {
+    fn new(len: usize) -> Option<Self> {
+        // Not `Layout` with an alignment of 64: the system allocator can give zeroed pages for free only at
+        // its natural alignment, and would write the zeros itself otherwise.
+        let bytes = len.checked_mul(size_of::<f32>())?.checked_add(ALIGNMENT)?;
+        let layout = Layout::from_size_align(bytes, align_of::<f32>()).ok()?;
+        // SAFETY: the layout has at least `ALIGNMENT` bytes.
+        let base = NonNull::new(unsafe { alloc_zeroed(layout) })?;
+        // SAFETY: the offset is below `ALIGNMENT`, and that many bytes were added above.
+        let floats = unsafe { base.add(base.align_offset(ALIGNMENT)) }.cast();
+        Some(Self { base, layout, floats, len })
+    }
+
+    pub(crate) fn as_slice(&self) -> &[f32] {
+        // SAFETY: `floats` points to `len` aligned floats of this allocation, zero or written since.
+        unsafe { std::slice::from_raw_parts(self.floats.as_ptr(), self.len) }
+    }
+
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [f32] {
+        // SAFETY: as above, and `self` is borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.floats.as_ptr(), self.len) }
+    }
+}
+
+impl Drop for AlignedFloats {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new` with this layout.
+        unsafe { dealloc(self.base.as_ptr(), self.layout) }
+    }
+}
+
+// SAFETY: it owns its memory, as a `Box<[f32]>` does.
+unsafe impl Send for AlignedFloats {}
+// SAFETY: shared access only reads.
+unsafe impl Sync for AlignedFloats {}
+
+impl fmt::Debug for AlignedFloats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "AlignedFloats({})", self.len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_aligned_reused_and_bounded() {
+        let pool = Arc::new(BufferPool::new(100, 2, 2));
+        let shape = wellread_image::Shape([1, 2, 1, 5, 5]);
+        let mut first = Batch::new(pool.take().unwrap(), pool.clone(), 2, shape, 0, 0);
+        assert_eq!((first.shape(), first.pixels().len()), (&[2, 2, 5, 5][..], 100));
+        assert_eq!(first.pixels().as_ptr() as usize % 64, 0);
+        first.pixels_mut()[99] = 1.0;
+        let address = first.pixels().as_ptr();
+        drop(first);
+        let again = pool.take().unwrap();
+        assert_eq!(again.pixels.as_slice().as_ptr(), address);
+        assert_eq!(again.pixels.as_slice()[99], 1.0);
+        for _ in 0..4 {
+            pool.give(BatchBuffer { pixels: AlignedFloats::new(1).unwrap(), rows: vec![] });
+        }
+        assert_eq!(pool.free.lock().unwrap().len(), 2);
+        assert!(BufferPool::new(usize::MAX / 2, 1, 1).take().is_none());
+    }
+
+    #[test]
+    fn five_dimensions_are_shown_when_they_are_there() {
+        let pool = Arc::new(BufferPool::new(120, 1, 1));
+        let shape = wellread_image::Shape([2, 1, 3, 4, 5]);
+        let batch = Batch::new(pool.take().unwrap(), pool, 1, shape, 3, 7);
+        assert_eq!(batch.shape(), [1, 2, 1, 3, 4, 5]);
+        assert_eq!((batch.index(), batch.epoch(), batch.len()), (3, 7, 1));
+    }
+}

@@ -1,0 +1,262 @@
+//! The choices of a loader, and their checking.
+
+use crate::batch::BufferPool;
+use crate::dataset::Dataset;
+use crate::item::{Recipe, Reference};
+use crate::loader::{Inner, Loader};
+use crate::order::{Grouping, Order, RowOrder, Rows};
+use crate::transform::{Resize, RightAngles, Transform};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
+use wellread_image::PixelType;
+use wellread_store::{Error, Result};
+
+/// Bytes of output below which a batch is not split among threads, and that each part has at least. Reading
+/// many small images at once is cheaper than a wake-up of another thread.
+const SLICE_BYTES: usize = 1 << 20;
+
+/// Choices of a loader; [`LoaderBuilder::build`] checks them against the dataset.
+///
+/// Defaults: batches of 16, sequential, all rows, the last batch kept though short, no worker threads, no
+/// transform.
+#[derive(Clone, Debug)]
+pub struct LoaderBuilder {
+    dataset: Dataset,
+    batch_size: usize,
+    order: Order,
+    rows: Option<Arc<[usize]>>,
+    seed: u64,
+    epoch: u64,
+    drop_last: bool,
+    workers: usize,
+    prefetch: Option<usize>,
+    transform: Transform,
+}
+
+impl LoaderBuilder {
+    pub(crate) fn new(dataset: &Dataset) -> Self {
+        Self {
+            dataset: dataset.clone(),
+            batch_size: 16,
+            order: Order::Sequential,
+            rows: None,
+            seed: 0,
+            epoch: 0,
+            drop_last: false,
+            workers: 0,
+            prefetch: None,
+            transform: Transform::default(),
+        }
+    }
+
+    /// Images per batch.
+    pub fn batch_size(mut self, batch_size: usize) -> Self {
+        self.batch_size = batch_size;
+        self
+    }
+
+    /// Rows in the order they are stored in.
+    pub fn sequential(self) -> Self {
+        self.order(Order::Sequential)
+    }
+
+    /// Rows in random order, another one each epoch; sets the seed of all random draws.
+    pub fn shuffle(self, seed: u64) -> Self {
+        self.order(Order::Random).seed(seed)
+    }
+
+    /// Rows of a group together, groups in random order; sets the seed of all random draws.
+    pub fn grouped(self, grouping: Grouping, seed: u64) -> Self {
+        self.order(Order::Grouped(grouping)).seed(seed)
+    }
+
+    /// The order of rows.
+    pub fn order(mut self, order: Order) -> Self {
+        self.order = order;
+        self
+    }
+
+    /// Only these rows of the dataset; a row given twice comes twice.
+    pub fn rows(mut self, rows: impl Into<Vec<usize>>) -> Self {
+        self.rows = Some(rows.into().into());
+        self
+    }
+
+    /// Seed of the order, crops, flips and turns.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// The epoch that the first iteration runs; see [`Loader::set_epoch`].
+    pub fn epoch(mut self, epoch: u64) -> Self {
+        self.epoch = epoch;
+        self
+    }
+
+    /// Whether to leave out a last batch that is not full.
+    pub fn drop_last(mut self, drop_last: bool) -> Self {
+        self.drop_last = drop_last;
+        self
+    }
+
+    /// Threads that read ahead. With 0, each batch is read by the thread that asks for it, when it asks.
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.workers = workers;
+        self
+    }
+
+    /// Batches that may be finished or in work ahead of the one last delivered: the bound on memory. At
+    /// least 1; twice the number of workers unless set. Of no effect without workers.
+    pub fn prefetch(mut self, batches: usize) -> Self {
+        self.prefetch = Some(batches);
+        self
+    }
+
+    /// The whole recipe at once, in place of those below.
+    pub fn transform(mut self, transform: Transform) -> Self {
+        self.transform = transform;
+        self
+    }
+
+    /// Takes these channels, in this order.
+    pub fn channels(mut self, channels: impl Into<Vec<usize>>) -> Self {
+        self.transform = self.transform.channels(channels);
+        self
+    }
+
+    /// Takes the centre, `height` by `width` pixels.
+    pub fn crop(mut self, height: usize, width: usize) -> Self {
+        self.transform = self.transform.crop(height, width);
+        self
+    }
+
+    /// Takes a random part, `height` by `width` pixels.
+    pub fn random_crop(mut self, height: usize, width: usize) -> Self {
+        self.transform = self.transform.random_crop(height, width);
+        self
+    }
+
+    /// Flips with these probabilities: left to right, top to bottom.
+    pub fn flip(mut self, horizontal: f32, vertical: f32) -> Self {
+        self.transform = self.transform.flip(horizontal, vertical);
+        self
+    }
+
+    /// Turns by random multiples of 90 degrees.
+    pub fn right_angles(mut self, turns: RightAngles) -> Self {
+        self.transform = self.transform.right_angles(turns);
+        self
+    }
+
+    /// Rotates by a random angle of up to `max_degrees` either way.
+    pub fn rotate_degrees(mut self, max_degrees: f32) -> Self {
+        self.transform = self.transform.rotate_degrees(max_degrees);
+        self
+    }
+
+    /// Resizes every plane, averaging where it shrinks.
+    pub fn resize(mut self, height: usize, width: usize) -> Self {
+        self.transform = self.transform.resize(height, width);
+        self
+    }
+
+    /// Resizes every plane.
+    pub fn resize_with(mut self, resize: Resize) -> Self {
+        self.transform = self.transform.resize_with(resize);
+        self
+    }
+
+    /// Scales to `[0, 1]` by the range of the pixel type.
+    pub fn scale_to_unit(mut self) -> Self {
+        self.transform = self.transform.scale_to_unit();
+        self
+    }
+
+    /// Multiplies by `factor`.
+    pub fn scale(mut self, factor: f32) -> Self {
+        self.transform = self.transform.scale(factor);
+        self
+    }
+
+    /// Normalises, after scaling, by one mean and standard deviation for all channels or one per channel.
+    pub fn normalize(mut self, mean: impl Into<Vec<f32>>, std: impl Into<Vec<f32>>) -> Self {
+        self.transform = self.transform.normalize(mean, std);
+        self
+    }
+
+    /// Makes the loader. Reads the first row's shape, and with [`Order::Grouped`] the names; no pixels.
+    ///
+    /// # Errors
+    /// A choice that makes no sense or does not fit the first row; rows that do not exist; nothing to load.
+    pub fn build(self) -> Result<Loader> {
+        let path = self.dataset.store().path();
+        let error = |cause: &dyn std::fmt::Display| Error::new(path, cause);
+        if self.dataset.is_empty() {
+            return Err(error(&"there are no images to load").hint("check that this is the right file or folder"));
+        }
+        if self.batch_size == 0 {
+            return Err(error(&"the batch size is 0").hint("give at least 1"));
+        }
+        if self.prefetch == Some(0) {
+            return Err(error(&"prefetch is 0 batches")
+                .hint("give at least 1, or workers(0) to read each batch when it is asked for"));
+        }
+        let rows = match self.rows {
+            None => Rows::All(self.dataset.len()),
+            Some(rows) => Rows::Some(rows),
+        };
+        if let Rows::Some(rows) = &rows {
+            if rows.is_empty() {
+                return Err(error(&"an empty list of rows was selected").hint("give at least one row"));
+            }
+            if let Some(row) = rows.iter().find(|&&row| row >= self.dataset.len()) {
+                let there = self.dataset.len();
+                return Err(error(&format_args!("row {row} was selected, but there are {there} images"))
+                    .hint("rows are counted from 0"));
+            }
+        }
+        if self.drop_last && rows.len() < self.batch_size {
+            return Err(error(&format_args!(
+                "dropping the last batch leaves none: {} images, batches of {}",
+                rows.len(),
+                self.batch_size
+            ))
+            .hint("choose a smaller batch size or keep the last batch"));
+        }
+        self.transform.check().map_err(|error| error.at(path, None))?;
+        let row = rows.get(0);
+        let info = self.dataset.row_info(row)?;
+        let output = self.transform.output_shape(info.shape).map_err(|error| error.at(path, Some(row)))?;
+        let bytes = output.checked_bytes(PixelType::F32).map_err(|e| error(&e).row(row))?;
+        // Never more than there are rows: a huge batch size costs nothing.
+        let largest = self.batch_size.min(rows.len());
+        let floats = largest.checked_mul(output.pixels()).filter(|n| n.checked_mul(4).is_some()).ok_or_else(
+            || {
+                error(&format_args!("a batch of {largest} images of {bytes} bytes exceeds all memory"))
+                    .hint("choose a smaller batch size")
+            },
+        )?;
+        let prefetch = self.prefetch.unwrap_or(2 * self.workers).max(1);
+        let order = RowOrder::new(&self.order, rows, self.dataset.store())?;
+        let slices = (floats.saturating_mul(4) / SLICE_BYTES).clamp(1, largest);
+        let recipe = Recipe::new(&self.transform, info);
+        // Besides the batches ahead, the consumer holds one or two.
+        let pool = Arc::new(BufferPool::new(floats, largest, prefetch + 2));
+        Ok(Loader::from_inner(Inner {
+            reference: Reference { row, info, output },
+            recipe,
+            order,
+            seed: self.seed,
+            next_epoch: AtomicU64::new(self.epoch),
+            batch_size: self.batch_size,
+            drop_last: self.drop_last,
+            workers: self.workers,
+            prefetch,
+            slice_rows: largest.div_ceil(slices),
+            pool,
+            contexts: Mutex::new(Vec::with_capacity(self.workers.clamp(1, 64))),
+            dataset: self.dataset,
+        }))
+    }
+}

@@ -1,0 +1,104 @@
+//! A store that keeps what was read from another.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use wellread_image::ImageMetadata;
+use wellread_store::{
+    Block, CopySink, Error, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout,
+};
+
+/// Decoded images of an inner store, kept from the first read on. Reading a kept row copies nothing: its
+/// pixels are handed over as one block.
+pub(crate) struct CachedStore {
+    inner: Arc<dyn Store>,
+    rows: Vec<OnceLock<Box<[u8]>>>,
+}
+
+impl CachedStore {
+    pub(crate) fn new(inner: Arc<dyn Store>) -> Self {
+        let rows = std::iter::repeat_with(OnceLock::new).take(inner.len()).collect();
+        Self { inner, rows }
+    }
+
+    /// Reads whole images, all in one call, and keeps them.
+    fn fill(&self, missing: &[usize], scratch: &mut Scratch) -> Result<()> {
+        let mut images = Vec::with_capacity(missing.len());
+        for &row in missing {
+            let info = self.inner.row_info(row)?;
+            let bytes = info
+                .shape
+                .checked_bytes(info.dtype)
+                .map_err(|error| Error::new(self.path(), error).row(row))?;
+            let mut pixels: Vec<u8> = Vec::new();
+            pixels.try_reserve_exact(bytes).map_err(|_| {
+                Error::new(self.path(), format_args!("not enough memory to keep an image of {bytes} bytes"))
+                    .row(row)
+                    .hint("read without the memory cache")
+            })?;
+            pixels.resize(bytes, 0);
+            images.push((Request { row, region: info.shape.full() }, info.dtype, pixels));
+        }
+        let requests: Vec<Request> = images.iter().map(|(request, ..)| *request).collect();
+        let targets = images
+            .iter_mut()
+            .map(|(request, dtype, pixels)| (request.region, *dtype, pixels.as_mut_slice()))
+            .collect();
+        self.inner.read(&requests, scratch, &mut CopySink::new(targets))?;
+        for (request, _, pixels) in images {
+            // Another thread may have been first; its pixels are the same.
+            let _ = self.rows[request.row].set(pixels.into_boxed_slice());
+        }
+        Ok(())
+    }
+}
+
+impl Store for CachedStore {
+    fn format(&self) -> &'static str {
+        self.inner.format()
+    }
+    fn path(&self) -> &Path {
+        self.inner.path()
+    }
+    fn len(&self) -> usize {
+        self.inner.len()
+    }
+    fn row_info(&self, row: usize) -> Result<RowInfo> {
+        self.inner.row_info(row)
+    }
+    fn name(&self, row: usize) -> Result<String> {
+        self.inner.name(row)
+    }
+    fn metadata(&self, row: usize) -> Result<ImageMetadata> {
+        self.inner.metadata(row)
+    }
+    fn layout(&self) -> Result<StoreLayout> {
+        self.inner.layout()
+    }
+    fn files(&self) -> Result<Vec<PathBuf>> {
+        self.inner.files()
+    }
+    fn position(&self, row: usize) -> u64 {
+        self.inner.position(row)
+    }
+
+    fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
+        let kept = |row: usize| self.rows.get(row).and_then(OnceLock::get);
+        if requests.iter().any(|request| kept(request.row).is_none()) {
+            let mut missing = vec![];
+            for request in requests.iter().filter(|request| kept(request.row).is_none()) {
+                self.check(request)?;
+                // Requests for several channels of a row stand together; a row read twice would do no harm.
+                if missing.last() != Some(&request.row) {
+                    missing.push(request.row);
+                }
+            }
+            self.fill(&missing, scratch)?;
+        }
+        for (i, request) in requests.iter().enumerate() {
+            let info = self.check(request)?;
+            let data = kept(request.row).expect("the row was kept or read above");
+            sink.put(i, &Block { region: info.shape.full(), data, dtype: info.dtype })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,155 @@
+//! A set of images: a store that is cheap to clone and may be shared by threads.
+
+use crate::cache::CachedStore;
+use crate::item::ItemContext;
+use crate::transform::Transform;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use wellread_image::{ImageMetadata, Shape};
+use wellread_store::{Error, OpenOptions, Result, RowInfo, Store};
+
+/// What is kept of images that have been read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Cache {
+    /// Nothing; the operating system's page cache does its part.
+    #[default]
+    None,
+    /// Decoded pixels of whole images, in their own type, from the first read on and for as long as the
+    /// dataset lives: in the end the bytes of all pixels of the rows that were read (`info`'s
+    /// `bytes_of_pixels`), shared by all threads. The first read of a row takes the whole image even when
+    /// a crop is asked for.
+    Memory,
+}
+
+/// A set of images, open for reading. Clones share everything.
+///
+/// ```no_run
+/// let dataset = wellread_loader::Dataset::open("plate.parquet")?;
+/// println!("{} images, the first {}", dataset.len(), dataset.row_info(0)?.shape);
+/// # Ok::<(), wellread_store::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Dataset {
+    store: Arc<dyn Store>,
+}
+
+impl fmt::Debug for Dataset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "Dataset({} images, {}, {})",
+            self.len(),
+            self.store.format(),
+            self.store.path().display()
+        )
+    }
+}
+
+impl Dataset {
+    /// Opens a file or folder of images, recognising its format by content.
+    ///
+    /// # Errors
+    /// Missing or unreadable path, unknown or corrupt content.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::open_with(path, &OpenOptions::default())
+    }
+
+    /// Opens with options: format, table, column, level.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_with(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
+        Ok(Self::from_store(wellread_store::open(path, options)?))
+    }
+
+    /// Makes a dataset of any store.
+    pub fn from_store(store: Box<dyn Store>) -> Self {
+        Self { store: store.into() }
+    }
+
+    /// The same images behind a cache of their own.
+    pub fn with_cache(self, cache: Cache) -> Self {
+        match cache {
+            Cache::None => self,
+            Cache::Memory => Self { store: Arc::new(CachedStore::new(self.store)) },
+        }
+    }
+
+    /// The store beneath.
+    pub fn store(&self) -> &dyn Store {
+        &*self.store
+    }
+
+    /// Number of images.
+    pub fn len(&self) -> usize {
+        self.store.len()
+    }
+
+    /// Whether there is no image.
+    pub fn is_empty(&self) -> bool {
+        self.store.is_empty()
+    }
+
+    /// Shape and pixel type of a row, without reading its pixels.
+    ///
+    /// # Errors
+    /// No such row, or a header that cannot be read.
+    pub fn row_info(&self, row: usize) -> Result<RowInfo> {
+        self.check(row)?;
+        self.store.row_info(row)
+    }
+
+    /// Name of a row.
+    ///
+    /// # Errors
+    /// As [`Self::row_info`].
+    pub fn name(&self, row: usize) -> Result<String> {
+        self.check(row)?;
+        self.store.name(row)
+    }
+
+    /// Everything known about a row beside its pixels.
+    ///
+    /// # Errors
+    /// As [`Self::row_info`].
+    pub fn metadata(&self, row: usize) -> Result<ImageMetadata> {
+        self.check(row)?;
+        self.store.metadata(row)
+    }
+
+    /// Reads one whole image: native pixels, C order, little-endian.
+    ///
+    /// # Errors
+    /// No such row, or pixels that cannot be read.
+    pub fn read(&self, row: usize) -> Result<(RowInfo, Vec<u8>)> {
+        wellread_store::read_image(&*self.store, row)
+    }
+
+    /// Reads and transforms one image into `out`, which is resized to fit, and returns its shape (TCZYX).
+    /// With the same `out` and `context` again and again, nothing is allocated in steady state. Random steps
+    /// draw from the context's seed and epoch ([`ItemContext::set_seed`]): a loader with that seed delivers
+    /// the same floats in that epoch.
+    ///
+    /// # Errors
+    /// No such row, pixels that cannot be read, or a transform that does not fit the image.
+    pub fn sample_into(
+        &self,
+        row: usize,
+        transform: &Transform,
+        out: &mut Vec<f32>,
+        context: &mut ItemContext,
+    ) -> Result<Shape> {
+        context.sample(self, row, transform, out)
+    }
+
+    fn check(&self, row: usize) -> Result<()> {
+        if row < self.len() {
+            return Ok(());
+        }
+        Err(Error::new(
+            self.store.path(),
+            format_args!("row {row} was asked for, but there are {} images", self.len()),
+        ))
+    }
+}

@@ -1,0 +1,111 @@
+//! In steady state nothing is allocated, neither by the consumer nor by the workers.
+//!
+//! A counting allocator counts only threads that are marked, so that other tests in this process do not
+//! disturb: the test marks its own, and the store marks each worker as it reads.
+
+use crate::support::{TestStore, images};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use wellread_image::{PixelType, Shape};
+use wellread_loader::{ItemContext, Loader, Transform};
+
+struct Counting;
+
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+/// One measurement at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+thread_local! {
+    static MARKED: Cell<bool> = const { Cell::new(false) };
+}
+
+// SAFETY: all calls go to the system allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if MARKED.get() {
+            COUNT.fetch_add(1, Ordering::Relaxed);
+        }
+        // SAFETY: passed on as given.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: passed on as given.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn marked<R>(work: impl FnOnce() -> R) -> R {
+    MARKED.set(true);
+    let result = work();
+    MARKED.set(false);
+    result
+}
+
+#[test]
+fn the_counter_counts() {
+    let _alone = ALONE.lock().unwrap();
+    let before = COUNT.load(Ordering::Relaxed);
+    marked(|| std::hint::black_box(vec![1u8; 100]));
+    assert_eq!(COUNT.load(Ordering::Relaxed) - before, 1);
+}
+
+#[test]
+fn steady_state_allocates_nothing() {
+    let _alone = ALONE.lock().unwrap();
+    let augment = Transform::preset("augment").unwrap().channels([1, 0]).normalize([0.5, 0.4], [1.0, 2.0]);
+    let transforms =
+        [Transform::default(), augment.clone(), augment.random_crop(20, 20), Transform::default().resize(12, 12)];
+    for transform in transforms {
+        for workers in [0, 1, 2] {
+            let mut store = TestStore::new(images(256, Shape([1, 2, 1, 32, 32]), PixelType::U16));
+            store.on_read = || MARKED.set(true);
+            let loader = Loader::builder(&store.dataset())
+                .batch_size(4)
+                .shuffle(1)
+                .workers(workers)
+                .transform(transform.clone())
+                .build()
+                .unwrap();
+            // Buffers are made in the first epoch; threads of the second take them over.
+            assert_eq!(loader.iter().filter(Result::is_ok).count(), 64);
+            let mut iter = loader.iter();
+            for _ in 0..16 {
+                iter.next().unwrap().unwrap();
+            }
+            let before = COUNT.load(Ordering::Relaxed);
+            marked(|| {
+                for _ in 0..40 {
+                    iter.next().unwrap().unwrap();
+                }
+            });
+            let allocations = COUNT.load(Ordering::Relaxed) - before;
+            assert_eq!(allocations, 0, "{workers} workers, {transform:?}");
+        }
+    }
+    MARKED.set(false);
+}
+
+#[test]
+fn single_items_allocate_nothing() {
+    let _alone = ALONE.lock().unwrap();
+    let dataset = TestStore::new(images(20, Shape::plane(32, 32), PixelType::U8)).dataset();
+    for name in Transform::PRESETS {
+        let transform = Transform::preset(name).unwrap();
+        let (mut out, mut context) = (vec![], ItemContext::new());
+        let mut epoch = |out: &mut Vec<f32>| {
+            for row in 0..20 {
+                dataset.sample_into(row, &transform, out, &mut context).unwrap();
+            }
+        };
+        epoch(&mut out);
+        let before = COUNT.load(Ordering::Relaxed);
+        marked(|| epoch(&mut out));
+        assert_eq!(COUNT.load(Ordering::Relaxed), before, "{name}");
+    }
+}

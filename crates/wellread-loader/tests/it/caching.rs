@@ -1,0 +1,40 @@
+//! The memory cache reads each image once and changes no pixel.
+
+use crate::support::{Fault, TestStore, bits, images};
+use std::sync::atomic::Ordering;
+use wellread_image::{PixelType, Shape};
+use wellread_loader::{Cache, Loader};
+
+#[test]
+fn cached_images_are_read_once() {
+    let store = TestStore::new(images(20, Shape([1, 3, 1, 9, 7]), PixelType::U16));
+    let blocks = store.blocks.clone();
+    let plain = store.dataset();
+    let cached = plain.clone().with_cache(Cache::Memory);
+    let loader = |dataset, workers| {
+        Loader::builder(dataset).batch_size(6).shuffle(1).channels([2, 0]).random_crop(5, 5).workers(workers).build().unwrap()
+    };
+    let expected: Vec<_> = loader(&plain, 0).iter().map(|batch| bits(&batch.unwrap())).collect();
+    let before = blocks.load(Ordering::Relaxed);
+    for workers in [0, 1, 2] {
+        let got: Vec<_> = loader(&cached, workers).iter().map(|batch| bits(&batch.unwrap())).collect();
+        assert_eq!(got, expected);
+        assert_eq!(blocks.load(Ordering::Relaxed) - before, 20, "each image once");
+    }
+    assert_eq!(cached.read(3).unwrap(), plain.read(3).unwrap());
+    assert_eq!((cached.name(3).unwrap(), cached.len()), (plain.name(3).unwrap(), 20));
+    assert_eq!(cached.store().format(), "test");
+}
+
+#[test]
+fn failures_are_not_cached() {
+    let mut store = TestStore::new(images(4, Shape::plane(4, 4), PixelType::U8));
+    store.faults = vec![(2, Fault::Fail)];
+    let dataset = store.dataset().with_cache(Cache::Memory);
+    let loader = Loader::builder(&dataset).batch_size(2).build().unwrap();
+    for _ in 0..2 {
+        let got: Vec<_> = loader.iter().collect();
+        assert!(got[0].is_ok());
+        assert_eq!(got[1].as_ref().unwrap_err().row_index(), Some(2));
+    }
+}

@@ -1,0 +1,198 @@
+//! Errors come at their place, name row and file, and say what to do.
+
+use crate::support::{Fault, TestStore, bits, images};
+use wellread_image::{PixelType, Shape};
+use wellread_loader::{Dataset, Grouping, ItemContext, Loader, LoaderBuilder, MemoryStore, RightAngles, Transform};
+
+fn squares(n: usize) -> MemoryStore {
+    images(n, Shape::plane(8, 8), PixelType::U8)
+}
+
+fn refusal(builder: LoaderBuilder) -> String {
+    builder.build().expect_err("should not build").to_string()
+}
+
+#[test]
+fn a_failing_row_fails_its_batch_and_no_other() {
+    for workers in [0, 1, 3] {
+        let mut store = TestStore::new(squares(20));
+        store.faults = vec![(9, Fault::Fail), (5, Fault::Fail)];
+        let loader = Loader::builder(&store.dataset()).batch_size(4).workers(workers).build().unwrap();
+        let good = Loader::builder(&TestStore::new(squares(20)).dataset()).batch_size(4).build().unwrap();
+        for _ in 0..3 {
+            let got: Vec<_> = loader.iter().collect();
+            assert_eq!(got.len(), 5);
+            for (i, (batch, good)) in got.iter().zip(&good).enumerate() {
+                match batch {
+                    Ok(batch) => assert_eq!(bits(batch), bits(&good.unwrap())),
+                    Err(error) => {
+                        assert_eq!(error.row_index(), Some([usize::MAX, 5, 9][i]));
+                        let text = error.to_string();
+                        assert!(text.contains("test-images") && text.contains("does not decode"), "{text}");
+                    }
+                }
+            }
+            assert!(got[1].is_err() && got[2].is_err());
+        }
+    }
+}
+
+/// In batches that are split among threads, the error reported is the same whichever thread is faster.
+#[test]
+fn the_first_of_several_failing_rows_is_reported() {
+    for workers in [0, 1, 4] {
+        let mut store = TestStore::new(images(8, Shape::plane(600, 600), PixelType::U8));
+        store.faults = vec![(6, Fault::Fail), (2, Fault::Fail), (5, Fault::Panic)];
+        let loader = Loader::builder(&store.dataset()).batch_size(8).workers(workers).build().unwrap();
+        for _ in 0..5 {
+            let error = loader.iter().next().unwrap().unwrap_err();
+            assert_eq!(error.row_index(), Some(2), "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_panic_becomes_an_error_and_the_iteration_goes_on() {
+    for workers in [0, 2] {
+        let mut store = TestStore::new(squares(9));
+        store.faults = vec![(4, Fault::Panic)];
+        let loader = Loader::builder(&store.dataset()).batch_size(3).workers(workers).build().unwrap();
+        let got: Vec<_> = loader.iter().collect();
+        assert!(got[0].is_ok() && got[2].is_ok());
+        let text = got[1].as_ref().unwrap_err().to_string();
+        assert!(text.contains("a defect in a reader") && text.contains("3 rows from row 3"), "{text}");
+    }
+}
+
+#[test]
+fn a_reader_that_breaks_its_promise_is_found_out() {
+    for fault in [Fault::Short, Fault::WrongType] {
+        let mut store = TestStore::new(squares(3));
+        store.faults = vec![(1, fault)];
+        let loader = Loader::builder(&store.dataset()).batch_size(3).build().unwrap();
+        let error = loader.iter().next().unwrap().unwrap_err();
+        assert_eq!(error.row_index(), Some(1));
+        assert!(error.to_string().contains("the reader delivered"), "{error}");
+    }
+}
+
+#[test]
+fn mixed_shapes_name_both_rows_and_suggest_crop_or_resize() {
+    let mut store = squares(6);
+    store.push("odd", Shape::plane(10, 6), PixelType::U8, vec![0; 60]).unwrap();
+    let dataset = TestStore::new(store).dataset();
+    for workers in [0, 2] {
+        let loader = Loader::builder(&dataset).batch_size(2).workers(workers).build().unwrap();
+        let got: Vec<_> = loader.iter().collect();
+        assert!(got[..3].iter().all(Result::is_ok), "at its place, not before");
+        let error = got[3].as_ref().unwrap_err();
+        assert_eq!(error.row_index(), Some(6));
+        let text = error.to_string();
+        for part in ["1x1x1x10x6", "row 0", "1x1x1x8x8", "crop to at most 8x6", "resize"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+}
+
+#[test]
+fn mixed_depths_do_not_suggest_a_crop() {
+    let mut store = squares(1);
+    store.push("deep", Shape([1, 1, 2, 8, 8]), PixelType::U8, vec![0; 128]).unwrap();
+    let loader = Loader::builder(&TestStore::new(store).dataset()).crop(4, 4).build().unwrap();
+    let text = loader.iter().next().unwrap().unwrap_err().to_string();
+    assert!(text.contains("change Y and X only"), "{text}");
+}
+
+#[test]
+fn mixed_types_name_both() {
+    let mut store = squares(2);
+    store.push("sixteen", Shape::plane(8, 8), PixelType::U16, vec![0; 128]).unwrap();
+    let loader = Loader::builder(&TestStore::new(store).dataset()).build().unwrap();
+    let error = loader.iter().next().unwrap().unwrap_err();
+    assert_eq!(error.row_index(), Some(2));
+    let text = error.to_string();
+    assert!(text.contains("uint16") && text.contains("row 0 is uint8"), "{text}");
+}
+
+#[test]
+fn a_crop_larger_than_an_image_names_the_row() {
+    let mut store = squares(3);
+    store.push("small", Shape::plane(8, 5), PixelType::U8, vec![0; 40]).unwrap();
+    let dataset = TestStore::new(store).dataset();
+    let text = Loader::builder(&dataset).crop(8, 6).build().unwrap().iter().next().unwrap().unwrap_err().to_string();
+    assert!(text.contains("row 3") && text.contains("8x6") && text.contains("8x5"), "{text}");
+    let text = refusal(Loader::builder(&dataset).crop(9, 9));
+    assert!(text.contains("row 0") && text.contains("resize"), "{text}");
+}
+
+#[test]
+fn choices_that_make_no_sense_are_refused() {
+    let dataset = TestStore::new(images(5, Shape([1, 2, 1, 8, 6]), PixelType::U8)).dataset();
+    let builder = || Loader::builder(&dataset);
+    for (builder, expected) in [
+        (Loader::builder(&Dataset::from_store(Box::new(MemoryStore::new("none")))), "no images"),
+        (builder().batch_size(0), "batch size is 0"),
+        (builder().workers(2).prefetch(0), "prefetch"),
+        (builder().rows([]), "empty list"),
+        (builder().rows([1, 5]), "row 5"),
+        (builder().batch_size(6).drop_last(true), "leaves none"),
+        (builder().crop(0, 5), "no pixels"),
+        (builder().resize(5, 0), "no pixels"),
+        (builder().flip(1.5, 0.0), "1.5"),
+        (builder().flip(0.0, f32::NAN), "NaN"),
+        (builder().rotate_degrees(-1.0), "-1"),
+        (builder().scale(f32::INFINITY), "inf"),
+        (builder().normalize([0.5], [0.0]), "standard deviation"),
+        (builder().normalize([f32::NAN], [1.0]), "mean"),
+        (builder().normalize([0.5, 0.5], [1.0]), "2 means"),
+        (builder().normalize([0.5; 3], [1.0; 3]), "3 channels"),
+        (builder().channels([]), "no channel"),
+        (builder().channels([2]), "channel 2"),
+        (builder().right_angles(RightAngles::QuarterTurns), "crop to a square"),
+        (builder().resize(usize::MAX, 2), "1 TiB"),
+        (builder().grouped(Grouping::keys(["a"]), 0), "1 group keys"),
+    ] {
+        let text = refusal(builder);
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+}
+
+/// A batch that no memory can hold: an error for each batch, with and without threads, and no hang.
+#[test]
+fn running_out_of_memory_is_an_error() {
+    let dataset = TestStore::new(images(300, Shape::plane(2, 2), PixelType::U8)).dataset();
+    for workers in [0, 2] {
+        let loader = Loader::builder(&dataset)
+            .resize(1 << 19, 1 << 19)
+            .batch_size(256)
+            .workers(workers)
+            .build()
+            .unwrap();
+        let got: Vec<_> = loader.iter().collect();
+        assert_eq!(got.len(), 2);
+        for error in got {
+            assert!(error.unwrap_err().to_string().contains("not enough memory"));
+        }
+    }
+}
+
+#[test]
+fn single_items_name_their_row_too() {
+    let dataset = TestStore::new(squares(3)).dataset();
+    let (mut out, mut context) = (vec![], ItemContext::new());
+    let none = Transform::default();
+    let text = dataset.sample_into(3, &none, &mut out, &mut context).unwrap_err().to_string();
+    assert!(text.contains("row 3") && text.contains("3 images"), "{text}");
+    let text = dataset.sample_into(1, &none.clone().crop(9, 9), &mut out, &mut context).unwrap_err().to_string();
+    assert!(text.contains("row 1"), "{text}");
+    assert!(dataset.sample_into(1, &none.clone().rotate_degrees(f32::NAN), &mut out, &mut context).is_err());
+    assert_eq!(dataset.sample_into(1, &none, &mut out, &mut context).unwrap(), Shape::plane(8, 8));
+    assert!(dataset.row_info(3).is_err() && dataset.name(3).is_err() && dataset.metadata(3).is_err());
+    assert_eq!(dataset.name(2).unwrap(), "C_2");
+    assert!(format!("{dataset:?}").contains("3 images"));
+}
+
+#[test]
+fn a_missing_file_is_an_error() {
+    assert!(Dataset::open("no-such-file.parquet").unwrap_err().is_missing());
+}

@@ -1,0 +1,9 @@
+//! Tests of datasets and loaders from outside, on stores in memory.
+
+mod allocation;
+mod caching;
+mod errors;
+mod reference;
+mod same_batches;
+mod support;
+mod threads;

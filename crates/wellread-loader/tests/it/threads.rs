@@ -1,0 +1,96 @@
+//! Threads end when they should, and nothing hangs.
+
+use crate::support::{TestStore, images};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use wellread_image::{PixelType, Shape};
+use wellread_loader::{Batch, Dataset, Loader, Transform};
+
+fn is_shareable<T: Send + Sync>() {}
+
+#[test]
+fn everything_may_be_shared() {
+    is_shareable::<Dataset>();
+    is_shareable::<Loader>();
+    is_shareable::<Batch>();
+    is_shareable::<Transform>();
+}
+
+/// Dropping an iterator in mid-epoch ends reading at the next block: were each image read to its end, many
+/// more blocks would be delivered.
+#[test]
+fn dropping_in_mid_epoch_stops_the_threads() {
+    for workers in [1, 2, 4] {
+        let mut store = TestStore::new(images(40, Shape::plane(64, 64), PixelType::U8));
+        store.chunk = Some([1, 1, 1, 4, 4]);
+        store.delay = Duration::from_millis(20);
+        let blocks = store.blocks.clone();
+        let loader = Loader::builder(&store.dataset()).batch_size(2).workers(workers).build().unwrap();
+        let iter = loader.iter();
+        while blocks.load(Ordering::Relaxed) < 3 {
+            std::thread::yield_now();
+        }
+        drop(iter);
+        let after = blocks.load(Ordering::Relaxed);
+        // One image alone has 256 blocks.
+        assert!(after < 200, "{after} blocks were read");
+        std::thread::sleep(Duration::from_millis(50));
+        assert_eq!(blocks.load(Ordering::Relaxed), after, "a thread is still reading");
+    }
+}
+
+#[test]
+fn iterators_may_be_dropped_at_any_time_and_run_side_by_side() {
+    let dataset = TestStore::new(images(30, Shape::plane(16, 16), PixelType::U8)).dataset();
+    let loader = Loader::builder(&dataset).batch_size(3).shuffle(1).workers(2).prefetch(2).build().unwrap();
+    for taken in 0..=10 {
+        let mut iter = loader.iter();
+        assert_eq!(iter.by_ref().take(taken).filter(Result::is_ok).count(), taken);
+    }
+    let (mut a, mut b) = (loader.iter_at(0, 0), loader.iter_at(0, 0));
+    while let (Some(x), Some(y)) = (a.next(), b.next()) {
+        assert_eq!(x.unwrap().pixels(), y.unwrap().pixels());
+    }
+    assert!(a.next().is_none() && b.next().is_none() && a.next().is_none());
+}
+
+#[test]
+fn readers_run_no_further_ahead_than_prefetch() {
+    let store = TestStore::new(images(40, Shape::plane(4, 4), PixelType::U8));
+    let blocks = store.blocks.clone();
+    let loader = Loader::builder(&store.dataset()).batch_size(2).workers(3).prefetch(4).build().unwrap();
+    let mut iter = loader.iter();
+    for delivered in 1..=20 {
+        iter.next().unwrap().unwrap();
+        // Give threads that would run too far every chance to.
+        std::thread::sleep(Duration::from_millis(2));
+        let read = blocks.load(Ordering::Relaxed);
+        assert!(read <= 2 * (delivered + 4), "{read} images read after {delivered} batches");
+    }
+}
+
+/// A batch stays as it is while later ones are read, even when all are kept.
+#[test]
+fn batches_may_be_kept() {
+    let dataset = TestStore::new(images(24, Shape::plane(8, 8), PixelType::U8)).dataset();
+    let loader = Loader::builder(&dataset).batch_size(2).workers(2).build().unwrap();
+    for _ in 0..2 {
+        let all = loader.collect_epoch().unwrap();
+        for batch in &all {
+            for (i, &row) in batch.rows().iter().enumerate() {
+                let (_, native) = dataset.read(row).unwrap();
+                assert!(batch.image(i).iter().zip(&native).all(|(a, b)| *a == *b as f32));
+            }
+        }
+    }
+}
+
+/// The iterator owns what it needs, so it may outlive loader and dataset, and move to another thread.
+#[test]
+fn an_iterator_outlives_its_loader() {
+    let iter = {
+        let dataset = TestStore::new(images(6, Shape::plane(4, 4), PixelType::U8)).dataset();
+        Loader::builder(&dataset).batch_size(2).workers(2).build().unwrap().iter()
+    };
+    assert_eq!(std::thread::spawn(move || iter.filter(Result::is_ok).count()).join().unwrap(), 3);
+}
