@@ -112,7 +112,7 @@ pub struct TiffData {
     pub plane_count: Option<usize>,
     /// `UUID` of the file that holds the pages, when given.
     pub uuid: Option<String>,
-    /// `UUID/@FileName`: that file's path, relative to this one, when given.
+    /// `UUID/@FileName`: that file's path, relative to this one, when given. The schema wants a UUID beside it.
     pub file_name: Option<String>,
 }
 

@@ -97,7 +97,11 @@ pub fn image(spec: &Spec, row: u64) -> Result<SyntheticImage, ShapeError> {
     Ok(match spec.kind {
         Kind::Noise => {
             metadata.channels = (0..spec.shape.c())
-                .map(|c| Channel { id: format!("Channel:0:{c}"), name: format!("Noise {c}"), ..Channel::default() })
+                .map(|c| Channel {
+                    id: format!("Channel:0:{c}"),
+                    name: format!("Noise {c}"),
+                    ..Channel::default()
+                })
                 .collect();
             SyntheticImage { pixels: noise(spec, row, bytes), metadata, mask: None, cell_mask: None }
         }
