@@ -24,11 +24,11 @@ struct Exposure {
 impl Stain {
     fn exposure(self) -> Exposure {
         let (signal, background, haze) = match self {
-            Self::Dna => (13_500.0, 280.0, 0.13),
-            Self::Er => (11_000.0, 420.0, 0.16),
-            Self::Rna => (13_000.0, 430.0, 0.16),
-            Self::Agp => (8_200.0, 430.0, 0.14),
-            Self::Mito => (9_500.0, 300.0, 0.15),
+            Self::Dna => (15_500.0, 230.0, 0.13),
+            Self::Er => (12_500.0, 420.0, 0.16),
+            Self::Rna => (16_500.0, 430.0, 0.16),
+            Self::Agp => (9_500.0, 430.0, 0.14),
+            Self::Mito => (11_500.0, 300.0, 0.15),
         };
         Exposure { signal, background, haze }
     }
@@ -157,7 +157,9 @@ fn blur(plane: &mut [f32], width: usize, sigma: f32) {
     let two_variances = 2.0 * f64::from(sigma) * f64::from(sigma);
     let mut kernel: Vec<f32> = (0..=radius).map(|i| exp(-((i * i) as f64) / two_variances) as f32).collect();
     let total = kernel[0] + 2.0 * kernel[1..].iter().sum::<f32>();
-    kernel.iter_mut().for_each(|w| *w /= total);
+    for weight in &mut kernel {
+        *weight /= total;
+    }
     let height = plane.len() / width;
     // Along rows.
     let mut padded = vec![0.0; width + 2 * radius];
@@ -187,5 +189,67 @@ fn weigh<'a>(out: &mut [f32], kernel: &[f32], row: impl Fn(isize) -> &'a [f32]) 
         for ((out, &a), &b) in out.iter_mut().zip(before).zip(after) {
             *out += weight * (a + b);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shot_noise_follows_poisson() {
+        for electrons in [20.0f32, 300.0, 8000.0] {
+            let mut noise = Random::new(3, 1, 4);
+            let n = 40_000;
+            let counts: Vec<f64> = (0..n).map(|_| f64::from(expose(electrons, &mut noise))).collect();
+            let mean = counts.iter().sum::<f64>() / f64::from(n);
+            let moment = |k: i32| counts.iter().map(|c| (c - mean).powi(k)).sum::<f64>() / f64::from(n);
+            let (gain, electrons) = (f64::from(COUNTS_PER_ELECTRON), f64::from(electrons));
+            let read = f64::from(READ_NOISE * READ_NOISE);
+            let expected = f64::from(OFFSET) + gain * electrons;
+            assert!((mean / expected - 1.0).abs() < 0.01, "mean {mean}, expected {expected}");
+            // The skewness term adds 1/18, rounding to whole counts 1/12.
+            let expected = gain * gain * (electrons + read + 1.0 / 18.0) + 1.0 / 12.0;
+            assert!((moment(2) / expected - 1.0).abs() < 0.03, "variance {}, expected {expected}", moment(2));
+            // Skewness of a Poisson variate with a normal one added.
+            let expected = electrons / (electrons + read).powf(1.5);
+            let skewness = moment(3) / moment(2).powf(1.5);
+            assert!((skewness - expected).abs() < 0.05, "skewness {skewness}, expected {expected}");
+        }
+    }
+
+    #[test]
+    fn saturation_and_darkness_stay_in_range() {
+        let mut noise = Random::new(3, 1, 4);
+        assert_eq!(expose(1e9, &mut noise), u16::MAX);
+        assert!(expose(0.0, &mut noise) > 0);
+    }
+
+    #[test]
+    fn blur_spreads_and_loses_nothing() {
+        let mut plane = vec![0.0; 41 * 31];
+        plane[15 * 41 + 20] = 100.0;
+        blur(&mut plane, 41, 2.0);
+        let total: f32 = plane.iter().sum();
+        assert!((total - 100.0).abs() < 0.01, "{total}");
+        // The centre of a Gaussian is 1 / (2 pi sigma^2).
+        assert!((plane[15 * 41 + 20] / 100.0 - 0.0398).abs() < 0.001);
+        let variance: f32 = plane
+            .iter()
+            .enumerate()
+            .map(|(i, &v)| v / 100.0 * ((i % 41) as f32 - 20.0) * ((i % 41) as f32 - 20.0))
+            .sum();
+        assert!((variance - 4.0).abs() < 0.2, "{variance}");
+        let mut one = vec![5.0];
+        blur(&mut one, 1, 3.0);
+        assert!((one[0] - 5.0).abs() < 1e-5);
+    }
+
+    #[test]
+    fn exponential_is_right() {
+        for x in [0.0, -0.1, -1.0, -4.5, -9.0] {
+            assert!((exp(x) - f64::exp(x)).abs() < 1e-3, "{x}");
+        }
+        assert_eq!(exp(-1e9), 0.0);
     }
 }

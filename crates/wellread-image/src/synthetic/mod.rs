@@ -11,6 +11,16 @@
 //! why no function of the platform's mathematics library is called here (only `+ - * /` and `sqrt`, which
 //! IEEE 754 defines to the last bit) and why every image has its own ChaCha8 stream.
 //!
+//! ```
+//! use wellread_image::{PixelType, Shape, synthetic::{Kind, Spec, image}};
+//!
+//! let spec = Spec { kind: Kind::Cells, shape: Shape::plane(64, 64), dtype: PixelType::U16, seed: 0 };
+//! let cells = image(&spec, 12)?;
+//! assert_eq!(cells.metadata.name, "cells-000012");
+//! assert!(cells.mask.is_some_and(|labels| labels.iter().any(|&label| label > 0)));
+//! # Ok::<(), wellread_image::ShapeError>(())
+//! ```
+//!
 //! | file | what it holds |
 //! |---|---|
 //! | `mod.rs` | [`Spec`], [`image`], conversion of camera counts to the pixel type |
@@ -97,7 +107,11 @@ pub fn image(spec: &Spec, row: u64) -> Result<SyntheticImage, ShapeError> {
     Ok(match spec.kind {
         Kind::Noise => {
             metadata.channels = (0..spec.shape.c())
-                .map(|c| Channel { id: format!("Channel:0:{c}"), name: format!("Noise {c}"), ..Channel::default() })
+                .map(|c| Channel {
+                    id: format!("Channel:0:{c}"),
+                    name: format!("Noise {c}"),
+                    ..Channel::default()
+                })
                 .collect();
             SyntheticImage { pixels: noise(spec, row, bytes), metadata, mask: None, cell_mask: None }
         }

@@ -72,7 +72,13 @@ impl Outline {
     }
 
     /// An ellipse with half axes `long` (along `axis`) and `short`, uneven by a few percent, perhaps dented.
-    pub(super) fn nucleus(random: &mut Random, lattice: &Lattice, axis: [f32; 2], long: f32, short: f32) -> Self {
+    pub(super) fn nucleus(
+        random: &mut Random,
+        lattice: &Lattice,
+        axis: [f32; 2],
+        long: f32,
+        short: f32,
+    ) -> Self {
         let offset = [random.between(0.0, 60.0), random.between(0.0, 60.0)];
         let dent = random.direction();
         let depth = if random.chance(0.15) { random.between(0.1, 0.3) } else { 0.0 };
@@ -80,21 +86,28 @@ impl Outline {
         Self::from_radius(|u| {
             let (along, across) = (dot(u, axis) / long, cross(axis, u) / short);
             let ellipse = 1.0 / (along * along + across * across).sqrt();
-            let uneven = 1.0 + unevenness * (lattice.at(offset[0] + 1.2 * u[0], offset[1] + 1.2 * u[1]) - 0.5);
+            let uneven =
+                1.0 + unevenness * (lattice.at(offset[0] + 1.2 * u[0], offset[1] + 1.2 * u[1]) - 0.5);
             let near = 5.0 * (1.0 - dot(u, dent));
             ellipse * uneven * (1.0 - depth / (1.0 + near * near))
         })
     }
 
     /// A spread cell: corners where it holds on to the glass, hollow edges between them; never inside `nucleus`.
-    pub(super) fn spread_cell(random: &mut Random, nucleus: &Self, axis: [f32; 2], size: f32, stretch: f32) -> Self {
-        let corners = 4 + random.below(4);
+    pub(super) fn spread_cell(
+        random: &mut Random,
+        nucleus: &Self,
+        axis: [f32; 2],
+        size: f32,
+        stretch: f32,
+    ) -> Self {
+        let corners = 4 + random.below(3);
         let turn = random.unit();
         let points: Vec<[f32; 2]> = (0..corners)
             .map(|k| {
                 let place = (k as f32 + turn + random.between(-0.28, 0.28)) * 4.0 / corners as f32;
                 let u = direction((place + 4.0) % 4.0);
-                let mut length = size * random.between(0.72, 1.25);
+                let mut length = size * random.between(0.75, 1.2);
                 if random.chance(0.16) {
                     length *= random.between(1.25, 1.8);
                 }
@@ -103,9 +116,9 @@ impl Outline {
                 [p[0] * axis[0] - p[1] * axis[1], p[0] * axis[1] + p[1] * axis[0]]
             })
             .collect();
-        let hollow = random.between(0.02, 0.24);
+        let hollow = random.between(0.0, 0.22);
         let mut index = 0;
-        Self::from_radius(|u| {
+        let mut outline = Self::from_radius(|u| {
             let mut radius = 0.0;
             for k in 0..corners {
                 let (p, q) = (points[k], points[(k + 1) % corners]);
@@ -123,7 +136,26 @@ impl Outline {
             let floor = nucleus.radii[index] * 1.18 + 0.06 * size;
             index += 1;
             radius.max(floor)
-        })
+        });
+        outline.soften();
+        outline.soften();
+        if random.chance(0.12) {
+            // A retraction fibre: one thin, long tip.
+            let tip = random.below(ENTRIES - 1) + 1;
+            outline.radii[tip] *= random.between(1.3, 1.9);
+            outline.reach = outline.reach.max(outline.radii[tip]);
+        }
+        outline
+    }
+
+    /// Rounds off corners, leaving long tips.
+    fn soften(&mut self) {
+        let sharp = self.radii;
+        for k in 0..ENTRIES {
+            let before = sharp[(k + ENTRIES - 1) % ENTRIES];
+            self.radii[k] = 0.25 * before + 0.5 * sharp[k] + 0.25 * sharp[k + 1];
+        }
+        self.radii[ENTRIES] = self.radii[0];
     }
 
     /// A cell that has rounded up, as in division or death.

@@ -181,9 +181,13 @@ impl Geometry {
     pub(super) fn label(&self, nuclei: &mut Vec<u16>, cells: &mut Vec<u16>) {
         let in_plane = |label: u16| label > 0 && self.views[usize::from(label) - 1].section > 0.0;
         nuclei.extend(self.nucleus.iter().map(|&label| if in_plane(label) { label } else { 0 }));
-        cells.extend(self.owner.iter().zip(&self.nucleus).map(|(&cell, &nucleus)| {
-            if in_plane(nucleus) { nucleus } else { cell }
-        }));
+        cells.extend(
+            self.owner.iter().zip(&self.nucleus).map(
+                |(&cell, &nucleus)| {
+                    if in_plane(nucleus) { nucleus } else { cell }
+                },
+            ),
+        );
     }
 
     /// The light of channel `c`: 0 for nothing, around 1 for the stain's usual structures.
@@ -277,15 +281,22 @@ impl Texture<'_> {
     /// Thickness of the cell: high over and around the nucleus, thin at the border.
     #[inline]
     fn thickness(p: &Place<'_>) -> f32 {
+        if p.cell.phase != Phase::Interphase {
+            // A ball; condensed chromosomes keep everything else out.
+            let q = 1.0 - p.inward;
+            return (1.0 - q * q).sqrt() * if p.inside { 0.72 } else { 1.0 };
+        }
         let from_nucleus = (p.n - 1.0).max(0.0);
-        let edge = (p.inward * 9.0).min(1.0);
-        edge * (0.24 + 0.76 / (1.0 + 1.1 * from_nucleus * from_nucleus))
+        let edge = (p.inward * 4.5).min(1.0);
+        edge * (0.16 + 0.84 / (1.0 + 1.7 * from_nucleus * from_nucleus))
     }
 
     /// How much of a nucleolus is here: 0 to 1.
     fn nucleolus(&self, p: &Place<'_>) -> f32 {
         let scale = self.scene.scale;
-        let (x, y) = ((p.x - self.shift) * scale, (p.y - self.shift) * scale);
+        // Nucleoli are lumpy: the place is shifted about by noise.
+        let lump = 3.2 * (self.grain(p, 4.0) - 0.5);
+        let (x, y) = ((p.x - self.shift + lump) * scale, (p.y - self.shift - lump) * scale);
         p.cell.nucleoli.iter().fold(0.0, |most, &[nx, ny, r]| {
             let (dx, dy) = (x - nx, y - ny);
             let f = bump(0.5 * (dx * dx + dy * dy) / (r * r));
@@ -330,23 +341,26 @@ impl Texture<'_> {
 
     fn agp(&self, p: &Place<'_>) -> f32 {
         let cell = p.cell;
-        let edge = (p.inward * 9.0).min(1.0);
-        let grain = 0.8 + 0.3 * self.grain(p, 3.0) + 0.1 * self.grain(p, 1.4);
-        let mut value = edge * grain * (0.40 + 0.25 * Self::thickness(p));
-        if p.inside {
-            value = grain * 0.86 * (1.0 - 0.1 * self.nucleolus(p));
+        let edge = (p.inward * 6.0).min(1.0);
+        let grain = 0.72 + 0.36 * self.grain(p, 3.0) + 0.2 * self.grain(p, 1.5);
+        let mut value = edge * grain * (0.24 + 0.38 * Self::thickness(p));
+        if p.inside && cell.phase == Phase::Interphase {
+            value = grain * 0.98 * (1.0 - 0.1 * self.nucleolus(p));
         } else {
-            // Stress fibres along the cell's axis, most of them away from the nucleus.
+            // Stress fibres along the cell's axis, in some parts of the cell, most of them away from the nucleus.
             let along = p.x * cell.axis[0] + p.y * cell.axis[1];
+            let bend = 1.2 * self.grain(p, 17.0);
             let across = p.y * cell.axis[0] - p.x * cell.axis[1];
             let t = cell.texture;
-            let fibre = self.scene.lattice.ridge(t[0] + along / 26.0, t[1] + across / 2.3);
-            value += 0.30 * edge * fibre * fibre * (p.n - 1.0).clamp(0.0, 1.0);
+            let fibre = self.scene.lattice.ridge(t[0] + along / 21.0, t[1] + across / 2.1 + bend);
+            let patch = self.grain(p, 13.0);
+            value += 0.34 * edge * fibre * fibre * patch * patch * (p.n - 1.0).clamp(0.0, 1.0);
         }
         // Membranes: where cells touch, and at free borders.
         let touching = p.border * 16.0;
         value += 0.16 * edge / (1.0 + touching * touching);
-        value += 0.12 * bump((p.inward * 9.0 - 0.7) * (p.inward * 9.0 - 0.7));
+        let border = p.inward * 8.0 - 0.7;
+        value += 0.10 * bump(border * border);
         // The Golgi: worm-like stacks in a cloud beside the nucleus.
         let [gx, gy, gr] = cell.golgi;
         let scale = self.scene.scale;
@@ -354,11 +368,12 @@ impl Texture<'_> {
         let cloud = bump((dx * dx + dy * dy) / (2.2 * gr * gr));
         if cloud > 0.0 {
             let net = self.net(p, 4.2);
-            value += cloud * (0.35 + 1.9 * net * net * self.grain(p, 6.0));
+            value += cloud * (0.30 + 3.4 * net * net * self.grain(p, 5.0));
         }
         // Vesicles.
-        let vesicle = (self.grain(p, 1.7) - 0.8).max(0.0);
-        value + vesicle * 3.0 * edge * self.grain(p, 19.0) * self.grain(p, 19.0)
+        let vesicle = (self.grain(p, 1.6) - 0.74).max(0.0);
+        let region = self.grain(p, 15.0);
+        value + vesicle * edge * cell.vesicles * region * region
     }
 
     fn mito(&self, p: &Place<'_>) -> f32 {
@@ -366,8 +381,8 @@ impl Texture<'_> {
             return 0.16 + 0.05 * self.grain(p, 3.0);
         }
         let near = Self::thickness(p);
-        let net = self.net(p, 3.9);
-        let worm = net * net * net;
-        near * (0.16 + 1.25 * worm * (0.4 + self.grain(p, 9.0)))
+        let net = self.net(p, 3.1);
+        let worm = net * net;
+        near * (0.34 + 0.95 * worm * (0.25 + self.grain(p, 8.0)))
     }
 }

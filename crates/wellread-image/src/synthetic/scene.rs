@@ -51,6 +51,8 @@ pub(super) struct Cell {
     pub(super) nucleoli: Vec<[f32; 3]>,
     /// The Golgi apparatus lies beside the nucleus: x, y, radius.
     pub(super) golgi: [f32; 3],
+    /// Brightness of the vesicles in the cytoplasm.
+    pub(super) vesicles: f32,
     /// Offset into the lattice, so that no two cells have the same texture.
     pub(super) texture: [f32; 2],
     /// Brightness of each stain.
@@ -110,7 +112,7 @@ impl Scene {
         let (width, height) = (self.width as f32, self.height as f32);
         let margin = 2.2 * diameter;
         let (span_x, span_y) = (width + 2.0 * margin, height + 2.0 * margin);
-        let spacing = diameter * random.between(2.05, 2.5);
+        let spacing = diameter * random.between(2.25, 2.8);
         let wanted = (span_x * span_y / (spacing * spacing)).min(MOST_CELLS) as usize + 1;
         let closest = 1.25 * diameter;
         let cluster = [random.between(0.0, 60.0), random.between(0.0, 60.0)];
@@ -171,7 +173,7 @@ impl Scene {
         // Radius of a disc of the nucleus's area; a cell about to divide has a larger nucleus and more DNA.
         let growth = random.unit();
         let mut radius = 0.5 * diameter * (0.86 + 0.26 * growth + 0.05 * random.normal());
-        let mut elongation = random.between(1.02, 1.3);
+        let mut elongation = random.between(1.06, 1.42);
         if random.chance(0.15) {
             elongation *= random.between(1.1, 1.3);
         }
@@ -192,15 +194,15 @@ impl Scene {
         radius = radius.max(1.2);
         let (long, short) = (radius * elongation.sqrt(), radius / elongation.sqrt());
         let nucleus = Outline::nucleus(random, lattice, axis, long, short);
-        let size = diameter * random.between(1.1, 1.6);
+        let size = diameter * (1.1 + 0.55 * random.unit() + 0.8 * random.unit() * random.unit());
         let outline = if phase == Phase::Interphase {
-            let stretch = random.between(1.0, 1.5);
+            let stretch = random.between(1.0, 1.55);
             Outline::spread_cell(random, &nucleus, axis, size, stretch)
         } else {
             Outline::round_cell(&nucleus, 0.55 * diameter * random.between(0.9, 1.15))
         };
         let nucleoli = if phase == Phase::Interphase {
-            (0..1 + random.below(4))
+            (0..=random.below(4))
                 .map(|_| {
                     let (u, r) = (random.direction(), random.unit().sqrt() * 0.6);
                     let side = [-axis[1], axis[0]];
@@ -208,7 +210,7 @@ impl Scene {
                     [
                         place[0] * axis[0] + place[1] * side[0],
                         place[0] * axis[1] + place[1] * side[1],
-                        radius * random.between(0.16, 0.32),
+                        radius * random.between(0.13, 0.27),
                     ]
                 })
                 .collect()
@@ -219,16 +221,16 @@ impl Scene {
         let apart = radius * random.between(1.1, 1.5);
         let golgi = [beside[0] * apart, beside[1] * apart, radius * random.between(0.5, 0.85)];
         // Uneven staining; rounded cells are thick, hence bright; DNA doubles before division.
-        let thick = if phase == Phase::Interphase { 1.0 } else { 2.3 };
+        let thick = if phase == Phase::Interphase { 1.0 } else { 1.9 };
         let expression = 0.7 + 0.5 * random.unit() + 0.25 * random.normal().max(0.0);
         let mut gain = [0.0; 5];
         for gain in &mut gain {
             *gain = thick * expression * (1.0 + 0.16 * random.normal()).max(0.3);
         }
         let dna = match phase {
-            Phase::Interphase => (0.72 + 0.5 * growth) * (1.0 + 0.16 * random.normal()).max(0.4),
-            Phase::Mitosis => random.between(2.2, 3.0),
-            Phase::Apoptosis => random.between(2.4, 4.2),
+            Phase::Interphase => (0.75 + 0.6 * growth) * (1.0 + 0.16 * random.normal()).max(0.4),
+            Phase::Mitosis => random.between(2.3, 3.2),
+            Phase::Apoptosis => random.between(2.6, 4.6),
         };
         gain[0] = dna * if sister.is_some() { 1.15 } else { 1.0 };
         Cell {
@@ -241,6 +243,7 @@ impl Scene {
             outline,
             nucleoli,
             golgi,
+            vesicles: if random.chance(0.08) { random.between(4.0, 8.0) } else { random.between(0.6, 2.4) },
             texture: [random.between(0.0, 64.0), random.between(0.0, 64.0)],
             gain,
         }
