@@ -23,9 +23,10 @@
 //! the spread itself being estimated, so plain percentile intervals of few samples are too short. All intervals
 //! here take their percentiles further out to make up for both: at `Φ(sqrt(n / (n - 1)) t)` instead of at 2.5 %,
 //! `t` being that percentile of Student's distribution (Hesterberg 2015, "expanded percentile",
-//! <https://doi.org/10.1080/00031305.2015.1089789>). The widest interval that resampling can give is from the smallest to the largest sample,
-//! and that covers the true median with probability `1 - 2^(1-n)`: below 95 % until `n` is 6. Intervals of
-//! fewer samples are given, being the best there is, but [`mod@crate::compare`] draws no verdict from them.
+//! <https://doi.org/10.1080/00031305.2015.1089789>). The widest interval that resampling can give is from the
+//! smallest to the largest sample, and that covers the true median with probability `1 - 2^(1-n)`: below 95 %
+//! until `n` is 6. Intervals of fewer samples are given, being the best there is, but [`mod@crate::compare`]
+//! draws no verdict from them. Simulated coverage is in `tests/it.rs`.
 //!
 //! BCa (bias-corrected and accelerated): Efron 1987, <https://doi.org/10.1080/01621459.1987.10478410>.
 
