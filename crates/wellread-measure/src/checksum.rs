@@ -80,7 +80,9 @@ mod tests {
         let rows = [[1.0_f32; 8], [2.0; 8], [3.0; 8]];
         let sum = |order: &[(u64, usize)]| {
             let mut checksum = RowChecksum::new();
-            order.iter().for_each(|&(number, content)| checksum.add(number, &rows[content]));
+            for &(number, content) in order {
+                checksum.add(number, &rows[content]);
+            }
             checksum
         };
         let right = sum(&[(0, 0), (1, 1), (2, 2)]);

@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bootstrap::{Bootstrap, Interval, Pairing};
 use crate::hypothesis::{TestResult, mann_whitney, signed_rank};
+use crate::normal;
 
 /// Fewest samples a verdict may rest on: below six, no interval free of assumptions covers a median with 95 %
 /// (see [`crate::bootstrap`]).
@@ -87,8 +88,8 @@ pub struct Comparison {
     pub noise_floor: Option<NoiseFloor>,
     /// The word.
     pub verdict: Verdict,
-    /// Smallest difference, as a fraction, whose interval would have cleared the noise floor if as wide as
-    /// this one: what this measurement could have seen.
+    /// Smallest slow-down, as a fraction, that a repetition of this measurement would call one in about nine of
+    /// ten cases: the noise floor, half the width of the interval, and 1.28 of its standard errors for chance.
     pub smallest_detectable: Option<f64>,
 }
 
@@ -123,7 +124,9 @@ pub fn compare(
     };
     let smallest_detectable = ratio.as_ref().map(|ratio| {
         let half_width = (ratio.high / ratio.low).ln() / 2.0;
-        (half_width + noise_floor.map_or(0.0, |floor| floor.ln_ratio)).exp_m1()
+        let standard_error = half_width / normal::quantile(0.5 + ratio.confidence / 2.0);
+        let floor = noise_floor.map_or(0.0, |floor| floor.ln_ratio);
+        (floor + half_width + normal::quantile(0.9) * standard_error).exp_m1()
     });
     Comparison {
         verdict: verdict(ratio.as_ref(), noise_floor),
@@ -183,6 +186,30 @@ mod tests {
         }
         assert!(found >= trials * 9 / 10, "{found} of {trials}");
         assert!(false_alarms <= trials / 20, "{false_alarms} of {trials}");
+    }
+
+    #[test]
+    fn what_is_called_detectable_is_detected() {
+        let mut rng = Rng::seed(5);
+        let settings = Bootstrap { resamples: 500, ..Bootstrap::default() };
+        let mut runs =
+            |factor: f64| -> Vec<f64> { (0..20).map(|_| factor * (0.05 * rng.normal()).exp()).collect() };
+        let floor = Some(NoiseFloor { ln_ratio: 0.02, n: 20 });
+        let mut sizes: Vec<f64> = (0..200)
+            .map(|_| {
+                compare(&runs(1.0), &runs(1.0), Pairing::Unpaired, floor, &settings)
+                    .smallest_detectable
+                    .unwrap()
+            })
+            .collect();
+        let size = crate::samples::median_in_place(&mut sizes).unwrap();
+        let found = (0..300)
+            .filter(|_| {
+                let comparison = compare(&runs(1.0 + size), &runs(1.0), Pairing::Unpaired, floor, &settings);
+                comparison.verdict == Verdict::Slower
+            })
+            .count();
+        assert!((255..=295).contains(&found), "{found} of 300 of size {size}");
     }
 
     #[test]

@@ -97,15 +97,12 @@ fn unescape(text: &str) -> String {
     let mut parts = text.split('\\');
     let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
     for part in parts {
-        match part.get(..3).and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                bytes.extend_from_slice(&part.as_bytes()[3..]);
-            }
-            None => {
-                bytes.push(b'\\');
-                bytes.extend_from_slice(part.as_bytes());
-            }
+        if let Some(byte) = part.get(..3).and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+            bytes.push(byte);
+            bytes.extend_from_slice(&part.as_bytes()[3..]);
+        } else {
+            bytes.push(b'\\');
+            bytes.extend_from_slice(part.as_bytes());
         }
     }
     String::from_utf8_lossy(&bytes).into_owned()
