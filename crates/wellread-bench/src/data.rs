@@ -104,7 +104,7 @@ pub fn generate(
     let image_spec =
         synthetic::Spec { kind: spec.kind, shape: spec.shape, dtype: spec.dtype, seed: spec.seed };
     in_order(spec.images, options.jobs.max(1), |row| synthetic::image(&image_spec, row as u64), |_, made| {
-        let SyntheticImage { pixels, metadata, mask, .. } = made;
+        let SyntheticImage { pixels, metadata, mask, .. } = made?;
         if let (Some(writer), Some(mask)) = (mask_writer.as_mut(), mask) {
             let bytes: Vec<u8> = mask.iter().flat_map(|v| v.to_le_bytes()).collect();
             let planes = mask.len() / (spec.shape.y() * spec.shape.x());

@@ -17,6 +17,7 @@
 //! | [`reference`] | what must be delivered: checksums computed by a second, simple way |
 //! | [`variants`] | running, statistics, table rows |
 //! | [`storage`], [`dataset`], [`dataloader`], [`model_loop`], [`conversion`] | one benchmark each |
+//! | [`machine`] | the machine in words |
 //! | [`findings`] | sentences computed from the results |
 //! | [`suite`] | all of it in order, and the results folder |
 
@@ -26,6 +27,7 @@ pub mod data;
 pub mod dataloader;
 pub mod dataset;
 pub mod findings;
+pub mod machine;
 pub mod model_loop;
 pub mod reference;
 pub mod storage;

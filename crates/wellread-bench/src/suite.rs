@@ -4,11 +4,11 @@ use crate::config::Config;
 use crate::data::{self, Prepared, Source, WrittenSet};
 use crate::reference::Reference;
 use crate::variants::Results;
-use crate::{conversion, dataloader, dataset, findings, model_loop, storage};
+use crate::{conversion, dataloader, dataset, findings, machine, model_loop, storage};
 use anyhow::{Context as _, Result, bail};
 use std::collections::BTreeSet;
 use wellread_loader::{Crop, Transform};
-use wellread_measure::environment::Environment;
+use wellread_measure::environment::{CpuTimes, Environment};
 use wellread_measure::limits::{CopyLimits, LimitSettings, measure_copy};
 use wellread_report::{Fact, Finding, ReportInput, Table, Thumbnail};
 use wellread_store::preview::{contact_sheet, preview};
@@ -121,7 +121,8 @@ pub fn run(config: &Config, progress: &dyn Fn(&str, usize, usize)) -> Result<Out
     let benchmarks = select(&config.what)?;
     std::fs::create_dir_all(&config.out)
         .with_context(|| format!("cannot make the results folder {}", config.out.display()))?;
-    let environment = Environment::collect(&config.out);
+    let mut environment = Environment::capture(&[&config.out]).with_git(std::path::Path::new("."));
+    let times_before = CpuTimes::now();
     let write_options = WriteOptions {
         jobs: std::thread::available_parallelism().map_or(1, usize::from),
         ..WriteOptions::default()
@@ -133,6 +134,7 @@ pub fn run(config: &Config, progress: &dyn Fn(&str, usize, usize)) -> Result<Out
     for benchmark in &benchmarks {
         measured.push((benchmark.name, (benchmark.run)(&session)?));
     }
+    environment.during_run = CpuTimes::now().zip(times_before).and_then(|(now, before)| now.since(&before));
     // After the benchmarks, so that its buffers are no part of their peak memory.
     let limits = config.limits.then(|| measure_copy(&LimitSettings::default()));
     let outcome = assemble(config, &session, environment, limits, measured)?;
@@ -289,7 +291,7 @@ fn assemble(
         ("seed", config.seed).into(),
     ];
     configuration.extend(checksum.iter().map(|sum| Fact::from(("checksum of the batches", sum.clone()))));
-    let mut facts: Vec<Fact> = environment.facts().into_iter().map(Fact::from).collect();
+    let mut facts: Vec<Fact> = machine::facts(&environment).into_iter().map(Fact::from).collect();
     if let Some(limits) = &limits {
         facts.push(
             (
@@ -329,7 +331,7 @@ fn assemble(
         findings: found,
         configuration,
         environment: facts,
-        machine: environment.short(),
+        machine: machine::short(&environment),
         images: session.prepared.about.clone(),
         noise_floor: largest_noise,
         warnings,

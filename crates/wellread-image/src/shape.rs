@@ -226,8 +226,8 @@ mod tests {
         fn runs_are_the_intersection(block in a_box(), region in a_box()) {
             let at = |r: &Region, p: [usize; 5]| -> Option<usize> {
                 let mut offset = 0;
-                for a in 0..5 {
-                    let i = p[a].checked_sub(r.start[a]).filter(|&i| i < r.size[a])?;
+                for (a, p) in p.iter().enumerate() {
+                    let i = p.checked_sub(r.start[a]).filter(|&i| i < r.size[a])?;
                     offset = offset * r.size[a] + i;
                 }
                 Some(offset)

@@ -26,7 +26,7 @@ print(json.dumps({"python": platform.python_version(), **{n: v(n) for n in names
 "#;
 
 pub fn run(args: &Args, ui: &Ui) -> Outcome {
-    let environment = Environment::collect(Path::new("."));
+    let environment = Environment::capture(&[Path::new(".")]);
     let formats: Vec<Value> = wellread_store::formats()
         .iter()
         .map(|f| json!({ "name": f.name, "about": f.about, "engine": (f.engine)() }))
@@ -58,7 +58,7 @@ pub fn run(args: &Args, ui: &Ui) -> Outcome {
         ui.say(format!("  ok       {:<14}{}", text(&model["name"]), text(&model["about"])));
     }
     ui.say("\nMachine");
-    for (name, value) in environment.facts() {
+    for (name, value) in wellread_bench::machine::facts(&environment) {
         ui.say(format!("           {name:<14}{value}"));
     }
     for warning in environment.noise_warnings() {
