@@ -76,7 +76,7 @@ impl Default for Config {
             }),
             formats: strings(&["all"]),
             in_place: false,
-            repeats: 5,
+            repeats: 7,
             seed: 42,
             out: PathBuf::from("results"),
             data_dir: None,

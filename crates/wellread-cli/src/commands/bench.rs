@@ -52,7 +52,7 @@ pub struct Args {
     #[arg(long, value_delimiter = ',', default_value = "all")]
     formats: Vec<String>,
     /// Measured rounds; every round runs every variant once, in random order.
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u64).range(1..))]
     repeats: u64,
     /// Seed of images, orders and intervals.
     #[arg(long, default_value_t = 42)]
