@@ -193,7 +193,9 @@ impl LoaderBuilder {
         let path = self.dataset.store().path();
         let error = |cause: &dyn std::fmt::Display| Error::new(path, cause);
         if self.dataset.is_empty() {
-            return Err(error(&"there are no images to load").hint("check that this is the right file or folder"));
+            return Err(
+                error(&"there are no images to load").hint("check that this is the right file or folder")
+            );
         }
         if self.batch_size == 0 {
             return Err(error(&"the batch size is 0").hint("give at least 1"));
@@ -231,12 +233,11 @@ impl LoaderBuilder {
         let bytes = output.checked_bytes(PixelType::F32).map_err(|e| error(&e).row(row))?;
         // Never more than there are rows: a huge batch size costs nothing.
         let largest = self.batch_size.min(rows.len());
-        let floats = largest.checked_mul(output.pixels()).filter(|n| n.checked_mul(4).is_some()).ok_or_else(
-            || {
+        let floats =
+            largest.checked_mul(output.pixels()).filter(|n| n.checked_mul(4).is_some()).ok_or_else(|| {
                 error(&format_args!("a batch of {largest} images of {bytes} bytes exceeds all memory"))
                     .hint("choose a smaller batch size")
-            },
-        )?;
+            })?;
         let prefetch = self.prefetch.unwrap_or(2 * self.workers).max(1);
         let order = RowOrder::new(&self.order, rows, self.dataset.store())?;
         let slices = (floats.saturating_mul(4) / SLICE_BYTES).clamp(1, largest);

@@ -36,13 +36,7 @@ pub struct Dataset {
 
 impl fmt::Debug for Dataset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "Dataset({} images, {}, {})",
-            self.len(),
-            self.store.format(),
-            self.store.path().display()
-        )
+        write!(f, "Dataset({} images, {}, {})", self.len(), self.store.format(), self.store.path().display())
     }
 }
 

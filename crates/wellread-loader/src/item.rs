@@ -193,14 +193,8 @@ impl ItemContext {
         shape.checked_bytes(PixelType::F32).map_err(|error| Error::new(path, error).row(row))?;
         grow(out, shape.pixels(), dataset)?;
         out.truncate(shape.pixels());
-        let job = Job {
-            dataset,
-            recipe: &recipe,
-            reference: None,
-            seed: self.seed,
-            epoch: self.epoch,
-            stop: None,
-        };
+        let job =
+            Job { dataset, recipe: &recipe, reference: None, seed: self.seed, epoch: self.epoch, stop: None };
         let result = self.fetch(&job, &[row], out);
         self.recipe = Some(recipe);
         result.map(|()| shape)
@@ -233,7 +227,8 @@ impl ItemContext {
         while first < rows.len() {
             let mut floats = 0;
             let mut last = first;
-            while last < rows.len() && (last == first || floats + self.items[last].intermediate <= INTERMEDIATE)
+            while last < rows.len()
+                && (last == first || floats + self.items[last].intermediate <= INTERMEDIATE)
             {
                 floats += self.items[last].intermediate;
                 last += 1;

@@ -50,4 +50,6 @@ pub use loader::Loader;
 pub use memory::MemoryStore;
 pub use order::{Grouping, Order};
 pub use pipeline::Batches;
-pub use transform::{Crop, Filter, Normalize, Placement, Resize, RightAngles, Scale, Transform, TransformError};
+pub use transform::{
+    Crop, Filter, Normalize, Placement, Resize, RightAngles, Scale, Transform, TransformError,
+};

@@ -265,8 +265,11 @@ impl Batches {
                 Err(error) => {
                     let path = this.shared.loader.dataset.store().path();
                     this.failed = Some(
-                        Error::new(path, format_args!("cannot start worker thread {i} of {workers}: {error}"))
-                            .hint("choose fewer workers"),
+                        Error::new(
+                            path,
+                            format_args!("cannot start worker thread {i} of {workers}: {error}"),
+                        )
+                        .hint("choose fewer workers"),
                     );
                     break;
                 }

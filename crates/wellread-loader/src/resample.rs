@@ -163,12 +163,15 @@ impl Kernel for RotatePlane<'_> {
                     let (ix, iy) = (sx as usize, sy as usize);
                     let (fx, fy) = ((sx - ix as f64) as f32, (sy - iy as f64) as f32);
                     let top = iy * width + ix;
-                    *o = mix([plane[top], plane[top + 1], plane[top + width], plane[top + width + 1]], fx, fy);
+                    *o =
+                        mix([plane[top], plane[top + 1], plane[top + width], plane[top + width + 1]], fx, fy);
                 } else {
                     let (ix, iy) = (sx.floor(), sy.floor());
                     let (fx, fy) = ((sx - ix) as f32, (sy - iy) as f32);
-                    let at = |y: f64, x: f64| plane[mirror(y as i64, height) * width + mirror(x as i64, width)];
-                    *o = mix([at(iy, ix), at(iy, ix + 1.0), at(iy + 1.0, ix), at(iy + 1.0, ix + 1.0)], fx, fy);
+                    let at =
+                        |y: f64, x: f64| plane[mirror(y as i64, height) * width + mirror(x as i64, width)];
+                    *o =
+                        mix([at(iy, ix), at(iy, ix + 1.0), at(iy + 1.0, ix), at(iy + 1.0, ix + 1.0)], fx, fy);
                 }
             }
         }
@@ -186,6 +189,9 @@ fn mix([a, b, c, d]: [f32; 4], fx: f32, fy: f32) -> f32 {
 fn inside(start: f64, step: f64, n: usize, (from, to): (usize, usize)) -> (usize, usize) {
     // A margin of a thousandth of a pixel covers the rounding of both computations.
     let (low, high) = (0.001, (n - 1) as f64 - 0.001);
+    if low >= high {
+        return (0, 0);
+    }
     if step == 0.0 {
         return if (low..high).contains(&start) { (from, to) } else { (0, 0) };
     }
@@ -230,9 +236,7 @@ mod tests {
             let wy = weights(h, to.height, to.filter, y);
             for x in 0..to.width {
                 let wx = weights(w, to.width, to.filter, x);
-                out.push(
-                    (0..h * w).map(|i| wy[i / w] * wx[i % w] * plane[i] as f64).sum::<f64>(),
-                );
+                out.push((0..h * w).map(|i| wy[i / w] * wx[i % w] * plane[i] as f64).sum::<f64>());
             }
         }
         out
@@ -263,9 +267,8 @@ mod tests {
     }
 
     fn a_plane() -> impl Strategy<Value = (usize, usize, Vec<f32>)> {
-        (1usize..24, 1usize..24).prop_flat_map(|(h, w)| {
-            (Just(h), Just(w), prop::collection::vec(-10.0f32..10.0, h * w))
-        })
+        (1usize..24, 1usize..24)
+            .prop_flat_map(|(h, w)| (Just(h), Just(w), prop::collection::vec(-10.0f32..10.0, h * w)))
     }
 
     proptest! {

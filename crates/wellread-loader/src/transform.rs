@@ -188,9 +188,7 @@ impl Transform {
         match name {
             "none" => Some(unit),
             "normalize" => Some(unit.normalize([0.5], [0.5])),
-            "augment" => {
-                Some(unit.flip(0.5, 0.5).right_angles(RightAngles::Fitting).rotate_degrees(15.0))
-            }
+            "augment" => Some(unit.flip(0.5, 0.5).right_angles(RightAngles::Fitting).rotate_degrees(15.0)),
             _ => None,
         }
     }
@@ -378,7 +376,10 @@ impl Transform {
             && ![1, channels].contains(&mean.len())
         {
             return Err(TransformError::new(
-                format!("means to normalise by are given for {} channels, but there are {channels}", mean.len()),
+                format!(
+                    "means to normalise by are given for {} channels, but there are {channels}",
+                    mean.len()
+                ),
                 "give one for all channels, or one per (selected) channel",
             ));
         }

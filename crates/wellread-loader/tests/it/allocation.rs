@@ -59,8 +59,12 @@ fn the_counter_counts() {
 fn steady_state_allocates_nothing() {
     let _alone = ALONE.lock().unwrap();
     let augment = Transform::preset("augment").unwrap().channels([1, 0]).normalize([0.5, 0.4], [1.0, 2.0]);
-    let transforms =
-        [Transform::default(), augment.clone(), augment.random_crop(20, 20), Transform::default().resize(12, 12)];
+    let transforms = [
+        Transform::default(),
+        augment.clone(),
+        augment.random_crop(20, 20),
+        Transform::default().resize(12, 12),
+    ];
     for transform in transforms {
         for workers in [0, 1, 2] {
             let mut store = TestStore::new(images(256, Shape([1, 2, 1, 32, 32]), PixelType::U16));

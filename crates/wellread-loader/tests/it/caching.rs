@@ -12,7 +12,14 @@ fn cached_images_are_read_once() {
     let plain = store.dataset();
     let cached = plain.clone().with_cache(Cache::Memory);
     let loader = |dataset, workers| {
-        Loader::builder(dataset).batch_size(6).shuffle(1).channels([2, 0]).random_crop(5, 5).workers(workers).build().unwrap()
+        Loader::builder(dataset)
+            .batch_size(6)
+            .shuffle(1)
+            .channels([2, 0])
+            .random_crop(5, 5)
+            .workers(workers)
+            .build()
+            .unwrap()
     };
     let expected: Vec<_> = loader(&plain, 0).iter().map(|batch| bits(&batch.unwrap())).collect();
     let before = blocks.load(Ordering::Relaxed);

@@ -2,7 +2,9 @@
 
 use crate::support::{Fault, TestStore, bits, images};
 use wellread_image::{PixelType, Shape};
-use wellread_loader::{Dataset, Grouping, ItemContext, Loader, LoaderBuilder, MemoryStore, RightAngles, Transform};
+use wellread_loader::{
+    Dataset, Grouping, ItemContext, Loader, LoaderBuilder, MemoryStore, RightAngles, Transform,
+};
 
 fn squares(n: usize) -> MemoryStore {
     images(n, Shape::plane(8, 8), PixelType::U8)
@@ -119,7 +121,8 @@ fn a_crop_larger_than_an_image_names_the_row() {
     let mut store = squares(3);
     store.push("small", Shape::plane(8, 5), PixelType::U8, vec![0; 40]).unwrap();
     let dataset = TestStore::new(store).dataset();
-    let text = Loader::builder(&dataset).crop(8, 6).build().unwrap().iter().next().unwrap().unwrap_err().to_string();
+    let text =
+        Loader::builder(&dataset).crop(8, 6).build().unwrap().iter().next().unwrap().unwrap_err().to_string();
     assert!(text.contains("row 3") && text.contains("8x6") && text.contains("8x5"), "{text}");
     let text = refusal(Loader::builder(&dataset).crop(9, 9));
     assert!(text.contains("row 0") && text.contains("resize"), "{text}");
@@ -183,7 +186,8 @@ fn single_items_name_their_row_too() {
     let none = Transform::default();
     let text = dataset.sample_into(3, &none, &mut out, &mut context).unwrap_err().to_string();
     assert!(text.contains("row 3") && text.contains("3 images"), "{text}");
-    let text = dataset.sample_into(1, &none.clone().crop(9, 9), &mut out, &mut context).unwrap_err().to_string();
+    let text =
+        dataset.sample_into(1, &none.clone().crop(9, 9), &mut out, &mut context).unwrap_err().to_string();
     assert!(text.contains("row 1"), "{text}");
     assert!(dataset.sample_into(1, &none.clone().rotate_degrees(f32::NAN), &mut out, &mut context).is_err());
     assert_eq!(dataset.sample_into(1, &none, &mut out, &mut context).unwrap(), Shape::plane(8, 8));

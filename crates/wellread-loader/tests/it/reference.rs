@@ -4,7 +4,8 @@ use crate::support::{TestStore, pixels};
 use proptest::prelude::*;
 use wellread_image::{PixelType, Shape};
 use wellread_loader::{
-    Crop, Filter, ItemContext, Loader, MemoryStore, Normalize, Placement, Resize, RightAngles, Scale, Transform,
+    Crop, Filter, ItemContext, Loader, MemoryStore, Normalize, Placement, Resize, RightAngles, Scale,
+    Transform,
 };
 
 /// A plane as rows of numbers.
@@ -148,10 +149,10 @@ fn a_transform(shape: Shape) -> impl Strategy<Value = Transform> {
         1 => Just(RightAngles::QuarterTurns), 2 => Just(RightAngles::Fitting),
     ];
     let scale = prop_oneof![Just(Scale::None), Just(Scale::Unit), (0.001f32..2.0).prop_map(Scale::By)];
-    let channels =
-        prop::option::weighted(0.4, prop::collection::vec(0..shape.c(), 1..4));
+    let channels = prop::option::weighted(0.4, prop::collection::vec(0..shape.c(), 1..4));
     let degrees = prop_oneof![2 => Just(0.0f32), 1 => 0.1f32..180.0];
-    let flips = (prop_oneof![Just(0.0f32), Just(0.5), Just(1.0)], prop_oneof![Just(0.0f32), Just(0.5), Just(1.0)]);
+    let flips =
+        (prop_oneof![Just(0.0f32), Just(0.5), Just(1.0)], prop_oneof![Just(0.0f32), Just(0.5), Just(1.0)]);
     (crop, resize, turns, scale, channels, degrees, flips, 0..3u8).prop_map(
         move |(crop, resize, right_angles, scale, channels, max_degrees, flips, normal)| {
             let count = channels.as_ref().map_or(shape.c(), Vec::len);
@@ -261,7 +262,14 @@ fn random_crops_reach_every_place() {
 #[test]
 fn unsigned_types_scale_exactly_as_numpy() {
     let mut store = MemoryStore::new("ramp");
-    store.push("a", Shape::plane(256, 256), PixelType::U16, (0..=u16::MAX).flat_map(u16::to_le_bytes).collect()).unwrap();
+    store
+        .push(
+            "a",
+            Shape::plane(256, 256),
+            PixelType::U16,
+            (0..=u16::MAX).flat_map(u16::to_le_bytes).collect(),
+        )
+        .unwrap();
     let dataset = wellread_loader::Dataset::from_store(Box::new(store));
     let loader = Loader::builder(&dataset).scale_to_unit().build().unwrap();
     let batch = loader.iter().next().unwrap().unwrap();
@@ -284,7 +292,9 @@ fn signed_types_scale_from_zero_to_one() {
 fn nan_and_infinity_pass_through() {
     let values = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -0.0];
     let mut store = MemoryStore::new("odd");
-    store.push("a", Shape::plane(2, 2), PixelType::F32, values.iter().flat_map(|v| v.to_le_bytes()).collect()).unwrap();
+    store
+        .push("a", Shape::plane(2, 2), PixelType::F32, values.iter().flat_map(|v| v.to_le_bytes()).collect())
+        .unwrap();
     let dataset = wellread_loader::Dataset::from_store(Box::new(store));
     let batch = Loader::builder(&dataset).scale_to_unit().build().unwrap().iter().next().unwrap().unwrap();
     assert!(batch.pixels()[0].is_nan());
@@ -301,7 +311,8 @@ fn presets_exist_and_run() {
     for name in Transform::PRESETS {
         let transform = Transform::preset(name).unwrap();
         assert_eq!(transform.is_random(), name == "augment");
-        let batch = Loader::builder(&dataset).transform(transform).build().unwrap().iter().next().unwrap().unwrap();
+        let batch =
+            Loader::builder(&dataset).transform(transform).build().unwrap().iter().next().unwrap().unwrap();
         let low = if name == "normalize" { -1.0 } else { 0.0 };
         assert!(batch.pixels().iter().all(|v| (low - 1e-6..=1.0 + 1e-6).contains(v)), "{name}");
     }

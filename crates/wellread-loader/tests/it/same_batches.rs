@@ -53,9 +53,8 @@ fn seeds_and_epochs_change_the_order() {
     assert_eq!(a.rows(0), loader(1).rows(0));
     assert_ne!(a.rows(0), loader(2).rows(0));
     assert_ne!(a.rows(0), a.rows(1));
-    let delivered = |l: &Loader| -> Vec<usize> {
-        l.iter().flat_map(|batch| batch.unwrap().rows().to_vec()).collect()
-    };
+    let delivered =
+        |l: &Loader| -> Vec<usize> { l.iter().flat_map(|batch| batch.unwrap().rows().to_vec()).collect() };
     assert_eq!((delivered(&a), delivered(&a)), (a.rows(0), a.rows(1)));
     assert_eq!(a.epoch(), 2);
     a.set_epoch(0);
@@ -66,7 +65,13 @@ fn seeds_and_epochs_change_the_order() {
 fn an_epoch_can_be_resumed_in_the_middle() {
     let dataset = TestStore::new(images(23, Shape::plane(9, 9), PixelType::U8)).dataset();
     for workers in [0, 2] {
-        let loader = Loader::builder(&dataset).batch_size(4).shuffle(5).random_crop(5, 5).workers(workers).build().unwrap();
+        let loader = Loader::builder(&dataset)
+            .batch_size(4)
+            .shuffle(5)
+            .random_crop(5, 5)
+            .workers(workers)
+            .build()
+            .unwrap();
         let all: Vec<_> = loader.iter_at(7, 0).map(|batch| bits(&batch.unwrap())).collect();
         let rest: Vec<_> = loader.iter_at(7, 2).map(|batch| bits(&batch.unwrap())).collect();
         assert_eq!(all[2..], rest);
