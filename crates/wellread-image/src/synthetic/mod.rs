@@ -201,7 +201,13 @@ fn cells(spec: &Spec, row: u64, bytes: usize) -> (Vec<u8>, Vec<u16>, Vec<u16>) {
     (pixels, mask, cell_mask)
 }
 
+/// Counts that saturate an 8-bit image.
+const EIGHT_BIT_WELL: u16 = (1 << 14) - 1;
+
 /// 16-bit counts in another type: scaled to its range from 0 on, `[0, 1]` for floats.
+///
+/// Cells fill a small part of a 16-bit camera's range, which in 8 bits would be nearly black, so
+/// 8-bit images are exposed as an 8-bit camera would be: four times longer, the few brightest pixels saturated.
 fn digitise(counts: impl Iterator<Item = u16>, dtype: PixelType, pixels: &mut [u8]) {
     fn put<const N: usize>(
         counts: impl Iterator<Item = u16>,
@@ -213,8 +219,8 @@ fn digitise(counts: impl Iterator<Item = u16>, dtype: PixelType, pixels: &mut [u
         }
     }
     match dtype {
-        PixelType::U8 => put(counts, pixels, |n| [(n >> 8) as u8]),
-        PixelType::I8 => put(counts, pixels, |n| [(n >> 9) as u8]),
+        PixelType::U8 => put(counts, pixels, |n| [(n.min(EIGHT_BIT_WELL) >> 6) as u8]),
+        PixelType::I8 => put(counts, pixels, |n| [(n.min(EIGHT_BIT_WELL) >> 7) as u8]),
         PixelType::U16 => put(counts, pixels, u16::to_le_bytes),
         PixelType::I16 => put(counts, pixels, |n| (n >> 1).to_le_bytes()),
         // Times 65,537: the largest count becomes the largest value.

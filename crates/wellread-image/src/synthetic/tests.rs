@@ -133,8 +133,12 @@ fn all_types_show_the_same_picture() {
                 PixelType::F32 => f64::from(f32::from_le_bytes(pixel.try_into().unwrap())),
                 PixelType::F64 => f64::from_le_bytes(pixel.try_into().unwrap()),
             };
-            let expected = f64::from(count) / 65535.0;
-            assert!((value / high - expected).abs() < 0.01, "{dtype}: {value} for {count}");
+            // 8-bit images are exposed four times longer and saturate.
+            let expected = match dtype.size() {
+                1 => f64::from(count.min(16_383)) / 16_383.0,
+                _ => f64::from(count) / 65535.0,
+            };
+            assert!((value / high - expected).abs() < 0.011, "{dtype}: {value} for {count}");
         }
     }
 }
