@@ -30,6 +30,7 @@
 pub mod checksum;
 pub mod convert;
 pub mod error;
+mod file_names;
 pub mod image_folder;
 pub mod ome_zarr;
 pub mod parquet;

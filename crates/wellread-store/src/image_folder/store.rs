@@ -1,0 +1,160 @@
+//! Reading: one file, one decode, one block per request.
+
+use super::decode::{HEADER_BYTES, Header, header};
+use super::layout::{self, Place};
+use super::FORMAT;
+use crate::{
+    Block, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout,
+};
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use wellread_image::ImageMetadata;
+
+/// Pictures, open for reading.
+#[derive(Debug)]
+pub(super) struct ImageFolder {
+    path: PathBuf,
+    rows: Vec<Row>,
+}
+
+#[derive(Debug)]
+struct Row {
+    place: Place,
+    /// Filled on first access.
+    header: OnceLock<Header>,
+}
+
+impl ImageFolder {
+    /// Opens a file, folder or class folders: a directory listing.
+    pub fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
+        let rows = layout::rows(path, options)?;
+        let rows = rows.into_iter().map(|place| Row { place, header: OnceLock::new() }).collect();
+        Ok(Self { path: path.to_owned(), rows })
+    }
+
+    fn row(&self, row: usize) -> Result<&Row> {
+        self.rows.get(row).ok_or_else(|| {
+            Error::new(
+                &self.path,
+                format_args!("row {row} was asked for, but there are {} images", self.rows.len()),
+            )
+        })
+    }
+
+    fn file(&self, row: &Row) -> PathBuf {
+        if row.place.file.as_os_str().is_empty() {
+            self.path.clone()
+        } else {
+            self.path.join(&row.place.file)
+        }
+    }
+
+    fn header(&self, row: usize) -> Result<&Header> {
+        let entry = self.row(row)?;
+        if let Some(header) = entry.header.get() {
+            return Ok(header);
+        }
+        let path = self.file(entry);
+        let cannot = |e: std::io::Error| Error::io(&path, "cannot read", &e).row(row);
+        let mut file = File::open(&path).map_err(cannot)?;
+        let length = file.metadata().map_err(cannot)?.len();
+        let mut bytes = vec![];
+        (&mut file).take(HEADER_BYTES).read_to_end(&mut bytes).map_err(cannot)?;
+        let mut parsed = header(&bytes, length);
+        if parsed.is_err() && length > bytes.len() as u64 {
+            // A colour profile or a thumbnail can push the header's end further back.
+            file.read_to_end(&mut bytes).map_err(cannot)?;
+            parsed = header(&bytes, length);
+        }
+        let parsed = parsed.map_err(|cause| unreadable(&path, row, &cause))?;
+        Ok(entry.header.get_or_init(|| parsed))
+    }
+
+    fn read_row(
+        &self,
+        request: usize,
+        row: usize,
+        scratch: &mut Scratch,
+        sink: &mut dyn PixelSink,
+    ) -> Result<()> {
+        let header = self.header(row)?;
+        let path = self.file(self.row(row)?);
+        scratch.raw.clear();
+        File::open(&path)
+            .and_then(|mut file| file.read_to_end(&mut scratch.raw))
+            .map_err(|e| Error::io(&path, "cannot read", &e).row(row))?;
+        header.decode(&scratch.raw, &mut scratch.decoded).map_err(|e| unreadable(&path, row, &e))?;
+        let size = header.bytes();
+        let mut data = &scratch.decoded[..size];
+        if header.info.shape.c() > 1 {
+            if scratch.pixels.len() < size {
+                scratch.pixels.resize(size, 0);
+            }
+            header.to_planes(data, &mut scratch.pixels[..size]);
+            data = &scratch.pixels[..size];
+        }
+        let RowInfo { shape, dtype } = header.info;
+        sink.put(request, &Block { region: shape.full(), data, dtype })
+    }
+}
+
+fn unreadable(path: &Path, row: usize, cause: &str) -> Error {
+    Error::new(path, format_args!("the picture cannot be decoded: {cause}"))
+        .row(row)
+        .hint("the file is truncated or corrupt; copy or export it again")
+}
+
+impl Store for ImageFolder {
+    fn format(&self) -> &'static str {
+        FORMAT.name
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn row_info(&self, row: usize) -> Result<RowInfo> {
+        Ok(self.header(row)?.info)
+    }
+
+    fn name(&self, row: usize) -> Result<String> {
+        Ok(self.row(row)?.place.name.clone())
+    }
+
+    fn metadata(&self, row: usize) -> Result<ImageMetadata> {
+        let channels = self.header(row)?.channels();
+        Ok(ImageMetadata { channels, ..ImageMetadata::named(self.name(row)?) })
+    }
+
+    fn layout(&self) -> Result<StoreLayout> {
+        let first = self.row(0)?;
+        let lower = self.file(first).to_string_lossy().to_ascii_lowercase();
+        let codec = if lower.ends_with(".png") { "png (deflate)" } else { "jpeg" };
+        let classes = self.rows.iter().filter_map(|r| super::class_of(&r.place.name));
+        let classes: std::collections::BTreeSet<_> = classes.collect();
+        let variant = match classes.len() {
+            0 => "files".to_owned(),
+            n => format!("{n} class folders"),
+        };
+        let pieces = format!("whole picture, {}", self.header(0)?.describe());
+        Ok(StoreLayout { codec: codec.to_owned(), pieces, variant })
+    }
+
+    fn files(&self) -> Result<Vec<PathBuf>> {
+        Ok(self.rows.iter().map(|row| self.file(row)).collect())
+    }
+
+    fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
+        for (i, request) in requests.iter().enumerate() {
+            self.check(request)?;
+            self.read_row(i, request.row, scratch, sink).map_err(|e| e.row(request.row))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,177 @@
+//! Writing PNG: 8 or 16 bits, grey or RGB, one file per image.
+
+use super::FORMAT;
+use crate::file_names::FileNames;
+use crate::staged::Staged;
+use crate::{Compression, Error, ImageView, Result, StoreWriter, WriteOptions};
+use image::codecs::png::{CompressionType, FilterType, PngEncoder};
+use image::{ExtendedColorType, ImageEncoder};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use wellread_image::PixelType;
+
+/// Writes a folder of PNG files, with class folders for names `class/stem`; or one file.
+pub(super) struct PngWriter {
+    staged: Option<Staged>,
+    target: PathBuf,
+    /// The target is one file, not a folder.
+    single: bool,
+    compression: CompressionType,
+    /// Chosen names by class (empty for the folder itself).
+    names: HashMap<String, FileNames>,
+    classes: FileNames,
+    /// Folder of each class.
+    folders: HashMap<String, String>,
+    count: usize,
+    interleaved: Vec<u8>,
+}
+
+impl PngWriter {
+    /// Starts a new set at `path`: one file if the name ends in `.png`, else a folder.
+    ///
+    /// # Errors
+    /// An existing target (without `overwrite`), or options that PNG does not have.
+    pub fn create(path: &Path, options: &WriteOptions) -> Result<Self> {
+        let compression = match options.compression {
+            Compression::Default => CompressionType::Fast,
+            Compression::None => CompressionType::Uncompressed,
+            Compression::Deflate(level) => match u8::try_from(level.clamp(0, 9)) {
+                Ok(0) | Err(_) => CompressionType::Uncompressed,
+                Ok(level) => CompressionType::Level(level),
+            },
+            other => {
+                return Err(Error::new(
+                    path,
+                    format_args!("PNG has no {other:?} compression; it has none and deflate[:LEVEL]"),
+                ));
+            }
+        };
+        if let Some(variant) = &options.variant {
+            return Err(Error::new(path, format_args!("{} has no variant {variant:?}", FORMAT.name)));
+        }
+        let single = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("png"));
+        let staged = Staged::new(path, options.overwrite)?;
+        if !single {
+            staged.create_dir()?;
+        }
+        Ok(Self {
+            staged: Some(staged),
+            target: path.to_owned(),
+            single,
+            compression,
+            names: HashMap::new(),
+            classes: FileNames::default(),
+            folders: HashMap::new(),
+            count: 0,
+            interleaved: vec![],
+        })
+    }
+
+    /// Where the image called `name` goes.
+    fn file(&mut self, root: &Path, name: &str) -> Result<PathBuf> {
+        let (class, stem) = name.rsplit_once('/').filter(|(c, _)| !c.is_empty()).unwrap_or(("", name));
+        let mut folder = root.to_owned();
+        if !class.is_empty() {
+            let known = self.folders.entry(class.to_owned());
+            folder.push(known.or_insert_with(|| self.classes.choose(class)));
+            std::fs::create_dir_all(&folder).map_err(|e| Error::io(&self.target, "cannot make a folder", &e))?;
+        }
+        let stem = self.names.entry(class.to_owned()).or_default().choose(stem);
+        folder.push(format!("{stem}.png"));
+        Ok(folder)
+    }
+}
+
+/// The PNG colour type for an image.
+///
+/// # Errors
+/// What PNG cannot hold, with a format that can.
+fn color(image: &ImageView<'_>) -> std::result::Result<ExtendedColorType, String> {
+    let [t, c, z, _, _] = image.shape.0;
+    if t > 1 || z > 1 {
+        return Err(format!("PNG holds single planes, and the image of {} has T or Z", image.shape));
+    }
+    match (c, image.dtype) {
+        (1, PixelType::U8) => Ok(ExtendedColorType::L8),
+        (1, PixelType::U16) => Ok(ExtendedColorType::L16),
+        (3, PixelType::U8) => Ok(ExtendedColorType::Rgb8),
+        (3, PixelType::U16) => Ok(ExtendedColorType::Rgb16),
+        (1 | 3, other) => Err(format!("PNG holds uint8 and uint16, not {other}")),
+        (other, _) => Err(format!("PNG is written with 1 channel (grey) or 3 (RGB), not {other}")),
+    }
+}
+
+impl StoreWriter for PngWriter {
+    fn write(&mut self, image: &ImageView<'_>) -> Result<()> {
+        let row = self.count;
+        let wrong = |target: &Path, cause: String| Error::new(target, cause).row(row);
+        let bytes = image.shape.checked_bytes(image.dtype);
+        let bytes = bytes.map_err(|e| wrong(&self.target, e.to_string()))?;
+        if bytes != image.pixels.len() {
+            return Err(wrong(&self.target, format!("{} bytes of pixels where {bytes} should be", image.pixels.len())));
+        }
+        let color = color(image).map_err(|cause| {
+            wrong(&self.target, cause).hint("write ome-zarr, tiff or parquet instead, which hold any image")
+        })?;
+        let (Ok(width), Ok(height)) = (u32::try_from(image.shape.x()), u32::try_from(image.shape.y())) else {
+            return Err(wrong(&self.target, format!("an image of {} is too large for PNG", image.shape)));
+        };
+        let Some(root) = self.staged.as_ref().map(|s| s.path().to_owned()) else {
+            return Err(wrong(&self.target, "the writer is finished".to_owned()));
+        };
+        let path = if !self.single {
+            self.file(&root, &image.metadata.name)?
+        } else if row == 0 {
+            root
+        } else {
+            return Err(wrong(&self.target, "a target ending in .png holds one image".to_owned())
+                .hint("give a folder name to write several images"));
+        };
+        self.count += 1;
+        let pixels = if image.shape.c() == 1 {
+            image.pixels
+        } else {
+            interleave(image, &mut self.interleaved);
+            &self.interleaved
+        };
+        let cannot = |e: &std::io::Error| Error::io(&self.target, "cannot write", e).row(row);
+        let mut out = BufWriter::new(File::create(&path).map_err(|e| cannot(&e))?);
+        // The encoder takes 16-bit pixels in the machine's byte order.
+        let swapped: Vec<u8>;
+        let pixels = if cfg!(target_endian = "big") && image.dtype == PixelType::U16 {
+            swapped = pixels.chunks_exact(2).flat_map(|p| [p[1], p[0]]).collect();
+            &swapped
+        } else {
+            pixels
+        };
+        PngEncoder::new_with_quality(&mut out, self.compression, FilterType::Adaptive)
+            .write_image(pixels, width, height, color)
+            .map_err(|e| match e {
+                image::ImageError::IoError(e) => cannot(&e),
+                other => wrong(&self.target, format!("cannot encode: {other}")),
+            })?;
+        out.flush().map_err(|e| cannot(&e))
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<()> {
+        if self.count == 0 {
+            return Err(Error::new(&self.target, "there is no image to write"));
+        }
+        self.staged.take().map_or(Ok(()), Staged::commit)
+    }
+}
+
+/// Planes to interleaved colours.
+fn interleave(image: &ImageView<'_>, interleaved: &mut Vec<u8>) {
+    let (size, channels) = (image.dtype.size(), image.shape.c());
+    let plane = image.pixels.len() / channels;
+    interleaved.resize(image.pixels.len(), 0);
+    for (i, pixel) in interleaved.chunks_exact_mut(size * channels).enumerate() {
+        for (c, to) in pixel.chunks_exact_mut(size).enumerate() {
+            let from = c * plane + i * size;
+            to.copy_from_slice(&image.pixels[from..from + size]);
+        }
+    }
+}

@@ -1,0 +1,350 @@
+//! Array metadata of Zarr v3 (`zarr.json`) and v2 (`.zarray`), resolved to a plan in TCZYX order.
+//!
+//! Everything in it is checked here, once: later code may multiply and index without fear. Images of a set
+//! mostly have the same metadata, so plans are shared between rows.
+
+use super::codec::{Chain, Target, resolve};
+use super::group::{Level, parse};
+use crate::{Error, Result, RowInfo};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::path::Path;
+use wellread_image::{PixelType, Shape};
+use zarrs::array::ArrayMetadataV2;
+use zarrs::convert::array_metadata_v2_to_v3;
+
+/// How to find and decode the chunks of one array.
+#[derive(Debug)]
+pub(super) struct ArrayPlan {
+    pub info: RowInfo,
+    /// Path of the array below its group.
+    pub dataset: String,
+    /// Chunk (or shard) length along TCZYX.
+    pub chunk: [usize; 5],
+    /// Number of chunks (or shards) along TCZYX.
+    pub grid: [usize; 5],
+    /// One pixel of a missing chunk, little-endian; the first `dtype.size()` bytes count.
+    pub fill: [u8; 8],
+    pub chain: Chain,
+    /// TCZYX axis of each array dimension.
+    axes: Vec<usize>,
+    /// What chunk keys start with: `c` and the separator, or nothing.
+    prefix: &'static str,
+    separator: char,
+}
+
+#[derive(Deserialize)]
+struct V3 {
+    node_type: String,
+    shape: Vec<u64>,
+    data_type: Value,
+    chunk_grid: Value,
+    chunk_key_encoding: Value,
+    fill_value: Value,
+    codecs: Vec<Value>,
+    #[serde(default)]
+    storage_transformers: Vec<Value>,
+}
+
+#[derive(Deserialize)]
+struct V2 {
+    shape: Vec<u64>,
+    chunks: Vec<u64>,
+    dtype: Value,
+    fill_value: Value,
+    order: String,
+    compressor: Value,
+    #[serde(default)]
+    filters: Value,
+    #[serde(default)]
+    dimension_separator: Option<String>,
+}
+
+/// What both versions come down to.
+struct Described {
+    shape: Vec<u64>,
+    chunks: Vec<u64>,
+    dtype: PixelType,
+    fill: [u8; 8],
+    codecs: Vec<Value>,
+    prefix: &'static str,
+    separator: char,
+}
+
+impl ArrayPlan {
+    /// Resolves the metadata `bytes` of `file` (Zarr version `zarr`) for an image's `level`.
+    ///
+    /// # Errors
+    /// Malformed or unsupported metadata, or sizes that no image has.
+    pub fn resolve(file: &Path, bytes: &[u8], zarr: u8, level: &Level) -> Result<Self> {
+        let described = if zarr == 3 { v3(parse(file, bytes)?) } else { v2(parse(file, bytes)?, bytes) };
+        let wrong = |cause: String| {
+            Error::new(file, cause)
+                .hint("the metadata is corrupt, or uses a part of Zarr that wellread does not read")
+        };
+        described.and_then(|d| Self::from_described(d, level)).map_err(wrong)
+    }
+
+    fn from_described(d: Described, level: &Level) -> Result<Self, String> {
+        let axes = match &level.axes {
+            Some(axes) => axes.clone(),
+            None if d.shape.len() == 5 => (0..5).collect(),
+            None => {
+                return Err(format!(
+                    "the group names no axes, and the array has {} dimensions instead of five",
+                    d.shape.len()
+                ));
+            }
+        };
+        if axes.len() != d.shape.len() || axes.len() != d.chunks.len() {
+            return Err(format!(
+                "the group names {} axes, but the array has {} dimensions and its chunks have {}",
+                axes.len(),
+                d.shape.len(),
+                d.chunks.len()
+            ));
+        }
+        let (mut shape, mut chunk, mut dims) = ([1; 5], [1; 5], vec![]);
+        for ((&axis, &length), &part) in axes.iter().zip(&d.shape).zip(&d.chunks) {
+            shape[axis] = usize::try_from(length).map_err(|_| format!("an axis of length {length}"))?;
+            chunk[axis] = usize::try_from(part).map_err(|_| format!("a chunk of length {part}"))?;
+            dims.push(chunk[axis]);
+        }
+        let (shape, chunk_shape) = (Shape(shape), Shape(chunk));
+        shape.checked_bytes(d.dtype).map_err(|e| e.to_string())?;
+        chunk_shape.checked_bytes(d.dtype).map_err(|e| format!("its chunks are impossible: {e}"))?;
+        let mut grid = [1; 5];
+        for axis in 0..5 {
+            grid[axis] = shape.0[axis].div_ceil(chunk[axis]);
+        }
+        let target = Target { axes: &axes, chunk: &dims, dtype: d.dtype, fill: d.fill };
+        Ok(Self {
+            info: RowInfo { shape, dtype: d.dtype },
+            dataset: level.dataset.clone(),
+            chunk,
+            grid,
+            fill: d.fill,
+            chain: resolve(&d.codecs, &target)?,
+            axes,
+            prefix: d.prefix,
+            separator: d.separator,
+        })
+    }
+
+    /// Writes the key (path below the array) of the chunk at `at` (TCZYX, in chunks) into `key`.
+    pub fn key(&self, at: [usize; 5], key: &mut String) {
+        key.clear();
+        key.push_str(self.prefix);
+        for (i, &axis) in self.axes.iter().enumerate() {
+            if i > 0 || !self.prefix.is_empty() {
+                key.push(self.separator);
+            }
+            // Writing to a String cannot fail.
+            let _ = write!(key, "{}", at[axis]);
+        }
+    }
+}
+
+fn v3(array: V3) -> Result<Described, String> {
+    if array.node_type != "array" {
+        return Err(format!("a {} is where the image's array should be", array.node_type));
+    }
+    if !array.storage_transformers.is_empty() {
+        return Err("storage transformers are not supported".to_owned());
+    }
+    let name = array.data_type.as_str().or_else(|| array.data_type.get("name")?.as_str());
+    let dtype = match name {
+        Some("bool") => Some(PixelType::U8),
+        name => PixelType::ALL.into_iter().find(|d| Some(d.name()) == name),
+    };
+    let dtype = dtype.ok_or_else(|| unsupported_dtype(&array.data_type))?;
+    if array.chunk_grid.get("name").and_then(Value::as_str) != Some("regular") {
+        return Err(format!("only regular chunk grids are supported, not {}", array.chunk_grid));
+    }
+    let chunks = array.chunk_grid.pointer("/configuration/chunk_shape").map(Vec::<u64>::deserialize);
+    let chunks = match chunks {
+        Some(Ok(chunks)) => chunks,
+        _ => return Err("the chunk grid has no proper chunk_shape".to_owned()),
+    };
+    let encoding = &array.chunk_key_encoding;
+    let separator = encoding.pointer("/configuration/separator").and_then(Value::as_str);
+    let (prefix, separator) = match (encoding.get("name").or(Some(encoding)).and_then(Value::as_str), separator)
+    {
+        (Some("default"), None | Some("/")) => ("c", '/'),
+        (Some("default"), Some(".")) => ("c", '.'),
+        (Some("v2"), None | Some(".")) => ("", '.'),
+        (Some("v2"), Some("/")) => ("", '/'),
+        _ => return Err(format!("unknown chunk key encoding {encoding}")),
+    };
+    let fill = fill_bytes(&array.fill_value, dtype)?;
+    Ok(Described { shape: array.shape, chunks, dtype, fill, codecs: array.codecs, prefix, separator })
+}
+
+fn v2(array: V2, bytes: &[u8]) -> Result<Described, String> {
+    let name = array.dtype.as_str().unwrap_or_default();
+    let kind = name.get(1..).unwrap_or_default();
+    let dtype = match kind {
+        "u1" | "b1" => PixelType::U8,
+        "i1" => PixelType::I8,
+        "u2" => PixelType::U16,
+        "i2" => PixelType::I16,
+        "u4" => PixelType::U32,
+        "i4" => PixelType::I32,
+        "f4" => PixelType::F32,
+        "f8" => PixelType::F64,
+        _ => return Err(unsupported_dtype(&array.dtype)),
+    };
+    let endian = match name.as_bytes()[0] {
+        b'>' => "big",
+        b'<' | b'|' | b'=' => "little",
+        _ => return Err(unsupported_dtype(&array.dtype)),
+    };
+    let separator = match array.dimension_separator.as_deref() {
+        Some("/") => '/',
+        Some(".") | None => '.',
+        Some(other) => return Err(format!("unknown dimension separator {other:?}")),
+    };
+    let plain = array.filters.is_null() || array.filters.as_array().is_some_and(Vec::is_empty);
+    let compressor = match array.compressor.get("id").and_then(Value::as_str) {
+        None if array.compressor.is_null() => Some(None),
+        Some(id @ ("zstd" | "gzip" | "zlib" | "blosc")) => {
+            Some(Some(json!({"name": id, "configuration": array.compressor})))
+        }
+        _ => None,
+    };
+    let codecs = match compressor {
+        Some(compressor) if plain => {
+            let mut codecs = vec![];
+            match array.order.as_str() {
+                "C" => {}
+                "F" => codecs.push(json!({"name": "transpose", "configuration": {"order": "F"}})),
+                other => return Err(format!("unknown memory order {other:?}")),
+            }
+            codecs.push(json!({"name": "bytes", "configuration": {"endian": endian}}));
+            codecs.extend(compressor);
+            codecs
+        }
+        // Filters and rarer compressors in the terms of Zarr v3, as zarrs translates them.
+        _ => {
+            let metadata: ArrayMetadataV2 = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
+            let metadata = array_metadata_v2_to_v3(&metadata).map_err(|e| e.to_string())?;
+            metadata
+                .codecs
+                .iter()
+                .map(serde_json::to_value)
+                .collect::<Result<_, _>>()
+                .map_err(|e| e.to_string())?
+        }
+    };
+    let fill = fill_bytes(&array.fill_value, dtype)?;
+    Ok(Described { shape: array.shape, chunks: array.chunks, dtype, fill, codecs, prefix: "", separator })
+}
+
+fn unsupported_dtype(dtype: &Value) -> String {
+    let known: Vec<_> = PixelType::ALL.iter().map(|d| d.name()).collect();
+    format!("pixels of type {dtype} are not supported; supported: {}, bool", known.join(", "))
+}
+
+/// The fill value as one little-endian pixel: a number, `null` (v2: undefined, taken as zero), a boolean,
+/// `NaN`, `Infinity`, `-Infinity`, or for floats the bits in hexadecimal.
+fn fill_bytes(value: &Value, dtype: PixelType) -> Result<[u8; 8], String> {
+    let wrong = || format!("fill value {value} does not fit {dtype}");
+    let mut bytes = [0; 8];
+    if dtype.is_float() {
+        let number = match value {
+            Value::Null => 0.0,
+            Value::Number(n) => n.as_f64().ok_or_else(wrong)?,
+            Value::String(s) => match s.as_str() {
+                "NaN" => f64::NAN,
+                "Infinity" => f64::INFINITY,
+                "-Infinity" => f64::NEG_INFINITY,
+                hex => {
+                    let bits = hex.strip_prefix("0x").and_then(|h| u64::from_str_radix(h, 16).ok());
+                    let bits = bits.ok_or_else(wrong)?;
+                    if dtype == PixelType::F32 && u32::try_from(bits).is_err() {
+                        return Err(wrong());
+                    }
+                    return Ok(bits.to_le_bytes());
+                }
+            },
+            _ => return Err(wrong()),
+        };
+        match dtype {
+            PixelType::F32 => bytes[..4].copy_from_slice(&(number as f32).to_le_bytes()),
+            _ => bytes = number.to_le_bytes(),
+        }
+        return Ok(bytes);
+    }
+    let number = match value {
+        Value::Null => 0,
+        Value::Bool(b) => i64::from(*b),
+        Value::Number(n) => n
+            .as_i64()
+            // Some writers put 0.0 for integers.
+            .or_else(|| n.as_f64().filter(|f| f.fract() == 0.0 && f.abs() < 1e15).map(|f| f as i64))
+            .ok_or_else(wrong)?,
+        _ => return Err(wrong()),
+    };
+    let (low, high) = dtype.range();
+    if (number as f64) < low || (number as f64) > high {
+        return Err(wrong());
+    }
+    // Two's complement: the low bytes of the 64-bit number are the number in any narrower type.
+    Ok(number.to_le_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fill_values() {
+        let fill = |v: Value, d| fill_bytes(&v, d).map(|b| b[..d.size()].to_vec());
+        assert_eq!(fill(json!(7), PixelType::U16), Ok(vec![7, 0]));
+        assert_eq!(fill(json!(-1), PixelType::I16), Ok(vec![255, 255]));
+        assert_eq!(fill(json!(0.0), PixelType::U8), Ok(vec![0]));
+        assert_eq!(fill(Value::Null, PixelType::I32), Ok(vec![0; 4]));
+        assert_eq!(fill(json!("NaN"), PixelType::F32), Ok(f32::NAN.to_le_bytes().to_vec()));
+        assert_eq!(fill(json!("0x3f800000"), PixelType::F32), Ok(1f32.to_le_bytes().to_vec()));
+        assert!(fill(json!(256), PixelType::U8).is_err());
+        assert!(fill(json!("0x100000000"), PixelType::F32).is_err());
+        assert!(fill(json!([1]), PixelType::U8).is_err());
+    }
+
+    #[test]
+    fn impossible_metadata_is_refused() {
+        let level = Level { dataset: "0".into(), axes: Some(vec![3, 4]) };
+        let base = json!({
+            "node_type": "array", "shape": [4, 5], "data_type": "uint16", "fill_value": 0,
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2, 5]}},
+            "chunk_key_encoding": {"name": "default"}, "codecs": ["bytes"],
+        });
+        let resolve = |change: &dyn Fn(&mut Value)| {
+            let mut metadata = base.clone();
+            change(&mut metadata);
+            ArrayPlan::resolve(Path::new("zarr.json"), metadata.to_string().as_bytes(), 3, &level)
+        };
+        assert_eq!(resolve(&|_| {}).unwrap().grid, [1, 1, 1, 2, 1]);
+        let chunks = "/chunk_grid/configuration/chunk_shape";
+        for (pointer, value) in [
+            ("/shape", json!([4, 5, 6])),
+            ("/shape", json!([0, 5])),
+            ("/shape", json!([u64::MAX, u64::MAX])),
+            ("/shape", json!([-4, 5])),
+            (chunks, json!([0, 5])),
+            (chunks, json!([u64::MAX, 5])),
+            (chunks, json!([2])),
+            ("/data_type", json!("complex64")),
+            ("/fill_value", json!("x")),
+            ("/codecs", json!([])),
+            ("/codecs", json!(["bytes", "lzma"])),
+            ("/codecs", json!([{"name": "transpose", "configuration": {"order": [0, 0]}}, "bytes"])),
+            ("/chunk_key_encoding", json!("other")),
+            ("/node_type", json!("group")),
+        ] {
+            let result = resolve(&|m| *m.pointer_mut(pointer).unwrap() = value.clone());
+            assert!(result.is_err(), "{pointer} = {value}");
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! Decoding one chunk: from the bytes of a chunk file (or of an inner chunk of a shard) to pixels.
+//!
+//! The size of the result is known before, so a chunk that would decompress to anything else is an error, and
+//! no buffer grows beyond what [`MAX_RATIO`] times the bytes that are really there could fill.
+
+use super::general::General;
+use super::shard::ShardCodec;
+use serde_json::Value;
+use wellread_image::PixelType;
+use zarrs::array::codec::{blosc_decompress_bytes, blosc_validate};
+
+/// No codec expands its input more than this: a Zstandard block of one repeated byte is 4 bytes for 128 KiB.
+pub(super) const MAX_RATIO: usize = 32_768;
+
+/// What a chunk of an array is made of.
+#[derive(Debug)]
+pub(super) struct Chain {
+    /// TCZYX axes in the order of memory, slowest first.
+    pub order: Vec<usize>,
+    pub kind: Kind,
+    /// For `wellread info`, such as `zstd` or `blosc(lz4, shuffle)`.
+    pub label: String,
+}
+
+#[derive(Debug)]
+pub(super) enum Kind {
+    /// The file is one encoded chunk.
+    Chunk(ChunkCodec),
+    /// The file is a shard: many encoded chunks and an index.
+    Shard(Box<ShardCodec>),
+}
+
+/// Decodes the bytes of one chunk.
+#[derive(Debug)]
+pub(super) enum ChunkCodec {
+    Native(Native),
+    General(Box<General>),
+}
+
+/// `bytes`, at most one compressor, then `crc32c` or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Native {
+    pub compressor: Compressor,
+    /// A CRC32C of the compressed bytes follows them.
+    pub crc32c: bool,
+    pub big_endian: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Compressor {
+    None,
+    Zstd,
+    Gzip,
+    Zlib,
+    Blosc,
+}
+
+/// Decompressor state that a thread reuses from chunk to chunk.
+#[derive(Default)]
+pub(super) struct Decoders {
+    zstd: Option<zstd::bulk::Decompressor<'static>>,
+    deflate: Option<libdeflater::Decompressor>,
+}
+
+/// The array that codecs are resolved for.
+pub(super) struct Target<'a> {
+    /// TCZYX axis of each dimension.
+    pub axes: &'a [usize],
+    /// Chunk length along each dimension.
+    pub chunk: &'a [usize],
+    pub dtype: PixelType,
+    /// One pixel, little-endian.
+    pub fill: [u8; 8],
+}
+
+/// The name and configuration of a codec, which may be a bare name.
+fn named(codec: &Value) -> Result<(&str, &Value), String> {
+    match codec {
+        Value::String(name) => Ok((name, &Value::Null)),
+        Value::Object(fields) => fields
+            .get("name")
+            .and_then(Value::as_str)
+            .map(|name| (name, fields.get("configuration").unwrap_or(&Value::Null)))
+            .ok_or_else(|| format!("a codec has no name: {codec}")),
+        _ => Err(format!("{codec} is no codec")),
+    }
+}
+
+/// Resolves the `codecs` of Zarr v3 metadata (v2 metadata is brought into this form first).
+pub(super) fn resolve(codecs: &[Value], target: &Target<'_>) -> Result<Chain, String> {
+    resolve_level(codecs, target, false)
+}
+
+fn resolve_level(codecs: &[Value], target: &Target<'_>, in_shard: bool) -> Result<Chain, String> {
+    let mut order = target.axes.to_vec();
+    let mut chunk = target.chunk.to_vec();
+    let mut rest = codecs;
+    while let Some((first, after)) = rest.split_first() {
+        let (name, configuration) = named(first)?;
+        if name != "transpose" {
+            break;
+        }
+        let permutation = permutation(configuration, order.len())?;
+        order = permutation.iter().map(|&i| order[i]).collect();
+        chunk = permutation.iter().map(|&i| chunk[i]).collect();
+        rest = after;
+    }
+    let (first, trailing) = rest.split_first().ok_or("the array has no array-to-bytes codec")?;
+    let (name, configuration) = named(first)?;
+    let target = Target { axes: &order, chunk: &chunk, ..*target };
+    let (kind, label) = match name {
+        "sharding_indexed" if in_shard => return Err("shards inside shards are not supported".to_owned()),
+        "sharding_indexed" if !trailing.is_empty() => {
+            return Err("codecs after sharding_indexed are not supported".to_owned());
+        }
+        "sharding_indexed" => {
+            let shard = ShardCodec::resolve(configuration, &target)?;
+            let label = shard.chain.label.clone();
+            (Kind::Shard(Box::new(shard)), label)
+        }
+        "bytes" | "endian" => match native(configuration, trailing)? {
+            Some((native, label)) => (Kind::Chunk(ChunkCodec::Native(native)), label),
+            None => general(rest, &target)?,
+        },
+        _ => general(rest, &target)?,
+    };
+    Ok(Chain { order, kind, label })
+}
+
+/// Resolves the codecs inside a shard.
+pub(super) fn resolve_inner(codecs: &[Value], target: &Target<'_>) -> Result<Chain, String> {
+    resolve_level(codecs, target, true)
+}
+
+fn general(codecs: &[Value], target: &Target<'_>) -> Result<(Kind, String), String> {
+    let names: Result<Vec<_>, _> = codecs.iter().map(|c| named(c).map(|(name, _)| name)).collect();
+    let label = names?.join("+");
+    Ok((Kind::Chunk(ChunkCodec::General(Box::new(General::new(codecs, target)?))), label))
+}
+
+fn permutation(configuration: &Value, rank: usize) -> Result<Vec<usize>, String> {
+    let wrong = || format!("the transpose codec has a wrong order: {configuration}");
+    match configuration.get("order") {
+        Some(Value::String(order)) if order == "C" => Ok((0..rank).collect()),
+        Some(Value::String(order)) if order == "F" => Ok((0..rank).rev().collect()),
+        Some(Value::Array(order)) => {
+            let order: Vec<usize> =
+                order.iter().filter_map(Value::as_u64).filter_map(|i| usize::try_from(i).ok()).collect();
+            let mut sorted = order.clone();
+            sorted.sort_unstable();
+            if sorted.iter().copied().eq(0..rank) { Ok(order) } else { Err(wrong()) }
+        }
+        _ => Err(wrong()),
+    }
+}
+
+/// `bytes` and what follows it, if that is what [`Native`] can do.
+fn native(bytes: &Value, trailing: &[Value]) -> Result<Option<(Native, String)>, String> {
+    let big_endian = match bytes.get("endian").and_then(Value::as_str) {
+        Some("big") => true,
+        Some("little") | None => false,
+        Some(other) => return Err(format!("unknown byte order {other:?}")),
+    };
+    let mut native = Native { compressor: Compressor::None, crc32c: false, big_endian };
+    let mut label = "none".to_owned();
+    for codec in trailing {
+        let (name, configuration) = named(codec)?;
+        let compressor = match name {
+            "zstd" | "numcodecs.zstd" => Compressor::Zstd,
+            "gzip" | "numcodecs.gzip" => Compressor::Gzip,
+            "zlib" | "numcodecs.zlib" => Compressor::Zlib,
+            "blosc" | "numcodecs.blosc" => Compressor::Blosc,
+            "crc32c" if !native.crc32c => {
+                native.crc32c = true;
+                label = if label == "none" { name.to_owned() } else { label + "+crc32c" };
+                continue;
+            }
+            _ => return Ok(None),
+        };
+        if native.crc32c || native.compressor != Compressor::None {
+            return Ok(None);
+        }
+        native.compressor = compressor;
+        label = name.trim_start_matches("numcodecs.").to_owned();
+        if compressor == Compressor::Blosc {
+            let cname = configuration.get("cname").and_then(Value::as_str).unwrap_or("lz4");
+            let shuffle = match configuration.get("shuffle") {
+                Some(Value::String(s)) => s.clone(),
+                Some(Value::Number(n)) => match n.as_i64() {
+                    Some(0) => "noshuffle".to_owned(),
+                    Some(2) => "bitshuffle".to_owned(),
+                    _ => "shuffle".to_owned(),
+                },
+                _ => "shuffle".to_owned(),
+            };
+            label = format!("blosc({cname}, {shuffle})");
+        }
+    }
+    Ok(Some((native, label)))
+}
+
+impl ChunkCodec {
+    /// Decodes `encoded` to exactly `expected` bytes, little-endian, in the chunk's own order of axes. The
+    /// result is in `decoded`, or in `encoded` itself where nothing had to be done.
+    pub fn decode<'a>(
+        &self,
+        encoded: &'a [u8],
+        expected: usize,
+        dtype: PixelType,
+        decoders: &mut Decoders,
+        decoded: &'a mut Vec<u8>,
+    ) -> Result<&'a [u8], String> {
+        match self {
+            Self::Native(native) => native.decode(encoded, expected, dtype.size(), decoders, decoded),
+            Self::General(general) => {
+                *decoded = general.decode(encoded, expected)?;
+                Ok(decoded)
+            }
+        }
+    }
+}
+
+impl Native {
+    fn decode<'a>(
+        self,
+        encoded: &'a [u8],
+        expected: usize,
+        pixel: usize,
+        decoders: &mut Decoders,
+        decoded: &'a mut Vec<u8>,
+    ) -> Result<&'a [u8], String> {
+        let encoded = if self.crc32c { checked(encoded)? } else { encoded };
+        let swap = self.big_endian && pixel > 1;
+        if self.compressor == Compressor::None {
+            if encoded.len() != expected {
+                return Err(wrong_length(encoded.len(), expected));
+            }
+            if !swap {
+                return Ok(encoded);
+            }
+            make_room(decoded, expected)?;
+            decoded[..expected].copy_from_slice(encoded);
+        } else {
+            self.compressor.decompress(encoded, expected, decoders, decoded)?;
+        }
+        let pixels = &mut decoded[..expected];
+        if swap {
+            pixels.chunks_exact_mut(pixel).for_each(<[u8]>::reverse);
+        }
+        Ok(pixels)
+    }
+}
+
+impl Compressor {
+    fn decompress(
+        self,
+        encoded: &[u8],
+        expected: usize,
+        decoders: &mut Decoders,
+        decoded: &mut Vec<u8>,
+    ) -> Result<(), String> {
+        if encoded.len().saturating_mul(MAX_RATIO) < expected {
+            return Err(format!("its {} bytes cannot hold a chunk of {expected} bytes", encoded.len()));
+        }
+        if self == Self::Blosc {
+            let length = blosc_validate(encoded).ok_or("it is no valid blosc buffer")?;
+            if length != expected {
+                return Err(wrong_length(length, expected));
+            }
+            *decoded = blosc_decompress_bytes(encoded, expected, 1).map_err(|e| format!("blosc: {e}"))?;
+            return if decoded.len() == expected {
+                Ok(())
+            } else {
+                Err(wrong_length(decoded.len(), expected))
+            };
+        }
+        make_room(decoded, expected)?;
+        let target = &mut decoded[..expected];
+        let length = match self {
+            Self::Zstd => {
+                let zstd = match &mut decoders.zstd {
+                    Some(zstd) => zstd,
+                    empty => empty.insert(
+                        zstd::bulk::Decompressor::new().map_err(|e| format!("cannot start zstd: {e}"))?,
+                    ),
+                };
+                zstd.decompress_to_buffer(encoded, target).map_err(|e| format!("zstd: {e}"))?
+            }
+            Self::Gzip | Self::Zlib => {
+                let deflate = decoders.deflate.get_or_insert_with(libdeflater::Decompressor::new);
+                let (name, result) = if self == Self::Gzip {
+                    ("gzip", deflate.gzip_decompress(encoded, target))
+                } else {
+                    ("zlib", deflate.zlib_decompress(encoded, target))
+                };
+                result.map_err(|e| match e {
+                    libdeflater::DecompressionError::BadData => format!("{name}: corrupt or truncated data"),
+                    libdeflater::DecompressionError::InsufficientSpace => {
+                        format!("{name}: it decompresses to more than the {expected} bytes of a chunk")
+                    }
+                })?
+            }
+            Self::None | Self::Blosc => unreachable!("handled above"),
+        };
+        if length == expected { Ok(()) } else { Err(wrong_length(length, expected)) }
+    }
+}
+
+/// Strips and checks the CRC32C at the end of `encoded`.
+pub(super) fn checked(encoded: &[u8]) -> Result<&[u8], String> {
+    let (data, crc) = encoded.split_last_chunk::<4>().ok_or("it is too short for its checksum")?;
+    if crc32c::crc32c(data) == u32::from_le_bytes(*crc) {
+        Ok(data)
+    } else {
+        Err("its CRC32C does not match".to_owned())
+    }
+}
+
+/// Makes `buffer` at least `length` bytes long.
+pub(super) fn make_room(buffer: &mut Vec<u8>, length: usize) -> Result<(), String> {
+    if buffer.len() < length {
+        buffer
+            .try_reserve_exact(length - buffer.len())
+            .map_err(|_| format!("not enough memory for {length} bytes"))?;
+        buffer.resize(length, 0);
+    }
+    Ok(())
+}
+
+fn wrong_length(length: usize, expected: usize) -> String {
+    format!("it holds {length} bytes of pixels where a chunk has {expected}")
+}

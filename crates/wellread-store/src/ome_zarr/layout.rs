@@ -1,0 +1,167 @@
+//! Which groups below a path are the rows: one image, a folder of images, a plate, a well, or the numbered
+//! series that bioformats2raw writes.
+
+use super::group::{Group, inside};
+use crate::file_names::is_image_of_other_format;
+use crate::registry::Probe;
+use crate::{Error, OpenOptions, Result};
+use std::path::{Path, PathBuf};
+
+/// One image: its group folder below the opened path (empty for the path itself) and its name.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub group: PathBuf,
+    pub name: String,
+}
+
+const METADATA: [&str; 4] = ["zarr.json", ".zattrs", ".zgroup", ".zarray"];
+
+/// Whether a probe is a Zarr group or array, or a folder that holds some.
+pub(super) fn recognise(probe: &Probe) -> bool {
+    let is_metadata = |name: &String| METADATA.contains(&name.as_str());
+    probe.is_dir
+        && (probe.entries.iter().any(is_metadata)
+            // Ordinary folders are told apart by a look into the first few subfolders.
+            || probe
+                .entries
+                .iter()
+                .filter(|name| name.ends_with(".zarr") || !name.contains('.'))
+                .take(16)
+                .any(|name| has_metadata(&probe.path.join(name))))
+}
+
+fn has_metadata(folder: &Path) -> bool {
+    METADATA.iter().any(|name| folder.join(name).is_file())
+}
+
+/// Lists the rows of `path`.
+///
+/// # Errors
+/// No image there, unreadable metadata of a plate or series, or files of other image formats beside the images.
+pub(super) fn rows(path: &Path, options: &OpenOptions) -> Result<Vec<Place>> {
+    if !has_metadata(path) {
+        return folder(path, options);
+    }
+    let group = Group::load(path)?;
+    if group.ome.multiscales.is_some() {
+        return Ok(vec![Place { group: PathBuf::new(), name: image_name(path) }]);
+    }
+    let rows = if group.ome.plate.is_some() {
+        plate(path, &group)?
+    } else if group.ome.well.is_some() {
+        well(path, &group, "")?
+    } else if group.ome.bioformats2raw.is_some() {
+        series(path)?
+    } else {
+        return folder(path, options).map_err(|_| {
+            Error::new(&group.file, "has no OME metadata (multiscales, plate or bioformats2raw.layout)")
+                .hint("this is a Zarr group but no OME-Zarr; give the path of an OME-Zarr image")
+        });
+    };
+    if rows.is_empty() { Err(Error::new(path, "lists no images")) } else { Ok(rows) }
+}
+
+/// The images of a plate, named ROW/COLUMN/FIELD.
+fn plate(path: &Path, group: &Group) -> Result<Vec<Place>> {
+    let mut rows = vec![];
+    for entry in group.ome.plate.iter().flat_map(|p| &p.wells) {
+        inside(&group.file, &entry.path)?;
+        rows.extend(well(path, &Group::load(&path.join(&entry.path))?, &entry.path)?);
+    }
+    Ok(rows)
+}
+
+fn well(path: &Path, group: &Group, below: &str) -> Result<Vec<Place>> {
+    let Some(well) = &group.ome.well else {
+        return Err(Error::new(&group.file, "has no well metadata, though the plate lists it as a well"));
+    };
+    debug_assert!(group.file.starts_with(path));
+    well.images
+        .iter()
+        .map(|image| {
+            inside(&group.file, &image.path)?;
+            let name = if below.is_empty() { image.path.clone() } else { format!("{below}/{}", image.path) };
+            Ok(Place { group: PathBuf::from(&name), name })
+        })
+        .collect()
+}
+
+/// The series of a bioformats2raw group: as `OME` lists them, or numbered folders `0`, `1`, …
+///
+/// Specification: <https://ngff.openmicroscopy.org/0.5/#bf2raw>.
+fn series(path: &Path) -> Result<Vec<Place>> {
+    let listed = match Group::load(&path.join("OME")) {
+        Ok(ome) => {
+            for name in ome.ome.series.iter().flatten() {
+                inside(&ome.file, name)?;
+            }
+            ome.ome.series
+        }
+        // The group OME is optional.
+        Err(_) if !has_metadata(&path.join("OME")) => None,
+        Err(e) => return Err(e),
+    };
+    let names: Vec<String> = match listed {
+        Some(names) => names,
+        None => (0..).map(|i: usize| i.to_string()).take_while(|n| has_metadata(&path.join(n))).collect(),
+    };
+    Ok(names.into_iter().map(|name| Place { group: PathBuf::from(&name), name }).collect())
+}
+
+/// The images of a folder, by name.
+fn folder(path: &Path, options: &OpenOptions) -> Result<Vec<Place>> {
+    let listing = std::fs::read_dir(path).map_err(|e| Error::io(path, "cannot list the folder", &e))?;
+    let mut groups = vec![];
+    let mut foreign: Option<String> = None;
+    for entry in listing {
+        let entry = entry.map_err(|e| Error::io(path, "cannot list the folder", &e))?;
+        let file = entry.file_name();
+        let text = file.to_string_lossy();
+        if text.starts_with('.') {
+            continue;
+        }
+        // A name ending in .zarr is taken at its word, so that opening a large set only lists it.
+        if text.ends_with(".zarr") || (!text.contains('.') && has_metadata(&entry.path())) {
+            groups.push(file);
+        } else if foreign.is_none() && is_image_of_other_format(&text, &[".zarr"]) {
+            foreign = Some(text.into_owned());
+        }
+    }
+    groups.sort();
+    let Some(first) = groups.first() else {
+        return Err(Error::new(path, "there is no OME-Zarr image in this folder")
+            .hint("give the path of an OME-Zarr image (x.zarr), or of a folder of them"));
+    };
+    if let Some(other) = foreign.filter(|_| options.format.is_none()) {
+        return Err(Error::new(
+            path,
+            format_args!("the folder mixes formats: {} is OME-Zarr, {other} is not", first.to_string_lossy()),
+        )
+        .hint("keep one format per folder, or read the OME-Zarr images alone with --format ome-zarr"));
+    }
+    Ok(groups
+        .into_iter()
+        .map(|group| Place { name: image_name(Path::new(&group)), group: PathBuf::from(group) })
+        .collect())
+}
+
+/// A group's folder name without `.zarr` or `.ome.zarr`.
+fn image_name(path: &Path) -> String {
+    let absolute = if path.file_name().is_some() { Ok(path.to_owned()) } else { path.canonicalize() };
+    let name = absolute.ok().and_then(|p| p.file_name().map(|n| n.to_string_lossy().into_owned()));
+    let name = name.unwrap_or_default();
+    let stem = name.strip_suffix(".zarr").unwrap_or(&name);
+    stem.strip_suffix(".ome").unwrap_or(stem).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lose_their_endings() {
+        for (path, name) in [("a/b.zarr", "b"), ("a/b.ome.zarr", "b"), ("b", "b"), ("b.c.zarr", "b.c")] {
+            assert_eq!(image_name(Path::new(path)), name);
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Shards (`sharding_indexed`): one file with many chunks and an index of where each lies.
+//!
+//! The index is read once per shard and kept (a bounded number of them); chunks are then read by byte range,
+//! neighbours in one go.
+//!
+//! Specification: <https://zarr-specs.readthedocs.io/en/latest/v3/codecs/sharding-indexed/index.html>.
+
+use super::codec::{Chain, Target, checked, resolve_inner};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// Marks an inner chunk that is not there.
+const MISSING: u64 = u64::MAX;
+/// Inner chunks closer than this are read together.
+const GAP: u64 = 32 << 10;
+/// Upper bound of one joint read, unless a single inner chunk is larger.
+const JOINT: u64 = 8 << 20;
+
+/// How shards of an array are laid out.
+#[derive(Debug)]
+pub(super) struct ShardCodec {
+    /// Inner chunk length along TCZYX.
+    pub inner: [usize; 5],
+    /// Number of inner chunks in a shard, along the dimensions of `axes`.
+    counts: Vec<usize>,
+    /// TCZYX axis of each (transposed) dimension.
+    axes: Vec<usize>,
+    index_at_end: bool,
+    index_crc32c: bool,
+    index_big_endian: bool,
+    /// Decodes an inner chunk.
+    pub chain: Chain,
+}
+
+/// Byte ranges of the inner chunks of one shard, in C order of the shard's dimensions.
+pub(super) type Index = Vec<(u64, u64)>;
+
+/// An inner chunk that is there: where its bytes are, and its coordinates (TCZYX, in inner chunks) in the shard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub offset: u64,
+    pub length: u64,
+    pub at: [usize; 5],
+}
+
+impl ShardCodec {
+    /// Resolves the configuration of `sharding_indexed` for shards of `target`.
+    pub fn resolve(configuration: &Value, target: &Target<'_>) -> Result<Self, String> {
+        let inner: Vec<usize> = configuration
+            .get("chunk_shape")
+            .and_then(Value::as_array)
+            .ok_or("sharding_indexed has no chunk_shape")?
+            .iter()
+            .filter_map(Value::as_u64)
+            .filter_map(|n| usize::try_from(n).ok())
+            .collect();
+        let fits = inner.len() == target.chunk.len()
+            && inner.iter().zip(target.chunk).all(|(&i, &c)| i > 0 && c % i == 0);
+        if !fits {
+            return Err(format!("shards of {:?} cannot be divided into chunks of {inner:?}", target.chunk));
+        }
+        let codecs = configuration.get("codecs").and_then(Value::as_array);
+        let codecs = codecs.ok_or("sharding_indexed has no codecs")?;
+        let chain = resolve_inner(codecs, &Target { chunk: &inner, ..*target })?;
+        let index_at_end = match configuration.get("index_location").and_then(Value::as_str) {
+            Some("end") | None => true,
+            Some("start") => false,
+            Some(other) => return Err(format!("unknown index_location {other:?}")),
+        };
+        let (mut index_crc32c, mut index_big_endian) = (false, false);
+        for codec in configuration.get("index_codecs").and_then(Value::as_array).into_iter().flatten() {
+            let name = codec.get("name").and_then(Value::as_str).or(codec.as_str()).unwrap_or_default();
+            match name {
+                "bytes" => {
+                    let endian = codec.pointer("/configuration/endian").and_then(Value::as_str);
+                    index_big_endian = endian == Some("big");
+                }
+                "crc32c" if !index_crc32c => index_crc32c = true,
+                other => return Err(format!("shard index codec {other:?} is not supported")),
+            }
+        }
+        let mut by_axis = [1; 5];
+        for (&axis, &n) in target.axes.iter().zip(&inner) {
+            by_axis[axis] = n;
+        }
+        let counts = inner.iter().zip(target.chunk).map(|(i, c)| c / i).collect();
+        Ok(Self {
+            inner: by_axis,
+            counts,
+            axes: target.axes.to_vec(),
+            index_at_end,
+            index_crc32c,
+            index_big_endian,
+            chain,
+        })
+    }
+
+    /// Position in the index of the inner chunk at `at` (TCZYX, in inner chunks, within the shard).
+    fn position(&self, at: [usize; 5]) -> usize {
+        self.axes.iter().zip(&self.counts).fold(0, |p, (&axis, &count)| p * count + at[axis])
+    }
+
+    /// Reads the index of a shard file of `length` bytes.
+    pub fn read_index(&self, file: &mut File, length: u64) -> Result<Index, String> {
+        let chunks = self.counts.iter().try_fold(1u64, |n, &c| n.checked_mul(c as u64));
+        let size = chunks
+            .and_then(|n| n.checked_mul(16))
+            .and_then(|n| n.checked_add(if self.index_crc32c { 4 } else { 0 }))
+            .filter(|&size| size <= length)
+            .ok_or_else(|| format!("its {length} bytes are too few for the index of a shard"))?;
+        let start = if self.index_at_end { length - size } else { 0 };
+        let mut bytes = vec![0; size as usize];
+        file.seek(SeekFrom::Start(start))
+            .and_then(|_| file.read_exact(&mut bytes))
+            .map_err(|e| format!("cannot read the shard's index: {e}"))?;
+        let entries = if self.index_crc32c {
+            checked(&bytes).map_err(|e| format!("the shard's index: {e}"))?
+        } else {
+            &bytes
+        };
+        let number = |b: [u8; 8]| {
+            if self.index_big_endian { u64::from_be_bytes(b) } else { u64::from_le_bytes(b) }
+        };
+        let (numbers, _) = entries.as_chunks::<8>();
+        Ok(numbers.chunks_exact(2).map(|pair| (number(pair[0]), number(pair[1]))).collect())
+    }
+
+    /// Looks up inner chunk `at`; `None` when it is missing and stands for the fill value.
+    pub fn piece(&self, index: &Index, at: [usize; 5], file_length: u64) -> Result<Option<Piece>, String> {
+        let &(offset, length) =
+            index.get(self.position(at)).ok_or("the shard's index is shorter than its chunks")?;
+        if offset == MISSING && length == MISSING {
+            return Ok(None);
+        }
+        if offset.checked_add(length).is_none_or(|end| end > file_length) {
+            return Err(format!(
+                "the shard's index places chunk {at:?} (TCZYX) at {offset}+{length}, beyond the {file_length} bytes of the file"
+            ));
+        }
+        Ok(Some(Piece { offset, length, at }))
+    }
+}
+
+/// Sorts pieces by offset and groups those that are worth reading in one go; yields `(start, end)` in bytes
+/// and how many pieces, in their new order, lie within.
+pub(super) fn joint_reads(pieces: &mut [Piece]) -> Vec<(u64, u64, usize)> {
+    pieces.sort_unstable_by_key(|p| p.offset);
+    let mut reads: Vec<(u64, u64, usize)> = Vec::new();
+    for piece in pieces.iter() {
+        let end = piece.offset + piece.length;
+        match reads.last_mut() {
+            Some((start, stop, count))
+                if piece.offset <= stop.saturating_add(GAP) && end.saturating_sub(*start) <= JOINT =>
+            {
+                *stop = end.max(*stop);
+                *count += 1;
+            }
+            _ => reads.push((piece.offset, end, 1)),
+        }
+    }
+    reads
+}
+
+/// Indices of shards that were read, by row and linear shard number.
+#[derive(Debug, Default)]
+pub(super) struct IndexCache {
+    indices: RwLock<(HashMap<(usize, usize), Arc<Index>>, usize)>,
+}
+
+impl IndexCache {
+    /// Entries kept over all shards (16 bytes each: 64 MiB); beyond that the cache starts anew.
+    const MAX_ENTRIES: usize = 4 << 20;
+
+    /// The index under `key`, read by `read` if it is not there yet.
+    pub fn get(
+        &self,
+        key: (usize, usize),
+        read: impl FnOnce() -> Result<Index, String>,
+    ) -> Result<Arc<Index>, String> {
+        if let Some(found) = self.indices.read().unwrap_or_else(PoisonError::into_inner).0.get(&key) {
+            return Ok(found.clone());
+        }
+        let index = Arc::new(read()?);
+        let mut guard = self.indices.write().unwrap_or_else(PoisonError::into_inner);
+        let (indices, entries) = &mut *guard;
+        if *entries + index.len() > Self::MAX_ENTRIES {
+            indices.clear();
+            *entries = 0;
+        }
+        if indices.insert(key, index.clone()).is_none() {
+            *entries += index.len();
+        }
+        Ok(index)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_are_read_together() {
+        let piece = |offset, length| Piece { offset, length, at: [0; 5] };
+        let mut pieces = [piece(1 << 20, 10), piece(10, 10), piece(0, 10), piece(9 << 20, 20 << 20)];
+        assert_eq!(
+            joint_reads(&mut pieces),
+            [(0, 20, 2), (1 << 20, (1 << 20) + 10, 1), (9 << 20, 29 << 20, 1)]
+        );
+    }
+
+    #[test]
+    fn cache_starts_anew_when_full() {
+        let cache = IndexCache::default();
+        for shard in 0..5 {
+            let index = cache.get((0, shard), || Ok(vec![(0, 0); IndexCache::MAX_ENTRIES / 2])).unwrap();
+            assert_eq!(index.len(), IndexCache::MAX_ENTRIES / 2);
+        }
+        assert!(cache.indices.read().unwrap().0.len() <= 2);
+        assert!(cache.get((0, 4), || Err("must be cached".into())).is_ok());
+    }
+}

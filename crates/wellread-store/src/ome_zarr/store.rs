@@ -1,0 +1,461 @@
+//! Reading: requests to chunk files to blocks.
+
+use super::array::ArrayPlan;
+use super::codec::{ChunkCodec, Decoders, Kind, make_room};
+use super::group::{Group, Level, read_if_exists};
+use super::layout::{self, Place};
+use super::order::Reorder;
+use super::shard::{IndexCache, Piece, ShardCodec, joint_reads};
+use super::{FORMAT, plausible};
+use crate::{
+    Block, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout,
+};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use wellread_image::{ImageMetadata, Region};
+
+/// OME-Zarr images, open for reading at one resolution level.
+#[derive(Debug)]
+pub(super) struct OmeZarrStore {
+    path: PathBuf,
+    level: usize,
+    rows: Vec<Row>,
+    plans: Plans,
+    shard_indices: IndexCache,
+}
+
+#[derive(Debug)]
+struct Row {
+    place: Place,
+    /// Filled on first access; shared by rows of equal metadata.
+    plan: OnceLock<Arc<ArrayPlan>>,
+}
+
+/// Plans by the metadata they came from, so that a set of equal images parses and keeps one.
+#[derive(Debug, Default)]
+struct Plans(RwLock<HashMap<PlanKey, Arc<ArrayPlan>>>);
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct PlanKey {
+    axes: Option<Vec<usize>>,
+    dataset: String,
+    array: Vec<u8>,
+}
+
+/// What a reading thread keeps between calls.
+#[derive(Default)]
+struct Context {
+    decoders: Decoders,
+    file: PathBuf,
+    key: String,
+    pieces: Vec<Piece>,
+}
+
+impl OmeZarrStore {
+    /// Opens a group, folder, plate or series; reads listings, no image metadata where avoidable.
+    pub fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
+        let rows = layout::rows(path, options)?;
+        Ok(Self {
+            path: path.to_owned(),
+            level: options.level,
+            rows: rows.into_iter().map(|place| Row { place, plan: OnceLock::new() }).collect(),
+            plans: Plans::default(),
+            shard_indices: IndexCache::default(),
+        })
+    }
+
+    fn row(&self, row: usize) -> Result<&Row> {
+        self.rows.get(row).ok_or_else(|| {
+            Error::new(
+                &self.path,
+                format_args!("row {row} was asked for, but there are {} images", self.rows.len()),
+            )
+        })
+    }
+
+    fn group_dir(&self, row: &Row) -> PathBuf {
+        if row.place.group.as_os_str().is_empty() {
+            self.path.clone()
+        } else {
+            self.path.join(&row.place.group)
+        }
+    }
+
+    fn plan(&self, row: usize) -> Result<&Arc<ArrayPlan>> {
+        let entry = self.row(row)?;
+        if let Some(plan) = entry.plan.get() {
+            return Ok(plan);
+        }
+        let plan = self.load_plan(entry).map_err(|e| e.row(row))?;
+        Ok(entry.plan.get_or_init(|| plan))
+    }
+
+    fn load_plan(&self, row: &Row) -> Result<Arc<ArrayPlan>> {
+        let dir = self.group_dir(row);
+        let group = Group::load(&dir)?;
+        let level = group.level(self.level)?;
+        let array_dir = dir.join(&level.dataset);
+        let file = array_dir.join(if group.zarr == 3 { "zarr.json" } else { ".zarray" });
+        let Some(array) = read_if_exists(&file)? else {
+            return Err(Error::new(&file, "the array that the group's metadata names is not there")
+                .hint("the image is incomplete; copy or write it again"));
+        };
+        let plan = self.plans.get_or_resolve(&file, array, group.zarr, level)?;
+        plausible::check(&array_dir, &plan)?;
+        Ok(plan)
+    }
+
+    /// Reads what one request needs of one row.
+    fn read_row(
+        &self,
+        request: usize,
+        Request { row, region }: &Request,
+        context: &mut Context,
+        buffers: &mut Buffers<'_>,
+        sink: &mut dyn PixelSink,
+    ) -> Result<()> {
+        let plan = self.plan(*row)?;
+        let entry = self.row(*row)?;
+        let (first, last) = covering(region, &plan.chunk);
+        let mut array_dir = self.group_dir(entry);
+        array_dir.push(&plan.dataset);
+        for_each_index(first, last, |at| {
+            plan.key(at, &mut context.key);
+            context.file.clone_from(&array_dir);
+            context.file.push(&context.key);
+            let mut file = match File::open(&context.file) {
+                Ok(file) => Some(file),
+                Err(e) if e.kind() == ErrorKind::NotFound => None,
+                Err(e) => return Err(Error::io(&context.file, "cannot open", &e)),
+            };
+            let chunk = block_region(at, &plan.chunk);
+            let mut out = Output { request, plan, wanted: region, sink: &mut *sink };
+            let Some(file) = &mut file else { return out.fill(&chunk, buffers.pixels) };
+            let result = match &plan.chain.kind {
+                Kind::Chunk(codec) => {
+                    let length = read_whole(file, buffers.raw)
+                        .map_err(|e| Error::io(&context.file, "cannot read", &e))?;
+                    let reorder = Reorder::new(plan.chunk, &plan.chain.order);
+                    let raw = &buffers.raw[..length];
+                    out.decode(raw, codec, reorder, &chunk, context, buffers.decoded, buffers.pixels)
+                }
+                Kind::Shard(shard) => {
+                    let linear = (0..5).fold(0, |n, a| n * plan.grid[a] + at[a]);
+                    let shard = ShardOf { codec: shard, file, origin: chunk.start, key: (*row, linear) };
+                    self.read_shard(shard, &mut out, context, buffers)
+                }
+            };
+            result.map_err(|failure| match failure {
+                Failure::Chunk(cause) => {
+                    Error::new(&context.file, format_args!("the chunk cannot be decoded: {cause}"))
+                        .hint("the file is truncated or corrupt; copy or write the image again")
+                }
+                Failure::Sink(error) => error,
+            })
+        })
+    }
+
+    fn read_shard(
+        &self,
+        shard: ShardOf<'_>,
+        out: &mut Output<'_, '_>,
+        context: &mut Context,
+        buffers: &mut Buffers<'_>,
+    ) -> std::result::Result<(), Failure> {
+        let ShardOf { codec, file, origin, key } = shard;
+        let length = file.metadata().map_err(|e| Failure::Chunk(format!("cannot read: {e}")))?.len();
+        let index = self.shard_indices.get(key, || codec.read_index(file, length))?;
+        // The part of the request inside this shard, in the shard's own coordinates.
+        let chunk = &out.plan.chunk;
+        let mut part = Region { start: [0; 5], size: [0; 5] };
+        for a in 0..5 {
+            part.start[a] = out.wanted.start[a].saturating_sub(origin[a]);
+            let end = (out.wanted.start[a] + out.wanted.size[a]).min(origin[a] + chunk[a]) - origin[a];
+            part.size[a] = end - part.start[a];
+        }
+        let (first, last) = covering(&part, &codec.inner);
+        let region_of = |at: [usize; 5]| {
+            let mut region = block_region(at, &codec.inner);
+            for a in 0..5 {
+                region.start[a] += origin[a];
+            }
+            region
+        };
+        let mut pieces = std::mem::take(&mut context.pieces);
+        pieces.clear();
+        for_each_index(first, last, |at| match codec.piece(&index, at, length)? {
+            Some(piece) => {
+                pieces.push(piece);
+                Ok(())
+            }
+            None => out.fill(&region_of(at), buffers.pixels).map_err(Failure::Sink),
+        })?;
+        let inner = match &codec.chain.kind {
+            Kind::Chunk(inner) => inner,
+            Kind::Shard(_) => return Err(Failure::Chunk("a shard inside a shard".to_owned())),
+        };
+        let reorder = Reorder::new(codec.inner, &codec.chain.order);
+        let mut next = 0;
+        for (start, end, count) in joint_reads(&mut pieces) {
+            let bytes = (end - start) as usize;
+            make_room(buffers.raw, bytes)?;
+            file.seek(SeekFrom::Start(start))
+                .and_then(|_| file.read_exact(&mut buffers.raw[..bytes]))
+                .map_err(|e| Failure::Chunk(format!("cannot read: {e}")))?;
+            for piece in &pieces[next..next + count] {
+                let at = (piece.offset - start) as usize;
+                let raw = &buffers.raw[at..at + piece.length as usize];
+                let region = region_of(piece.at);
+                out.decode(raw, inner, reorder, &region, context, buffers.decoded, buffers.pixels)?;
+            }
+            next += count;
+        }
+        context.pieces = pieces;
+        Ok(())
+    }
+}
+
+/// A shard being read: its file, its first pixel in the image, and its key in the cache of indices.
+struct ShardOf<'a> {
+    codec: &'a ShardCodec,
+    file: &'a mut File,
+    origin: [usize; 5],
+    key: (usize, usize),
+}
+
+struct Buffers<'a> {
+    raw: &'a mut Vec<u8>,
+    decoded: &'a mut Vec<u8>,
+    pixels: &'a mut Vec<u8>,
+}
+
+/// A chunk's own fault (its file is added by the caller), or somebody else's.
+enum Failure {
+    Chunk(String),
+    Sink(Error),
+}
+
+impl From<String> for Failure {
+    fn from(cause: String) -> Self {
+        Self::Chunk(cause)
+    }
+}
+
+/// Where decoded chunks of one request go.
+struct Output<'a, 's> {
+    request: usize,
+    plan: &'a ArrayPlan,
+    wanted: &'a Region,
+    sink: &'s mut dyn PixelSink,
+}
+
+impl Output<'_, '_> {
+    /// Decodes one (inner) chunk that lies at `region` and hands it on.
+    fn decode(
+        &mut self,
+        raw: &[u8],
+        codec: &ChunkCodec,
+        reorder: Option<Reorder>,
+        region: &Region,
+        context: &mut Context,
+        decoded: &mut Vec<u8>,
+        pixels: &mut Vec<u8>,
+    ) -> std::result::Result<(), Failure> {
+        let dtype = self.plan.info.dtype;
+        let expected = region.pixels() * dtype.size();
+        let data = codec.decode(raw, expected, dtype, &mut context.decoders, decoded)?;
+        let data = match reorder {
+            None => data,
+            Some(reorder) => {
+                make_room(pixels, expected)?;
+                reorder.apply(dtype, data, &mut pixels[..expected]);
+                &pixels[..expected]
+            }
+        };
+        self.sink.put(self.request, &Block { region: *region, data, dtype }).map_err(Failure::Sink)
+    }
+
+    /// Hands on the fill value for what the request wants of a chunk that does not exist.
+    fn fill(&mut self, chunk: &Region, pixels: &mut Vec<u8>) -> Result<()> {
+        let dtype = self.plan.info.dtype;
+        let mut region = *chunk;
+        for a in 0..5 {
+            let end = (chunk.start[a] + chunk.size[a]).min(self.wanted.start[a] + self.wanted.size[a]);
+            region.start[a] = chunk.start[a].max(self.wanted.start[a]);
+            region.size[a] = end - region.start[a];
+        }
+        let bytes = region.pixels() * dtype.size();
+        make_room(pixels, bytes).map_err(|e| Error::new(&self.plan.dataset, e))?;
+        let fill = &self.plan.fill[..dtype.size()];
+        pixels[..bytes].chunks_exact_mut(dtype.size()).for_each(|pixel| pixel.copy_from_slice(fill));
+        self.sink.put(self.request, &Block { region, data: &pixels[..bytes], dtype })
+    }
+}
+
+impl Store for OmeZarrStore {
+    fn format(&self) -> &'static str {
+        FORMAT.name
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn row_info(&self, row: usize) -> Result<RowInfo> {
+        Ok(self.plan(row)?.info)
+    }
+
+    fn name(&self, row: usize) -> Result<String> {
+        Ok(self.row(row)?.place.name.clone())
+    }
+
+    fn metadata(&self, row: usize) -> Result<ImageMetadata> {
+        let entry = self.row(row)?;
+        let group = Group::load(&self.group_dir(entry)).map_err(|e| e.row(row))?;
+        group.metadata(&entry.place.name, self.level).map_err(|e| e.row(row))
+    }
+
+    fn layout(&self) -> Result<StoreLayout> {
+        let plan = self.plan(0)?;
+        let group = Group::load(&self.group_dir(self.row(0)?))?;
+        let pieces = match &plan.chain.kind {
+            Kind::Chunk(_) => format!("chunk {}", wellread_image::Shape(plan.chunk)),
+            Kind::Shard(shard) => format!(
+                "shard {} of chunk {}",
+                wellread_image::Shape(plan.chunk),
+                wellread_image::Shape(shard.inner)
+            ),
+        };
+        Ok(StoreLayout {
+            codec: plan.chain.label.clone(),
+            pieces,
+            variant: format!("{} (zarr v{})", group.version(), group.zarr),
+        })
+    }
+
+    /// Metadata and chunk files of the level that was opened, and the groups' metadata.
+    fn files(&self) -> Result<Vec<PathBuf>> {
+        let mut files = vec![];
+        for (row, entry) in self.rows.iter().enumerate() {
+            let plan = self.plan(row)?;
+            let dir = self.group_dir(entry);
+            files.extend(["zarr.json", ".zgroup", ".zattrs"].map(|n| dir.join(n)).into_iter().filter(|f| f.is_file()));
+            plausible::visit_files(&dir.join(&plan.dataset), &mut |path, _| {
+                files.push(path.to_owned());
+                true
+            })
+            .map_err(|e| e.row(row))?;
+        }
+        Ok(files)
+    }
+
+    fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
+        let mut boxed = scratch.context.take().filter(|c| c.is::<Context>()).unwrap_or_else(|| {
+            Box::new(Context::default())
+        });
+        let mut result = Ok(());
+        if let Some(context) = boxed.downcast_mut::<Context>() {
+            let Scratch { raw, decoded, pixels, .. } = scratch;
+            let mut buffers = Buffers { raw, decoded, pixels };
+            for (i, request) in requests.iter().enumerate() {
+                result = self
+                    .check(request)
+                    .and_then(|_| self.read_row(i, request, context, &mut buffers, sink))
+                    .map_err(|e| e.row(request.row));
+                if result.is_err() {
+                    break;
+                }
+            }
+        }
+        scratch.context = Some(boxed);
+        result
+    }
+}
+
+impl Plans {
+    /// Distinct metadata kept for sharing; rows beyond keep plans of their own.
+    const MAX: usize = 1024;
+
+    fn get_or_resolve(&self, file: &Path, array: Vec<u8>, zarr: u8, level: Level) -> Result<Arc<ArrayPlan>> {
+        let key = PlanKey { axes: level.axes.clone(), dataset: level.dataset.clone(), array };
+        if let Some(plan) = self.0.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
+            return Ok(plan.clone());
+        }
+        let plan = Arc::new(ArrayPlan::resolve(file, &key.array, zarr, &level)?);
+        let mut plans = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if plans.len() >= Self::MAX {
+            return Ok(plan);
+        }
+        Ok(plans.entry(key).or_insert(plan).clone())
+    }
+}
+
+/// First and last chunk (inclusive) along each axis that `region` touches.
+fn covering(region: &Region, chunk: &[usize; 5]) -> ([usize; 5], [usize; 5]) {
+    let (mut first, mut last) = ([0; 5], [0; 5]);
+    for a in 0..5 {
+        first[a] = region.start[a] / chunk[a];
+        last[a] = (region.start[a] + region.size[a] - 1) / chunk[a];
+    }
+    (first, last)
+}
+
+fn block_region(at: [usize; 5], chunk: &[usize; 5]) -> Region {
+    let mut start = [0; 5];
+    for a in 0..5 {
+        start[a] = at[a] * chunk[a];
+    }
+    Region { start, size: *chunk }
+}
+
+/// Calls `each` for every index from `first` to `last` (inclusive), last axis fastest.
+fn for_each_index<E>(
+    first: [usize; 5],
+    last: [usize; 5],
+    mut each: impl FnMut([usize; 5]) -> std::result::Result<(), E>,
+) -> std::result::Result<(), E> {
+    let mut at = first;
+    loop {
+        each(at)?;
+        let Some(axis) = (0..5).rev().find(|&a| at[a] < last[a]) else { return Ok(()) };
+        at[axis] += 1;
+        at[axis + 1..].copy_from_slice(&first[axis + 1..]);
+    }
+}
+
+/// Reads `file` from where it stands into the start of `buffer`, which grows as needed but never shrinks;
+/// returns the number of bytes.
+fn read_whole(file: &mut File, buffer: &mut Vec<u8>) -> std::io::Result<usize> {
+    let length = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
+    if buffer.len() < length {
+        buffer.try_reserve_exact(length - buffer.len()).map_err(|_| ErrorKind::OutOfMemory)?;
+        buffer.resize(length, 0);
+    }
+    file.read_exact(&mut buffer[..length])?;
+    Ok(length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_that_a_region_touches() {
+        let region = Region { start: [0, 0, 0, 5, 9], size: [1, 1, 1, 5, 2] };
+        let (first, last) = covering(&region, &[1, 1, 1, 5, 10]);
+        let mut seen = vec![];
+        for_each_index(first, last, |at| {
+            seen.push((at[3], at[4]));
+            Ok::<_, ()>(())
+        })
+        .unwrap();
+        assert_eq!(seen, [(1, 0), (1, 1)]);
+    }
+}

@@ -1,0 +1,193 @@
+//! The JSON of new images: group (multiscales, omero) and array, for OME-Zarr 0.4 and 0.5.
+//!
+//! What OME-Zarr has no place for (wavelengths, acquisition time, identifiers) is kept under the attribute
+//! `wellread`, which other readers ignore.
+
+use super::encode::Compressor;
+use super::group::unit_name;
+use crate::ImageView;
+use serde_json::{Map, Value, json};
+use wellread_image::{Channel, ImageMetadata, PhysicalSize, PixelType};
+
+/// OME-Zarr version to write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Version {
+    V04,
+    V05,
+}
+
+/// Chunking of one image, all TCZYX.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Chunking {
+    pub chunk: [usize; 5],
+    /// Size of a shard, where chunks are sharded.
+    pub shard: Option<[usize; 5]>,
+}
+
+/// The name of the only level.
+pub(super) const DATASET: &str = "0";
+
+/// Metadata files of one image, as paths below its group with their content.
+pub(super) fn files(
+    version: Version,
+    image: &ImageView<'_>,
+    chunking: &Chunking,
+    compressor: Compressor,
+) -> Vec<(String, Value)> {
+    let mut ome = Map::new();
+    let mut multiscale = json!({
+        "name": image.metadata.name,
+        "axes": axes(image.metadata),
+        "datasets": [{
+            "path": DATASET,
+            "coordinateTransformations": [{"type": "scale", "scale": scale(image.metadata)}],
+        }],
+    });
+    match version {
+        Version::V05 => ome.insert("version".into(), "0.5".into()),
+        Version::V04 => multiscale.as_object_mut().and_then(|m| m.insert("version".into(), "0.4".into())),
+    };
+    ome.insert("multiscales".into(), json!([multiscale]));
+    if image.metadata.channels.len() == image.shape.c() {
+        ome.insert("omero".into(), omero(version, &image.metadata.channels, image.dtype));
+    }
+    let kept = kept(image.metadata);
+    match version {
+        Version::V05 => {
+            let mut attributes = Map::from_iter([("ome".to_owned(), Value::Object(ome))]);
+            attributes.extend(kept);
+            vec![
+                (
+                    "zarr.json".into(),
+                    json!({"zarr_format": 3, "node_type": "group", "attributes": attributes}),
+                ),
+                (format!("{DATASET}/zarr.json"), array_v3(image, chunking, compressor)),
+            ]
+        }
+        Version::V04 => {
+            ome.extend(kept);
+            vec![
+                (".zgroup".into(), json!({"zarr_format": 2})),
+                (".zattrs".into(), Value::Object(ome)),
+                (format!("{DATASET}/.zarray"), array_v2(image, chunking, compressor)),
+            ]
+        }
+    }
+}
+
+fn axes(metadata: &ImageMetadata) -> Value {
+    let space = |name: &str, size: &Option<PhysicalSize>| match size {
+        Some(size) => json!({"name": name, "type": "space", "unit": unit_name(&size.unit)}),
+        None => json!({"name": name, "type": "space"}),
+    };
+    json!([
+        {"name": "t", "type": "time"},
+        {"name": "c", "type": "channel"},
+        space("z", &metadata.physical_size_z),
+        space("y", &metadata.physical_size_y),
+        space("x", &metadata.physical_size_x),
+    ])
+}
+
+fn scale(metadata: &ImageMetadata) -> [f64; 5] {
+    let value = |size: &Option<PhysicalSize>| {
+        size.as_ref().map(|s| s.value).filter(|v| v.is_finite() && *v > 0.0).unwrap_or(1.0)
+    };
+    [
+        1.0,
+        1.0,
+        value(&metadata.physical_size_z),
+        value(&metadata.physical_size_y),
+        value(&metadata.physical_size_x),
+    ]
+}
+
+fn omero(version: Version, channels: &[Channel], dtype: PixelType) -> Value {
+    let (low, high) = dtype.range();
+    let channels: Vec<Value> = channels
+        .iter()
+        .map(|c| {
+            json!({
+                "label": c.name,
+                "color": format!("{:06X}", c.color_rgba.unwrap_or(0xffff_ffff) >> 8),
+                "active": true,
+                "window": {"min": low, "max": high, "start": low, "end": high},
+            })
+        })
+        .collect();
+    match version {
+        Version::V04 => json!({"version": "0.4", "channels": channels}),
+        Version::V05 => json!({"channels": channels}),
+    }
+}
+
+/// What the fields of OME-Zarr cannot hold, if there is any of it.
+fn kept(metadata: &ImageMetadata) -> Option<(String, Value)> {
+    let plain = ImageMetadata {
+        physical_size_x: metadata.physical_size_x.clone(),
+        physical_size_y: metadata.physical_size_y.clone(),
+        physical_size_z: metadata.physical_size_z.clone(),
+        ..ImageMetadata::named(metadata.name.clone())
+    };
+    if *metadata == plain {
+        return None;
+    }
+    serde_json::to_value(metadata).ok().map(|m| ("wellread".to_owned(), json!({"image": m})))
+}
+
+fn array_v3(image: &ImageView<'_>, chunking: &Chunking, compressor: Compressor) -> Value {
+    let bytes = if image.dtype.size() == 1 {
+        json!({"name": "bytes"})
+    } else {
+        json!({"name": "bytes", "configuration": {"endian": "little"}})
+    };
+    let codecs: Vec<Value> = std::iter::once(bytes).chain(compressor.v3(image.dtype)).collect();
+    let codecs = match chunking.shard {
+        None => json!(codecs),
+        Some(_) => json!([{"name": "sharding_indexed", "configuration": {
+            "chunk_shape": chunking.chunk,
+            "codecs": codecs,
+            "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}],
+            "index_location": "end",
+        }}]),
+    };
+    json!({
+        "zarr_format": 3,
+        "node_type": "array",
+        "shape": image.shape,
+        "data_type": image.dtype.name(),
+        "chunk_grid": {
+            "name": "regular",
+            "configuration": {"chunk_shape": chunking.shard.unwrap_or(chunking.chunk)},
+        },
+        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+        "fill_value": if image.dtype.is_float() { json!(0.0) } else { json!(0) },
+        "codecs": codecs,
+        "attributes": {},
+        "dimension_names": ["t", "c", "z", "y", "x"],
+    })
+}
+
+fn array_v2(image: &ImageView<'_>, chunking: &Chunking, compressor: Compressor) -> Value {
+    let dtype = match image.dtype {
+        PixelType::U8 => "|u1",
+        PixelType::I8 => "|i1",
+        PixelType::U16 => "<u2",
+        PixelType::I16 => "<i2",
+        PixelType::U32 => "<u4",
+        PixelType::I32 => "<i4",
+        PixelType::F32 => "<f4",
+        PixelType::F64 => "<f8",
+    };
+    json!({
+        "zarr_format": 2,
+        "shape": image.shape,
+        "chunks": chunking.chunk,
+        "dtype": dtype,
+        "fill_value": if image.dtype.is_float() { json!(0.0) } else { json!(0) },
+        "order": "C",
+        "filters": null,
+        "dimension_separator": "/",
+        "compressor": compressor.v2(),
+    })
+}

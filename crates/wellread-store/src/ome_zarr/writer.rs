@@ -1,0 +1,294 @@
+//! Writing: one group per image, in a folder or alone, staged until complete.
+//!
+//! With several jobs, images are copied to a bounded queue and compressed by as many threads.
+
+use super::encode::{Compressor, Encoder, check_view, failed};
+use super::write_metadata::{Chunking, DATASET, Version, files};
+use crate::file_names::FileNames;
+use crate::staged::Staged;
+use crate::{Error, ImageView, Result, StoreWriter, WriteOptions};
+use crossbeam_channel::{Receiver, Sender, bounded};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use wellread_image::{ImageMetadata, PixelType, Region, Shape};
+
+/// Planes up to this many bytes are one chunk by default: one read, one decompression.
+const WHOLE_PLANE: usize = 4 << 20;
+/// Larger planes are cut into equal tiles of at most this many pixels a side.
+const TILE: usize = 1024;
+/// Most chunks a shard may have: its index (16 bytes each) is built in memory.
+const MAX_SHARD_CHUNKS: usize = 1 << 20;
+
+/// Writes OME-Zarr images.
+pub(super) struct OmeZarrWriter {
+    staged: Option<Staged>,
+    target: PathBuf,
+    /// The target is one image group, not a folder of them.
+    single: bool,
+    names: FileNames,
+    recipe: Recipe,
+    workers: Workers,
+}
+
+/// How images are written, the same for all of a set.
+#[derive(Debug, Clone)]
+struct Recipe {
+    version: Version,
+    compressor: Compressor,
+    chunk: Option<[usize; 5]>,
+    shard: Option<[usize; 5]>,
+}
+
+enum Workers {
+    Inline(Box<Encoder>),
+    Threads { queue: Option<Sender<Job>>, threads: Vec<JoinHandle<()>>, failure: Arc<Mutex<Option<Error>>> },
+}
+
+/// One image on its way to a thread.
+struct Job {
+    dir: PathBuf,
+    row: usize,
+    metadata: ImageMetadata,
+    shape: Shape,
+    dtype: PixelType,
+    pixels: Vec<u8>,
+}
+
+impl OmeZarrWriter {
+    /// Starts a new set at `path`: one image group if the name ends in `.zarr`, else a folder of groups.
+    ///
+    /// # Errors
+    /// An existing target (without `overwrite`), or options that OME-Zarr does not have.
+    pub fn create(path: &Path, options: &WriteOptions) -> Result<Self> {
+        let wrong = |cause: String| Error::new(path, cause);
+        let version = match options.variant.as_deref() {
+            None | Some("0.5") => Version::V05,
+            Some("0.4") => Version::V04,
+            Some(other) => {
+                return Err(wrong(format!("OME-Zarr {other:?} cannot be written; there are 0.4 and 0.5")));
+            }
+        };
+        if options.shard.is_some() && version == Version::V04 {
+            return Err(wrong("OME-Zarr 0.4 has no shards".to_owned()).hint("write variant 0.5"));
+        }
+        for sizes in [options.chunk, options.shard].into_iter().flatten() {
+            if sizes.contains(&0) {
+                return Err(wrong(format!("a chunk or shard of {} is empty", Shape(sizes))));
+            }
+        }
+        let compressor = Compressor::new(options.compression).map_err(wrong)?;
+        let recipe = Recipe { version, compressor, chunk: options.chunk, shard: options.shard };
+        let staged = Staged::new(path, options.overwrite)?;
+        staged.create_dir()?;
+        let workers = if options.jobs > 1 {
+            let (queue, jobs) = bounded(options.jobs);
+            let failure = Arc::new(Mutex::new(None));
+            let threads = (0..options.jobs)
+                .map(|_| {
+                    let (jobs, recipe, failure) = (jobs.clone(), recipe.clone(), failure.clone());
+                    let target = path.to_owned();
+                    std::thread::spawn(move || work(&jobs, &recipe, &target, &failure))
+                })
+                .collect();
+            Workers::Threads { queue: Some(queue), threads, failure }
+        } else {
+            Workers::Inline(Box::new(Encoder::new(compressor).map_err(failed(path))?))
+        };
+        let single = path.extension().is_some_and(|e| e == "zarr");
+        let names = FileNames::default();
+        Ok(Self { staged: Some(staged), target: path.to_owned(), single, names, recipe, workers })
+    }
+
+    fn staged(&self) -> Result<&Staged> {
+        self.staged.as_ref().ok_or_else(|| Error::new(&self.target, "the writer is finished"))
+    }
+}
+
+impl StoreWriter for OmeZarrWriter {
+    fn write(&mut self, image: &ImageView<'_>) -> Result<()> {
+        let row = self.names.len();
+        let folder = self.staged()?.path().to_owned();
+        let name = self.names.choose(&image.metadata.name);
+        let dir = if self.single {
+            if row > 0 {
+                return Err(Error::new(&self.target, "a target ending in .zarr holds one image").hint(
+                    "give a folder name without .zarr to write several images, each in its own group",
+                ));
+            }
+            folder
+        } else {
+            folder.join(format!("{name}.zarr"))
+        };
+        check_view(&self.target, image).map_err(|e| e.row(row))?;
+        match &mut self.workers {
+            Workers::Inline(encoder) => {
+                self.recipe.write(image, &dir, encoder, &self.target).map_err(|e| e.row(row))
+            }
+            Workers::Threads { queue, failure, .. } => {
+                if let Some(error) = failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                    return Err(error);
+                }
+                let job = Job {
+                    dir,
+                    row,
+                    metadata: image.metadata.clone(),
+                    shape: image.shape,
+                    dtype: image.dtype,
+                    pixels: image.pixels.to_vec(),
+                };
+                let sent = queue.as_ref().is_some_and(|q| q.send(job).is_ok());
+                if sent { Ok(()) } else { Err(Error::new(&self.target, "the writing threads have stopped")) }
+            }
+        }
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<()> {
+        self.workers.join()?;
+        if self.names.len() == 0 {
+            return Err(Error::new(&self.target, "there is no image to write"));
+        }
+        match self.staged.take() {
+            Some(staged) => staged.commit(),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for OmeZarrWriter {
+    fn drop(&mut self) {
+        // Threads must end before the staged folder is removed under them.
+        let _ = self.workers.join();
+    }
+}
+
+impl Workers {
+    fn join(&mut self) -> Result<()> {
+        let Self::Threads { queue, threads, failure } = self else { return Ok(()) };
+        drop(queue.take());
+        for thread in threads.drain(..) {
+            let _ = thread.join();
+        }
+        failure.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
+    }
+}
+
+/// A writing thread: takes jobs until the queue closes; keeps the first failure of all threads.
+fn work(jobs: &Receiver<Job>, recipe: &Recipe, target: &Path, failure: &Mutex<Option<Error>>) {
+    let keep = |error: Error| {
+        failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    };
+    let mut encoder = match Encoder::new(recipe.compressor) {
+        Ok(encoder) => encoder,
+        Err(e) => return keep(failed(target)(e)),
+    };
+    for job in jobs {
+        let image =
+            ImageView { metadata: &job.metadata, shape: job.shape, dtype: job.dtype, pixels: &job.pixels };
+        if let Err(error) = recipe.write(&image, &job.dir, &mut encoder, target) {
+            keep(error.row(job.row));
+        }
+    }
+}
+
+impl Recipe {
+    /// Writes one image group into `dir`; errors speak of `target`.
+    fn write(&self, image: &ImageView<'_>, dir: &Path, encoder: &mut Encoder, target: &Path) -> Result<()> {
+        let chunking = self.chunking(image, target)?;
+        let array = dir.join(DATASET);
+        make_dir(&array, target)?;
+        for (name, value) in files(self.version, image, &chunking, self.compressor) {
+            write_file(&dir.join(name), value.to_string().as_bytes(), target)?;
+        }
+        let piece = chunking.shard.unwrap_or(chunking.chunk);
+        let counts: [usize; 5] = std::array::from_fn(|a| image.shape.0[a].div_ceil(piece[a]));
+        let mut shard = vec![];
+        let mut made = PathBuf::new();
+        for number in 0..counts.iter().product() {
+            let mut at = [0; 5];
+            let mut rest: usize = number;
+            for a in (0..5).rev() {
+                at[a] = rest % counts[a];
+                rest /= counts[a];
+            }
+            let [t, c, z, y, x] = at;
+            let folder = match self.version {
+                Version::V04 => array.join(format!("{t}/{c}/{z}/{y}")),
+                Version::V05 => array.join(format!("c/{t}/{c}/{z}/{y}")),
+            };
+            if folder != made {
+                make_dir(&folder, target)?;
+                made.clone_from(&folder);
+            }
+            let region = Region { start: std::array::from_fn(|a| at[a] * piece[a]), size: piece };
+            let bytes = if chunking.shard.is_some() {
+                encoder
+                    .encode_shard(image, &region, &chunking.chunk, &mut shard)
+                    .map_err(failed(target))?;
+                &shard
+            } else {
+                encoder.encode(image, &region).map_err(failed(target))?
+            };
+            write_file(&folder.join(x.to_string()), bytes, target)?;
+        }
+        Ok(())
+    }
+
+    fn chunking(&self, image: &ImageView<'_>, target: &Path) -> Result<Chunking> {
+        let shape = image.shape.0;
+        let chunk = match self.chunk {
+            Some(chunk) => std::array::from_fn(|a| chunk[a].min(shape[a])),
+            None => default_chunk(image.shape, image.dtype),
+        };
+        let Some(shard) = self.shard else { return Ok(Chunking { chunk, shard: None }) };
+        // A shard as large as an axis may stand for the whole axis: it is rounded up to whole chunks.
+        let shard: [usize; 5] = std::array::from_fn(|a| {
+            if shard[a] >= shape[a] { shape[a].div_ceil(chunk[a]) * chunk[a] } else { shard[a] }
+        });
+        let whole = (0..5).all(|a| shard[a].is_multiple_of(chunk[a]));
+        let chunks: usize = (0..5).map(|a| shard[a] / chunk[a]).product();
+        if !whole || chunks > MAX_SHARD_CHUNKS {
+            return Err(Error::new(
+                target,
+                format_args!(
+                    "a shard of {} cannot be made of whole chunks of {} (at most {MAX_SHARD_CHUNKS})",
+                    Shape(shard),
+                    Shape(chunk)
+                ),
+            )
+            .hint("choose a shard whose sides are multiples of the chunk's"));
+        }
+        Ok(Chunking { chunk, shard: Some(shard) })
+    }
+}
+
+/// One plane, or equal tiles of it when it is large.
+fn default_chunk(shape: Shape, dtype: PixelType) -> [usize; 5] {
+    let [_, _, _, y, x] = shape.0;
+    if y.saturating_mul(x).saturating_mul(dtype.size()) <= WHOLE_PLANE {
+        return [1, 1, 1, y, x];
+    }
+    let side = |n: usize| n.div_ceil(n.div_ceil(TILE));
+    [1, 1, 1, side(y), side(x)]
+}
+
+fn make_dir(dir: &Path, target: &Path) -> Result<()> {
+    std::fs::create_dir_all(dir).map_err(|e| Error::io(target, "cannot make a folder in it", &e))
+}
+
+fn write_file(file: &Path, bytes: &[u8], target: &Path) -> Result<()> {
+    std::fs::write(file, bytes).map_err(|e| Error::io(target, "cannot write", &e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn default_chunks_are_planes_or_equal_tiles() {
+        let chunk = |y, x| default_chunk(Shape([2, 3, 4, y, x]), PixelType::U16);
+        assert_eq!(chunk(1080, 1080), [1, 1, 1, 1080, 1080]);
+        assert_eq!(chunk(2160, 2560), [1, 1, 1, 720, 854]);
+        assert_eq!(chunk(1, 10_000_000), [1, 1, 1, 1, 1024]);
+    }
+}

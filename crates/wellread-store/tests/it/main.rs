@@ -1,0 +1,5 @@
+//! Integration tests of the storage formats: one binary, one module per format.
+
+mod image_folder;
+mod ome_zarr;
+mod ome_zarr_hostile;
