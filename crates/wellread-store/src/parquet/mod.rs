@@ -1,14 +1,68 @@
-//! OME-Arrow columns in Parquet.
+//! OME-Arrow columns in Parquet: read as fast as their pages decompress, written as `ome-arrow` expects them.
+//!
+//! Specifications: [OME-Arrow](https://github.com/WayScience/ome-arrow) (see
+//! [`wellread_image::ome_arrow`] for the struct and the variants met in the wild) and
+//! [Parquet](https://parquet.apache.org/docs/file-format/). Written by `ome-arrow`, pyarrow, DuckDB, polars
+//! and others; all of these read what is written here.
+//!
+//! ```text
+//!  footer ──schema──▶ image column, its leaves                       once, when opened
+//!    │
+//!  small leaves ──layout──▶ per row: shape, type, chunks, and where    once per row group, when first needed
+//!    │                      each chunk's values lie in the pixel leaf
+//!  page headers ──pages──▶ which page holds which values
+//!    │
+//!  page ──levels (compared with the layout)──values──▶ pixels ──cache──▶ Blocks       for every request
+//!    └──anything unusual──▶ general: the parquet crate's Arrow reader
+//! ```
+//!
+//! An image is a list of chunks, a chunk a list of numbers, and so every pixel carries two levels that say
+//! where lists begin. Upstream expands all of it to Python objects. But where lists begin is known from the
+//! chunks' shapes: no level is expanded here and no Arrow array built; each page is decoded once, to the
+//! image's own type, and images are slices of it.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | `file` | positional reads; the guard around the `parquet` crate |
+//! | `schema` | finds the image column and its leaves |
+//! | `layout` | rows, chunks, and their places in the pixel leaf |
+//! | `metadata` | names, channels, physical sizes |
+//! | `thrift`, `pages` | page headers; pages read, checked and decompressed |
+//! | `levels`, `values` | levels compared; values decoded and narrowed |
+//! | `cache`, `fast` | decoded pages shared by threads; blocks from them |
+//! | `general` | the slow path that takes everything |
+//! | `store`, `writer` | [`ParquetStore`], [`ParquetWriter`] |
 
-use crate::{Error, Format};
+mod cache;
+mod fast;
+mod file;
+mod general;
+mod layout;
+mod levels;
+mod metadata;
+mod pages;
+mod schema;
+mod store;
+mod thrift;
+mod values;
+mod writer;
 
-/// OME-Arrow columns in Parquet.
+pub use store::ParquetStore;
+pub use writer::ParquetWriter;
+
+use crate::Format;
+
+/// OME-Arrow columns in Parquet files.
 pub static FORMAT: Format = Format {
     name: "parquet",
-    about: "OME-Arrow columns in Parquet.",
-    extension: "",
-    engine: || String::new(),
-    recognise: |_| false,
-    open: |path, _| Err(Error::new(path, "placeholder")),
-    create: |path, _| Err(Error::new(path, "placeholder")),
+    about: "OME-Arrow columns in Parquet files, typed or inferred",
+    extension: ".parquet",
+    engine: || {
+        let library = parquet::file::properties::DEFAULT_CREATED_BY;
+        format!("parquet {} (own page reader)", library.rsplit(' ').next().unwrap_or(library))
+    },
+    // A file that lacks its tail is truncated, and said to be so when opened.
+    recognise: |probe| !probe.is_dir && (probe.head.starts_with(b"PAR1") || probe.head.starts_with(b"PARE")),
+    open: |path, options| Ok(Box::new(ParquetStore::open(path, options)?)),
+    create: |path, options| Ok(Box::new(ParquetWriter::create(path, options)?)),
 };

@@ -1,0 +1,200 @@
+//! Decoded pages, shared by all threads of a store, up to a number of bytes.
+//!
+//! Random batches come back to the same pages again and again: a page of 1 MiB holds a hundred images of
+//! upstream's size. So a page is decoded once, to the images' own pixel type, and its images are handed out
+//! as slices of that. Two threads that want the same page do not decode it twice: the second waits for the
+//! first. The lock over the whole is held for a look-up only.
+
+use super::pages::Fault;
+use super::values::Table;
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use wellread_image::PixelType;
+
+/// Which page, of which list of pieces, decoded to what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    pub group: u32,
+    pub source: u8,
+    /// Index of the data page; [`Key::DICTIONARY`] for the dictionary.
+    pub page: u32,
+    pub dtype: PixelType,
+}
+
+impl Key {
+    pub const DICTIONARY: u32 = u32::MAX;
+}
+
+/// What is kept of a page.
+#[derive(Debug)]
+pub(super) enum Entry {
+    /// All its values as pixels.
+    Pixels(Vec<u8>),
+    /// Its values as stored, where decoding all of them would not do: they expand too much, or some other
+    /// image of the page has values that the pixel type cannot hold. Decoded part by part.
+    Stored { bytes: Vec<u8>, coding: StoredCoding },
+    /// A dictionary.
+    Table(Table),
+}
+
+/// Encoding of [`Entry::Stored`].
+#[derive(Clone, Debug)]
+pub(super) enum StoredCoding {
+    Plain,
+    ByteStreamSplit,
+    /// Indices into an [`Entry::Table`].
+    Dictionary(Arc<Entry>),
+}
+
+impl Entry {
+    fn bytes(&self) -> usize {
+        64 + match self {
+            Self::Pixels(bytes) | Self::Stored { bytes, .. } => bytes.len(),
+            Self::Table(table) => table.bytes(),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Slot {
+    entry: Mutex<Option<Arc<Entry>>>,
+    used: AtomicBool,
+}
+
+#[derive(Default)]
+struct Inner {
+    slots: HashMap<Key, Arc<Slot>>,
+    /// Loaded entries in the order in which they are considered for eviction, with their sizes.
+    clock: VecDeque<(Key, usize)>,
+    bytes: usize,
+}
+
+/// A bounded cache with second-chance eviction: what was used since it was last considered stays.
+pub(super) struct Cache {
+    inner: Mutex<Inner>,
+    capacity: usize,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Cache {
+    /// A cache of `capacity` bytes; it keeps the latest entry even where that one alone is larger.
+    pub fn new(capacity: usize) -> Self {
+        Self { inner: Mutex::default(), capacity }
+    }
+
+    /// The entry of `key`, by `load` if it is not here.
+    pub fn get(
+        &self,
+        key: Key,
+        load: impl FnOnce() -> Result<Entry, Fault>,
+    ) -> Result<Arc<Entry>, Fault> {
+        let slot = Arc::clone(lock(&self.inner).slots.entry(key).or_default());
+        let mut entry = lock(&slot.entry);
+        if let Some(entry) = &*entry {
+            slot.used.store(true, Ordering::Relaxed);
+            return Ok(Arc::clone(entry));
+        }
+        match load() {
+            Ok(loaded) => {
+                let loaded = Arc::new(loaded);
+                *entry = Some(Arc::clone(&loaded));
+                drop(entry);
+                self.admit(key, &slot, loaded.bytes());
+                Ok(loaded)
+            }
+            Err(fault) => {
+                drop(entry);
+                let mut inner = lock(&self.inner);
+                if inner.slots.get(&key).is_some_and(|s| Arc::ptr_eq(s, &slot)) && lock(&slot.entry).is_none() {
+                    inner.slots.remove(&key);
+                }
+                Err(fault)
+            }
+        }
+    }
+
+    fn admit(&self, key: Key, slot: &Arc<Slot>, bytes: usize) {
+        let mut inner = lock(&self.inner);
+        // A failed load by another thread may have removed the slot meanwhile.
+        if !inner.slots.get(&key).is_some_and(|s| Arc::ptr_eq(s, slot)) {
+            return;
+        }
+        inner.clock.push_back((key, bytes));
+        inner.bytes += bytes;
+        while inner.bytes > self.capacity && inner.clock.len() > 1 {
+            let Some((oldest, bytes)) = inner.clock.pop_front() else { break };
+            let used = inner.slots.get(&oldest).is_some_and(|s| s.used.swap(false, Ordering::Relaxed));
+            if used || oldest == key {
+                inner.clock.push_back((oldest, bytes));
+            } else {
+                inner.slots.remove(&oldest);
+                inner.bytes -= bytes;
+            }
+        }
+    }
+
+    /// Bytes kept now.
+    #[cfg(test)]
+    pub fn bytes(&self) -> usize {
+        lock(&self.inner).bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+
+    fn key(page: u32) -> Key {
+        Key { group: 0, source: 0, page, dtype: PixelType::U8 }
+    }
+
+    #[test]
+    fn the_bound_holds_and_what_is_used_stays() {
+        let cache = Cache::new(10 * 1064);
+        let loads = AtomicUsize::new(0);
+        let get = |page| {
+            cache
+                .get(key(page), || {
+                    loads.fetch_add(1, Ordering::Relaxed);
+                    Ok(Entry::Pixels(vec![page as u8; 1000]))
+                })
+                .unwrap()
+        };
+        for page in 0..100 {
+            get(page);
+            get(0);
+            assert!(cache.bytes() <= 10 * 1064);
+        }
+        assert_eq!(loads.load(Ordering::Relaxed), 100, "page 0 was in use and must have stayed");
+        let huge = || Ok(Entry::Pixels(vec![0; 1 << 20]));
+        cache.get(key(1000), huge).unwrap();
+        cache.get(key(1000), || panic!("the latest entry is kept, however large")).unwrap();
+        get(5);
+        assert!(cache.bytes() <= 10 * 1064 + (1 << 20) + 64);
+    }
+
+    #[test]
+    fn threads_load_once_and_failures_are_not_kept() {
+        let cache = Cache::new(1 << 20);
+        let loads = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    cache.get(key(7), || {
+                        loads.fetch_add(1, Ordering::Relaxed);
+                        std::thread::sleep(std::time::Duration::from_millis(5));
+                        Ok(Entry::Pixels(vec![1]))
+                    })
+                });
+            }
+        });
+        assert_eq!(loads.load(Ordering::Relaxed), 1);
+        assert!(matches!(cache.get(key(8), || Err(Fault::General)), Err(Fault::General)));
+        assert!(cache.get(key(8), || Ok(Entry::Pixels(vec![2]))).is_ok());
+    }
+}

@@ -1,0 +1,335 @@
+//! The fast path: from a chunk's place in the pixel leaf straight to blocks of pixels.
+//!
+//! ```text
+//!  piece ─layout─▶ values 310000..320000 ─pages─▶ page 3, values 7280.. of it
+//!                                                   │ cached? else read, decompress, compare levels with
+//!                                                   ▼ shapes, decode to the image's own type
+//!                                        decoded page ──slice──▶ Block (no copy)
+//! ```
+//!
+//! Only what lies in two pages at once is put together in scratch memory: one line of pixels at a time.
+
+use super::cache::{Cache, Entry, Key, StoredCoding};
+use super::file::PositionalFile;
+use super::layout::PieceTable;
+use super::levels;
+use super::pages::{self, Codecs, ColumnPages, Fault};
+use super::schema::PixelLeaf;
+use super::thrift::Encoding;
+use super::values::{self, BadValue, Coding, Table};
+use crate::{Block, Error, PixelSink, RowInfo, Scratch};
+use std::sync::Arc;
+use wellread_image::{PixelType, Region};
+
+/// A page that decodes to no more than this is decoded whole when first touched; a larger one only where its
+/// pixels take no more room than its stored bytes.
+const DECODE_WHOLE: usize = 8 << 20;
+
+/// Most bytes of a page that are decoded at once into scratch memory where it is not decoded whole.
+const BAND: usize = 1 << 20;
+
+/// Buffers larger than this are given back after use.
+const KEEP: usize = 16 << 20;
+
+/// Reads pieces of one row group from one pixel leaf.
+pub(super) struct FastReader<'a> {
+    pub file: &'a PositionalFile,
+    pub cache: &'a Cache,
+    pub group: usize,
+    pub source: usize,
+    pub leaf: PixelLeaf,
+    pub pages: &'a ColumnPages,
+    /// For each page the index of its first value in the pixel leaf, and one more for the end.
+    pub values: &'a [u64],
+    pub table: &'a PieceTable,
+    /// The page used last: pieces come in order of position.
+    pub current: Option<(usize, PixelType, Arc<Entry>)>,
+}
+
+impl FastReader<'_> {
+    /// Hands the pixels that piece `piece` and `region` share to `sink` as request `request`.
+    pub fn deliver(
+        &mut self,
+        piece: usize,
+        info: RowInfo,
+        region: &Region,
+        request: usize,
+        scratch: &mut Scratch,
+        sink: &mut dyn PixelSink,
+    ) -> Result<(), Fault> {
+        let Some((part, offset)) = contiguous_part(&self.table.regions[piece].region(), region) else {
+            return Ok(());
+        };
+        let (dtype, size) = (info.dtype, info.dtype.size());
+        let first = self.table.values(piece).start + offset as u64;
+        let [_, _, nz, ny, nx] = part.size;
+        // All of it in one decoded page: one block, as it lies.
+        let page = self.find(first)?;
+        let inside = self.values_of(page);
+        if first + part.pixels() as u64 <= inside.end
+            && let Entry::Pixels(pixels) = &*self.entry(page, dtype, scratch)?
+        {
+            let from = (first - inside.start) as usize * size;
+            let data = &pixels[from..from + part.pixels() * size];
+            return Ok(sink.put(request, &Block { region: part, data, dtype })?);
+        }
+        // Otherwise plane by plane, in bands of the lines that a page has whole.
+        for z in 0..nz {
+            let mut y = 0;
+            while y < ny {
+                let position = first + ((z * ny + y) * nx) as u64;
+                let page = self.find(position)?;
+                let inside = self.values_of(page);
+                let whole = usize::try_from((inside.end - position) / nx as u64).unwrap_or(usize::MAX);
+                let lines = whole.min(ny - y);
+                let mut block = part;
+                (block.start[2], block.size[2]) = (part.start[2] + z, 1);
+                block.start[3] = part.start[3] + y;
+                if lines == 0 {
+                    block.size[3] = 1;
+                    self.assemble(position, nx, dtype, scratch)?;
+                    sink.put(request, &Block { region: block, data: &scratch.pixels[..nx * size], dtype })?;
+                    y += 1;
+                    continue;
+                }
+                let entry = self.entry(page, dtype, scratch)?;
+                let from = (position - inside.start) as usize;
+                if let Entry::Pixels(pixels) = &*entry {
+                    block.size[3] = lines;
+                    let data = &pixels[from * size..(from + lines * nx) * size];
+                    sink.put(request, &Block { region: block, data, dtype })?;
+                    y += lines;
+                } else {
+                    let lines = lines.min((BAND / (nx * size)).max(1));
+                    block.size[3] = lines;
+                    self.decode_part(&entry, page, from, lines * nx, dtype, 0, scratch)?;
+                    let data = &scratch.pixels[..lines * nx * size];
+                    sink.put(request, &Block { region: block, data, dtype })?;
+                    y += lines;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts `count` pixels from `position` on together in `scratch.pixels`.
+    fn assemble(
+        &mut self,
+        position: u64,
+        count: usize,
+        dtype: PixelType,
+        scratch: &mut Scratch,
+    ) -> Result<(), Fault> {
+        let size = dtype.size();
+        let mut done = 0;
+        while done < count {
+            let at = position + done as u64;
+            let page = self.find(at)?;
+            let inside = self.values_of(page);
+            let n = usize::try_from(inside.end - at).unwrap_or(usize::MAX).min(count - done);
+            let from = (at - inside.start) as usize;
+            let entry = self.entry(page, dtype, scratch)?;
+            if let Entry::Pixels(pixels) = &*entry {
+                scratch.pixels.resize(scratch.pixels.len().max((done + n) * size), 0);
+                scratch.pixels[done * size..(done + n) * size]
+                    .copy_from_slice(&pixels[from * size..(from + n) * size]);
+            } else {
+                self.decode_part(&entry, page, from, n, dtype, done, scratch)?;
+            }
+            done += n;
+        }
+        Ok(())
+    }
+
+    /// Decodes `count` values from `from` on of a page kept as stored, to `scratch.pixels` from pixel `to` on.
+    fn decode_part(
+        &self,
+        entry: &Entry,
+        page: usize,
+        from: usize,
+        count: usize,
+        dtype: PixelType,
+        to: usize,
+        scratch: &mut Scratch,
+    ) -> Result<(), Fault> {
+        let Entry::Stored { bytes, coding } = entry else { return Err(Fault::General) };
+        let coding = match coding {
+            StoredCoding::Plain => Coding::Plain,
+            StoredCoding::ByteStreamSplit => Coding::ByteStreamSplit,
+            StoredCoding::Dictionary(table) => match &**table {
+                Entry::Table(table) => Coding::Dictionary(table),
+                _ => return Err(Fault::General),
+            },
+        };
+        let leaf = self.leaf.values.ok_or(Fault::General)?;
+        let inside = self.values_of(page);
+        let all = (inside.end - inside.start) as usize;
+        let size = dtype.size();
+        scratch.pixels.resize(scratch.pixels.len().max((to + count) * size), 0);
+        let out = &mut scratch.pixels[to * size..(to + count) * size];
+        values::decode(bytes, coding, leaf, all, from..from + count, dtype, out)
+            .map_err(|bad| Fault::Error(self.bad(bad)))
+    }
+
+    fn bad(&self, bad: BadValue) -> Error {
+        match bad {
+            BadValue::Range(text) => Error::new(self.file.path(), text)
+                .hint("pixels_meta.type names a type that is too narrow for the pixels; write the file again"),
+            BadValue::Corrupt(text) => {
+                Error::new(self.file.path(), text).hint("the file is corrupt; copy or write it again")
+            }
+        }
+    }
+
+    /// The page that holds value `position`.
+    fn find(&self, position: u64) -> Result<usize, Fault> {
+        if let Some((page, ..)) = self.current
+            && self.values_of(page).contains(&position)
+        {
+            return Ok(page);
+        }
+        let page = self.values[1..].partition_point(|&end| end <= position);
+        if page < self.pages.data.len() { Ok(page) } else { Err(Fault::General) }
+    }
+
+    /// Values of a page, as indices into the pixel leaf of the row group.
+    fn values_of(&self, page: usize) -> std::ops::Range<u64> {
+        self.values[page]..self.values[page + 1]
+    }
+
+    fn entry(&mut self, page: usize, dtype: PixelType, scratch: &mut Scratch) -> Result<Arc<Entry>, Fault> {
+        match &self.current {
+            Some((p, d, entry)) if (*p, *d) == (page, dtype) => Ok(Arc::clone(entry)),
+            _ => {
+                let key = self.key(page as u32, dtype);
+                let entry = self.cache.get(key, || self.load(page, dtype, scratch))?;
+                self.current = Some((page, dtype, Arc::clone(&entry)));
+                Ok(entry)
+            }
+        }
+    }
+
+    fn key(&self, page: u32, dtype: PixelType) -> Key {
+        Key { group: self.group as u32, source: self.source as u8, page, dtype }
+    }
+
+    /// Reads, checks and decodes a page.
+    fn load(&self, index: usize, dtype: PixelType, scratch: &mut Scratch) -> Result<Entry, Fault> {
+        let page = &self.pages.data[index];
+        let leaf = self.leaf.values.ok_or(Fault::General)?;
+        // The dictionary first: it needs the same buffers.
+        let table = match page.header.encoding {
+            Encoding::Dictionary => Some(self.dictionary(dtype, scratch)?),
+            Encoding::Plain | Encoding::ByteStreamSplit => None,
+            Encoding::Rle | Encoding::Other(_) => return Err(Fault::General),
+        };
+        let Scratch { raw, decoded, context, .. } = scratch;
+        let max = (self.leaf.max_rep, self.leaf.max_def);
+        let body = pages::load(self.file, page, self.pages.codec, max, raw, decoded, codecs(context))?;
+        let starts = self.table.starts(page.levels.clone());
+        if !levels::agree(body.repetition, body.definition, page.header.values, max, &starts) {
+            return Err(Fault::General);
+        }
+        let inside = self.values_of(index);
+        let count = (inside.end - inside.start) as usize;
+        let (coding, stored) = match (&page.header.encoding, &table) {
+            (_, Some(entry)) => match &**entry {
+                Entry::Table(table) => {
+                    (Coding::Dictionary(table), StoredCoding::Dictionary(Arc::clone(entry)))
+                }
+                _ => return Err(Fault::General),
+            },
+            (Encoding::ByteStreamSplit, _) => (Coding::ByteStreamSplit, StoredCoding::ByteStreamSplit),
+            _ => (Coding::Plain, StoredCoding::Plain),
+        };
+        let size = count.checked_mul(dtype.size()).ok_or(Fault::General)?;
+        if size <= DECODE_WHOLE.max(body.values.len()) {
+            let mut pixels = vec![0; size];
+            // A value that does not fit is an error of the image that has it, not of its neighbours: then
+            // the page is kept as it is.
+            if values::decode(body.values, coding, leaf, count, 0..count, dtype, &mut pixels).is_ok() {
+                give_back(raw, decoded);
+                return Ok(Entry::Pixels(pixels));
+            }
+        }
+        let entry = Entry::Stored { bytes: body.values.to_vec(), coding: stored };
+        give_back(raw, decoded);
+        Ok(entry)
+    }
+
+    /// The dictionary, narrowed to `dtype`.
+    fn dictionary(&self, dtype: PixelType, scratch: &mut Scratch) -> Result<Arc<Entry>, Fault> {
+        let page = self.pages.dictionary.as_ref().ok_or(Fault::General)?;
+        let leaf = self.leaf.values.ok_or(Fault::General)?;
+        self.cache.get(self.key(Key::DICTIONARY, dtype), || {
+            if !matches!(page.header.encoding, Encoding::Plain | Encoding::Dictionary) {
+                return Err(Fault::General);
+            }
+            let Scratch { raw, decoded, context, .. } = scratch;
+            let body = pages::load(self.file, page, self.pages.codec, (0, 0), raw, decoded, codecs(context))?;
+            Table::new(body.values, leaf, page.header.values, dtype)
+                .map(Entry::Table)
+                .map_err(|bad| Fault::Error(self.bad(bad)))
+        })
+    }
+}
+
+/// The decompressors of this thread.
+fn codecs(context: &mut Option<Box<dyn std::any::Any + Send>>) -> &mut Codecs {
+    if !context.as_ref().is_some_and(|c| c.is::<Codecs>()) {
+        *context = Some(Box::<Codecs>::default());
+    }
+    context.as_mut().and_then(|c| c.downcast_mut()).expect("put there just now")
+}
+
+fn give_back(raw: &mut Vec<u8>, decoded: &mut Vec<u8>) {
+    for buffer in [raw, decoded] {
+        if buffer.capacity() > KEEP {
+            *buffer = Vec::new();
+        }
+    }
+}
+
+/// The smallest part of `whole` that has all pixels of `wanted` in it and is contiguous in memory, with its
+/// offset in pixels. `None` where they share nothing.
+fn contiguous_part(whole: &Region, wanted: &Region) -> Option<(Region, usize)> {
+    if !whole.intersects(wanted) {
+        return None;
+    }
+    let mut part = *whole;
+    let mut offset = 0;
+    let mut stride = whole.pixels();
+    for a in 0..5 {
+        stride /= whole.size[a];
+        let start = whole.start[a].max(wanted.start[a]);
+        let end = (whole.start[a] + whole.size[a]).min(wanted.start[a] + wanted.size[a]);
+        (part.start[a], part.size[a]) = (start, end - start);
+        offset += (start - whole.start[a]) * stride;
+        // Beyond an axis of several indices everything must be taken whole.
+        if end - start > 1 {
+            break;
+        }
+    }
+    Some((part, offset))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_contiguous() {
+        let whole = Region { start: [1, 0, 2, 0, 0], size: [1, 1, 3, 10, 20] };
+        let wanted = |z, nz, y, ny| Region { start: [0, 0, z, y, 5], size: [9, 9, nz, ny, 6] };
+        let (part, offset) = contiguous_part(&whole, &wanted(3, 1, 2, 4)).unwrap();
+        assert_eq!(part, Region { start: [1, 0, 3, 2, 0], size: [1, 1, 1, 4, 20] });
+        assert_eq!(offset, 200 + 40);
+        let (part, offset) = contiguous_part(&whole, &wanted(3, 9, 2, 4)).unwrap();
+        assert_eq!(part, Region { start: [1, 0, 3, 0, 0], size: [1, 1, 2, 10, 20] });
+        assert_eq!(offset, 200);
+        let (part, offset) = contiguous_part(&whole, &wanted(2, 1, 7, 1)).unwrap();
+        assert_eq!(part, Region { start: [1, 0, 2, 7, 5], size: [1, 1, 1, 1, 6] });
+        assert_eq!(offset, 145);
+        assert_eq!(contiguous_part(&whole, &wanted(0, 2, 0, 1)), None);
+    }
+}

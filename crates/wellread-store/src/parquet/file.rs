@@ -1,0 +1,187 @@
+//! The open file: positional reads, bounds, and the guard around the `parquet` crate.
+//!
+//! Reads are positional (`pread`), not through a memory map: many threads share one descriptor without a
+//! lock, a file that somebody truncates gives an error where a map would kill the process with `SIGBUS`, and
+//! pages of the file do not count as memory of ours. The copy that a map would save is of compressed bytes,
+//! a few per cent of what decompressing them costs.
+
+use crate::{Error, Result};
+use bytes::Bytes;
+use parquet::errors::ParquetError;
+use parquet::file::reader::{ChunkReader, Length};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A file open for positional reading by many threads; cheap to clone.
+#[derive(Clone, Debug)]
+pub(super) struct PositionalFile(Arc<Opened>);
+
+#[derive(Debug)]
+struct Opened {
+    file: File,
+    length: u64,
+    path: PathBuf,
+}
+
+impl PositionalFile {
+    /// Opens `path`.
+    pub fn open(path: &Path) -> Result<Self> {
+        let cannot = |e: &io::Error| Error::io(path, "cannot open", e);
+        let file = File::open(path).map_err(|e| cannot(&e))?;
+        let length = file.metadata().map_err(|e| cannot(&e))?.len();
+        Ok(Self(Arc::new(Opened { file, length, path: path.to_owned() })))
+    }
+
+    /// Length in bytes when it was opened.
+    pub fn length(&self) -> u64 {
+        self.0.length
+    }
+
+    /// The path it was opened by.
+    pub fn path(&self) -> &Path {
+        &self.0.path
+    }
+
+    /// Fills `out` (resized) with `length` bytes from `offset`. The range is checked against the length of
+    /// the file before anything is allocated.
+    pub fn read(&self, offset: u64, length: usize, out: &mut Vec<u8>) -> Result<()> {
+        if offset.checked_add(length as u64).is_none_or(|end| end > self.0.length) {
+            return Err(Error::new(
+                &self.0.path,
+                format_args!(
+                    "{length} bytes at offset {offset} are needed, but the file has {} bytes",
+                    self.0.length
+                ),
+            )
+            .hint("the file is truncated or corrupt; copy or write it again"));
+        }
+        // Growing without clearing spares zeroing what is overwritten anyway.
+        out.resize(length, 0);
+        self.read_at(offset, out).map_err(|e| {
+            if e.kind() == io::ErrorKind::UnexpectedEof {
+                Error::new(&self.0.path, "the file became shorter while it was open")
+                    .hint("do not write to a file that is being read; open it again")
+            } else {
+                Error::io(&self.0.path, "cannot read", &e)
+            }
+        })
+    }
+
+    #[cfg(unix)]
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        std::os::unix::fs::FileExt::read_exact_at(&self.0.file, out, offset)
+    }
+
+    #[cfg(windows)]
+    fn read_at(&self, mut offset: u64, mut out: &mut [u8]) -> io::Result<()> {
+        while !out.is_empty() {
+            match std::os::windows::fs::FileExt::seek_read(&self.0.file, out, offset) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(n) => {
+                    out = &mut out[n..];
+                    offset += n as u64;
+                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Length for PositionalFile {
+    fn len(&self) -> u64 {
+        self.0.length
+    }
+}
+
+impl ChunkReader for PositionalFile {
+    type T = Cursor;
+
+    fn get_read(&self, start: u64) -> parquet::errors::Result<Cursor> {
+        Ok(Cursor { file: self.clone(), offset: start })
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
+        let mut out = Vec::new();
+        self.read(start, length, &mut out).map_err(|e| ParquetError::General(e.cause().to_owned()))?;
+        Ok(out.into())
+    }
+}
+
+/// A sequential reader over a [`PositionalFile`], buffered by whoever needs that.
+#[derive(Debug)]
+pub(super) struct Cursor {
+    file: PositionalFile,
+    offset: u64,
+}
+
+impl Read for Cursor {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let left = self.file.length().saturating_sub(self.offset);
+        let n = out.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        self.file.read_at(self.offset, &mut out[..n])?;
+        self.offset += n as u64;
+        Ok(n)
+    }
+}
+
+/// Runs `work`, which calls the `parquet` crate, and turns its errors into ours.
+///
+/// That crate still panics on some corrupt files; since a corrupt file is never a bug of the caller, such a
+/// panic is an error like any other. Nothing that `work` may leave half-done outlives it.
+pub(super) fn guarded<T>(
+    path: &Path,
+    what: &str,
+    work: impl FnOnce() -> std::result::Result<T, ParquetError>,
+) -> Result<T> {
+    let hint = "the file is probably corrupt; copy or write it again";
+    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)) {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(error)) => Err(Error::new(path, format_args!("{what}: {error}")).hint(hint)),
+        Err(panic) => {
+            let text = panic
+                .downcast_ref::<String>()
+                .map(String::as_str)
+                .or_else(|| panic.downcast_ref::<&str>().copied())
+                .unwrap_or("unknown reason");
+            Err(Error::new(path, format_args!("{what}: {text}")).hint(hint))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_are_bounded_by_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        std::fs::write(&path, b"0123456789").unwrap();
+        let file = PositionalFile::open(&path).unwrap();
+        let mut out = vec![];
+        file.read(3, 4, &mut out).unwrap();
+        assert_eq!(out, b"3456");
+        assert!(file.read(8, 3, &mut out).unwrap_err().to_string().contains("10 bytes"));
+        assert!(file.read(u64::MAX, 3, &mut out).is_err());
+        assert!(file.read(0, usize::MAX, &mut out).is_err());
+        std::fs::write(&path, b"0123").unwrap();
+        assert!(file.read(3, 4, &mut out).unwrap_err().to_string().contains("shorter"));
+        let mut cursor = file.get_read(2).unwrap();
+        let mut two = [0; 2];
+        cursor.read_exact(&mut two).unwrap();
+        assert_eq!(&two, b"23");
+    }
+
+    #[test]
+    fn panics_of_the_library_are_errors() {
+        let e = guarded(Path::new("f"), "cannot read", || -> parquet::errors::Result<()> { panic!("oh") });
+        assert_eq!(
+            e.unwrap_err().to_string(),
+            "f: cannot read: oh (hint: the file is probably corrupt; copy or write it again)"
+        );
+    }
+}

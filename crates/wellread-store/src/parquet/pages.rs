@@ -1,0 +1,275 @@
+//! The pages of a column chunk: found by their headers, read, decompressed, taken apart.
+
+use super::file::PositionalFile;
+use super::thrift::{Encoding, HeaderError, PageHeader, PageKind};
+use crate::{Error, Result};
+use parquet::basic::Compression;
+use parquet::file::metadata::ColumnChunkMetaData;
+use std::ops::Range;
+
+/// Why the fast path cannot go on.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// Something unusual but perhaps valid: the general reader decides.
+    General,
+    /// The file is damaged or cannot be read.
+    Error(Error),
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// Where a page is.
+#[derive(Clone, Debug)]
+pub(super) struct Page {
+    /// Offset of its first byte after the header.
+    pub offset: u64,
+    pub header: PageHeader,
+    /// Entries of levels, counted from the start of the column chunk.
+    pub levels: Range<u64>,
+}
+
+/// The pages of a column chunk.
+#[derive(Clone, Debug)]
+pub(super) struct ColumnPages {
+    pub dictionary: Option<Page>,
+    pub data: Vec<Page>,
+    pub codec: Compression,
+}
+
+/// Finds the pages of a column chunk by walking from header to header, checking each against what the
+/// footer says of the whole.
+pub(super) fn scan(file: &PositionalFile, chunk: &ColumnChunkMetaData) -> Result<ColumnPages> {
+    let name = chunk.column_path().string();
+    let corrupt = |why: &str| {
+        Error::new(file.path(), format_args!("column {name}: {why}"))
+            .hint("the file is corrupt; copy or write it again")
+    };
+    let number = |n: i64, what: &str| u64::try_from(n).map_err(|_| corrupt(&format!("{what} is {n}")));
+    let data = number(chunk.data_page_offset(), "the offset of its pages")?;
+    let size = number(chunk.compressed_size(), "its size")?;
+    let entries = number(chunk.num_values(), "its number of values")?;
+    let total = number(chunk.uncompressed_size(), "its size")?;
+    let mut at = match chunk.dictionary_page_offset() {
+        Some(offset) if offset > 0 && (offset as u64) < data => offset as u64,
+        _ => data,
+    };
+    let end = at
+        .checked_add(size)
+        .filter(|&end| end <= file.length())
+        .ok_or_else(|| corrupt("its pages lie beyond the end of the file"))?;
+    let mut pages = ColumnPages { dictionary: None, data: vec![], codec: chunk.compression() };
+    let mut seen = 0u64;
+    let mut buffer = vec![];
+    while at < end && seen < entries {
+        let header = header_at(file, at, end, &mut buffer)?.map_err(&corrupt)?;
+        let offset = at + header.length as u64;
+        at = offset
+            .checked_add(header.compressed as u64)
+            .filter(|&after| after <= end)
+            .ok_or_else(|| corrupt("a page exceeds its column"))?;
+        // The footer's total counts headers too; some writers leave it unset.
+        if total >= size && header.uncompressed as u64 > total {
+            return Err(corrupt("a page declares more bytes than its whole column has"));
+        }
+        match header.kind {
+            PageKind::V1 { .. } | PageKind::V2 { .. } => {
+                let levels = seen..seen + header.values as u64;
+                seen = levels.end;
+                pages.data.push(Page { offset, header, levels });
+            }
+            PageKind::Dictionary if pages.data.is_empty() && pages.dictionary.is_none() => {
+                pages.dictionary = Some(Page { offset, header, levels: 0..0 });
+            }
+            PageKind::Dictionary => return Err(corrupt("it has a second dictionary")),
+            PageKind::Unknown => {}
+        }
+    }
+    if seen != entries {
+        return Err(corrupt(&format!("its pages hold {seen} values, the footer says {entries}")));
+    }
+    Ok(pages)
+}
+
+/// Parses the header at `at`, reading more where statistics make it long.
+fn header_at(
+    file: &PositionalFile,
+    at: u64,
+    end: u64,
+    buffer: &mut Vec<u8>,
+) -> Result<std::result::Result<PageHeader, &'static str>> {
+    for window in [256, 16 << 10, 1 << 20] {
+        let n = (end - at).min(window) as usize;
+        file.read(at, n, buffer)?;
+        match PageHeader::parse(buffer) {
+            Ok(header) => return Ok(Ok(header)),
+            Err(HeaderError::Corrupt(why)) => return Ok(Err(why)),
+            Err(HeaderError::Short) if (n as u64) < window => break,
+            Err(HeaderError::Short) => {}
+        }
+    }
+    Ok(Err("a page header does not end"))
+}
+
+/// A page, decompressed and taken apart.
+#[derive(Debug)]
+pub(super) struct Body<'a> {
+    pub repetition: &'a [u8],
+    pub definition: &'a [u8],
+    pub values: &'a [u8],
+}
+
+/// Decompressors that a thread keeps.
+#[derive(Default)]
+pub(super) struct Codecs {
+    zstd: Option<zstd::bulk::Decompressor<'static>>,
+    deflate: Option<libdeflater::Decompressor>,
+}
+
+
+/// Reads, checks and decompresses a page. `max` are the largest levels: a stream of levels that can only be
+/// zero is not there.
+pub(super) fn load<'a>(
+    file: &PositionalFile,
+    page: &Page,
+    codec: Compression,
+    max: (i16, i16),
+    raw: &'a mut Vec<u8>,
+    decoded: &'a mut Vec<u8>,
+    codecs: &mut Codecs,
+) -> std::result::Result<Body<'a>, Fault> {
+    let header = &page.header;
+    let corrupt = |why: &dyn std::fmt::Display| {
+        Fault::Error(
+            Error::new(file.path(), format_args!("page at offset {}: {why}", page.offset))
+                .hint("the file is corrupt; copy or write it again"),
+        )
+    };
+    // Values take 8 bytes at most; levels and indices, even one run each, less than as much again.
+    if header.uncompressed > 4096 + header.values.saturating_mul(20) {
+        return Err(corrupt(&format_args!(
+            "declares {} bytes for {} values",
+            header.uncompressed, header.values
+        )));
+    }
+    file.read(page.offset, header.compressed, raw)?;
+    if let Some(crc) = header.crc
+        && libdeflater::crc32(raw) != crc
+    {
+        return Err(corrupt(&"its checksum does not match"));
+    }
+    let short = || corrupt(&"it ends within its levels");
+    match header.kind {
+        PageKind::V1 { levels } => {
+            let data = decompress(codec, raw, header.uncompressed, decoded, codecs, &corrupt)?;
+            let mut rest = data;
+            let mut stream = |max: i16, encoding: Encoding| {
+                if max == 0 {
+                    return Ok(&[][..]);
+                }
+                if encoding != Encoding::Rle {
+                    return Err(Fault::General);
+                }
+                let (length, after) = rest.split_first_chunk::<4>().ok_or_else(short)?;
+                let (stream, after) =
+                    after.split_at_checked(u32::from_le_bytes(*length) as usize).ok_or_else(short)?;
+                rest = after;
+                Ok(stream)
+            };
+            let repetition = stream(max.0, levels[0])?;
+            let definition = stream(max.1, levels[1])?;
+            Ok(Body { repetition, definition, values: rest })
+        }
+        PageKind::V2 { repetition_bytes, definition_bytes, compressed } => {
+            let (repetition, rest) = raw.split_at_checked(repetition_bytes).ok_or_else(short)?;
+            let (definition, rest) = rest.split_at_checked(definition_bytes).ok_or_else(short)?;
+            let size = header
+                .uncompressed
+                .checked_sub(repetition_bytes + definition_bytes)
+                .ok_or_else(short)?;
+            let codec = if compressed && size > 0 { codec } else { Compression::UNCOMPRESSED };
+            let values = decompress(codec, rest, size, decoded, codecs, &corrupt)?;
+            Ok(Body { repetition, definition, values })
+        }
+        PageKind::Dictionary => {
+            let values = decompress(codec, raw, header.uncompressed, decoded, codecs, &corrupt)?;
+            Ok(Body { repetition: &[], definition: &[], values })
+        }
+        PageKind::Unknown => Err(Fault::General),
+    }
+}
+
+/// `input` decompressed to exactly `size` bytes.
+fn decompress<'a>(
+    codec: Compression,
+    input: &'a [u8],
+    size: usize,
+    out: &'a mut Vec<u8>,
+    codecs: &mut Codecs,
+    corrupt: &dyn Fn(&dyn std::fmt::Display) -> Fault,
+) -> std::result::Result<&'a [u8], Fault> {
+    let failed = |e: &dyn std::fmt::Display| corrupt(&format_args!("cannot be decompressed: {e}"));
+    let length = match codec {
+        Compression::UNCOMPRESSED => {
+            return if input.len() == size {
+                Ok(input)
+            } else {
+                Err(corrupt(&format_args!("has {} bytes and declares {size}", input.len())))
+            };
+        }
+        Compression::ZSTD(_) => {
+            out.clear();
+            out.reserve(size);
+            let zstd = match &mut codecs.zstd {
+                Some(zstd) => zstd,
+                none => none.insert(zstd::bulk::Decompressor::new().map_err(|e| failed(&e))?),
+            };
+            // The buffer may have room for more than was asked: what comes is checked below.
+            zstd.decompress_to_buffer(input, out).map_err(|e| failed(&e))?
+        }
+        Compression::SNAPPY => {
+            let length = snap::raw::decompress_len(input).map_err(|e| failed(&e))?;
+            if length == size {
+                out.resize(size, 0);
+                snap::raw::Decoder::new().decompress(input, out).map_err(|e| failed(&e))?;
+            }
+            length
+        }
+        Compression::LZ4_RAW => {
+            out.resize(size, 0);
+            lz4_flex::block::decompress_into(input, out).map_err(|e| failed(&e))?
+        }
+        Compression::GZIP(_) => {
+            out.resize(size, 0);
+            let deflate = codecs.deflate.get_or_insert_with(libdeflater::Decompressor::new);
+            match deflate.gzip_decompress(input, out) {
+                Ok(length) => length,
+                // Several members in a row are allowed: rare, and left to a decoder that takes them.
+                Err(_) => gunzip(input, out).map_err(|e| failed(&e))?,
+            }
+        }
+        Compression::BROTLI(_) | Compression::LZ4 | Compression::LZO => return Err(Fault::General),
+    };
+    if length == size {
+        Ok(&out[..size])
+    } else {
+        Err(corrupt(&format_args!("has {length} bytes and declares {size}")))
+    }
+}
+
+/// Fills `out` from one or more gzip members; the number of bytes that came.
+fn gunzip(input: &[u8], out: &mut [u8]) -> std::io::Result<usize> {
+    use std::io::Read;
+    let mut decoder = flate2::read::MultiGzDecoder::new(input);
+    let mut n = 0;
+    while n < out.len() {
+        match decoder.read(&mut out[n..])? {
+            0 => break,
+            k => n += k,
+        }
+    }
+    Ok(n)
+}

@@ -1,0 +1,536 @@
+//! The store: row groups, requests, and the choice between the fast path and the general reader.
+
+use super::cache::Cache;
+use super::fast::FastReader;
+use super::file::{PositionalFile, guarded};
+use super::general::GeneralReader;
+use super::layout::{self, GroupLayout, Row};
+use super::metadata::GroupMetadata;
+use super::pages::{self, ColumnPages, Fault};
+use super::schema::{CHUNKS, ImageColumn, PLANES};
+use crate::{Block, CopySink, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use parquet::basic::Compression;
+use parquet::file::metadata::ColumnChunkMetaData;
+use parquet::file::statistics::Statistics;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use wellread_image::{ImageMetadata, PixelType, ome_arrow};
+
+/// Images in an OME-Arrow column of a Parquet file, open for reading.
+pub struct ParquetStore {
+    file: PositionalFile,
+    metadata: ArrowReaderMetadata,
+    column: ImageColumn,
+    /// Whether images declared `uint16` are `uint8`: [`ome_arrow::declared_type_is_clamped`].
+    clamped: bool,
+    groups: Vec<Group>,
+    rows: usize,
+    cache: Cache,
+    /// Metadata of the row group that was asked for last.
+    latest: Mutex<Option<(usize, Arc<GroupMetadata>)>>,
+}
+
+struct Group {
+    rows: Range<usize>,
+    layout: Lazy<GroupLayout>,
+    pages: [Lazy<ColumnPages>; 2],
+    /// For each page the index of its first value, and one more for the end.
+    page_values: [OnceLock<Vec<u64>>; 2],
+    /// Whether the fast path has met something that it leaves to the general reader.
+    general: [AtomicBool; 2],
+}
+
+/// A value made at first use, once; a failure is not kept.
+struct Lazy<T> {
+    value: OnceLock<T>,
+    making: Mutex<()>,
+}
+
+impl<T> Lazy<T> {
+    const fn new() -> Self {
+        Self { value: OnceLock::new(), making: Mutex::new(()) }
+    }
+
+    fn get(&self, make: impl FnOnce() -> Result<T>) -> Result<&T> {
+        if let Some(value) = self.value.get() {
+            return Ok(value);
+        }
+        let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(value) = self.value.get() {
+            return Ok(value);
+        }
+        let value = make()?;
+        Ok(self.value.get_or_init(|| value))
+    }
+}
+
+impl ParquetStore {
+    /// Bytes of decoded pages that a store keeps unless told otherwise.
+    pub const DEFAULT_CACHE: usize = 64 << 20;
+
+    /// Opens a file: reads its footer, finds the image column.
+    ///
+    /// # Errors
+    /// Missing, unreadable, truncated or corrupt file; no image column (the message lists the columns).
+    pub fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
+        let file = PositionalFile::open(path)?;
+        check_ends(&file)?;
+        let metadata = guarded(path, "cannot read the footer", || {
+            // Arrow's own schema in the footer is left aside: list offsets, string views and dictionaries
+            // then have one form each.
+            ArrowReaderMetadata::load(&file, ArrowReaderOptions::new().with_skip_arrow_metadata(true))
+        })?;
+        let column = ImageColumn::find(path, metadata.parquet_schema(), options.column.as_deref())?;
+        let corrupt =
+            |why: String| Error::new(path, why).hint("the file is corrupt; copy or write it again");
+        let mut groups = vec![];
+        let mut rows = 0usize;
+        for (i, group) in metadata.metadata().row_groups().iter().enumerate() {
+            let n = usize::try_from(group.num_rows())
+                .ok()
+                .filter(|n| rows.checked_add(*n).is_some())
+                .ok_or_else(|| corrupt(format!("row group {i} declares {} rows", group.num_rows())))?;
+            // Every row, even a null one, has an entry in every column.
+            for pieces in column.pieces.iter().flatten() {
+                let entries = group.column(pieces.pixels.leaf).num_values();
+                if entries < n as i64 {
+                    return Err(corrupt(format!("row group {i} declares {n} rows but only {entries} pixels")));
+                }
+            }
+            groups.push(Group {
+                rows: rows..rows + n,
+                layout: Lazy::new(),
+                pages: [Lazy::new(), Lazy::new()],
+                page_values: [OnceLock::new(), OnceLock::new()],
+                general: [AtomicBool::new(false), AtomicBool::new(false)],
+            });
+            rows += n;
+        }
+        let mut store = Self {
+            file,
+            metadata,
+            column,
+            clamped: false,
+            groups,
+            rows,
+            cache: Cache::new(Self::DEFAULT_CACHE),
+            latest: Mutex::new(None),
+        };
+        store.clamped =
+            ome_arrow::declared_type_is_clamped(PixelType::U16, store.is_trusted(), store.largest_pixel());
+        Ok(store)
+    }
+
+    /// Keeps up to `bytes` of decoded pages instead of [`Self::DEFAULT_CACHE`].
+    pub fn with_cache(mut self, bytes: usize) -> Self {
+        self.cache = Cache::new(bytes);
+        self
+    }
+
+    /// Reads everything through the general reader: for comparing the two paths in tests.
+    #[doc(hidden)]
+    pub fn without_fast_path(self) -> Self {
+        self.groups.iter().flat_map(|g| &g.general).for_each(|g| g.store(true, Ordering::Relaxed));
+        self
+    }
+
+    /// Whether some row group has been left to the general reader: for tests that mean the fast path.
+    #[doc(hidden)]
+    pub fn left_fast_path(&self) -> bool {
+        self.groups.iter().flat_map(|g| &g.general).any(|g| g.load(Ordering::Relaxed))
+    }
+
+    /// Whether wellread wrote the file, so that pixel types are as declared.
+    fn is_trusted(&self) -> bool {
+        let pairs = self.metadata.metadata().file_metadata().key_value_metadata();
+        pairs.is_some_and(|pairs| pairs.iter().any(|pair| pair.key == ome_arrow::FILE_WRITER_KEY))
+    }
+
+    /// The largest pixel of the file by its statistics; `None` where they do not tell, or where there is a
+    /// negative one.
+    fn largest_pixel(&self) -> Option<f64> {
+        let mut largest = None;
+        for group in self.metadata.metadata().row_groups() {
+            // Chunks and planes hold the same pixels: the list that is read first decides.
+            let pieces = self.column.pieces.iter().flatten().next()?;
+            let (min, max) = match group.column(pieces.pixels.leaf).statistics()? {
+                Statistics::Int32(s) => (f64::from(*s.min_opt()?), f64::from(*s.max_opt()?)),
+                Statistics::Int64(s) => (*s.min_opt()? as f64, *s.max_opt()? as f64),
+                _ => return None,
+            };
+            if min < 0.0 {
+                return None;
+            }
+            largest = Some(largest.unwrap_or(max).max(max));
+        }
+        largest
+    }
+
+    fn group_of(&self, row: usize) -> usize {
+        self.groups.partition_point(|g| g.rows.end <= row)
+    }
+
+    fn layout_of(&self, group: usize) -> Result<&GroupLayout> {
+        self.groups[group].layout.get(|| {
+            // Sizes that the headers of small pages declare are checked before the library believes them.
+            self.check_pages(group, self.column.sizes.iter())?;
+            for pieces in self.column.pieces.iter().flatten() {
+                self.check_pages(group, pieces.positions.iter())?;
+            }
+            let rows = self.groups[group].rows.len();
+            let mut layout =
+                layout::read(&self.file, &self.metadata, &self.column, group, rows, self.clamped)?;
+            for source in [CHUNKS, PLANES] {
+                let Some(pieces) = &self.column.pieces[source] else { continue };
+                let declared = self.chunk(group, pieces.pixels.leaf).num_values();
+                if let Some(table) = &mut layout.tables[source] {
+                    table.positions_known &= table.levels() as i64 == declared && pieces.pixels.max_rep == 2;
+                }
+                // No image can have more pixels than all of them together.
+                for row in layout.rows.iter_mut().filter(|r| r.source == source) {
+                    if let Ok(info) = &row.info
+                        && info.shape.pixels() as i64 > declared
+                    {
+                        let cause = format!(
+                            "the image of {} has more pixels than its whole row group ({declared})",
+                            info.shape
+                        );
+                        row.info = Err(cause.into());
+                    }
+                }
+            }
+            Ok(layout)
+        })
+    }
+
+    fn check_pages<'a>(&self, group: usize, leaves: impl Iterator<Item = &'a usize>) -> Result<()> {
+        for &leaf in leaves {
+            pages::scan(&self.file, self.chunk(group, leaf))?;
+        }
+        Ok(())
+    }
+
+    fn chunk(&self, group: usize, leaf: usize) -> &ColumnChunkMetaData {
+        self.metadata.metadata().row_group(group).column(leaf)
+    }
+
+    fn row(&self, row: usize) -> Result<(usize, &Row, RowInfo)> {
+        if row >= self.rows {
+            return Err(Error::new(
+                self.path(),
+                format_args!("row {row} was asked for, but there are {} images", self.rows),
+            ));
+        }
+        let group = self.group_of(row);
+        let found = &self.layout_of(group).map_err(|e| e.row(row))?.rows[row - self.groups[group].rows.start];
+        match &found.info {
+            Ok(info) => Ok((group, found, *info)),
+            Err(cause) => Err(Error::new(self.path(), cause).row(row).hint(
+                "other rows can still be read; if the file was not written like this, copy it again",
+            )),
+        }
+    }
+
+    fn metadata_of(&self, group: usize) -> Result<Arc<GroupMetadata>> {
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((g, metadata)) = &*latest
+            && *g == group
+        {
+            return Ok(Arc::clone(metadata));
+        }
+        self.check_pages(group, self.column.metadata.iter())?;
+        let metadata = Arc::new(GroupMetadata::read(&self.file, &self.metadata, &self.column, group)?);
+        *latest = Some((group, Arc::clone(&metadata)));
+        Ok(metadata)
+    }
+
+    /// Reads `order` (indices of requests, all in `group`, ascending by row) by the fast path. Returns how
+    /// many were read before one was met that is for the general reader.
+    fn read_fast(
+        &self,
+        group: usize,
+        order: &[usize],
+        requests: &[Request],
+        scratch: &mut Scratch,
+        sink: &mut dyn PixelSink,
+    ) -> Result<usize> {
+        let layout = self.layout_of(group)?;
+        let state = &self.groups[group];
+        let mut readers = [None, None];
+        for (done, &i) in order.iter().enumerate() {
+            let request = &requests[i];
+            let (_, row, info) = self.row(request.row)?;
+            let source = row.source;
+            let (Some(table), Some(pieces)) = (&layout.tables[source], &self.column.pieces[source]) else {
+                return Ok(done);
+            };
+            if !table.positions_known || state.general[source].load(Ordering::Relaxed) {
+                state.general[source].store(true, Ordering::Relaxed);
+                return Ok(done);
+            }
+            let reader = match &mut readers[source] {
+                Some(reader) => reader,
+                none => {
+                    let pages = self.pages_of(group, source)?;
+                    let values = state.page_values[source].get_or_init(|| {
+                        let ends = pages.data.iter().map(|p| p.levels.end);
+                        std::iter::once(0).chain(ends).map(|level| table.values_before(level)).collect()
+                    });
+                    none.insert(FastReader {
+                        file: &self.file,
+                        cache: &self.cache,
+                        group,
+                        source,
+                        leaf: pieces.pixels,
+                        pages,
+                        values,
+                        table,
+                        current: None,
+                    })
+                }
+            };
+            for piece in table.pieces(request.row - state.rows.start) {
+                match reader.deliver(piece, info, &request.region, i, scratch, sink) {
+                    Ok(()) => {}
+                    Err(Fault::Error(error)) => return Err(error.row(request.row)),
+                    Err(Fault::General) => {
+                        state.general[source].store(true, Ordering::Relaxed);
+                        return Ok(done);
+                    }
+                }
+            }
+        }
+        Ok(order.len())
+    }
+
+    fn pages_of(&self, group: usize, source: usize) -> Result<&ColumnPages> {
+        let pieces = self.column.pieces[source].as_ref().expect("rows come from a list that is there");
+        let chunk = self.chunk(group, pieces.pixels.leaf);
+        self.groups[group].pages[source].get(|| pages::scan(&self.file, chunk))
+    }
+
+    /// Reads `order` (as for [`Self::read_fast`]) by the general reader.
+    fn read_general(
+        &self,
+        group: usize,
+        order: &[usize],
+        requests: &[Request],
+        scratch: &mut Scratch,
+        sink: &mut dyn PixelSink,
+    ) -> Result<()> {
+        let layout = self.layout_of(group)?;
+        let start = self.groups[group].rows.start;
+        for source in [CHUNKS, PLANES] {
+            let mut own = vec![];
+            for &i in order {
+                if self.row(requests[i].row)?.1.source == source {
+                    own.push(i);
+                }
+            }
+            let Some(table) = &layout.tables[source] else { continue };
+            let mut rows: Vec<_> = own.iter().map(|&i| requests[i].row - start).collect();
+            rows.dedup();
+            if rows.is_empty() {
+                continue;
+            }
+            let mut reader = self.general_reader(group, source, &rows)?;
+            let mut next = own.iter().copied().peekable();
+            for row in rows {
+                let at = |e: Error| e.row(start + row);
+                let lists = reader.next_row().map_err(at)?;
+                while let Some(i) = next.next_if(|&i| requests[i].row == start + row) {
+                    let (_, _, info) = self.row(requests[i].row)?;
+                    for (k, piece) in table.pieces(row).enumerate() {
+                        let region = table.regions[piece].region();
+                        if !region.intersects(&requests[i].region) {
+                            continue;
+                        }
+                        lists
+                            .pixels(k, region.shape(), info.dtype, &mut scratch.pixels)
+                            .map_err(|cause| at(Error::new(self.path(), cause)))?;
+                        let block = Block { region, data: &scratch.pixels, dtype: info.dtype };
+                        sink.put(i, &block)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn general_reader(&self, group: usize, source: usize, rows: &[usize]) -> Result<GeneralReader> {
+        // What the headers declare is checked before the library allocates by it.
+        self.pages_of(group, source)?;
+        let total = self.groups[group].rows.len();
+        GeneralReader::new(&self.file, &self.metadata, &self.column, source, group, rows, total)
+    }
+}
+
+/// Checks the marks at both ends of a Parquet file.
+fn check_ends(file: &PositionalFile) -> Result<()> {
+    let path = file.path();
+    let (mut head, mut tail) = (vec![], vec![]);
+    if file.length() >= 12 {
+        file.read(0, 4, &mut head)?;
+        file.read(file.length() - 4, 4, &mut tail)?;
+    }
+    match (head.as_slice(), tail.as_slice()) {
+        (b"PAR1", b"PAR1") => Ok(()),
+        (b"PARE", b"PARE") => {
+            Err(Error::new(path, "the Parquet file is encrypted").hint("decrypt it; wellread has no keys"))
+        }
+        (b"PAR1", _) => Err(Error::new(path, "the Parquet file is truncated: its end is missing")
+            .hint("copy or write it again")),
+        _ => Err(Error::new(path, "is no Parquet file: it does not begin and end with PAR1")),
+    }
+}
+
+impl Store for ParquetStore {
+    fn format(&self) -> &'static str {
+        super::FORMAT.name
+    }
+
+    fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    fn len(&self) -> usize {
+        self.rows
+    }
+
+    fn row_info(&self, row: usize) -> Result<RowInfo> {
+        Ok(self.row(row)?.2)
+    }
+
+    fn metadata(&self, row: usize) -> Result<ImageMetadata> {
+        let (group, ..) = self.row(row)?;
+        let metadata = self.metadata_of(group).map_err(|e| e.row(row))?;
+        Ok(metadata.row(row - self.groups[group].rows.start))
+    }
+
+    fn layout(&self) -> Result<StoreLayout> {
+        let mut variant = self.column.variant().to_string();
+        if self.clamped {
+            variant += ", 8-bit declared uint16";
+        }
+        let Some(group) = self.groups.iter().position(|g| !g.rows.is_empty()) else {
+            return Ok(StoreLayout { variant, ..StoreLayout::default() });
+        };
+        let source = if self.column.pieces[CHUNKS].is_some() { CHUNKS } else { PLANES };
+        let pages = self.pages_of(group, source)?;
+        let bytes: usize = pages.data.iter().map(|p| p.header.uncompressed).sum();
+        let average = bytes / pages.data.len().max(1);
+        Ok(StoreLayout {
+            codec: codec_name(pages.codec).to_owned(),
+            pieces: format!(
+                "{} row groups of up to {} images, pages of {} KiB",
+                self.groups.len(),
+                self.groups.iter().map(|g| g.rows.len()).max().unwrap_or(0),
+                average.div_ceil(1024)
+            ),
+            variant,
+        })
+    }
+
+    fn files(&self) -> Result<Vec<PathBuf>> {
+        Ok(vec![self.path().to_owned()])
+    }
+
+    fn position(&self, row: usize) -> u64 {
+        let Some(group) = self.groups.get(self.group_of(row)) else { return u64::MAX };
+        let Some(pieces) = self.column.pieces.iter().flatten().next() else { return row as u64 };
+        let chunk = self.chunk(self.group_of(row), pieces.pixels.leaf);
+        // Images of one row group share its bytes about evenly; what matters is that the number grows.
+        let size = chunk.compressed_size().max(0) as u128;
+        let within = size * (row - group.rows.start) as u128 / group.rows.len().max(1) as u128;
+        (chunk.data_page_offset().max(0) as u64).saturating_add(within as u64)
+    }
+
+    fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
+        for request in requests {
+            self.check(request)?;
+        }
+        let mut order: Vec<usize> = (0..requests.len()).collect();
+        order.sort_by_key(|&i| requests[i].row);
+        let mut rest = order.as_slice();
+        while let Some(&first) = rest.first() {
+            let group = self.group_of(requests[first].row);
+            let end = self.groups[group].rows.end;
+            let n = rest.partition_point(|&i| requests[i].row < end);
+            let (own, later) = rest.split_at(n);
+            let done = self.read_fast(group, own, requests, scratch, sink)?;
+            if done < own.len() {
+                self.read_general(group, &own[done..], requests, scratch, sink)?;
+            }
+            rest = later;
+        }
+        Ok(())
+    }
+
+    fn scan(
+        &self,
+        rows: Range<usize>,
+        each: &mut dyn FnMut(usize, RowInfo, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let mut scratch = Scratch::default();
+        let mut pixels = Vec::new();
+        let mut row = rows.start;
+        while row < rows.end {
+            let (group, found, info) = self.row(row)?;
+            let source = found.source;
+            let region = info.shape.full();
+            if !self.groups[group].general[source].load(Ordering::Relaxed) {
+                crate::read_region(self, row, &region, &mut scratch, &mut pixels)?;
+                each(row, info, &pixels)?;
+                row += 1;
+                continue;
+            }
+            // The general reader cannot jump: one pass over the rest of the row group.
+            let group_rows = self.groups[group].rows.clone();
+            let end = rows.end.min(group_rows.end);
+            let layout = self.layout_of(group)?;
+            let of_source: Vec<_> = (row - group_rows.start..end - group_rows.start)
+                .take_while(|&r| layout.rows[r].source == source)
+                .collect();
+            let Some(table) = &layout.tables[source] else {
+                return Err(Error::new(self.path(), "the image has no pixels").row(row));
+            };
+            let mut reader = self.general_reader(group, source, &of_source)?;
+            for r in of_source {
+                let at = |e: Error| e.row(group_rows.start + r);
+                let (_, _, info) = self.row(group_rows.start + r)?;
+                let bytes = info.shape.pixels() * info.dtype.size();
+                let lists = reader.next_row().map_err(at)?;
+                pixels.clear();
+                pixels.resize(bytes, 0);
+                let mut sink = CopySink::new(vec![(info.shape.full(), info.dtype, pixels.as_mut_slice())]);
+                for (k, piece) in table.pieces(r).enumerate() {
+                    let region = table.regions[piece].region();
+                    lists
+                        .pixels(k, region.shape(), info.dtype, &mut scratch.pixels)
+                        .map_err(|cause| at(Error::new(self.path(), cause)))?;
+                    sink.put(0, &Block { region, data: &scratch.pixels, dtype: info.dtype })?;
+                }
+                drop(sink);
+                each(group_rows.start + r, info, &pixels)?;
+                row += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The codec as users type it.
+fn codec_name(codec: Compression) -> &'static str {
+    match codec {
+        Compression::UNCOMPRESSED => "none",
+        Compression::SNAPPY => "snappy",
+        Compression::GZIP(_) => "gzip",
+        Compression::LZO => "lzo",
+        Compression::BROTLI(_) => "brotli",
+        Compression::LZ4 | Compression::LZ4_RAW => "lz4",
+        Compression::ZSTD(_) => "zstd",
+    }
+}

@@ -1,0 +1,323 @@
+//! Page headers, parsed from Thrift's compact protocol.
+//!
+//! Only [`PageHeader`] is parsed here, from a byte slice, every length bounded by that slice; the footer is
+//! the `parquet` crate's business. Specification:
+//! [parquet.thrift](https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift) and
+//! [compact protocol](https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md).
+
+/// Encoding of values or levels, as numbered in `parquet.thrift`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Encoding {
+    Plain,
+    /// `RLE_DICTIONARY`, and `PLAIN_DICTIONARY` on data pages: indices in the RLE/bit-packed hybrid.
+    Dictionary,
+    Rle,
+    ByteStreamSplit,
+    /// Anything else; left to the general reader.
+    Other(i32),
+}
+
+impl From<i32> for Encoding {
+    fn from(code: i32) -> Self {
+        match code {
+            0 => Self::Plain,
+            2 | 8 => Self::Dictionary,
+            3 => Self::Rle,
+            9 => Self::ByteStreamSplit,
+            other => Self::Other(other),
+        }
+    }
+}
+
+/// What kind of page follows a header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PageKind {
+    /// Levels and values, compressed together.
+    V1 { levels: [Encoding; 2] },
+    /// Levels first, never compressed, then values.
+    V2 { repetition_bytes: usize, definition_bytes: usize, compressed: bool },
+    /// Values of the dictionary.
+    Dictionary,
+    /// An index page or a kind of page that is not known: skipped.
+    Unknown,
+}
+
+/// The header in front of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PageHeader {
+    pub kind: PageKind,
+    /// Bytes after decompression, levels included.
+    pub uncompressed: usize,
+    /// Bytes in the file after the header.
+    pub compressed: usize,
+    /// Number of levels, nulls included; of dictionary values in a dictionary page.
+    pub values: usize,
+    pub encoding: Encoding,
+    /// CRC-32 of the bytes in the file after the header.
+    pub crc: Option<u32>,
+    /// Bytes of the header itself.
+    pub length: usize,
+}
+
+/// Why a header could not be parsed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HeaderError {
+    /// The slice ends within the header: give more bytes.
+    Short,
+    /// No valid header, whatever follows.
+    Corrupt(&'static str),
+}
+
+impl PageHeader {
+    /// Parses the header at the start of `bytes`.
+    pub fn parse(bytes: &[u8]) -> Result<Self, HeaderError> {
+        let mut input = Input { bytes, at: 0 };
+        let (mut kind, mut uncompressed, mut compressed, mut crc) = (None, None, None, None);
+        let (mut v1, mut v2, mut dictionary) = (None, None, None);
+        let mut last = 0;
+        while let Some((id, ty)) = input.field(&mut last)? {
+            match (id, ty) {
+                (1, I32) => kind = Some(input.i32()?),
+                (2, I32) => uncompressed = Some(input.size()?),
+                (3, I32) => compressed = Some(input.size()?),
+                (4, I32) => crc = Some(input.i32()? as u32),
+                (5, STRUCT) => v1 = Some(input.numbers()?),
+                (7, STRUCT) => dictionary = Some(input.numbers()?),
+                (8, STRUCT) => v2 = Some(input.numbers()?),
+                _ => input.skip(ty, 0)?,
+            }
+        }
+        let missing = HeaderError::Corrupt("a required field of the page header is missing");
+        let size = |n: Option<i32>| n.and_then(|n| usize::try_from(n).ok()).ok_or(missing);
+        let (kind, values, encoding) = match kind.ok_or(missing)? {
+            0 => {
+                let [n, encoding, def, rep, ..] = v1.ok_or(missing)?;
+                let levels = [rep.ok_or(missing)?.into(), def.ok_or(missing)?.into()];
+                (PageKind::V1 { levels }, size(n)?, encoding.ok_or(missing)?)
+            }
+            2 => {
+                let [n, encoding, ..] = dictionary.ok_or(missing)?;
+                (PageKind::Dictionary, size(n)?, encoding.ok_or(missing)?)
+            }
+            3 => {
+                let [n, _, _, encoding, def, rep, compressed] = v2.ok_or(missing)?;
+                let kind = PageKind::V2 {
+                    repetition_bytes: size(rep)?,
+                    definition_bytes: size(def)?,
+                    compressed: compressed != Some(0),
+                };
+                (kind, size(n)?, encoding.ok_or(missing)?)
+            }
+            _ => (PageKind::Unknown, 0, 0),
+        };
+        Ok(Self {
+            kind,
+            uncompressed: uncompressed.ok_or(missing)?,
+            compressed: compressed.ok_or(missing)?,
+            values,
+            encoding: encoding.into(),
+            crc,
+            length: input.at,
+        })
+    }
+}
+
+// Type codes of the compact protocol.
+const TRUE: u8 = 1;
+const FALSE: u8 = 2;
+const I8: u8 = 3;
+const I16: u8 = 4;
+const I32: u8 = 5;
+const I64: u8 = 6;
+const DOUBLE: u8 = 7;
+const BINARY: u8 = 8;
+const LIST: u8 = 9;
+const SET: u8 = 10;
+const MAP: u8 = 11;
+const STRUCT: u8 = 12;
+
+struct Input<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Input<'_> {
+    fn byte(&mut self) -> Result<u8, HeaderError> {
+        let byte = *self.bytes.get(self.at).ok_or(HeaderError::Short)?;
+        self.at += 1;
+        Ok(byte)
+    }
+
+    fn advance(&mut self, n: u64) -> Result<(), HeaderError> {
+        let n = usize::try_from(n).map_err(|_| HeaderError::Corrupt("absurd length in a page header"))?;
+        self.at = self.at.checked_add(n).filter(|&at| at <= self.bytes.len()).ok_or(HeaderError::Short)?;
+        Ok(())
+    }
+
+    fn varint(&mut self) -> Result<u64, HeaderError> {
+        let mut value = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Ok(value);
+            }
+        }
+        Err(HeaderError::Corrupt("a number in the page header does not end"))
+    }
+
+    fn zigzag(&mut self) -> Result<i64, HeaderError> {
+        let n = self.varint()?;
+        Ok((n >> 1) as i64 ^ -((n & 1) as i64))
+    }
+
+    fn i32(&mut self) -> Result<i32, HeaderError> {
+        i32::try_from(self.zigzag()?)
+            .map_err(|_| HeaderError::Corrupt("a number in the page header exceeds 32 bits"))
+    }
+
+    fn size(&mut self) -> Result<usize, HeaderError> {
+        usize::try_from(self.i32()?).map_err(|_| HeaderError::Corrupt("a page declares a negative size"))
+    }
+
+    /// Next field's id and type; `None` at the end of the struct.
+    fn field(&mut self, last: &mut i64) -> Result<Option<(i64, u8)>, HeaderError> {
+        let byte = self.byte()?;
+        if byte == 0 {
+            return Ok(None);
+        }
+        *last = match i64::from(byte >> 4) {
+            0 => self.zigzag()?,
+            delta => last.wrapping_add(delta),
+        };
+        Ok(Some((*last, byte & 0x0f)))
+    }
+
+    /// The integer and boolean fields 1 to 7 of a struct, by id; others are skipped.
+    fn numbers(&mut self) -> Result<[Option<i32>; 7], HeaderError> {
+        let mut out = [None; 7];
+        let mut last = 0;
+        while let Some((id, ty)) = self.field(&mut last)? {
+            let slot = usize::try_from(id - 1).ok().and_then(|i| out.get_mut(i));
+            match (slot, ty) {
+                (Some(slot), I32) => *slot = Some(self.i32()?),
+                (Some(slot), TRUE | FALSE) => *slot = Some(i32::from(ty == TRUE)),
+                (_, ty) => self.skip(ty, 0)?,
+            }
+        }
+        Ok(out)
+    }
+
+    fn skip(&mut self, ty: u8, depth: usize) -> Result<(), HeaderError> {
+        if depth > 16 {
+            return Err(HeaderError::Corrupt("the page header is nested too deeply"));
+        }
+        match ty {
+            TRUE | FALSE => Ok(()),
+            I8 => self.advance(1),
+            I16 | I32 | I64 => self.varint().map(drop),
+            DOUBLE => self.advance(8),
+            BINARY => {
+                let n = self.varint()?;
+                self.advance(n)
+            }
+            STRUCT => {
+                let mut last = 0;
+                while let Some((_, ty)) = self.field(&mut last)? {
+                    self.skip(ty, depth + 1)?;
+                }
+                Ok(())
+            }
+            LIST | SET => {
+                let head = self.byte()?;
+                let n = if head >> 4 == 15 { self.varint()? } else { u64::from(head >> 4) };
+                self.skip_elements(n, &[head & 0x0f], depth)
+            }
+            MAP => {
+                let n = self.varint()?;
+                if n == 0 {
+                    return Ok(());
+                }
+                let types = self.byte()?;
+                self.skip_elements(n, &[types >> 4, types & 0x0f], depth)
+            }
+            _ => Err(HeaderError::Corrupt("the page header has a field of unknown type")),
+        }
+    }
+
+    fn skip_elements(&mut self, n: u64, types: &[u8], depth: usize) -> Result<(), HeaderError> {
+        for _ in 0..n {
+            for &ty in types {
+                // A boolean is a whole byte inside a list, and so takes input like everything else: a
+                // declared length cannot make this loop outrun the slice.
+                if matches!(ty, TRUE | FALSE) {
+                    self.advance(1)?;
+                } else {
+                    self.skip(ty, depth + 1)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A v1 header as pyarrow writes it: sizes, values, encodings, statistics with bounds.
+    const V1: &[u8] = &[
+        0x15, 0x00, 0x15, 0xd0, 0x0f, 0x15, 0x80, 0x08, 0x2c, 0x15, 0x90, 0x4e, 0x15, 0x10, 0x15, 0x06, 0x15,
+        0x06, 0x1c, 0x36, 0x00, 0x28, 0x02, b'a', b'b', 0x18, 0x01, b'c', 0x00, 0x00, 0x00, 0xff,
+    ];
+
+    #[test]
+    fn a_data_page_is_parsed() {
+        let header = PageHeader::parse(V1).unwrap();
+        let expected = PageHeader {
+            kind: PageKind::V1 { levels: [Encoding::Rle, Encoding::Rle] },
+            uncompressed: 1000,
+            compressed: 512,
+            values: 5000,
+            encoding: Encoding::Dictionary,
+            crc: None,
+            length: V1.len() - 1,
+        };
+        assert_eq!(header, expected);
+    }
+
+    #[test]
+    fn every_prefix_asks_for_more() {
+        for n in 0..V1.len() - 1 {
+            assert_eq!(PageHeader::parse(&V1[..n]), Err(HeaderError::Short), "{n} bytes");
+        }
+    }
+
+    #[test]
+    fn negative_sizes_are_refused() {
+        assert!(matches!(
+            PageHeader::parse(&[0x15, 0x00, 0x15, 0x01, 0x00]),
+            Err(HeaderError::Corrupt(m)) if m.contains("negative")
+        ));
+    }
+
+    proptest! {
+        /// Whatever the bytes, parsing ends, within the slice.
+        #[test]
+        fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            if let Ok(header) = PageHeader::parse(&bytes) {
+                prop_assert!(header.length <= bytes.len());
+            }
+        }
+
+        #[test]
+        fn any_flip_is_survived(at in 0..V1.len(), bit in 0u32..8) {
+            let mut bytes = V1.to_vec();
+            bytes[at] ^= 1u8 << bit;
+            if let Ok(header) = PageHeader::parse(&bytes) {
+                prop_assert!(header.length <= bytes.len());
+            }
+        }
+    }
+}

@@ -1,0 +1,583 @@
+//! Stored values to pixels: decoding and narrowing in one pass.
+//!
+//! Parquet has no type below 32 bits and upstream infers 64-bit integers, so pixels are stored wider than they
+//! are. Each decoder here writes the image's own type at once and checks that nothing was lost: every value
+//! must come back unchanged from the narrower type.
+//!
+//! | encoding | how |
+//! |---|---|
+//! | `PLAIN` | narrowed and compared, a block at a time |
+//! | dictionary | the dictionary is narrowed once into a [`Table`]; indices are looked up in it, 8-bit indices straight from the page's bytes |
+//! | `BYTE_STREAM_SPLIT` | the byte streams that the pixel type has are interleaved; the others must be its sign or zero |
+
+use super::levels::{Run, Runs, packed_at};
+use super::schema::LeafType;
+use std::ops::Range;
+use wellread_image::PixelType;
+
+/// Why values could not be decoded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum BadValue {
+    /// A value that the image's type cannot hold, in words.
+    Range(String),
+    /// Bytes that are not what the encoding prescribes.
+    Corrupt(&'static str),
+}
+
+/// A pixel type as a Rust number.
+trait Pixel: Copy + PartialEq + 'static {
+    const SIZE: usize;
+    fn put(self, out: &mut [u8]);
+}
+
+/// A stored type that narrows to pixel type `P`.
+trait Stored<P>: Copy + std::fmt::Display {
+    fn get(bytes: &[u8]) -> Self;
+    /// The narrowed value, and whether it is the same number.
+    fn narrow(self) -> (P, bool);
+}
+
+macro_rules! pixels {
+    ($($t:ty),*) => {$(
+        impl Pixel for $t {
+            const SIZE: usize = size_of::<$t>();
+            #[inline(always)]
+            fn put(self, out: &mut [u8]) {
+                out.copy_from_slice(&self.to_le_bytes());
+            }
+        }
+    )*};
+}
+pixels!(u8, i8, u16, i16, u32, i32, f32, f64);
+
+macro_rules! stored {
+    // Integers go by way of i64, where the sign tells an unsigned value that is too large.
+    (int $s:ty => $($p:ty),*) => {$(
+        impl Stored<$p> for $s {
+            #[inline(always)]
+            fn get(bytes: &[u8]) -> Self {
+                Self::from_le_bytes(bytes.try_into().expect("a value of this size"))
+            }
+            #[inline(always)]
+            fn narrow(self) -> ($p, bool) {
+                let wide = self as i64;
+                let narrow = wide as $p;
+                // The largest i64 is what floats above it saturate to on the way back.
+                let fits = narrow as i64 == wide && wide != i64::MAX && (<$s>::MIN != 0 || wide >= 0);
+                (narrow, fits)
+            }
+        }
+    )*};
+    (float $s:ty => $($p:ty),*) => {$(
+        impl Stored<$p> for $s {
+            #[inline(always)]
+            fn get(bytes: &[u8]) -> Self {
+                Self::from_le_bytes(bytes.try_into().expect("a value of this size"))
+            }
+            #[inline(always)]
+            fn narrow(self) -> ($p, bool) {
+                let narrow = self as $p;
+                // A NaN equals nothing; in a float image it is a value like any other.
+                let nan = self.is_nan() && PixelType::is_float(type_of::<$p>());
+                // Compared as f64, which holds every integer of 32 bits: saturation cannot hide in rounding.
+                (narrow, narrow as f64 == self as f64 || nan)
+            }
+        }
+    )*};
+}
+stored!(int i32 => u8, i8, u16, i16, u32, i32, f32, f64);
+stored!(int u32 => u8, i8, u16, i16, u32, i32, f32, f64);
+stored!(int i64 => u8, i8, u16, i16, u32, i32, f32, f64);
+stored!(int u64 => u8, i8, u16, i16, u32, i32, f32, f64);
+stored!(float f32 => u8, i8, u16, i16, u32, i32, f32, f64);
+stored!(float f64 => u8, i8, u16, i16, u32, i32, f32, f64);
+
+/// The pixel type of a Rust number; only ever called with one of the eight.
+#[inline(always)]
+fn type_of<P: 'static>() -> PixelType {
+    use std::any::TypeId;
+    let id = TypeId::of::<P>();
+    match () {
+        () if id == TypeId::of::<u8>() => PixelType::U8,
+        () if id == TypeId::of::<i8>() => PixelType::I8,
+        () if id == TypeId::of::<u16>() => PixelType::U16,
+        () if id == TypeId::of::<i16>() => PixelType::I16,
+        () if id == TypeId::of::<u32>() => PixelType::U32,
+        () if id == TypeId::of::<i32>() => PixelType::I32,
+        () if id == TypeId::of::<f32>() => PixelType::F32,
+        () => PixelType::F64,
+    }
+}
+
+/// Runs `$body` with `$S` and `$P` bound to the Rust types of a leaf and of pixels.
+macro_rules! dispatch {
+    ($leaf:expr, $dtype:expr, $S:ident, $P:ident => $body:expr) => {{
+        macro_rules! with_stored {
+            ($s:ty) => {{
+                type $S = $s;
+                dispatch!(pixel $dtype, $P => $body)
+            }};
+        }
+        match $leaf {
+            LeafType::I32 => with_stored!(i32),
+            LeafType::U32 => with_stored!(u32),
+            LeafType::I64 => with_stored!(i64),
+            LeafType::U64 => with_stored!(u64),
+            LeafType::F32 => with_stored!(f32),
+            LeafType::F64 => with_stored!(f64),
+        }
+    }};
+    (pixel $dtype:expr, $P:ident => $body:expr) => {
+        match $dtype {
+            PixelType::U8 => { type $P = u8; $body }
+            PixelType::I8 => { type $P = i8; $body }
+            PixelType::U16 => { type $P = u16; $body }
+            PixelType::I16 => { type $P = i16; $body }
+            PixelType::U32 => { type $P = u32; $body }
+            PixelType::I32 => { type $P = i32; $body }
+            PixelType::F32 => { type $P = f32; $body }
+            PixelType::F64 => { type $P = f64; $body }
+        }
+    };
+}
+
+fn out_of_range(value: impl std::fmt::Display, dtype: PixelType) -> BadValue {
+    BadValue::Range(format!("the pixel value {value} does not fit {dtype}"))
+}
+
+/// How the values of a page are encoded, with what decoding them needs.
+#[derive(Clone, Copy)]
+pub(super) enum Coding<'a> {
+    Plain,
+    Dictionary(&'a Table),
+    ByteStreamSplit,
+}
+
+/// Decodes values `range` of the `count` in `bytes` into `out`: `range.len() * dtype.size()` bytes.
+pub(super) fn decode(
+    bytes: &[u8],
+    coding: Coding<'_>,
+    leaf: LeafType,
+    count: usize,
+    range: Range<usize>,
+    dtype: PixelType,
+    out: &mut [u8],
+) -> Result<(), BadValue> {
+    debug_assert!(range.start <= range.end && range.end <= count);
+    debug_assert_eq!(out.len(), range.len() * dtype.size());
+    match coding {
+        Coding::Plain => {
+            let size = leaf.size();
+            let bytes = range
+                .end
+                .checked_mul(size)
+                .and_then(|end| bytes.get(range.start * size..end))
+                .ok_or(BadValue::Corrupt("a page holds fewer values than it declares"))?;
+            dispatch!(leaf, dtype, S, P => narrow_all::<S, P>(bytes, dtype, out))
+        }
+        Coding::Dictionary(table) => {
+            debug_assert_eq!(table.dtype, dtype);
+            look_up(bytes, table, count, range, out)
+        }
+        Coding::ByteStreamSplit => {
+            let needed = count.checked_mul(leaf.size());
+            if needed.is_none_or(|n| n > bytes.len()) {
+                return Err(BadValue::Corrupt("a page holds fewer values than it declares"));
+            }
+            unsplit(bytes, leaf, count, range, dtype, out)
+        }
+    }
+}
+
+/// `PLAIN`, all of `bytes`.
+fn narrow_all<S: Stored<P>, P: Pixel>(bytes: &[u8], dtype: PixelType, out: &mut [u8]) -> Result<(), BadValue> {
+    // Blocks short enough to stay in the first-level cache, long enough for the check to vanish.
+    const BLOCK: usize = 1024;
+    let size = size_of::<S>();
+    for (from, to) in bytes.chunks(BLOCK * size).zip(out.chunks_mut(BLOCK * P::SIZE)) {
+        let mut same = true;
+        for (v, o) in from.chunks_exact(size).zip(to.chunks_exact_mut(P::SIZE)) {
+            let (pixel, fits) = S::get(v).narrow();
+            pixel.put(o);
+            same &= fits;
+        }
+        if !same {
+            let bad = from.chunks_exact(size).map(S::get).find(|v| !v.narrow().1);
+            return Err(bad.map_or(BadValue::Corrupt("values are damaged"), |v| out_of_range(v, dtype)));
+        }
+    }
+    Ok(())
+}
+
+/// A dictionary, narrowed to the pixel type.
+#[derive(Debug)]
+pub(super) struct Table {
+    dtype: PixelType,
+    /// Pixels, `dtype.size()` bytes each, padded with zeros to 256 entries at least.
+    pixels: Vec<u8>,
+    /// Entries that the dictionary has; larger indices are corrupt.
+    entries: usize,
+    /// Entries that do not fit the pixel type, ascending, with their values in words. They are an error
+    /// only where a pixel uses them: a dictionary is shared by all images of a row group.
+    unfit: Vec<(u32, String)>,
+}
+
+impl Table {
+    /// Narrows a dictionary page of `count` plain values.
+    pub fn new(bytes: &[u8], leaf: LeafType, count: usize, dtype: PixelType) -> Result<Self, BadValue> {
+        let bytes = count
+            .checked_mul(leaf.size())
+            .and_then(|n| bytes.get(..n))
+            .ok_or(BadValue::Corrupt("the dictionary holds fewer values than it declares"))?;
+        let mut pixels = vec![0; count.max(256) * dtype.size()];
+        let mut unfit = vec![];
+        dispatch!(leaf, dtype, S, P => {
+            let slots = pixels.chunks_exact_mut(<P as Pixel>::SIZE);
+            for (i, (v, slot)) in bytes.chunks_exact(size_of::<S>()).zip(slots).enumerate() {
+                let value = <S as Stored<P>>::get(v);
+                let (pixel, fits) = <S as Stored<P>>::narrow(value);
+                pixel.put(slot);
+                if !fits {
+                    unfit.push((i as u32, value.to_string()));
+                }
+            }
+        });
+        Ok(Self { dtype, pixels, entries: count, unfit })
+    }
+
+    /// Bytes that it keeps.
+    pub fn bytes(&self) -> usize {
+        self.pixels.len() + self.unfit.len() * 48
+    }
+
+    /// What is wrong with an index, if anything is.
+    fn check(&self, index: u32) -> Result<(), BadValue> {
+        if index as usize >= self.entries {
+            return Err(BadValue::Corrupt("a pixel refers to a dictionary entry that does not exist"));
+        }
+        match self.unfit.binary_search_by_key(&index, |u| u.0) {
+            Ok(at) => Err(out_of_range(&self.unfit[at].1, self.dtype)),
+            Err(_) => Ok(()),
+        }
+    }
+}
+
+/// Dictionary indices: a byte with their bit width, then runs of the hybrid.
+fn look_up(
+    bytes: &[u8],
+    table: &Table,
+    count: usize,
+    range: Range<usize>,
+    out: &mut [u8],
+) -> Result<(), BadValue> {
+    if range.is_empty() {
+        return Ok(());
+    }
+    let (&width, bytes) =
+        bytes.split_first().ok_or(BadValue::Corrupt("a page of dictionary indices is empty"))?;
+    if width > 32 {
+        return Err(BadValue::Corrupt("dictionary indices are wider than 32 bits"));
+    }
+    let width = u32::from(width);
+    let size = table.dtype.size();
+    let mut at = 0;
+    for run in Runs::new(bytes, width, count) {
+        let run = run.ok_or(BadValue::Corrupt("dictionary indices end early"))?;
+        let end = at + run.count();
+        if end > range.start {
+            // The part of this run that was asked for, in values from the start of the run.
+            let from = range.start.max(at) - at;
+            let to = range.end.min(end) - at;
+            let place = at + from - range.start;
+            let out = &mut out[place * size..(place + to - from) * size];
+            match run {
+                Run::Repeat { value, .. } => {
+                    table.check(value)?;
+                    let pixel = &table.pixels[value as usize * size..][..size];
+                    out.chunks_exact_mut(size).for_each(|slot| slot.copy_from_slice(pixel));
+                }
+                Run::Packed { bytes, .. } => dispatch!(pixel table.dtype, P => {
+                    unpack::<P>(bytes, width, from..to, table, out)?;
+                }),
+            }
+        }
+        at = end;
+        if at >= range.end {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Values `range` of a bit-packed run, looked up.
+fn unpack<P: Pixel>(
+    bytes: &[u8],
+    width: u32,
+    range: Range<usize>,
+    table: &Table,
+    out: &mut [u8],
+) -> Result<(), BadValue> {
+    // Indices are expanded a block at a time into registers' reach, checked, then looked up.
+    const BLOCK: usize = 256;
+    let mut indices = [0u32; BLOCK];
+    let all_fit = table.unfit.is_empty();
+    for (start, out) in range.clone().step_by(BLOCK).zip(out.chunks_mut(BLOCK * P::SIZE)) {
+        let n = out.len() / P::SIZE;
+        if width == 8 && P::SIZE == 1 && all_fit {
+            let indices = &bytes[start..start + n];
+            let largest = indices.iter().fold(0, |a, &b| a.max(b));
+            if largest as usize >= table.entries {
+                return table.check(u32::from(largest));
+            }
+            let pixels: &[u8; 256] = table.pixels[..256].try_into().expect("tables have 256 entries");
+            for (o, &i) in out.iter_mut().zip(indices) {
+                *o = pixels[usize::from(i)];
+            }
+            continue;
+        }
+        expand(bytes, width, start, &mut indices[..n]);
+        let largest = indices[..n].iter().fold(0, |a, &b| a.max(b));
+        if !all_fit || largest as usize >= table.entries {
+            indices[..n].iter().try_for_each(|&i| table.check(i))?;
+        }
+        for (o, &i) in out.chunks_exact_mut(P::SIZE).zip(&indices[..n]) {
+            let i = i as usize * P::SIZE;
+            o.copy_from_slice(&table.pixels[i..i + P::SIZE]);
+        }
+    }
+    Ok(())
+}
+
+/// Indices from `start` on, as many as `out` holds.
+fn expand(bytes: &[u8], width: u32, start: usize, out: &mut [u32]) {
+    match width {
+        0 => out.fill(0),
+        8 => out.iter_mut().zip(&bytes[start..]).for_each(|(o, &b)| *o = u32::from(b)),
+        16 => out
+            .iter_mut()
+            .zip(bytes[start * 2..].chunks_exact(2))
+            .for_each(|(o, b)| *o = u32::from(u16::from_le_bytes([b[0], b[1]]))),
+        _ => {
+            let mask = (1u64 << width) - 1;
+            let width = width as usize;
+            // Where eight bytes can be loaded from any index on, no end needs watching.
+            let safe = (bytes.len().saturating_sub(8) * 8 / width).saturating_sub(start).min(out.len());
+            let (fast, last) = out.split_at_mut(safe);
+            for (i, o) in fast.iter_mut().enumerate() {
+                let bit = (start + i) * width;
+                let word: [u8; 8] = bytes[bit / 8..bit / 8 + 8].try_into().expect("eight bytes");
+                *o = ((u64::from_le_bytes(word) >> (bit % 8)) & mask) as u32;
+            }
+            for (i, o) in last.iter_mut().enumerate() {
+                *o = packed_at(bytes, width as u32, start + safe + i);
+            }
+        }
+    }
+}
+
+/// `BYTE_STREAM_SPLIT`: byte `b` of value `i` lies at `b * count + i`.
+fn unsplit(
+    bytes: &[u8],
+    leaf: LeafType,
+    count: usize,
+    range: Range<usize>,
+    dtype: PixelType,
+    out: &mut [u8],
+) -> Result<(), BadValue> {
+    let stream = |b: usize| &bytes[b * count + range.start..b * count + range.end];
+    let integers = !matches!(leaf, LeafType::F32 | LeafType::F64);
+    // Unsigned pixels of one or two bytes: the low streams are the pixels, all others must be zero.
+    if integers && matches!(dtype, PixelType::U8 | PixelType::U16) {
+        let high = (dtype.size()..leaf.size()).map(stream);
+        if high.flat_map(|s| s.iter()).fold(0, |a, &b| a | b) == 0 {
+            if dtype == PixelType::U8 {
+                out.copy_from_slice(stream(0));
+            } else {
+                for ((o, &low), &high) in out.chunks_exact_mut(2).zip(stream(0)).zip(stream(1)) {
+                    o[0] = low;
+                    o[1] = high;
+                }
+            }
+            return Ok(());
+        }
+    }
+    // Everything else is put together block by block and narrowed as plain values are.
+    const BLOCK: usize = 256;
+    let size = leaf.size();
+    let mut plain = [0u8; BLOCK * 8];
+    for (start, out) in (0..range.len()).step_by(BLOCK).zip(out.chunks_mut(BLOCK * dtype.size())) {
+        let n = out.len() / dtype.size();
+        for b in 0..size {
+            for (i, &byte) in stream(b)[start..start + n].iter().enumerate() {
+                plain[i * size + b] = byte;
+            }
+        }
+        decode(&plain[..n * size], Coding::Plain, leaf, n, 0..n, dtype, out)?;
+    }
+    Ok(())
+}
+
+/// Narrows values that the general reader has as an Arrow buffer: little-endian, `leaf` wide.
+pub(super) fn narrow(bytes: &[u8], leaf: LeafType, dtype: PixelType, out: &mut [u8]) -> Result<(), BadValue> {
+    let count = bytes.len() / leaf.size();
+    decode(bytes, Coding::Plain, leaf, count, 0..count, dtype, out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn plain<S: Copy, const N: usize>(values: &[S], bytes: impl Fn(S) -> [u8; N]) -> Vec<u8> {
+        values.iter().flat_map(|&v| bytes(v)).collect()
+    }
+
+    fn all(bytes: &[u8], leaf: LeafType, dtype: PixelType) -> Result<Vec<u8>, BadValue> {
+        let mut out = vec![0; bytes.len() / leaf.size() * dtype.size()];
+        narrow(bytes, leaf, dtype, &mut out).map(|()| out)
+    }
+
+    #[test]
+    fn values_that_do_not_fit_are_named() {
+        let bytes = plain(&[1i64, 300, 2], i64::to_le_bytes);
+        let error = all(&bytes, LeafType::I64, PixelType::U8).unwrap_err();
+        assert_eq!(error, BadValue::Range("the pixel value 300 does not fit uint8".into()));
+        assert!(all(&bytes, LeafType::I64, PixelType::U16).is_ok());
+        for (value, dtype, fits) in [
+            (-1, PixelType::U8, false),
+            (-128, PixelType::I8, true),
+            (-129, PixelType::I8, false),
+            (i64::from(u32::MAX), PixelType::U32, true),
+            (i64::from(u32::MAX), PixelType::I32, false),
+            (1 << 24, PixelType::F32, true),
+            ((1 << 24) + 1, PixelType::F32, false),
+            (i64::MAX, PixelType::F64, false),
+            (i64::MIN, PixelType::F64, true),
+        ] {
+            assert_eq!(all(&value.to_le_bytes(), LeafType::I64, dtype).is_ok(), fits, "{value} {dtype}");
+        }
+        for value in [u64::MAX, u64::MAX - 127] {
+            assert!(all(&value.to_le_bytes(), LeafType::U64, PixelType::I8).is_err());
+        }
+        assert!(all(&u32::MAX.to_le_bytes(), LeafType::U32, PixelType::I32).is_err());
+        for (value, dtype, fits) in [
+            (1.0, PixelType::U8, true),
+            (1.5, PixelType::U8, false),
+            (f32::NAN, PixelType::U8, false),
+            (f32::NAN, PixelType::F64, true),
+            (f32::INFINITY, PixelType::F32, true),
+            (4_294_967_296.0, PixelType::U32, false),
+            (2_147_483_648.0, PixelType::I32, false),
+            (-2_147_483_648.0, PixelType::I32, true),
+        ] {
+            assert_eq!(all(&value.to_le_bytes(), LeafType::F32, dtype).is_ok(), fits, "{value} {dtype}");
+        }
+        assert!(all(&0.1f64.to_le_bytes(), LeafType::F64, PixelType::F32).is_err());
+        assert!(all(&f64::NAN.to_le_bytes(), LeafType::F64, PixelType::F32).is_ok());
+    }
+
+    #[test]
+    fn dictionary_entries_matter_only_where_used() {
+        let dictionary = plain(&[7i32, 300, 9], i32::to_le_bytes);
+        let table = Table::new(&dictionary, LeafType::I32, 3, PixelType::U8).unwrap();
+        // Eight packed indices of two bits: 0 2 0 2 1 3 0 0.
+        let page = [2, 0b11, 0b1000_1000, 0b0000_1101];
+        let get = |range: Range<usize>| {
+            let mut out = vec![0; range.len()];
+            decode(&page, Coding::Dictionary(&table), LeafType::I32, 8, range, PixelType::U8, &mut out)
+                .map(|()| out)
+        };
+        assert_eq!(get(0..4), Ok(vec![7, 9, 7, 9]));
+        assert_eq!(get(6..8), Ok(vec![7, 7]));
+        assert_eq!(get(3..5), Err(BadValue::Range("the pixel value 300 does not fit uint8".into())));
+        assert!(matches!(get(5..6), Err(BadValue::Corrupt(_))));
+        assert!(Table::new(&dictionary, LeafType::I32, 4, PixelType::U8).is_err());
+    }
+
+    proptest! {
+        /// Indices of every width, any part of a page: the same as one by one.
+        #[test]
+        fn any_part_of_a_dictionary_page(
+            width in 0u32..=20,
+            raw in prop::collection::vec(any::<u32>(), 1..600),
+            repeat in 0usize..40,
+            cut in any::<(prop::sample::Index, prop::sample::Index)>(),
+        ) {
+            let mask = ((1u64 << width) - 1) as u32;
+            let packed: Vec<u32> = raw.iter().map(|v| v & mask).collect();
+            let mut page = vec![width as u8];
+            if repeat > 0 {
+                page.push((repeat as u8) << 1);
+                page.extend(&packed[0].to_le_bytes()[..width.div_ceil(8) as usize]);
+            }
+            let groups = packed.len().div_ceil(8);
+            let mut header = (groups << 1 | 1) as u32;
+            while header > 0x7f {
+                page.push(header as u8 | 0x80);
+                header >>= 7;
+            }
+            page.push(header as u8);
+            let mut bits = vec![0u8; groups * width as usize];
+            for (i, v) in packed.iter().enumerate() {
+                for b in 0..width as usize {
+                    let at = i * width as usize + b;
+                    bits[at / 8] |= ((v >> b & 1) as u8) << (at % 8);
+                }
+            }
+            page.extend(bits);
+            let indices: Vec<u32> = std::iter::repeat_n(packed[0], repeat).chain(packed).collect();
+            let (a, b) = (cut.0.index(indices.len() + 1), cut.1.index(indices.len() + 1));
+            let range = a.min(b)..a.max(b);
+            for dtype in [PixelType::U32, PixelType::U8] {
+                // Index i stands for the value i (u32) or i % 251 (u8).
+                let value = |i: u32| if dtype == PixelType::U8 { i % 251 } else { i };
+                let dictionary: Vec<u32> = (0..1 << width).map(value).collect();
+                let plain = plain(&dictionary, u32::to_le_bytes);
+                let table = Table::new(&plain, LeafType::U32, dictionary.len(), dtype).unwrap();
+                let mut out = vec![0; range.len() * dtype.size()];
+                decode(&page, Coding::Dictionary(&table), LeafType::U32, indices.len(), range.clone(), dtype,
+                    &mut out).unwrap();
+                let expected: Vec<u8> = indices[range.clone()]
+                    .iter()
+                    .flat_map(|&i| value(i).to_le_bytes()[..dtype.size()].to_vec())
+                    .collect();
+                prop_assert_eq!(&out, &expected);
+            }
+        }
+
+        #[test]
+        fn any_part_of_a_split_page(
+            values in prop::collection::vec(-300i32..70_000, 1..900),
+            cut in any::<(prop::sample::Index, prop::sample::Index)>(),
+            dtype in prop::sample::select(PixelType::ALL.to_vec()),
+            leaf in prop::sample::select(vec![LeafType::I32, LeafType::I64, LeafType::F32, LeafType::F64]),
+        ) {
+            let bytes: Vec<u8> = values.iter().flat_map(|&v| match leaf {
+                LeafType::I32 => v.to_le_bytes().to_vec(),
+                LeafType::F32 => (v as f32).to_le_bytes().to_vec(),
+                LeafType::F64 => f64::from(v).to_le_bytes().to_vec(),
+                _ => i64::from(v).to_le_bytes().to_vec(),
+            }).collect();
+            let (n, size) = (values.len(), leaf.size());
+            let split: Vec<u8> = (0..size).flat_map(|b| (0..n).map(move |i| (b, i)))
+                .map(|(b, i)| bytes[i * size + b]).collect();
+            let (a, b) = (cut.0.index(n + 1), cut.1.index(n + 1));
+            let range = a.min(b)..a.max(b);
+            let run = |bytes: &[u8], coding| {
+                let mut out = vec![0; range.len() * dtype.size()];
+                decode(bytes, coding, leaf, n, range.clone(), dtype, &mut out).map(|()| out)
+            };
+            prop_assert_eq!(run(&split, Coding::ByteStreamSplit), run(&bytes, Coding::Plain));
+        }
+
+        #[test]
+        fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..300), count in 0usize..2000) {
+            let dictionary = plain(&[1i32, 2, 3], i32::to_le_bytes);
+            let table = Table::new(&dictionary, LeafType::I32, 3, PixelType::U16).unwrap();
+            let mut out = vec![0; count * 2];
+            for coding in [Coding::Plain, Coding::Dictionary(&table), Coding::ByteStreamSplit] {
+                let _ = decode(&bytes, coding, LeafType::I32, count, 0..count, PixelType::U16, &mut out);
+            }
+        }
+    }
+}

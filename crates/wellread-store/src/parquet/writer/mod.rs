@@ -1,0 +1,269 @@
+//! Writing: the published OME-Arrow struct, streamed through the `parquet` crate's Arrow writer.
+//!
+//! ```text
+//!  image ──cut into chunks──▶ pending rows (bounded) ──arrays──▶ record batch ──▶ row group ──▶ staged file
+//! ```
+//!
+//! The column is the published struct, with `chunks` and without `planes` (an empty list: the same pixels
+//! twice serve nobody). `pixels` is a list of `uint16` for 8- and 16-bit unsigned images, as published, so
+//! that `ome-arrow` reads it, and of the image's own type otherwise; `pixels_meta.type` names the image's
+//! type in every case. The file carries [`ome_arrow::FILE_WRITER_KEY`], by which readers know that it does.
+//!
+//! | tune | row group | pixel pages | encoding of pixels | compression |
+//! |---|---|---|---|---|
+//! | `Random` | 8 MiB of pixels, at most 256 images | one image | `BYTE_STREAM_SPLIT` | zstd 3 |
+//! | `Scan` | 64 MiB of pixels | 1 MiB | `BYTE_STREAM_SPLIT` | zstd 3 |
+//! | `Size` | 128 MiB of pixels | 1 MiB | `BYTE_STREAM_SPLIT` | zstd 15 |
+//! | `Reference` | 1,048,576 rows or 256 MiB | 1 MiB | dictionary, then `PLAIN` | zstd 3 |
+//!
+//! `BYTE_STREAM_SPLIT` stores the lowest bytes of all pixels, then the next lowest, and so on. The bytes that
+//! an 8- or 16-bit pixel does not have become runs of zeros that cost nothing, and the others compress better
+//! than dictionary indices, which scramble the order of values; reading them back is a copy.
+
+mod arrays;
+
+use crate::staged::Staged;
+use crate::{Compression, Error, ImageView, Result, StoreWriter, Tune, WriteOptions};
+use arrays::Pending;
+use arrow_array::RecordBatch;
+use arrow_schema::Schema;
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression as Codec, Encoding, GzipLevel, ZstdLevel};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::schema::types::ColumnPath;
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::Path;
+use std::sync::Arc;
+use wellread_image::{PixelType, ome_arrow};
+
+/// Bytes of pixels that are collected before they become a record batch.
+const BATCH_BYTES: usize = 4 << 20;
+/// Images that are collected at most.
+const BATCH_ROWS: usize = 1024;
+
+/// Writes images to an OME-Arrow column of a Parquet file.
+pub struct ParquetWriter {
+    /// Dropped before `staged`, which removes the file.
+    writer: Option<ArrowWriter<BufWriter<File>>>,
+    file: Option<File>,
+    staged: Staged,
+    options: WriteOptions,
+    codec: Codec,
+    /// Element type of the pixel lists, by the first image.
+    list: PixelType,
+    pending: Pending,
+    rows: i64,
+    /// Rows and bytes of pixels in the row group that is being written, those pending included.
+    group_rows: usize,
+    group_bytes: usize,
+}
+
+/// Size of a row group: it is closed when either is reached.
+struct GroupLimit {
+    rows: usize,
+    bytes: usize,
+}
+
+impl ParquetWriter {
+    /// Creates the file beside its place; it appears under its name when finished.
+    ///
+    /// # Errors
+    /// The target exists or cannot be created; options that Parquet or OME-Arrow cannot follow.
+    pub fn create(path: &Path, options: &WriteOptions) -> Result<Self> {
+        if let Some(variant) = options.variant.as_deref().filter(|v| *v != "typed") {
+            return Err(Error::new(path, format_args!("there is no variant {variant:?} of OME-Arrow Parquet"))
+                .hint("the one that is written is \"typed\""));
+        }
+        if options.shard.is_some() {
+            return Err(Error::new(path, "Parquet files have no shards").hint("leave the shard size out"));
+        }
+        if let Some(chunk) = options.chunk {
+            if chunk[..2] != [1, 1] || chunk.contains(&0) {
+                return Err(Error::new(
+                    path,
+                    format_args!("a chunk of {chunk:?} (TCZYX) is not possible in OME-Arrow"),
+                )
+                .hint("a chunk has one time point, one channel, and at least one pixel: 1,1,Z,Y,X"));
+            }
+        }
+        let codec = codec(path, options)?;
+        let staged = Staged::new(path, options.overwrite)?;
+        let file = File::create(staged.path()).map_err(|e| Error::io(path, "cannot create", &e))?;
+        Ok(Self {
+            writer: None,
+            file: Some(file),
+            staged,
+            options: options.clone(),
+            codec,
+            list: ome_arrow::PUBLISHED_PIXELS,
+            pending: Pending::default(),
+            rows: 0,
+            group_rows: 0,
+            group_bytes: 0,
+        })
+    }
+
+    fn limit(&self) -> GroupLimit {
+        let (rows, mib) = match self.options.tune {
+            Tune::Random => (256, 8),
+            Tune::Scan => (1 << 20, 64),
+            Tune::Size => (1 << 20, 128),
+            Tune::Reference => (1 << 20, 256),
+        };
+        GroupLimit { rows, bytes: mib << 20 }
+    }
+
+    fn properties(&self) -> WriterProperties {
+        let pixels: ColumnPath = [ome_arrow::COLUMN, "chunks", "list", "element", "pixels", "list", "element"]
+            .map(str::to_owned)
+            .to_vec()
+            .into();
+        let pair = |key: &str, value: &str| KeyValue::new(key.to_owned(), value.to_owned());
+        let version = env!("CARGO_PKG_VERSION");
+        let library = parquet::file::properties::DEFAULT_CREATED_BY;
+        let mut properties = WriterProperties::builder()
+            .set_created_by(format!("wellread version {version} ({library})"))
+            .set_key_value_metadata(Some(vec![
+                pair(ome_arrow::FILE_TYPE_KEY, ome_arrow::TYPE),
+                pair(ome_arrow::FILE_VERSION_KEY, ome_arrow::VERSION),
+                pair(ome_arrow::FILE_WRITER_KEY, version),
+            ]))
+            .set_compression(self.codec)
+            .set_max_row_group_row_count(None)
+            // Bounds of single pages would say nothing about pixels.
+            .set_column_statistics_enabled(pixels.clone(), EnabledStatistics::Chunk);
+        if self.options.tune != Tune::Reference {
+            properties = properties
+                .set_column_dictionary_enabled(pixels.clone(), false)
+                .set_column_encoding(pixels.clone(), Encoding::BYTE_STREAM_SPLIT);
+        }
+        if self.options.tune == Tune::Random {
+            properties = properties.set_column_data_page_row_count_limit(pixels, 1);
+        }
+        properties.build()
+    }
+
+    fn error(&self, error: &ParquetError) -> Error {
+        if let ParquetError::External(source) = error
+            && let Some(io) = source.downcast_ref::<std::io::Error>()
+        {
+            return Error::io(self.staged.target(), "cannot write", io);
+        }
+        Error::new(self.staged.target(), format_args!("cannot write: {error}"))
+    }
+
+    /// Makes a record batch of what is pending and writes it; closes the row group if `close`.
+    fn flush(&mut self, close: bool) -> Result<()> {
+        let fields = arrays::columns(self.list);
+        if self.writer.is_none()
+            && let Some(file) = self.file.take()
+        {
+            let schema = Arc::new(Schema::new(fields.clone()));
+            let writer =
+                ArrowWriter::try_new(BufWriter::with_capacity(1 << 20, file), schema, Some(self.properties()))
+                    .map_err(|e| self.error(&e))?;
+            self.writer = Some(writer);
+        }
+        let pending = std::mem::take(&mut self.pending);
+        let batch = if pending.is_empty() {
+            None
+        } else {
+            let schema = Arc::new(Schema::new(fields));
+            let columns = pending.into_columns(self.list, self.rows);
+            let batch = RecordBatch::try_new(schema, columns)
+                .map_err(|e| Error::new(self.staged.target(), format_args!("cannot write: {e}")))?;
+            self.rows += batch.num_rows() as i64;
+            Some(batch)
+        };
+        let Some(writer) = self.writer.as_mut() else {
+            return Err(Error::new(self.staged.target(), "an earlier image could not be written"));
+        };
+        let mut result = batch.map_or(Ok(()), |batch| writer.write(&batch));
+        if close {
+            result = result.and_then(|()| writer.flush());
+            (self.group_rows, self.group_bytes) = (0, 0);
+        }
+        result.map_err(|e| {
+            // What is half written must not be continued.
+            self.writer = None;
+            self.error(&e)
+        })
+    }
+}
+
+/// The codec that is meant.
+fn codec(path: &Path, options: &WriteOptions) -> Result<Codec> {
+    let invalid = |e: ParquetError| Error::new(path, e);
+    let zstd = |level: i32| Ok(Codec::ZSTD(ZstdLevel::try_new(level.max(1)).map_err(invalid)?));
+    match options.compression {
+        Compression::Default if options.tune == Tune::Size => zstd(15),
+        Compression::Default => zstd(3),
+        Compression::Zstd(level) => zstd(level),
+        Compression::None => Ok(Codec::UNCOMPRESSED),
+        Compression::Lz4 => Ok(Codec::LZ4_RAW),
+        Compression::Snappy => Ok(Codec::SNAPPY),
+        Compression::Deflate(level) => {
+            Ok(Codec::GZIP(GzipLevel::try_new(level.unsigned_abs()).map_err(invalid)?))
+        }
+        other @ (Compression::Lzw | Compression::PackBits) => {
+            Err(Error::new(path, format_args!("Parquet has no compression {other:?}"))
+                .hint("it has none, snappy, lz4, zstd[:LEVEL] and deflate[:LEVEL]"))
+        }
+    }
+}
+
+impl StoreWriter for ParquetWriter {
+    fn write(&mut self, image: &ImageView<'_>) -> Result<()> {
+        let row = usize::try_from(self.rows).unwrap_or_default() + self.pending.len();
+        let target = self.staged.target().to_owned();
+        let refuse = |cause: String| Error::new(&target, cause).row(row);
+        let bytes = image.shape.checked_bytes(image.dtype).map_err(|e| refuse(e.to_string()))?;
+        if bytes != image.pixels.len() {
+            return Err(refuse(format!(
+                "{} bytes of pixels were given for an image of {} {}",
+                image.pixels.len(),
+                image.shape,
+                image.dtype
+            )));
+        }
+        arrays::check(image.shape).map_err(refuse)?;
+        if self.writer.is_none() && self.pending.is_empty() && row == 0 {
+            self.list = ome_arrow::list_type(image.dtype);
+        } else if !ome_arrow::list_holds(self.list, image.dtype) {
+            return Err(refuse(format!(
+                "an image of type {} does not fit a column whose pixels are {}, by the first image",
+                image.dtype, self.list
+            ))
+            .hint("one Parquet file has pixels of one type; convert images of other types to a file of their own"));
+        }
+        let limit = self.limit();
+        if self.group_bytes > 0 && self.group_bytes + bytes > limit.bytes {
+            self.flush(true)?;
+        } else if !self.pending.has_room(image.shape) {
+            self.flush(false)?;
+        }
+        self.pending.push(image, self.options.chunk, self.list);
+        self.group_rows += 1;
+        self.group_bytes += bytes;
+        if self.group_rows >= limit.rows || self.group_bytes >= limit.bytes {
+            self.flush(true)
+        } else if self.pending.len() >= BATCH_ROWS || self.pending.bytes() >= BATCH_BYTES {
+            self.flush(false)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<()> {
+        self.flush(true)?;
+        let Some(mut writer) = self.writer.take() else {
+            return Err(Error::new(self.staged.target(), "an earlier image could not be written"));
+        };
+        writer.finish().map_err(|e| self.error(&e))?;
+        drop(writer);
+        self.staged.commit()
+    }
+}
