@@ -103,7 +103,7 @@ impl fmt::Debug for Batch {
             .field("index", &self.index)
             .field("shape", &self.shape())
             .field("rows", &self.rows())
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 

@@ -98,7 +98,7 @@ impl Permutation {
     /// The permutation of `0..n` for a seed and an epoch.
     pub fn new(n: usize, seed: u64, epoch: u64) -> Self {
         let bits = n.max(1).next_power_of_two().trailing_zeros();
-        Self { n, halves: [bits / 2, bits - bits / 2], key: key([seed, epoch, 0x6f72_6465_72]) }
+        Self { n, halves: [bits / 2, bits - bits / 2], key: key([seed, epoch, 0x006f_7264_6572]) }
     }
 
     /// Where position `i` goes.

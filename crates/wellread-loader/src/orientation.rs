@@ -51,7 +51,9 @@ mod tests {
                 image.reverse();
             }
             if fh {
-                image.iter_mut().for_each(|row| row.reverse());
+                for row in &mut image {
+                    row.reverse();
+                }
             }
             for _ in 0..turns {
                 // numpy.rot90: out[i][j] = in[j][w - 1 - i].

@@ -133,8 +133,8 @@ pub struct TransformError {
 }
 
 impl TransformError {
-    fn new(cause: impl ToString, hint: impl ToString) -> Self {
-        Self { cause: cause.to_string(), hint: hint.to_string() }
+    fn new(cause: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { cause: cause.into(), hint: hint.into() }
     }
 
     /// As an error about a file, and a row of it if one is at fault.
@@ -172,7 +172,11 @@ pub struct Placement {
 impl Placement {
     /// Height and width after the flips and turns.
     pub const fn turned_size(&self) -> (usize, usize) {
-        if self.quarter_turns % 2 == 0 { (self.height, self.width) } else { (self.width, self.height) }
+        if self.quarter_turns.is_multiple_of(2) {
+            (self.height, self.width)
+        } else {
+            (self.width, self.height)
+        }
     }
 }
 

@@ -112,7 +112,9 @@ fn reference(t: &Transform, p: &Placement, shape: Shape, dtype: PixelType, data:
                     plane.reverse();
                 }
                 if p.flip_horizontal {
-                    plane.iter_mut().for_each(|row| row.reverse());
+                    for row in &mut plane {
+                        row.reverse();
+                    }
                 }
                 for _ in 0..p.quarter_turns {
                     plane = rot90(&plane);
@@ -224,9 +226,11 @@ proptest! {
             prop_assert_eq!(output.pixels(), expected.len());
             let got = batches[row / 2].image(row % 2);
             let largest = expected.iter().fold(1.0f64, |m, v| m.max(v.abs()));
-            let offset = transform.normalize.as_ref().map_or(1.0, |_| 8.0);
+            // Normalisation may cancel leading digits; positions of a rotation are single precision.
+            let cancelled = if transform.normalize.is_some() { 8.0 } else { 1.0 };
+            let tolerance = if placement.degrees == 0.0 { 3e-6 } else { 3e-5 } * largest * cancelled;
             for (g, e) in got.iter().zip(&expected) {
-                prop_assert!((*g as f64 - e).abs() <= 3e-6 * largest * offset, "{g} {e} of {largest}");
+                prop_assert!((*g as f64 - e).abs() <= tolerance, "{g} {e} of {largest}");
             }
             let shape = dataset.sample_into(row, &transform, &mut single, &mut context).unwrap();
             prop_assert_eq!(shape, output);

@@ -1,12 +1,12 @@
 //! Order and determinism: the same batches whatever the threads, every row once, groups together.
 
-use crate::support::{TestStore, bits, images};
+use crate::support::{Bits, TestStore, bits, images};
 use proptest::prelude::*;
 use std::time::Duration;
 use wellread_image::{PixelType, Shape};
 use wellread_loader::{Grouping, Loader, LoaderBuilder, Order, Transform};
 
-fn epochs(builder: &LoaderBuilder, n: usize) -> Vec<Vec<(Vec<usize>, Vec<usize>, Vec<u32>)>> {
+fn epochs(builder: &LoaderBuilder, n: usize) -> Vec<Vec<Bits>> {
     let loader = builder.clone().build().unwrap();
     (0..n).map(|_| loader.iter().map(|batch| bits(&batch.unwrap())).collect()).collect()
 }
@@ -104,7 +104,8 @@ fn the_last_batch_is_short_or_dropped() {
 fn groups_stay_together_in_an_order_of_their_own() {
     let dataset = TestStore::new(images(30, Shape::plane(4, 4), PixelType::U8)).dataset();
     let keys: Vec<String> = (0..30).map(|i| format!("well {}", i / 7)).collect();
-    let groupings: [(Grouping, fn(usize) -> usize); 3] = [
+    type GroupOf = fn(usize) -> usize;
+    let groupings: [(Grouping, GroupOf); 3] = [
         (Grouping::name_prefix("_"), |row| row % 3),
         (Grouping::by_name(|name| name.len().to_string()), |row| usize::from(row >= 10)),
         (Grouping::keys(keys), |row| row / 7),

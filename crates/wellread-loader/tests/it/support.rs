@@ -190,7 +190,10 @@ pub fn images(n: usize, shape: Shape, dtype: PixelType) -> MemoryStore {
     store
 }
 
-/// Rows and pixels of each batch, to be compared bit by bit.
-pub fn bits(batch: &wellread_loader::Batch) -> (Vec<usize>, Vec<usize>, Vec<u32>) {
+/// Shape, rows and pixels of a batch, to be compared bit by bit.
+pub type Bits = (Vec<usize>, Vec<usize>, Vec<u32>);
+
+/// See [`Bits`].
+pub fn bits(batch: &wellread_loader::Batch) -> Bits {
     (batch.shape().to_vec(), batch.rows().to_vec(), batch.pixels().iter().map(|v| v.to_bits()).collect())
 }
