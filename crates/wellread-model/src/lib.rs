@@ -1,1 +1,47 @@
-//! placeholder
+//! Model backends that need no Python and no download, and the models that the benchmarks feed.
+//!
+//! A [`Model`] takes a batch as the loader delivers it, `N x C x H x W` floats in one piece of memory, and runs
+//! a forward pass or one training step on it. What happens inside (which tensor library, which memory layout,
+//! which threads) is the backend's own affair.
+//!
+//! ```text
+//! batch memory &[f32] ──copy──▶ input tensor ──▶ forward ──▶ Output (N x D embedding)
+//!                                           └──▶ train_step ──▶ loss, weights moved
+//! ```
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`model`] | the [`Model`] trait, its [`ModelOptions`], [`Output`] and [`StateDict`] |
+//! | [`registry`] | [`models`], [`create`]: the models of this build, one line each |
+//! | [`init`] | seeded initial weights, the same on every platform |
+//! | [`tensor`] | host memory to backend tensor, with and without a copy (the `conversion` benchmark) |
+//! | [`candle`] | the embedded backend: candle with its own convolution, and the small CNN |
+//!
+//! A new model is one file with a type that implements [`Model`] and a `ModelEntry`, plus one line in
+//! [`registry`].
+//!
+//! ```
+//! # fn main() -> wellread_model::Result<()> {
+//! use wellread_model::{ModelOptions, create};
+//! let mut model = create("small-cnn", &ModelOptions { in_channels: 1, ..Default::default() })?;
+//! let pixels = vec![0.5; 2 * 32 * 32];
+//! let output = model.forward(&pixels, [2, 1, 32, 32])?;
+//! assert_eq!((output.rows(), output.width()), (2, 128));
+//! let first = model.train_step(&pixels, [2, 1, 32, 32])?;
+//! let second = model.train_step(&pixels, [2, 1, 32, 32])?;
+//! assert!(second < first);
+//! # Ok(())
+//! # }
+//! ```
+
+pub mod candle;
+pub mod error;
+pub mod init;
+pub mod model;
+pub mod registry;
+pub mod tensor;
+
+pub use error::{Error, Result};
+pub use model::{Device, Model, ModelOptions, NamedArray, Output, StateDict};
+pub use registry::{ModelEntry, create, models};
+pub use tensor::{TensorHandle, tensor_from_slice_copy, tensor_from_vec};

@@ -1,0 +1,483 @@
+//! Convolution operators for candle, with their gradients.
+//!
+//! candle's own convolution is slow on the CPU (docs/decisions/0001-embedded-model-backend.md has the numbers).
+//! These operators replace it there; they are ordinary [`CustomOp3`]s, so candle's automatic differentiation
+//! runs through them. Tensors are channels-last: images `N x H x W x C`, weights `C_out x K x K x C_in`, K odd,
+//! stride 1, zero padding that keeps the size.
+//!
+//! | operator | result | what is kept for the gradient |
+//! |---|---|---|
+//! | [`conv`] | `N x H x W x C_out` | the result itself |
+//! | [`conv_relu_mean`] | `N x C_out`, the mean over each image | one bit per activation |
+//!
+//! [`conv_relu_mean`] never stores the activations that it averages: for the small CNN these would be two
+//! thirds of the memory, and their gradient as much again.
+//!
+//! Work is divided into bands of rows of one image, the same whatever the number of threads, and sums are
+//! taken in the order of the bands: results do not depend on the number of threads.
+//!
+//! On other devices than the CPU, [`library`] says the same in candle's own operators. The tests hold the two
+//! against each other.
+
+use super::kernel::{self, Block, Geometry, Packed};
+use candle_core::{CpuStorage, CustomOp3, Layout, Result, Shape, Storage, Tensor, bail};
+use rayon::prelude::*;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Most bands that one image is divided into.
+const BANDS: usize = 8;
+
+/// Convolution plus bias, and ReLU if `relu`.
+pub(super) fn conv(x: &Tensor, weights: &Tensor, bias: &Tensor, relu: bool) -> Result<Tensor> {
+    if x.device().is_cpu() {
+        x.apply_op3(weights, bias, Conv { relu })
+    } else {
+        library(x, weights, bias, relu)
+    }
+}
+
+/// Convolution plus bias, ReLU, then the mean over rows and columns.
+pub(super) fn conv_relu_mean(x: &Tensor, weights: &Tensor, bias: &Tensor) -> Result<Tensor> {
+    if x.device().is_cpu() {
+        x.apply_op3(weights, bias, ConvReluMean::default())
+    } else {
+        library(x, weights, bias, true)?.mean((1, 2))
+    }
+}
+
+/// [`conv`] in candle's own operators.
+pub(super) fn library(x: &Tensor, weights: &Tensor, bias: &Tensor, relu: bool) -> Result<Tensor> {
+    let pad = weights.dim(1)? / 2;
+    let x = x.permute((0, 3, 1, 2))?.contiguous()?;
+    let weights = weights.permute((0, 3, 1, 2))?.contiguous()?;
+    let y = x.conv2d(&weights, pad, 1, 1, 1)?.permute((0, 2, 3, 1))?.broadcast_add(bias)?;
+    if relu { y.relu() } else { Ok(y) }
+}
+
+struct Conv {
+    relu: bool,
+}
+
+/// `positive` is what the forward pass leaves for the backward pass: one bit per activation, set where the ReLU
+/// let it through, each row of an image starting a new word.
+#[derive(Default)]
+struct ConvReluMean {
+    positive: Mutex<Arc<Vec<u64>>>,
+}
+
+/// Sizes, after checking that the three shapes fit together.
+fn geometry(x: &Layout, weights: &Layout, bias: &Layout) -> Result<(usize, Geometry)> {
+    let (batch, height, width, c_in) = x.shape().dims4()?;
+    let (c_out, kernel, k2, w_in) = weights.shape().dims4()?;
+    let fits = w_in == c_in && k2 == kernel && kernel % 2 == 1 && bias.shape().dims1()? == c_out;
+    if !fits || batch * height * width * c_in * c_out == 0 {
+        bail!(
+            "convolution: input {:?}, weights {:?} and bias {:?} do not fit together",
+            x.shape(),
+            weights.shape(),
+            bias.shape()
+        );
+    }
+    Ok((batch, Geometry { height, width, c_in, c_out, kernel }))
+}
+
+/// The values of a tensor that lies in one piece.
+fn dense<'a>(storage: &'a CpuStorage, layout: &Layout) -> Result<&'a [f32]> {
+    match layout.contiguous_offsets() {
+        Some((start, end)) => Ok(&storage.as_slice::<f32>()?[start..end]),
+        None => bail!("convolution: weights and bias must be contiguous"),
+    }
+}
+
+fn cpu(storage: &Storage) -> Result<&CpuStorage> {
+    match storage {
+        Storage::Cpu(storage) => Ok(storage),
+        _ => bail!("convolution: the gradient was asked for on another device than the CPU"),
+    }
+}
+
+/// An `N x H x W x C` tensor with any strides: NCHW input is read as it lies.
+struct Images<'a> {
+    values: &'a [f32],
+    strides: [usize; 4],
+    channels: usize,
+}
+
+impl<'a> Images<'a> {
+    fn new(storage: &'a CpuStorage, layout: &Layout) -> Result<Self> {
+        let (.., channels) = layout.shape().dims4()?;
+        let strides = layout.stride();
+        Ok(Self {
+            values: &storage.as_slice::<f32>()?[layout.start_offset()..],
+            strides: [strides[0], strides[1], strides[2], strides[3]],
+            channels,
+        })
+    }
+
+    /// Copies row `y` of image `n`; `step` floats per pixel in `to`, at least `channels`.
+    fn row(&self, n: usize, y: usize, to: &mut [f32], step: usize) {
+        let [sn, sy, sx, sc] = self.strides;
+        let from = &self.values[n * sn + y * sy..];
+        if sc == 1 && sx == self.channels && step == self.channels {
+            to.copy_from_slice(&from[..to.len()]);
+            return;
+        }
+        for (x, pixel) in to.chunks_exact_mut(step).enumerate() {
+            for (c, value) in pixel[..self.channels].iter_mut().enumerate() {
+                *value = from[x * sx + c * sc];
+            }
+        }
+    }
+}
+
+/// Rows of a band: whole blocks.
+fn band_rows(g: &Geometry) -> usize {
+    g.height.div_ceil(BANDS).next_multiple_of(g.block_rows())
+}
+
+/// Divides an array of `batch x height` rows into bands: image, first row, part of the array.
+fn bands<'a, T>(g: &Geometry, row: usize, array: &'a mut [T]) -> Vec<(usize, usize, &'a mut [T])> {
+    let rows = band_rows(g);
+    array
+        .chunks_mut(g.height * row)
+        .enumerate()
+        .flat_map(|(n, image)| {
+            image.chunks_mut(rows * row).enumerate().map(move |(i, band)| (n, i * rows, band))
+        })
+        .collect()
+}
+
+impl CustomOp3 for Conv {
+    fn name(&self) -> &'static str {
+        "conv-channels-last"
+    }
+
+    fn cpu_fwd(
+        &self,
+        x: &CpuStorage,
+        x_layout: &Layout,
+        weights: &CpuStorage,
+        weights_layout: &Layout,
+        bias: &CpuStorage,
+        bias_layout: &Layout,
+    ) -> Result<(CpuStorage, Shape)> {
+        let (batch, g) = geometry(x_layout, weights_layout, bias_layout)?;
+        let images = Images::new(x, x_layout)?;
+        let packed = Packed::forward(&g, dense(weights, weights_layout)?);
+        let bias = dense(bias, bias_layout)?;
+        let row = g.width * g.c_out;
+        let mut out = vec![0.0f32; batch * g.height * row];
+        bands(&g, row, &mut out).into_par_iter().for_each_init(Block::default, |block, (n, y0, band)| {
+            for (i, part) in band.chunks_mut(g.block_rows() * row).enumerate() {
+                let y = y0 + i * g.block_rows();
+                block.load(&g, (y, part.len() / row), |y, to| images.row(n, y, to, g.c_in));
+                kernel::convolve(&g, block, &packed, bias, self.relu, part);
+            }
+        });
+        Ok((CpuStorage::F32(out), Shape::from((batch, g.height, g.width, g.c_out))))
+    }
+
+    fn bwd(
+        &self,
+        x: &Tensor,
+        weights: &Tensor,
+        bias: &Tensor,
+        result: &Tensor,
+        gradient: &Tensor,
+    ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
+        let (_, g) = geometry(x.layout(), weights.layout(), bias.layout())?;
+        let (gradient_storage, gradient_layout) = gradient.storage_and_layout();
+        let gradient = Images::new(cpu(&gradient_storage)?, gradient_layout)?;
+        let (result_storage, result_layout) = result.storage_and_layout();
+        let result = dense(cpu(&result_storage)?, result_layout)?;
+        let step = g.reversed().c_in;
+        backward(x, weights, bias, |n, y, to| {
+            gradient.row(n, y, to, step);
+            if self.relu {
+                let row = g.width * g.c_out;
+                let result = &result[(n * g.height + y) * row..][..row];
+                for (to, result) in to.chunks_exact_mut(step).zip(result.chunks_exact(g.c_out)) {
+                    for (to, &result) in to.iter_mut().zip(result) {
+                        *to = if result > 0.0 { *to } else { 0.0 };
+                    }
+                }
+            }
+        })
+    }
+}
+
+impl CustomOp3 for ConvReluMean {
+    fn name(&self) -> &'static str {
+        "conv-relu-mean-channels-last"
+    }
+
+    fn cpu_fwd(
+        &self,
+        x: &CpuStorage,
+        x_layout: &Layout,
+        weights: &CpuStorage,
+        weights_layout: &Layout,
+        bias: &CpuStorage,
+        bias_layout: &Layout,
+    ) -> Result<(CpuStorage, Shape)> {
+        let (batch, g) = geometry(x_layout, weights_layout, bias_layout)?;
+        let images = Images::new(x, x_layout)?;
+        let packed = Packed::forward(&g, dense(weights, weights_layout)?);
+        let bias = dense(bias, bias_layout)?;
+        let (row, words) = (g.width * g.c_out, (g.width * g.c_out).div_ceil(64));
+        let mut positive = vec![0u64; batch * g.height * words];
+        let sums: Vec<(usize, Vec<f64>)> = bands(&g, words, &mut positive)
+            .into_par_iter()
+            .map_init(
+                || (Block::default(), vec![0.0f32; g.block_rows() * row]),
+                |(block, activations), (n, y0, band)| {
+                    let mut sums = vec![0.0; g.c_out];
+                    for (i, part) in band.chunks_mut(g.block_rows() * words).enumerate() {
+                        let (y, rows) = (y0 + i * g.block_rows(), part.len() / words);
+                        let activations = &mut activations[..rows * row];
+                        block.load(&g, (y, rows), |y, to| images.row(n, y, to, g.c_in));
+                        kernel::convolve(&g, block, &packed, bias, true, activations);
+                        for (line, part) in activations.chunks_exact(row).zip(part.chunks_exact_mut(words)) {
+                            add_row(line, &mut sums);
+                            mark_positive(line, part);
+                        }
+                    }
+                    (n, sums)
+                },
+            )
+            .collect();
+        let mut means = vec![0.0f64; batch * g.c_out];
+        for (n, sums) in sums {
+            means[n * g.c_out..][..g.c_out].iter_mut().zip(sums).for_each(|(mean, sum)| *mean += sum);
+        }
+        let pixels = (g.height * g.width) as f64;
+        let means = means.into_iter().map(|sum| (sum / pixels) as f32).collect();
+        *self.positive.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(positive);
+        Ok((CpuStorage::F32(means), Shape::from((batch, g.c_out))))
+    }
+
+    fn bwd(
+        &self,
+        x: &Tensor,
+        weights: &Tensor,
+        bias: &Tensor,
+        _result: &Tensor,
+        gradient: &Tensor,
+    ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
+        let (_, g) = geometry(x.layout(), weights.layout(), bias.layout())?;
+        let share = 1.0 / (g.height * g.width) as f32;
+        let gradient: Vec<f32> =
+            gradient.flatten_all()?.to_vec1::<f32>()?.into_iter().map(|value| value * share).collect();
+        let positive = Arc::clone(&self.positive.lock().unwrap_or_else(PoisonError::into_inner));
+        let (step, words) = (g.reversed().c_in, (g.width * g.c_out).div_ceil(64));
+        backward(x, weights, bias, |n, y, to| {
+            let gradient = &gradient[n * g.c_out..][..g.c_out];
+            let bits = &positive[(n * g.height + y) * words..][..words];
+            for (x, to) in to.chunks_exact_mut(step).enumerate() {
+                for (c, (to, &value)) in to.iter_mut().zip(gradient).enumerate() {
+                    let bit = x * g.c_out + c;
+                    *to = if bits[bit / 64] >> (bit % 64) & 1 == 1 { value } else { 0.0 };
+                }
+            }
+        })
+    }
+}
+
+/// Adds the sum over one row of pixels to `sums`, in single precision within the row.
+fn add_row(line: &[f32], sums: &mut [f64]) {
+    let mut row = vec![0.0f32; sums.len()];
+    for pixel in line.chunks_exact(row.len()) {
+        row.iter_mut().zip(pixel).for_each(|(sum, &value)| *sum += value);
+    }
+    sums.iter_mut().zip(row).for_each(|(sum, value)| *sum += f64::from(value));
+}
+
+/// One bit per value of `line`: whether it is positive.
+fn mark_positive(line: &[f32], words: &mut [u64]) {
+    for (values, word) in line.chunks(64).zip(words) {
+        *word = values.iter().enumerate().fold(0, |bits, (i, &v)| bits | u64::from(v > 0.0) << i);
+    }
+}
+
+/// Gradients of input (if anything depends on it), weights and bias.
+///
+/// `gradient_row(n, y, to)` writes row `y` of the gradient of image `n`'s output, before the ReLU, with
+/// `g.reversed().c_in` floats per pixel.
+fn backward(
+    x: &Tensor,
+    weights: &Tensor,
+    bias: &Tensor,
+    gradient_row: impl Fn(usize, usize, &mut [f32]) + Sync,
+) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
+    let (batch, g) = geometry(x.layout(), weights.layout(), bias.layout())?;
+    let reversed = g.reversed();
+    let (x_storage, x_layout) = x.storage_and_layout();
+    let images = Images::new(cpu(&x_storage)?, x_layout)?;
+    let (weights_storage, weights_layout) = weights.storage_and_layout();
+    let packed = Packed::flipped(&g, dense(cpu(&weights_storage)?, weights_layout)?);
+
+    // Nobody needs the gradient of the pixels: a row of no floats stands for a row not wanted.
+    let wanted = x.track_op();
+    let row = g.width * g.c_in;
+    let mut x_gradient = vec![0.0f32; if wanted { batch * g.height * row } else { 0 }];
+    let mut unwanted = vec![(); if wanted { 0 } else { batch * g.height }];
+    let tasks: Vec<(usize, usize, usize, Option<&mut [f32]>)> = if wanted {
+        bands(&g, row, &mut x_gradient)
+            .into_iter()
+            .map(|(n, y, band)| (n, y, band.len() / row, Some(band)))
+            .collect()
+    } else {
+        bands(&g, 1, &mut unwanted).into_iter().map(|(n, y, band)| (n, y, band.len(), None)).collect()
+    };
+
+    let parts: Vec<(Vec<f32>, Vec<f64>)> = tasks
+        .into_par_iter()
+        .map_init(<(Block, Block)>::default, |(input, gradient), (n, y0, rows, mut x_gradient)| {
+            let mut sums = (vec![0.0; kernel::gradient_len(&g)], vec![0.0; g.c_out]);
+            for first in (0..rows).step_by(g.block_rows()) {
+                let rows = g.block_rows().min(rows - first);
+                let at = (y0 + first, rows);
+                input.load(&g, at, |y, to| images.row(n, y, to, g.c_in));
+                gradient.load(&reversed, at, |y, to| gradient_row(n, y, to));
+                kernel::weight_gradient(&g, input, gradient, rows, &mut sums.0);
+                kernel::bias_gradient(&g, gradient, rows, &mut sums.1);
+                if let Some(band) = &mut x_gradient {
+                    let part = &mut band[first * row..][..rows * row];
+                    kernel::convolve(&reversed, gradient, &packed, &[], false, part);
+                }
+            }
+            sums
+        })
+        .collect();
+
+    let mut total = (vec![0.0f32; kernel::gradient_len(&g)], vec![0.0f64; g.c_out]);
+    for (weights, bias) in parts {
+        total.0.iter_mut().zip(weights).for_each(|(sum, value)| *sum += value);
+        total.1.iter_mut().zip(bias).for_each(|(sum, value)| *sum += value);
+    }
+    let device = x.device();
+    let x_gradient = if wanted { Some(Tensor::from_vec(x_gradient, x.shape(), device)?) } else { None };
+    let weights_gradient = Tensor::from_vec(kernel::unpack_gradient(&g, &total.0), weights.shape(), device)?;
+    let bias_gradient: Vec<f32> = total.1.into_iter().map(|sum| sum as f32).collect();
+    Ok((x_gradient, Some(weights_gradient), Some(Tensor::from_vec(bias_gradient, bias.shape(), device)?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::init::Uniform;
+    use candle_core::{Device, Var};
+    use proptest::prelude::*;
+
+    fn uniform(seed: u64, shape: &[usize]) -> Tensor {
+        let mut uniform = Uniform::new(seed, 0);
+        let values: Vec<f32> = (0..shape.iter().product()).map(|_| uniform.next_within(1.0)).collect();
+        Tensor::from_vec(values, shape, &Device::Cpu).unwrap()
+    }
+
+    fn values(tensor: &Tensor) -> Vec<f32> {
+        tensor.flatten_all().unwrap().to_vec1().unwrap()
+    }
+
+    fn assert_close(what: &str, ours: &Tensor, theirs: &Tensor) {
+        assert_eq!(ours.shape(), theirs.shape(), "{what}");
+        let (ours, theirs) = (values(ours), values(theirs));
+        let scale = theirs.iter().fold(1.0f32, |m, v| m.max(v.abs()));
+        for (i, (a, b)) in ours.iter().zip(&theirs).enumerate() {
+            // candle sums in single precision; `tests/it.rs` compares more closely, with double precision.
+            assert!((a - b).abs() <= 1e-4 * scale, "{what}[{i}]: {a} against candle's {b}");
+        }
+    }
+
+    /// An operator under test: input, weights, bias to result.
+    type Operator = fn(&Tensor, &Tensor, &Tensor) -> Result<Tensor>;
+
+    /// Result and all three gradients of `ours` against those of `theirs`.
+    fn compare(
+        ours: Operator,
+        theirs: Operator,
+        [n, h, w, c_in, c_out, k]: [usize; 6],
+        channels_first: bool,
+    ) {
+        let x = if channels_first {
+            Var::from_tensor(&uniform(1, &[n, c_in, h, w])).unwrap()
+        } else {
+            Var::from_tensor(&uniform(1, &[n, h, w, c_in])).unwrap()
+        };
+        let weights = Var::from_tensor(&uniform(2, &[c_out, k, k, c_in])).unwrap();
+        let bias = Var::from_tensor(&uniform(3, &[c_out])).unwrap();
+        let run = |operator: Operator| {
+            let images =
+                if channels_first { x.permute((0, 2, 3, 1)).unwrap() } else { x.as_tensor().clone() };
+            let y = operator(&images, &weights, &bias).unwrap();
+            // Weighted with random numbers, so that every element has a gradient of its own.
+            let loss = (&y * uniform(4, y.dims())).unwrap().sum_all().unwrap();
+            let gradients = loss.backward().unwrap();
+            [y, gradients.get(&x).unwrap().clone()]
+                .into_iter()
+                .chain([&weights, &bias].map(|v| gradients.get(v).unwrap().clone()))
+                .collect::<Vec<_>>()
+        };
+        let names = ["result", "gradient of the input", "gradient of the weights", "gradient of the bias"];
+        for ((name, ours), theirs) in names.iter().zip(run(ours)).zip(run(theirs)) {
+            assert_close(name, &ours, &theirs);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+        #[test]
+        fn agrees_with_candles_own(
+            n in 1usize..3, h in 1usize..24, w in 1usize..24, c_in in 1usize..20, c_out in 1usize..40,
+            k in prop::sample::select(vec![1usize, 3, 5]), channels_first in any::<bool>(),
+        ) {
+            let sizes = [n, h, w, c_in, c_out, k];
+            compare(|x, w, b| conv(x, w, b, true), |x, w, b| library(x, w, b, true), sizes, channels_first);
+            compare(|x, w, b| conv(x, w, b, false), |x, w, b| library(x, w, b, false), sizes, channels_first);
+            compare(conv_relu_mean, |x, w, b| library(x, w, b, true)?.mean((1, 2)), sizes, channels_first);
+        }
+    }
+
+    #[test]
+    fn agrees_with_candles_own_on_many_blocks_and_spans() {
+        // Wider than a span, higher than a band, channels beyond four vectors.
+        compare(
+            |x, w, b| conv(x, w, b, true),
+            |x, w, b| library(x, w, b, true),
+            [1, 70, 150, 5, 80, 3],
+            false,
+        );
+        compare(
+            conv_relu_mean,
+            |x, w, b| library(x, w, b, true)?.mean((1, 2)),
+            [2, 70, 150, 8, 64, 3],
+            false,
+        );
+    }
+
+    #[test]
+    fn results_do_not_depend_on_the_number_of_threads() {
+        let (x, weights, bias) = (uniform(1, &[3, 40, 33, 4]), uniform(2, &[24, 3, 3, 4]), uniform(3, &[24]));
+        let run = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| {
+                let weights = Var::from_tensor(&weights).unwrap();
+                let y = conv_relu_mean(&x, &weights, &bias).unwrap();
+                let gradients = y.sqr().unwrap().sum_all().unwrap().backward().unwrap();
+                (values(&y), values(gradients.get(&weights).unwrap()))
+            })
+        };
+        assert_eq!(run(1), run(5));
+    }
+
+    #[test]
+    fn shapes_that_do_not_fit_are_refused() {
+        let x = uniform(1, &[1, 4, 4, 3]);
+        let bias = uniform(3, &[8]);
+        for weights in [&[8, 3, 3, 4][..], &[8, 2, 2, 3], &[8, 3, 5, 3], &[9, 3, 3, 3]] {
+            let error = conv(&x, &uniform(2, weights), &bias, true).unwrap_err();
+            assert!(error.to_string().contains("do not fit together"), "{error}");
+        }
+        assert!(conv(&uniform(1, &[0, 4, 4, 3]), &uniform(2, &[8, 3, 3, 3]), &bias, true).is_err());
+    }
+}

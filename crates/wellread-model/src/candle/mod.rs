@@ -1,0 +1,52 @@
+//! The embedded backend: candle, with a convolution of its own on the CPU.
+//!
+//! Why candle, and why not its convolution: docs/decisions/0001-embedded-model-backend.md.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `kernel` | the convolution's arithmetic on plain slices |
+//! | `conv` | the same as candle operators with gradients, divided among threads |
+//! | [`small_cnn`] | the embedding CNN of the `loop` benchmark |
+//!
+//! Each model has a thread pool of its own, as many threads as asked for, in which everything runs: candle's
+//! operators and ours use the pool they are called from. After `fork` the child must make a new model, since
+//! threads do not survive it.
+
+mod conv;
+mod kernel;
+pub mod small_cnn;
+
+use crate::{Device, Error, ModelOptions, Result};
+
+/// Version of candle that this build uses, as far as it decides behaviour.
+const VERSION: &str = "0.11";
+
+/// Device and threads of one model.
+struct Runtime {
+    device: candle_core::Device,
+    pool: rayon::ThreadPool,
+    /// For reports.
+    name: String,
+}
+
+impl Runtime {
+    fn new(options: &ModelOptions) -> Result<Self> {
+        let device = match options.device {
+            Device::Cpu => candle_core::Device::Cpu,
+            Device::Cuda(index) => candle_core::Device::new_cuda(index).map_err(|e| {
+                Error::new(format_args!("there is no usable GPU cuda:{index}: {e}"))
+                    .hint("build with the feature `cuda` on a machine with an NVIDIA GPU, or run on the cpu")
+            })?,
+        };
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(options.threads)
+            .thread_name(|i| format!("wellread-model-{i}"))
+            .build()
+            .map_err(|e| Error::new(format_args!("cannot start {} threads: {e}", options.threads)))?;
+        let name = match options.device {
+            Device::Cpu => format!("candle {VERSION} (cpu, {} threads)", pool.current_num_threads()),
+            device @ Device::Cuda(_) => format!("candle {VERSION} ({device})"),
+        };
+        Ok(Self { device, pool, name })
+    }
+}

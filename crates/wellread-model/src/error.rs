@@ -1,0 +1,54 @@
+//! One error type: what is wrong, and what to do about it.
+
+use std::fmt;
+
+/// Result of everything a model does.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What a model could not do, and what to do about it. Printed as `cause (hint: …)`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Error {
+    cause: String,
+    hint: Option<String>,
+}
+
+impl Error {
+    /// An error with its cause in words.
+    pub fn new(cause: impl fmt::Display) -> Self {
+        Self { cause: cause.to_string(), hint: None }
+    }
+
+    /// Says what to do.
+    pub fn hint(mut self, hint: impl fmt::Display) -> Self {
+        self.hint.get_or_insert_with(|| hint.to_string());
+        self
+    }
+
+    /// The cause alone, in words.
+    pub fn cause(&self) -> &str {
+        &self.cause
+    }
+
+    /// The hint alone, if there is one.
+    pub fn hint_text(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.cause)?;
+        match &self.hint {
+            Some(hint) => write!(f, " (hint: {hint})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<candle_core::Error> for Error {
+    fn from(error: candle_core::Error) -> Self {
+        Self::new(format_args!("the candle backend failed: {error}"))
+    }
+}

@@ -1,0 +1,37 @@
+//! The models of this build, one line each.
+
+use crate::{Error, Model, ModelOptions, Result};
+
+/// One model: its name, what it is, how to make it.
+pub struct ModelEntry {
+    /// Name as in `--model`, such as `small-cnn`.
+    pub name: &'static str,
+    /// One line for help texts.
+    pub about: &'static str,
+    /// Makes it.
+    pub create: fn(&ModelOptions) -> Result<Box<dyn Model>>,
+}
+
+/// One line per model.
+static MODELS: &[&ModelEntry] = &[&crate::candle::small_cnn::MODEL];
+
+/// All models of this build.
+pub fn models() -> &'static [&'static ModelEntry] {
+    MODELS
+}
+
+/// Makes the model of that name.
+///
+/// # Errors
+/// No such model in this build (the message lists those there are), or options it cannot meet.
+pub fn create(name: &str, options: &ModelOptions) -> Result<Box<dyn Model>> {
+    let Some(entry) = models().iter().find(|m| m.name == name) else {
+        let known: Vec<_> = models().iter().map(|m| m.name).collect();
+        return Err(Error::new(format_args!("there is no model {name:?} in this build"))
+            .hint(format_args!("there are: {}", known.join(", "))));
+    };
+    if options.in_channels == 0 {
+        return Err(Error::new("a model needs at least one channel"));
+    }
+    (entry.create)(options)
+}
