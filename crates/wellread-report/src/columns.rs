@@ -213,13 +213,13 @@ pub fn rank(name: &str) -> usize {
     BENCHMARKS.iter().position(|b| *b == name).unwrap_or(BENCHMARKS.len())
 }
 
-/// A key's value as people read it.
+/// A key's value as people read it; names keep their spelling, because it is what the command line takes.
 pub fn key_text(cell: &Cell) -> String {
     match cell {
         Cell::I64(v) => number::count(*v),
         Cell::F64(v) => number::significant(*v),
         Cell::Null => "–".to_owned(),
-        other => other.text().replace('_', " "),
+        other => other.text(),
     }
 }
 

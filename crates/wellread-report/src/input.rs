@@ -117,6 +117,11 @@ pub struct ReportInput {
     pub details: Map<String, Value>,
 }
 
+/// Whether a name can be a file's on any system and stands for itself in HTML.
+pub(crate) fn is_plain_name(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
+}
+
 /// Keys of `summary.json` that this crate writes.
 const REPORT_KEY: &str = "report";
 const AGGREGATES_KEY: &str = "aggregates";
@@ -131,8 +136,7 @@ impl ReportInput {
         let dir = dir.as_ref();
         for (i, table) in self.tables.iter().enumerate() {
             let name = table.name();
-            let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
-            if name.is_empty() || !plain {
+            if !is_plain_name(name) {
                 return Err(Error::new(dir, format_args!("{name:?} is no name for a result table")));
             }
             if self.tables[..i].iter().any(|t| t.name() == name) {

@@ -18,9 +18,15 @@
 //! | [`number`] | numbers and units as text |
 //! | [`summary`] | `summary.json` |
 //! | [`input`] | [`ReportInput`] and its parts |
+//! | [`chart`] | figures as data; SVG and PNG |
+//! | [`figures`] | the figure of each benchmark |
+//! | [`html`] | the report |
 
+pub mod chart;
 pub mod columns;
 pub mod error;
+pub mod figures;
+pub mod html;
 pub mod input;
 pub mod number;
 mod staged;
@@ -28,5 +34,7 @@ pub mod summary;
 pub mod table;
 
 pub use error::{Error, Result};
+pub use figures::write_figures;
+pub use html::write_report;
 pub use input::{Fact, Finding, ReportInput, Severity, Thumbnail};
 pub use table::{Cell, Estimate, IntervalKind, Row, Table, Values};

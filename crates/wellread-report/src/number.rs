@@ -60,7 +60,13 @@ impl Unit {
     /// The number with its unit: `1.23 ms`, `12,300/s`, `4.1 %`.
     pub fn format(self, value: f64) -> String {
         let scaled = self.scaled_for(value);
-        let number = significant(value / scaled.factor);
+        let shown = value / scaled.factor;
+        let number = match self {
+            // Digits beyond a hundredth of a percent are never meant.
+            Self::Fraction | Self::Percent if shown != 0.0 && shown.abs() < 0.01 => "<0.01".to_owned(),
+            Self::Fraction | Self::Percent if shown.abs() < 1.0 => tick(shown, 2),
+            _ => significant(shown),
+        };
         match (self, scaled.symbol) {
             (_, "") => number,
             (Self::PerSecond(_), s) => format!("{number}{s}"),
@@ -117,13 +123,12 @@ pub fn count(value: i64) -> String {
 }
 
 /// `value` with just the decimals it needs (at most `decimals`), for the ticks of an axis.
-#[allow(dead_code)]
 pub(crate) fn tick(value: f64, decimals: usize) -> String {
     let digits = separated(&format!("{:.decimals$}", value.abs()));
     if value < 0.0 { format!("−{digits}") } else { digits }
 }
 
-fn superscript(exponent: &str) -> String {
+pub(crate) fn superscript(exponent: &str) -> String {
     let digit = |c: char| match c {
         '-' => '⁻',
         '1' => '¹',

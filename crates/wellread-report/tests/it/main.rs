@@ -1,3 +1,7 @@
-//! What leaves this crate: files that read back, figures that parse and decode, a report that is whole.
+//! What leaves this crate: files that read back, figures that parse and decode and where no text touches
+//! another, a report that is whole.
 
+mod figures;
+mod report;
+mod sample;
 mod tables;

@@ -1,8 +1,8 @@
 //! Result tables and results folders: written and read back, damaged and refused.
 
+use crate::sample;
 use proptest::prelude::*;
-use serde_json::json;
-use wellread_report::{Cell, Finding, ReportInput, Severity, Table, Thumbnail, Values, row, summary};
+use wellread_report::{Cell, ReportInput, Table, Values, row, summary};
 
 fn cells() -> impl Strategy<Value = Cell> {
     prop_oneof![
@@ -140,46 +140,11 @@ fn columns_of_other_types_are_refused_by_name() {
     assert!(error.contains("\"when\"") && error.contains("Date32"), "{error}");
 }
 
-/// A report's input with every field filled.
-pub fn full_input() -> ReportInput {
-    let mut input = ReportInput {
-        title: "How fast are these images read?".into(),
-        description: "24 images of a JUMP plate, read in random order.".into(),
-        generated: "2026-11-21 08:00 UTC".into(),
-        findings: vec![
-            Finding::new(Severity::Good, "Parquet is fastest here.", "2.0 (1.9–2.1) times TIFF"),
-            Finding::new(Severity::Caution, "Waiting takes 41 % of a step.", ""),
-        ],
-        configuration: vec![("Images", "24").into(), ("Seed", 42).into()],
-        environment: vec![("CPU", "AMD EPYC").into()],
-        machine: "AMD EPYC, 2 cores".into(),
-        images: "24 images, 1080 × 1080, uint16".into(),
-        noise_floor: Some(0.021),
-        warnings: vec!["The page cache could not be dropped.".into()],
-        thumbnails: vec![Thumbnail::from_png("row 0", &wellread_report_test_png())],
-        commands: vec!["wellread bench dataset --repeats 3 --seed 42".into()],
-        tables: vec![dataset()],
-        ..ReportInput::default()
-    };
-    input.details.insert("seed".into(), json!(42));
-    input.details.insert("versions".into(), json!({"wellread": "0.1.0"}));
-    input
-}
-
-/// A PNG of one grey pixel.
-fn wellread_report_test_png() -> Vec<u8> {
-    let mut pixmap = resvg::tiny_skia::Pixmap::new(8, 8).unwrap();
-    pixmap.fill(resvg::tiny_skia::Color::from_rgba8(120, 120, 120, 255));
-    pixmap.encode_png().unwrap()
-}
-
 #[test]
 fn a_results_folder_gives_back_the_whole_input() {
     let dir = tempfile::tempdir().unwrap();
-    let mut input = full_input();
-    let mut storage = Table::new("storage");
-    storage.push(row![("format", "tiff"), ("operation", "write"), ("seconds", 0.5)]);
-    input.tables.insert(0, storage);
+    let mut input = sample::input();
+    input.tables[1] = dataset();
     input.save(dir.path()).unwrap();
     assert_eq!(ReportInput::from_dir(dir.path()).unwrap(), input);
     let summary = summary::read(dir.path().join("summary.json")).unwrap();
@@ -197,7 +162,7 @@ fn damaged_folders_are_errors() {
     assert!(missing.contains("nothing") && missing.contains("hint"), "{missing}");
     let empty = ReportInput::from_dir(dir.path()).unwrap_err().to_string();
     assert!(empty.contains("no result table"), "{empty}");
-    full_input().save(dir.path()).unwrap();
+    sample::input().save(dir.path()).unwrap();
     let path = dir.path().join("summary.json");
     for bad in [
         "",
@@ -214,7 +179,7 @@ fn damaged_folders_are_errors() {
     std::fs::remove_file(&path).unwrap();
     let input = ReportInput::from_dir(dir.path()).unwrap();
     assert!(input.warnings[0].contains("summary.json is missing"));
-    assert_eq!(input.tables, [dataset()]);
+    assert_eq!(input.tables, sample::tables());
 }
 
 #[test]

@@ -1,0 +1,295 @@
+//! Panels of lines over a parameter: points with intervals, named at the end of each line.
+
+use super::axis::{self, Placed};
+use super::color::Paint;
+use super::marks;
+use super::render::{AXIS_TITLE, LABEL, PANEL_GAP, PANEL_TITLE, TICK};
+use super::rows::{axis_title, slots};
+use super::svg::{Anchor, Svg};
+use super::{Block, Mark, Panel, Series};
+
+/// Height of a plot, unless there are more names at its right side than fit.
+const PLOT_HEIGHT: f64 = 210.0;
+/// Distance of the names at the ends of the lines.
+const NAME_HEIGHT: f64 = 14.0;
+/// Widest name at the end of a line.
+const MAX_NAME: f64 = 130.0;
+
+/// Draws the panels of a block at `(x, y)`; returns the height they take.
+pub(super) fn draw(
+    svg: &mut Svg,
+    block: &Block,
+    series: &[Series],
+    xs: &[String],
+    x_title: &str,
+    x: f64,
+    y: f64,
+    width: f64,
+) -> f64 {
+    let marks: Vec<Vec<Mark>> = block.panels.iter().map(|p| slots(p, series.len() * xs.len())).collect();
+    let columns = block.columns.clamp(1, block.panels.len().max(1));
+    let height = PLOT_HEIGHT.max(series.len() as f64 * NAME_HEIGHT + 10.0);
+    let names = series.iter().map(|s| LABEL.width(&s.name)).fold(0.0, f64::max).min(MAX_NAME) + 16.0;
+    let axes = place(block, &marks, height);
+    let ticks = axes.iter().flat_map(|a| a.ticks(|_| TICK.size)).map(|t| TICK.width(&t.label));
+    let left_gutter = ticks.fold(0.0, f64::max) + 8.0;
+    // Where all panels share the axis, its labels stand left of the first only; the names of the lines stand
+    // right of the last.
+    let gutters = if block.share_axis { left_gutter } else { left_gutter * columns as f64 };
+    let plot_width =
+        ((width - gutters - names - PANEL_GAP * (columns - 1) as f64) / columns as f64).max(40.0);
+    let step = plot_width + PANEL_GAP + if block.share_axis { 0.0 } else { left_gutter };
+    let panel_width = if block.share_axis { plot_width } else { plot_width + left_gutter };
+    let mut top = y;
+    for (g, chunk) in block.panels.chunks(columns).enumerate() {
+        let first = g * columns;
+        let titles: Vec<_> = chunk.iter().map(|p| PANEL_TITLE.wrap(&p.title, panel_width)).collect();
+        let axis_titles: Vec<_> = chunk
+            .iter()
+            .zip(&axes[first..])
+            .enumerate()
+            .map(|(i, (p, a))| {
+                let title = if i > 0 && block.share_axis {
+                    String::new()
+                } else {
+                    axis_title(&p.axis.title, &a.shared_unit().0, a.log)
+                };
+                AXIS_TITLE.wrap(&title, if block.share_axis { width } else { panel_width })
+            })
+            .collect();
+        let title_height = titles.iter().map(Vec::len).max().unwrap_or(0) as f64 * 15.0;
+        let unit_height = axis_titles.iter().map(Vec::len).max().unwrap_or(0) as f64 * 13.5;
+        let plot_top = top + title_height + unit_height + 10.0;
+        for (i, panel) in chunk.iter().enumerate() {
+            let labelled = i == 0 || !block.share_axis;
+            let left = x + i as f64 * step + if labelled { 0.0 } else { left_gutter };
+            for (l, line) in titles[i].iter().enumerate() {
+                svg.text(left, top + 11.0 + l as f64 * 15.0, line, PANEL_TITLE, Anchor::Start, Paint::Ink);
+            }
+            for (l, line) in axis_titles[i].iter().enumerate() {
+                let at = top + title_height + 11.0 + l as f64 * 13.5;
+                svg.text(left, at, line, AXIS_TITLE, Anchor::Start, Paint::Soft);
+            }
+            let plot = Plot {
+                left: if labelled { left + left_gutter } else { left },
+                top: plot_top,
+                width: plot_width,
+                height,
+                names: if i + 1 == chunk.len() { names } else { 0.0 },
+                axis: &axes[first + i],
+            };
+            plot.frame(svg, panel, xs, x_title, labelled);
+            plot.lines(svg, panel, &marks[first + i], series, xs);
+        }
+        top = plot_top + height + 46.0;
+    }
+    top += missing(svg, block, &marks, series, xs, x_title, (x, top), width);
+    top - y
+}
+
+fn place(block: &Block, marks: &[Vec<Mark>], height: f64) -> Vec<Placed> {
+    let one = |panels: &[&Panel], marks: &[&Vec<Mark>]| {
+        let log = axis::is_log(&panels[0].axis, panels);
+        let values: Vec<_> = marks.iter().flat_map(|m| m.iter()).flat_map(axis::values).collect();
+        let needs: Vec<_> = values.iter().map(|v| (*v, 8.0)).collect();
+        Placed::new(&panels[0].axis, log, &values, &needs, height)
+    };
+    if block.share_axis && !block.panels.is_empty() {
+        let shared = one(&block.panels.iter().collect::<Vec<_>>(), &marks.iter().collect::<Vec<_>>());
+        return vec![shared; block.panels.len()];
+    }
+    block.panels.iter().zip(marks).map(|(p, m)| one(&[p], &[m])).collect()
+}
+
+/// Where a panel's plot lies.
+struct Plot<'a> {
+    left: f64,
+    top: f64,
+    width: f64,
+    height: f64,
+    /// Room right of the plot for the names; 0 when they stand elsewhere.
+    names: f64,
+    axis: &'a Placed,
+}
+
+impl Plot<'_> {
+    /// The place of a parameter's value.
+    fn x(&self, i: usize, count: usize) -> f64 {
+        self.left + (i as f64 + 0.5) / count.max(1) as f64 * self.width
+    }
+
+    /// How far the points of a line stand beside it, so that intervals do not hide each other.
+    fn aside(&self, line: usize, lines: usize, count: usize) -> f64 {
+        let step = (self.width / count.max(1) as f64 / 2.0 / lines.max(1) as f64).min(2.5);
+        (line as f64 - (lines.max(1) - 1) as f64 / 2.0) * step
+    }
+
+    fn y(&self, value: f64) -> f64 {
+        self.top + self.height - self.axis.at(value)
+    }
+
+    /// Grid, axes and their labels.
+    fn frame(&self, svg: &mut Svg, panel: &Panel, xs: &[String], x_title: &str, labelled: bool) {
+        let (right, bottom) = (self.left + self.width, self.top + self.height);
+        for tick in self.axis.ticks(|_| TICK.size) {
+            let y = bottom - tick.at;
+            svg.line((self.left, y), (right, y), Paint::Grid, 1.0, "");
+            if labelled {
+                svg.text(self.left - 6.0, y + 3.7, &tick.label, TICK, Anchor::End, Paint::Soft);
+            }
+        }
+        let zero = self.y(0.0);
+        svg.line((self.left, zero), (right, zero), Paint::Axis, 1.0, "");
+        for (value, label) in &panel.axis.references {
+            let y = self.y(*value);
+            svg.line((self.left, y), (right, y), Paint::Soft, 1.0, "stroke-dasharray=\"3 3\"");
+            let label = TICK.fit(label, self.width - 4.0);
+            svg.text(self.left + 3.0, y - 3.0, &label, TICK, Anchor::Start, Paint::Soft);
+        }
+        let slot = self.width / xs.len().max(1) as f64;
+        for (i, label) in xs.iter().enumerate() {
+            let label = TICK.fit(label, slot - 3.0);
+            svg.text(self.x(i, xs.len()), bottom + 15.0, &label, TICK, Anchor::Middle, Paint::Soft);
+        }
+        let title = AXIS_TITLE.fit(x_title, self.width + self.names);
+        svg.text(self.left, bottom + 31.0, &title, AXIS_TITLE, Anchor::Start, Paint::Soft);
+    }
+
+    /// All lines, then their names, pushed apart where they would touch.
+    fn lines(&self, svg: &mut Svg, panel: &Panel, marks: &[Mark], series: &[Series], xs: &[String]) {
+        let mut ends: Vec<(usize, f64, f64)> = vec![];
+        for (s, one) in series.iter().enumerate() {
+            let (name, paint) = (&one.name, Paint::Series(one.slot));
+            let aside = self.aside(s, series.len(), xs.len());
+            let mut run: Vec<(f64, f64)> = vec![];
+            let flush = |svg: &mut Svg, run: &mut Vec<(f64, f64)>| {
+                if run.len() > 1 {
+                    svg.polyline(run, paint, 1.8);
+                }
+                run.clear();
+            };
+            let points: Vec<_> = (0..xs.len()).map(|i| (i, &marks[s * xs.len() + i])).collect();
+            for (i, mark) in &points {
+                match mark {
+                    Mark::Value(e) => run.push((self.x(*i, xs.len()) + aside, self.y(e.value))),
+                    _ => flush(svg, &mut run),
+                }
+            }
+            flush(svg, &mut run);
+            for (i, mark) in points {
+                let Mark::Value(e) = mark else { continue };
+                let (x, y) = (self.x(i, xs.len()) + aside, self.y(e.value));
+                let of = if panel.title.is_empty() { String::new() } else { format!("{}: ", panel.title) };
+                let title = format!("{of}{name} at {}: {}", xs[i], marks::words(mark, self.axis.unit));
+                svg.titled(&title, |svg| {
+                    let (low, high) = (self.y(e.low), self.y(e.high));
+                    if low - high > 1.0 {
+                        svg.line((x, low), (x, high), paint, 1.3, "");
+                        for end in [low, high] {
+                            svg.line((x - 3.0, end), (x + 3.0, end), paint, 1.3, "");
+                        }
+                    }
+                    marks::point(svg, one.slot, (x, y), paint);
+                });
+                match ends.last_mut().filter(|e| e.0 == s) {
+                    Some(end) => *end = (s, x, y),
+                    None => ends.push((s, x, y)),
+                }
+            }
+        }
+        if self.names == 0.0 {
+            return;
+        }
+        ends.sort_by(|a, b| a.2.total_cmp(&b.2));
+        let wanted: Vec<f64> = ends.iter().map(|e| e.2).collect();
+        let heights = spread_out(&wanted, NAME_HEIGHT, self.top + 4.0, self.top + self.height - 4.0);
+        let right = self.left + self.width;
+        for ((s, x, y), at) in ends.into_iter().zip(heights) {
+            let paint = Paint::Series(series[s].slot);
+            svg.polyline(&[(x + 6.0, y), (right - 4.0, y), (right + 8.0, at)], paint, 0.7);
+            let name = LABEL.fit(&series[s].name, self.names - 14.0);
+            svg.text(right + 11.0, at + 4.0, &name, LABEL, Anchor::Start, Paint::Ink);
+        }
+    }
+}
+
+/// Moves sorted positions as little as it takes to be `distance` apart and within `[low, high]`.
+fn spread_out(wanted: &[f64], distance: f64, low: f64, high: f64) -> Vec<f64> {
+    let mut at: Vec<f64> = wanted.iter().map(|w| w.clamp(low, high)).collect();
+    for i in 1..at.len() {
+        at[i] = at[i].max(at[i - 1] + distance);
+    }
+    let mut limit = high;
+    for y in at.iter_mut().rev() {
+        *y = y.min(limit);
+        limit = *y - distance;
+    }
+    at
+}
+
+/// Lines that say what could not be measured and why; returns the height they take.
+fn missing(
+    svg: &mut Svg,
+    block: &Block,
+    marks: &[Vec<Mark>],
+    series: &[Series],
+    xs: &[String],
+    x_title: &str,
+    (x, y): (f64, f64),
+    width: f64,
+) -> f64 {
+    let mut texts: Vec<String> = vec![];
+    for (s, Series { name, .. }) in series.iter().enumerate() {
+        let mut reasons: Vec<(String, usize, String)> = vec![];
+        for (panel, marks) in block.panels.iter().zip(marks) {
+            for (i, x) in xs.iter().enumerate() {
+                let mark = &marks[s * xs.len() + i];
+                if !matches!(mark, Mark::Nothing | Mark::Unavailable(_)) {
+                    continue;
+                }
+                let reason = marks::words(mark, panel.axis.unit);
+                match reasons.iter_mut().find(|r| r.0 == reason) {
+                    Some(r) => r.1 += 1,
+                    None => reasons.push((
+                        reason,
+                        1,
+                        format!(
+                            "{}{}{x_title} {x}",
+                            panel.title,
+                            if panel.title.is_empty() { "" } else { ", " }
+                        ),
+                    )),
+                }
+            }
+        }
+        let all = block.panels.len() * xs.len();
+        for (reason, count, first) in reasons {
+            texts.push(match count {
+                c if c == all => format!("{name}: {reason}"),
+                1 => format!("{name} at {first}: {reason}"),
+                c => format!("{name} at {first} and {} more: {reason}", c - 1),
+            });
+        }
+    }
+    let mut at = y;
+    for text in texts {
+        for line in TICK.wrap(&text, width) {
+            svg.text(x, at + 8.0, &line, TICK, Anchor::Start, Paint::Soft);
+            at += 14.0;
+        }
+    }
+    at - y
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_pushed_apart_and_stay_inside() {
+        let at = spread_out(&[10.0, 11.0, 12.0, 99.0, 100.0], 14.0, 4.0, 100.0);
+        assert!(at.windows(2).all(|w| w[1] - w[0] >= 13.999), "{at:?}");
+        assert!(at[0] >= 4.0 && at[4] <= 100.0, "{at:?}");
+        assert_eq!(spread_out(&[20.0, 60.0], 14.0, 0.0, 100.0), [20.0, 60.0]);
+    }
+}

@@ -1,0 +1,163 @@
+//! Single marks: how a value looks, what its label and its tooltip say.
+
+use super::color::Paint;
+use super::svg::Svg;
+use super::{Mark, Spread};
+use crate::number::{self, Unit};
+use crate::table::{Estimate, IntervalKind};
+
+/// Half the height of a whisker's end.
+const CAP: f64 = 3.5;
+
+/// A mark without values that cannot be drawn: what is not finite is said, not shown.
+pub(super) fn drawable(mark: &Mark) -> Mark {
+    const NOT_FINITE: &str = "unavailable: the result is not a finite number";
+    match mark {
+        Mark::Value(e) if !e.value.is_finite() => Mark::Unavailable(NOT_FINITE.into()),
+        Mark::Value(e) if !(e.low.is_finite() && e.high.is_finite()) => {
+            Mark::Value(Estimate { low: e.value, high: e.value, interval: IntervalKind::None, ..*e })
+        }
+        Mark::Stack { parts, .. }
+            if parts.is_empty() || parts.iter().any(|p| !p.1.is_finite() || p.1 < 0.0) =>
+        {
+            Mark::Unavailable(NOT_FINITE.into())
+        }
+        Mark::Spread(s) => {
+            let f = |v: Option<f64>| v.filter(|v| v.is_finite());
+            match f(s.p50) {
+                None => Mark::Unavailable(NOT_FINITE.into()),
+                p50 => Mark::Spread(Spread {
+                    min: f(s.min),
+                    p25: f(s.p25),
+                    p50,
+                    p75: f(s.p75),
+                    p95: f(s.p95),
+                    p99: f(s.p99),
+                    max: f(s.max),
+                }),
+            }
+        }
+        other => other.clone(),
+    }
+}
+
+/// The text beside a mark.
+pub(super) fn label(mark: &Mark, unit: Unit) -> String {
+    match mark {
+        Mark::Nothing | Mark::Unavailable(_) => String::new(),
+        Mark::Value(e) => unit.format(e.value),
+        Mark::Stack { parts, label } => {
+            label.clone().unwrap_or_else(|| unit.format(parts.iter().map(|p| p.1).sum()))
+        }
+        Mark::Spread(s) => s.p50.map_or(String::new(), |v| unit.format(v)),
+    }
+}
+
+/// The share of the first part of a stack in words: `41 % waiting`.
+pub(super) fn first_share(parts: &[(String, f64)]) -> Option<String> {
+    let total: f64 = parts.iter().map(|p| p.1).sum();
+    let (name, value) = parts.first()?;
+    (total > 0.0).then(|| format!("{}\u{a0}% {name}", percent(value / total)))
+}
+
+/// A share in whole percent, with a decimal near 0 and 1, where whole percents hide what matters.
+pub(super) fn percent(share: f64) -> String {
+    match share {
+        s if s > 0.0 && s < 0.000_5 => "<0.1".to_owned(),
+        s if s < 1.0 && s >= 0.999_5 => ">99.9".to_owned(),
+        s => number::tick(s * 100.0, usize::from((s > 0.0 && s < 0.0995) || (s > 0.9905 && s < 1.0))),
+    }
+}
+
+/// A mark in words, for tooltips and descriptions.
+pub(super) fn words(mark: &Mark, unit: Unit) -> String {
+    match mark {
+        Mark::Nothing => "not measured".to_owned(),
+        Mark::Unavailable(why) => why.clone(),
+        Mark::Value(e) => {
+            let runs = if e.n == 1 { "1 run".to_owned() } else { format!("{} runs", e.n) };
+            let interval = match e.interval {
+                IntervalKind::None => return format!("{}, {runs}", unit.format(e.value)),
+                IntervalKind::Range => "range",
+                IntervalKind::Confidence => "95 % interval",
+            };
+            format!(
+                "{}, {interval} {} to {}, {runs}",
+                unit.format(e.value),
+                unit.format(e.low),
+                unit.format(e.high)
+            )
+        }
+        Mark::Stack { parts, label } => {
+            let total: f64 = parts.iter().map(|p| p.1).sum();
+            let part = |(name, value): &(String, f64)| {
+                let share =
+                    if total > 0.0 { format!(" ({} %)", percent(value / total)) } else { String::new() };
+                format!("{name} {}{share}", unit.format(*value))
+            };
+            label.iter().cloned().chain(parts.iter().map(part)).collect::<Vec<_>>().join(", ")
+        }
+        Mark::Spread(s) => {
+            let all = [
+                ("min", s.min),
+                ("p25", s.p25),
+                ("p50", s.p50),
+                ("p75", s.p75),
+                ("p95", s.p95),
+                ("p99", s.p99),
+                ("max", s.max),
+            ];
+            let known = all.iter().filter_map(|(name, v)| v.map(|v| format!("{name} {}", unit.format(v))));
+            known.collect::<Vec<_>>().join(", ")
+        }
+    }
+}
+
+/// Attributes that set the variants of a series apart: full, tinted, hollow, dashed.
+pub(super) fn variant(paint: Paint, variant: usize) -> String {
+    match variant % 4 {
+        0 => paint.outlined(paint, 1.0),
+        1 => format!("{} fill-opacity=\"0.35\"", paint.outlined(paint, 1.0)),
+        2 => Paint::Paper.outlined(paint, 1.6),
+        _ => format!("{} stroke-dasharray=\"3 2\"", Paint::Paper.outlined(paint, 1.6)),
+    }
+}
+
+/// A horizontal interval, outlined in the ground's colour so that it is seen on any bar.
+pub(super) fn whisker(svg: &mut Svg, x: (f64, f64), y: f64) {
+    if x.1 - x.0 < 1.0 {
+        return;
+    }
+    for (paint, width) in [(Paint::Paper, 3.4), (Paint::Ink, 1.3)] {
+        svg.line((x.0, y), (x.1, y), paint, width, "");
+        for end in [x.0, x.1] {
+            svg.line((end, y - CAP), (end, y + CAP), paint, width, "");
+        }
+    }
+}
+
+/// A point of a line: the shape, too, tells series apart.
+pub(super) fn point(svg: &mut Svg, shape: usize, (x, y): (f64, f64), paint: Paint) {
+    let r = 4.2;
+    let more = "stroke-width=\"1\"";
+    match shape % 6 {
+        0 => svg.circle(x, y, r, paint, more),
+        1 => svg.rect(x - r * 0.9, y - r * 0.9, r * 1.8, r * 1.8, paint, more),
+        2 => svg.polygon(
+            &[(x, y - r * 1.2), (x + r * 1.1, y + r * 0.8), (x - r * 1.1, y + r * 0.8)],
+            paint,
+            more,
+        ),
+        3 => svg.polygon(
+            &[(x, y - r * 1.25), (x + r * 1.25, y), (x, y + r * 1.25), (x - r * 1.25, y)],
+            paint,
+            more,
+        ),
+        4 => svg.polygon(
+            &[(x, y + r * 1.2), (x + r * 1.1, y - r * 0.8), (x - r * 1.1, y - r * 0.8)],
+            paint,
+            more,
+        ),
+        _ => svg.rect(x - r * 1.3, y - r * 0.55, r * 2.6, r * 1.1, paint, more),
+    }
+}

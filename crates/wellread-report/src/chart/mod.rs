@@ -1,0 +1,229 @@
+//! Figures as data, and their drawing as SVG and PNG.
+//!
+//! ```text
+//!  Figure ─ Block "a" ─ Panel │ Panel │ Panel      small multiples that share rows (formats) or x values
+//!         └ Block "b" ─ Panel │ Panel              each panel has its axis and one Mark per slot
+//!     └──svg──▶ SVG text ──png──▶ pixels, with the embedded font
+//! ```
+//!
+//! A slot that could not be measured says why in its place ([`Mark::Unavailable`]). Layout measures every text
+//! it sets: nothing overlaps or is clipped, whatever the names and magnitudes.
+
+mod axis;
+pub mod color;
+mod font;
+mod lines;
+mod marks;
+mod render;
+mod rows;
+pub(crate) mod svg;
+
+use crate::number::Unit;
+use crate::table::Estimate;
+use crate::{Error, Result, staged};
+use std::path::{Path, PathBuf};
+
+/// A figure of one or more blocks of panels.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Figure {
+    /// Name of its files, and unique in a report.
+    pub name: String,
+    /// What is shown, in one line.
+    pub title: String,
+    /// On what: images, machine.
+    pub subtitle: String,
+    /// Blocks from top to bottom, lettered when there are several.
+    pub blocks: Vec<Block>,
+    /// Lines at the foot: n, what the whiskers are, machine, noise floor.
+    pub notes: Vec<String>,
+    /// The same in words, for those who cannot see it.
+    pub description: String,
+}
+
+/// Panels that show one thing in the same way.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Block {
+    /// What is shown.
+    pub title: String,
+    /// How slots are laid out.
+    pub layout: Layout,
+    /// The panels, row by row.
+    pub panels: Vec<Panel>,
+    /// Panels side by side.
+    pub columns: usize,
+    /// Whether all panels have the axis of the largest, for comparison across them.
+    pub share_axis: bool,
+}
+
+/// A row or a line: its name and its colour.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Series {
+    /// The name beside it.
+    pub name: String,
+    /// Its colour slot: [`color::slot`] of the format.
+    pub slot: usize,
+}
+
+impl<S: Into<String>> From<S> for Series {
+    /// A series in the colour of its own name.
+    fn from(name: S) -> Self {
+        let name = name.into();
+        Self { slot: color::slot(&name), name }
+    }
+}
+
+/// How the marks of a panel are laid out.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Layout {
+    /// Horizontal bars, stacks or distributions: one row per series, in it one mark per variant. Slot
+    /// `row * variants + variant`.
+    Rows {
+        /// The rows.
+        series: Vec<Series>,
+        /// Names of the variants, up to four; a single empty one when there is nothing to tell apart.
+        variants: Vec<String>,
+    },
+    /// Points joined by lines over a parameter, one line per series. Slot `series * xs + x`.
+    Lines {
+        /// The lines.
+        series: Vec<Series>,
+        /// Values of the parameter.
+        xs: Vec<String>,
+        /// Name of the parameter.
+        x_title: String,
+    },
+}
+
+/// One panel: an axis and a mark for every slot.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Panel {
+    /// What this panel is of its block: "random access".
+    pub title: String,
+    /// The axis of its values.
+    pub axis: Axis,
+    /// One mark per slot; missing ones at the end are nothing.
+    pub marks: Vec<Mark>,
+}
+
+/// The axis of the values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Axis {
+    /// What is measured, without the unit: "throughput, more is better".
+    pub title: String,
+    /// The unit of the marks' values.
+    pub unit: Unit,
+    /// Linear, logarithmic, or whichever suits the data.
+    pub scale: Scale,
+    /// Values worth a line of their own, with a short name: thresholds.
+    pub references: Vec<(f64, String)>,
+    /// Where a linear axis ends at least, such as 1 for shares.
+    pub at_least: Option<f64>,
+}
+
+impl Axis {
+    /// An axis that finds its own scale.
+    pub fn new(title: impl Into<String>, unit: Unit) -> Self {
+        Self { title: title.into(), unit, scale: Scale::Auto, references: vec![], at_least: None }
+    }
+
+    /// The same with a given scale.
+    pub fn scale(self, scale: Scale) -> Self {
+        Self { scale, ..self }
+    }
+}
+
+/// How values map to places.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scale {
+    /// Logarithmic when all values are positive and the largest is over 40 times the smallest, else linear.
+    #[default]
+    Auto,
+    /// From zero; bars are as long as their values are large.
+    Linear,
+    /// By magnitude; bars become dots, because a bar's length means nothing without a zero.
+    Log,
+}
+
+/// What a slot shows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Mark {
+    /// Nothing: this slot was not asked for.
+    #[default]
+    Nothing,
+    /// Why there is no value.
+    Unavailable(String),
+    /// A value with its interval.
+    Value(Estimate),
+    /// Parts that add up, the first in the series' colour.
+    Stack {
+        /// Names and values.
+        parts: Vec<(String, f64)>,
+        /// What is written beside it; `None` is the sum.
+        label: Option<String>,
+    },
+    /// A distribution by its quantiles.
+    Spread(Spread),
+}
+
+/// A distribution by its quantiles; those that are unknown are left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Spread {
+    /// Smallest.
+    pub min: Option<f64>,
+    /// Lower quartile.
+    pub p25: Option<f64>,
+    /// Median; without it nothing is drawn.
+    pub p50: Option<f64>,
+    /// Upper quartile.
+    pub p75: Option<f64>,
+    /// 95th percentile.
+    pub p95: Option<f64>,
+    /// 99th percentile.
+    pub p99: Option<f64>,
+    /// Largest.
+    pub max: Option<f64>,
+}
+
+impl Figure {
+    /// The figure as SVG.
+    pub fn svg(&self) -> String {
+        render::svg(self)
+    }
+
+    /// The figure as PNG, `scale` pixels per SVG pixel (2 suits paper and sharp screens).
+    ///
+    /// # Errors
+    /// A figure too large to be drawn.
+    pub fn png(&self, scale: f32) -> Result<Vec<u8>> {
+        png(&self.svg(), scale).map_err(|cause| Error::new(&self.name, cause))
+    }
+
+    /// Writes `NAME.svg` and `NAME.png` into a folder, each whole or not at all; returns their paths.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub fn write(&self, dir: &Path) -> Result<[PathBuf; 2]> {
+        let svg = self.svg();
+        let paths = ["svg", "png"].map(|e| dir.join(format!("{}.{e}", self.name)));
+        staged::write(&paths[0], svg.as_bytes())?;
+        staged::write(&paths[1], &png(&svg, 2.0).map_err(|cause| Error::new(&paths[1], cause))?)?;
+        Ok(paths)
+    }
+}
+
+/// Draws SVG text with the embedded fonts only, so that it looks the same on every machine.
+fn png(svg: &str, scale: f32) -> Result<Vec<u8>, String> {
+    use resvg::{tiny_skia, usvg};
+    let mut options = usvg::Options::default();
+    let fonts = options.fontdb_mut();
+    fonts.load_font_data(font::REGULAR.to_vec());
+    fonts.load_font_data(font::BOLD.to_vec());
+    fonts.set_sans_serif_family("DejaVu Sans");
+    let tree = usvg::Tree::from_str(svg, &options).map_err(|e| e.to_string())?;
+    let size = tree.size();
+    let (width, height) = ((size.width() * scale).ceil(), (size.height() * scale).ceil());
+    let mut pixmap = tiny_skia::Pixmap::new(width as u32, height as u32)
+        .ok_or_else(|| format!("a picture of {width} × {height} pixels cannot be drawn"))?;
+    resvg::render(&tree, tiny_skia::Transform::from_scale(scale, scale), &mut pixmap.as_mut());
+    pixmap.encode_png().map_err(|e| e.to_string())
+}

@@ -1,0 +1,68 @@
+//! Track 4: pixels to host array, host array to tensor, by copy and without.
+
+use super::{axis, bars, cross, facet, facet_title, has, mark, rows_block, series};
+use crate::chart::{Block, Panel, Scale};
+use crate::columns::key_text;
+use crate::table::{Cell, Table};
+
+/// Shares of conversion from which it is measurable, and from which it is worth work (percent).
+pub const OVERHEAD_MARKS: [(f64, &str); 2] = [(10.0, "10 %"), (30.0, "30 %")];
+
+/// The parts of the way, and the whole.
+const PARTS: [(&str, &str); 3] = [
+    ("numpy_p50_s", "pixels to host array"),
+    ("conversion_p50_s", "host array to tensor"),
+    ("torch_p50_s", "pixels to tensor, total"),
+];
+
+pub(super) fn blocks(table: &Table) -> Vec<Block> {
+    let series = series(table);
+    let facets = cross(&facet(table, "framework", &[]), &facet(table, "path", &["copy", "zero_copy"]));
+    let columns = facets.len().clamp(1, 3);
+    let none = [("format", Cell::Null)];
+    let one = [String::new()];
+    let title = |facets: &[(&'static str, Cell)]| {
+        facet_title(facets, |column, value| match (column, value.text().as_str()) {
+            ("path", "copy") => "by copy".to_owned(),
+            ("path", "zero_copy") => "without copy".to_owned(),
+            _ => key_text(value),
+        })
+    };
+
+    // Three dots in a row instead of a stack: the parts differ by orders of magnitude.
+    let parts: Vec<_> = PARTS.into_iter().filter(|p| has(table, p.0)).collect();
+    let names: Vec<_> = parts.iter().map(|p| p.1.to_owned()).collect();
+    let times = facets.iter().filter(|_| !parts.is_empty()).map(|facets| {
+        let mut marks = vec![];
+        for (_, which) in &series {
+            let which: Vec<_> = which.iter().chain(facets).cloned().collect();
+            marks.extend(parts.iter().map(|(column, _)| mark(table, &which, column)));
+        }
+        let mut axis = axis("numpy_p50_s");
+        "median time of one image, less is better".clone_into(&mut axis.title);
+        Panel { title: title(facets), axis, marks }
+    });
+    let mut times =
+        rows_block("Time from stored pixels to a tensor", &series, &names, times.collect(), columns);
+    times.share_axis = true;
+
+    let quantity = |column: &'static str, name: &str| {
+        let panels = facets.iter().filter(|_| has(table, column));
+        let panels = panels.map(|facets| {
+            let mut panel = bars(table, title(facets), column, &series, &none, facets);
+            panel.axis.scale = Scale::Linear;
+            panel
+        });
+        let mut block = rows_block(name, &series, &one, panels.collect(), columns);
+        block.share_axis = true;
+        block
+    };
+    let mut shares = quantity(
+        "conversion_overhead_pct",
+        "Conversion as share of the total: below 10 % it does not matter, above 30 % it is worth work",
+    );
+    for panel in &mut shares.panels {
+        panel.axis.references = OVERHEAD_MARKS.iter().map(|(v, l)| (*v, (*l).to_owned())).collect();
+    }
+    vec![times, shares, quantity("copied_bytes", "Bytes copied per image")]
+}

@@ -1,0 +1,79 @@
+//! Track 1: the latency of one image by access, transform and cache; throughput; opening and memory.
+
+use super::{axis, bars, cross, facet, facet_title, has, reason, rows, rows_block, series};
+use crate::chart::{Block, Mark, Panel, Spread};
+use crate::columns::key_text;
+use crate::table::{Cell, Table};
+
+pub(super) fn blocks(table: &Table) -> Vec<Block> {
+    let series = series(table);
+    let access = facet(table, "access", &["sequential", "random", "grouped"]);
+    let transform = facet(table, "transform", &["none", "normalize", "augment"]);
+    let cache = facet(table, "cache", &["none", "memory"]);
+    let cache_names: Vec<_> = cache.iter().map(|c| cache_name(&c.1)).collect();
+
+    let mut latency = vec![];
+    if has(table, "p50_s") {
+        for [t, a] in cross(&transform, &access) {
+            let marks = series.iter().flat_map(|(_, which)| {
+                let (a, t) = (a.clone(), t.clone());
+                cache.iter().map(move |c| {
+                    let which: Vec<_> = which.iter().chain([&a, &t, c]).cloned().collect();
+                    spread(table, &which)
+                })
+            });
+            let title = facet_title(&[a.clone(), t.clone()], panel_name);
+            latency.push(Panel { title, axis: axis("p50_s"), marks: marks.collect() });
+            let axis = &mut latency.last_mut().expect("just pushed").axis;
+            "time of one image, less is better".clone_into(&mut axis.title);
+        }
+    }
+    let mut latency = rows_block("Latency of one image", &series, &cache_names, latency, access.len().min(3));
+    latency.share_axis = true;
+
+    let plain = transform[0].clone();
+    let rates = access.iter().filter(|_| has(table, "samples_per_sec")).map(|a| {
+        let facets = [a.clone(), plain.clone()];
+        bars(table, facet_title(&facets, panel_name), "samples_per_sec", &series, &cache, &facets)
+    });
+    let rates = rows_block("Throughput", &series, &cache_names, rates.collect(), access.len().min(3));
+
+    let costs = [("open_s", "to open"), ("peak_rss_mb", "memory")].into_iter().filter(|c| has(table, c.0));
+    let costs = costs.map(|(column, title)| bars(table, title.into(), column, &series, &cache, &[]));
+    let costs = rows_block("What it takes", &series, &cache_names, costs.collect(), 2);
+    vec![latency, rates, costs]
+}
+
+/// The distribution of the latency: each quantile the median of the runs' quantiles.
+fn spread(table: &Table, which: &[(&'static str, Cell)]) -> Mark {
+    let rows = rows(table, which);
+    let q = |column: &str| table.estimate(column, &rows).map(|e| e.value);
+    match q("p50_s") {
+        None => reason(table, which).map_or(Mark::Nothing, Mark::Unavailable),
+        p50 => Mark::Spread(Spread {
+            min: q("min_s"),
+            p25: q("p25_s"),
+            p50,
+            p75: q("p75_s"),
+            p95: q("p95_s"),
+            p99: q("p99_s"),
+            max: q("max_s"),
+        }),
+    }
+}
+
+fn panel_name(column: &str, value: &Cell) -> String {
+    match (column, value.text().as_str()) {
+        ("transform", "none") => "no transform".to_owned(),
+        ("access", access) => format!("{} access", access.replace('_', " ")),
+        _ => key_text(value),
+    }
+}
+
+fn cache_name(cache: &Cell) -> String {
+    match cache.text().as_str() {
+        "" => String::new(),
+        "none" => "no cache".to_owned(),
+        kind => format!("{} cache", kind.replace('_', " ")),
+    }
+}

@@ -1,0 +1,46 @@
+//! Storage: reading with warm and cold page cache, then writing and size.
+
+use super::{bars, facet, has, rows_block, series, sorted};
+use crate::chart::{Block, Panel, Scale};
+use crate::columns::key_text;
+use crate::table::{Cell, Table};
+
+const READS: [(&str, &str); 3] =
+    [("read_all", "read all, in order"), ("read_random", "read in random order"), ("open", "open")];
+
+pub(super) fn blocks(table: &Table) -> Vec<Block> {
+    let series = series(table);
+    let cache = facet(table, "cache", &["warm", "cold"]);
+    let cache_names: Vec<_> = cache.iter().map(|c| named(&c.1)).collect();
+    let operations = sorted(table, "operation", &["write", "read_all", "read_random", "open"]);
+    let asked = |name: &str| operations.iter().find(|o| o.text() == name);
+    let title = |operation: &Cell| {
+        let known = READS.iter().find(|r| operation.text() == r.0).map(|r| r.1.to_owned());
+        known.unwrap_or_else(|| key_text(operation))
+    };
+    let panel = |operation: &Cell, variants: &[(&'static str, Cell)]| -> Panel {
+        // Opening has no throughput: what counts is the time.
+        let opening = operation.text() == "open" || !has(table, "images_per_s");
+        let column = if opening { "seconds" } else { "images_per_s" };
+        bars(table, title(operation), column, &series, variants, &[("operation", operation.clone())])
+    };
+    let reads = operations.iter().filter(|o| o.text() != "write").map(|o| panel(o, &cache)).collect();
+    let one = [("cache", Cell::Null)];
+    let mut others: Vec<_> = asked("write").map(|o| panel(o, &one)).into_iter().collect();
+    for (column, title) in [("bits_per_pixel", "size per pixel"), ("bytes_on_disk", "size on disk")] {
+        if has(table, column) {
+            let mut panel = bars(table, title.into(), column, &series, &one, &[]);
+            panel.axis.scale = Scale::Linear;
+            others.push(panel);
+        }
+    }
+    vec![
+        rows_block("Reading", &series, &cache_names, reads, 3),
+        rows_block("Writing and size", &series, &[String::new()], others, 3),
+    ]
+}
+
+/// A page cache state in words; empty when the table has none.
+fn named(cache: &Cell) -> String {
+    if *cache == Cell::Null { String::new() } else { format!("{} page cache", cache.text()) }
+}

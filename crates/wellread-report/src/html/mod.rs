@@ -1,0 +1,242 @@
+//! `report.html`: one file that needs nothing else, for reading, printing and screen readers.
+//!
+//! Every text that comes from outside is escaped where it is written ([`escape`]); a content security policy in
+//! the page forbids it to load or send anything. The page is whole without its script, which only sorts,
+//! filters, copies and switches the theme.
+
+mod tables;
+
+use crate::chart::color;
+use crate::chart::svg::escape;
+use crate::input::{Fact, ReportInput, Severity, Thumbnail};
+use crate::table::Table;
+use crate::{Result, columns, figures, input, staged};
+use std::path::{Path, PathBuf};
+
+const STYLE: &str = include_str!("style.css");
+const SCRIPT: &str = include_str!("script.js");
+
+/// Name of the report in a results folder.
+pub const FILE_NAME: &str = "report.html";
+
+/// Writes `report.html` into a results folder, whole or not at all; returns its path.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write_report(dir: impl AsRef<Path>, input: &ReportInput) -> Result<PathBuf> {
+    let path = dir.as_ref().join(FILE_NAME);
+    staged::write(&path, page(input).as_bytes())?;
+    Ok(path)
+}
+
+/// The report as HTML.
+pub fn page(input: &ReportInput) -> String {
+    let title = if input.title.is_empty() { "wellread report" } else { &input.title };
+    let mut nav =
+        vec![("answer".to_owned(), "Answer".to_owned()), ("measured".into(), "What was measured".into())];
+    let mut sections = answer(input) + &measured(input);
+    for table in &input.tables {
+        let name = heading(table);
+        sections += &benchmark(table, input, &name);
+        nav.push((section_id(table), name));
+    }
+    sections += &notes(input);
+    sections += &again(input);
+    nav.extend([("notes".into(), "Notes".into()), ("again".into(), "Run it again".into())]);
+    let nav: String = nav
+        .iter()
+        .map(|(id, name)| format!("<li><a href=\"#{}\">{}</a></li>\n", escape(id), escape(name)))
+        .collect();
+    let dark = format!(
+        "@media screen and (prefers-color-scheme: dark){{\n{}}}\n@media screen{{\n{}}}\n",
+        color::dark_css(":root:not([data-theme=light])"),
+        color::dark_css(":root[data-theme=dark]")
+    );
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; \
+         style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n\
+         <title>{title}</title>\n<style>\n{STYLE}{dark}</style>\n</head>\n<body>\n\
+         <a class=\"skip\" href=\"#answer\">Skip to the answer</a>\n\
+         <header>\n<div class=\"top\"><p class=\"kicker\">wellread report{generated}</p>\n\
+         <button type=\"button\" id=\"theme\" hidden>Dark</button></div>\n\
+         <h1>{title}</h1>\n{lead}<nav aria-label=\"Sections\"><ul>\n{nav}</ul></nav>\n</header>\n\
+         <main>\n{sections}</main>\n\
+         <footer><p>Made by wellread {version}. Everything in this file was computed from the result files beside \
+         it; <code>wellread report DIR</code> makes it again.</p></footer>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n",
+        title = escape(title),
+        generated = if input.generated.is_empty() {
+            String::new()
+        } else {
+            format!(" · {}", escape(&input.generated))
+        },
+        lead = paragraph("lead", &input.description),
+        version = env!("CARGO_PKG_VERSION"),
+    )
+}
+
+/// A paragraph of a class; nothing when there is no text.
+fn paragraph(class: &str, text: &str) -> String {
+    if text.trim().is_empty() {
+        String::new()
+    } else {
+        format!("<p class=\"{class}\">{}</p>\n", escape(text))
+    }
+}
+
+/// The findings, as they come.
+fn answer(input: &ReportInput) -> String {
+    let items = input.findings.iter().map(|f| {
+        let (class, sign, word) = match f.severity {
+            Severity::Good => ("good", "✓", "Good"),
+            Severity::Info => ("info", "i", "Note"),
+            Severity::Caution => ("caution", "!", "Caution"),
+            Severity::Bad => ("bad", "✗", "Problem"),
+        };
+        format!(
+            "<li class=\"{class}\"><span class=\"sign\" aria-hidden=\"true\">{sign}</span><div>\
+             <p><span class=\"word\">{word}: </span>{}</p>{}</div></li>\n",
+            escape(&f.text),
+            paragraph("detail", &f.detail)
+        )
+    });
+    let items: String = items.collect();
+    let body = if items.is_empty() {
+        "<p>No finding was recorded with these results; the figures below stand for themselves.</p>\n"
+            .to_owned()
+    } else {
+        format!("<ul class=\"findings\">\n{items}</ul>\n")
+    };
+    section("answer", "The answer", &body)
+}
+
+/// Configuration, environment and pictures.
+fn measured(input: &ReportInput) -> String {
+    let mut body = String::from("<div class=\"pair\">\n");
+    body += &facts("Measured", &input.configuration);
+    body += &facts("Measured on", &input.environment);
+    body += "</div>\n";
+    let pictures: String = input.thumbnails.iter().filter_map(picture).collect();
+    if !pictures.is_empty() {
+        body += &format!("<h3>Images used</h3>\n<ul class=\"pictures\">\n{pictures}</ul>\n");
+    }
+    section("measured", "What was measured, and on what", &body)
+}
+
+fn facts(caption: &str, facts: &[Fact]) -> String {
+    let rows = facts.iter().map(|f| {
+        format!("<tr><th scope=\"row\">{}</th><td>{}</td></tr>\n", escape(&f.name), escape(&f.value))
+    });
+    let rows: String = rows.collect();
+    let rows = if rows.is_empty() { "<tr><td>not recorded</td></tr>\n".to_owned() } else { rows };
+    format!("<table class=\"facts\"><caption>{caption}</caption><tbody>\n{rows}</tbody></table>\n")
+}
+
+/// A picture; nothing when it is not a PNG given as data.
+fn picture(thumbnail: &Thumbnail) -> Option<String> {
+    let data = thumbnail.data_uri.strip_prefix("data:image/png;base64,")?;
+    let plain = data.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'='));
+    (plain && !data.is_empty()).then(|| {
+        let caption = escape(&thumbnail.caption);
+        format!("<li><figure><img src=\"data:image/png;base64,{data}\" alt=\"{caption}\"><figcaption>{caption}</figcaption></figure></li>\n")
+    })
+}
+
+/// A benchmark's figure and table.
+fn benchmark(table: &Table, input: &ReportInput, name: &str) -> String {
+    let mut body = String::new();
+    if let Some(how) = figures::how_to_read(table.name()) {
+        body += &format!("<p class=\"how\"><strong>How to read this.</strong> {}</p>\n", escape(how));
+    }
+    if let Some(figure) = figures::figure(table, input) {
+        body += &format!(
+            "<figure class=\"chart\" tabindex=\"0\" aria-label=\"Figure: {}\">\n{}</figure>\n",
+            escape(&figure.title),
+            figure.svg()
+        );
+    }
+    body += &tables::html(table, &section_id(table), name);
+    section(&section_id(table), name, &body)
+}
+
+/// What makes the figures less certain.
+fn notes(input: &ReportInput) -> String {
+    let mut items: Vec<String> = vec![];
+    match input.noise_floor.filter(|n| n.is_finite()) {
+        Some(noise) => items.push(format!(
+            "Noise floor: the same thing measured twice (A/A) differed by {}. Smaller differences between formats mean nothing.",
+            figures::noise_text(noise)
+        )),
+        None => items.push("No noise floor was measured: differences of a few percent may be chance.".into()),
+    }
+    items.extend(input.warnings.iter().map(|w| format!("Warning: {w}")));
+    for table in &input.tables {
+        let keys = columns::keys(table);
+        let mut said: Vec<String> = vec![];
+        for c in columns::configurations(table, &keys, &[]) {
+            let name = figures::configuration_name(&c.group.key);
+            if let Some(why) = &c.unavailable {
+                said.push(format!("{}: {name}: {why}", heading(table)));
+            }
+            if c.unverified {
+                said.push(format!("{}: {name}: pixels not verified; do not use its figures", heading(table)));
+            }
+        }
+        items.extend(said);
+    }
+    let items: String = items.iter().map(|i| format!("<li>{}</li>\n", escape(i))).collect();
+    section("notes", "Notes", &format!("<ul class=\"notes\">\n{items}</ul>\n"))
+}
+
+/// Commands and files.
+fn again(input: &ReportInput) -> String {
+    let mut body = String::new();
+    for command in &input.commands {
+        body += &format!(
+            "<div class=\"command\"><pre tabindex=\"0\"><code>{}</code></pre><button type=\"button\" class=\"copy\" hidden>Copy</button></div>\n",
+            escape(command)
+        );
+    }
+    if input.commands.is_empty() {
+        body += "<p>No commands were recorded with these results.</p>\n";
+    }
+    body += "<h3>Files beside this report</h3>\n<ul class=\"files\">\n";
+    body += "<li><a href=\"summary.json\">summary.json</a>: aggregates, configuration, environment</li>\n";
+    for table in input.tables.iter().filter(|t| input::is_plain_name(t.name())) {
+        let name = table.name();
+        let file = |ending: &str| format!("<a href=\"{name}.{ending}\">{name}.{ending}</a>");
+        let mut files = vec![file("parquet"), file("csv")];
+        if figures::how_to_read(name).is_some() {
+            files.extend([file("svg"), file("png")]);
+        }
+        body += &format!("<li>{}: {} rows</li>\n", files.join(", "), table.rows());
+    }
+    body += "</ul>\n";
+    section("again", "Run it again", &body)
+}
+
+fn section(id: &str, name: &str, body: &str) -> String {
+    let id = escape(id);
+    format!(
+        "<section id=\"{id}\" aria-labelledby=\"{id}-h\">\n<h2 id=\"{id}-h\">{}</h2>\n{body}</section>\n",
+        escape(name)
+    )
+}
+
+fn section_id(table: &Table) -> String {
+    format!("bench-{}", table.name())
+}
+
+/// The name of a benchmark's section.
+fn heading(table: &Table) -> String {
+    match table.name() {
+        "storage" => "Storage".into(),
+        "dataset" => "Dataset (Track 1)".into(),
+        "dataloader" => "Data loader (Track 2)".into(),
+        "loop" => "Model loop (Track 3)".into(),
+        "conversion" => "Conversion (Track 4)".into(),
+        other => other.to_owned(),
+    }
+}

@@ -1,0 +1,276 @@
+//! Figures of good, odd and absurd data: well-formed SVG, PNGs with something on them, no text that touches
+//! another or leaves the page.
+
+use crate::sample;
+use crate::tables::any_table;
+use proptest::prelude::*;
+use resvg::{tiny_skia, usvg};
+use wellread_report::chart::{Axis, Block, Figure, Layout, Mark, Panel, Scale, Spread};
+use wellread_report::number::Unit;
+use wellread_report::{Cell, Estimate, IntervalKind, Row, Table, figures, row};
+
+/// The SVG as resvg sees it, with the fonts of this crate.
+fn tree(svg: &str) -> usvg::Tree {
+    let mut options = usvg::Options::default();
+    let fonts = options.fontdb_mut();
+    fonts.load_font_data(include_bytes!("../../fonts/DejaVuSans-subset.ttf").to_vec());
+    fonts.load_font_data(include_bytes!("../../fonts/DejaVuSans-Bold-subset.ttf").to_vec());
+    usvg::Tree::from_str(svg, &options).expect("an SVG that resvg reads")
+}
+
+/// All texts with the places of their glyphs.
+fn texts(group: &usvg::Group, found: &mut Vec<(String, tiny_skia::Rect)>) {
+    for node in group.children() {
+        match node {
+            usvg::Node::Group(g) => texts(g, found),
+            usvg::Node::Text(t) => {
+                let text: String = t.chunks().iter().map(usvg::TextChunk::text).collect();
+                if !text.trim().is_empty() {
+                    found.push((text, t.flattened().abs_bounding_box()));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Fails unless the figure is well-formed and its texts are apart and on the page.
+fn check(figure: &Figure) {
+    let svg = figure.svg();
+    let mut reader = quick_xml::Reader::from_str(&svg);
+    loop {
+        match reader.read_event().expect("well-formed XML") {
+            quick_xml::events::Event::Eof => break,
+            quick_xml::events::Event::Start(e) | quick_xml::events::Event::Empty(e) => {
+                for attribute in e.attributes() {
+                    attribute.expect("attributes that are well-formed and not repeated");
+                }
+            }
+            _ => {}
+        }
+    }
+    assert!(!svg.contains("NaN") && !svg.contains("inf\""), "a coordinate is not a number");
+    let tree = tree(&svg);
+    let mut found = vec![];
+    texts(tree.root(), &mut found);
+    let (width, height) = (tree.size().width(), tree.size().height());
+    for (i, (text, place)) in found.iter().enumerate() {
+        assert!(
+            place.left() >= 0.0 && place.top() >= 0.0 && place.right() <= width && place.bottom() <= height,
+            "{text:?} at {place:?} leaves the page of {width} × {height}"
+        );
+        for (other, at) in &found[..i] {
+            let apart = place.left() >= at.right() - 0.5
+                || at.left() >= place.right() - 0.5
+                || place.top() >= at.bottom() - 0.5
+                || at.top() >= place.bottom() - 0.5;
+            assert!(apart, "{text:?} at {place:?} touches {other:?} at {at:?}");
+        }
+    }
+}
+
+#[test]
+fn every_benchmark_has_a_figure_whose_texts_are_apart() {
+    let input = sample::input();
+    for table in &input.tables {
+        let figure = figures::figure(table, &input).expect("a figure for each benchmark");
+        check(&figure);
+        let svg = figure.svg();
+        assert!(
+            svg.contains("unavailable: this build has no Vortex engine"),
+            "{} hides what is missing",
+            table.name()
+        );
+        for format in ["parquet", "tiff", "ome-zarr"] {
+            assert!(svg.contains(&format!(">{format}<")), "{format} is not named in {}", table.name());
+        }
+        assert!(svg.contains("Noise floor (A/A): differences below 2.1"), "{}", table.name());
+    }
+    assert_eq!(figures::figure(&Table::new("storage"), &input), None);
+    assert_eq!(figures::figure(&Table::new("unheard of"), &input), None);
+}
+
+#[test]
+fn pngs_decode_and_show_something() {
+    let dir = tempfile::tempdir().unwrap();
+    let input = sample::input();
+    let paths = wellread_report::write_figures(dir.path(), &input).unwrap();
+    assert_eq!(paths.len(), 2 * input.tables.len());
+    for path in paths.iter().filter(|p| p.extension().is_some_and(|e| e == "png")) {
+        let picture = tiny_skia::Pixmap::decode_png(&std::fs::read(path).unwrap()).unwrap();
+        assert_eq!(picture.width(), 2080);
+        let white = picture.pixels().iter().filter(|p| p.red() == 255 && p.green() == 255).count();
+        let share = white as f64 / picture.pixels().len() as f64;
+        assert!((0.5..0.99).contains(&share), "{}: {share} of it is white", path.display());
+        // The colour of the first format is on it.
+        assert!(picture.pixels().iter().any(|p| (p.red(), p.green(), p.blue()) == (0x0b, 0x50, 0xaf)));
+    }
+}
+
+/// Columns of each benchmark that figures are drawn from.
+fn columns(name: &str) -> &'static [&'static str] {
+    match name {
+        "storage" => &["seconds", "images_per_s", "bits_per_pixel", "bytes_on_disk"],
+        "dataset" => &[
+            "p50_s",
+            "p95_s",
+            "p99_s",
+            "min_s",
+            "max_s",
+            "p25_s",
+            "p75_s",
+            "samples_per_sec",
+            "open_s",
+            "peak_rss_mb",
+        ],
+        "dataloader" => &["samples_per_sec", "first_batch_s", "scaling_efficiency"],
+        "loop" => &["step_p50_s", "data_wait_fraction", "images_per_sec"],
+        _ => &["numpy_p50_s", "conversion_p50_s", "torch_p50_s", "conversion_overhead_pct", "copied_bytes"],
+    }
+}
+
+fn odd_number() -> impl Strategy<Value = f64> {
+    prop_oneof![
+        4 => 1e-9..1e6f64,
+        1 => any::<f64>(),
+        1 => prop::sample::select(vec![0.0, -1.0, f64::NAN, f64::INFINITY, f64::MAX, f64::MIN_POSITIVE, 5e-324, 1e-12, 1e12]),
+    ]
+}
+
+/// A benchmark's table with odd formats and numbers, missing combinations and reasons.
+fn odd_table() -> impl Strategy<Value = Table> {
+    let name = prop::sample::select(vec!["storage", "dataset", "dataloader", "loop", "conversion"]);
+    let format = prop::sample::select(vec![
+        "parquet",
+        "tiff",
+        "ome-zarr",
+        "vortex",
+        "",
+        "a format with quite a long name, twice as long as fits",
+        "einunglaublichlangernameohneleerzeichendernirgendspasst",
+        "数字 & <b>\"x\"</b>",
+        "x",
+        "lance",
+    ]);
+    let row = (format, 0..4usize, 0..3usize, 0..2usize, prop::collection::vec(odd_number(), 10), 0..9u8);
+    (name, prop::collection::vec(row, 1..40)).prop_map(|(name, rows)| {
+        let mut table = Table::new(name);
+        for (format, a, b, c, values, state) in rows {
+            let mut row: Row = row![
+                ("format", format),
+                ("operation", ["write", "read_all", "read_random", "open"][a]),
+                ("access", ["sequential", "random", "grouped", "some other"][a]),
+                ("transform", ["none", "normalize", "augment"][b]),
+                ("cache", ["warm", "cold"][c]),
+                ("batch_size", [1, 4, 16, 1_000_000][a]),
+                ("workers", [0, 2, 64][b]),
+                ("model", ["cnn", "a model with a name that goes on and on and on"][c]),
+                ("mode", ["train", "inference"][c]),
+                ("path", ["copy", "zero_copy"][c]),
+            ];
+            if state == 0 {
+                row.extend(row![
+                    ("status", "unavailable"),
+                    ("reason", "because it is so, and a reason can be long ".repeat(c * 4))
+                ]);
+            } else {
+                for (column, value) in columns(name).iter().zip(values) {
+                    row.push(((*column).to_owned(), Cell::F64(value)));
+                    row.push((format!("{column}_ci_low"), Cell::F64(value * 0.3)));
+                    row.push((format!("{column}_ci_high"), Cell::F64(value * 5.0)));
+                }
+            }
+            table.push(row);
+        }
+        table
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn odd_data_never_spoil_a_figure(table in odd_table()) {
+        if let Some(figure) = figures::figure(&table, &sample::about()) {
+            check(&figure);
+        }
+    }
+
+    #[test]
+    fn tables_of_other_columns_are_no_reason_to_panic(table in any_table()) {
+        for name in ["storage", "dataset", "dataloader", "loop", "conversion"] {
+            let mut named = Table::new(name);
+            for r in 0..table.rows() {
+                named.push(table.columns().iter().map(|c| (c.name().to_owned(), table.cell(c.name(), r))));
+            }
+            if let Some(figure) = figures::figure(&named, &sample::about()) {
+                check(&figure);
+            }
+        }
+    }
+}
+
+fn value(value: f64, low: f64, high: f64) -> Mark {
+    Mark::Value(Estimate { value, low, high, interval: IntervalKind::Confidence, n: 5 })
+}
+
+#[test]
+fn one_to_ten_series_of_every_kind_fit() {
+    for count in 1..=10usize {
+        let names = |i: usize| format!("format number {i} with a name");
+        let rows = |mark: &dyn Fn(usize) -> Mark, variants: &[&str]| Block {
+            title: "rows".into(),
+            layout: Layout::Rows {
+                series: (0..count).map(|i| names(i).into()).collect(),
+                variants: variants.iter().map(|v| (*v).to_owned()).collect(),
+            },
+            panels: (0..4)
+                .map(|p| Panel {
+                    title: format!("panel {p}"),
+                    axis: Axis::new("time", Unit::Seconds)
+                        .scale([Scale::Auto, Scale::Linear, Scale::Log, Scale::Auto][p]),
+                    marks: (0..count * variants.len()).map(mark).collect(),
+                })
+                .collect(),
+            columns: 3,
+            share_axis: false,
+        };
+        let figure = Figure {
+            name: "kinds".into(),
+            title: "A title that is long enough to need more than one line when it is set in bold at the size of titles, which it is".into(),
+            blocks: vec![
+                rows(&|i| value(10f64.powi(i as i32 - 4), 1e-5, 1e3), &["warm", "cold"]),
+                rows(&|i| value(-(i as f64), -20.0, 3.0), &[""]),
+                rows(&|i| Mark::Stack { parts: vec![("wait".into(), i as f64), ("work".into(), 3.0)], label: None }, &[""]),
+                rows(
+                    &|i| {
+                        let p50 = 10f64.powi(i as i32 % 7 - 5);
+                        let q = |k: f64| Some(p50 * k);
+                        Mark::Spread(Spread { min: q(0.5), p25: q(0.8), p50: q(1.0), p75: q(1.3), p95: q(3.0), p99: q(9.0), max: q(80.0) })
+                    },
+                    &["a", "b", "c", "d"],
+                ),
+                Block {
+                    title: "lines".into(),
+                    layout: Layout::Lines {
+                        series: (0..count).map(|i| names(i).into()).collect(),
+                        xs: ["0", "2", "4", "8"].map(str::to_owned).to_vec(),
+                        x_title: "workers".into(),
+                    },
+                    panels: (0..2)
+                        .map(|p| Panel {
+                            title: format!("panel {p}"),
+                            axis: Axis::new("rate", Unit::PerSecond("images")),
+                            marks: (0..count * 4).map(|i| if i % 5 == 3 { Mark::Nothing } else { value(1e3 + i as f64, 1e3, 2e3) }).collect(),
+                        })
+                        .collect(),
+                    columns: 2,
+                    share_axis: false,
+                },
+            ],
+            notes: vec!["n = 5".into()],
+            ..Figure::default()
+        };
+        check(&figure);
+    }
+}

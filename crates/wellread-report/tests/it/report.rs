@@ -1,0 +1,159 @@
+//! The report: whole, the same from a results folder, and safe whatever the names in it.
+
+use crate::sample;
+use wellread_report::{Finding, ReportInput, Severity, Table, Thumbnail, html, row, write_report};
+
+#[test]
+fn the_report_has_every_section_and_needs_nothing_else() {
+    let page = html::page(&sample::input());
+    for part in [
+        "<h1>How fast are these images read?</h1>",
+        "id=\"answer\"",
+        "Parquet is fastest here: 47,600 images/s",
+        "id=\"measured\"",
+        "AMD EPYC 9R14, 2 cores, AVX-512",
+        "Pixel checksum",
+        "<img src=\"data:image/png;base64,",
+        "id=\"bench-storage\"",
+        "id=\"bench-dataset\"",
+        "id=\"bench-dataloader\"",
+        "id=\"bench-loop\"",
+        "id=\"bench-conversion\"",
+        "How to read this.",
+        "<caption>Dataset (Track 1): medians over the runs",
+        "this build has no Vortex engine",
+        "not verified</span>",
+        "Warning: Another process used 30 % of a core during run 3.",
+        "differed by 2.1",
+        "wellread bench all --input data",
+        "href=\"dataset.parquet\"",
+        "lang=\"en\"",
+        "<main>",
+        "<nav aria-label=\"Sections\">",
+        "prefers-color-scheme: dark",
+    ] {
+        assert!(page.contains(part), "{part:?} is missing");
+    }
+    assert_eq!(page.matches("<svg ").count(), 5);
+    assert_eq!(page.matches("role=\"img\"").count(), 5);
+    // Nothing is loaded: the only addresses are names of files beside it, anchors and the SVG namespace.
+    let rest = page.replace("http://www.w3.org/2000/svg", "");
+    for outside in ["http:", "https:", "//cdn", "@import", "url(", "<link", "<iframe"] {
+        assert!(!rest.contains(outside), "{outside} leads outside");
+    }
+}
+
+/// Every id once, every reference to an id answered, every tag closed in order.
+fn check_structure(page: &str) {
+    let mut ids = std::collections::HashSet::new();
+    for id in page.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()) {
+        assert!(ids.insert(id), "id {id:?} is used twice");
+    }
+    for reference in ["href=\"#", "aria-labelledby=\"", "data-for=\""] {
+        for list in page.split(reference).skip(1).filter_map(|rest| rest.split('"').next()) {
+            for id in list.split(' ') {
+                assert!(ids.contains(id), "{reference}{id} leads nowhere");
+            }
+        }
+    }
+    // Outside of style and script the page is XML but for void elements.
+    let strip = |page: &str, tag: &str| {
+        let start = page.find(&format!("<{tag}>")).expect("one of each");
+        let end = page.find(&format!("</{tag}>")).expect("closed");
+        format!("{}{}", &page[..start], &page[end + tag.len() + 3..])
+    };
+    let page = strip(&strip(page, "style"), "script");
+    let mut reader = quick_xml::Reader::from_str(&page);
+    reader.config_mut().check_end_names = false;
+    let mut open: Vec<String> = vec![];
+    loop {
+        use quick_xml::events::Event;
+        match reader.read_event().expect("markup that parses") {
+            Event::Eof => break,
+            Event::Start(e) => {
+                let name = e.name().as_ref().to_owned();
+                if !["meta", "img", "input", "br"].contains(&name.as_str()) {
+                    open.push(name);
+                }
+            }
+            Event::End(e) => assert_eq!(open.pop().unwrap(), e.name().as_ref()),
+            _ => {}
+        }
+    }
+    assert!(open.is_empty(), "{open:?} not closed");
+}
+
+#[test]
+fn markup_is_sound() {
+    check_structure(&html::page(&sample::input()));
+    check_structure(&html::page(&ReportInput::default()));
+}
+
+#[test]
+fn the_report_from_a_folder_is_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let input = sample::input();
+    input.save(dir.path()).unwrap();
+    let path = write_report(dir.path(), &input).unwrap();
+    let first = std::fs::read_to_string(&path).unwrap();
+    let again = ReportInput::from_dir(dir.path()).unwrap();
+    write_report(dir.path(), &again).unwrap();
+    assert!(first == std::fs::read_to_string(&path).unwrap(), "the report made again differs");
+}
+
+#[test]
+fn hostile_names_stay_text() {
+    const EVIL: &str =
+        "\"><script>alert(1)</script><img src=x onerror='alert(2)'>&lt;\u{0}\u{1b}</style></svg>]]>";
+    let mut input = ReportInput {
+        title: EVIL.into(),
+        description: EVIL.into(),
+        generated: EVIL.into(),
+        findings: vec![Finding::new(Severity::Bad, EVIL, EVIL)],
+        configuration: vec![(EVIL, EVIL).into()],
+        environment: vec![(EVIL, EVIL).into()],
+        machine: EVIL.into(),
+        images: EVIL.into(),
+        noise_floor: Some(f64::NAN),
+        warnings: vec![EVIL.into()],
+        thumbnails: vec![
+            Thumbnail { caption: EVIL.into(), data_uri: "javascript:alert(1)".into() },
+            Thumbnail {
+                caption: EVIL.into(),
+                data_uri: "data:image/png;base64,AA\" onload=\"alert(1)".into(),
+            },
+            Thumbnail::from_png(EVIL, b"png"),
+        ],
+        commands: vec![EVIL.into()],
+        ..ReportInput::default()
+    };
+    for name in ["storage", "dataset", "dataloader", "loop", "conversion", EVIL] {
+        let mut table = Table::new(name);
+        table.push(row![
+            ("format", EVIL),
+            ("operation", EVIL),
+            ("access", EVIL),
+            ("transform", EVIL),
+            ("model", EVIL),
+            (EVIL, EVIL),
+            ("seconds", 1.0),
+            ("p50_s", 0.1),
+            ("samples_per_sec", 3.0),
+            ("images_per_sec", 3.0),
+            (format!("{EVIL}_s"), 3.0),
+            ("numpy_p50_s", 1.0),
+            ("conversion_p50_s", 1.0),
+            ("verified", false)
+        ]);
+        table.push(row![("format", "x"), ("status", "unavailable"), ("reason", EVIL)]);
+        input.tables.push(table);
+    }
+    let page = html::page(&input);
+    assert!(!page.contains("<script>alert") && !page.contains("<img src=x") && !page.contains("javascript:"));
+    assert!(!page.contains("onload=\"") && !page.contains('\u{0}') && !page.contains('\u{1b}'));
+    assert_eq!(page.matches("<script>").count(), 1);
+    assert_eq!(page.matches("<img ").count(), 1);
+    assert!(page.contains("&lt;script&gt;alert(1)&lt;/script&gt;"));
+    // The table's hostile name leads to no file.
+    assert!(!page.contains(".parquet\">&quot;"));
+}
