@@ -3,6 +3,4 @@
 mod image_folder;
 mod ome_zarr;
 mod ome_zarr_hostile;
-//! Integration tests of the storage formats.
-
 mod parquet;
