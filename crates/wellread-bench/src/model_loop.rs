@@ -67,13 +67,13 @@ pub fn advice(data_wait_fraction: f64) -> &'static str {
 
 /// Batches without end: epoch after epoch.
 struct Endless<'l> {
-    loader: &'l mut Loader,
+    loader: &'l Loader,
     epoch: u64,
     batches: Batches,
 }
 
 impl<'l> Endless<'l> {
-    fn new(loader: &'l mut Loader, epoch: u64) -> Self {
+    fn new(loader: &'l Loader, epoch: u64) -> Self {
         loader.set_epoch(epoch);
         let batches = loader.iter();
         Self { loader, epoch, batches }
@@ -104,14 +104,14 @@ fn steps(
     let config = session.config;
     let opening = Stopwatch::start();
     let dataset = Dataset::from_store(session.open(set)?);
-    let mut loader = Loader::builder(&dataset)
+    let loader = Loader::builder(&dataset)
         .batch_size(config.batch_size.min(dataset.len()))
         .drop_last(true)
         .shuffle(config.seed)
         .workers(config.loop_workers)
         .transform(session.transform("none")?)
         .build()?;
-    let mut batches = Endless::new(&mut loader, round * 1_000_000);
+    let mut batches = Endless::new(&loader, round * 1_000_000);
     // The batch that fills the pipeline and warms the model up; no step is counted yet.
     let batch = batches.next()?;
     let first_batch_s = opening.elapsed();
