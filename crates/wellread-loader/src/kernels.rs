@@ -3,7 +3,9 @@
 //! A patch (rows of little-endian pixels, any alignment) goes through `value * scale + offset` straight to
 //! its place in a plane of floats; a flip is a reversed row, a quarter turn a transposition in tiles that
 //! stay in the first-level cache. The arithmetic is that of NumPy's `x.astype(float32) * k + b`: the value is
-//! rounded to `f32` first, then one rounding for the product and one for the sum; never fused.
+//! rounded to `f32` first, then one rounding for the product and one for the sum; never fused. Stores are
+//! ordinary ones: streaming past the cache was measured and costs twice the time on small images, and saves
+//! none on large ones.
 
 #![allow(clippy::inline_always)]
 

@@ -159,8 +159,13 @@ impl Kernel for RotatePlane<'_> {
             // Source position of column 0; each column further adds (cos, sin).
             let x0 = middle_x - cos * middle_x - sin * dy;
             let y0 = middle_y - sin * middle_x + cos * dy;
-            // Columns whose four neighbours all exist need no mirroring.
-            let (from, to) = inside(x0, cos, width, inside(y0, sin, height, (0, width)));
+            // Columns whose four neighbours all exist need no mirroring. (Offsets within a block of absurdly
+            // long rows would not fit 32 bits.)
+            let (from, to) = if width < 1 << 23 {
+                inside(x0, cos, width, inside(y0, sin, height, (0, width)))
+            } else {
+                (0, 0)
+            };
             let (before, rest) = out_row.split_at_mut(from);
             let (between, after) = rest.split_at_mut(to - from);
             for (offset, edge) in [(0, before), (to, after)] {
@@ -193,16 +198,16 @@ fn rotate_block(plane: &[f32], width: usize, at: [f64; 2], step: [f64; 2], out: 
         (fraction_x[i], fraction_y[i]) = (sx - ix as f32, sy - iy as f32);
         offset[i] = iy.wrapping_mul(width as i32).wrapping_add(ix);
     }
-    let [mut a, mut b, mut c, mut d] = [[0f32; BLOCK]; 4];
-    for (i, &offset) in offset.iter().enumerate().take(out.len()) {
+    // Pairs, not single pixels: one load and one store for two. (Gathering by vector instructions is slower.)
+    let (mut upper, mut lower) = ([[0f32; 2]; BLOCK], [[0f32; 2]; BLOCK]);
+    for ((&offset, upper), lower) in offset.iter().zip(&mut upper).zip(&mut lower).take(out.len()) {
         let top = (first + offset as isize) as usize;
-        let (upper, lower) = (&plane[top..top + 2], &plane[top + width..top + width + 2]);
-        (a[i], b[i]) = (upper[0], upper[1]);
-        (c[i], d[i]) = (lower[0], lower[1]);
+        upper.copy_from_slice(&plane[top..top + 2]);
+        lower.copy_from_slice(&plane[top + width..top + width + 2]);
     }
     let mut mixed = [0f32; BLOCK];
     for i in 0..BLOCK {
-        mixed[i] = mix([a[i], b[i], c[i], d[i]], fraction_x[i], fraction_y[i]);
+        mixed[i] = mix([upper[i][0], upper[i][1], lower[i][0], lower[i][1]], fraction_x[i], fraction_y[i]);
     }
     out.copy_from_slice(&mixed[..out.len()]);
 }

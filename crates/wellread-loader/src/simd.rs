@@ -1,6 +1,6 @@
 //! One kernel, compiled once per vector width, chosen at run time.
 //!
-//! A [`Kernel`] is plain safe Rust written so that LLVM vectorises it. [`dispatch`] runs it inside a function
+//! A `Kernel` is plain safe Rust written so that LLVM vectorises it. `dispatch` runs it inside a function
 //! compiled for the widest instruction set this CPU has. No level enables fused multiply-add, so every level
 //! computes the same bits.
 
