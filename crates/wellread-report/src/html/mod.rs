@@ -1,6 +1,6 @@
 //! `report.html`: one file that needs nothing else, for reading, printing and screen readers.
 //!
-//! Every text that comes from outside is escaped where it is written ([`escape`]); a content security policy in
+//! Every text that comes from outside is escaped where it is written (`escape`); a content security policy in
 //! the page forbids it to load or send anything. The page is whole without its script, which only sorts,
 //! filters, copies and switches the theme.
 
