@@ -44,6 +44,9 @@ impl Unit {
     /// The prefix that shows `magnitude` as a number from 1 to 999, or the nearest there is.
     pub fn scaled_for(self, magnitude: f64) -> Scaled {
         let pick = |all: &[Scaled]| {
+            if magnitude == 0.0 {
+                return all.iter().find(|s| s.factor == 1.0).copied().unwrap_or(all[0]);
+            }
             // 999.5 would be printed as 1,000 of the smaller unit.
             all.iter().rev().find(|s| magnitude.abs() >= s.factor * 0.9995).copied().unwrap_or(all[0])
         };
@@ -181,6 +184,9 @@ mod tests {
         assert_eq!(Unit::Seconds.format(0.001_234), "1.23\u{a0}ms");
         assert_eq!(Unit::Seconds.format(0.000_999_9), "1.00\u{a0}ms");
         assert_eq!(Unit::Seconds.format(4.2e-8), "42.0\u{a0}ns");
+        assert_eq!(Unit::Seconds.format(0.0), "0\u{a0}s");
+        assert_eq!(Unit::Fraction.format(1e-9), "<0.01\u{a0}%");
+        assert_eq!(Unit::Fraction.format(0.004_41), "0.44\u{a0}%");
         assert_eq!(Unit::Bytes.format(1_536.0), "1.54\u{a0}kB");
         assert_eq!(Unit::Fraction.format(0.043), "4.30\u{a0}%");
         assert_eq!(Unit::PerSecond("images").format(64_180.0), "64,200/s");

@@ -178,7 +178,7 @@ impl Placed {
                     Tick { at: self.at(value * factor), label: number::tick(value, decimals) }
                 });
                 let ticks: Vec<_> = labels.collect();
-                if ticks.len() <= 9 && apart(&ticks, &extent) {
+                if ticks.len() <= 7 && apart(&ticks, &extent) {
                     return ticks;
                 }
             }

@@ -79,14 +79,15 @@ pub(crate) enum Paint {
     OnPart(usize),
 }
 
-const BLACK: &str = "#111111";
+const BLACK: &str = "#000000";
 const WHITE: &str = "#FFFFFF";
 const PARTS: [(&str, &str); 3] = [("#C9CDD3", "#4A505A"), ("#E4E6E9", "#33373F"), ("#9AA1AB", "#6B7280")];
 
 impl Paint {
     /// The colour on light and on dark ground.
     fn colors(self) -> (&'static str, &'static str) {
-        let on = |ground: &str| if luminance(ground) > 0.22 { BLACK } else { WHITE };
+        // Black has more contrast than white from this luminance on.
+        let on = |ground: &str| if luminance(ground) > 0.179 { BLACK } else { WHITE };
         match self {
             Self::Ink => ("#1A1D21", "#ECEEF1"),
             Self::Soft => ("#565D66", "#A7AEB8"),

@@ -64,7 +64,7 @@ pub(super) fn first_share(parts: &[(String, f64)]) -> Option<String> {
 pub(super) fn percent(share: f64) -> String {
     match share {
         s if s > 0.0 && s < 0.000_5 => "<0.1".to_owned(),
-        s if s < 1.0 && s >= 0.999_5 => ">99.9".to_owned(),
+        s if (0.999_5..1.0).contains(&s) => ">99.9".to_owned(),
         s => number::tick(s * 100.0, usize::from((s > 0.0 && s < 0.0995) || (s > 0.9905 && s < 1.0))),
     }
 }

@@ -11,7 +11,7 @@ pub(super) fn blocks(table: &Table) -> Vec<Block> {
         ("first_batch_s", "Time until the first batch is there", Scale::Auto),
         (
             "scaling_efficiency",
-            "Scaling: throughput per worker, relative to the fewest workers",
+            "Scaling efficiency: the share of an ideal speed-up that more workers give",
             Scale::Linear,
         ),
     ];

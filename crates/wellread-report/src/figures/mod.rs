@@ -148,7 +148,7 @@ fn notes(table: &Table, about: &ReportInput) -> Vec<String> {
 
 /// A noise floor as text: `2.1 %`.
 pub(crate) fn noise_text(noise: f64) -> String {
-    format!("{}\u{a0}%", number::tick(noise * 100.0, if noise < 0.1 { 1 } else { 0 }))
+    format!("{}\u{a0}%", number::tick(noise * 100.0, usize::from(noise < 0.1)))
 }
 
 /// The values of a configuration's keys, joined.
@@ -183,12 +183,10 @@ fn series(table: &Table) -> Vec<(Series, Vec<(&'static str, Cell)>)> {
 /// The values of a column: numbers ascending, texts in the given order and then as they come.
 fn sorted(table: &Table, column: &str, order: &[&str]) -> Vec<Cell> {
     let mut values = table.distinct(column);
+    let rank = |c: &Cell| order.iter().position(|o| *o == c.text()).unwrap_or(order.len());
     values.sort_by(|a, b| match (a.as_f64(), b.as_f64()) {
         (Some(a), Some(b)) => a.total_cmp(&b),
-        _ => {
-            let rank = |c: &Cell| order.iter().position(|o| *o == c.text()).unwrap_or(order.len());
-            rank(a).cmp(&rank(b))
-        }
+        _ => rank(a).cmp(&rank(b)),
     });
     values
 }

@@ -1,6 +1,6 @@
 //! `report.html`: one file that needs nothing else, for reading, printing and screen readers.
 //!
-//! Every text that comes from outside is escaped where it is written ([`escape`]); a content security policy in
+//! Every text that comes from outside is escaped where it is written (`escape`); a content security policy in
 //! the page forbids it to load or send anything. The page is whole without its script, which only sorts,
 //! filters, copies and switches the theme.
 
@@ -43,10 +43,11 @@ pub fn page(input: &ReportInput) -> String {
     sections += &notes(input);
     sections += &again(input);
     nav.extend([("notes".into(), "Notes".into()), ("again".into(), "Run it again".into())]);
-    let nav: String = nav
+    let nav: Vec<_> = nav
         .iter()
         .map(|(id, name)| format!("<li><a href=\"#{}\">{}</a></li>\n", escape(id), escape(name)))
         .collect();
+    let nav = nav.concat();
     let dark = format!(
         "@media screen and (prefers-color-scheme: dark){{\n{}}}\n@media screen{{\n{}}}\n",
         color::dark_css(":root:not([data-theme=light])"),
@@ -186,8 +187,8 @@ fn notes(input: &ReportInput) -> String {
         }
         items.extend(said);
     }
-    let items: String = items.iter().map(|i| format!("<li>{}</li>\n", escape(i))).collect();
-    section("notes", "Notes", &format!("<ul class=\"notes\">\n{items}</ul>\n"))
+    let items: Vec<_> = items.iter().map(|i| format!("<li>{}</li>\n", escape(i))).collect();
+    section("notes", "Notes", &format!("<ul class=\"notes\">\n{}</ul>\n", items.concat()))
 }
 
 /// Commands and files.

@@ -36,23 +36,35 @@ fn texts(group: &usvg::Group, found: &mut Vec<(String, tiny_skia::Rect)>) {
 
 /// Fails unless the figure is well-formed and its texts are apart and on the page.
 fn check(figure: &Figure) {
-    let svg = figure.svg();
-    let mut reader = quick_xml::Reader::from_str(&svg);
+    check_svg(&figure.svg());
+}
+
+fn check_svg(svg: &str) {
+    let mut reader = quick_xml::Reader::from_str(svg);
     loop {
         match reader.read_event().expect("well-formed XML") {
             quick_xml::events::Event::Eof => break,
             quick_xml::events::Event::Start(e) | quick_xml::events::Event::Empty(e) => {
                 for attribute in e.attributes() {
-                    attribute.expect("attributes that are well-formed and not repeated");
+                    let attribute = attribute.expect("attributes that are well-formed and not repeated");
+                    let name: &str = attribute.key.as_ref();
+                    let value: &str = &attribute.value;
+                    if ["x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "r", "width", "height", "points"]
+                        .contains(&name)
+                    {
+                        for number in value.split([' ', ',']) {
+                            assert!(number.parse::<f64>().is_ok_and(f64::is_finite), "{name}={value:?}");
+                        }
+                    }
                 }
             }
             _ => {}
         }
     }
-    assert!(!svg.contains("NaN") && !svg.contains("inf\""), "a coordinate is not a number");
-    let tree = tree(&svg);
+    let tree = tree(svg);
     let mut found = vec![];
     texts(tree.root(), &mut found);
+    assert!(found.len() > 1, "there is no text on it");
     let (width, height) = (tree.size().width(), tree.size().height());
     for (i, (text, place)) in found.iter().enumerate() {
         assert!(
@@ -67,6 +79,24 @@ fn check(figure: &Figure) {
             assert!(apart, "{text:?} at {place:?} touches {other:?} at {at:?}");
         }
     }
+}
+
+#[test]
+#[should_panic(expected = "touches")]
+fn the_check_sees_texts_that_touch() {
+    check_svg(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"99\" height=\"99\" font-family=\"DejaVu Sans\">\
+         <text x=\"9\" y=\"20\">one</text><text x=\"20\" y=\"25\">two</text></svg>",
+    );
+}
+
+#[test]
+#[should_panic(expected = "leaves the page")]
+fn the_check_sees_texts_that_are_cut() {
+    check_svg(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"99\" height=\"99\" font-family=\"DejaVu Sans\">\
+         <text x=\"9\" y=\"50\">one</text><text x=\"80\" y=\"20\">two</text></svg>",
+    );
 }
 
 #[test]
