@@ -210,9 +210,9 @@ fn the_loss_falls() {
     let mut model = create("small-cnn", &options(1)).unwrap();
     let shape = [4, 1, 24, 24];
     let batch = pixels(shape.iter().product(), 1);
-    let losses: Vec<f32> = (0..40).map(|_| model.train_step(&batch, shape).unwrap()).collect();
+    let losses: Vec<f32> = (0..100).map(|_| model.train_step(&batch, shape).unwrap()).collect();
     assert!(losses.windows(2).all(|pair| pair[1] < pair[0]), "{losses:?}");
-    assert!(losses[39] < 0.95 * losses[0], "{losses:?}");
+    assert!(losses[99] < 0.93 * losses[0], "{losses:?}");
 }
 
 #[test]

@@ -127,7 +127,7 @@ impl Model for SmallCnn {
     fn forward(&mut self, pixels: &[f32], shape: [usize; 4]) -> Result<Output> {
         let x = self.input(pixels, shape)?;
         // Detached, so that candle keeps nothing for a gradient.
-        let parameters = self.parameters.each_ref().map(|p| p.as_detached_tensor());
+        let parameters = self.parameters.each_ref().map(Var::as_detached_tensor);
         let values =
             self.runtime.pool.install(|| network(&x, &parameters)?.flatten_all()?.to_vec1::<f32>())?;
         Output::new(values, EMBEDDING)
