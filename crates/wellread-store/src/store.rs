@@ -159,15 +159,18 @@ pub trait Store: Send + Sync {
     }
 }
 
+/// A request's region, its row's pixel type, and where its pixels go.
+type CopyTarget<'a> = (Region, PixelType, &'a mut [u8]);
+
 /// Copies native pixels of each request into its own slice of caller-given memory.
 pub struct CopySink<'a> {
-    targets: Vec<(Region, PixelType, &'a mut [u8])>,
+    targets: Vec<CopyTarget<'a>>,
 }
 
 impl<'a> CopySink<'a> {
     /// One target per request, in the order of requests: its region, the row's pixel type, and
     /// `region.pixels() * dtype.size()` bytes.
-    pub fn new(targets: Vec<(Region, PixelType, &'a mut [u8])>) -> Self {
+    pub fn new(targets: Vec<CopyTarget<'a>>) -> Self {
         for (region, dtype, out) in &targets {
             assert_eq!(out.len(), region.pixels() * dtype.size(), "CopySink target of wrong length");
         }
