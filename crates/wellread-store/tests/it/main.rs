@@ -1,0 +1,3 @@
+//! Integration tests of the storage formats, one module per format.
+
+mod tiff;
