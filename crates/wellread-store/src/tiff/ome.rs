@@ -101,8 +101,10 @@ fn one(view: &FileView<'_>, mut image: OmeImage, pages: &[Page]) -> Result<Serie
         image.samples_per_pixel = vec![samples; c / samples];
         map = image.ifd_of_planes(pages_of).map_err(fault)?;
     }
-    let named = map.files().iter().filter(|name| !is_own(name)).count();
-    let renamed = named == 1 && map.files().len() == 1 && !beside_exists(&map.files()[0]);
+    let renamed = image.file_uuid.is_none()
+        && image.planes.iter().all(|block| block.file_name.is_some())
+        && map.files().len() == 1
+        && !beside_exists(&map.files()[0]);
     let is_own = |name: &str| renamed || is_own(name);
     let others: Box<[OtherFile]> =
         map.files().iter().filter(|n| !is_own(n)).map(|n| OtherFile::new(beside(view.path(), n))).collect();

@@ -54,7 +54,7 @@ impl Handle {
 }
 
 /// Opens a file for reading.
-pub(super) fn open(path: &Path) -> Result<File> {
+fn open(path: &Path) -> Result<File> {
     File::open(path).map_err(|e| Error::io(path, "cannot open", &e))
 }
 
@@ -306,6 +306,7 @@ impl Work<'_> {
         pieces: &[Piece],
         each: &mut dyn FnMut(&Piece, &[u8]) -> Result<()>,
     ) -> Result<()> {
+        let path = self.path;
         let mut next = 0;
         while next < pieces.len() {
             let first = pieces[next];
@@ -333,7 +334,7 @@ impl Work<'_> {
                 let at = (piece.segment.offset - start) as usize;
                 let data = self.decode(piece, at).map_err(|e| {
                     Error::new(
-                        self.path,
+                        path,
                         format_args!("the strip or tile at row {}, column {}: {e}", piece.y, piece.x),
                     )
                     .hint("the file is probably corrupt; copy or write it again")

@@ -139,6 +139,10 @@ impl FileIndex {
         };
         let own = series.planes.iter().find(|p| p.source == 0);
         let format = &self.pages[own.map_or(0, |p| p.page as usize)].format;
+        if let Some(cause) = format.unsupported {
+            series.info = Err(cause.to_owned());
+            return;
+        }
         // What counts is bits as stored: a pixel may be delivered in more.
         let stored = bytes / info.dtype.size() as u64 * u64::from(format.bits) / 8;
         let mut at_most = 0u64;
@@ -151,6 +155,10 @@ impl FileIndex {
         }
         let others: u64 = series.others.iter().map(OtherFile::len).fold(0, u64::saturating_add);
         at_most = at_most.saturating_add(format.codec.at_most(others));
+        if series.planes.iter().any(|p| p.source == PlaneRef::MISSING) {
+            // An acquisition that was stopped early: believed if a moderate part of it is there.
+            at_most = at_most.saturating_mul(8).saturating_add(64 << 20);
+        }
         if stored > at_most {
             series.info = Err(format!(
                 "{} of {} are declared, {stored} bytes, but the {} stored bytes cannot hold them",

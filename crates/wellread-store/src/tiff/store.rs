@@ -7,7 +7,7 @@
 
 use super::image::PageFormat;
 use super::listing;
-use super::read::{Context, Job, open};
+use super::read::{Context, Job};
 use super::series::{FileIndex, Kind, Series};
 use super::writer::file_name_of;
 use super::{Endian, codec::Codec, predictor};
@@ -111,13 +111,12 @@ impl TiffStore {
             }
         }
         let mut rows = Vec::new();
-        for (i, file) in self.files.iter().enumerate().filter(|(_, f)| !claimed.contains(&f.path)) {
+        for (i, _) in self.files.iter().enumerate().filter(|(_, f)| !claimed.contains(&f.path)) {
             match self.index(i) {
                 Ok(index) => rows.extend(self.rows_of_file(i, &index)),
                 // A file that cannot be read is a row whose use is an error that names the file.
                 Err(_) => rows.push(Row { file: i as u32, series: 0 }),
             }
-            debug_assert!(!file.path.as_os_str().is_empty());
         }
         rows
     }
@@ -209,9 +208,18 @@ impl TiffStore {
         result.map_err(|e| e.row(row))
     }
 
+    /// A file's name without extension, behind that of its folder when it is in a folder of the one opened.
+    fn stem(&self, path: &Path) -> String {
+        let folder = path.parent().filter(|p| self.is_folder && *p != self.path).and_then(Path::file_name);
+        match folder {
+            Some(folder) => format!("{}/{}", folder.to_string_lossy(), stem(path)),
+            None => stem(path),
+        }
+    }
+
     /// Name of an image: see [`Store::name`] below.
     fn name_of(&self, index: &FileIndex, series: &Series, path: &Path, place: Row) -> String {
-        let stem = stem(path);
+        let stem = self.stem(path);
         let given = series.metadata.as_ref().map(|m| m.name.trim()).filter(|n| !n.is_empty());
         let several = index.series.len() > 1;
         match (self.is_folder, several, given) {
@@ -275,7 +283,7 @@ impl Store for TiffStore {
         if self.is_folder && self.rows.len() == self.files.len() && !is_ome && place.series == 0 {
             let known = self.files[place.file as usize].index.get();
             if known.is_none_or(|index| index.series.len() == 1) {
-                return Ok(stem(path));
+                return Ok(self.stem(path));
             }
         }
         self.with(row, |index, series, path, place| Ok(self.name_of(index, series, path, place)))

@@ -5,7 +5,7 @@
 //! tifffile does. Pages are planes in the order T, C, Z. Pixels are not compressed by default, as tifffile
 //! and Bio-Formats do; integers are differenced horizontally before LZW, Deflate and Zstandard.
 
-use super::codec::{Codec, Packing};
+use super::codec::Packing;
 use super::encode::{Encoder, Layout};
 use super::{Endian, listing};
 use crate::staged::Staged;
@@ -198,5 +198,62 @@ fn unused(name: &str, taken: &mut HashMap<String, usize>) -> String {
             return candidate;
         }
         n += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tiff::store::TiffStore;
+    use crate::{Store, read_image};
+    use wellread_image::{ImageMetadata, PixelType};
+
+    #[test]
+    fn byte_orders_and_big_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let shape = Shape([1, 2, 1, 33, 50]);
+        let metadata = ImageMetadata::named("image");
+        for (i, dtype) in PixelType::ALL.into_iter().enumerate() {
+            let pixels: Vec<u8> = (0..shape.pixels() * dtype.size()).map(|p| (p * 3 / 2) as u8).collect();
+            for compression in [Compression::None, Compression::Lzw, Compression::Deflate(6)] {
+                for endian in [Endian::Little, Endian::Big] {
+                    for big in [false, true] {
+                        for chunk in [None, Some([1, 1, 1, 16, 16])] {
+                            let path = dir.path().join(format!("{i}.tif"));
+                            let options =
+                                WriteOptions { compression, chunk, overwrite: true, ..Default::default() };
+                            let mut writer = Box::new(TiffWriter::with(&path, &options, endian, big).unwrap());
+                            let view = ImageView { metadata: &metadata, shape, dtype, pixels: &pixels };
+                            writer.write(&view).unwrap();
+                            writer.finish().unwrap();
+                            let store = TiffStore::open(&path).unwrap();
+                            let (info, got) = read_image(&store, 0).unwrap();
+                            assert_eq!((info.shape, info.dtype), (shape, dtype));
+                            assert!(got == pixels, "{dtype} {compression:?} {endian:?} {big}");
+                            let variant = store.layout().unwrap().variant;
+                            assert_eq!(variant.contains("BigTIFF"), big);
+                            assert_eq!(variant.contains("big-endian"), endian == Endian::Big);
+                            // For a look by other programs.
+                            if let Some(keep) = std::env::var_os("WELLREAD_KEEP_TIFF") {
+                                let name = format!("{dtype}-{compression:?}-{endian:?}-{big}-{}", chunk.is_some());
+                                std::fs::copy(&path, Path::new(&keep).join(name + ".tif")).unwrap();
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn file_names() {
+        assert_eq!(file_name_of("plate/well:A01"), "plate_well_A01");
+        assert_eq!(file_name_of(" .. "), "image");
+        assert_eq!(file_name_of(""), "image");
+        assert_eq!(file_name_of("a."), "a");
+        assert_eq!(file_name_of(&"µ".repeat(300)).len(), 200);
+        let mut taken = HashMap::new();
+        let names = ["a", "a", "A", "a-1", "a"].map(|n| unused(n, &mut taken));
+        assert_eq!(names, ["a", "a-1", "A-2", "a-1-1", "a-3"]);
     }
 }

@@ -4,3 +4,4 @@ mod image_folder;
 mod ome_zarr;
 mod ome_zarr_hostile;
 mod parquet;
+mod tiff;

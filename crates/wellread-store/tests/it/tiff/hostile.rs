@@ -1,0 +1,204 @@
+//! Damaged and malicious files: an error that names the file, or plausible pixels; never a panic, a hang, or
+//! memory that the file's size does not justify.
+
+use super::builder::{Page, tiff};
+use super::{failure, folder, open_bytes};
+use std::path::Path;
+use wellread_image::{ImageMetadata, PixelType, Shape};
+use wellread_store::{Compression, ImageView, WriteOptions, create, read_image};
+
+/// Opens and reads everything; says whether all went well.
+fn survives(dir: &Path, bytes: &[u8]) -> bool {
+    let store = match open_bytes(dir, bytes) {
+        Ok(store) => store,
+        Err(e) => {
+            assert!(e.to_string().contains("file.tif"), "{e}");
+            return false;
+        }
+    };
+    let mut fine = true;
+    for row in 0..store.len() {
+        let _ = (store.name(row), store.metadata(row), store.layout(), store.files(), store.position(row));
+        let info = match store.row_info(row) {
+            Ok(info) => info,
+            Err(e) => {
+                assert!(e.to_string().contains(&format!("row {row}")), "{e}");
+                fine = false;
+                continue;
+            }
+        };
+        // Zstandard has the highest ratio that a header can claim and be believed.
+        let most = (bytes.len() as u64) * (1 << 15) * 8 + (128 << 20);
+        assert!(info.shape.checked_bytes(info.dtype).unwrap() as u64 <= most, "{info:?}");
+        // What a flipped bit makes huge would only be slow.
+        if info.shape.pixels() < 1 << 20 {
+            match read_image(&*store, row) {
+                Ok((info, pixels)) => assert_eq!(pixels.len(), info.shape.pixels() * info.dtype.size()),
+                Err(e) => {
+                    assert!(e.to_string().contains(&format!("row {row}")), "{e}");
+                    fine = false;
+                }
+            }
+        }
+    }
+    fine
+}
+
+/// Small files of every kind.
+fn specimens(dir: &Path) -> Vec<Vec<u8>> {
+    let shape = Shape([1, 2, 2, 20, 18]);
+    let metadata = ImageMetadata::named("specimen");
+    let mut all = vec![];
+    for (i, compression) in [
+        Compression::None,
+        Compression::Lzw,
+        Compression::Deflate(6),
+        Compression::PackBits,
+        Compression::Zstd(3),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        for (variant, chunk) in [("ome", None), ("plain", Some([1, 1, 1, 16, 16])), ("plain", Some([1, 1, 1, 3, 0]))] {
+            let path = dir.join("specimen.tif");
+            let options = WriteOptions {
+                compression,
+                chunk,
+                variant: Some(variant.into()),
+                overwrite: true,
+                ..WriteOptions::default()
+            };
+            let pixels: Vec<u8> = (0..shape.pixels() * 2).map(|p| (p * (i + 1) / 5) as u8).collect();
+            let mut writer = create(&path, "tiff", &options).unwrap();
+            writer.write(&ImageView { metadata: &metadata, shape, dtype: PixelType::U16, pixels: &pixels }).unwrap();
+            writer.finish().unwrap();
+            all.push(std::fs::read(path).unwrap());
+        }
+    }
+    let rgb = Page::grey(2, 2, 8, &[&[3; 12]]).with(258, &[8, 8, 8]).with(277, &[3]);
+    let j = rgb.clone().describe("ImageJ=1.5\nimages=2\nslices=2\n");
+    all.push(tiff(false, &[j, rgb.clone()]));
+    all.push(tiff(true, &[rgb.clone().describe(r#"{"shape": [1, 2, 2, 3]}"#), rgb.clone().with(254, &[1])]));
+    let bits = Page::grey(9, 3, 1, &[&[255; 6]]);
+    all.push(tiff(true, &[bits.clone(), rgb, bits.with(266, &[2])]));
+    all
+}
+
+#[test]
+fn truncated_anywhere() {
+    let dir = folder();
+    for whole in specimens(dir.path()) {
+        assert!(survives(dir.path(), &whole));
+        let step = (whole.len() / 150).max(1);
+        for cut in (0..whole.len() - 1).step_by(step).chain(whole.len() - 30..whole.len() - 1) {
+            survives(dir.path(), &whole[..cut]);
+        }
+        assert!(!survives(dir.path(), &whole[..whole.len() / 2]));
+    }
+}
+
+#[test]
+fn flipped_anywhere() {
+    let dir = folder();
+    for (n, whole) in specimens(dir.path()).into_iter().enumerate() {
+        // Every byte near the end, where the directories are; a sample elsewhere.
+        let directories = whole.len().saturating_sub(700);
+        let places = (0..whole.len()).filter(|i| *i >= directories || *i < 16 || i % 29 == n % 29);
+        for at in places {
+            let mut broken = whole.clone();
+            broken[at] ^= 1 << ((at + n) % 8);
+            survives(dir.path(), &broken);
+            broken[at] = if at % 2 == 0 { 0xFF } else { 0 };
+            survives(dir.path(), &broken);
+        }
+    }
+}
+
+#[test]
+fn chains_that_loop() {
+    let dir = folder();
+    let page = Page::grey(1, 1, 8, &[&[1]]);
+    let mut bytes = tiff(true, &[page.clone(), page]);
+    let first: [u8; 4] = bytes[4..8].try_into().unwrap();
+    let end = bytes.len();
+    bytes[end - 4..].copy_from_slice(&first);
+    assert!(failure(dir.path(), &bytes).contains("returns to offset"));
+    // A directory that is its own successor.
+    let mut bytes = tiff(true, &[Page::grey(1, 1, 8, &[&[1]])]);
+    let end = bytes.len();
+    bytes.copy_within(4..8, end - 4);
+    assert!(failure(dir.path(), &bytes).contains("returns to offset"));
+}
+
+#[test]
+fn overlapping_directories_end() {
+    // Every second byte begins a directory of thousands of entries that links to the next.
+    let dir = folder();
+    let mut bytes = b"II*\0\x08\0\0\0".to_vec();
+    bytes.resize(1 << 20, 0x10);
+    let error = failure(dir.path(), &bytes);
+    assert!(error.contains("file.tif"), "{error}");
+}
+
+#[test]
+fn absurd_declarations() {
+    let dir = folder();
+    let page = Page::grey(2, 2, 8, &[&[0; 4]]);
+    let says = |page: Page, what: &str| {
+        let error = failure(dir.path(), &tiff(true, &[page]));
+        assert!(error.contains(what), "{error}");
+    };
+    let size = |w: u64, h: u64| {
+        let mut page = page.clone();
+        page.tags[0].2 = vec![w];
+        page.tags[1].2 = vec![h];
+        page
+    };
+    says(size(0, 2), "0 x 2");
+    says(size(2, 0), "2 x 0");
+    says(size(u32::MAX.into(), u32::MAX.into()), "too large");
+    says(size(60_000, 60_000), "file");
+    says(size(60_000, 60_000).with(259, &[5]), "cannot hold");
+    says(size(60_000, 60_000).with(259, &[32773]), "cannot hold");
+    says(size(60_000, 60_000).with(259, &[8]), "cannot hold");
+    says(page.clone().with(277, &[65_535]), "more planes than");
+    says(page.clone().with(278, &[1]), "needs 2 strips, but lists 1");
+    says(page.clone().with(277, &[0]), "0 samples");
+    says(page.clone().with(258, &[0]), "differ");
+    says(page.clone().with(273, &[u32::MAX.into()]), "beyond the end");
+    says(page.clone().with(279, &[3]), "fewer bytes");
+    says(page.clone().with(322, &[16]), "tiles of 16 x 0");
+    says(page.clone().with(322, &[65_535]).with(323, &[65_535]), "holds");
+    // A tag that claims more values than the file has bytes.
+    let mut bytes = tiff(true, &[page.clone()]);
+    let ifd = u32::from_le_bytes(bytes[4..8].try_into().unwrap()) as usize;
+    bytes[ifd + 2 + 2 * 12 + 4..][..4].copy_from_slice(&[0xFF; 4]);
+    assert!(failure(dir.path(), &bytes).contains("more than the file can hold"));
+    // Sizes that only the description declares.
+    let many = r#"{"shape": [4000000000, 4000000000, 2, 2, 2]}"#;
+    assert_eq!(super::only_image(dir.path(), &tiff(true, &[page.clone().describe(many)])).0, Shape::plane(2, 2));
+    says(page.clone().describe("ImageJ=1\nimages=4000000000\nslices=4000000000\n"), "the file ends");
+    let xml = "<OME xmlns=\"http://www.openmicroscopy.org/Schemas/OME/2016-06\"><Image ID=\"Image:0\"><Pixels \
+        ID=\"Pixels:0\" DimensionOrder=\"XYZCT\" Type=\"uint8\" SizeX=\"2\" SizeY=\"2\" SizeZ=\"30000\" \
+        SizeC=\"1\" SizeT=\"30000\"><TiffData/></Pixels></Image></OME>";
+    says(page.describe(xml), "more planes than");
+}
+
+#[test]
+fn bombs_are_refused() {
+    let dir = folder();
+    // A strip whose data stand for far more than its rows: only the rows are made.
+    let zeros = vec![0u8; 1 << 20];
+    let packed = zstd::bulk::compress(&zeros, 3).unwrap();
+    let page = Page::grey(4, 4, 8, &[&packed]).with(259, &[50000]);
+    assert!(failure(dir.path(), &tiff(true, &[page])).contains("Zstandard"));
+    // A header that claims more than its data can stand for.
+    let page = Page::grey(1 << 15, 1 << 15, 8, &[&packed]).with(259, &[8]);
+    let error = failure(dir.path(), &tiff(true, &[page]));
+    assert!(error.contains("cannot hold"), "{error}");
+    // All strips in one place.
+    let mut page = Page::grey(1000, 1000, 8, &[&[0; 1000]]).with(278, &[1]).with(273, &[8; 1000]);
+    page.tags.push((279, 4, vec![1000; 1000]));
+    let error = failure(dir.path(), &tiff(true, &[page]));
+    assert!(error.contains("cannot hold"), "{error}");
+}
