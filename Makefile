@@ -12,7 +12,7 @@ PYTHON_ENV ?= $(CACHE)/python
 WELLREAD := $(CARGO_TARGET_DIR)/release/wellread
 DEMO_OUT ?= results/demo
 
-.PHONY: help demo test build lint test-rust test-python python-env fuzz bench-peers system-packages clean
+.PHONY: help demo test build build-all lint test-rust test-python python-env bench-peers system-packages clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -31,10 +31,14 @@ lint: system-packages
 	cargo fmt --all --check
 	cargo clippy --release --locked --workspace --all-targets -- -D warnings
 
-test-rust: system-packages
+# Binaries and tests in one go: building the command alone would compile shared crates twice.
+build-all: system-packages
+	cargo build --release --locked --workspace --all-targets
+
+test-rust: build-all
 	cargo test --release --locked --workspace
 
-test-python: build python-env ## files cross-read with ome-arrow, pyarrow, tifffile and ome-zarr
+test-python: build-all python-env ## files cross-read with ome-arrow, pyarrow, tifffile and ome-zarr
 	"$(PYTHON_ENV)/bin/ruff" check tests scripts
 	"$(PYTHON_ENV)/bin/ruff" format --check tests scripts
 	WELLREAD="$(WELLREAD)" "$(PYTHON_ENV)/bin/python" -m pytest -q tests/python
