@@ -20,7 +20,7 @@ use wellread_measure::checksum::row_hash;
 use wellread_measure::clock::Stopwatch;
 use wellread_measure::page_cache;
 use wellread_report::Cell;
-use wellread_store::{ImageView, Scratch, Store, WriteOptions, checksum, read_region, registry};
+use wellread_store::{ImageView, Scratch, WriteOptions, checksum, read_region, registry};
 
 /// The benchmark's registration.
 pub static BENCHMARK: Benchmark =
