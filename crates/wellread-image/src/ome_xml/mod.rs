@@ -12,6 +12,18 @@
 //! attribute otherwise; descriptive metadata that cannot be understood (a wavelength of 0, a colour in words)
 //! is taken as unknown, because it must not keep anybody from the pixels.
 //!
+//! ```
+//! use wellread_image::{ImageMetadata, PixelType, Shape, ome_xml};
+//!
+//! let image = ome_xml::OmeImage::new(ImageMetadata::named("field 1"), Shape([2, 3, 4, 8, 9]), PixelType::U16);
+//! let xml = ome_xml::write(&[image]);
+//! let back = ome_xml::read(&xml)?.remove(0);
+//! let pages = back.ifd_of_planes(|_file| Some(24))?;
+//! assert_eq!(pages.source(1, 2, 3).map(|page| page.ifd), Some(23));
+//! assert_eq!(pages.first_missing(), None);
+//! # Ok::<(), ome_xml::OmeXmlError>(())
+//! ```
+//!
 //! | file | what it holds |
 //! |---|---|
 //! | `mod.rs` | [`OmeImage`], [`TiffData`], [`OmeXmlError`], [`decode`] |
@@ -112,7 +124,7 @@ pub struct TiffData {
     pub plane_count: Option<usize>,
     /// `UUID` of the file that holds the pages, when given.
     pub uuid: Option<String>,
-    /// `UUID/@FileName`: that file's path, relative to this one, when given.
+    /// `UUID/@FileName`: that file's path, relative to this one, when given. The schema wants a UUID beside it.
     pub file_name: Option<String>,
 }
 

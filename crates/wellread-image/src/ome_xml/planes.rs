@@ -237,13 +237,12 @@ impl OmeImage {
         let mut open = Vec::new();
         for block in blocks {
             let start = base.plane_of(block, &map)?;
-            let file = match self.file_of(block)? {
-                None => None,
-                Some(name) => Some(*file_index.entry(name).or_insert_with(|| {
+            let file = self.file_of(block)?.map(|name| {
+                *file_index.entry(name).or_insert_with(|| {
                     map.files.push(name.to_owned());
                     map.files.len() - 1
-                })),
-            };
+                })
+            });
             let ifd = block.ifd.unwrap_or(0);
             // Writers that mean "all" put 0.
             let count = block.plane_count.filter(|&n| n > 0).or(block.ifd.map(|_| 1));
@@ -256,22 +255,15 @@ impl OmeImage {
             }
         }
         // Blocks without an end give way to those that name their planes, and to each other's beginnings.
-        let starts: Vec<usize> = {
-            let mut starts: Vec<usize> = open.iter().map(|&(start, ..)| start).collect();
-            starts.sort_unstable();
-            starts
-        };
+        let mut starts: Vec<usize> = open.iter().map(|&(start, ..)| start).collect();
+        starts.sort_unstable();
         for &(start, ifd, file) in open.iter().rev() {
             let pages = pages_of(file.map(|f| map.files[f].as_str()));
             let mut len = map.gap(start);
-            match pages {
-                Some(n) => len = len.min(n.saturating_sub(ifd)),
-                None => {
-                    let next = starts.partition_point(|&s| s <= start);
-                    if let Some(&next) = starts.get(next) {
-                        len = len.min(next - start);
-                    }
-                }
+            if let Some(n) = pages {
+                len = len.min(n.saturating_sub(ifd));
+            } else if let Some(&next) = starts.get(starts.partition_point(|&s| s <= start)) {
+                len = len.min(next - start);
             }
             if len > 0 {
                 map.assign(start, Run { len, ifd, file });

@@ -38,7 +38,9 @@ pub fn read(xml: &str) -> Result<Vec<OmeImage>, OmeXmlError> {
             Event::End(_) => walk.close()?,
             Event::Text(text) if walk.takes_text() => walk.text.push_str(&text.xml10_content()),
             Event::CData(text) if walk.takes_text() => walk.text.push_str(&text.xml10_content()),
-            Event::GeneralRef(reference) if walk.takes_text() => walk.text.push(resolve(&reference, position)?),
+            Event::GeneralRef(reference) if walk.takes_text() => {
+                walk.text.push(resolve(&reference, position)?);
+            }
             Event::Eof => {
                 return Err(match walk.path.last() {
                     Some(element) => OmeXmlError::Truncated { inside: element.name() },

@@ -54,7 +54,10 @@ fn bio_formats_is_read() {
     assert_eq!(metadata.physical_size_z, Some(PhysicalSize { value: 200.0, unit: "nm".into() }));
     assert_eq!(metadata.physical_size_y, None);
     let dapi = &metadata.channels[0];
-    assert_eq!((dapi.name.as_str(), dapi.emission_um, dapi.color_rgba), ("DAPI", Some(0.461), Some(0xff00_00ff)));
+    assert_eq!(
+        (dapi.name.as_str(), dapi.emission_um, dapi.color_rgba),
+        ("DAPI", Some(0.461), Some(0xff00_00ff))
+    );
     assert_eq!(metadata.channels[1].illumination.as_deref(), Some("Epifluorescence"));
 
     let map = image.ifd_of_planes(no_pages).unwrap();
@@ -96,9 +99,7 @@ fn orders_agree_with_their_names() {
         for slow in 0..size(axes[2]) {
             for middle in 0..size(axes[1]) {
                 for fast in 0..size(axes[0]) {
-                    let of = |axis| {
-                        [fast, middle, slow][axes.iter().position(|&a| a == axis).unwrap()]
-                    };
+                    let of = |axis| [fast, middle, slow][axes.iter().position(|&a| a == axis).unwrap()];
                     let (t, c, z) = (of(b'T'), of(b'C'), of(b'Z'));
                     assert_eq!(order.plane_index(t, c, z, shape), index, "{order}");
                     assert_eq!(order.plane_position(index, shape), (t, c, z), "{order}");
@@ -126,13 +127,15 @@ fn plane_rules_of_the_specification() {
     // PlaneCount without IFD starts at page 0; a later block overrides an earlier one; surplus pages are cut off.
     let content = r#"<TiffData PlaneCount="12"/><TiffData FirstT="1" IFD="20" PlaneCount="99"/><TiffData FirstZ="2" IFD="40" PlaneCount="3"/>"#;
     let map = stack("XYZCT", content).ifd_of_planes(no_pages).unwrap();
-    let pages: Vec<_> = (0..24).map(|i| (i / 12, i / 4 % 3, i % 4)).map(|(t, c, z)| ifd(&map, t, c, z).unwrap()).collect();
+    let pages: Vec<_> =
+        (0..24).map(|i| (i / 12, i / 4 % 3, i % 4)).map(|(t, c, z)| ifd(&map, t, c, z).unwrap()).collect();
     assert_eq!(pages[..12], [0, 1, 40, 41, 42, 5, 6, 7, 8, 9, 10, 11]);
     assert_eq!(pages[12..], [20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31]);
     assert_eq!(map.first_missing(), None);
     // A file per channel, without counts: each ends where the next begins.
     let content: String = (0..3).fold(String::new(), |mut xml, c| {
-        let _ = write!(xml, r#"<TiffData FirstC="{c}"><UUID FileName="c{c}.tif">urn:uuid:{c}</UUID></TiffData>"#);
+        let _ =
+            write!(xml, r#"<TiffData FirstC="{c}"><UUID FileName="c{c}.tif">urn:uuid:{c}</UUID></TiffData>"#);
         xml
     });
     let map = stack("XYZTC", &content).ifd_of_planes(no_pages).unwrap();
@@ -144,7 +147,10 @@ fn plane_rules_of_the_specification() {
     assert_eq!((ifd(&map, 0, 0, 1), ifd(&map, 1, 0, 3), ifd(&map, 1, 1, 0)), (Some(1), Some(12), None));
     // Outside, and in a nameless other file.
     let error = stack("XYZCT", r#"<TiffData FirstZ="9" IFD="0"/>"#).ifd_of_planes(no_pages).unwrap_err();
-    assert_eq!(error.to_string(), r#"OME-XML: TiffData/@FirstZ is "9": the image has only 4 along this axis"#);
+    assert_eq!(
+        error.to_string(),
+        r#"OME-XML: TiffData/@FirstZ is "9": the image has only 4 along this axis"#
+    );
     let mut image = stack("XYZCT", "<TiffData><UUID>urn:uuid:1</UUID></TiffData>");
     assert_eq!(image.ifd_of_planes(no_pages).unwrap().source(0, 0, 0).unwrap().file, None);
     image.file_uuid = Some("urn:uuid:2".into());
@@ -153,7 +159,8 @@ fn plane_rules_of_the_specification() {
 
 #[test]
 fn samples_share_a_page() {
-    let attributes = r#"DimensionOrder="XYCZT" Type="uint8" SizeT="2" SizeC="4" SizeZ="1" SizeY="8" SizeX="9""#;
+    let attributes =
+        r#"DimensionOrder="XYCZT" Type="uint8" SizeT="2" SizeC="4" SizeZ="1" SizeY="8" SizeX="9""#;
     let content = r#"<Channel ID="Channel:0:0" SamplesPerPixel="3"/><Channel ID="Channel:0:1"/>"#;
     let image = read(&document(attributes, content)).unwrap().remove(0);
     assert_eq!(image.samples_per_pixel, [3, 1]);
@@ -166,10 +173,12 @@ fn samples_share_a_page() {
 
 #[test]
 fn pages_may_be_elsewhere() {
-    let attributes = r#"DimensionOrder="XYCZT" Type="uint8" SizeT="1" SizeC="1" SizeZ="1" SizeY="8" SizeX="9""#;
+    let attributes =
+        r#"DimensionOrder="XYCZT" Type="uint8" SizeT="1" SizeC="1" SizeZ="1" SizeY="8" SizeX="9""#;
     let image = read(&document(attributes, "<MetadataOnly/>")).unwrap().remove(0);
     assert_eq!(image.ifd_of_planes(no_pages).unwrap().first_missing(), Some((0, 0, 0)));
-    let error = read("<OME><BinaryOnly MetadataFile='x.companion.ome' UUID='urn:uuid:1'/></OME>").unwrap_err();
+    let error =
+        read("<OME><BinaryOnly MetadataFile='x.companion.ome' UUID='urn:uuid:1'/></OME>").unwrap_err();
     assert!(error.to_string().contains("x.companion.ome"));
 }
 
@@ -209,7 +218,7 @@ fn other_texts_are_refused() {
     assert_eq!(read("ImageJ=1.53t\nimages=3"), Err(OmeXmlError::NotOme(String::new())));
     assert_eq!(read("<html/>"), Err(OmeXmlError::NotOme("html".into())));
     assert_eq!(read("<OME><Image/></OME>"), Err(OmeXmlError::NoImage));
-    assert_eq!(read("<OME><Image><Pix"), read("<OME><Image><Pix"), "deterministic");
+    assert!(matches!(read("<OME><Image><Pix"), Err(OmeXmlError::Syntax { .. })));
     assert!(matches!(read("<OME></Image></OME>"), Err(OmeXmlError::Syntax { .. })));
     assert_eq!(read("<OME><Image>"), Err(OmeXmlError::Truncated { inside: "Image" }));
 }
@@ -238,6 +247,25 @@ fn every_truncation_is_an_error() {
 }
 
 #[test]
+fn ids_are_unique_in_the_document() {
+    let mut image = OmeImage::new(ImageMetadata::named("a"), Shape([1, 2, 1, 3, 4]), PixelType::U8);
+    image.metadata.id = "Image:7".into();
+    image.metadata.channels =
+        (0..2).map(|c| Channel { id: format!("Channel:9:{c}"), ..Channel::default() }).collect();
+    let alone = read(&write(std::slice::from_ref(&image))).unwrap();
+    assert_eq!(
+        (alone[0].metadata.id.as_str(), alone[0].metadata.channels[1].id.as_str()),
+        ("Image:7", "Channel:9:1")
+    );
+    let both = read(&write(&[image.clone(), image])).unwrap();
+    let ids: std::collections::BTreeSet<String> = (both.iter())
+        .flat_map(|i| i.metadata.channels.iter().map(|c| &c.id).chain([&i.metadata.id]))
+        .cloned()
+        .collect();
+    assert_eq!(ids.len(), 6);
+}
+
+#[test]
 fn tags_hold_bytes() {
     assert_eq!(decode(b"<OME/>\0\0"), "<OME/>");
     assert_eq!(decode(b"\xb5m\0"), "µm");
@@ -252,7 +280,12 @@ fn what_the_schema_forbids_is_not_written() {
     metadata.physical_size_x = Some(PhysicalSize { value: f64::NAN, unit: "µm".into() });
     metadata.physical_size_y = Some(PhysicalSize { value: 2.0, unit: "micrometer".into() });
     metadata.channels = vec![
-        Channel { id: "ch-0".into(), illumination: Some("lamp".into()), emission_um: Some(-1.0), ..Channel::default() },
+        Channel {
+            id: "ch-0".into(),
+            illumination: Some("lamp".into()),
+            emission_um: Some(-1.0),
+            ..Channel::default()
+        },
         Channel { id: "ch-0".into(), ..Channel::default() },
     ];
     let xml = write(&[OmeImage::new(metadata, Shape([1, 2, 1, 3, 4]), PixelType::F32)]);
@@ -261,7 +294,10 @@ fn what_the_schema_forbids_is_not_written() {
     assert_eq!((back.acquired, back.physical_size_x), (None, None));
     assert_eq!(back.physical_size_y, Some(PhysicalSize { value: 2.0, unit: "µm".into() }));
     assert_eq!((back.channels[0].id.as_str(), back.channels[1].id.as_str()), ("Channel:0:0", "Channel:0:1"));
-    assert_eq!((back.channels[0].illumination.as_deref(), back.channels[0].emission_um), (Some("Other"), None));
+    assert_eq!(
+        (back.channels[0].illumination.as_deref(), back.channels[0].emission_um),
+        (Some("Other"), None)
+    );
     for (time, valid) in [
         ("2026-11-21T05:38:56.401079", true),
         ("2026-11-21T05:38:56+02:00", true),
@@ -333,7 +369,7 @@ proptest! {
     #[test]
     fn what_is_written_is_read(image in an_image()) {
         let back = read(&write(std::slice::from_ref(&image))).unwrap();
-        prop_assert_eq!(&back, &[image.clone()]);
+        prop_assert_eq!(back.as_slice(), std::slice::from_ref(&image));
         let map = image.ifd_of_planes(no_pages).unwrap();
         prop_assert_eq!(map.first_missing(), None);
         for index in 0..image.shape.planes() {
@@ -345,17 +381,16 @@ proptest! {
 
     /// Runs that overlap in any way resolve as a plain array filled block by block would.
     #[test]
-    fn last_block_wins(blocks in prop::collection::vec((0usize..24, 1usize..30, 0usize..100), 0..12)) {
+    fn last_block_wins(first in 1usize..25, blocks in prop::collection::vec((0usize..24, 1usize..30, 0usize..100), 0..12)) {
         let mut image = stack("XYZCT", "");
+        // Whether positions count from 1 is guessed from all blocks together: one at 0 keeps that out.
+        let blocks: Vec<_> = [(0, first, 7)].into_iter().chain(blocks).collect();
         let mut expected = [None; 24];
         image.planes = blocks.iter().map(|&(start, count, ifd)| {
             for (i, slot) in expected[start..].iter_mut().take(count).enumerate() { *slot = Some(ifd + i); }
             let (first_t, first_c, first_z) = image.dimension_order.plane_position(start, image.shape);
             TiffData { first_t, first_c, first_z, ifd: Some(ifd), plane_count: Some(count), ..TiffData::default() }
         }).collect();
-        prop_assume!(!blocks.is_empty());
-        // Whether positions count from 1 is guessed from all blocks together; keep that out of this test.
-        prop_assume!(blocks.iter().any(|&(start, ..)| start == 0));
         let map = image.ifd_of_planes(no_pages).unwrap();
         for (index, &page) in expected.iter().enumerate() {
             let (t, c, z) = image.dimension_order.plane_position(index, image.shape);

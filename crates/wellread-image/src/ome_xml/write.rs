@@ -29,14 +29,17 @@ pub fn write(images: &[OmeImage]) -> String {
     attribute(&mut xml, "Creator", concat!("wellread ", env!("CARGO_PKG_VERSION")));
     xml.push('>');
     let image_ids = Ids::of("Image:", images.iter().map(|image| image.metadata.id.as_str()));
+    let described = images.iter().flat_map(OmeImage::described_channels);
+    let channel_ids =
+        Ids::of("Channel:", described.map(|(_, _, channel)| channel.map_or("", |c| c.id.as_str())));
     for (index, image) in images.iter().enumerate() {
-        write_image(&mut xml, index, image, &image_ids);
+        write_image(&mut xml, index, image, &image_ids, &channel_ids);
     }
     xml.push_str("</OME>");
     xml
 }
 
-fn write_image(xml: &mut String, index: usize, image: &OmeImage, ids: &Ids) {
+fn write_image(xml: &mut String, index: usize, image: &OmeImage, ids: &Ids, channel_ids: &Ids) {
     let metadata = &image.metadata;
     xml.push_str("<Image");
     attribute(xml, "ID", &ids.get(&metadata.id, || format!("Image:{index}")));
@@ -62,7 +65,7 @@ fn write_image(xml: &mut String, index: usize, image: &OmeImage, ids: &Ids) {
     }
     write_physical_sizes(xml, metadata);
     xml.push('>');
-    write_channels(xml, index, image);
+    write_channels(xml, index, image, channel_ids);
     if image.without_pages {
         xml.push_str("<MetadataOnly/>");
     } else if image.planes.is_empty() {
@@ -91,14 +94,23 @@ fn write_physical_sizes(xml: &mut String, metadata: &ImageMetadata) {
     }
 }
 
-/// One `Channel` for each entry of `samples_per_pixel`, described by the entry of its first sample.
-fn write_channels(xml: &mut String, index: usize, image: &OmeImage) {
-    let channels = &image.metadata.channels;
-    let ids = Ids::of("Channel:", channels.iter().map(|channel| channel.id.as_str()));
+impl OmeImage {
+    /// One item for each `Channel` element: index of its first sample on the C axis, number of samples, and
+    /// the description of that first sample.
+    fn described_channels(&self) -> impl Iterator<Item = (usize, usize, Option<&Channel>)> {
+        let mut next = 0;
+        self.samples_per_pixel.iter().map(move |&samples| {
+            let c = next;
+            next += samples;
+            (c, samples, self.metadata.channels.get(c))
+        })
+    }
+}
+
+fn write_channels(xml: &mut String, index: usize, image: &OmeImage, ids: &Ids) {
     let unknown = Channel::default();
-    let mut c = 0;
-    for &samples in &image.samples_per_pixel {
-        let channel = channels.get(c).unwrap_or(&unknown);
+    for (c, samples, channel) in image.described_channels() {
+        let channel = channel.unwrap_or(&unknown);
         xml.push_str("<Channel");
         attribute(xml, "ID", &ids.get(&channel.id, || format!("Channel:{index}:{c}")));
         if !channel.name.is_empty() {
@@ -115,7 +127,6 @@ fn write_channels(xml: &mut String, index: usize, image: &OmeImage) {
             attribute(xml, "Color", &(color as i32).to_string());
         }
         xml.push_str("/>");
-        c += samples;
     }
 }
 
@@ -160,7 +171,8 @@ struct Ids {
 }
 
 impl Ids {
-    /// The ids are kept only if all are valid and different: a mixture could clash with generated ones.
+    /// The ids are kept only if all in the document are valid and different: a mixture could clash with
+    /// generated ones.
     fn of<'a>(prefix: &str, ids: impl Iterator<Item = &'a str>) -> Self {
         let mut seen = HashSet::new();
         let mut valid = true;
