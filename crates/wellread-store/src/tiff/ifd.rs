@@ -155,7 +155,7 @@ impl Header {
             return Err(view.error(format_args!("is no TIFF: it starts with {:02x?}", &head[..4])));
         }
         let endian = if head[0] == b'I' { Endian::Little } else { Endian::Big };
-        let big = head.contains(&b'+');
+        let big = head[2..4].contains(&b'+');
         let first = if big {
             if endian.u16(&head[4..]) != 8 || endian.u16(&head[6..]) != 0 {
                 return Err(view.error("the BigTIFF header is corrupt: offsets are not of 8 bytes"));

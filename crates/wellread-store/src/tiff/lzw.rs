@@ -37,6 +37,9 @@ pub(super) struct Decoder {
     table: Box<[u64; TABLE]>,
 }
 
+/// Codes taken from one refill of the bit buffer: four of 12 bits fit into the 57 bits it then has.
+const BURST: usize = 4;
+
 /// Marks a long entry: `LONG << 60 | length << 40 | place`. Lengths stay below 2^12, as each table epoch
 /// adds at most 3,838 strings, each at most one byte longer than the longest before.
 const LONG: u64 = 0xF;
@@ -101,6 +104,36 @@ impl Decoder {
         let mut width = 9u32;
         let mut fresh = true;
         while pos < out.len() {
+            // Most codes stand for short strings: several at a time, while nothing else can happen.
+            let limit = if width == MAX_WIDTH { TABLE } else { (1 << width) - 1 };
+            while !fresh
+                && next + BURST < limit
+                && pos + BURST * 8 <= out.len()
+                && bits.at + 8 <= input.len()
+            {
+                bits.refill();
+                let mut ordinary = true;
+                for _ in 0..BURST {
+                    let code = (bits.buffer >> (64 - width)) as usize & (TABLE - 1);
+                    let entry = self.table[code];
+                    let length = entry >> 56;
+                    if code >= next || length.wrapping_sub(1) >= INLINE {
+                        ordinary = false;
+                        break;
+                    }
+                    bits.buffer <<= width;
+                    bits.count -= width;
+                    out[pos..pos + 8].copy_from_slice(&entry.to_le_bytes());
+                    self.add(next, previous, previous_pos, entry as u8);
+                    next += 1;
+                    previous = entry;
+                    previous_pos = pos;
+                    pos += length as usize;
+                }
+                if !ordinary {
+                    break;
+                }
+            }
             if bits.count < MAX_WIDTH {
                 bits.refill();
                 if bits.count < width {

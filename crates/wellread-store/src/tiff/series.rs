@@ -160,11 +160,29 @@ impl FileIndex {
             at_most = at_most.saturating_mul(8).saturating_add(64 << 20);
         }
         if stored > at_most {
-            series.info = Err(format!(
-                "{} of {} are declared, {stored} bytes, but the {} stored bytes cannot hold them",
-                info.shape, info.dtype, self.len
-            ));
+            series.info = Err(self.why_too_little(series).unwrap_or_else(|| {
+                format!(
+                    "{} of {} are declared, {stored} bytes, but the {} stored bytes cannot hold them",
+                    info.shape, info.dtype, self.len
+                )
+            }));
         }
+    }
+
+    /// What is missing of an image whose files hold less than it declares, if that can be told.
+    fn why_too_little(&self, series: &Series) -> Option<String> {
+        if let Some(other) = series.others.iter().find(|o| !o.path.exists()) {
+            return Some(format!("{} holds planes of the image, but does not exist", other.path.display()));
+        }
+        let own = series.planes.iter().filter(|p| p.source == 0);
+        let segments = own.flat_map(|p| self.pages[p.page as usize].segments.iter());
+        let end = segments.map(|s| s.offset.saturating_add(s.len)).max()?;
+        (end > self.len).then(|| {
+            format!(
+                "the pixels reach to offset {end}, beyond the end of the file ({} bytes): it is truncated",
+                self.len
+            )
+        })
     }
 
     /// Rough size in memory.

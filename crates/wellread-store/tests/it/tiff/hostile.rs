@@ -101,9 +101,10 @@ fn truncated_anywhere() {
 fn flipped_anywhere() {
     let dir = folder();
     for (n, whole) in specimens(dir.path()).into_iter().enumerate() {
-        // Every byte near the end, where the directories are; a sample elsewhere.
+        // Most bytes near the end, where the directories are; a sample elsewhere.
         let directories = whole.len().saturating_sub(700);
-        let places = (0..whole.len()).filter(|i| *i >= directories || *i < 16 || i % 29 == n % 29);
+        let chosen = |i: &usize| *i < 16 || i % if *i >= directories { 3 } else { 67 } == n % 3;
+        let places = (0..whole.len()).filter(chosen);
         for at in places {
             let mut broken = whole.clone();
             broken[at] ^= 1 << ((at + n) % 8);
@@ -168,7 +169,7 @@ fn absurd_declarations() {
     says(page.clone().with(273, &[u32::MAX.into()]), "beyond the end");
     says(page.clone().with(279, &[3]), "fewer bytes");
     says(page.clone().with(322, &[16]), "tiles of 16 x 0");
-    says(page.clone().with(322, &[65_535]).with(323, &[65_535]), "holds");
+    says(page.clone().with(322, &[65_535]).with(323, &[65_535]), "it has 4 of");
     // A tag that claims more values than the file has bytes.
     let mut bytes = tiff(true, &[page.clone()]);
     let ifd = u32::from_le_bytes(bytes[4..8].try_into().unwrap()) as usize;
