@@ -84,8 +84,7 @@ impl Codec {
             // Two bytes stand for at most 128.
             Self::PackBits => stored.saturating_mul(64),
             // A block of 128 KiB of one byte takes four bytes.
-            Self::Zstd => stored.saturating_mul(1 << 15),
-            Self::Other(_) => stored.saturating_mul(1 << 15),
+            Self::Zstd | Self::Other(_) => stored.saturating_mul(1 << 15),
         }
     }
 

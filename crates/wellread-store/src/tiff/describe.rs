@@ -33,7 +33,9 @@ fn extend(view: &FileView<'_>, pages: &mut Vec<Page>, at: usize, n: usize) -> Re
             .hint("the file is truncated, or its description was taken over from another file"));
     }
     let more: Vec<Page> = (1..n as u64).map(|i| pages[at].moved(i * bytes)).collect();
-    pages.splice(at + 1..at + 1, more);
+    let rest = pages.split_off(at + 1);
+    pages.extend(more);
+    pages.extend(rest);
     Ok(true)
 }
 
@@ -64,11 +66,7 @@ pub(super) fn image_j(
 }
 
 /// Sizes of pixels from an ImageJ description and the resolution tags.
-pub(super) fn image_j_sizes(
-    description: &str,
-    resolution: [Option<f64>; 2],
-    metadata: &mut ImageMetadata,
-) {
+pub(super) fn image_j_sizes(description: &str, resolution: [Option<f64>; 2], metadata: &mut ImageMetadata) {
     let unit = match value(description, "unit") {
         Some("micron" | "microns" | "um" | "µm" | "\u{3bc}m" | "\\u00B5m") => "µm",
         Some(unit @ ("nm" | "mm" | "cm" | "m")) => unit,

@@ -83,14 +83,18 @@ impl Encoder {
     }
 
     /// Appends a page of `height` x `width` little-endian pixels.
-    pub(super) fn page(&mut self, pixels: &[u8], [height, width]: [usize; 2], dtype: PixelType) -> Result<()> {
+    pub(super) fn page(
+        &mut self,
+        pixels: &[u8],
+        [height, width]: [usize; 2],
+        dtype: PixelType,
+    ) -> Result<()> {
         let size = dtype.size();
-        let [h, w] = match self.layout.tile {
-            Some(tile) => tile,
-            None => {
-                let rows = self.layout.strip_rows.unwrap_or((STRIP / (width * size)).max(1));
-                [rows.min(height), width]
-            }
+        let [h, w] = if let Some(tile) = self.layout.tile {
+            tile
+        } else {
+            let rows = self.layout.strip_rows.unwrap_or((STRIP / (width * size)).max(1));
+            [rows.min(height), width]
         };
         let (across, down) = (width.div_ceil(w), height.div_ceil(h));
         let tiled = self.layout.tile.is_some();
@@ -118,7 +122,8 @@ impl Encoder {
         let batch = if layout.packing.codec == Codec::None { 1 } else { layout.jobs.max(1) * 4 };
         for from in (0..n).step_by(batch) {
             for packed in in_parallel(from..n.min(from + batch), layout.jobs, &encode) {
-                let packed = packed.map_err(|e| Error::new(&self.target, format_args!("cannot compress: {e}")))?;
+                let packed =
+                    packed.map_err(|e| Error::new(&self.target, format_args!("cannot compress: {e}")))?;
                 offsets.push(self.at);
                 lengths.push(packed.len() as u64);
                 self.put(&packed)?;
@@ -140,7 +145,10 @@ impl Encoder {
             Tag::short(tag::SAMPLES_PER_PIXEL, 1),
             Tag::short(tag::PLANAR_CONFIGURATION, 1),
             Tag::short(tag::SAMPLE_FORMAT, format),
-            Tag { tag: tag::SOFTWARE, values: Values::Text(concat!("wellread ", env!("CARGO_PKG_VERSION")).into()) },
+            Tag {
+                tag: tag::SOFTWARE,
+                values: Values::Text(concat!("wellread ", env!("CARGO_PKG_VERSION")).into()),
+            },
         ];
         if predict {
             tags.push(Tag::short(tag::PREDICTOR, predictor::HORIZONTAL));
@@ -215,9 +223,8 @@ impl Values {
     fn kind(&self, big: bool) -> (u64, usize) {
         match self {
             Self::Short(_) => (3, 2),
-            Self::Long(_) => (4, 4),
             Self::Offsets(_) if big => (16, 8),
-            Self::Offsets(_) => (4, 4),
+            Self::Long(_) | Self::Offsets(_) => (4, 4),
             Self::Text(_) => (2, 1),
         }
     }

@@ -129,9 +129,8 @@ impl Page {
     /// Reads a page's tags.
     pub(super) fn read(view: &mut FileView<'_>, header: Header, ifd: &Ifd) -> Result<Self> {
         let endian = header.endian;
-        let mut number = |tag: u16, default: u64| -> Result<u64> {
-            Ok(ifd.number(view, endian, tag)?.unwrap_or(default))
-        };
+        let mut number =
+            |tag: u16, default: u64| -> Result<u64> { Ok(ifd.number(view, endian, tag)?.unwrap_or(default)) };
         let width = number(tag::IMAGE_WIDTH, 0)?;
         let height = number(tag::IMAGE_LENGTH, 0)?;
         let samples = number(tag::SAMPLES_PER_PIXEL, 1)?;
@@ -149,11 +148,11 @@ impl Page {
             view.error(format_args!("{what} (directory at offset {})", ifd.offset))
                 .hint("the file is probably corrupt; copy or write it again")
         };
-        let small = |n: u64| usize::try_from(n).ok().filter(|&n| n > 0 && n <= u32::MAX as usize);
+        let small = |n: u64| usize::try_from(n).ok().filter(|&n| n > 0 && u32::try_from(n).is_ok());
         let (Some(width), Some(height)) = (small(width), small(height)) else {
             return Err(bad(view, format_args!("a page declares a size of {width} x {height} pixels")));
         };
-        let Some(samples) = small(samples).filter(|&s| s <= usize::from(u16::MAX)) else {
+        let Some(samples) = small(samples).filter(|&s| u16::try_from(s).is_ok()) else {
             return Err(bad(view, format_args!("a page declares {samples} samples per pixel")));
         };
         let bits = uniform(view, endian, ifd, tag::BITS_PER_SAMPLE, 1)?;
@@ -215,7 +214,8 @@ impl Page {
         }
         let mut segments = read_segments(view, endian, ifd, &format)?;
         if format.unsupported.is_none() && has_short_strips(&format, &segments) {
-            format.unsupported = Some("its strips hold fewer bytes than their rows need: the file is corrupt");
+            format.unsupported =
+                Some("its strips hold fewer bytes than their rows need: the file is corrupt");
         }
         merge_strips(&mut format, &mut segments);
         Ok(Self { format: Arc::new(format), segments: segments.into() })
@@ -342,9 +342,7 @@ fn read_segments(
 fn has_short_strips(format: &PageFormat, segments: &[Segment]) -> bool {
     let [_, down] = format.grid();
     let row_bytes = format.row_bytes() as u64;
-    let short = |(i, s): (usize, &Segment)| {
-        !s.is_empty() && s.len < format.rows(i % down) as u64 * row_bytes
-    };
+    let short = |(i, s): (usize, &Segment)| !s.is_empty() && s.len < format.rows(i % down) as u64 * row_bytes;
     format.codec == Codec::None && !format.tiled && segments.iter().enumerate().any(short)
 }
 
@@ -360,9 +358,8 @@ fn merge_strips(format: &mut PageFormat, segments: &mut Vec<Segment>) {
         return;
     }
     let follows = |plane: &[Segment]| {
-        let meets = |(sy, pair): (usize, &[Segment])| {
-            pair[0].offset.checked_add(bytes(sy)) == Some(pair[1].offset)
-        };
+        let meets =
+            |(sy, pair): (usize, &[Segment])| pair[0].offset.checked_add(bytes(sy)) == Some(pair[1].offset);
         plane.windows(2).enumerate().all(meets)
     };
     if !segments.chunks(down).all(follows) {

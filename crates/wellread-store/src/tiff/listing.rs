@@ -23,8 +23,7 @@ pub(super) fn is_tiff_name(name: &str) -> bool {
 
 fn ends_with_any(name: &str, endings: &[&str]) -> bool {
     endings.iter().any(|e| {
-        name.len() >= e.len()
-            && name.as_bytes()[name.len() - e.len()..].eq_ignore_ascii_case(e.as_bytes())
+        name.len() >= e.len() && name.as_bytes()[name.len() - e.len()..].eq_ignore_ascii_case(e.as_bytes())
     })
 }
 
@@ -40,9 +39,8 @@ pub(super) fn recognise(probe: &Probe) -> bool {
     let folder = |name: &&String| !name.starts_with('.') && !name.contains('.');
     probe.entries.iter().filter(folder).take(16).any(|name| {
         let listing = std::fs::read_dir(probe.path.join(name)).ok();
-        listing.is_some_and(|mut l| {
-            l.any(|e| e.is_ok_and(|e| e.file_name().to_str().is_some_and(is_tiff_name)))
-        })
+        listing
+            .is_some_and(|mut l| l.any(|e| e.is_ok_and(|e| e.file_name().to_str().is_some_and(is_tiff_name))))
     })
 }
 

@@ -55,7 +55,7 @@ struct Bits<'a> {
 
 impl Bits<'_> {
     /// Makes at least 12 bits available, zeros behind the end of the input.
-    #[inline(always)]
+    #[inline]
     fn refill(&mut self) {
         if let Some(bytes) = self.input.get(self.at..self.at + 8) {
             let word = u64::from_be_bytes(bytes.try_into().expect("8 bytes"));
@@ -75,7 +75,8 @@ impl Bits<'_> {
 
 impl Default for Decoder {
     fn default() -> Self {
-        let mut table = Box::new([0u64; TABLE]);
+        let mut table: Box<[u64; TABLE]> =
+            vec![0; TABLE].into_boxed_slice().try_into().expect("as long as the table");
         for (byte, entry) in table.iter_mut().take(CLEAR).enumerate() {
             *entry = 1 << 56 | byte as u64;
         }
@@ -106,10 +107,7 @@ impl Decoder {
         while pos < out.len() {
             // Most codes stand for short strings: several at a time, while nothing else can happen.
             let limit = if width == MAX_WIDTH { TABLE } else { (1 << width) - 1 };
-            while !fresh
-                && next + BURST < limit
-                && pos + BURST * 8 <= out.len()
-                && bits.at + 8 <= input.len()
+            while !fresh && next + BURST < limit && pos + BURST * 8 <= out.len() && bits.at + 8 <= input.len()
             {
                 bits.refill();
                 let mut ordinary = true;
@@ -150,7 +148,7 @@ impl Decoder {
                     continue;
                 }
                 if code > 255 {
-                    return Err(self.stray(code, pos, out.len()));
+                    return Err(Self::stray(code, pos, out.len()));
                 }
                 out[pos] = code as u8;
                 previous = self.table[code];
@@ -163,7 +161,7 @@ impl Decoder {
                 // Only the string that is being defined by this very code: the previous one and its own
                 // first byte again.
                 if code != next || next >= TABLE {
-                    return Err(self.stray(code, pos, out.len()));
+                    return Err(Self::stray(code, pos, out.len()));
                 }
                 let first = out[previous_pos];
                 self.add(next, previous, previous_pos, first);
@@ -193,7 +191,7 @@ impl Decoder {
                 fresh = true;
                 continue;
             } else {
-                return Err(self.stray(code, pos, out.len()));
+                return Err(Self::stray(code, pos, out.len()));
             }
             if next < TABLE {
                 self.add(next, previous, previous_pos, first);
@@ -210,7 +208,7 @@ impl Decoder {
     }
 
     /// Defines string `next`: the previous string and `first`.
-    #[inline(always)]
+    #[inline]
     fn add(&mut self, next: usize, previous: u64, previous_pos: usize, first: u8) {
         let length = previous >> 56;
         self.table[next & (TABLE - 1)] = if length < INLINE {
@@ -223,7 +221,7 @@ impl Decoder {
     }
 
     #[cold]
-    fn stray(&self, code: usize, pos: usize, wanted: usize) -> String {
+    fn stray(code: usize, pos: usize, wanted: usize) -> String {
         match code {
             END => format!("LZW data end after {pos} of {wanted} bytes"),
             _ => format!("LZW code {code} after {pos} of {wanted} bytes is not in the table: corrupt data"),
@@ -232,7 +230,7 @@ impl Decoder {
 }
 
 /// Copies a string of at least 8 bytes from its earlier place in the output to `pos`; returns the new end.
-#[inline(always)]
+#[inline]
 fn copy_string(out: &mut [u8], place: usize, length: usize, pos: usize) -> usize {
     let end = pos + length;
     if place + length <= pos && end + 8 <= out.len() {
@@ -295,7 +293,7 @@ mod tests {
 
     #[test]
     fn short_and_wrong_data_are_errors() {
-        let data: Vec<u8> = (0..5000u32).map(|i| (i * i >> 5) as u8).collect();
+        let data: Vec<u8> = (0..5000u32).map(|i| ((i * i) >> 5) as u8).collect();
         let packed = encode(&data).unwrap();
         let mut out = vec![0; data.len()];
         for cut in 0..packed.len() - 2 {

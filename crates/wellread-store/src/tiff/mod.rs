@@ -19,7 +19,7 @@
 //! | `ifd` | header, directories, tag values |
 //! | `image` | one page: pixel layout, strips and tiles |
 //! | `series` | pages → 5D images: OME-XML (`ome`), ImageJ and tifffile descriptions (`describe`), plain |
-//! | `codec`, `lzw`, `predictor` | bytes → samples |
+//! | `codec`, `lzw`, `predictor`, `samples` | bytes → samples |
 //! | `read` | planes of a region → blocks |
 //! | `store` | the [`Store`](crate::Store) |
 //! | `writer`, `encode` | the [`StoreWriter`](crate::StoreWriter) |
@@ -44,6 +44,7 @@ mod ome;
 mod pread;
 mod predictor;
 mod read;
+mod samples;
 mod series;
 mod store;
 mod writer;

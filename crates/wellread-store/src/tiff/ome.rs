@@ -8,11 +8,13 @@
 
 use super::ifd::FileView;
 use super::image::Page;
-use super::series::{OtherFile, PlaneRef, Series, believable};
+use super::listing;
+use super::series::{OtherFile, PlaneRef, Refusal, Series, believable};
 use crate::{Error, Result, RowInfo};
+use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
-use wellread_image::Shape;
 use wellread_image::ome_xml::{self, OmeImage, OmeXmlError, PlaneMap};
+use wellread_image::{PixelType, Shape};
 
 /// The longest companion file that is read.
 const MAX_COMPANION: u64 = 256 << 20;
@@ -20,7 +22,8 @@ const MAX_COMPANION: u64 = 256 << 20;
 /// Whether an image description is OME-XML.
 pub(super) fn is_ome(description: &str) -> bool {
     let text = description.trim_start_matches('\u{feff}').trim();
-    text.starts_with('<') && (text.ends_with("OME>") || text.contains("openmicroscopy.org") || text.contains("<OME"))
+    text.starts_with('<')
+        && (text.ends_with("OME>") || text.contains("openmicroscopy.org") || text.contains("<OME"))
 }
 
 /// The images of an OME-TIFF; `None` when the description is some other XML.
@@ -40,8 +43,7 @@ pub(super) fn series(view: &FileView<'_>, description: &str, pages: &[Page]) -> 
 }
 
 fn ends_in_tiff(name: &str) -> bool {
-    let lower = name.to_ascii_lowercase();
-    lower.ends_with(".tif") || lower.ends_with(".tiff")
+    listing::is_tiff_name(name)
 }
 
 fn read_companion(path: &Path) -> Result<String> {
@@ -70,7 +72,9 @@ fn beside(path: &Path, name: &str) -> PathBuf {
 fn one(view: &FileView<'_>, mut image: OmeImage, pages: &[Page]) -> Result<Series> {
     let fault = |e: OmeXmlError| view.error(e).hint("write the file again, or repair its image description");
     if image.without_pages {
-        return Ok(Series::refused("the OME-XML describes an image whose pixels are not in TIFF pages".into()));
+        return Ok(Series::refused(Refusal::unsupported(
+            "the OME-XML describes an image whose pixels are not in TIFF pages".into(),
+        )));
     }
     let own_name = view.path().file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let is_own = |name: &str| name.rsplit(['/', '\\']).next() == Some(own_name.as_str());
@@ -80,23 +84,22 @@ fn one(view: &FileView<'_>, mut image: OmeImage, pages: &[Page]) -> Result<Serie
     // How many channels share a page, and the pixel type, are the page's to tell. Of an image that begins in
     // another file the XML is believed until that file is read.
     let first = map.source(0, 0, 0).filter(|s| s.file.is_some_and(|f| !is_own(f) && beside_exists(f)));
-    let page = match first {
-        Some(_) => None,
-        None => {
-            let ifd = map.source(0, 0, 0).map_or(0, |s| s.ifd);
-            let Some(page) = pages.get(ifd) else {
-                return Ok(Series::refused(no_such_page(ifd, pages)));
-            };
-            Some(page)
-        }
+    let page = if first.is_some() {
+        None
+    } else {
+        let ifd = map.source(0, 0, 0).map_or(0, |s| s.ifd);
+        let Some(page) = pages.get(ifd) else {
+            return Ok(Series::refused(Refusal::damaged(no_such_page(ifd, pages))));
+        };
+        Some(page)
     };
     let c = image.shape.c();
     let samples = page.map_or(image.samples_per_pixel[0], |p| p.format.samples);
     if image.samples_per_pixel.iter().any(|&s| s != samples) {
-        if c % samples != 0 {
-            return Ok(Series::refused(format!(
+        if !c.is_multiple_of(samples) {
+            return Ok(Series::refused(Refusal::damaged(format!(
                 "pages have {samples} samples per pixel, but the OME-XML declares {c} channels"
-            )));
+            ))));
         }
         image.samples_per_pixel = vec![samples; c / samples];
         map = image.ifd_of_planes(pages_of).map_err(fault)?;
@@ -106,32 +109,34 @@ fn one(view: &FileView<'_>, mut image: OmeImage, pages: &[Page]) -> Result<Serie
         && map.files().len() == 1
         && !beside_exists(&map.files()[0]);
     let is_own = |name: &str| renamed || is_own(name);
-    let others: Box<[OtherFile]> =
-        map.files().iter().filter(|n| !is_own(n)).map(|n| OtherFile::new(beside(view.path(), n))).collect();
+    let mut sources: HashMap<&str, u32> = HashMap::new();
+    let mut others = Vec::new();
+    for name in map.files() {
+        if !is_own(name) {
+            others.push(OtherFile::new(beside(view.path(), name)));
+        }
+        sources.insert(name, if is_own(name) { 0 } else { others.len() as u32 });
+    }
     let len = others.iter().map(OtherFile::len).fold(view.len(), u64::saturating_add);
     if !believable(image.shape, len) {
-        return Ok(Series::refused(format!(
+        return Ok(Series::refused(Refusal::damaged(format!(
             "{} pixels are declared, more planes than the files can hold",
             image.shape
-        )));
+        ))));
     }
-    let sources: Vec<u32> = (map.files().iter())
-        .scan(0, |n, name| {
-            Some(if is_own(name) {
-                0
-            } else {
-                *n += 1;
-                *n
-            })
-        })
-        .collect();
     match planes(&map, image.shape, &sources, pages) {
         Ok(planes) => {
             let dtype = page.map_or(Ok(image.dtype), |page| check(&image, page));
             let info = dtype.map(|dtype| RowInfo { shape: image.shape, dtype });
-            Ok(Series { info, samples, metadata: Some(Box::new(image.metadata)), planes, others })
+            Ok(Series {
+                info,
+                samples,
+                metadata: Some(Box::new(image.metadata)),
+                planes,
+                others: others.into(),
+            })
         }
-        Err(cause) => Ok(Series::refused(cause)),
+        Err(cause) => Ok(Series::refused(Refusal::damaged(cause))),
     }
 }
 
@@ -139,11 +144,15 @@ fn no_such_page(ifd: usize, pages: &[Page]) -> String {
     format!("the OME-XML tells of page {ifd}, but the file has only {} pages", pages.len())
 }
 
-/// The table of planes; `sources` numbers the files of the map.
-fn planes(map: &PlaneMap, shape: Shape, sources: &[u32], pages: &[Page]) -> Result<Box<[PlaneRef]>, String> {
+/// The table of planes; `sources` numbers the files of the map, 0 being the file itself.
+fn planes(
+    map: &PlaneMap,
+    shape: Shape,
+    sources: &HashMap<&str, u32>,
+    pages: &[Page],
+) -> Result<Box<[PlaneRef]>, String> {
     let [t, c, z, ..] = shape.0;
     let mut table = Vec::with_capacity(t * c * z);
-    let source_of = |name: &str| map.files().iter().position(|n| n == name).map_or(0, |i| sources[i]);
     let mut last: (Option<&str>, u32) = (None, 0);
     for index in 0..t * c * z {
         let Some(plane) = map.source(index / z / c, index / z % c, index % z) else {
@@ -151,7 +160,7 @@ fn planes(map: &PlaneMap, shape: Shape, sources: &[u32], pages: &[Page]) -> Resu
             continue;
         };
         if plane.file != last.0 {
-            last = (plane.file, plane.file.map_or(0, source_of));
+            last = (plane.file, plane.file.map_or(0, |name| sources[name]));
         }
         if last.1 == 0 && plane.ifd >= pages.len() {
             return Err(no_such_page(plane.ifd, pages));
@@ -164,16 +173,16 @@ fn planes(map: &PlaneMap, shape: Shape, sources: &[u32], pages: &[Page]) -> Resu
 }
 
 /// Whether XML and page agree on the size; gives the page's pixel type.
-fn check(image: &OmeImage, page: &Page) -> Result<wellread_image::PixelType, String> {
+fn check(image: &OmeImage, page: &Page) -> Result<PixelType, Refusal> {
     let format = &*page.format;
     if (format.width, format.height) != (image.shape.x(), image.shape.y()) {
-        return Err(format!(
+        return Err(Refusal::damaged(format!(
             "pages are of {} x {} pixels, but the OME-XML declares {} x {}",
             format.width,
             format.height,
             image.shape.x(),
             image.shape.y()
-        ));
+        )));
     }
-    format.dtype()
+    format.dtype().map_err(Refusal::unsupported)
 }

@@ -26,7 +26,8 @@ macro_rules! accumulate {
             }
         } else {
             for at in (step..$row.len() / N * N).step_by(N) {
-                let left = <$t>::from_le_bytes($row[at - step..at - step + N].try_into().expect("whole sample"));
+                let left =
+                    <$t>::from_le_bytes($row[at - step..at - step + N].try_into().expect("whole sample"));
                 let here = <$t>::from_le_bytes($row[at..at + N].try_into().expect("whole sample"));
                 $row[at..at + N].copy_from_slice(&here.wrapping_add(left).to_le_bytes());
             }
@@ -71,13 +72,7 @@ pub(super) fn do_horizontal(data: &mut [u8], row_bytes: usize, stride: usize, si
 }
 
 /// Undoes the floating-point predictor; the result is little-endian whatever the file is.
-pub(super) fn undo_float(
-    data: &mut [u8],
-    row_bytes: usize,
-    stride: usize,
-    size: usize,
-    spare: &mut Vec<u8>,
-) {
+pub(super) fn undo_float(data: &mut [u8], row_bytes: usize, stride: usize, size: usize, spare: &mut Vec<u8>) {
     for row in data.chunks_exact_mut(row_bytes) {
         accumulate!(row, stride, u8);
         spare.clear();

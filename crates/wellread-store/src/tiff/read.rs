@@ -11,10 +11,11 @@
 //! go from the read buffer straight to the sink.
 
 use super::codec::{Codec, Decompressors};
-use super::image::{Page, PageFormat, SampleKind, Segment};
 use super::ifd::TRUNCATED;
-use super::predictor;
+use super::image::{Page, PageFormat, SampleKind, Segment};
 use super::pread::read_exact_at;
+use super::predictor;
+use super::samples::{grow, separate, unpack};
 use super::series::{FileIndex, PlaneRef, Series};
 use crate::{Block, Error, PixelSink, Result, RowInfo, Scratch};
 use std::any::Any;
@@ -168,7 +169,8 @@ impl Job<'_> {
         if plane.source == 0 {
             return Ok(SourceFile { path: self.path, len: self.index.len, pages: &self.index.pages });
         }
-        let Some(other) = (plane.source as usize).checked_sub(1).and_then(|i| self.series.others.get(i)) else {
+        let Some(other) = (plane.source as usize).checked_sub(1).and_then(|i| self.series.others.get(i))
+        else {
             return Err(Error::new(
                 self.path,
                 format_args!("plane t={t}, c={c}, z={z} is declared, but lies in no page of the file"),
@@ -210,8 +212,7 @@ impl Job<'_> {
         let start = |plane: &PlaneRef| {
             let page = pages.get(plane.page as usize)?;
             let one = page.format.is_plain() && page.format.grid()[1] == 1;
-            let same = (page.format.width, page.format.height)
-                == (self.info.shape.x(), self.info.shape.y())
+            let same = (page.format.width, page.format.height) == (self.info.shape.x(), self.info.shape.y())
                 && page.format.dtype() == Ok(self.info.dtype);
             let segment = page.segments.get(plane.sample as usize).filter(|s| !s.is_empty())?;
             (one && same).then_some(segment.offset)
@@ -301,11 +302,7 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    fn pieces(
-        &mut self,
-        pieces: &[Piece],
-        each: &mut dyn FnMut(&Piece, &[u8]) -> Result<()>,
-    ) -> Result<()> {
+    fn pieces(&mut self, pieces: &[Piece], each: &mut dyn FnMut(&Piece, &[u8]) -> Result<()>) -> Result<()> {
         let path = self.path;
         let mut next = 0;
         while next < pieces.len() {
@@ -390,7 +387,9 @@ impl Work<'_> {
             return Ok(raw);
         }
         if format.reversed {
-            raw.iter_mut().for_each(|b| *b = b.reverse_bits());
+            for byte in raw.iter_mut() {
+                *byte = byte.reverse_bits();
+            }
         }
         let row_bytes = format.row_bytes();
         let rows = piece.rows * piece.depth;
@@ -438,84 +437,5 @@ impl Work<'_> {
         }
         separate(data, samples, size, self.pixels)?;
         Ok(&self.pixels[..wanted])
-    }
-}
-
-/// Makes `buffer` at least `n` long.
-fn grow(buffer: &mut Vec<u8>, n: usize) -> Result<(), String> {
-    if buffer.len() < n {
-        buffer
-            .try_reserve(n - buffer.len())
-            .map_err(|_| format!("not enough memory for {n} bytes of pixels"))?;
-        buffer.resize(n, 0);
-    }
-    Ok(())
-}
-
-/// From `samples` interleaved channels to one plane after the other.
-fn separate(data: &[u8], samples: usize, size: usize, out: &mut Vec<u8>) -> Result<(), String> {
-    fn typed<const N: usize>(data: &[u8], samples: usize, out: &mut [u8]) {
-        let plane = data.len() / samples;
-        for (sample, out) in out.chunks_exact_mut(plane).enumerate() {
-            let from = data[sample * N..].chunks(samples * N);
-            for (to, from) in out.chunks_exact_mut(N).zip(from) {
-                to.copy_from_slice(&from[..N]);
-            }
-        }
-    }
-    grow(out, data.len())?;
-    let out = &mut out[..data.len()];
-    match size {
-        1 => typed::<1>(data, samples, out),
-        2 => typed::<2>(data, samples, out),
-        4 => typed::<4>(data, samples, out),
-        _ => typed::<8>(data, samples, out),
-    }
-    Ok(())
-}
-
-/// Samples of 1 to 15 bits, most significant bit first, rows on byte boundaries: to one byte each, or two for
-/// more than 8 bits.
-fn unpack(data: &[u8], row_bytes: usize, per_row: usize, bits: u16, out: &mut Vec<u8>) -> Result<(), String> {
-    let size = if bits < 8 { 1 } else { 2 };
-    grow(out, data.len() / row_bytes * per_row * size)?;
-    for (row, out) in data.chunks_exact(row_bytes).zip(out.chunks_exact_mut(per_row * size)) {
-        let (mut buffer, mut have) = (0u32, 0u16);
-        let mut bytes = row.iter();
-        for sample in out.chunks_exact_mut(size) {
-            while have < bits {
-                buffer = buffer << 8 | u32::from(bytes.next().copied().unwrap_or(0));
-                have += 8;
-            }
-            have -= bits;
-            let value = (buffer >> have) & ((1 << bits) - 1);
-            sample.copy_from_slice(&value.to_le_bytes()[..size]);
-        }
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn packed_bits_unpack() {
-        let mut out = vec![];
-        unpack(&[0b1010_0000, 0b0110_0000], 1, 3, 1, &mut out).unwrap();
-        assert_eq!(out[..6], [1, 0, 1, 0, 1, 1]);
-        let mut out = vec![];
-        unpack(&[0xAB, 0xCD, 0xEF], 3, 2, 12, &mut out).unwrap();
-        assert_eq!(out[..4], [0xBC, 0x0A, 0xEF, 0x0D]);
-    }
-
-    #[test]
-    fn channels_separate() {
-        let mut out = vec![];
-        separate(&[1, 2, 3, 4, 5, 6], 3, 1, &mut out).unwrap();
-        assert_eq!(out, [1, 4, 2, 5, 3, 6]);
-        let mut out = vec![];
-        separate(&[1, 2, 3, 4, 5, 6, 7, 8], 2, 2, &mut out).unwrap();
-        assert_eq!(out, [1, 2, 5, 6, 3, 4, 7, 8]);
     }
 }

@@ -36,11 +36,30 @@ impl PlaneRef {
     }
 }
 
+/// Why an image cannot be read, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refusal {
+    pub(super) cause: String,
+    pub(super) hint: &'static str,
+}
+
+impl Refusal {
+    /// The file contradicts itself or lacks something.
+    pub(super) fn damaged(cause: String) -> Self {
+        Self { cause, hint: "the file is probably damaged; copy or write it again" }
+    }
+
+    /// The file is fine, but beyond what is supported.
+    pub(super) fn unsupported(cause: String) -> Self {
+        Self { cause, hint: "convert the file with the program that wrote it, or with tifffile" }
+    }
+}
+
 /// One image.
 #[derive(Debug)]
 pub(super) struct Series {
     /// Shape and pixel type, or why they cannot be had.
-    pub(super) info: Result<RowInfo, String>,
+    pub(super) info: Result<RowInfo, Refusal>,
     /// Samples per pixel of every page.
     pub(super) samples: usize,
     /// What is known beside them.
@@ -89,8 +108,8 @@ pub(super) struct RawPage {
 
 impl Series {
     /// An image that cannot be read, and why.
-    pub(super) fn refused(cause: String) -> Self {
-        Self { info: Err(cause), samples: 1, metadata: None, planes: Box::new([]), others: Box::new([]) }
+    pub(super) fn refused(refusal: Refusal) -> Self {
+        Self { info: Err(refusal), samples: 1, metadata: None, planes: Box::new([]), others: Box::new([]) }
     }
 }
 
@@ -118,11 +137,14 @@ impl FileIndex {
         let (kind, mut series) = found.unwrap_or_else(|| (Kind::Plain, plain(&raw, len)));
         if kind != Kind::Ome {
             let metadata = first.metadata(kind, description);
-            series.iter_mut().for_each(|s| s.metadata.clone_from(&metadata));
+            for one in &mut series {
+                one.metadata.clone_from(&metadata);
+            }
         }
-        let mut index =
-            Self { len, header, kind, pages: pages.into(), series: Box::new([]) };
-        series.iter_mut().for_each(|s| index.check(s));
+        let mut index = Self { len, header, kind, pages: pages.into(), series: Box::new([]) };
+        for one in &mut series {
+            index.check(one);
+        }
         index.series = series.into();
         Ok(index)
     }
@@ -133,14 +155,14 @@ impl FileIndex {
         let bytes = match info.shape.checked_bytes(info.dtype) {
             Ok(bytes) => bytes as u64,
             Err(e) => {
-                series.info = Err(e.to_string());
+                series.info = Err(Refusal::damaged(e.to_string()));
                 return;
             }
         };
         let own = series.planes.iter().find(|p| p.source == 0);
         let format = &self.pages[own.map_or(0, |p| p.page as usize)].format;
         if let Some(cause) = format.unsupported {
-            series.info = Err(cause.to_owned());
+            series.info = Err(Refusal::unsupported(cause.to_owned()));
             return;
         }
         // What counts is bits as stored: a pixel may be delivered in more.
@@ -160,12 +182,12 @@ impl FileIndex {
             at_most = at_most.saturating_mul(8).saturating_add(64 << 20);
         }
         if stored > at_most {
-            series.info = Err(self.why_too_little(series).unwrap_or_else(|| {
+            series.info = Err(Refusal::damaged(self.why_too_little(series).unwrap_or_else(|| {
                 format!(
                     "{} of {} are declared, {stored} bytes, but the {} stored bytes cannot hold them",
                     info.shape, info.dtype, self.len
                 )
-            }));
+            })));
         }
     }
 
@@ -188,7 +210,8 @@ impl FileIndex {
     /// Rough size in memory.
     pub(super) fn memory(&self) -> usize {
         let pages: usize = self.pages.iter().map(|p| 40 + p.segments.len() * 16).sum();
-        let planes: usize = self.series.iter().map(|s| 300 + s.planes.len() * 12 + s.others.len() * 200).sum();
+        let planes: usize =
+            self.series.iter().map(|s| 300 + s.planes.len() * 12 + s.others.len() * 200).sum();
         400 + pages + planes
     }
 
@@ -309,7 +332,9 @@ pub(super) fn image_of_samples(page: &Page, first: usize, axes: &[(usize, usize)
     let shape = Shape([tcz[T], tcz[C], tcz[Z], format.height, format.width]);
     let mut planes = Vec::new();
     if !believable(shape, file_len) {
-        return Series::refused(format!("{shape} pixels are declared, more planes than the file can hold"));
+        return Series::refused(Refusal::damaged(format!(
+            "{shape} pixels are declared, more planes than the file can hold"
+        )));
     }
     for t in 0..tcz[T] {
         for c in 0..tcz[C] {
@@ -326,7 +351,7 @@ pub(super) fn image_of_samples(page: &Page, first: usize, axes: &[(usize, usize)
         }
     }
     Series {
-        info: format.dtype().map(|dtype| RowInfo { shape, dtype }),
+        info: format.dtype().map(|dtype| RowInfo { shape, dtype }).map_err(Refusal::unsupported),
         samples: format.samples,
         metadata: None,
         planes: planes.into(),

@@ -32,6 +32,8 @@ static NEXT_ID: AtomicU64 = AtomicU64::new(0);
 pub(super) struct TiffStore {
     path: PathBuf,
     is_folder: bool,
+    /// Whether only some files of the folder were looked into, all of which held one image.
+    sampled: bool,
     files: Vec<FileSlot>,
     rows: Vec<Row>,
     /// Bytes of indices kept.
@@ -79,46 +81,57 @@ impl TiffStore {
         let first_id = NEXT_ID.fetch_add(files.len() as u64, Ordering::Relaxed);
         let files = files.into_iter().map(|path| FileSlot { path, index: OnceLock::new() }).collect();
         let kept = AtomicUsize::new(0);
-        let mut store = Self { path: path.to_owned(), is_folder, files, rows: vec![], kept, first_id };
-        store.rows = if is_folder { store.rows_of_folder() } else { store.rows_of_file(0, &*store.index(0)?) };
+        let mut store =
+            Self { path: path.to_owned(), is_folder, sampled: false, files, rows: vec![], kept, first_id };
+        if is_folder {
+            store.find_rows();
+        } else {
+            store.rows = Self::rows_of_file(0, &*store.index(0)?);
+        }
         Ok(store)
     }
 
-    fn rows_of_file(&self, file: usize, index: &FileIndex) -> Vec<Row> {
+    fn rows_of_file(file: usize, index: &FileIndex) -> Vec<Row> {
         (0..index.series.len()).map(|series| Row { file: file as u32, series: series as u32 }).collect()
     }
 
-    fn rows_of_folder(&self) -> Vec<Row> {
+    /// Finds the rows of a folder.
+    fn find_rows(&mut self) {
         let n = self.files.len();
-        let single = |file| Row { file: file as u32, series: 0 };
-        if n > SCAN {
-            let sample: Vec<usize> = (0..SAMPLE).map(|i| i * (n - 1) / (SAMPLE - 1)).collect();
-            let simple = |file: &usize| {
-                self.index(*file).is_ok_and(|i| i.series.len() == 1 && i.others().next().is_none())
-            };
-            if sample.iter().all(simple) {
-                return (0..n).map(single).collect();
-            }
+        let sample: Vec<usize> =
+            (0..SAMPLE.min(n)).map(|i| i * (n - 1) / (SAMPLE.min(n) - 1).max(1)).collect();
+        let looked_into: Vec<_> = sample.iter().map(|&file| self.index(file).ok()).collect();
+        let is_related = |i: &IndexRef<'_>| i.others().next().is_some();
+        let related = looked_into.iter().flatten().any(is_related);
+        let single = looked_into.iter().all(|i| i.as_ref().is_some_and(|i| i.series.len() == 1));
+        drop(looked_into);
+        if n > SCAN && single && !related {
+            self.sampled = true;
+            self.rows = (0..n as u32).map(|file| Row { file, series: 0 }).collect();
+            return;
         }
-        self.scan_all();
-        // Files whose planes belong to an image of another file are no rows.
+        if !related {
+            self.scan_all();
+        }
+        // Files whose planes belong to an image of another file are no rows, and need not be looked into:
+        // each may hold the description of all.
         let mut claimed: HashSet<PathBuf> = HashSet::new();
-        for file in &self.files {
-            if let Some(index) = file.index.get()
-                && !claimed.contains(&file.path)
-            {
-                claimed.extend(index.others().filter(|p| *p != file.path).map(Path::to_owned));
+        let mut rows = vec![vec![]; n];
+        for (i, file) in self.files.iter().enumerate() {
+            if claimed.contains(&file.path) {
+                continue;
             }
-        }
-        let mut rows = Vec::new();
-        for (i, _) in self.files.iter().enumerate().filter(|(_, f)| !claimed.contains(&f.path)) {
             match self.index(i) {
-                Ok(index) => rows.extend(self.rows_of_file(i, &index)),
+                Ok(index) => {
+                    claimed.extend(index.others().filter(|p| *p != file.path).map(Path::to_owned));
+                    rows[i] = Self::rows_of_file(i, &index);
+                }
                 // A file that cannot be read is a row whose use is an error that names the file.
-                Err(_) => rows.push(Row { file: i as u32, series: 0 }),
+                Err(_) => rows[i] = vec![Row { file: i as u32, series: 0 }],
             }
         }
-        rows
+        let own = rows.into_iter().zip(&self.files).filter(|(_, file)| !claimed.contains(&file.path));
+        self.rows = own.flat_map(|(rows, _)| rows).collect();
     }
 
     /// Reads the directories of every file.
@@ -183,23 +196,21 @@ impl TiffStore {
 
     /// The image of a row.
     fn series<'i>(&self, row: Row, path: &Path, index: &'i FileIndex) -> Result<&'i Series> {
-        let expected_one = self.is_folder && self.rows.len() == self.files.len();
-        if expected_one && index.series.len() > 1 {
+        if self.sampled && index.series.len() > 1 {
             return Err(Error::new(
                 path,
                 format_args!("holds {} images, where one was expected", index.series.len()),
             )
             .hint("in folders of many files only some are looked into: open this one by itself"));
         }
-        index.series.get(row.series as usize).ok_or_else(|| Error::new(path, "has changed since it was opened"))
+        index
+            .series
+            .get(row.series as usize)
+            .ok_or_else(|| Error::new(path, "has changed since it was opened"))
     }
 
     /// Calls `f` with the row's image.
-    fn with<R>(
-        &self,
-        row: usize,
-        f: impl FnOnce(&FileIndex, &Series, &Path, Row) -> Result<R>,
-    ) -> Result<R> {
+    fn with<R>(&self, row: usize, f: impl FnOnce(&FileIndex, &Series, &Path, Row) -> Result<R>) -> Result<R> {
         let (place, path) = self.row(row)?;
         let result = self.index(place.file as usize).and_then(|index| {
             let series = self.series(place, path, &index)?;
@@ -254,7 +265,7 @@ fn is_file_name_of(stem: &str, name: &str) -> bool {
 fn info_of(series: &Series, path: &Path) -> Result<RowInfo> {
     match &series.info {
         Ok(info) => Ok(*info),
-        Err(cause) => Err(Error::new(path, cause)),
+        Err(refusal) => Err(Error::new(path, &refusal.cause).hint(refusal.hint)),
     }
 }
 
@@ -280,11 +291,10 @@ impl Store for TiffStore {
     fn name(&self, row: usize) -> Result<String> {
         let (place, path) = self.row(row)?;
         let is_ome = path.to_string_lossy().to_ascii_lowercase().contains(".ome.tif");
-        if self.is_folder && self.rows.len() == self.files.len() && !is_ome && place.series == 0 {
-            let known = self.files[place.file as usize].index.get();
-            if known.is_none_or(|index| index.series.len() == 1) {
-                return Ok(self.stem(path));
-            }
+        let known = self.files[place.file as usize].index.get();
+        // Without a look into the file where that is sure to change nothing.
+        if !is_ome && (self.sampled || self.is_folder && known.is_some_and(|i| i.series.len() == 1)) {
+            return Ok(self.stem(path));
         }
         self.with(row, |index, series, path, place| Ok(self.name_of(index, series, path, place)))
     }

@@ -136,7 +136,8 @@ impl StoreWriter for TiffWriter {
         }
         match &mut self.output {
             Output::File { encoder, images } => {
-                let mut open = encoder.take().ok_or_else(|| fault(&"an earlier image could not be written"))?;
+                let mut open =
+                    encoder.take().ok_or_else(|| fault(&"an earlier image could not be written"))?;
                 let first = open.pages();
                 write_pages(&mut open, image).map_err(|e| e.row(row))?;
                 let encoder = encoder.insert(open);
@@ -172,9 +173,9 @@ impl StoreWriter for TiffWriter {
             return Err(Error::new(self.staged.target(), "no image was given to write"));
         }
         if let Output::File { encoder, images } = &mut self.output {
-            let mut encoder = encoder.take().ok_or_else(|| {
-                Error::new(self.staged.target(), "an earlier image could not be written")
-            })?;
+            let mut encoder = encoder
+                .take()
+                .ok_or_else(|| Error::new(self.staged.target(), "an earlier image could not be written"))?;
             if self.ome {
                 encoder.describe(0, ome_xml::write(images));
             }
@@ -222,7 +223,8 @@ mod tests {
                             let path = dir.path().join(format!("{i}.tif"));
                             let options =
                                 WriteOptions { compression, chunk, overwrite: true, ..Default::default() };
-                            let mut writer = Box::new(TiffWriter::with(&path, &options, endian, big).unwrap());
+                            let mut writer =
+                                Box::new(TiffWriter::with(&path, &options, endian, big).unwrap());
                             let view = ImageView { metadata: &metadata, shape, dtype, pixels: &pixels };
                             writer.write(&view).unwrap();
                             writer.finish().unwrap();
@@ -233,11 +235,6 @@ mod tests {
                             let variant = store.layout().unwrap().variant;
                             assert_eq!(variant.contains("BigTIFF"), big);
                             assert_eq!(variant.contains("big-endian"), endian == Endian::Big);
-                            // For a look by other programs.
-                            if let Some(keep) = std::env::var_os("WELLREAD_KEEP_TIFF") {
-                                let name = format!("{dtype}-{compression:?}-{endian:?}-{big}-{}", chunk.is_some());
-                                std::fs::copy(&path, Path::new(&keep).join(name + ".tif")).unwrap();
-                            }
                         }
                     }
                 }

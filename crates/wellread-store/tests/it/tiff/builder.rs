@@ -14,7 +14,12 @@ impl Page {
     /// A grey page of `bits` per sample, its rows in the given strips.
     pub fn grey(width: u64, height: u64, bits: u64, strips: &[&[u8]]) -> Self {
         Self {
-            tags: vec![(256, 4, vec![width]), (257, 4, vec![height]), (258, 3, vec![bits]), (262, 3, vec![1])],
+            tags: vec![
+                (256, 4, vec![width]),
+                (257, 4, vec![height]),
+                (258, 3, vec![bits]),
+                (262, 3, vec![1]),
+            ],
             segments: strips.iter().map(|s| s.to_vec()).collect(),
             ..Self::default()
         }
@@ -83,7 +88,9 @@ pub fn tiff(little: bool, pages: &[Page]) -> Vec<u8> {
             put(&mut table, u64::from(*kind), 2);
             put(&mut table, values.len() as u64, 4);
             let mut bytes = vec![];
-            values.iter().for_each(|&v| put(&mut bytes, v, size));
+            for &value in values {
+                put(&mut bytes, value, size);
+            }
             if bytes.len() <= 4 {
                 bytes.resize(4, 0);
                 table.extend(bytes);

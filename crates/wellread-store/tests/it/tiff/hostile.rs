@@ -59,7 +59,9 @@ fn specimens(dir: &Path) -> Vec<Vec<u8>> {
     .into_iter()
     .enumerate()
     {
-        for (variant, chunk) in [("ome", None), ("plain", Some([1, 1, 1, 16, 16])), ("plain", Some([1, 1, 1, 3, 0]))] {
+        for (variant, chunk) in
+            [("ome", None), ("plain", Some([1, 1, 1, 16, 16])), ("plain", Some([1, 1, 1, 3, 0]))]
+        {
             let path = dir.join("specimen.tif");
             let options = WriteOptions {
                 compression,
@@ -70,7 +72,9 @@ fn specimens(dir: &Path) -> Vec<Vec<u8>> {
             };
             let pixels: Vec<u8> = (0..shape.pixels() * 2).map(|p| (p * (i + 1) / 5) as u8).collect();
             let mut writer = create(&path, "tiff", &options).unwrap();
-            writer.write(&ImageView { metadata: &metadata, shape, dtype: PixelType::U16, pixels: &pixels }).unwrap();
+            writer
+                .write(&ImageView { metadata: &metadata, shape, dtype: PixelType::U16, pixels: &pixels })
+                .unwrap();
             writer.finish().unwrap();
             all.push(std::fs::read(path).unwrap());
         }
@@ -171,13 +175,16 @@ fn absurd_declarations() {
     says(page.clone().with(322, &[16]), "tiles of 16 x 0");
     says(page.clone().with(322, &[65_535]).with(323, &[65_535]), "it has 4 of");
     // A tag that claims more values than the file has bytes.
-    let mut bytes = tiff(true, &[page.clone()]);
+    let mut bytes = tiff(true, std::slice::from_ref(&page));
     let ifd = u32::from_le_bytes(bytes[4..8].try_into().unwrap()) as usize;
     bytes[ifd + 2 + 2 * 12 + 4..][..4].copy_from_slice(&[0xFF; 4]);
     assert!(failure(dir.path(), &bytes).contains("more than the file can hold"));
     // Sizes that only the description declares.
     let many = r#"{"shape": [4000000000, 4000000000, 2, 2, 2]}"#;
-    assert_eq!(super::only_image(dir.path(), &tiff(true, &[page.clone().describe(many)])).0, Shape::plane(2, 2));
+    assert_eq!(
+        super::only_image(dir.path(), &tiff(true, &[page.clone().describe(many)])).0,
+        Shape::plane(2, 2)
+    );
     says(page.clone().describe("ImageJ=1\nimages=4000000000\nslices=4000000000\n"), "the file ends");
     let xml = "<OME xmlns=\"http://www.openmicroscopy.org/Schemas/OME/2016-06\"><Image ID=\"Image:0\"><Pixels \
         ID=\"Pixels:0\" DimensionOrder=\"XYZCT\" Type=\"uint8\" SizeX=\"2\" SizeY=\"2\" SizeZ=\"30000\" \

@@ -2,8 +2,9 @@
 
 use super::builder::{Page, tiff};
 use super::{check_regions, failure, folder, only_image, open, open_bytes};
+use std::slice::from_ref;
 use wellread_image::{PixelType, Shape};
-use wellread_store::{Compression, ImageView, WriteOptions, create, read_image};
+use wellread_store::{Compression, ImageView, OpenOptions, WriteOptions, create, read_image};
 
 #[test]
 fn colours_become_channels() {
@@ -15,7 +16,10 @@ fn colours_become_channels() {
         .with(262, &[2]);
     let expected = vec![1, 4, 7, 10, 2, 5, 8, 11, 3, 6, 9, 12];
     let shape = Shape([1, 3, 1, 2, 2]);
-    assert_eq!(only_image(dir.path(), &tiff(true, &[chunky.clone()])), (shape, PixelType::U8, expected.clone()));
+    assert_eq!(
+        only_image(dir.path(), &tiff(true, from_ref(&chunky))),
+        (shape, PixelType::U8, expected.clone())
+    );
     let mut planar = chunky.clone().with(284, &[2]);
     planar.segments = expected.chunks(4).map(<[u8]>::to_vec).collect();
     assert_eq!(only_image(dir.path(), &tiff(false, &[planar.clone()])), (shape, PixelType::U8, expected));
@@ -45,7 +49,8 @@ fn floating_point_predictor() {
     let dir = folder();
     for little in [true, false] {
         // 1.0 and 2.0: byte planes 3f 40 | 80 00 | 00 00 | 00 00, differenced.
-        let page = Page::grey(2, 1, 32, &[&[0x3f, 0x01, 0x40, 0x80, 0, 0, 0, 0]]).with(317, &[3]).with(339, &[3]);
+        let page =
+            Page::grey(2, 1, 32, &[&[0x3f, 0x01, 0x40, 0x80, 0, 0, 0, 0]]).with(317, &[3]).with(339, &[3]);
         let (_, dtype, pixels) = only_image(dir.path(), &tiff(little, &[page]));
         assert_eq!(dtype, PixelType::F32);
         assert_eq!(pixels, [1f32.to_le_bytes(), 2f32.to_le_bytes()].concat());
@@ -55,10 +60,11 @@ fn floating_point_predictor() {
 #[test]
 fn packed_bits() {
     let dir = folder();
-    let mask = Page::grey(10, 2, 1, &[&[0b1010_0000, 0b0100_0000], &[0b0000_0001, 0b1000_0000]]).with(278, &[1]);
+    let mask =
+        Page::grey(10, 2, 1, &[&[0b1010_0000, 0b0100_0000], &[0b0000_0001, 0b1000_0000]]).with(278, &[1]);
     let expected = vec![1, 0, 1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0];
     let image = (Shape::plane(2, 10), PixelType::U8, expected);
-    assert_eq!(only_image(dir.path(), &tiff(true, &[mask.clone()])), image);
+    assert_eq!(only_image(dir.path(), &tiff(true, from_ref(&mask))), image);
     // The same with the bits of each byte in reverse.
     let mut reversed = mask.with(266, &[2]);
     reversed.segments.iter_mut().flatten().for_each(|b| *b = b.reverse_bits());
@@ -212,7 +218,8 @@ fn ome_dimension_orders() {
             let (t, c, z) = (i / 12, i / 4 % 3, i % 4);
             format!("<TiffData IFD=\"{}\" FirstT=\"{t}\" FirstC=\"{c}\" FirstZ=\"{z}\"/>", 23 - i)
         })
-        .collect();
+        .collect::<Vec<_>>()
+        .concat();
     assert_eq!(read("XYZCT", &backwards), (0..24).rev().collect::<Vec<u8>>());
 }
 
@@ -224,7 +231,8 @@ fn ome_over_several_files() {
             "<TiffData IFD=\"{ifd}\" FirstC=\"{c}\" PlaneCount=\"1\"><UUID FileName=\"{name}\">urn:uuid:{uuid}</UUID></TiffData>"
         )
     };
-    let data = block(0, 0, "a", "one.ome.tif") + &block(1, 0, "b", "two.ome.tif") + &block(2, 1, "b", "two.ome.tif");
+    let data =
+        block(0, 0, "a", "one.ome.tif") + &block(1, 0, "b", "two.ome.tif") + &block(2, 1, "b", "two.ome.tif");
     let write = |name: &str, uuid: &str, pages: std::ops::Range<u8>| {
         let mut pages = numbered(pages);
         pages[0] = pages[0].clone().describe(&ome([1, 3, 1], "XYZCT", uuid, &data));
@@ -240,6 +248,13 @@ fn ome_over_several_files() {
     assert_eq!(store.name(0).unwrap(), "one");
     assert_eq!(read_image(&*store, 1).unwrap().1, [30]);
     assert_eq!(store.files().unwrap().len(), 3);
+    // As many rows as files, though not one for each.
+    let two_sizes = [Page::grey(1, 1, 8, &[&[1]]), Page::grey(2, 1, 8, &[&[2, 3]])];
+    std::fs::write(dir.path().join("zzz.tif"), tiff(true, &two_sizes)).unwrap();
+    let store = open(dir.path()).unwrap();
+    let names: Vec<String> = (0..store.len()).map(|row| store.name(row).unwrap()).collect();
+    assert_eq!(names, ["one", "zzz:0", "zzz:1"]);
+    assert_eq!(read_image(&*store, 2).unwrap().1, [2, 3]);
     // Either file alone leads to the whole image.
     for name in ["one.ome.tif", "two.ome.tif"] {
         let store = open(dir.path().join(name)).unwrap();
@@ -277,17 +292,21 @@ fn ome_that_contradicts_the_pages() {
         pages[0] = pages[0].clone().describe(xml);
         tiff(true, &pages)
     };
-    let error = failure(dir.path(), &with(&ome([1, 1, 5], "XYZCT", "", "<TiffData IFD=\"0\" PlaneCount=\"5\"/>"), 3));
+    let error =
+        failure(dir.path(), &with(&ome([1, 1, 5], "XYZCT", "", "<TiffData IFD=\"0\" PlaneCount=\"5\"/>"), 3));
     assert!(error.contains("page 3") && error.contains("3 pages"), "{error}");
     // Stopped early: the planes that are there can be read.
-    let store =
-        open_bytes(dir.path(), &with(&ome([1, 1, 3], "XYZCT", "", "<TiffData IFD=\"0\" PlaneCount=\"2\"/>"), 3));
+    let store = open_bytes(
+        dir.path(),
+        &with(&ome([1, 1, 3], "XYZCT", "", "<TiffData IFD=\"0\" PlaneCount=\"2\"/>"), 3),
+    );
     let error = read_image(&*store.unwrap(), 0).unwrap_err().to_string();
     assert!(error.contains("z=2") && error.contains("stopped early"), "{error}");
     let xml = ome([1, 1, 1], "XYZCT", "", "<TiffData/>").replace("SizeX=\"1\"", "SizeX=\"9\"");
     let error = failure(dir.path(), &with(&xml, 9));
     assert!(error.contains("1 x 1") && error.contains("9 x 1"), "{error}");
-    let error = failure(dir.path(), &with(&ome([1, 1, 1], "XYZCT", "", "<TiffData/>").replace("uint8", "uint9"), 1));
+    let error =
+        failure(dir.path(), &with(&ome([1, 1, 1], "XYZCT", "", "<TiffData/>").replace("uint8", "uint9"), 1));
     assert!(error.contains("uint9"), "{error}");
 }
 
@@ -319,9 +338,15 @@ fn folders() {
     };
     let error = open(dir.path()).err().unwrap().to_string();
     assert!(error.contains("no TIFF file"), "{error}");
-    assert!(wellread_store::open(dir.path(), &Default::default()).err().unwrap().to_string().contains("empty"));
+    assert!(
+        wellread_store::open(dir.path(), &OpenOptions::default())
+            .err()
+            .unwrap()
+            .to_string()
+            .contains("empty")
+    );
     file("sub/c.TIF", 3);
-    let store = wellread_store::open(dir.path(), &Default::default()).unwrap();
+    let store = wellread_store::open(dir.path(), &OpenOptions::default()).unwrap();
     assert_eq!((store.len(), store.name(0).unwrap()), (1, "sub/c".to_owned()));
     file("b.tiff", 2);
     file("a.ome.tif", 1);
@@ -329,9 +354,8 @@ fn folders() {
     std::fs::write(dir.path().join("notes.txt"), "x").unwrap();
     std::fs::write(dir.path().join("profiles.parquet"), b"PAR1 no images in here PAR1").unwrap();
     let store = open(dir.path()).unwrap();
-    let rows: Vec<_> = (0..store.len())
-        .map(|row| (store.name(row).unwrap(), read_image(&*store, row).unwrap().1))
-        .collect();
+    let rows: Vec<_> =
+        (0..store.len()).map(|row| (store.name(row).unwrap(), read_image(&*store, row).unwrap().1)).collect();
     let expected = [("a", 1), ("b", 2), ("sub/c", 3)].map(|(n, v)| (n.to_owned(), vec![v]));
     assert_eq!(rows, expected);
     for other in ["d.png", "d.zarr/zarr.json"] {
@@ -339,7 +363,10 @@ fn folders() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, "x").unwrap();
         let error = open(dir.path()).err().unwrap().to_string();
-        assert!(error.contains("mixes") && error.contains("a.ome.tif") && error.contains(&other[..4]), "{error}");
+        assert!(
+            error.contains("mixes") && error.contains("a.ome.tif") && error.contains(&other[..4]),
+            "{error}"
+        );
         std::fs::remove_file(path).unwrap();
     }
     std::fs::remove_dir(dir.path().join("d.zarr")).unwrap();
@@ -381,7 +408,7 @@ fn unreadable_files_are_named() {
     let dir = folder();
     let path = dir.path().join("secret.tif");
     std::fs::write(&path, tiff(true, &numbered(0..1))).unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0)).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o0)).unwrap();
     if std::fs::File::open(&path).is_ok() {
         println!("skipped: this user may read everything");
         return;
@@ -396,7 +423,7 @@ fn large_planes_come_in_parts() {
     let dir = folder();
     let path = dir.path().join("wide.tif");
     let shape = Shape([1, 1, 2, 40, 9000]);
-    let pixels: Vec<u8> = (0..shape.pixels() * 2).map(|i| (i * 31 >> 7) as u8).collect();
+    let pixels: Vec<u8> = (0..shape.pixels() * 2).map(|i| ((i * 31) >> 7) as u8).collect();
     let metadata = wellread_image::ImageMetadata::named("wide");
     for compression in [Compression::None, Compression::Lzw] {
         let options = WriteOptions { compression, overwrite: true, ..WriteOptions::default() };
