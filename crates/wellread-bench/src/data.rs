@@ -96,26 +96,40 @@ pub fn generate(
     std::fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
     let mut sinks = Sinks::create(out, formats, options);
     let mut mask_writer = if masks {
-        let options = WriteOptions { overwrite: true, compression: wellread_store::Compression::Zstd(3), ..options.clone() };
+        let options = WriteOptions {
+            overwrite: true,
+            compression: wellread_store::Compression::Zstd(3),
+            ..options.clone()
+        };
         Some(registry::create(out.join("masks"), "tiff", &options)?)
     } else {
         None
     };
     let image_spec =
         synthetic::Spec { kind: spec.kind, shape: spec.shape, dtype: spec.dtype, seed: spec.seed };
-    in_order(spec.images, options.jobs.max(1), |row| synthetic::image(&image_spec, row as u64), |_, made| {
-        let SyntheticImage { pixels, metadata, mask, .. } = made?;
-        if let (Some(writer), Some(mask)) = (mask_writer.as_mut(), mask) {
-            let bytes: Vec<u8> = mask.iter().flat_map(|v| v.to_le_bytes()).collect();
-            let planes = mask.len() / (spec.shape.y() * spec.shape.x());
-            let shape = Shape([1, 1, planes, spec.shape.y(), spec.shape.x()]);
-            let named = ImageMetadata::named(format!("{}_mask", metadata.name));
-            writer.write(&ImageView { metadata: &named, shape, dtype: PixelType::U16, pixels: &bytes })?;
-        }
-        sinks.write(&Image { metadata, shape: spec.shape, dtype: spec.dtype, pixels });
-        done();
-        Ok(())
-    })?;
+    in_order(
+        spec.images,
+        options.jobs.max(1),
+        |row| synthetic::image(&image_spec, row as u64),
+        |_, made| {
+            let SyntheticImage { pixels, metadata, mask, .. } = made?;
+            if let (Some(writer), Some(mask)) = (mask_writer.as_mut(), mask) {
+                let bytes: Vec<u8> = mask.iter().flat_map(|v| v.to_le_bytes()).collect();
+                let planes = mask.len() / (spec.shape.y() * spec.shape.x());
+                let shape = Shape([1, 1, planes, spec.shape.y(), spec.shape.x()]);
+                let named = ImageMetadata::named(format!("{}_mask", metadata.name));
+                writer.write(&ImageView {
+                    metadata: &named,
+                    shape,
+                    dtype: PixelType::U16,
+                    pixels: &bytes,
+                })?;
+            }
+            sinks.write(&Image { metadata, shape: spec.shape, dtype: spec.dtype, pixels });
+            done();
+            Ok(())
+        },
+    )?;
     if let Some(writer) = mask_writer {
         writer.finish()?;
     }
@@ -315,12 +329,7 @@ pub fn prepare(
                 // Folders list files by name: the row in front keeps the same order in every format.
                 let mut metadata = store.metadata(row)?;
                 metadata.name = format!("{row:06}-{}", metadata.name);
-                let image = Image {
-                    metadata,
-                    shape: info.shape,
-                    dtype: info.dtype,
-                    pixels: pixels.to_vec(),
-                };
+                let image = Image { metadata, shape: info.shape, dtype: info.dtype, pixels: pixels.to_vec() };
                 sinks.write(&image);
                 progress(row + 1, total);
                 Ok(())
@@ -374,10 +383,13 @@ fn describe(source: &Source) -> Result<(String, String)> {
     match source {
         Source::Synthetic(s) => {
             let kind = match s.kind {
-                Kind::Cells => "cells",
+                Kind::Cells => "cell",
                 Kind::Noise => "noise",
             };
-            let about = format!("{} generated {kind} images, {} (TCZYX) {}, seed {}", s.images, s.shape, s.dtype, s.seed);
+            let about = format!(
+                "{} generated {kind} images, {} (TCZYX), {}, seed {}",
+                s.images, s.shape, s.dtype, s.seed
+            );
             Ok((about.clone(), about))
         }
         Source::Path { path, planes } => {
@@ -385,13 +397,17 @@ fn describe(source: &Source) -> Result<(String, String)> {
             let first = store.row_info(0)?;
             let (mut bytes, mut newest) = (0, std::time::SystemTime::UNIX_EPOCH);
             for file in store.files()? {
-                let meta = std::fs::metadata(&file).with_context(|| format!("cannot read {}", file.display()))?;
+                let meta =
+                    std::fs::metadata(&file).with_context(|| format!("cannot read {}", file.display()))?;
                 bytes += meta.len();
                 newest = newest.max(meta.modified().unwrap_or(newest));
             }
             let stamp = newest.duration_since(std::time::SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_millis());
-            let name = path.file_name().map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into_owned());
-            let about = format!("{} images of {name}, first {} (TCZYX) {}", store.len(), first.shape, first.dtype);
+            let name = path
+                .file_name()
+                .map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into_owned());
+            let about =
+                format!("{} images of {name}, first {} (TCZYX) {}", store.len(), first.shape, first.dtype);
             let full = path.canonicalize().unwrap_or_else(|_| path.clone());
             Ok((format!("{} {about} {bytes} bytes {stamp} ms planes {planes:?}", full.display()), about))
         }
@@ -433,10 +449,15 @@ mod tests {
     fn items_arrive_in_order_whatever_the_threads() {
         for jobs in [1, 2, 5] {
             let mut seen = vec![];
-            in_order(37, jobs, |i| i * i, |i, v| {
-                seen.push((i, v));
-                Ok(())
-            })
+            in_order(
+                37,
+                jobs,
+                |i| i * i,
+                |i, v| {
+                    seen.push((i, v));
+                    Ok(())
+                },
+            )
             .unwrap();
             assert_eq!(seen, (0..37).map(|i| (i, i * i)).collect::<Vec<_>>());
         }

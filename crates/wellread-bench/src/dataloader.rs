@@ -106,7 +106,12 @@ fn epoch(
     if let Some(peak) = memory.stop().bytes {
         values.push(("peak_rss_mb", peak as f64 / 1e6));
     }
-    Ok(Figures { values, items, verified: verified && rows == session.prepared.expected.len(), ..Figures::default() })
+    Ok(Figures {
+        values,
+        items,
+        verified: verified && rows == session.prepared.expected.len(),
+        ..Figures::default()
+    })
 }
 
 /// Adds `scaling_efficiency`, which needs the run of the same round without workers.

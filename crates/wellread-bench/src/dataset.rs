@@ -40,7 +40,15 @@ fn run(session: &Session<'_>) -> Result<Results> {
                         None => variants.push(Variant {
                             keys,
                             job: Box::new(move |turn| {
-                                take_samples(session, set, access, transform, cache, turn.round as u64, turn.warmup)
+                                take_samples(
+                                    session,
+                                    set,
+                                    access,
+                                    transform,
+                                    cache,
+                                    turn.round as u64,
+                                    turn.warmup,
+                                )
                             }),
                         }),
                     }

@@ -91,7 +91,8 @@ fn fastest_loader(table: &Table, bootstrap: &Bootstrap) -> Option<Finding> {
         }
     }
     let first = best.first()?;
-    let about = format!("{} images/s in batches of {batch} with {} workers", number(first.median()), first.label);
+    let about =
+        format!("{} images/s in batches of {batch} with {} workers", number(first.median()), first.label);
     let Some(second) = best.get(1) else {
         return Some(Finding::new(Severity::Info, format!("{} delivers {about}", first.format), ""));
     };
@@ -104,26 +105,42 @@ fn fastest_loader(table: &Table, bootstrap: &Bootstrap) -> Option<Finding> {
     Some(if compared.low > 1.0 {
         Finding::new(
             Severity::Good,
-            format!("{} is the fastest format here: {about}, {} {}", first.format, times(&compared), second.format),
+            format!(
+                "{} is the fastest format here: {about}, {} {}",
+                first.format,
+                times(&compared),
+                second.format
+            ),
             detail,
         )
     } else {
         Finding::new(
             Severity::Info,
-            format!("{} and {} are equally fast here: {about}; their ratio is {}", first.format, second.format, times(&compared)),
+            format!(
+                "{} and {} are equally fast here: {about}; their ratio is {}",
+                first.format,
+                second.format,
+                times(&compared)
+            ),
             detail,
         )
     })
 }
 
 fn waiting(table: &Table, bootstrap: &Bootstrap) -> Option<Finding> {
-    let mode = if (0..table.rows()).any(|r| table.str("mode", r) == Some("inference")) { "inference" } else { "train" };
+    let mode = if (0..table.rows()).any(|r| table.str("mode", r) == Some("inference")) {
+        "inference"
+    } else {
+        "train"
+    };
     let all = series(table, &["model"], "data_wait_fraction", |r| table.str("mode", r) == Some(mode));
     let mut sorted = by_median(all);
     sorted.reverse();
     let (best, worst) = (sorted.first()?, sorted.last()?);
     let interval = |s: &Series| {
-        bootstrap.median(&s.values).map_or(String::new(), |i| format!(" ({:.1}–{:.1} %)", 100.0 * i.low, 100.0 * i.high))
+        bootstrap
+            .median(&s.values)
+            .map_or(String::new(), |i| format!(" ({:.1}–{:.1} %)", 100.0 * i.low, 100.0 * i.high))
     };
     let fraction = worst.median();
     let severity = if fraction < 0.3 {
@@ -165,14 +182,20 @@ fn best_workers(table: &Table, bootstrap: &Bootstrap) -> Option<Finding> {
     if best.label == "0" {
         return Some(Finding::new(
             Severity::Info,
-            format!("More worker threads do not help {format} here: 0 workers are fastest at batches of {batch}"),
+            format!(
+                "More worker threads do not help {format} here: 0 workers are fastest at batches of {batch}"
+            ),
             "Decoding is cheaper than handing batches between threads at this image size.",
         ));
     }
     let gain = ratio(best, none, bootstrap)?;
     Some(Finding::new(
         if gain.low > 1.0 { Severity::Good } else { Severity::Info },
-        format!("{} workers are best for {format}: {} the throughput without workers", best.label, times(&gain)),
+        format!(
+            "{} workers are best for {format}: {} the throughput without workers",
+            best.label,
+            times(&gain)
+        ),
         format!("This machine has {} cores.", std::thread::available_parallelism().map_or(1, usize::from)),
     ))
 }
@@ -220,8 +243,11 @@ fn single_images(table: &Table, bootstrap: &Bootstrap) -> Option<Finding> {
     sorted.reverse();
     let (first, second) = (sorted.first()?, sorted.get(1)?);
     let compared = ratio(second, first, bootstrap)?;
-    let detail =
-        sorted.iter().map(|s| format!("{}: {:.3} ms", s.format, 1e3 * s.median())).collect::<Vec<_>>().join("; ");
+    let detail = sorted
+        .iter()
+        .map(|s| format!("{}: {:.3} ms", s.format, 1e3 * s.median()))
+        .collect::<Vec<_>>()
+        .join("; ");
     let text = if compared.low > 1.0 {
         format!(
             "For single images at random {} is fastest: half of them within {:.3} ms; {} takes {} as long",
@@ -266,11 +292,7 @@ fn unavailable(tables: &[Table]) -> Option<Finding> {
     }
     let names: Vec<_> = seen.iter().map(|(f, _)| f.as_str()).collect();
     let reasons: Vec<_> = seen.iter().map(|(f, r)| format!("{f}: {r}")).collect();
-    Some(Finding::new(
-        Severity::Caution,
-        format!("Not measured: {}", names.join(", ")),
-        reasons.join("; "),
-    ))
+    Some(Finding::new(Severity::Caution, format!("Not measured: {}", names.join(", ")), reasons.join("; ")))
 }
 
 #[cfg(test)]
@@ -297,9 +319,15 @@ mod tests {
 
     #[test]
     fn a_clear_difference_is_said_and_an_unclear_one_is_not() {
-        let clear = loader_table(&[("tiff", 0, [200.0, 201.0, 199.0, 200.5]), ("parquet", 0, [100.0, 101.0, 99.0, 100.2])]);
+        let clear = loader_table(&[
+            ("tiff", 0, [200.0, 201.0, 199.0, 200.5]),
+            ("parquet", 0, [100.0, 101.0, 99.0, 100.2]),
+        ]);
         assert!(all(&[clear], 1)[0].text.contains("tiff is the fastest format here"));
-        let unclear = loader_table(&[("tiff", 0, [200.0, 90.0, 110.0, 100.0]), ("parquet", 0, [100.0, 190.0, 99.0, 101.0])]);
+        let unclear = loader_table(&[
+            ("tiff", 0, [200.0, 90.0, 110.0, 100.0]),
+            ("parquet", 0, [100.0, 190.0, 99.0, 101.0]),
+        ]);
         assert!(all(&[unclear], 1)[0].text.contains("equally fast"));
     }
 

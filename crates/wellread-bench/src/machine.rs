@@ -38,7 +38,11 @@ pub fn facts(e: &Environment) -> Vec<(&'static str, String)> {
     if let Some(shares) = &e.during_run {
         facts.push((
             "during the run",
-            format!("{:.0} % busy, {:.1} % stolen by other machines", 100.0 * shares.busy, 100.0 * shares.steal),
+            format!(
+                "{:.0} % busy, {:.1} % stolen by other machines",
+                100.0 * shares.busy,
+                100.0 * shares.steal
+            ),
         ));
     }
     if let Some(git) = &e.git {

@@ -30,6 +30,7 @@ fn run(session: &Session<'_>) -> Result<Results> {
                 ("format", Cell::from(set.format)),
                 ("mode", Cell::from(mode)),
                 ("model", Cell::from(&config.model)),
+                ("batch_size", Cell::from(config.batch_size)),
             ];
             if let Some(reason) = &set.error {
                 unavailable.push(Unavailable { keys, reason: reason.clone() });
@@ -154,7 +155,6 @@ fn steps(
         ("wait_p50_s", median(&waits).unwrap_or(f64::NAN)),
         ("compute_p50_s", median(&computes).unwrap_or(f64::NAN)),
         ("first_batch_s", first_batch_s),
-        ("batch_size", n as f64),
     ];
     if let Some(loss) = loss {
         values.push(("loss", f64::from(loss)));

@@ -71,7 +71,9 @@ impl Reference {
             let (info, pixels) = dataset.read(row)?;
             for (name, transform) in transforms {
                 dataset.sample_into(row, transform, &mut out, &mut context)?;
-                if *transform == Transform::default().scale_to_unit() && !same(&out, &unit(&pixels, info.dtype)) {
+                if *transform == Transform::default().scale_to_unit()
+                    && !same(&out, &unit(&pixels, info.dtype))
+                {
                     bail!(
                         "row {row}: the loader's floats differ from the documented formula; this is a bug in wellread"
                     );

@@ -167,10 +167,18 @@ fn prepare(
             bail!("--in-place needs --input: there is nothing to measure in place");
         };
         let store = data::open_source(path, *planes)?;
-        let expected = checksum::all(&*store, options.jobs, &|| ()).into_iter().collect::<Result<Vec<_>, _>>()?;
+        let expected =
+            checksum::all(&*store, options.jobs, &|| ()).into_iter().collect::<Result<Vec<_>, _>>()?;
         let sets = vec![WrittenSet { format: store.format(), path: path.clone(), error: None }];
         let about = format!("{} images of {}, as they lie there", expected.len(), path.display());
-        return Ok(Prepared { folder: config.out.join("data"), sets, expected, about, made_now: false, seconds: 0.0 });
+        return Ok(Prepared {
+            folder: config.out.join("data"),
+            sets,
+            expected,
+            about,
+            made_now: false,
+            seconds: 0.0,
+        });
     }
     let formats = data::parse_formats(&config.formats)?;
     let folder = config.data_dir.clone().unwrap_or_else(|| config.out.join("data"));
@@ -263,14 +271,18 @@ fn assemble(
         for row in 0..results.table.rows() {
             if results.table.str("status", row) == Some("failed") {
                 let format = results.table.str("format", row).unwrap_or("?").to_owned();
-                failures.push(format!("{name}: {format}: {}", results.table.str("reason", row).unwrap_or("")));
+                failures
+                    .push(format!("{name}: {format}: {}", results.table.str("reason", row).unwrap_or("")));
             }
         }
         tables.push(results.table);
     }
     warnings.dedup();
-    let unverified = |t: &Table| (0..t.rows()).any(|r| t.cell("verified", r) == wellread_report::Cell::Bool(false));
+    let unverified =
+        |t: &Table| (0..t.rows()).any(|r| t.cell("verified", r) == wellread_report::Cell::Bool(false));
     let verified = !tables.iter().any(unverified);
+    let noise_floors =
+        noise.iter().filter_map(|(name, floor)| Some((name.clone(), floor.as_f64()?))).collect();
     let largest_noise = noise.values().filter_map(serde_json::Value::as_f64).reduce(f64::max);
     let mut found = findings::all(&tables, config.seed);
     if !verified {
@@ -287,7 +299,8 @@ fn assemble(
     let mut configuration: Vec<Fact> = vec![
         ("images", session.prepared.about.clone()).into(),
         ("pixels", bytes(session.prepared.bytes_of_pixels())).into(),
-        ("measured rounds", format!("{} (interleaved in random order, after 1 of warm-up)", config.repeats)).into(),
+        ("measured rounds", format!("{} (interleaved in random order, after 1 of warm-up)", config.repeats))
+            .into(),
         ("seed", config.seed).into(),
     ];
     configuration.extend(checksum.iter().map(|sum| Fact::from(("checksum of the batches", sum.clone()))));
@@ -318,7 +331,11 @@ fn assemble(
     details.insert("limits".into(), serde_json::to_value(&limits)?);
     details.insert(
         "engines".into(),
-        wellread_store::formats().iter().map(|f| (f.name.to_owned(), (f.engine)().into())).collect::<serde_json::Map<_, _>>().into(),
+        wellread_store::formats()
+            .iter()
+            .map(|f| (f.name.to_owned(), (f.engine)().into()))
+            .collect::<serde_json::Map<_, _>>()
+            .into(),
     );
     let thumbnails = thumbnails(session, &config.out)?;
     let report = ReportInput {
@@ -334,6 +351,7 @@ fn assemble(
         machine: machine::short(&environment),
         images: session.prepared.about.clone(),
         noise_floor: largest_noise,
+        noise_floors,
         warnings,
         thumbnails,
         commands: if config.command.is_empty() { vec![] } else { vec![config.command.clone()] },
@@ -355,7 +373,8 @@ fn thumbnails(session: &Session<'_>, out: &std::path::Path) -> Result<Vec<Thumbn
         pictures.push(picture);
     }
     let staged = wellread_store::staged::Staged::new(&out.join("images.png"), true)?;
-    std::fs::write(staged.path(), contact_sheet(&pictures, 4).to_png()?).context("cannot write images.png")?;
+    std::fs::write(staged.path(), contact_sheet(&pictures, 4).to_png()?)
+        .context("cannot write images.png")?;
     staged.commit()?;
     Ok(thumbnails)
 }

@@ -122,10 +122,19 @@ pub fn run(
             let warm_ok = variant.warmup.iter().all(|r| r.value.verified);
             let intervals = intervals(&runs, settings, &bootstrap);
             for (n, run) in variant.runs.iter().enumerate() {
-                stamp.run(keys, n, &run.value, warm_ok && run.value.verified, settings.item_prefix, &intervals);
+                stamp.run(
+                    keys,
+                    n,
+                    &run.value,
+                    warm_ok && run.value.verified,
+                    settings.item_prefix,
+                    &intervals,
+                );
             }
             if !warm_ok || runs.iter().any(|r| !r.verified) {
-                results.notes.push(format!("{}: the checksum of the pixels DIFFERS: do not use", name_of(keys)));
+                results
+                    .notes
+                    .push(format!("{}: the checksum of the pixels DIFFERS: do not use", name_of(keys)));
             }
         }
     }

@@ -10,6 +10,7 @@ use crate::{Error, Result, Table, columns, summary};
 use base64::Engine;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// How a [`Finding`] bears on the reader's work.
@@ -103,6 +104,8 @@ pub struct ReportInput {
     pub images: String,
     /// Differences below this share are noise (an A/A comparison's): 0.02 is 2 %.
     pub noise_floor: Option<f64>,
+    /// The same per table, by its name; where present it stands in for [`Self::noise_floor`].
+    pub noise_floors: BTreeMap<String, f64>,
     /// What makes the figures less certain: noisy machine, page cache that could not be dropped.
     pub warnings: Vec<String>,
     /// Pictures of the images used.
@@ -146,6 +149,11 @@ impl ReportInput {
             table.write_csv(dir.join(format!("{name}.csv")))?;
         }
         summary::write(dir.join(summary::FILE_NAME), &self.to_summary())
+    }
+
+    /// The noise floor of one table's figures.
+    pub fn noise_floor_of(&self, table: &str) -> Option<f64> {
+        self.noise_floors.get(table).copied().or(self.noise_floor).filter(|n| n.is_finite())
     }
 
     /// The whole content of `summary.json`.

@@ -37,7 +37,12 @@ pub fn sha256_hex(bytes: &[u8]) -> String {
 }
 
 /// Digest of one row; `pixels` is a buffer reused between calls.
-pub fn image(store: &dyn Store, row: usize, scratch: &mut Scratch, pixels: &mut Vec<u8>) -> Result<ImageChecksum> {
+pub fn image(
+    store: &dyn Store,
+    row: usize,
+    scratch: &mut Scratch,
+    pixels: &mut Vec<u8>,
+) -> Result<ImageChecksum> {
     let info = crate::read_region(store, row, &store.row_info(row)?.shape.full(), scratch, pixels)?;
     Ok(ImageChecksum {
         row,

@@ -59,7 +59,7 @@ pub fn run(args: &Args, ui: &Ui) -> Outcome {
     }
     ui.say("\nMachine");
     for (name, value) in wellread_bench::machine::facts(&environment) {
-        ui.say(format!("           {name:<14}{value}"));
+        ui.say(format!("           {name:<17}{value}"));
     }
     for warning in environment.noise_warnings() {
         ui.say(format!("  note     {warning}"));
@@ -68,7 +68,9 @@ pub fn run(args: &Args, ui: &Ui) -> Outcome {
     match &gpu {
         Ok(gpu) => gpu.trim().lines().for_each(|line| ui.say(format!("  ok       {line}"))),
         Err(why) => {
-            ui.say(format!("  missing  NVIDIA GPU ({why}); models run on the CPU. With a GPU: install its driver"));
+            ui.say(format!(
+                "  missing  NVIDIA GPU ({why}); models run on the CPU. With a GPU: install its driver"
+            ));
         }
     }
     ui.say("\nPython (only for comparing with its libraries; wellread needs none)");
@@ -83,7 +85,10 @@ pub fn run(args: &Args, ui: &Ui) -> Outcome {
         }
         Ok(_) => ui.say("  missing  the answer of Python was not understood"),
         Err(why) => {
-            ui.say(format!("  missing  {} ({why}); install Python 3.10 or newer, or pass --python", args.python));
+            ui.say(format!(
+                "  missing  {} ({why}); install Python 3.10 or newer, or pass --python",
+                args.python
+            ));
         }
     }
     Ok(())
@@ -101,7 +106,9 @@ fn ask(program: &str, args: &[&str]) -> Result<String, String> {
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
-        .map_err(|e| if e.kind() == std::io::ErrorKind::NotFound { "not found".to_owned() } else { e.to_string() })?;
+        .map_err(|e| {
+            if e.kind() == std::io::ErrorKind::NotFound { "not found".to_owned() } else { e.to_string() }
+        })?;
     let start = Instant::now();
     loop {
         match child.try_wait().map_err(|e| e.to_string())? {

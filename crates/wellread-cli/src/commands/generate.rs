@@ -85,8 +85,9 @@ pub fn run(args: &Args, ui: &Ui) -> Outcome {
         seed: args.seed,
     };
     let bar = ui.progress(spec.images as u64, "generating");
-    let written = data::generate(&args.out, &spec, &formats, &args.write.options(), args.masks, &|| bar.inc(1))
-        .map_err(|e| Failure::Failed(format!("{e:#}")))?;
+    let written =
+        data::generate(&args.out, &spec, &formats, &args.write.options(), args.masks, &|| bar.inc(1))
+            .map_err(|e| Failure::Failed(format!("{e:#}")))?;
     bar.finish_and_clear();
     ui.document(&serde_json::json!({ "out": args.out, "images": spec.images, "written": written }))?;
     if !ui.json {

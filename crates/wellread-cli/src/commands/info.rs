@@ -62,13 +62,16 @@ pub fn run(args: &Args, ui: &Ui) -> Outcome {
     line("images", info.images.to_string());
     for shape in &info.shapes {
         let [t, c, z, y, x] = shape.shape_tczyx;
-        line("shape", format!("{t} x {c} x {z} x {y} x {x} (TCZYX) {}, {} images", shape.dtype, shape.images));
+        line(
+            "shape",
+            format!("{t} x {c} x {z} x {y} x {x} (TCZYX) {}, {} images", shape.dtype, shape.images),
+        );
     }
     if let Some([t, c, z, y, x]) = info.shape_tczyx {
         line("shape", format!("{t} x {c} x {z} x {y} x {x} (TCZYX)"));
         line("pixel type", info.dtype.clone());
     }
-    let names: Vec<_> = info.channels.iter().map(|c| c.name.as_str()).collect();
+    let names: Vec<_> = info.channels.iter().map(|c| c.name.as_str()).filter(|n| !n.is_empty()).collect();
     if !names.is_empty() {
         line("channels", names.join(", "));
     }
@@ -79,7 +82,10 @@ pub fn run(args: &Args, ui: &Ui) -> Outcome {
     line("layout", info.layout.clone());
     line("codec", info.codec.clone());
     line("on disk", format!("{} in {} files", bytes(info.bytes_on_disk), info.files));
-    line("pixels", format!("{} ({:.2} bits on disk per pixel)", bytes(info.bytes_of_pixels), info.bits_per_pixel));
+    line(
+        "pixels",
+        format!("{} ({:.2} bits on disk per pixel)", bytes(info.bytes_of_pixels), info.bits_per_pixel),
+    );
     Ok(())
 }
 
@@ -100,9 +106,12 @@ fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Info> {
     let files = store.files()?;
     let bytes_on_disk = files.iter().filter_map(|f| std::fs::metadata(f).ok()).map(|m| m.len()).sum::<u64>();
     let layout = store.layout()?;
-    let metadata = if store.is_empty() { wellread_image::ImageMetadata::default() } else { store.metadata(0)? };
+    let metadata =
+        if store.is_empty() { wellread_image::ImageMetadata::default() } else { store.metadata(0)? };
     let sizes = [&metadata.physical_size_z, &metadata.physical_size_y, &metadata.physical_size_x];
-    let physical = sizes.map(|s| s.as_ref().filter(|s| matches!(s.unit.as_str(), "µm" | "um" | "μm" | "micrometer")).map(|s| s.value));
+    let physical = sizes.map(|s| {
+        s.as_ref().filter(|s| matches!(s.unit.as_str(), "µm" | "um" | "μm" | "micrometer")).map(|s| s.value)
+    });
     let single = (counts.len() == 1).then(|| counts.keys().next().copied()).flatten();
     let mut dtypes: Vec<_> = counts.keys().map(|(_, d)| d.name()).collect();
     dtypes.sort_unstable();
@@ -118,7 +127,11 @@ fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Info> {
         } else {
             counts
                 .iter()
-                .map(|((shape, dtype), n)| ShapeCount { shape_tczyx: *shape, dtype: dtype.name(), images: *n })
+                .map(|((shape, dtype), n)| ShapeCount {
+                    shape_tczyx: *shape,
+                    dtype: dtype.name(),
+                    images: *n,
+                })
                 .collect()
         },
         dtype: dtypes.join(", "),

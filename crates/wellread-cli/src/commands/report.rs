@@ -36,7 +36,9 @@ pub fn text_table(table: &Table) -> String {
         "dataset" => &["p50_s", "p95_s", "samples_per_sec", "open_s"],
         "dataloader" => &["samples_per_sec", "p50_s", "first_batch_s", "scaling_efficiency", "peak_rss_mb"],
         "loop" => &["step_p50_s", "data_wait_fraction", "images_per_sec"],
-        "conversion" => &["numpy_p50_s", "conversion_p50_s", "torch_p50_s", "conversion_overhead_pct", "copied_bytes"],
+        "conversion" => {
+            &["numpy_p50_s", "conversion_p50_s", "torch_p50_s", "conversion_overhead_pct", "copied_bytes"]
+        }
         _ => &[],
     };
     let quantities: Vec<_> = wanted.iter().map(|c| columns::quantity(c)).collect();
@@ -49,9 +51,13 @@ pub fn text_table(table: &Table) -> String {
         if let Some(reason) = &configuration.unavailable {
             line.push(format!("unavailable: {reason}"));
         } else {
-            line.extend(configuration.estimates.iter().zip(&quantities).map(|(e, q)| {
-                e.as_ref().map_or_else(|| "–".to_owned(), |e| q.unit.format(e.value))
-            }));
+            line.extend(
+                configuration
+                    .estimates
+                    .iter()
+                    .zip(&quantities)
+                    .map(|(e, q)| e.as_ref().map_or_else(|| "–".to_owned(), |e| q.unit.format(e.value))),
+            );
         }
         if configuration.unverified {
             line.push("PIXELS DIFFER".to_owned());
@@ -59,7 +65,13 @@ pub fn text_table(table: &Table) -> String {
         lines.push(line);
     }
     let width = |c: usize| {
-        lines.iter().filter(|l| l.len() > keys.len() + 1 || c < keys.len()).filter_map(|l| l.get(c)).map(|t| t.chars().count()).max().unwrap_or(0)
+        lines
+            .iter()
+            .filter(|l| l.len() > keys.len() + 1 || c < keys.len())
+            .filter_map(|l| l.get(c))
+            .map(|t| t.chars().count())
+            .max()
+            .unwrap_or(0)
     };
     let widths: Vec<usize> = (0..lines[0].len()).map(width).collect();
     let mut out = format!("{}\n", table.name());

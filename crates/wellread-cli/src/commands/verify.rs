@@ -54,7 +54,11 @@ pub fn run(args: &Args, ui: &Ui) -> Outcome {
     if outcome.passed() {
         if !ui.json {
             let agreed = if args.against.is_some() { ", and all agree" } else { "" };
-            ui.say(format!("{} images ({}) read without error{agreed}", outcome.images, bytes(outcome.bytes_of_pixels)));
+            ui.say(format!(
+                "{} images ({}) read without error{agreed}",
+                outcome.images,
+                bytes(outcome.bytes_of_pixels)
+            ));
         }
         return Ok(());
     }

@@ -89,9 +89,12 @@ fn truncated_files_are_errors_not_panics() {
     let dir = tempfile::tempdir().unwrap();
     let set = dir.path().join("set");
     generate(&set, 2, &[]);
-    for (format, name) in
-        [("parquet", "images.parquet"), ("tiff", "tiff"), ("ome-zarr", "ome-zarr"), ("image-folder", "image-folder")]
-    {
+    for (format, name) in [
+        ("parquet", "images.parquet"),
+        ("tiff", "tiff"),
+        ("ome-zarr", "ome-zarr"),
+        ("image-folder", "image-folder"),
+    ] {
         let path = set.join(name);
         let victim = if path.is_dir() {
             // The largest file holds pixels.

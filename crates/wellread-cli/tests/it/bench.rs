@@ -4,34 +4,60 @@ use crate::support::{arg, generate, json, wellread};
 use std::fs;
 use wellread_report::Table;
 
-const QUICK: &[&str] = &["--repeats", "2", "--steps", "2", "--samples", "6", "--batch-sizes", "1,4", "--workers", "0,2"];
+const QUICK: &[&str] =
+    &["--repeats", "2", "--steps", "2", "--samples", "6", "--batch-sizes", "1,4", "--workers", "0,2"];
 
 #[test]
 fn all_benchmarks_write_the_files_of_the_contract() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("results");
-    let mut args = vec!["bench", "all", "--images", "12", "--size", "32x32", "--batch-size", "4", "--out", arg(&out)];
+    let mut args =
+        vec!["bench", "all", "--images", "12", "--size", "32x32", "--batch-size", "4", "--out", arg(&out)];
     args.extend(QUICK);
     let summary = json(&args);
     assert_eq!(summary["verified"], true);
     for (name, columns) in [
-        ("storage", &["operation", "seconds", "images_per_s", "bytes_on_disk", "bits_per_pixel", "cache"][..]),
+        (
+            "storage",
+            &["operation", "seconds", "images_per_s", "bytes_on_disk", "bits_per_pixel", "cache"][..],
+        ),
         (
             "dataset",
-            &["access", "transform", "mean_s", "std_s", "p50_s", "min_s", "max_s", "samples_per_sec", "num_samples", "open_s", "peak_rss_mb"],
+            &[
+                "access",
+                "transform",
+                "mean_s",
+                "std_s",
+                "p50_s",
+                "min_s",
+                "max_s",
+                "samples_per_sec",
+                "num_samples",
+                "open_s",
+                "peak_rss_mb",
+            ],
         ),
         ("dataloader", &["batch_size", "workers", "first_batch_s", "epoch_s", "scaling_efficiency", "p50_s"]),
         ("loop", &["mode", "model", "step_p50_s", "data_wait_fraction", "images_per_sec", "loss", "advice"]),
-        ("conversion", &["numpy_p50_s", "conversion_p50_s", "torch_p50_s", "conversion_overhead_pct", "copied_bytes"]),
+        (
+            "conversion",
+            &["numpy_p50_s", "conversion_p50_s", "torch_p50_s", "conversion_overhead_pct", "copied_bytes"],
+        ),
     ] {
         let table = Table::read_parquet(out.join(format!("{name}.parquet"))).unwrap();
         for column in columns.iter().chain(&["format", "run", "seed", "timestamp", "verified"]) {
             assert!(table.column(column).is_some(), "{name} lacks {column}");
         }
         for format in ["parquet", "tiff", "ome-zarr", "image-folder"] {
-            assert!((0..table.rows()).any(|r| table.str("format", r) == Some(format)), "{name} lacks {format}");
+            assert!(
+                (0..table.rows()).any(|r| table.str("format", r) == Some(format)),
+                "{name} lacks {format}"
+            );
         }
-        assert!((0..table.rows()).all(|r| table.cell("verified", r) == wellread_report::Cell::Bool(true)), "{name}");
+        assert!(
+            (0..table.rows()).all(|r| table.cell("verified", r) == wellread_report::Cell::Bool(true)),
+            "{name}"
+        );
         let png = fs::read(out.join(format!("{name}.png"))).unwrap();
         assert!(png.starts_with(b"\x89PNG") && png.len() > 5_000, "{name}");
         assert!(fs::read_to_string(out.join(format!("{name}.svg"))).unwrap().contains("<svg"), "{name}");
@@ -64,7 +90,18 @@ fn all_benchmarks_write_the_files_of_the_contract() {
 fn formats_that_cannot_hold_the_images_are_shown_as_unavailable() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("results");
-    let mut args = vec!["bench", "dataset", "--images", "6", "--size", "24x24", "--dtype", "float32", "--out", arg(&out)];
+    let mut args = vec![
+        "bench",
+        "dataset",
+        "--images",
+        "6",
+        "--size",
+        "24x24",
+        "--dtype",
+        "float32",
+        "--out",
+        arg(&out),
+    ];
     args.extend(QUICK);
     json(&args);
     let table = Table::read_parquet(out.join("dataset.parquet")).unwrap();
@@ -90,8 +127,17 @@ fn an_existing_set_is_measured_in_place_and_converted() {
     assert_eq!(summary["verified"], true);
     assert!(!out.join("data/images.parquet").exists());
     let out = dir.path().join("converted");
-    let mut args =
-        vec!["bench", "storage", "--input", arg(&tiff), "--planes", "--formats", "parquet,tiff", "--out", arg(&out)];
+    let mut args = vec![
+        "bench",
+        "storage",
+        "--input",
+        arg(&tiff),
+        "--planes",
+        "--formats",
+        "parquet,tiff",
+        "--out",
+        arg(&out),
+    ];
     args.extend(QUICK);
     json(&args);
     assert_eq!(json(&["info", arg(&out.join("data/images.parquet"))])["images"], 12);
@@ -101,7 +147,21 @@ fn an_existing_set_is_measured_in_place_and_converted() {
 fn a_damaged_set_is_found_out_before_it_is_measured() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("results");
-    let args = ["bench", "dataset", "--images", "4", "--size", "24x24", "--formats", "tiff", "--repeats", "1", "--samples", "2", "--out"];
+    let args = [
+        "bench",
+        "dataset",
+        "--images",
+        "4",
+        "--size",
+        "24x24",
+        "--formats",
+        "tiff",
+        "--repeats",
+        "1",
+        "--samples",
+        "2",
+        "--out",
+    ];
     let mut args = args.to_vec();
     args.push(arg(&out));
     json(&args);

@@ -43,7 +43,11 @@ fn converting_in_a_circle_keeps_pixels_and_metadata() {
         let to = dir.path().join(target);
         json(&["convert", arg(&from), arg(&to), "--format", format]);
         let strip = |list: &Value| -> Vec<Value> {
-            list.as_array().unwrap().iter().map(|i| serde_json::json!([i["name"], i["sha256"], i["shape_tczyx"]])).collect()
+            list.as_array()
+                .unwrap()
+                .iter()
+                .map(|i| serde_json::json!([i["name"], i["sha256"], i["shape_tczyx"]]))
+                .collect()
         };
         assert_eq!(strip(&json(&["checksum", arg(&to)])), strip(&first), "{target}");
         let info = json(&["info", arg(&to)]);
@@ -110,8 +114,12 @@ fn view_draws_a_png() {
 #[test]
 fn doctor_names_every_format_and_says_what_is_missing() {
     let document = json(&["doctor", "--python", "no-such-python"]);
-    let formats: Vec<_> =
-        document["formats"].as_array().unwrap().iter().map(|f| f["name"].as_str().unwrap().to_owned()).collect();
+    let formats: Vec<_> = document["formats"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|f| f["name"].as_str().unwrap().to_owned())
+        .collect();
     for name in ["parquet", "tiff", "ome-zarr", "image-folder"] {
         assert!(formats.iter().any(|f| f == name), "{name}");
     }

@@ -116,7 +116,7 @@ fn notes(table: &Table, about: &ReportInput) -> Vec<String> {
         first += " Whiskers: smallest to largest run.";
     }
     let mut second = about.machine.clone();
-    if let Some(noise) = about.noise_floor.filter(|n| n.is_finite()) {
+    if let Some(noise) = about.noise_floor_of(table.name()) {
         let floor = noise_text(noise);
         second += if second.is_empty() { "" } else { ". " };
         second += &format!("Noise floor (A/A): differences below {floor} are noise.");

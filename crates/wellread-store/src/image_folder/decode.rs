@@ -159,12 +159,8 @@ impl Header {
     }
 }
 
-const RGBA: [(&str, Option<u32>); 4] = [
-    ("Red", Some(0xff00_00ff)),
-    ("Green", Some(0x00ff_00ff)),
-    ("Blue", Some(0x0000_ffff)),
-    ("Alpha", None),
-];
+const RGBA: [(&str, Option<u32>); 4] =
+    [("Red", Some(0xff00_00ff)), ("Green", Some(0x00ff_00ff)), ("Blue", Some(0x0000_ffff)), ("Alpha", None)];
 
 /// `C` interleaved channels of `N`-byte pixels to `C` planes.
 fn split<const C: usize, const N: usize>(interleaved: &[u8], planes: &mut [u8]) {

@@ -1,11 +1,9 @@
 //! Reading: one file, one decode, one block per request.
 
+use super::FORMAT;
 use super::decode::{HEADER_BYTES, Header, header};
 use super::layout::{self, Place};
-use super::FORMAT;
-use crate::{
-    Block, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout,
-};
+use crate::{Block, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};

@@ -169,14 +169,14 @@ fn v3(array: V3) -> Result<Described, String> {
     };
     let encoding = &array.chunk_key_encoding;
     let separator = encoding.pointer("/configuration/separator").and_then(Value::as_str);
-    let (prefix, separator) = match (encoding.get("name").or(Some(encoding)).and_then(Value::as_str), separator)
-    {
-        (Some("default"), None | Some("/")) => ("c", '/'),
-        (Some("default"), Some(".")) => ("c", '.'),
-        (Some("v2"), None | Some(".")) => ("", '.'),
-        (Some("v2"), Some("/")) => ("", '/'),
-        _ => return Err(format!("unknown chunk key encoding {encoding}")),
-    };
+    let (prefix, separator) =
+        match (encoding.get("name").or(Some(encoding)).and_then(Value::as_str), separator) {
+            (Some("default"), None | Some("/")) => ("c", '/'),
+            (Some("default"), Some(".")) => ("c", '.'),
+            (Some("v2"), None | Some(".")) => ("", '.'),
+            (Some("v2"), Some("/")) => ("", '/'),
+            _ => return Err(format!("unknown chunk key encoding {encoding}")),
+        };
     let fill = fill_bytes(&array.fill_value, dtype)?;
     Ok(Described { shape: array.shape, chunks, dtype, fill, codecs: array.codecs, prefix, separator })
 }

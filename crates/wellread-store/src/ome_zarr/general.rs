@@ -87,10 +87,7 @@ impl General {
             .into_fixed()
             .map_err(|e| e.to_string())?;
         if decoded.len() != expected {
-            return Err(format!(
-                "it holds {} bytes of pixels where a chunk has {expected}",
-                decoded.len()
-            ));
+            return Err(format!("it holds {} bytes of pixels where a chunk has {expected}", decoded.len()));
         }
         let mut decoded = decoded.into_owned();
         if cfg!(target_endian = "big") && self.fill.size() > 1 {

@@ -7,9 +7,7 @@ use super::layout::{self, Place};
 use super::order::Reorder;
 use super::shard::{IndexCache, Piece, ShardCodec, joint_reads};
 use super::{FORMAT, plausible};
-use crate::{
-    Block, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout,
-};
+use crate::{Block, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
@@ -346,7 +344,9 @@ impl Store for OmeZarrStore {
         for (row, entry) in self.rows.iter().enumerate() {
             let plan = self.plan(row)?;
             let dir = self.group_dir(entry);
-            files.extend(["zarr.json", ".zgroup", ".zattrs"].map(|n| dir.join(n)).into_iter().filter(|f| f.is_file()));
+            files.extend(
+                ["zarr.json", ".zgroup", ".zattrs"].map(|n| dir.join(n)).into_iter().filter(|f| f.is_file()),
+            );
             plausible::visit_files(&dir.join(&plan.dataset), &mut |path, _| {
                 files.push(path.to_owned());
                 true
@@ -357,9 +357,11 @@ impl Store for OmeZarrStore {
     }
 
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
-        let mut boxed = scratch.context.take().filter(|c| c.is::<Context>()).unwrap_or_else(|| {
-            Box::new(Context::default())
-        });
+        let mut boxed = scratch
+            .context
+            .take()
+            .filter(|c| c.is::<Context>())
+            .unwrap_or_else(|| Box::new(Context::default()));
         let mut result = Ok(());
         if let Some(context) = boxed.downcast_mut::<Context>() {
             let Scratch { raw, decoded, pixels, .. } = scratch;

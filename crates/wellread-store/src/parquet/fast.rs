@@ -173,8 +173,9 @@ impl FastReader<'_> {
 
     fn bad(&self, bad: BadValue) -> Error {
         match bad {
-            BadValue::Range(text) => Error::new(self.file.path(), text)
-                .hint("pixels_meta.type names a type that is too narrow for the pixels; write the file again"),
+            BadValue::Range(text) => Error::new(self.file.path(), text).hint(
+                "pixels_meta.type names a type that is too narrow for the pixels; write the file again",
+            ),
             BadValue::Corrupt(text) => {
                 Error::new(self.file.path(), text).hint("the file is corrupt; copy or write it again")
             }

@@ -86,13 +86,7 @@ impl PieceBox {
 
 impl PieceTable {
     fn new() -> Self {
-        Self {
-            first: vec![0],
-            empties: vec![0],
-            regions: vec![],
-            values: vec![0],
-            positions_known: true,
-        }
+        Self { first: vec![0], empties: vec![0], regions: vec![], values: vec![0], positions_known: true }
     }
 
     /// Pieces of a row.
@@ -242,9 +236,10 @@ fn read_into(
             .build()
     })?;
     while let Some(batch) = guarded(file.path(), what, || Ok(reader.next().transpose()?))? {
-        let images = batch.column(0).as_struct_opt().ok_or_else(|| {
-            Error::new(file.path(), format_args!("column {:?} is no struct", column.name))
-        })?;
+        let images = batch
+            .column(0)
+            .as_struct_opt()
+            .ok_or_else(|| Error::new(file.path(), format_args!("column {:?} is no struct", column.name)))?;
         let batch = Batch::new(images, source).map_err(|cause| Error::new(file.path(), cause))?;
         for i in 0..images.len() {
             let found = batch.pieces(i);
@@ -345,8 +340,7 @@ impl<'a> Batch<'a> {
         let whole = if is_plane && !range.is_empty() { self.shape(i)?.0 } else { [1; 5] };
         let mut out = Vec::with_capacity(range.len());
         for (k, at) in range.enumerate() {
-            let origin =
-                std::array::from_fn(|a| self.origin[a].as_ref().map_or(0, |v| v[at]));
+            let origin = std::array::from_fn(|a| self.origin[a].as_ref().map_or(0, |v| v[at]));
             let shape = std::array::from_fn(|a| {
                 self.shape[a].as_ref().map_or(if a == 0 { 1 } else { whole[2 + a] as i64 }, |v| v[at])
             });
@@ -380,7 +374,10 @@ impl<'a> Batch<'a> {
             Ok(info)
         });
         let none = pieces.as_ref().is_ok_and(Vec::is_empty);
-        Row { info: info.map_err(Into::into), source: if none && source == CHUNKS { elsewhere } else { source } }
+        Row {
+            info: info.map_err(Into::into),
+            source: if none && source == CHUNKS { elsewhere } else { source },
+        }
     }
 
     fn info(&self, i: usize, clamped: bool) -> std::result::Result<RowInfo, String> {
@@ -464,7 +461,10 @@ fn covers(pieces: &[PieceBox], shape: Shape) -> std::result::Result<(), String> 
 
 /// Any numeric array as integers; nulls become [`NULL`]. `None` for other types and fractions.
 fn integers(array: &dyn Array) -> Option<Vec<i64>> {
-    fn collect<T: ArrowPrimitiveType>(array: &dyn Array, to: impl Fn(T::Native) -> Option<i64>) -> Option<Vec<i64>> {
+    fn collect<T: ArrowPrimitiveType>(
+        array: &dyn Array,
+        to: impl Fn(T::Native) -> Option<i64>,
+    ) -> Option<Vec<i64>> {
         array.as_primitive_opt::<T>()?.iter().map(|v| v.map_or(Some(NULL), &to)).collect()
     }
     let whole = |v: f64| (v.fract() == 0.0 && v.abs() < 9e15).then_some(v as i64);

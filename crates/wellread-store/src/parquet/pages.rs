@@ -129,7 +129,6 @@ pub(super) struct Codecs {
     deflate: Option<libdeflater::Decompressor>,
 }
 
-
 /// Reads, checks and decompresses a page. `max` are the largest levels: a stream of levels that can only be
 /// zero is not there.
 pub(super) fn load<'a>(
@@ -186,10 +185,8 @@ pub(super) fn load<'a>(
         PageKind::V2 { repetition_bytes, definition_bytes, compressed } => {
             let (repetition, rest) = raw.split_at_checked(repetition_bytes).ok_or_else(short)?;
             let (definition, rest) = rest.split_at_checked(definition_bytes).ok_or_else(short)?;
-            let size = header
-                .uncompressed
-                .checked_sub(repetition_bytes + definition_bytes)
-                .ok_or_else(short)?;
+            let size =
+                header.uncompressed.checked_sub(repetition_bytes + definition_bytes).ok_or_else(short)?;
             let codec = if compressed && size > 0 { codec } else { Compression::UNCOMPRESSED };
             let values = decompress(codec, rest, size, decoded, codecs, &corrupt)?;
             Ok(Body { repetition, definition, values })

@@ -330,11 +330,9 @@ mod tests {
         let two_level = "required group planes (LIST) { repeated group array {
             required int32 z; required int32 t; required int32 c;
             required group pixels (LIST) { repeated float array; } } }";
-        let inferred = find(
-            &format!("message m {{ optional int64 a; optional group b {{ {SIZES} {planes} }} }}"),
-            None,
-        )
-        .unwrap();
+        let inferred =
+            find(&format!("message m {{ optional int64 a; optional group b {{ {SIZES} {planes} }} }}"), None)
+                .unwrap();
         assert_eq!(inferred.name, "b");
         assert_eq!(inferred.sizes, [6, 5, 4, 3, 2, 1]);
         let pieces = inferred.pieces[PLANES].as_ref().unwrap();
@@ -342,7 +340,8 @@ mod tests {
         assert_eq!((pieces.pixels.leaf, pieces.pixels.values), (10, Some(LeafType::I64)));
         assert_eq!((pieces.pixels.max_rep, pieces.pixels.max_def), (2, 7));
         assert_eq!(inferred.variant().to_string(), "inferred 64-bit planes");
-        let old = find(&format!("message m {{ required group b {{ {SIZES} {two_level} }} }}"), Some("b")).unwrap();
+        let old =
+            find(&format!("message m {{ required group b {{ {SIZES} {two_level} }} }}"), Some("b")).unwrap();
         let pixels = old.pieces[PLANES].as_ref().unwrap().pixels;
         assert_eq!((pixels.leaf, pixels.values, pixels.max_rep), (9, Some(LeafType::F32), 2));
     }

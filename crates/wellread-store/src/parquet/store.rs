@@ -8,7 +8,9 @@ use super::layout::{self, GroupLayout, Row};
 use super::metadata::GroupMetadata;
 use super::pages::{self, ColumnPages, Fault};
 use super::schema::{CHUNKS, ImageColumn, PLANES};
-use crate::{Block, CopySink, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
+use crate::{
+    Block, CopySink, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout,
+};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::basic::Compression;
 use parquet::file::metadata::ColumnChunkMetaData;
@@ -84,8 +86,7 @@ impl ParquetStore {
             ArrowReaderMetadata::load(&file, ArrowReaderOptions::new().with_skip_arrow_metadata(true))
         })?;
         let column = ImageColumn::find(path, metadata.parquet_schema(), options.column.as_deref())?;
-        let corrupt =
-            |why: String| Error::new(path, why).hint("the file is corrupt; copy or write it again");
+        let corrupt = |why: String| Error::new(path, why).hint("the file is corrupt; copy or write it again");
         let mut groups = vec![];
         let mut rows = 0usize;
         for (i, group) in metadata.metadata().row_groups().iter().enumerate() {
@@ -97,7 +98,9 @@ impl ParquetStore {
             for pieces in column.pieces.iter().flatten() {
                 let entries = group.column(pieces.pixels.leaf).num_values();
                 if entries < n as i64 {
-                    return Err(corrupt(format!("row group {i} declares {n} rows but only {entries} pixels")));
+                    return Err(corrupt(format!(
+                        "row group {i} declares {n} rows but only {entries} pixels"
+                    )));
                 }
             }
             groups.push(Group {
@@ -228,9 +231,9 @@ impl ParquetStore {
         let found = &self.layout_of(group).map_err(|e| e.row(row))?.rows[row - self.groups[group].rows.start];
         match &found.info {
             Ok(info) => Ok((group, found, *info)),
-            Err(cause) => Err(Error::new(self.path(), cause).row(row).hint(
-                "other rows can still be read; if the file was not written like this, copy it again",
-            )),
+            Err(cause) => Err(Error::new(self.path(), cause)
+                .row(row)
+                .hint("other rows can still be read; if the file was not written like this, copy it again")),
         }
     }
 

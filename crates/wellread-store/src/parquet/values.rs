@@ -113,11 +113,11 @@ fn type_of<P: 'static>() -> PixelType {
 macro_rules! dispatch {
     ($leaf:expr, $dtype:expr, $S:ident, $P:ident => $body:expr) => {{
         macro_rules! with_stored {
-            ($s:ty) => {{
-                type $S = $s;
-                dispatch!(pixel $dtype, $P => $body)
-            }};
-        }
+                ($s:ty) => {{
+                    type $S = $s;
+                    dispatch!(pixel $dtype, $P => $body)
+                }};
+            }
         match $leaf {
             LeafType::I32 => with_stored!(i32),
             LeafType::U32 => with_stored!(u32),
@@ -129,14 +129,38 @@ macro_rules! dispatch {
     }};
     (pixel $dtype:expr, $P:ident => $body:expr) => {
         match $dtype {
-            PixelType::U8 => { type $P = u8; $body }
-            PixelType::I8 => { type $P = i8; $body }
-            PixelType::U16 => { type $P = u16; $body }
-            PixelType::I16 => { type $P = i16; $body }
-            PixelType::U32 => { type $P = u32; $body }
-            PixelType::I32 => { type $P = i32; $body }
-            PixelType::F32 => { type $P = f32; $body }
-            PixelType::F64 => { type $P = f64; $body }
+            PixelType::U8 => {
+                type $P = u8;
+                $body
+            }
+            PixelType::I8 => {
+                type $P = i8;
+                $body
+            }
+            PixelType::U16 => {
+                type $P = u16;
+                $body
+            }
+            PixelType::I16 => {
+                type $P = i16;
+                $body
+            }
+            PixelType::U32 => {
+                type $P = u32;
+                $body
+            }
+            PixelType::I32 => {
+                type $P = i32;
+                $body
+            }
+            PixelType::F32 => {
+                type $P = f32;
+                $body
+            }
+            PixelType::F64 => {
+                type $P = f64;
+                $body
+            }
         }
     };
 }
@@ -190,7 +214,11 @@ pub(super) fn decode(
 }
 
 /// `PLAIN`, all of `bytes`.
-fn narrow_all<S: Stored<P>, P: Pixel>(bytes: &[u8], dtype: PixelType, out: &mut [u8]) -> Result<(), BadValue> {
+fn narrow_all<S: Stored<P>, P: Pixel>(
+    bytes: &[u8],
+    dtype: PixelType,
+    out: &mut [u8],
+) -> Result<(), BadValue> {
     // Blocks short enough to stay in the first-level cache, long enough for the check to vanish.
     const BLOCK: usize = 1024;
     let size = size_of::<S>();

@@ -18,7 +18,9 @@ fn picture(color: ColorType, width: u32, height: u32) -> DynamicImage {
     let mut image = DynamicImage::new(width, height, color);
     let value = |x: u32, y: u32, c: usize| (x * 7 + y * 13 + c as u32 * 50) as u16;
     match &mut image {
-        DynamicImage::ImageLuma8(b) => b.enumerate_pixels_mut().for_each(|(x, y, p)| p.0 = [value(x, y, 0) as u8]),
+        DynamicImage::ImageLuma8(b) => {
+            b.enumerate_pixels_mut().for_each(|(x, y, p)| p.0 = [value(x, y, 0) as u8])
+        }
         DynamicImage::ImageLumaA8(b) => {
             b.enumerate_pixels_mut().for_each(|(x, y, p)| p.0 = [0, 1].map(|c| value(x, y, c) as u8));
         }

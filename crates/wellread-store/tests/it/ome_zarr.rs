@@ -454,7 +454,9 @@ fn metadata_survives() {
         let dir = tempfile::tempdir().unwrap();
         let options = WriteOptions { variant: Some(version.into()), ..WriteOptions::default() };
         let mut writer = create(dir.path().join("set"), "ome-zarr", &options).unwrap();
-        writer.write(&ImageView { metadata: &metadata, shape, dtype: PixelType::U8, pixels: &pixels }).unwrap();
+        writer
+            .write(&ImageView { metadata: &metadata, shape, dtype: PixelType::U8, pixels: &pixels })
+            .unwrap();
         writer.finish().unwrap();
         let path = dir.path().join("set/field.zarr");
         let store = open_at(&path);
@@ -476,8 +478,7 @@ fn rows_of_a_folder_are_sorted_and_read_in_any_order() {
     let shape = Shape([1, 2, 1, 5, 7]);
     for jobs in [1, 3] {
         let set = dir.path().join(format!("set-{jobs}"));
-        let mut writer =
-            create(&set, "ome-zarr", &WriteOptions { jobs, ..WriteOptions::default() }).unwrap();
+        let mut writer = create(&set, "ome-zarr", &WriteOptions { jobs, ..WriteOptions::default() }).unwrap();
         for (i, name) in ["b", "a", "d/x", "c.ome"].iter().enumerate() {
             let metadata = ImageMetadata::named(*name);
             let pixels = pattern(shape, PixelType::F32, i as u64);

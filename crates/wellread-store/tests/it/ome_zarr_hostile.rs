@@ -4,9 +4,7 @@ use crate::ome_zarr::{open_at, pattern, write_group, write_small};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use wellread_image::{ImageMetadata, PixelType, Shape};
-use wellread_store::{
-    Compression, ImageView, OpenOptions, Store, WriteOptions, create, open, read_image,
-};
+use wellread_store::{Compression, ImageView, OpenOptions, Store, WriteOptions, create, open, read_image};
 
 fn try_read(path: &Path) -> Result<Vec<u8>, String> {
     let store = open(path, &OpenOptions::default()).map_err(|e| e.to_string())?;
@@ -49,7 +47,8 @@ fn truncation_and_bit_flips_never_panic() {
         let plain = options.compression == Compression::None;
         for file in files(&path) {
             let good = std::fs::read(&file).unwrap();
-            let is_chunk = !file.to_string_lossy().contains("zarr.json") && !file.to_string_lossy().contains("/.z");
+            let is_chunk =
+                !file.to_string_lossy().contains("zarr.json") && !file.to_string_lossy().contains("/.z");
             for cut in (0..good.len()).step_by(1 + good.len() / 60) {
                 std::fs::write(&file, &good[..cut]).unwrap();
                 let result = try_read(&path);
@@ -246,7 +245,10 @@ fn what_is_no_set_of_images() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path();
     write_small(&root.join("set/x.zarr"), &WriteOptions::default());
-    write_small(&root.join("set/a.zarr"), &WriteOptions { variant: Some("0.4".into()), ..WriteOptions::default() });
+    write_small(
+        &root.join("set/a.zarr"),
+        &WriteOptions { variant: Some("0.4".into()), ..WriteOptions::default() },
+    );
     assert_eq!(open_at(&root.join("set")).len(), 2);
     assert!(error_of(&root.join("set/x.zarr/0")).contains("bare Zarr array"));
     assert!(error_of(&root.join("set/a.zarr/0")).contains("bare Zarr array"));

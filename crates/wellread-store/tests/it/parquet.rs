@@ -166,8 +166,10 @@ fn list(values: ArrayRef, lengths: &[usize], large: bool, name: &str) -> ArrayRe
 }
 
 fn structure(children: Vec<(&str, ArrayRef)>, nulls: Option<NullBuffer>) -> StructArray {
-    let (fields, arrays): (Vec<_>, Vec<_>) =
-        children.into_iter().map(|(name, array)| (Field::new(name, array.data_type().clone(), true), array)).unzip();
+    let (fields, arrays): (Vec<_>, Vec<_>) = children
+        .into_iter()
+        .map(|(name, array)| (Field::new(name, array.data_type().clone(), true), array))
+        .unzip();
     StructArray::new(fields.into(), arrays, nulls)
 }
 
@@ -362,15 +364,8 @@ fn settings() -> impl Strategy<Value = Settings> {
         prop::sample::select(vec![1usize, 4, 1000]),
         any::<bool>(),
     )
-        .prop_map(|(codec, encoding, dictionary_limit, page_size, page_rows, batch, group_rows, v2)| Settings {
-            codec,
-            encoding,
-            dictionary_limit,
-            page_size,
-            page_rows,
-            batch,
-            group_rows,
-            v2,
+        .prop_map(|(codec, encoding, dictionary_limit, page_size, page_rows, batch, group_rows, v2)| {
+            Settings { codec, encoding, dictionary_limit, page_size, page_rows, batch, group_rows, v2 }
         })
 }
 
@@ -449,7 +444,15 @@ proptest! {
 }
 
 fn simple(dtype: PixelType, list: PixelType) -> Layout {
-    Layout { dtype, list, inferred: false, large_lists: false, chunks: true, planes: false, tile: [1, 512, 512] }
+    Layout {
+        dtype,
+        list,
+        inferred: false,
+        large_lists: false,
+        chunks: true,
+        planes: false,
+        tile: [1, 512, 512],
+    }
 }
 
 /// Tiles of 512 x 512, pages that end anywhere: regions of every kind, from both paths.
@@ -458,9 +461,12 @@ fn regions_of_tiled_images() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.parquet");
     let shape = Shape([1, 1, 1, 700, 1100]);
-    let values: Vec<f64> = (0..shape.pixels()).map(|i| f64::from((i as u32).wrapping_mul(2_654_435_761) >> 16)).collect();
+    let values: Vec<f64> =
+        (0..shape.pixels()).map(|i| f64::from((i as u32).wrapping_mul(2_654_435_761) >> 16)).collect();
     let images = [Some((shape, values.clone()))];
-    for (encoding, page_size) in [(None, 100_000), (Some(Encoding::PLAIN), 70_000), (Some(Encoding::BYTE_STREAM_SPLIT), 1 << 20)] {
+    for (encoding, page_size) in
+        [(None, 100_000), (Some(Encoding::PLAIN), 70_000), (Some(Encoding::BYTE_STREAM_SPLIT), 1 << 20)]
+    {
         let settings = Settings {
             codec: Codec::ZSTD(ZstdLevel::default()),
             encoding,
@@ -484,7 +490,9 @@ fn regions_of_tiled_images() {
                 let mut out = vec![];
                 read_region(&store, 0, &region, &mut Scratch::default(), &mut out).unwrap();
                 let mut expected = vec![0.0; region.pixels()];
-                clip_runs(&shape.full(), &region, |a, b, n| expected[b..b + n].copy_from_slice(&values[a..a + n]));
+                clip_runs(&shape.full(), &region, |a, b, n| {
+                    expected[b..b + n].copy_from_slice(&values[a..a + n])
+                });
                 assert!(out == to_bytes(&expected, PixelType::U16), "{region:?}");
             }
             let outside = Region { start: [0, 0, 0, 700, 0], size: [1, 1, 1, 1, 1] };
@@ -502,7 +510,9 @@ fn values_out_of_range_are_errors_of_their_row() {
     let mut bad = vec![7.0; 100];
     bad[50] = 300.0;
     let images = [Some((shape, vec![1.0; 100])), Some((shape, bad)), Some((shape, vec![2.0; 100]))];
-    for encoding in [None, Some(Encoding::PLAIN), Some(Encoding::BYTE_STREAM_SPLIT), Some(Encoding::DELTA_BINARY_PACKED)] {
+    for encoding in
+        [None, Some(Encoding::PLAIN), Some(Encoding::BYTE_STREAM_SPLIT), Some(Encoding::DELTA_BINARY_PACKED)]
+    {
         let settings = Settings {
             codec: Codec::SNAPPY,
             encoding,
@@ -529,8 +539,10 @@ fn files_without_images_say_what_they_have() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.parquet");
     let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(0..3));
-    let batch = RecordBatch::try_from_iter([("Metadata_Well", Arc::clone(&ids)), ("Cells_Area", ids)]).unwrap();
-    let mut writer = ArrowWriter::try_new(std::fs::File::create(&path).unwrap(), batch.schema(), None).unwrap();
+    let batch =
+        RecordBatch::try_from_iter([("Metadata_Well", Arc::clone(&ids)), ("Cells_Area", ids)]).unwrap();
+    let mut writer =
+        ArrowWriter::try_new(std::fs::File::create(&path).unwrap(), batch.schema(), None).unwrap();
     writer.write(&batch).unwrap();
     writer.close().unwrap();
     let error = wellread_store::open(&path, &OpenOptions::default()).err().unwrap().to_string();
@@ -591,7 +603,8 @@ fn what_is_written_is_read() {
                 chunk: (i % 3 == 1).then_some([1, 1, 2, 33, 70]),
                 ..WriteOptions::default()
             };
-            let shapes: Vec<_> = (1..9).map(|n| Shape([1 + n % 2, 2, 1 + n % 3, 20 * n, 90 - 7 * n])).collect();
+            let shapes: Vec<_> =
+                (1..9).map(|n| Shape([1 + n % 2, 2, 1 + n % 3, 20 * n, 90 - 7 * n])).collect();
             let pixels: Vec<Vec<u8>> = shapes
                 .iter()
                 .map(|s| {
@@ -628,7 +641,12 @@ fn many_images_make_row_groups_and_dark_ones_keep_their_type() {
     for i in 0..600u16 {
         let pixels: Vec<u8> = (0..64).flat_map(|p| ((p + i) % 200).to_le_bytes()).collect();
         let metadata = ImageMetadata::named(format!("dark-{i}"));
-        let view = ImageView { metadata: &metadata, shape: Shape::plane(8, 8), dtype: PixelType::U16, pixels: &pixels };
+        let view = ImageView {
+            metadata: &metadata,
+            shape: Shape::plane(8, 8),
+            dtype: PixelType::U16,
+            pixels: &pixels,
+        };
         writer.write(&view).unwrap();
     }
     writer.finish().unwrap();
@@ -640,7 +658,11 @@ fn many_images_make_row_groups_and_dark_ones_keep_their_type() {
         assert_eq!(u16::from_le_bytes([pixels[2], pixels[3]]), (1 + row as u16) % 200);
         assert_eq!(store.name(row).unwrap(), format!("dark-{row}"));
     }
-    assert!(store.layout().unwrap().pieces.contains("3 row groups of up to 256 images"), "{:?}", store.layout());
+    assert!(
+        store.layout().unwrap().pieces.contains("3 row groups of up to 256 images"),
+        "{:?}",
+        store.layout()
+    );
 }
 
 #[test]
@@ -698,8 +720,12 @@ fn a_full_disk_is_an_error() {
     let mut writer = create(&path, "parquet", &options).unwrap();
     let mut result = Ok(());
     for _ in 0..100 {
-        let view =
-            ImageView { metadata: &metadata, shape: Shape::plane(500, 500), dtype: PixelType::U8, pixels: &pixels };
+        let view = ImageView {
+            metadata: &metadata,
+            shape: Shape::plane(500, 500),
+            dtype: PixelType::U8,
+            pixels: &pixels,
+        };
         result = result.and_then(|()| writer.write(&view));
     }
     let error = result.and_then(|()| writer.finish()).unwrap_err().to_string();
@@ -734,7 +760,8 @@ fn victims(dir: &Path) -> Vec<PathBuf> {
     layout.tile = [1, 7, 512];
     let mut paths = vec![];
     let codecs = [Codec::UNCOMPRESSED, Codec::ZSTD(ZstdLevel::default()), Codec::SNAPPY, Codec::LZ4_RAW];
-    let encodings = [None, Some(Encoding::PLAIN), Some(Encoding::BYTE_STREAM_SPLIT), Some(Encoding::DELTA_BINARY_PACKED)];
+    let encodings =
+        [None, Some(Encoding::PLAIN), Some(Encoding::BYTE_STREAM_SPLIT), Some(Encoding::DELTA_BINARY_PACKED)];
     for (k, (codec, encoding)) in codecs.into_iter().zip(encodings).enumerate() {
         let path = dir.join(format!("victim-{k}.parquet"));
         let settings = Settings {
@@ -763,11 +790,13 @@ fn truncated_files_are_errors() {
         let path = dir.path().join("cut.parquet");
         for n in (0..whole.len()).step_by(37).chain(whole.len() - 12..whole.len()) {
             std::fs::write(&path, &whole[..n]).unwrap();
-            let error = wellread_store::open(&path, &OpenOptions::default()).err().expect("a part is no file");
+            let error =
+                wellread_store::open(&path, &OpenOptions::default()).err().expect("a part is no file");
             assert!(n < 12 || error.to_string().contains("truncated"), "{n}: {error}");
         }
         // A footer that is whole, over pages that are not: pages moved out of the file.
-        let footer = u32::from_le_bytes(whole[whole.len() - 8..whole.len() - 4].try_into().unwrap()) as usize + 8;
+        let footer =
+            u32::from_le_bytes(whole[whole.len() - 8..whole.len() - 4].try_into().unwrap()) as usize + 8;
         for n in (4..whole.len() - footer).step_by(211) {
             let cut = [&whole[..n], &whole[whole.len() - footer..]].concat();
             std::fs::write(&path, cut).unwrap();
@@ -836,7 +865,9 @@ fn with_changed_chunk(column: &StructArray, at: usize, axis: usize, change: i64)
             .fields()
             .iter()
             .zip(s.columns())
-            .map(|(f, c)| (f.name().as_str(), if f.name() == name { Arc::clone(&array) } else { Arc::clone(c) }))
+            .map(|(f, c)| {
+                (f.name().as_str(), if f.name() == name { Arc::clone(&array) } else { Arc::clone(c) })
+            })
             .collect();
         structure(children, s.nulls().cloned())
     };
@@ -856,12 +887,20 @@ fn with_changed_chunk(column: &StructArray, at: usize, axis: usize, change: i64)
 fn absurd_shapes_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.parquet");
-    for (size, wide) in [(-5i64, false), (0, false), (2_000_000_000, false), (1 << 40, true), (i64::MIN, true), (i64::MAX, true)] {
+    for (size, wide) in [
+        (-5i64, false),
+        (0, false),
+        (2_000_000_000, false),
+        (1 << 40, true),
+        (i64::MIN, true),
+        (i64::MAX, true),
+    ] {
         let images = [Some((Shape::plane(4, 4), vec![1.0; 16]))];
         let mut layout = simple(PixelType::U8, PixelType::U16);
         layout.inferred = wide;
         let column = image_column(&images, &layout);
-        let meta = column.column_by_name("pixels_meta").unwrap().as_any().downcast_ref::<StructArray>().unwrap();
+        let meta =
+            column.column_by_name("pixels_meta").unwrap().as_any().downcast_ref::<StructArray>().unwrap();
         let children = meta
             .fields()
             .iter()
@@ -876,13 +915,12 @@ fn absurd_shapes_are_refused() {
             })
             .collect();
         let meta: ArrayRef = Arc::new(structure(children, None));
-        let children = vec![
-            ("pixels_meta", meta),
-            ("chunks", Arc::clone(column.column_by_name("chunks").unwrap())),
-        ];
+        let children =
+            vec![("pixels_meta", meta), ("chunks", Arc::clone(column.column_by_name("chunks").unwrap()))];
         let column: ArrayRef = Arc::new(structure(children, None));
         let batch = RecordBatch::try_from_iter([("picture", column)]).unwrap();
-        let mut writer = ArrowWriter::try_new(std::fs::File::create(&path).unwrap(), batch.schema(), None).unwrap();
+        let mut writer =
+            ArrowWriter::try_new(std::fs::File::create(&path).unwrap(), batch.schema(), None).unwrap();
         writer.write(&batch).unwrap();
         writer.close().unwrap();
         let store = open(&path);
