@@ -34,7 +34,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     rates.sort_by(f64::total_cmp);
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let peak = status.lines().find(|l| l.starts_with("VmHWM")).unwrap_or("").trim_start_matches("VmHWM:").trim();
+    let peak =
+        status.lines().find(|l| l.starts_with("VmHWM")).unwrap_or("").trim_start_matches("VmHWM:").trim();
     println!(
         "open {:.2} ms, first batch {:.2} ms, median {:.0} images/s, peak memory {peak}; {:?}",
         opened.as_secs_f64() * 1e3,

@@ -5,8 +5,8 @@
 //! as slices of that. Two threads that want the same page do not decode it twice: the second waits for the
 //! first. The lock over the whole is held for a look-up only.
 
+use super::dictionary::Table;
 use super::pages::Fault;
-use super::values::Table;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -87,11 +87,7 @@ impl Cache {
     }
 
     /// The entry of `key`, by `load` if it is not here.
-    pub fn get(
-        &self,
-        key: Key,
-        load: impl FnOnce() -> Result<Entry, Fault>,
-    ) -> Result<Arc<Entry>, Fault> {
+    pub fn get(&self, key: Key, load: impl FnOnce() -> Result<Entry, Fault>) -> Result<Arc<Entry>, Fault> {
         let slot = Arc::clone(lock(&self.inner).slots.entry(key).or_default());
         let mut entry = lock(&slot.entry);
         if let Some(entry) = &*entry {
@@ -109,7 +105,8 @@ impl Cache {
             Err(fault) => {
                 drop(entry);
                 let mut inner = lock(&self.inner);
-                if inner.slots.get(&key).is_some_and(|s| Arc::ptr_eq(s, &slot)) && lock(&slot.entry).is_none() {
+                if inner.slots.get(&key).is_some_and(|s| Arc::ptr_eq(s, &slot)) && lock(&slot.entry).is_none()
+                {
                     inner.slots.remove(&key);
                 }
                 Err(fault)

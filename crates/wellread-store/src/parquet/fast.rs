@@ -10,13 +10,14 @@
 //! Only what lies in two pages at once is put together in scratch memory: one line of pixels at a time.
 
 use super::cache::{Cache, Entry, Key, StoredCoding};
+use super::dictionary::Table;
 use super::file::PositionalFile;
-use super::layout::PieceTable;
 use super::levels;
 use super::pages::{self, Codecs, ColumnPages, Fault};
+use super::pieces::PieceTable;
 use super::schema::PixelLeaf;
 use super::thrift::Encoding;
-use super::values::{self, BadValue, Coding, Table};
+use super::values::{self, BadValue, Coding};
 use crate::{Block, Error, PixelSink, RowInfo, Scratch};
 use std::sync::Arc;
 use wellread_image::{PixelType, Region};
@@ -173,8 +174,9 @@ impl FastReader<'_> {
 
     fn bad(&self, bad: BadValue) -> Error {
         match bad {
-            BadValue::Range(text) => Error::new(self.file.path(), text)
-                .hint("pixels_meta.type names a type that is too narrow for the pixels; write the file again"),
+            BadValue::Range(text) => Error::new(self.file.path(), text).hint(
+                "pixels_meta.type names a type that is too narrow for the pixels; write the file again",
+            ),
             BadValue::Corrupt(text) => {
                 Error::new(self.file.path(), text).hint("the file is corrupt; copy or write it again")
             }

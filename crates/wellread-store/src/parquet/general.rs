@@ -57,11 +57,11 @@ impl GeneralReader {
 
     /// The next row's pixel lists.
     pub fn next_row(&mut self) -> Result<PixelLists> {
-        let corrupt = |why: &str| {
-            Error::new(self.file.path(), why).hint("the file is corrupt; copy or write it again")
-        };
-        let batch = guarded(self.file.path(), "cannot read pixels", || Ok(self.reader.next().transpose()?))?
-            .ok_or_else(|| corrupt("the row group ends before this row"))?;
+        let corrupt =
+            |why: &str| Error::new(self.file.path(), why).hint("the file is corrupt; copy or write it again");
+        let batch =
+            guarded(self.file.path(), "cannot read pixels", || Ok(self.reader.next().transpose()?))?
+                .ok_or_else(|| corrupt("the row group ends before this row"))?;
         let lists = batch
             .column(0)
             .as_struct_opt()
@@ -92,7 +92,11 @@ impl PixelLists {
         }
         let array = self.0.value(k);
         if array.len() != shape.pixels() {
-            return Err(format!("chunk {k} has {} pixels, its shape {shape} says {}", array.len(), shape.pixels()));
+            return Err(format!(
+                "chunk {k} has {} pixels, its shape {shape} says {}",
+                array.len(),
+                shape.pixels()
+            ));
         }
         if array.null_count() > 0 {
             return Err(format!("{} pixels of chunk {k} are null", array.null_count()));

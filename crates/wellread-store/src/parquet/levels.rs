@@ -124,7 +124,12 @@ pub(super) fn agree(rep: &[u8], def: &[u8], count: usize, max: (i16, i16), start
     let def_starts = starts.iter().filter(|s| s.empty).map(|s| (s.at, None));
     stream_agrees(Runs::new(rep, level_width(max.0), count), level_width(max.0), max_rep, rep_starts)
         && (max_def == 0
-            || stream_agrees(Runs::new(def, level_width(max.1), count), level_width(max.1), max_def, def_starts))
+            || stream_agrees(
+                Runs::new(def, level_width(max.1), count),
+                level_width(max.1),
+                max_def,
+                def_starts,
+            ))
 }
 
 /// Whether every entry equals `usual` but those at `special` places: these equal the given level, or (`None`)
@@ -257,7 +262,7 @@ mod tests {
         ) {
             let (mut rep, mut def, mut starts) = (vec![], vec![], vec![]);
             for (first, length) in rows {
-                let start = if first || length == 0 { 0 } else { 1 };
+                let start = u32::from(!first && length > 0);
                 starts.push(Start { at: rep.len(), rep: start, empty: length == 0 });
                 rep.push(start);
                 def.push(if length == 0 { 2 } else { 7 });

@@ -72,7 +72,8 @@ impl GroupMetadata {
             acquired: own(field::ACQUISITION).and_then(|c| time(c, i)),
             ..ImageMetadata::default()
         };
-        let Some(meta) = own(field::PIXELS_META).and_then(|c| c.as_struct_opt()).filter(|m| !m.is_null(i)) else {
+        let Some(meta) = own(field::PIXELS_META).and_then(|c| c.as_struct_opt()).filter(|m| !m.is_null(i))
+        else {
             return out;
         };
         let size = |axis: usize| {

@@ -21,6 +21,8 @@ pub(super) struct ImageColumn {
     pub metadata: Vec<usize>,
     /// The lists of pixels: chunks, planes. One at least is present.
     pub pieces: [Option<PieceColumn>; 2],
+    /// Why the other one cannot be used, where it is there.
+    pub note: Option<String>,
 }
 
 /// Index into [`ImageColumn::pieces`] and everything that runs parallel to it.
@@ -177,15 +179,18 @@ impl ImageColumn {
             .filter(|c| ![field::CHUNKS, field::PLANES, field::MASKS].contains(&c.ty.name()))
             .flat_map(|c| c.first..c.first + c.leaves())
             .collect();
-        Ok(Self { name: node.ty.name().to_owned(), sizes, metadata, pieces })
+        Ok(Self { name: node.ty.name().to_owned(), sizes, metadata, pieces, note: reason })
     }
 
-    /// The variant of OME-Arrow that this is.
-    pub fn variant(&self) -> Variant {
-        let pieces = match &self.pieces {
-            [Some(_), Some(_)] => Pieces::Both,
-            [Some(_), None] => Pieces::Chunks,
-            _ => Pieces::Planes,
+    /// The variant of OME-Arrow that this is; `filled` says of each list whether it has anything in it.
+    pub fn variant(&self, filled: [bool; 2]) -> Variant {
+        let there = |source: usize| self.pieces[source].is_some() && filled[source];
+        let pieces = match (there(CHUNKS), there(PLANES)) {
+            (true, true) => Pieces::Both,
+            (false, true) => Pieces::Planes,
+            // Where both are empty, what would be read if it were not.
+            (false, false) if self.pieces[CHUNKS].is_none() => Pieces::Planes,
+            _ => Pieces::Chunks,
         };
         let inferred = self
             .pieces
@@ -261,7 +266,7 @@ struct Node<'a> {
     first: usize,
 }
 
-impl<'a> Node<'a> {
+impl Node<'_> {
     fn leaves(self) -> usize {
         fn count(ty: &Type) -> usize {
             if ty.is_primitive() { 1 } else { ty.get_fields().iter().map(|f| count(f)).sum() }
@@ -330,19 +335,18 @@ mod tests {
         let two_level = "required group planes (LIST) { repeated group array {
             required int32 z; required int32 t; required int32 c;
             required group pixels (LIST) { repeated float array; } } }";
-        let inferred = find(
-            &format!("message m {{ optional int64 a; optional group b {{ {SIZES} {planes} }} }}"),
-            None,
-        )
-        .unwrap();
+        let inferred =
+            find(&format!("message m {{ optional int64 a; optional group b {{ {SIZES} {planes} }} }}"), None)
+                .unwrap();
         assert_eq!(inferred.name, "b");
         assert_eq!(inferred.sizes, [6, 5, 4, 3, 2, 1]);
         let pieces = inferred.pieces[PLANES].as_ref().unwrap();
         assert_eq!(pieces.positions, [8, 9, 7]);
         assert_eq!((pieces.pixels.leaf, pieces.pixels.values), (10, Some(LeafType::I64)));
         assert_eq!((pieces.pixels.max_rep, pieces.pixels.max_def), (2, 7));
-        assert_eq!(inferred.variant().to_string(), "inferred 64-bit planes");
-        let old = find(&format!("message m {{ required group b {{ {SIZES} {two_level} }} }}"), Some("b")).unwrap();
+        assert_eq!(inferred.variant([true; 2]).to_string(), "inferred 64-bit planes");
+        let old =
+            find(&format!("message m {{ required group b {{ {SIZES} {two_level} }} }}"), Some("b")).unwrap();
         let pixels = old.pieces[PLANES].as_ref().unwrap().pixels;
         assert_eq!((pixels.leaf, pixels.values, pixels.max_rep), (9, Some(LeafType::F32), 2));
     }

@@ -1,5 +1,6 @@
 //! Pending images as Arrow arrays of the published struct.
 
+use crate::ImageView;
 use arrow_array::types::{Float32Type, TimestampMicrosecondType};
 use arrow_array::{
     Array, ArrayRef, Int16Array, Int32Array, Int64Array, ListArray, NullArray, PrimitiveArray, StringArray,
@@ -11,7 +12,6 @@ use arrow_schema::{DataType, Field, FieldRef, Fields, TimeUnit};
 use std::sync::Arc;
 use wellread_image::ome_arrow::{self, FieldType, field};
 use wellread_image::{ImageMetadata, PhysicalSize, PixelType, Region, Shape, clip_runs};
-use crate::ImageView;
 
 /// The columns of a file whose pixel lists are of type `list`.
 pub(super) fn columns(list: PixelType) -> Fields {
@@ -155,7 +155,8 @@ impl Pending {
         let row_id = Int64Array::from_iter_values(first_row..first_row + rows as i64);
         let Self { images, chunks, pixels, count } = self;
         let data = ArrayData::builder(pixel_type(list)).len(count).add_buffer(pixels.into());
-        let pixels = make_array(data.build().expect("the buffer has as many values as the chunks have pixels"));
+        let pixels =
+            make_array(data.build().expect("the buffer has as many values as the chunks have pixels"));
         let arrays = ome_arrow::STRUCT
             .iter()
             .map(|f| match f.name {
@@ -243,7 +244,11 @@ fn integers<T>(of: &[ome_arrow::Field], name: &str, items: &[T], value: impl Fn(
     if is_short { i16s(items, value) } else { i32s(items, value) }
 }
 
-fn structure(of: &[ome_arrow::Field], list: PixelType, mut array: impl FnMut(&str) -> ArrayRef) -> StructArray {
+fn structure(
+    of: &[ome_arrow::Field],
+    list: PixelType,
+    mut array: impl FnMut(&str) -> ArrayRef,
+) -> StructArray {
     StructArray::new(fields(of, list), of.iter().map(|f| array(f.name)).collect(), None)
 }
 

@@ -74,20 +74,21 @@ impl ParquetWriter {
     /// The target exists or cannot be created; options that Parquet or OME-Arrow cannot follow.
     pub fn create(path: &Path, options: &WriteOptions) -> Result<Self> {
         if let Some(variant) = options.variant.as_deref().filter(|v| *v != "typed") {
-            return Err(Error::new(path, format_args!("there is no variant {variant:?} of OME-Arrow Parquet"))
-                .hint("the one that is written is \"typed\""));
+            return Err(Error::new(
+                path,
+                format_args!("there is no variant {variant:?} of OME-Arrow Parquet"),
+            )
+            .hint("the one that is written is \"typed\""));
         }
         if options.shard.is_some() {
             return Err(Error::new(path, "Parquet files have no shards").hint("leave the shard size out"));
         }
-        if let Some(chunk) = options.chunk {
-            if chunk[..2] != [1, 1] || chunk.contains(&0) {
-                return Err(Error::new(
-                    path,
-                    format_args!("a chunk of {chunk:?} (TCZYX) is not possible in OME-Arrow"),
-                )
-                .hint("a chunk has one time point, one channel, and at least one pixel: 1,1,Z,Y,X"));
-            }
+        if let Some(chunk) = options.chunk.filter(|c| c[..2] != [1, 1] || c.contains(&0)) {
+            return Err(Error::new(
+                path,
+                format_args!("a chunk of {chunk:?} (TCZYX) is not possible in OME-Arrow"),
+            )
+            .hint("a chunk has one time point, one channel, and at least one pixel: 1,1,Z,Y,X"));
         }
         let codec = codec(path, options)?;
         let staged = Staged::new(path, options.overwrite)?;
@@ -117,10 +118,11 @@ impl ParquetWriter {
     }
 
     fn properties(&self) -> WriterProperties {
-        let pixels: ColumnPath = [ome_arrow::COLUMN, "chunks", "list", "element", "pixels", "list", "element"]
-            .map(str::to_owned)
-            .to_vec()
-            .into();
+        let pixels: ColumnPath =
+            [ome_arrow::COLUMN, "chunks", "list", "element", "pixels", "list", "element"]
+                .map(str::to_owned)
+                .to_vec()
+                .into();
         let pair = |key: &str, value: &str| KeyValue::new(key.to_owned(), value.to_owned());
         let version = env!("CARGO_PKG_VERSION");
         let library = parquet::file::properties::DEFAULT_CREATED_BY;
@@ -162,9 +164,12 @@ impl ParquetWriter {
             && let Some(file) = self.file.take()
         {
             let schema = Arc::new(Schema::new(fields.clone()));
-            let writer =
-                ArrowWriter::try_new(BufWriter::with_capacity(1 << 20, file), schema, Some(self.properties()))
-                    .map_err(|e| self.error(&e))?;
+            let writer = ArrowWriter::try_new(
+                BufWriter::with_capacity(1 << 20, file),
+                schema,
+                Some(self.properties()),
+            )
+            .map_err(|e| self.error(&e))?;
             self.writer = Some(writer);
         }
         let pending = std::mem::take(&mut self.pending);
