@@ -5,8 +5,8 @@
 //! as slices of that. Two threads that want the same page do not decode it twice: the second waits for the
 //! first. The lock over the whole is held for a look-up only.
 
+use super::dictionary::Table;
 use super::pages::Fault;
-use super::values::Table;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

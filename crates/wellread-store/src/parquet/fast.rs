@@ -10,13 +10,14 @@
 //! Only what lies in two pages at once is put together in scratch memory: one line of pixels at a time.
 
 use super::cache::{Cache, Entry, Key, StoredCoding};
+use super::dictionary::Table;
 use super::file::PositionalFile;
-use super::layout::PieceTable;
 use super::levels;
 use super::pages::{self, Codecs, ColumnPages, Fault};
+use super::pieces::PieceTable;
 use super::schema::PixelLeaf;
 use super::thrift::Encoding;
-use super::values::{self, BadValue, Coding, Table};
+use super::values::{self, BadValue, Coding};
 use crate::{Block, Error, PixelSink, RowInfo, Scratch};
 use std::sync::Arc;
 use wellread_image::{PixelType, Region};

@@ -262,7 +262,7 @@ mod tests {
         ) {
             let (mut rep, mut def, mut starts) = (vec![], vec![], vec![]);
             for (first, length) in rows {
-                let start = if first || length == 0 { 0 } else { 1 };
+                let start = u32::from(!first && length > 0);
                 starts.push(Start { at: rep.len(), rep: start, empty: length == 0 });
                 rep.push(start);
                 def.push(if length == 0 { 2 } else { 7 });

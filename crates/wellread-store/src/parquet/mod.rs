@@ -25,15 +25,18 @@
 //! |---|---|
 //! | `file` | positional reads; the guard around the `parquet` crate |
 //! | `schema` | finds the image column and its leaves |
-//! | `layout` | rows, chunks, and their places in the pixel leaf |
+//! | `layout`, `pieces` | rows, chunks, and their places in the pixel leaf |
 //! | `metadata` | names, channels, physical sizes |
 //! | `thrift`, `pages` | page headers; pages read, checked and decompressed |
-//! | `levels`, `values` | levels compared; values decoded and narrowed |
+//! | `levels`, `values`, `dictionary` | levels compared; values decoded and narrowed |
 //! | `cache`, `fast` | decoded pages shared by threads; blocks from them |
-//! | `general` | the slow path that takes everything |
-//! | `store`, `writer` | [`ParquetStore`], [`ParquetWriter`] |
+//! | `general`, `check` | the slow path that takes everything, and what must hold before it may |
+//! | `store`, `reading` | [`ParquetStore`]: row groups; which path reads which row |
+//! | `writer` | [`ParquetWriter`] |
 
 mod cache;
+mod check;
+mod dictionary;
 mod fast;
 mod file;
 mod general;
@@ -41,6 +44,8 @@ mod layout;
 mod levels;
 mod metadata;
 mod pages;
+mod pieces;
+mod reading;
 mod schema;
 mod store;
 mod thrift;

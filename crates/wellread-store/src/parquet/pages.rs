@@ -81,6 +81,9 @@ pub(super) fn scan(file: &PositionalFile, chunk: &ColumnChunkMetaData) -> Result
                 seen = levels.end;
                 pages.data.push(Page { offset, header, levels });
             }
+            PageKind::Dictionary if header.values as u64 > entries => {
+                return Err(corrupt("its dictionary has more entries than there are values"));
+            }
             PageKind::Dictionary if pages.data.is_empty() && pages.dictionary.is_none() => {
                 pages.dictionary = Some(Page { offset, header, levels: 0..0 });
             }
@@ -187,7 +190,11 @@ pub(super) fn load<'a>(
             let (definition, rest) = rest.split_at_checked(definition_bytes).ok_or_else(short)?;
             let size =
                 header.uncompressed.checked_sub(repetition_bytes + definition_bytes).ok_or_else(short)?;
-            let codec = if compressed && size > 0 { codec } else { Compression::UNCOMPRESSED };
+            if size == 0 {
+                // Nothing but nulls; some codecs make a few bytes even of nothing.
+                return Ok(Body { repetition, definition, values: &[] });
+            }
+            let codec = if compressed { codec } else { Compression::UNCOMPRESSED };
             let values = decompress(codec, rest, size, decoded, codecs, &corrupt)?;
             Ok(Body { repetition, definition, values })
         }
@@ -245,10 +252,22 @@ fn decompress<'a>(
             match deflate.gzip_decompress(input, out) {
                 Ok(length) => length,
                 // Several members in a row are allowed: rare, and left to a decoder that takes them.
-                Err(_) => gunzip(input, out).map_err(|e| failed(&e))?,
+                Err(_) => fill(flate2::read::MultiGzDecoder::new(input), out).map_err(|e| failed(&e))?,
             }
         }
-        Compression::BROTLI(_) | Compression::LZ4 | Compression::LZO => return Err(Fault::General),
+        Compression::BROTLI(_) => {
+            out.resize(size, 0);
+            fill(brotli::Decompressor::new(input, 4096), out).map_err(|e| failed(&e))?
+        }
+        Compression::LZ4 => {
+            out.resize(size, 0);
+            old_lz4(input, out).ok_or_else(|| failed(&"no known form of LZ4"))?
+        }
+        Compression::LZO => {
+            return Err(corrupt(
+                &"is compressed with LZO, which nobody writes any more and wellread cannot read",
+            ));
+        }
     };
     if length == size {
         Ok(&out[..size])
@@ -257,10 +276,8 @@ fn decompress<'a>(
     }
 }
 
-/// Fills `out` from one or more gzip members; the number of bytes that came.
-fn gunzip(input: &[u8], out: &mut [u8]) -> std::io::Result<usize> {
-    use std::io::Read;
-    let mut decoder = flate2::read::MultiGzDecoder::new(input);
+/// Fills `out` from `decoder` as far as it goes; the number of bytes that came.
+fn fill(mut decoder: impl std::io::Read, out: &mut [u8]) -> std::io::Result<usize> {
     let mut n = 0;
     while n < out.len() {
         match decoder.read(&mut out[n..])? {
@@ -269,4 +286,24 @@ fn gunzip(input: &[u8], out: &mut [u8]) -> std::io::Result<usize> {
         }
     }
     Ok(n)
+}
+
+/// The deprecated `LZ4`, which was never specified: blocks in Hadoop's framing (both sizes in front, as
+/// big-endian 32-bit numbers), the LZ4 frame format, or one bare block, depending on who wrote it.
+fn old_lz4(input: &[u8], out: &mut [u8]) -> Option<usize> {
+    let hadoop = |out: &mut [u8]| -> Option<usize> {
+        let (mut rest, mut n) = (input, 0usize);
+        while !rest.is_empty() {
+            let (sizes, after) = rest.split_first_chunk::<8>()?;
+            let size = |at: usize| u32::from_be_bytes(sizes[at..at + 4].try_into().expect("four")) as usize;
+            let (block, after) = after.split_at_checked(size(4))?;
+            let target = out.get_mut(n..n.checked_add(size(0))?)?;
+            n += lz4_flex::block::decompress_into(block, target).ok().filter(|&k| k == size(0))?;
+            rest = after;
+        }
+        (n == out.len()).then_some(n)
+    };
+    hadoop(out)
+        .or_else(|| fill(lz4_flex::frame::FrameDecoder::new(input), out).ok())
+        .or_else(|| lz4_flex::block::decompress_into(input, out).ok())
 }

@@ -21,6 +21,8 @@ pub(super) struct ImageColumn {
     pub metadata: Vec<usize>,
     /// The lists of pixels: chunks, planes. One at least is present.
     pub pieces: [Option<PieceColumn>; 2],
+    /// Why the other one cannot be used, where it is there.
+    pub note: Option<String>,
 }
 
 /// Index into [`ImageColumn::pieces`] and everything that runs parallel to it.
@@ -177,15 +179,18 @@ impl ImageColumn {
             .filter(|c| ![field::CHUNKS, field::PLANES, field::MASKS].contains(&c.ty.name()))
             .flat_map(|c| c.first..c.first + c.leaves())
             .collect();
-        Ok(Self { name: node.ty.name().to_owned(), sizes, metadata, pieces })
+        Ok(Self { name: node.ty.name().to_owned(), sizes, metadata, pieces, note: reason })
     }
 
-    /// The variant of OME-Arrow that this is.
-    pub fn variant(&self) -> Variant {
-        let pieces = match &self.pieces {
-            [Some(_), Some(_)] => Pieces::Both,
-            [Some(_), None] => Pieces::Chunks,
-            _ => Pieces::Planes,
+    /// The variant of OME-Arrow that this is; `filled` says of each list whether it has anything in it.
+    pub fn variant(&self, filled: [bool; 2]) -> Variant {
+        let there = |source: usize| self.pieces[source].is_some() && filled[source];
+        let pieces = match (there(CHUNKS), there(PLANES)) {
+            (true, true) => Pieces::Both,
+            (false, true) => Pieces::Planes,
+            // Where both are empty, what would be read if it were not.
+            (false, false) if self.pieces[CHUNKS].is_none() => Pieces::Planes,
+            _ => Pieces::Chunks,
         };
         let inferred = self
             .pieces
@@ -261,7 +266,7 @@ struct Node<'a> {
     first: usize,
 }
 
-impl<'a> Node<'a> {
+impl Node<'_> {
     fn leaves(self) -> usize {
         fn count(ty: &Type) -> usize {
             if ty.is_primitive() { 1 } else { ty.get_fields().iter().map(|f| count(f)).sum() }
@@ -339,7 +344,7 @@ mod tests {
         assert_eq!(pieces.positions, [8, 9, 7]);
         assert_eq!((pieces.pixels.leaf, pieces.pixels.values), (10, Some(LeafType::I64)));
         assert_eq!((pieces.pixels.max_rep, pieces.pixels.max_def), (2, 7));
-        assert_eq!(inferred.variant().to_string(), "inferred 64-bit planes");
+        assert_eq!(inferred.variant([true; 2]).to_string(), "inferred 64-bit planes");
         let old =
             find(&format!("message m {{ required group b {{ {SIZES} {two_level} }} }}"), Some("b")).unwrap();
         let pixels = old.pieces[PLANES].as_ref().unwrap().pixels;

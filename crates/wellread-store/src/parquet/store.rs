@@ -1,16 +1,13 @@
 //! The store: row groups, requests, and the choice between the fast path and the general reader.
 
 use super::cache::Cache;
-use super::fast::FastReader;
+use super::check;
 use super::file::{PositionalFile, guarded};
-use super::general::GeneralReader;
 use super::layout::{self, GroupLayout, Row};
 use super::metadata::GroupMetadata;
-use super::pages::{self, ColumnPages, Fault};
+use super::pages::{self, ColumnPages};
 use super::schema::{CHUNKS, ImageColumn, PLANES};
-use crate::{
-    Block, CopySink, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout,
-};
+use crate::{Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::basic::Compression;
 use parquet::file::metadata::ColumnChunkMetaData;
@@ -23,30 +20,32 @@ use wellread_image::{ImageMetadata, PixelType, ome_arrow};
 
 /// Images in an OME-Arrow column of a Parquet file, open for reading.
 pub struct ParquetStore {
-    file: PositionalFile,
-    metadata: ArrowReaderMetadata,
-    column: ImageColumn,
+    pub(super) file: PositionalFile,
+    pub(super) metadata: ArrowReaderMetadata,
+    pub(super) column: ImageColumn,
     /// Whether images declared `uint16` are `uint8`: [`ome_arrow::declared_type_is_clamped`].
     clamped: bool,
-    groups: Vec<Group>,
+    pub(super) groups: Vec<Group>,
     rows: usize,
-    cache: Cache,
+    pub(super) cache: Cache,
     /// Metadata of the row group that was asked for last.
     latest: Mutex<Option<(usize, Arc<GroupMetadata>)>>,
 }
 
-struct Group {
-    rows: Range<usize>,
+pub(super) struct Group {
+    pub rows: Range<usize>,
     layout: Lazy<GroupLayout>,
     pages: [Lazy<ColumnPages>; 2],
     /// For each page the index of its first value, and one more for the end.
-    page_values: [OnceLock<Vec<u64>>; 2],
+    pub page_values: [OnceLock<Vec<u64>>; 2],
+    /// Whether the pages of pixels have been checked for the general reader.
+    pub checked: [Lazy<()>; 2],
     /// Whether the fast path has met something that it leaves to the general reader.
-    general: [AtomicBool; 2],
+    pub general: [AtomicBool; 2],
 }
 
 /// A value made at first use, once; a failure is not kept.
-struct Lazy<T> {
+pub(super) struct Lazy<T> {
     value: OnceLock<T>,
     making: Mutex<()>,
 }
@@ -108,6 +107,7 @@ impl ParquetStore {
                 layout: Lazy::new(),
                 pages: [Lazy::new(), Lazy::new()],
                 page_values: [OnceLock::new(), OnceLock::new()],
+                checked: [Lazy::new(), Lazy::new()],
                 general: [AtomicBool::new(false), AtomicBool::new(false)],
             });
             rows += n;
@@ -176,9 +176,8 @@ impl ParquetStore {
         self.groups.partition_point(|g| g.rows.end <= row)
     }
 
-    fn layout_of(&self, group: usize) -> Result<&GroupLayout> {
+    pub(super) fn layout_of(&self, group: usize) -> Result<&GroupLayout> {
         self.groups[group].layout.get(|| {
-            // Sizes that the headers of small pages declare are checked before the library believes them.
             self.check_pages(group, self.column.sizes.iter())?;
             for pieces in self.column.pieces.iter().flatten() {
                 self.check_pages(group, pieces.positions.iter())?;
@@ -209,9 +208,12 @@ impl ParquetStore {
         })
     }
 
+    /// Checks columns that the library is about to read: see [`check`].
     fn check_pages<'a>(&self, group: usize, leaves: impl Iterator<Item = &'a usize>) -> Result<()> {
         for &leaf in leaves {
-            pages::scan(&self.file, self.chunk(group, leaf))?;
+            let chunk = self.chunk(group, leaf);
+            let pages = pages::scan(&self.file, chunk)?;
+            check::column(&self.file, chunk, &pages, self.groups[group].rows.len())?;
         }
         Ok(())
     }
@@ -220,7 +222,7 @@ impl ParquetStore {
         self.metadata.metadata().row_group(group).column(leaf)
     }
 
-    fn row(&self, row: usize) -> Result<(usize, &Row, RowInfo)> {
+    pub(super) fn row(&self, row: usize) -> Result<(usize, &Row, RowInfo)> {
         if row >= self.rows {
             return Err(Error::new(
                 self.path(),
@@ -231,9 +233,11 @@ impl ParquetStore {
         let found = &self.layout_of(group).map_err(|e| e.row(row))?.rows[row - self.groups[group].rows.start];
         match &found.info {
             Ok(info) => Ok((group, found, *info)),
-            Err(cause) => Err(Error::new(self.path(), cause)
-                .row(row)
-                .hint("other rows can still be read; if the file was not written like this, copy it again")),
+            Err(cause) => {
+                let hint =
+                    "other rows can still be read; if the file was not written like this, copy it again";
+                Err(Error::new(self.path(), cause).row(row).hint(self.column.note.as_deref().unwrap_or(hint)))
+            }
         }
     }
 
@@ -250,124 +254,19 @@ impl ParquetStore {
         Ok(metadata)
     }
 
-    /// Reads `order` (indices of requests, all in `group`, ascending by row) by the fast path. Returns how
-    /// many were read before one was met that is for the general reader.
-    fn read_fast(
-        &self,
-        group: usize,
-        order: &[usize],
-        requests: &[Request],
-        scratch: &mut Scratch,
-        sink: &mut dyn PixelSink,
-    ) -> Result<usize> {
-        let layout = self.layout_of(group)?;
+    /// Checks the pages of pixels before the general reader sees them.
+    pub(super) fn check_pixels(&self, group: usize, source: usize) -> Result<()> {
+        let pages = self.pages_of(group, source)?;
+        let pieces = self.column.pieces[source].as_ref().expect("rows come from a list that is there");
         let state = &self.groups[group];
-        let mut readers = [None, None];
-        for (done, &i) in order.iter().enumerate() {
-            let request = &requests[i];
-            let (_, row, info) = self.row(request.row)?;
-            let source = row.source;
-            let (Some(table), Some(pieces)) = (&layout.tables[source], &self.column.pieces[source]) else {
-                return Ok(done);
-            };
-            if !table.positions_known || state.general[source].load(Ordering::Relaxed) {
-                state.general[source].store(true, Ordering::Relaxed);
-                return Ok(done);
-            }
-            let reader = match &mut readers[source] {
-                Some(reader) => reader,
-                none => {
-                    let pages = self.pages_of(group, source)?;
-                    let values = state.page_values[source].get_or_init(|| {
-                        let ends = pages.data.iter().map(|p| p.levels.end);
-                        std::iter::once(0).chain(ends).map(|level| table.values_before(level)).collect()
-                    });
-                    none.insert(FastReader {
-                        file: &self.file,
-                        cache: &self.cache,
-                        group,
-                        source,
-                        leaf: pieces.pixels,
-                        pages,
-                        values,
-                        table,
-                        current: None,
-                    })
-                }
-            };
-            for piece in table.pieces(request.row - state.rows.start) {
-                match reader.deliver(piece, info, &request.region, i, scratch, sink) {
-                    Ok(()) => {}
-                    Err(Fault::Error(error)) => return Err(error.row(request.row)),
-                    Err(Fault::General) => {
-                        state.general[source].store(true, Ordering::Relaxed);
-                        return Ok(done);
-                    }
-                }
-            }
-        }
-        Ok(order.len())
+        let chunk = self.chunk(group, pieces.pixels.leaf);
+        state.checked[source].get(|| check::column(&self.file, chunk, pages, state.rows.len())).copied()
     }
 
-    fn pages_of(&self, group: usize, source: usize) -> Result<&ColumnPages> {
+    pub(super) fn pages_of(&self, group: usize, source: usize) -> Result<&ColumnPages> {
         let pieces = self.column.pieces[source].as_ref().expect("rows come from a list that is there");
         let chunk = self.chunk(group, pieces.pixels.leaf);
         self.groups[group].pages[source].get(|| pages::scan(&self.file, chunk))
-    }
-
-    /// Reads `order` (as for [`Self::read_fast`]) by the general reader.
-    fn read_general(
-        &self,
-        group: usize,
-        order: &[usize],
-        requests: &[Request],
-        scratch: &mut Scratch,
-        sink: &mut dyn PixelSink,
-    ) -> Result<()> {
-        let layout = self.layout_of(group)?;
-        let start = self.groups[group].rows.start;
-        for source in [CHUNKS, PLANES] {
-            let mut own = vec![];
-            for &i in order {
-                if self.row(requests[i].row)?.1.source == source {
-                    own.push(i);
-                }
-            }
-            let Some(table) = &layout.tables[source] else { continue };
-            let mut rows: Vec<_> = own.iter().map(|&i| requests[i].row - start).collect();
-            rows.dedup();
-            if rows.is_empty() {
-                continue;
-            }
-            let mut reader = self.general_reader(group, source, &rows)?;
-            let mut next = own.iter().copied().peekable();
-            for row in rows {
-                let at = |e: Error| e.row(start + row);
-                let lists = reader.next_row().map_err(at)?;
-                while let Some(i) = next.next_if(|&i| requests[i].row == start + row) {
-                    let (_, _, info) = self.row(requests[i].row)?;
-                    for (k, piece) in table.pieces(row).enumerate() {
-                        let region = table.regions[piece].region();
-                        if !region.intersects(&requests[i].region) {
-                            continue;
-                        }
-                        lists
-                            .pixels(k, region.shape(), info.dtype, &mut scratch.pixels)
-                            .map_err(|cause| at(Error::new(self.path(), cause)))?;
-                        let block = Block { region, data: &scratch.pixels, dtype: info.dtype };
-                        sink.put(i, &block)?;
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn general_reader(&self, group: usize, source: usize, rows: &[usize]) -> Result<GeneralReader> {
-        // What the headers declare is checked before the library allocates by it.
-        self.pages_of(group, source)?;
-        let total = self.groups[group].rows.len();
-        GeneralReader::new(&self.file, &self.metadata, &self.column, source, group, rows, total)
     }
 }
 
@@ -375,8 +274,11 @@ impl ParquetStore {
 fn check_ends(file: &PositionalFile) -> Result<()> {
     let path = file.path();
     let (mut head, mut tail) = (vec![], vec![]);
-    if file.length() >= 12 {
+    if file.length() >= 4 {
         file.read(0, 4, &mut head)?;
+    }
+    // Both marks and the length of the footer: less is no file, whatever its end looks like.
+    if file.length() >= 12 {
         file.read(file.length() - 4, 4, &mut tail)?;
     }
     match (head.as_slice(), tail.as_slice()) {
@@ -414,7 +316,15 @@ impl Store for ParquetStore {
     }
 
     fn layout(&self) -> Result<StoreLayout> {
-        let mut variant = self.column.variant().to_string();
+        // A list that is empty in every row has one entry of levels per row and nothing else.
+        let filled = [CHUNKS, PLANES].map(|source| {
+            let leaf = self.column.pieces[source].as_ref().map(|p| p.pixels.leaf);
+            leaf.is_some_and(|leaf| {
+                (0..self.groups.len())
+                    .any(|g| self.chunk(g, leaf).num_values() > self.groups[g].rows.len() as i64)
+            })
+        });
+        let mut variant = self.column.variant(filled).to_string();
         if self.clamped {
             variant += ", 8-bit declared uint16";
         }
@@ -477,51 +387,7 @@ impl Store for ParquetStore {
         rows: Range<usize>,
         each: &mut dyn FnMut(usize, RowInfo, &[u8]) -> Result<()>,
     ) -> Result<()> {
-        let mut scratch = Scratch::default();
-        let mut pixels = Vec::new();
-        let mut row = rows.start;
-        while row < rows.end {
-            let (group, found, info) = self.row(row)?;
-            let source = found.source;
-            let region = info.shape.full();
-            if !self.groups[group].general[source].load(Ordering::Relaxed) {
-                crate::read_region(self, row, &region, &mut scratch, &mut pixels)?;
-                each(row, info, &pixels)?;
-                row += 1;
-                continue;
-            }
-            // The general reader cannot jump: one pass over the rest of the row group.
-            let group_rows = self.groups[group].rows.clone();
-            let end = rows.end.min(group_rows.end);
-            let layout = self.layout_of(group)?;
-            let of_source: Vec<_> = (row - group_rows.start..end - group_rows.start)
-                .take_while(|&r| layout.rows[r].source == source)
-                .collect();
-            let Some(table) = &layout.tables[source] else {
-                return Err(Error::new(self.path(), "the image has no pixels").row(row));
-            };
-            let mut reader = self.general_reader(group, source, &of_source)?;
-            for r in of_source {
-                let at = |e: Error| e.row(group_rows.start + r);
-                let (_, _, info) = self.row(group_rows.start + r)?;
-                let bytes = info.shape.pixels() * info.dtype.size();
-                let lists = reader.next_row().map_err(at)?;
-                pixels.clear();
-                pixels.resize(bytes, 0);
-                let mut sink = CopySink::new(vec![(info.shape.full(), info.dtype, pixels.as_mut_slice())]);
-                for (k, piece) in table.pieces(r).enumerate() {
-                    let region = table.regions[piece].region();
-                    lists
-                        .pixels(k, region.shape(), info.dtype, &mut scratch.pixels)
-                        .map_err(|cause| at(Error::new(self.path(), cause)))?;
-                    sink.put(0, &Block { region, data: &scratch.pixels, dtype: info.dtype })?;
-                }
-                drop(sink);
-                each(group_rows.start + r, info, &pixels)?;
-                row += 1;
-            }
-        }
-        Ok(())
+        self.scan_rows(rows, each)
     }
 }
 

@@ -10,7 +10,7 @@
 //! | dictionary | the dictionary is narrowed once into a [`Table`]; indices are looked up in it, 8-bit indices straight from the page's bytes |
 //! | `BYTE_STREAM_SPLIT` | the byte streams that the pixel type has are interleaved; the others must be its sign or zero |
 
-use super::levels::{Run, Runs, packed_at};
+use super::dictionary::{Table, look_up};
 use super::schema::LeafType;
 use std::ops::Range;
 use wellread_image::PixelType;
@@ -25,13 +25,13 @@ pub(super) enum BadValue {
 }
 
 /// A pixel type as a Rust number.
-trait Pixel: Copy + PartialEq + 'static {
+pub(super) trait Pixel: Copy + PartialEq + 'static {
     const SIZE: usize;
     fn put(self, out: &mut [u8]);
 }
 
 /// A stored type that narrows to pixel type `P`.
-trait Stored<P>: Copy + std::fmt::Display {
+pub(super) trait Stored<P>: Copy + std::fmt::Display {
     fn get(bytes: &[u8]) -> Self;
     /// The narrowed value, and whether it is the same number.
     fn narrow(self) -> (P, bool);
@@ -113,11 +113,11 @@ fn type_of<P: 'static>() -> PixelType {
 macro_rules! dispatch {
     ($leaf:expr, $dtype:expr, $S:ident, $P:ident => $body:expr) => {{
         macro_rules! with_stored {
-                ($s:ty) => {{
-                    type $S = $s;
-                    dispatch!(pixel $dtype, $P => $body)
-                }};
-            }
+                                            ($s:ty) => {{
+                                                type $S = $s;
+                                                dispatch!(pixel $dtype, $P => $body)
+                                            }};
+                                        }
         match $leaf {
             LeafType::I32 => with_stored!(i32),
             LeafType::U32 => with_stored!(u32),
@@ -165,7 +165,10 @@ macro_rules! dispatch {
     };
 }
 
-fn out_of_range(value: impl std::fmt::Display, dtype: PixelType) -> BadValue {
+pub(super) use dispatch;
+
+/// The error for a value that the type cannot hold.
+pub(super) fn out_of_range(value: impl std::fmt::Display, dtype: PixelType) -> BadValue {
     BadValue::Range(format!("the pixel value {value} does not fit {dtype}"))
 }
 
@@ -235,172 +238,6 @@ fn narrow_all<S: Stored<P>, P: Pixel>(
         }
     }
     Ok(())
-}
-
-/// A dictionary, narrowed to the pixel type.
-#[derive(Debug)]
-pub(super) struct Table {
-    dtype: PixelType,
-    /// Pixels, `dtype.size()` bytes each, padded with zeros to 256 entries at least.
-    pixels: Vec<u8>,
-    /// Entries that the dictionary has; larger indices are corrupt.
-    entries: usize,
-    /// Entries that do not fit the pixel type, ascending, with their values in words. They are an error
-    /// only where a pixel uses them: a dictionary is shared by all images of a row group.
-    unfit: Vec<(u32, String)>,
-}
-
-impl Table {
-    /// Narrows a dictionary page of `count` plain values.
-    pub fn new(bytes: &[u8], leaf: LeafType, count: usize, dtype: PixelType) -> Result<Self, BadValue> {
-        let bytes = count
-            .checked_mul(leaf.size())
-            .and_then(|n| bytes.get(..n))
-            .ok_or(BadValue::Corrupt("the dictionary holds fewer values than it declares"))?;
-        let mut pixels = vec![0; count.max(256) * dtype.size()];
-        let mut unfit = vec![];
-        dispatch!(leaf, dtype, S, P => {
-            let slots = pixels.chunks_exact_mut(<P as Pixel>::SIZE);
-            for (i, (v, slot)) in bytes.chunks_exact(size_of::<S>()).zip(slots).enumerate() {
-                let value = <S as Stored<P>>::get(v);
-                let (pixel, fits) = <S as Stored<P>>::narrow(value);
-                pixel.put(slot);
-                if !fits {
-                    unfit.push((i as u32, value.to_string()));
-                }
-            }
-        });
-        Ok(Self { dtype, pixels, entries: count, unfit })
-    }
-
-    /// Bytes that it keeps.
-    pub fn bytes(&self) -> usize {
-        self.pixels.len() + self.unfit.len() * 48
-    }
-
-    /// What is wrong with an index, if anything is.
-    fn check(&self, index: u32) -> Result<(), BadValue> {
-        if index as usize >= self.entries {
-            return Err(BadValue::Corrupt("a pixel refers to a dictionary entry that does not exist"));
-        }
-        match self.unfit.binary_search_by_key(&index, |u| u.0) {
-            Ok(at) => Err(out_of_range(&self.unfit[at].1, self.dtype)),
-            Err(_) => Ok(()),
-        }
-    }
-}
-
-/// Dictionary indices: a byte with their bit width, then runs of the hybrid.
-fn look_up(
-    bytes: &[u8],
-    table: &Table,
-    count: usize,
-    range: Range<usize>,
-    out: &mut [u8],
-) -> Result<(), BadValue> {
-    if range.is_empty() {
-        return Ok(());
-    }
-    let (&width, bytes) =
-        bytes.split_first().ok_or(BadValue::Corrupt("a page of dictionary indices is empty"))?;
-    if width > 32 {
-        return Err(BadValue::Corrupt("dictionary indices are wider than 32 bits"));
-    }
-    let width = u32::from(width);
-    let size = table.dtype.size();
-    let mut at = 0;
-    for run in Runs::new(bytes, width, count) {
-        let run = run.ok_or(BadValue::Corrupt("dictionary indices end early"))?;
-        let end = at + run.count();
-        if end > range.start {
-            // The part of this run that was asked for, in values from the start of the run.
-            let from = range.start.max(at) - at;
-            let to = range.end.min(end) - at;
-            let place = at + from - range.start;
-            let out = &mut out[place * size..(place + to - from) * size];
-            match run {
-                Run::Repeat { value, .. } => {
-                    table.check(value)?;
-                    let pixel = &table.pixels[value as usize * size..][..size];
-                    out.chunks_exact_mut(size).for_each(|slot| slot.copy_from_slice(pixel));
-                }
-                Run::Packed { bytes, .. } => dispatch!(pixel table.dtype, P => {
-                    unpack::<P>(bytes, width, from..to, table, out)?;
-                }),
-            }
-        }
-        at = end;
-        if at >= range.end {
-            break;
-        }
-    }
-    Ok(())
-}
-
-/// Values `range` of a bit-packed run, looked up.
-fn unpack<P: Pixel>(
-    bytes: &[u8],
-    width: u32,
-    range: Range<usize>,
-    table: &Table,
-    out: &mut [u8],
-) -> Result<(), BadValue> {
-    // Indices are expanded a block at a time into registers' reach, checked, then looked up.
-    const BLOCK: usize = 256;
-    let mut indices = [0u32; BLOCK];
-    let all_fit = table.unfit.is_empty();
-    for (start, out) in range.clone().step_by(BLOCK).zip(out.chunks_mut(BLOCK * P::SIZE)) {
-        let n = out.len() / P::SIZE;
-        if width == 8 && P::SIZE == 1 && all_fit {
-            let indices = &bytes[start..start + n];
-            let largest = indices.iter().fold(0, |a, &b| a.max(b));
-            if largest as usize >= table.entries {
-                return table.check(u32::from(largest));
-            }
-            let pixels: &[u8; 256] = table.pixels[..256].try_into().expect("tables have 256 entries");
-            for (o, &i) in out.iter_mut().zip(indices) {
-                *o = pixels[usize::from(i)];
-            }
-            continue;
-        }
-        expand(bytes, width, start, &mut indices[..n]);
-        let largest = indices[..n].iter().fold(0, |a, &b| a.max(b));
-        if !all_fit || largest as usize >= table.entries {
-            indices[..n].iter().try_for_each(|&i| table.check(i))?;
-        }
-        for (o, &i) in out.chunks_exact_mut(P::SIZE).zip(&indices[..n]) {
-            let i = i as usize * P::SIZE;
-            o.copy_from_slice(&table.pixels[i..i + P::SIZE]);
-        }
-    }
-    Ok(())
-}
-
-/// Indices from `start` on, as many as `out` holds.
-fn expand(bytes: &[u8], width: u32, start: usize, out: &mut [u32]) {
-    match width {
-        0 => out.fill(0),
-        8 => out.iter_mut().zip(&bytes[start..]).for_each(|(o, &b)| *o = u32::from(b)),
-        16 => out
-            .iter_mut()
-            .zip(bytes[start * 2..].chunks_exact(2))
-            .for_each(|(o, b)| *o = u32::from(u16::from_le_bytes([b[0], b[1]]))),
-        _ => {
-            let mask = (1u64 << width) - 1;
-            let width = width as usize;
-            // Where eight bytes can be loaded from any index on, no end needs watching.
-            let safe = (bytes.len().saturating_sub(8) * 8 / width).saturating_sub(start).min(out.len());
-            let (fast, last) = out.split_at_mut(safe);
-            for (i, o) in fast.iter_mut().enumerate() {
-                let bit = (start + i) * width;
-                let word: [u8; 8] = bytes[bit / 8..bit / 8 + 8].try_into().expect("eight bytes");
-                *o = ((u64::from_le_bytes(word) >> (bit % 8)) & mask) as u32;
-            }
-            for (i, o) in last.iter_mut().enumerate() {
-                *o = packed_at(bytes, width as u32, start + safe + i);
-            }
-        }
-    }
 }
 
 /// `BYTE_STREAM_SPLIT`: byte `b` of value `i` lies at `b * count + i`.
@@ -504,75 +341,7 @@ mod tests {
         assert!(all(&f64::NAN.to_le_bytes(), LeafType::F64, PixelType::F32).is_ok());
     }
 
-    #[test]
-    fn dictionary_entries_matter_only_where_used() {
-        let dictionary = plain(&[7i32, 300, 9], i32::to_le_bytes);
-        let table = Table::new(&dictionary, LeafType::I32, 3, PixelType::U8).unwrap();
-        // Eight packed indices of two bits: 0 2 0 2 1 3 0 0.
-        let page = [2, 0b11, 0b1000_1000, 0b0000_1101];
-        let get = |range: Range<usize>| {
-            let mut out = vec![0; range.len()];
-            decode(&page, Coding::Dictionary(&table), LeafType::I32, 8, range, PixelType::U8, &mut out)
-                .map(|()| out)
-        };
-        assert_eq!(get(0..4), Ok(vec![7, 9, 7, 9]));
-        assert_eq!(get(6..8), Ok(vec![7, 7]));
-        assert_eq!(get(3..5), Err(BadValue::Range("the pixel value 300 does not fit uint8".into())));
-        assert!(matches!(get(5..6), Err(BadValue::Corrupt(_))));
-        assert!(Table::new(&dictionary, LeafType::I32, 4, PixelType::U8).is_err());
-    }
-
     proptest! {
-        /// Indices of every width, any part of a page: the same as one by one.
-        #[test]
-        fn any_part_of_a_dictionary_page(
-            width in 0u32..=20,
-            raw in prop::collection::vec(any::<u32>(), 1..600),
-            repeat in 0usize..40,
-            cut in any::<(prop::sample::Index, prop::sample::Index)>(),
-        ) {
-            let mask = ((1u64 << width) - 1) as u32;
-            let packed: Vec<u32> = raw.iter().map(|v| v & mask).collect();
-            let mut page = vec![width as u8];
-            if repeat > 0 {
-                page.push((repeat as u8) << 1);
-                page.extend(&packed[0].to_le_bytes()[..width.div_ceil(8) as usize]);
-            }
-            let groups = packed.len().div_ceil(8);
-            let mut header = (groups << 1 | 1) as u32;
-            while header > 0x7f {
-                page.push(header as u8 | 0x80);
-                header >>= 7;
-            }
-            page.push(header as u8);
-            let mut bits = vec![0u8; groups * width as usize];
-            for (i, v) in packed.iter().enumerate() {
-                for b in 0..width as usize {
-                    let at = i * width as usize + b;
-                    bits[at / 8] |= ((v >> b & 1) as u8) << (at % 8);
-                }
-            }
-            page.extend(bits);
-            let indices: Vec<u32> = std::iter::repeat_n(packed[0], repeat).chain(packed).collect();
-            let (a, b) = (cut.0.index(indices.len() + 1), cut.1.index(indices.len() + 1));
-            let range = a.min(b)..a.max(b);
-            for dtype in [PixelType::U32, PixelType::U8] {
-                // Index i stands for the value i (u32) or i % 251 (u8).
-                let value = |i: u32| if dtype == PixelType::U8 { i % 251 } else { i };
-                let dictionary: Vec<u32> = (0..1 << width).map(value).collect();
-                let plain = plain(&dictionary, u32::to_le_bytes);
-                let table = Table::new(&plain, LeafType::U32, dictionary.len(), dtype).unwrap();
-                let mut out = vec![0; range.len() * dtype.size()];
-                decode(&page, Coding::Dictionary(&table), LeafType::U32, indices.len(), range.clone(), dtype,
-                    &mut out).unwrap();
-                let expected: Vec<u8> = indices[range.clone()]
-                    .iter()
-                    .flat_map(|&i| value(i).to_le_bytes()[..dtype.size()].to_vec())
-                    .collect();
-                prop_assert_eq!(&out, &expected);
-            }
-        }
-
         #[test]
         fn any_part_of_a_split_page(
             values in prop::collection::vec(-300i32..70_000, 1..900),

@@ -83,14 +83,12 @@ impl ParquetWriter {
         if options.shard.is_some() {
             return Err(Error::new(path, "Parquet files have no shards").hint("leave the shard size out"));
         }
-        if let Some(chunk) = options.chunk {
-            if chunk[..2] != [1, 1] || chunk.contains(&0) {
-                return Err(Error::new(
-                    path,
-                    format_args!("a chunk of {chunk:?} (TCZYX) is not possible in OME-Arrow"),
-                )
-                .hint("a chunk has one time point, one channel, and at least one pixel: 1,1,Z,Y,X"));
-            }
+        if let Some(chunk) = options.chunk.filter(|c| c[..2] != [1, 1] || c.contains(&0)) {
+            return Err(Error::new(
+                path,
+                format_args!("a chunk of {chunk:?} (TCZYX) is not possible in OME-Arrow"),
+            )
+            .hint("a chunk has one time point, one channel, and at least one pixel: 1,1,Z,Y,X"));
         }
         let codec = codec(path, options)?;
         let staged = Staged::new(path, options.overwrite)?;

@@ -1,0 +1,177 @@
+//! Reading rows: the choice between the fast path and the general reader.
+
+use super::fast::FastReader;
+use super::general::GeneralReader;
+use super::pages::Fault;
+use super::schema::{CHUNKS, PLANES};
+use super::store::ParquetStore;
+use crate::{Block, CopySink, Error, PixelSink, Request, Result, RowInfo, Scratch, Store};
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+
+/// Takes each image of a scan.
+type Each<'a> = &'a mut dyn FnMut(usize, RowInfo, &[u8]) -> Result<()>;
+
+impl ParquetStore {
+    /// Reads `order` (indices of requests, all in `group`, ascending by row) by the fast path. Returns how
+    /// many were read before one was met that is for the general reader.
+    pub(super) fn read_fast(
+        &self,
+        group: usize,
+        order: &[usize],
+        requests: &[Request],
+        scratch: &mut Scratch,
+        sink: &mut dyn PixelSink,
+    ) -> Result<usize> {
+        let layout = self.layout_of(group)?;
+        let state = &self.groups[group];
+        let mut readers = [None, None];
+        for (done, &i) in order.iter().enumerate() {
+            let request = &requests[i];
+            let (_, row, info) = self.row(request.row)?;
+            let source = row.source;
+            let (Some(table), Some(pieces)) = (&layout.tables[source], &self.column.pieces[source]) else {
+                return Ok(done);
+            };
+            if !table.positions_known || state.general[source].load(Ordering::Relaxed) {
+                state.general[source].store(true, Ordering::Relaxed);
+                return Ok(done);
+            }
+            let reader = match &mut readers[source] {
+                Some(reader) => reader,
+                none => {
+                    let pages = self.pages_of(group, source)?;
+                    let values = state.page_values[source].get_or_init(|| {
+                        let ends = pages.data.iter().map(|p| p.levels.end);
+                        std::iter::once(0).chain(ends).map(|level| table.values_before(level)).collect()
+                    });
+                    none.insert(FastReader {
+                        file: &self.file,
+                        cache: &self.cache,
+                        group,
+                        source,
+                        leaf: pieces.pixels,
+                        pages,
+                        values,
+                        table,
+                        current: None,
+                    })
+                }
+            };
+            for piece in table.pieces(request.row - state.rows.start) {
+                match reader.deliver(piece, info, &request.region, i, scratch, sink) {
+                    Ok(()) => {}
+                    Err(Fault::Error(error)) => return Err(error.row(request.row)),
+                    Err(Fault::General) => {
+                        state.general[source].store(true, Ordering::Relaxed);
+                        return Ok(done);
+                    }
+                }
+            }
+        }
+        Ok(order.len())
+    }
+
+    /// Reads `order` (as for [`Self::read_fast`]) by the general reader.
+    pub(super) fn read_general(
+        &self,
+        group: usize,
+        order: &[usize],
+        requests: &[Request],
+        scratch: &mut Scratch,
+        sink: &mut dyn PixelSink,
+    ) -> Result<()> {
+        let layout = self.layout_of(group)?;
+        let start = self.groups[group].rows.start;
+        for source in [CHUNKS, PLANES] {
+            let mut own = vec![];
+            for &i in order {
+                if self.row(requests[i].row)?.1.source == source {
+                    own.push(i);
+                }
+            }
+            let Some(table) = &layout.tables[source] else { continue };
+            let mut rows: Vec<_> = own.iter().map(|&i| requests[i].row - start).collect();
+            rows.dedup();
+            if rows.is_empty() {
+                continue;
+            }
+            let mut reader = self.general_reader(group, source, &rows)?;
+            let mut next = own.iter().copied().peekable();
+            for row in rows {
+                let at = |e: Error| e.row(start + row);
+                let lists = reader.next_row().map_err(at)?;
+                while let Some(i) = next.next_if(|&i| requests[i].row == start + row) {
+                    let (_, _, info) = self.row(requests[i].row)?;
+                    for (k, piece) in table.pieces(row).enumerate() {
+                        let region = table.regions[piece].region();
+                        if !region.intersects(&requests[i].region) {
+                            continue;
+                        }
+                        lists
+                            .pixels(k, region.shape(), info.dtype, &mut scratch.pixels)
+                            .map_err(|cause| at(Error::new(self.path(), cause)))?;
+                        let block = Block { region, data: &scratch.pixels, dtype: info.dtype };
+                        sink.put(i, &block)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn general_reader(&self, group: usize, source: usize, rows: &[usize]) -> Result<GeneralReader> {
+        self.check_pixels(group, source)?;
+        let total = self.groups[group].rows.len();
+        GeneralReader::new(&self.file, &self.metadata, &self.column, source, group, rows, total)
+    }
+
+    /// [`Store::scan`].
+    pub(super) fn scan_rows(&self, rows: Range<usize>, each: Each<'_>) -> Result<()> {
+        let mut scratch = Scratch::default();
+        let mut pixels = Vec::new();
+        let mut row = rows.start;
+        while row < rows.end {
+            let (group, found, info) = self.row(row)?;
+            let source = found.source;
+            let region = info.shape.full();
+            if !self.groups[group].general[source].load(Ordering::Relaxed) {
+                crate::read_region(self, row, &region, &mut scratch, &mut pixels)?;
+                each(row, info, &pixels)?;
+                row += 1;
+                continue;
+            }
+            // The general reader cannot jump: one pass over the rest of the row group.
+            let group_rows = self.groups[group].rows.clone();
+            let end = rows.end.min(group_rows.end);
+            let layout = self.layout_of(group)?;
+            let of_source: Vec<_> = (row - group_rows.start..end - group_rows.start)
+                .take_while(|&r| layout.rows[r].source == source)
+                .collect();
+            let Some(table) = &layout.tables[source] else {
+                return Err(Error::new(self.path(), "the image has no pixels").row(row));
+            };
+            let mut reader = self.general_reader(group, source, &of_source)?;
+            for r in of_source {
+                let at = |e: Error| e.row(group_rows.start + r);
+                let (_, _, info) = self.row(group_rows.start + r)?;
+                let bytes = info.shape.pixels() * info.dtype.size();
+                let lists = reader.next_row().map_err(at)?;
+                pixels.clear();
+                pixels.resize(bytes, 0);
+                let mut sink = CopySink::new(vec![(info.shape.full(), info.dtype, pixels.as_mut_slice())]);
+                for (k, piece) in table.pieces(r).enumerate() {
+                    let region = table.regions[piece].region();
+                    lists
+                        .pixels(k, region.shape(), info.dtype, &mut scratch.pixels)
+                        .map_err(|cause| at(Error::new(self.path(), cause)))?;
+                    sink.put(0, &Block { region, data: &scratch.pixels, dtype: info.dtype })?;
+                }
+                drop(sink);
+                each(group_rows.start + r, info, &pixels)?;
+                row += 1;
+            }
+        }
+        Ok(())
+    }
+}

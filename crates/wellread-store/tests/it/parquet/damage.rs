@@ -1,0 +1,199 @@
+//! Damaged files: truncated, flipped, absurd.
+
+use super::made::{Image, Settings, image_column, list, simple, structure, write_file};
+use super::open;
+use arrow_array::types::Int32Type;
+use arrow_array::{Array, ArrayRef, Int64Array, ListArray, PrimitiveArray, RecordBatch, StructArray};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression as Codec, Encoding, ZstdLevel};
+use proptest::prelude::*;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use wellread_image::{PixelType, Shape};
+use wellread_store::parquet::ParquetStore;
+use wellread_store::{OpenOptions, Store, read_image};
+
+/// Opens a damaged file and reads everything that can be read; what matters is that it ends without a panic
+/// and that no more is delivered than the file can justify.
+fn survive(path: &Path) {
+    let Ok(store) = ParquetStore::open(path, &OpenOptions::default()) else { return };
+    let _ = store.layout();
+    for row in 0..store.len().min(20) {
+        let _ = store.metadata(row);
+        if let Ok((info, pixels)) = read_image(&store, row) {
+            assert_eq!(pixels.len(), info.shape.pixels() * info.dtype.size());
+            assert!(pixels.len() < 1 << 20, "an image of {} cannot be in this file", info.shape);
+        }
+    }
+    let _ = store.scan(0..store.len().min(20), &mut |_, _, _| Ok(()));
+}
+
+/// Small files of several kinds to be damaged.
+fn victims(dir: &Path) -> Vec<PathBuf> {
+    let shape = Shape([1, 2, 1, 12, 30]);
+    let values = |k: usize| (0..shape.pixels()).map(|i| ((i * i + k) % 190) as f64).collect::<Vec<_>>();
+    let images: Vec<Image> = (0..5).map(|k| (k != 3).then(|| (shape, values(k)))).collect();
+    let mut layout = simple(PixelType::U8, PixelType::U16);
+    layout.tile = [1, 7, 512];
+    let mut paths = vec![];
+    let codecs = [Codec::UNCOMPRESSED, Codec::ZSTD(ZstdLevel::default()), Codec::SNAPPY, Codec::LZ4_RAW];
+    let encodings =
+        [None, Some(Encoding::PLAIN), Some(Encoding::BYTE_STREAM_SPLIT), Some(Encoding::DELTA_BINARY_PACKED)];
+    for (k, (codec, encoding)) in codecs.into_iter().zip(encodings).enumerate() {
+        let path = dir.join(format!("victim-{k}.parquet"));
+        let settings = Settings {
+            codec,
+            encoding,
+            dictionary_limit: 1 << 20,
+            page_size: 1000,
+            page_rows: 2,
+            batch: 64,
+            group_rows: 3,
+            v2: k % 2 == 1,
+        };
+        layout.planes = k == 0;
+        layout.inferred = k == 3;
+        write_file(&path, &images, &layout, settings.properties());
+        paths.push(path);
+    }
+    paths
+}
+
+#[test]
+fn truncated_files_are_errors() {
+    let dir = tempfile::tempdir().unwrap();
+    for victim in victims(dir.path()) {
+        let whole = std::fs::read(&victim).unwrap();
+        let path = dir.path().join("cut.parquet");
+        for n in (0..whole.len()).step_by(37).chain(whole.len() - 12..whole.len()) {
+            std::fs::write(&path, &whole[..n]).unwrap();
+            let error =
+                wellread_store::open(&path, &OpenOptions::default()).err().expect("a part is no file");
+            assert!(n < 12 || error.to_string().contains("truncated"), "{n}: {error}");
+        }
+        // A footer that is whole, over pages that are not: pages moved out of the file.
+        let footer =
+            u32::from_le_bytes(whole[whole.len() - 8..whole.len() - 4].try_into().unwrap()) as usize + 8;
+        for n in (4..whole.len() - footer).step_by(211) {
+            let cut = [&whole[..n], &whole[whole.len() - footer..]].concat();
+            std::fs::write(&path, cut).unwrap();
+            survive(&path);
+        }
+    }
+}
+
+#[test]
+fn flipped_bits_are_survived() {
+    let dir = tempfile::tempdir().unwrap();
+    let step = std::env::var("WELLREAD_FLIP_STEP").ok().and_then(|s| s.parse().ok()).unwrap_or(23);
+    for victim in victims(dir.path()) {
+        let whole = std::fs::read(&victim).unwrap();
+        let path = dir.path().join("flipped.parquet");
+        for at in (4..whole.len()).step_by(step) {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 1 << (at % 8);
+            std::fs::write(&path, &bytes).unwrap();
+            survive(&path);
+            bytes[at] = if at % 2 == 0 { 0xff } else { 0 };
+            std::fs::write(&path, &bytes).unwrap();
+            survive(&path);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    /// Chunks that do not fit together are errors that say so.
+    #[test]
+    fn wrong_chunks_are_errors(at in 0usize..8, axis in 0usize..8, change in -3i64..4) {
+        prop_assume!(change != 0);
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.parquet");
+        let shape = Shape([1, 1, 2, 8, 8]);
+        let images = [Some((shape, vec![5.0; shape.pixels()]))];
+        let mut layout = simple(PixelType::U8, PixelType::U16);
+        layout.tile = [1, 4, 4];
+        let column = image_column(&images, &layout);
+        let column = with_changed_chunk(&column, at, axis, change);
+        let batch = RecordBatch::try_from_iter([("picture", Arc::new(column) as ArrayRef)]).unwrap();
+        let mut writer = ArrowWriter::try_new(std::fs::File::create(&path).unwrap(), batch.schema(), None).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+        let error = open(&path).row_info(0).unwrap_err();
+        prop_assert_eq!(error.row_index(), Some(0));
+        prop_assert!(error.cause().contains("chunk"), "{}", error);
+    }
+}
+
+/// The column with one number of one chunk changed.
+fn with_changed_chunk(column: &StructArray, at: usize, axis: usize, change: i64) -> StructArray {
+    let names = ["t", "c", "z", "y", "x", "shape_z", "shape_y", "shape_x"];
+    let replace = |s: &StructArray, name: &str, array: ArrayRef| {
+        let children = s
+            .fields()
+            .iter()
+            .zip(s.columns())
+            .map(|(f, c)| {
+                (f.name().as_str(), if f.name() == name { Arc::clone(&array) } else { Arc::clone(c) })
+            })
+            .collect();
+        structure(children, s.nulls().cloned())
+    };
+    let chunks = column.column_by_name("chunks").unwrap().as_any().downcast_ref::<ListArray>().unwrap();
+    let elements = chunks.values().as_any().downcast_ref::<StructArray>().unwrap();
+    let old = elements.column_by_name(names[axis]).unwrap();
+    let old = old.as_any().downcast_ref::<PrimitiveArray<Int32Type>>().unwrap();
+    let new: PrimitiveArray<Int32Type> =
+        old.iter().enumerate().map(|(i, v)| v.map(|v| if i == at { v + change as i32 } else { v })).collect();
+    let elements = replace(elements, names[axis], Arc::new(new));
+    let chunks = list(Arc::new(elements), &[chunks.value_length(0) as usize], false, "item");
+    replace(column, "chunks", chunks)
+}
+
+/// Sizes that no file of this length can hold are refused before memory is taken for them.
+#[test]
+fn absurd_shapes_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.parquet");
+    for (size, wide) in [
+        (-5i64, false),
+        (0, false),
+        (2_000_000_000, false),
+        (1 << 40, true),
+        (i64::MIN, true),
+        (i64::MAX, true),
+    ] {
+        let images = [Some((Shape::plane(4, 4), vec![1.0; 16]))];
+        let mut layout = simple(PixelType::U8, PixelType::U16);
+        layout.inferred = wide;
+        let column = image_column(&images, &layout);
+        let meta =
+            column.column_by_name("pixels_meta").unwrap().as_any().downcast_ref::<StructArray>().unwrap();
+        let children = meta
+            .fields()
+            .iter()
+            .zip(meta.columns())
+            .map(|(f, c)| {
+                let array: ArrayRef = match f.name().as_str() {
+                    "size_x" | "size_t" if wide => Arc::new(Int64Array::from(vec![size])),
+                    "size_x" | "size_t" => Arc::new(PrimitiveArray::<Int32Type>::from(vec![size as i32])),
+                    _ => Arc::clone(c),
+                };
+                (f.name().as_str(), array)
+            })
+            .collect();
+        let meta: ArrayRef = Arc::new(structure(children, None));
+        let children =
+            vec![("pixels_meta", meta), ("chunks", Arc::clone(column.column_by_name("chunks").unwrap()))];
+        let column: ArrayRef = Arc::new(structure(children, None));
+        let batch = RecordBatch::try_from_iter([("picture", column)]).unwrap();
+        let mut writer =
+            ArrowWriter::try_new(std::fs::File::create(&path).unwrap(), batch.schema(), None).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+        let store = open(&path);
+        assert_eq!(store.row_info(0).unwrap_err().row_index(), Some(0), "{size}");
+        assert!(read_image(&store, 0).is_err());
+    }
+}
