@@ -25,10 +25,8 @@ impl FileNames {
     pub fn choose(&mut self, name: &str) -> String {
         let row = self.count;
         self.count += 1;
-        let mut safe: String = name
-            .chars()
-            .map(|c| if c.is_control() || "/\\:*?\"<>|".contains(c) { '_' } else { c })
-            .collect();
+        let mut safe: String =
+            name.chars().map(|c| if c.is_control() || "/\\:*?\"<>|".contains(c) { '_' } else { c }).collect();
         while safe.len() > Self::MAX {
             safe.pop();
         }

@@ -1,11 +1,9 @@
 //! Reading: one file, one decode, one block per request.
 
+use super::FORMAT;
 use super::decode::{HEADER_BYTES, Header, header};
 use super::layout::{self, Place};
-use super::FORMAT;
-use crate::{
-    Block, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout,
-};
+use crate::{Block, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -134,8 +132,8 @@ impl Store for ImageFolder {
 
     fn layout(&self) -> Result<StoreLayout> {
         let first = self.row(0)?;
-        let lower = self.file(first).to_string_lossy().to_ascii_lowercase();
-        let codec = if lower.ends_with(".png") { "png (deflate)" } else { "jpeg" };
+        let is_png = self.file(first).extension().is_some_and(|e| e.eq_ignore_ascii_case("png"));
+        let codec = if is_png { "png (deflate)" } else { "jpeg" };
         let classes = self.rows.iter().filter_map(|r| super::class_of(&r.place.name));
         let classes: std::collections::BTreeSet<_> = classes.collect();
         let variant = match classes.len() {

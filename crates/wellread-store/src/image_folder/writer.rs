@@ -76,7 +76,8 @@ impl PngWriter {
         if !class.is_empty() {
             let known = self.folders.entry(class.to_owned());
             folder.push(known.or_insert_with(|| self.classes.choose(class)));
-            std::fs::create_dir_all(&folder).map_err(|e| Error::io(&self.target, "cannot make a folder", &e))?;
+            std::fs::create_dir_all(&folder)
+                .map_err(|e| Error::io(&self.target, "cannot make a folder", &e))?;
         }
         let stem = self.names.entry(class.to_owned()).or_default().choose(stem);
         folder.push(format!("{stem}.png"));
@@ -110,7 +111,10 @@ impl StoreWriter for PngWriter {
         let bytes = image.shape.checked_bytes(image.dtype);
         let bytes = bytes.map_err(|e| wrong(&self.target, e.to_string()))?;
         if bytes != image.pixels.len() {
-            return Err(wrong(&self.target, format!("{} bytes of pixels where {bytes} should be", image.pixels.len())));
+            return Err(wrong(
+                &self.target,
+                format!("{} bytes of pixels where {bytes} should be", image.pixels.len()),
+            ));
         }
         let color = color(image).map_err(|cause| {
             wrong(&self.target, cause).hint("write ome-zarr, tiff or parquet instead, which hold any image")

@@ -68,8 +68,7 @@ pub(super) struct Encoder {
 
 impl Encoder {
     pub fn new(compressor: Compressor) -> std::result::Result<Self, String> {
-        let mut encoder =
-            Self { compressor, zstd: None, deflate: None, chunk: vec![], encoded: vec![] };
+        let mut encoder = Self { compressor, zstd: None, deflate: None, chunk: vec![], encoded: vec![] };
         match compressor {
             Compressor::Zstd(level) => {
                 encoder.zstd = Some(zstd::bulk::Compressor::new(level).map_err(|e| e.to_string())?);
@@ -115,18 +114,15 @@ impl Encoder {
             Compressor::Zstd(_) => {
                 if let Some(zstd) = &mut self.zstd {
                     self.encoded.resize(zstd::zstd_safe::compress_bound(bytes), 0);
-                    let n = zstd
-                        .compress_to_buffer(pixels, &mut self.encoded[..])
-                        .map_err(|e| e.to_string())?;
+                    let n =
+                        zstd.compress_to_buffer(pixels, &mut self.encoded[..]).map_err(|e| e.to_string())?;
                     self.encoded.truncate(n);
                 }
             }
             Compressor::Gzip(_) => {
                 if let Some(deflate) = &mut self.deflate {
                     self.encoded.resize(deflate.gzip_compress_bound(bytes), 0);
-                    let n = deflate
-                        .gzip_compress(pixels, &mut self.encoded)
-                        .map_err(|e| e.to_string())?;
+                    let n = deflate.gzip_compress(pixels, &mut self.encoded).map_err(|e| e.to_string())?;
                     self.encoded.truncate(n);
                 }
             }
@@ -186,6 +182,11 @@ pub(super) fn check_view(path: &std::path::Path, image: &ImageView<'_>) -> Resul
     }
     Err(crate::Error::new(
         path,
-        format_args!("an image of {} {} has {} bytes of pixels", image.shape, image.dtype, image.pixels.len()),
+        format_args!(
+            "an image of {} {} has {} bytes of pixels",
+            image.shape,
+            image.dtype,
+            image.pixels.len()
+        ),
     ))
 }

@@ -222,9 +222,7 @@ impl Recipe {
             }
             let region = Region { start: std::array::from_fn(|a| at[a] * piece[a]), size: piece };
             let bytes = if chunking.shard.is_some() {
-                encoder
-                    .encode_shard(image, &region, &chunking.chunk, &mut shard)
-                    .map_err(failed(target))?;
+                encoder.encode_shard(image, &region, &chunking.chunk, &mut shard).map_err(failed(target))?;
                 &shard
             } else {
                 encoder.encode(image, &region).map_err(failed(target))?
