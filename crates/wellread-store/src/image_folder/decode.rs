@@ -26,7 +26,7 @@ pub(super) struct Header {
 }
 
 enum Decoder<'a> {
-    Png(PngDecoder<Cursor<&'a [u8]>>),
+    Png(Box<PngDecoder<Cursor<&'a [u8]>>>),
     Jpeg(Box<JpegDecoder<Cursor<&'a [u8]>>>),
 }
 
@@ -35,7 +35,9 @@ impl<'a> Decoder<'a> {
         if bytes.starts_with(b"\x89PNG") {
             let mut limits = Limits::no_limits();
             limits.max_alloc = Some(limit);
-            PngDecoder::with_limits(Cursor::new(bytes), limits).map(Self::Png).map_err(|e| e.to_string())
+            PngDecoder::with_limits(Cursor::new(bytes), limits)
+                .map(|d| Self::Png(Box::new(d)))
+                .map_err(|e| e.to_string())
         } else if bytes.starts_with(b"\xff\xd8") {
             JpegDecoder::new(Cursor::new(bytes)).map(|d| Self::Jpeg(Box::new(d))).map_err(|e| e.to_string())
         } else if bytes.is_empty() {
@@ -180,9 +182,6 @@ fn split<const C: usize, const N: usize>(interleaved: &[u8], planes: &mut [u8]) 
 /// Whether an end-of-image marker follows the last start-of-scan marker. The decoder paints what a truncated
 /// JPEG lacks in grey; training on that unawares is worse than an error.
 fn jpeg_is_complete(bytes: &[u8]) -> bool {
-    let last = |marker: [u8; 2]| bytes.windows(2).rposition(|w| w == marker);
-    match (last([0xff, 0xda]), last([0xff, 0xd9])) {
-        (Some(scan), Some(end)) => end > scan,
-        _ => false,
-    }
+    let last = bytes.windows(2).rev().find(|w| matches!(w, [0xff, 0xd9 | 0xda]));
+    last == Some(&[0xff, 0xd9])
 }

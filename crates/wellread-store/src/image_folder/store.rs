@@ -132,8 +132,8 @@ impl Store for ImageFolder {
 
     fn layout(&self) -> Result<StoreLayout> {
         let first = self.row(0)?;
-        let lower = self.file(first).to_string_lossy().to_ascii_lowercase();
-        let codec = if lower.ends_with(".png") { "png (deflate)" } else { "jpeg" };
+        let is_png = self.file(first).extension().is_some_and(|e| e.eq_ignore_ascii_case("png"));
+        let codec = if is_png { "png (deflate)" } else { "jpeg" };
         let classes = self.rows.iter().filter_map(|r| super::class_of(&r.place.name));
         let classes: std::collections::BTreeSet<_> = classes.collect();
         let variant = match classes.len() {

@@ -83,10 +83,10 @@ impl ArrayPlan {
             Error::new(file, cause)
                 .hint("the metadata is corrupt, or uses a part of Zarr that wellread does not read")
         };
-        described.and_then(|d| Self::from_described(d, level)).map_err(wrong)
+        described.and_then(|d| Self::from_described(&d, level)).map_err(wrong)
     }
 
-    fn from_described(d: Described, level: &Level) -> Result<Self, String> {
+    fn from_described(d: &Described, level: &Level) -> Result<Self, String> {
         let axes = match &level.axes {
             Some(axes) => axes.clone(),
             None if d.shape.len() == 5 => (0..5).collect(),
@@ -163,9 +163,8 @@ fn v3(array: V3) -> Result<Described, String> {
         return Err(format!("only regular chunk grids are supported, not {}", array.chunk_grid));
     }
     let chunks = array.chunk_grid.pointer("/configuration/chunk_shape").map(Vec::<u64>::deserialize);
-    let chunks = match chunks {
-        Some(Ok(chunks)) => chunks,
-        _ => return Err("the chunk grid has no proper chunk_shape".to_owned()),
+    let Some(Ok(chunks)) = chunks else {
+        return Err("the chunk grid has no proper chunk_shape".to_owned());
     };
     let encoding = &array.chunk_key_encoding;
     let separator = encoding.pointer("/configuration/separator").and_then(Value::as_str);

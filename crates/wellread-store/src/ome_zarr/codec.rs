@@ -4,6 +4,7 @@
 //! no buffer grows beyond what [`MAX_RATIO`] times the bytes that are really there could fill.
 
 use super::general::General;
+use super::order::Reorder;
 use super::shard::ShardCodec;
 use serde_json::Value;
 use wellread_image::PixelType;
@@ -15,9 +16,9 @@ pub(super) const MAX_RATIO: usize = 32_768;
 /// What a chunk of an array is made of.
 #[derive(Debug)]
 pub(super) struct Chain {
-    /// TCZYX axes in the order of memory, slowest first.
-    pub order: Vec<usize>,
     pub kind: Kind,
+    /// How to bring a decoded chunk to TCZYX order, unless it is (or the file is a shard).
+    pub reorder: Option<Reorder>,
     /// For `wellread info`, such as `zstd` or `blosc(lz4, shuffle)`.
     pub label: String,
 }
@@ -88,10 +89,6 @@ fn named(codec: &Value) -> Result<(&str, &Value), String> {
 
 /// Resolves the `codecs` of Zarr v3 metadata (v2 metadata is brought into this form first).
 pub(super) fn resolve(codecs: &[Value], target: &Target<'_>) -> Result<Chain, String> {
-    resolve_level(codecs, target, false)
-}
-
-fn resolve_level(codecs: &[Value], target: &Target<'_>, in_shard: bool) -> Result<Chain, String> {
     let mut order = target.axes.to_vec();
     let mut chunk = target.chunk.to_vec();
     let mut rest = codecs;
@@ -109,13 +106,11 @@ fn resolve_level(codecs: &[Value], target: &Target<'_>, in_shard: bool) -> Resul
     let (name, configuration) = named(first)?;
     let target = Target { axes: &order, chunk: &chunk, ..*target };
     let (kind, label) = match name {
-        "sharding_indexed" if in_shard => return Err("shards inside shards are not supported".to_owned()),
         "sharding_indexed" if !trailing.is_empty() => {
             return Err("codecs after sharding_indexed are not supported".to_owned());
         }
         "sharding_indexed" => {
-            let shard = ShardCodec::resolve(configuration, &target)?;
-            let label = shard.chain.label.clone();
+            let (shard, label) = ShardCodec::resolve(configuration, &target)?;
             (Kind::Shard(Box::new(shard)), label)
         }
         "bytes" | "endian" => match native(configuration, trailing)? {
@@ -124,12 +119,15 @@ fn resolve_level(codecs: &[Value], target: &Target<'_>, in_shard: bool) -> Resul
         },
         _ => general(rest, &target)?,
     };
-    Ok(Chain { order, kind, label })
-}
-
-/// Resolves the codecs inside a shard.
-pub(super) fn resolve_inner(codecs: &[Value], target: &Target<'_>) -> Result<Chain, String> {
-    resolve_level(codecs, target, true)
+    let mut shape = [1; 5];
+    for (&axis, &n) in order.iter().zip(&chunk) {
+        shape[axis] = n;
+    }
+    let reorder = match kind {
+        Kind::Chunk(_) => Reorder::new(shape, &order),
+        Kind::Shard(_) => None,
+    };
+    Ok(Chain { kind, reorder, label })
 }
 
 fn general(codecs: &[Value], target: &Target<'_>) -> Result<(Kind, String), String> {
@@ -181,8 +179,7 @@ fn native(bytes: &Value, trailing: &[Value]) -> Result<Option<(Native, String)>,
             return Ok(None);
         }
         native.compressor = compressor;
-        label = name.trim_start_matches("numcodecs.").to_owned();
-        if compressor == Compressor::Blosc {
+        label = if compressor == Compressor::Blosc {
             let cname = configuration.get("cname").and_then(Value::as_str).unwrap_or("lz4");
             let shuffle = match configuration.get("shuffle") {
                 Some(Value::String(s)) => s.clone(),
@@ -193,8 +190,10 @@ fn native(bytes: &Value, trailing: &[Value]) -> Result<Option<(Native, String)>,
                 },
                 _ => "shuffle".to_owned(),
             };
-            label = format!("blosc({cname}, {shuffle})");
-        }
+            format!("blosc({cname}, {shuffle})")
+        } else {
+            name.trim_start_matches("numcodecs.").to_owned()
+        };
     }
     Ok(Some((native, label)))
 }
@@ -231,18 +230,10 @@ impl Native {
     ) -> Result<&'a [u8], String> {
         let encoded = if self.crc32c { checked(encoded)? } else { encoded };
         let swap = self.big_endian && pixel > 1;
-        if self.compressor == Compressor::None {
-            if encoded.len() != expected {
-                return Err(wrong_length(encoded.len(), expected));
-            }
-            if !swap {
-                return Ok(encoded);
-            }
-            make_room(decoded, expected)?;
-            decoded[..expected].copy_from_slice(encoded);
-        } else {
-            self.compressor.decompress(encoded, expected, decoders, decoded)?;
+        if self.compressor == Compressor::None && !swap {
+            return same_length(encoded.len(), expected).map(|()| encoded);
         }
+        self.compressor.decompress(encoded, expected, decoders, decoded)?;
         let pixels = &mut decoded[..expected];
         if swap {
             pixels.chunks_exact_mut(pixel).for_each(<[u8]>::reverse);
@@ -263,46 +254,40 @@ impl Compressor {
             return Err(format!("its {} bytes cannot hold a chunk of {expected} bytes", encoded.len()));
         }
         if self == Self::Blosc {
-            let length = blosc_validate(encoded).ok_or("it is no valid blosc buffer")?;
-            if length != expected {
-                return Err(wrong_length(length, expected));
-            }
+            same_length(blosc_validate(encoded).ok_or("it is no valid blosc buffer")?, expected)?;
             *decoded = blosc_decompress_bytes(encoded, expected, 1).map_err(|e| format!("blosc: {e}"))?;
-            return if decoded.len() == expected {
-                Ok(())
-            } else {
-                Err(wrong_length(decoded.len(), expected))
-            };
+            return same_length(decoded.len(), expected);
+        }
+        if self == Self::None {
+            same_length(encoded.len(), expected)?;
+            decoded.clear();
+            decoded.extend_from_slice(encoded);
+            return Ok(());
         }
         make_room(decoded, expected)?;
         let target = &mut decoded[..expected];
-        let length = match self {
-            Self::Zstd => {
-                let zstd = match &mut decoders.zstd {
-                    Some(zstd) => zstd,
-                    empty => empty.insert(
-                        zstd::bulk::Decompressor::new().map_err(|e| format!("cannot start zstd: {e}"))?,
-                    ),
-                };
-                zstd.decompress_to_buffer(encoded, target).map_err(|e| format!("zstd: {e}"))?
-            }
-            Self::Gzip | Self::Zlib => {
-                let deflate = decoders.deflate.get_or_insert_with(libdeflater::Decompressor::new);
-                let (name, result) = if self == Self::Gzip {
-                    ("gzip", deflate.gzip_decompress(encoded, target))
-                } else {
-                    ("zlib", deflate.zlib_decompress(encoded, target))
-                };
-                result.map_err(|e| match e {
-                    libdeflater::DecompressionError::BadData => format!("{name}: corrupt or truncated data"),
-                    libdeflater::DecompressionError::InsufficientSpace => {
-                        format!("{name}: it decompresses to more than the {expected} bytes of a chunk")
-                    }
-                })?
-            }
-            Self::None | Self::Blosc => unreachable!("handled above"),
+        if self == Self::Zstd {
+            let zstd = match &mut decoders.zstd {
+                Some(zstd) => zstd,
+                empty => empty
+                    .insert(zstd::bulk::Decompressor::new().map_err(|e| format!("cannot start zstd: {e}"))?),
+            };
+            let n = zstd.decompress_to_buffer(encoded, target).map_err(|e| format!("zstd: {e}"))?;
+            return same_length(n, expected);
+        }
+        let deflate = decoders.deflate.get_or_insert_with(libdeflater::Decompressor::new);
+        let (name, result) = if self == Self::Gzip {
+            ("gzip", deflate.gzip_decompress(encoded, target))
+        } else {
+            ("zlib", deflate.zlib_decompress(encoded, target))
         };
-        if length == expected { Ok(()) } else { Err(wrong_length(length, expected)) }
+        let n = result.map_err(|e| match e {
+            libdeflater::DecompressionError::BadData => format!("{name}: corrupt or truncated data"),
+            libdeflater::DecompressionError::InsufficientSpace => {
+                format!("{name}: it decompresses to more than the {expected} bytes of a chunk")
+            }
+        })?;
+        same_length(n, expected)
     }
 }
 
@@ -327,6 +312,11 @@ pub(super) fn make_room(buffer: &mut Vec<u8>, length: usize) -> Result<(), Strin
     Ok(())
 }
 
-fn wrong_length(length: usize, expected: usize) -> String {
-    format!("it holds {length} bytes of pixels where a chunk has {expected}")
+/// Whether a decoded chunk is as long as it should be.
+pub(super) fn same_length(length: usize, expected: usize) -> Result<(), String> {
+    if length == expected {
+        Ok(())
+    } else {
+        Err(format!("it holds {length} bytes of pixels where a chunk has {expected}"))
+    }
 }

@@ -3,7 +3,7 @@
 //! `zarrs` trusts the size that a Zstandard frame declares, so an outermost `zstd` is taken off here, with a
 //! bound, and `zstd` anywhere deeper is refused.
 
-use super::codec::{MAX_RATIO, Target};
+use super::codec::{MAX_RATIO, Target, same_length};
 use serde::Deserialize;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -86,9 +86,7 @@ impl General {
             .map_err(|e| e.to_string())?
             .into_fixed()
             .map_err(|e| e.to_string())?;
-        if decoded.len() != expected {
-            return Err(format!("it holds {} bytes of pixels where a chunk has {expected}", decoded.len()));
-        }
+        same_length(decoded.len(), expected)?;
         let mut decoded = decoded.into_owned();
         if cfg!(target_endian = "big") && self.fill.size() > 1 {
             decoded.chunks_exact_mut(self.fill.size()).for_each(<[u8]>::reverse);

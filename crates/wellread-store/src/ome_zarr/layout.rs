@@ -25,9 +25,13 @@ pub(super) fn recognise(probe: &Probe) -> bool {
             || probe
                 .entries
                 .iter()
-                .filter(|name| name.ends_with(".zarr") || !name.contains('.'))
+                .filter(|name| ends_in_zarr(name) || !name.contains('.'))
                 .take(16)
                 .any(|name| has_metadata(&probe.path.join(name))))
+}
+
+fn ends_in_zarr(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|e| e == "zarr")
 }
 
 fn has_metadata(folder: &Path) -> bool {
@@ -101,9 +105,14 @@ fn series(path: &Path) -> Result<Vec<Place>> {
         Err(_) if !has_metadata(&path.join("OME")) => None,
         Err(e) => return Err(e),
     };
-    let names: Vec<String> = match listed {
-        Some(names) => names,
-        None => (0..).map(|i: usize| i.to_string()).take_while(|n| has_metadata(&path.join(n))).collect(),
+    let names: Vec<String> = if let Some(names) = listed {
+        names
+    } else {
+        let mut names = vec![];
+        while has_metadata(&path.join(names.len().to_string())) {
+            names.push(names.len().to_string());
+        }
+        names
     };
     Ok(names.into_iter().map(|name| Place { group: PathBuf::from(&name), name }).collect())
 }
@@ -121,7 +130,7 @@ fn folder(path: &Path, options: &OpenOptions) -> Result<Vec<Place>> {
             continue;
         }
         // A name ending in .zarr is taken at its word, so that opening a large set only lists it.
-        if text.ends_with(".zarr") || (!text.contains('.') && has_metadata(&entry.path())) {
+        if ends_in_zarr(&text) || (!text.contains('.') && has_metadata(&entry.path())) {
             groups.push(file);
         } else if foreign.is_none() && is_image_of_other_format(&text, &[".zarr"]) {
             foreign = Some(text.into_owned());

@@ -5,7 +5,8 @@
 //!
 //! Specification: <https://zarr-specs.readthedocs.io/en/latest/v3/codecs/sharding-indexed/index.html>.
 
-use super::codec::{Chain, Target, checked, resolve_inner};
+use super::codec::{Chain, ChunkCodec, Kind, Target, checked, resolve};
+use super::order::Reorder;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::fs::File;
@@ -32,7 +33,9 @@ pub(super) struct ShardCodec {
     index_crc32c: bool,
     index_big_endian: bool,
     /// Decodes an inner chunk.
-    pub chain: Chain,
+    pub codec: ChunkCodec,
+    /// How to bring a decoded inner chunk to TCZYX order, unless it is.
+    pub reorder: Option<Reorder>,
 }
 
 /// Byte ranges of the inner chunks of one shard, in C order of the shard's dimensions.
@@ -47,8 +50,9 @@ pub(super) struct Piece {
 }
 
 impl ShardCodec {
-    /// Resolves the configuration of `sharding_indexed` for shards of `target`.
-    pub fn resolve(configuration: &Value, target: &Target<'_>) -> Result<Self, String> {
+    /// Resolves the configuration of `sharding_indexed` for shards of `target`; also the label of the codecs
+    /// inside.
+    pub fn resolve(configuration: &Value, target: &Target<'_>) -> Result<(Self, String), String> {
         let inner: Vec<usize> = configuration
             .get("chunk_shape")
             .and_then(Value::as_array)
@@ -64,7 +68,11 @@ impl ShardCodec {
         }
         let codecs = configuration.get("codecs").and_then(Value::as_array);
         let codecs = codecs.ok_or("sharding_indexed has no codecs")?;
-        let chain = resolve_inner(codecs, &Target { chunk: &inner, ..*target })?;
+        let Chain { kind: Kind::Chunk(codec), reorder, label } =
+            resolve(codecs, &Target { chunk: &inner, ..*target })?
+        else {
+            return Err("shards inside shards are not supported".to_owned());
+        };
         let index_at_end = match configuration.get("index_location").and_then(Value::as_str) {
             Some("end") | None => true,
             Some("start") => false,
@@ -87,15 +95,17 @@ impl ShardCodec {
             by_axis[axis] = n;
         }
         let counts = inner.iter().zip(target.chunk).map(|(i, c)| c / i).collect();
-        Ok(Self {
+        let shard = Self {
             inner: by_axis,
             counts,
             axes: target.axes.to_vec(),
             index_at_end,
             index_crc32c,
             index_big_endian,
-            chain,
-        })
+            codec,
+            reorder,
+        };
+        Ok((shard, label))
     }
 
     /// Position in the index of the inner chunk at `at` (TCZYX, in inner chunks, within the shard).
@@ -166,8 +176,13 @@ pub(super) fn joint_reads(pieces: &mut [Piece]) -> Vec<(u64, u64, usize)> {
 
 /// Indices of shards that were read, by row and linear shard number.
 #[derive(Debug, Default)]
-pub(super) struct IndexCache {
-    indices: RwLock<(HashMap<(usize, usize), Arc<Index>>, usize)>,
+pub(super) struct IndexCache(RwLock<Indices>);
+
+#[derive(Debug, Default)]
+struct Indices {
+    by_shard: HashMap<(usize, usize), Arc<Index>>,
+    /// Entries of all indices together.
+    entries: usize,
 }
 
 impl IndexCache {
@@ -180,18 +195,16 @@ impl IndexCache {
         key: (usize, usize),
         read: impl FnOnce() -> Result<Index, String>,
     ) -> Result<Arc<Index>, String> {
-        if let Some(found) = self.indices.read().unwrap_or_else(PoisonError::into_inner).0.get(&key) {
+        if let Some(found) = self.0.read().unwrap_or_else(PoisonError::into_inner).by_shard.get(&key) {
             return Ok(found.clone());
         }
         let index = Arc::new(read()?);
-        let mut guard = self.indices.write().unwrap_or_else(PoisonError::into_inner);
-        let (indices, entries) = &mut *guard;
-        if *entries + index.len() > Self::MAX_ENTRIES {
-            indices.clear();
-            *entries = 0;
+        let mut indices = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if indices.entries + index.len() > Self::MAX_ENTRIES {
+            *indices = Indices::default();
         }
-        if indices.insert(key, index.clone()).is_none() {
-            *entries += index.len();
+        if indices.by_shard.insert(key, index.clone()).is_none() {
+            indices.entries += index.len();
         }
         Ok(index)
     }
@@ -218,7 +231,7 @@ mod tests {
             let index = cache.get((0, shard), || Ok(vec![(0, 0); IndexCache::MAX_ENTRIES / 2])).unwrap();
             assert_eq!(index.len(), IndexCache::MAX_ENTRIES / 2);
         }
-        assert!(cache.indices.read().unwrap().0.len() <= 2);
+        assert!(cache.0.read().unwrap().by_shard.len() <= 2);
         assert!(cache.get((0, 4), || Err("must be cached".into())).is_ok());
     }
 }

@@ -101,7 +101,7 @@ impl OmeZarrStore {
             return Err(Error::new(&file, "the array that the group's metadata names is not there")
                 .hint("the image is incomplete; copy or write it again"));
         };
-        let plan = self.plans.get_or_resolve(&file, array, group.zarr, level)?;
+        let plan = self.plans.get_or_resolve(&file, array, group.zarr, &level)?;
         plausible::check(&array_dir, &plan)?;
         Ok(plan)
     }
@@ -131,16 +131,19 @@ impl OmeZarrStore {
             };
             let chunk = block_region(at, &plan.chunk);
             let mut out = Output { request, plan, wanted: region, sink: &mut *sink };
-            let Some(file) = &mut file else { return out.fill(&chunk, buffers.pixels) };
-            let result = match &plan.chain.kind {
-                Kind::Chunk(codec) => {
+            let result = match (&mut file, &plan.chain.kind) {
+                (None, _) => out.fill(&chunk, buffers.pixels),
+                (Some(file), Kind::Chunk(codec)) => {
                     let length = read_whole(file, buffers.raw)
                         .map_err(|e| Error::io(&context.file, "cannot read", &e))?;
-                    let reorder = Reorder::new(plan.chunk, &plan.chain.order);
-                    let raw = &buffers.raw[..length];
-                    out.decode(raw, codec, reorder, &chunk, context, buffers.decoded, buffers.pixels)
+                    // The raw bytes are lent beside the buffers that they are decoded into.
+                    let raw = std::mem::take(buffers.raw);
+                    let reorder = plan.chain.reorder;
+                    let result = out.decode(&raw[..length], codec, reorder, &chunk, context, buffers);
+                    *buffers.raw = raw;
+                    result
                 }
-                Kind::Shard(shard) => {
+                (Some(file), Kind::Shard(shard)) => {
                     let linear = (0..5).fold(0, |n, a| n * plan.grid[a] + at[a]);
                     let shard = ShardOf { codec: shard, file, origin: chunk.start, key: (*row, linear) };
                     self.read_shard(shard, &mut out, context, buffers)
@@ -175,12 +178,9 @@ impl OmeZarrStore {
             part.size[a] = end - part.start[a];
         }
         let (first, last) = covering(&part, &codec.inner);
-        let region_of = |at: [usize; 5]| {
-            let mut region = block_region(at, &codec.inner);
-            for a in 0..5 {
-                region.start[a] += origin[a];
-            }
-            region
+        let region_of = |at: [usize; 5]| Region {
+            start: std::array::from_fn(|a| origin[a] + at[a] * codec.inner[a]),
+            size: codec.inner,
         };
         let mut pieces = std::mem::take(&mut context.pieces);
         pieces.clear();
@@ -189,13 +189,8 @@ impl OmeZarrStore {
                 pieces.push(piece);
                 Ok(())
             }
-            None => out.fill(&region_of(at), buffers.pixels).map_err(Failure::Sink),
+            None => out.fill(&region_of(at), buffers.pixels),
         })?;
-        let inner = match &codec.chain.kind {
-            Kind::Chunk(inner) => inner,
-            Kind::Shard(_) => return Err(Failure::Chunk("a shard inside a shard".to_owned())),
-        };
-        let reorder = Reorder::new(codec.inner, &codec.chain.order);
         let mut next = 0;
         for (start, end, count) in joint_reads(&mut pieces) {
             let bytes = (end - start) as usize;
@@ -203,12 +198,14 @@ impl OmeZarrStore {
             file.seek(SeekFrom::Start(start))
                 .and_then(|_| file.read_exact(&mut buffers.raw[..bytes]))
                 .map_err(|e| Failure::Chunk(format!("cannot read: {e}")))?;
+            let raw = std::mem::take(buffers.raw);
             for piece in &pieces[next..next + count] {
                 let at = (piece.offset - start) as usize;
-                let raw = &buffers.raw[at..at + piece.length as usize];
+                let raw = &raw[at..at + piece.length as usize];
                 let region = region_of(piece.at);
-                out.decode(raw, inner, reorder, &region, context, buffers.decoded, buffers.pixels)?;
+                out.decode(raw, &codec.codec, codec.reorder, &region, context, buffers)?;
             }
+            *buffers.raw = raw;
             next += count;
         }
         context.pieces = pieces;
@@ -259,25 +256,24 @@ impl Output<'_, '_> {
         reorder: Option<Reorder>,
         region: &Region,
         context: &mut Context,
-        decoded: &mut Vec<u8>,
-        pixels: &mut Vec<u8>,
+        buffers: &mut Buffers<'_>,
     ) -> std::result::Result<(), Failure> {
         let dtype = self.plan.info.dtype;
         let expected = region.pixels() * dtype.size();
-        let data = codec.decode(raw, expected, dtype, &mut context.decoders, decoded)?;
+        let data = codec.decode(raw, expected, dtype, &mut context.decoders, buffers.decoded)?;
         let data = match reorder {
             None => data,
             Some(reorder) => {
-                make_room(pixels, expected)?;
-                reorder.apply(dtype, data, &mut pixels[..expected]);
-                &pixels[..expected]
+                make_room(buffers.pixels, expected)?;
+                reorder.apply(dtype, data, &mut buffers.pixels[..expected]);
+                &buffers.pixels[..expected]
             }
         };
         self.sink.put(self.request, &Block { region: *region, data, dtype }).map_err(Failure::Sink)
     }
 
     /// Hands on the fill value for what the request wants of a chunk that does not exist.
-    fn fill(&mut self, chunk: &Region, pixels: &mut Vec<u8>) -> Result<()> {
+    fn fill(&mut self, chunk: &Region, pixels: &mut Vec<u8>) -> std::result::Result<(), Failure> {
         let dtype = self.plan.info.dtype;
         let mut region = *chunk;
         for a in 0..5 {
@@ -286,10 +282,10 @@ impl Output<'_, '_> {
             region.size[a] = end - region.start[a];
         }
         let bytes = region.pixels() * dtype.size();
-        make_room(pixels, bytes).map_err(|e| Error::new(&self.plan.dataset, e))?;
+        make_room(pixels, bytes)?;
         let fill = &self.plan.fill[..dtype.size()];
         pixels[..bytes].chunks_exact_mut(dtype.size()).for_each(|pixel| pixel.copy_from_slice(fill));
-        self.sink.put(self.request, &Block { region, data: &pixels[..bytes], dtype })
+        self.sink.put(self.request, &Block { region, data: &pixels[..bytes], dtype }).map_err(Failure::Sink)
     }
 }
 
@@ -385,12 +381,12 @@ impl Plans {
     /// Distinct metadata kept for sharing; rows beyond keep plans of their own.
     const MAX: usize = 1024;
 
-    fn get_or_resolve(&self, file: &Path, array: Vec<u8>, zarr: u8, level: Level) -> Result<Arc<ArrayPlan>> {
+    fn get_or_resolve(&self, file: &Path, array: Vec<u8>, zarr: u8, level: &Level) -> Result<Arc<ArrayPlan>> {
         let key = PlanKey { axes: level.axes.clone(), dataset: level.dataset.clone(), array };
         if let Some(plan) = self.0.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Ok(plan.clone());
         }
-        let plan = Arc::new(ArrayPlan::resolve(file, &key.array, zarr, &level)?);
+        let plan = Arc::new(ArrayPlan::resolve(file, &key.array, zarr, level)?);
         let mut plans = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if plans.len() >= Self::MAX {
             return Ok(plan);

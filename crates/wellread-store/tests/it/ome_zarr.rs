@@ -60,7 +60,7 @@ fn golden_sets_read_back_to_their_checksums() {
                 let (info, pixels) = read_image(&*store, row).unwrap();
                 assert_eq!(json!(info.shape), image["shape_tczyx"], "{name}");
                 assert_eq!(json!(info.dtype), image["dtype"], "{name}");
-                let sha: String = Sha256::digest(&pixels).iter().map(|b| format!("{b:02x}")).collect();
+                let sha = Sha256::digest(&pixels).iter().fold(String::new(), |s, b| s + &format!("{b:02x}"));
                 assert_eq!(sha, image["sha256"].as_str().unwrap(), "{name} of {}", set.display());
                 checked += 1;
             }
@@ -130,7 +130,7 @@ fn cuts() -> impl Strategy<Value = [(f64, f64); 5]> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// What the writer writes is read back, in both versions, with every compression, chunked and sharded.
     #[test]
@@ -264,7 +264,7 @@ fn compressors_v3(typesize: usize) -> Vec<Vec<Value>> {
         vec![zstd.clone()],
         vec![zstd.clone(), crc],
         vec![gzip.clone()],
-        vec![json!({"name": "zlib", "configuration": {"level": 5}})],
+        vec![json!({"name": "numcodecs.zlib", "configuration": {"level": 5}})],
         blosc("lz4", "shuffle"),
         blosc("lz4", "bitshuffle"),
         blosc("lz4hc", "noshuffle"),
@@ -285,20 +285,20 @@ fn axes_orders() -> impl Strategy<Value = &'static str> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(250))]
+    #![proptest_config(ProptestConfig { cases: 250, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Zarr v3 as zarrs writes it: every codec, sharding, transpose, byte order, key encoding, axis order.
     #[test]
     fn agrees_with_zarrs_v3(
         dtype in dtypes(),
         axes in axes_orders(),
-        lengths in prop::array::uniform5((1usize..9, 1usize..6, 1usize..4)),
+        lengths in prop::array::uniform5((0usize..3, 1usize..6, 1usize..4, 0usize..6)),
         compressor in 0usize..15,
         (transposed, inner_transposed, big, sharded, index_at_start) in any::<(bool, bool, bool, bool, bool)>(),
         (keys, cut, seed) in (0usize..3, cuts(), any::<u64>()),
     ) {
         let rank = axes.len();
-        let shape: Vec<usize> = lengths[..rank].iter().map(|l| l.0 * 3 + l.1).collect();
+        let shape: Vec<usize> = lengths[..rank].iter().map(|l| l.0 * l.1 + 1 + l.3 % l.1).collect();
         let inner: Vec<usize> = lengths[..rank].iter().map(|l| l.1).collect();
         let outer: Vec<usize> = lengths[..rank].iter().map(|l| l.1 * l.2).collect();
         // A rotation: not its own inverse for three dimensions and more.
@@ -342,32 +342,34 @@ proptest! {
     fn agrees_with_zarrs_v2(
         dtype in dtypes(),
         axes in axes_orders(),
-        lengths in prop::array::uniform5((1usize..9, 1usize..6)),
+        lengths in prop::array::uniform5((0usize..3, 1usize..6, 0usize..6)),
         compressor in 0usize..6,
         (column_major, big, dots) in any::<(bool, bool, bool)>(),
         (cut, seed) in (cuts(), any::<u64>()),
     ) {
-        let shape: Vec<usize> = lengths[..axes.len()].iter().map(|l| l.0 * 3 + l.1).collect();
-        let chunks: Vec<usize> = lengths[..axes.len()].iter().map(|l| l.1).collect();
+        let lengths = &lengths[..axes.len()];
+        let shape: Vec<usize> = lengths.iter().map(|l| l.0 * l.1 + 1 + l.2 % l.1).collect();
+        let chunks: Vec<usize> = lengths.iter().map(|l| l.1).collect();
         let kind = match dtype {
             PixelType::U8 | PixelType::U16 | PixelType::U32 => 'u',
             PixelType::F32 | PixelType::F64 => 'f',
             _ => 'i',
         };
         let order = match dtype.size() { 1 => '|', _ if big => '>', _ => '<' };
+        let compressor = [
+            Value::Null,
+            json!({"id": "zstd", "level": 3}),
+            json!({"id": "gzip", "level": 3}),
+            json!({"id": "zlib", "level": 3}),
+            json!({"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0}),
+            json!({"id": "blosc", "cname": "zstd", "clevel": 5, "shuffle": 2, "blocksize": 0}),
+        ][compressor].clone();
         let metadata = json!({
             "zarr_format": 2, "shape": shape, "chunks": chunks,
             "dtype": format!("{order}{kind}{}", dtype.size()),
             "fill_value": 7, "order": if column_major { "F" } else { "C" }, "filters": null,
             "dimension_separator": if dots { "." } else { "/" },
-            "compressor": [
-                Value::Null,
-                json!({"id": "zstd", "level": 3}),
-                json!({"id": "gzip", "level": 3}),
-                json!({"id": "zlib", "level": 3}),
-                json!({"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0}),
-                json!({"id": "blosc", "cname": "zstd", "clevel": 5, "shuffle": 2, "blocksize": 0}),
-            ][compressor],
+            "compressor": compressor,
         });
         let dir = tempfile::tempdir().unwrap();
         let pixels = write_with_zarrs(dir.path(), metadata, axes, dtype.size(), seed);
@@ -424,7 +426,7 @@ fn plates_wells_and_series() {
     group(&series.join("OME"), json!({"series": ["1"]}));
     assert_eq!(names(&series), ["1"]);
     group(&series.join("OME"), json!({"series": ["../../B/2/0"]}));
-    assert!(open(&series, &OpenOptions::default()).unwrap_err().to_string().contains("leaves its group"));
+    assert!(open(&series, &OpenOptions::default()).err().unwrap().to_string().contains("leaves its group"));
 }
 
 #[test]

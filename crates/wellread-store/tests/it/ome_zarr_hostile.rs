@@ -4,7 +4,7 @@ use crate::ome_zarr::{open_at, pattern, write_group, write_small};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use wellread_image::{ImageMetadata, PixelType, Shape};
-use wellread_store::{Compression, ImageView, OpenOptions, Store, WriteOptions, create, open, read_image};
+use wellread_store::{Compression, ImageView, OpenOptions, WriteOptions, create, open, read_image};
 
 fn try_read(path: &Path) -> Result<Vec<u8>, String> {
     let store = open(path, &OpenOptions::default()).map_err(|e| e.to_string())?;
@@ -206,7 +206,7 @@ fn metadata_of_wrong_types_is_an_error() {
         let file = path.join(name);
         let good: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
         let mut pointers = vec![];
-        collect(&good, String::new(), &mut pointers);
+        collect(&good, "", &mut pointers);
         for pointer in pointers {
             for bad in [json!(null), json!([]), json!({}), json!("x"), json!(-1), json!(1e300), json!(0)] {
                 let mut changed = good.clone();
@@ -223,14 +223,14 @@ fn metadata_of_wrong_types_is_an_error() {
     }
 }
 
-fn collect(value: &Value, at: String, pointers: &mut Vec<String>) {
-    pointers.push(at.clone());
+fn collect(value: &Value, at: &str, pointers: &mut Vec<String>) {
+    pointers.push(at.to_owned());
     match value {
         Value::Object(fields) => {
-            fields.iter().for_each(|(k, v)| collect(v, format!("{at}/{k}"), pointers));
+            fields.iter().for_each(|(k, v)| collect(v, &format!("{at}/{k}"), pointers));
         }
         Value::Array(items) => {
-            items.iter().enumerate().for_each(|(i, v)| collect(v, format!("{at}/{i}"), pointers));
+            items.iter().enumerate().for_each(|(i, v)| collect(v, &format!("{at}/{i}"), pointers));
         }
         _ => {}
     }
