@@ -12,14 +12,15 @@ use wellread_image::{PixelType, Shape};
 use wellread_report::Severity;
 
 /// Measures and writes tables (Parquet, CSV), summary.json, plots (PNG, SVG) and report.html.
-///
-/// Examples:
-///   wellread bench all
-///   wellread bench dataloader --input plate.parquet --formats parquet,tiff --workers 0,2
-///   wellread bench dataloader --input plate.parquet --in-place --batch-sizes 16
-///   wellread bench storage --images 1000 --size 100x100 --dtype uint8 --kind noise
 #[derive(clap::Args)]
-#[command(verbatim_doc_comment)]
+#[command(after_help = "\
+Measures and writes tables (Parquet, CSV), summary.json, plots (PNG, SVG) and report.html.
+
+Examples:
+  wellread bench all
+  wellread bench dataloader --input plate.parquet --formats parquet,tiff --workers 0,2
+  wellread bench dataloader --input plate.parquet --in-place --batch-sizes 16
+  wellread bench storage --images 1000 --size 100x100 --dtype uint8 --kind noise")]
 pub struct Args {
     /// What to measure: storage, dataset, dataloader, loop, conversion, or all.
     #[arg(required = true, value_name = "WHAT")]

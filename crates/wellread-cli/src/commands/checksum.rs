@@ -5,11 +5,12 @@ use crate::output::{Outcome, Ui};
 use std::path::PathBuf;
 
 /// Prints row, name, shape, pixel type and SHA-256 of the C-order little-endian pixel bytes per image.
-///
-/// Example:
-///   wellread checksum plate.parquet --json > expected.json
 #[derive(clap::Args)]
-#[command(verbatim_doc_comment)]
+#[command(after_help = "\
+Prints row, name, shape, pixel type and SHA-256 of the C-order little-endian pixel bytes per image.
+
+Example:
+  wellread checksum plate.parquet --json > expected.json")]
 pub struct Args {
     /// A file or folder of images.
     path: PathBuf,

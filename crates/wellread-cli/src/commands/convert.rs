@@ -8,12 +8,13 @@ use wellread_store::{Compression, Tune, WriteOptions, registry};
 
 /// Pixels are kept to the byte, metadata (names, channels, wavelengths, physical sizes) as far as the target
 /// format has a place for it. The target appears when it is complete; on failure nothing is left.
-///
-/// Examples:
-///   wellread convert tiff-folder plate.parquet
-///   wellread convert plate.parquet plate-zarr --format ome-zarr --compression zstd:3 --chunk 1,1,1,256,256
 #[derive(clap::Args)]
-#[command(verbatim_doc_comment)]
+#[command(after_help = "\
+Pixels are kept to the byte, metadata (names, channels, wavelengths, physical sizes) as far as the target format has a place for it. The target appears when it is complete; on failure nothing is left.
+
+Examples:
+  wellread convert tiff-folder plate.parquet
+  wellread convert plate.parquet plate-zarr --format ome-zarr --compression zstd:3 --chunk 1,1,1,256,256")]
 pub struct Args {
     /// A file or folder of images.
     source: PathBuf,

@@ -9,12 +9,13 @@ use wellread_image::synthetic::Kind;
 use wellread_image::{PixelType, Shape};
 
 /// Writes OUT/images.parquet, OUT/tiff, OUT/ome-zarr … and OUT/expected.json with the checksum of every image.
-///
-/// Examples:
-///   wellread generate demo --images 64 --size 256x256
-///   wellread generate noise --images 1000 --size 100x100 --dtype uint8 --kind noise --formats parquet,tiff
 #[derive(clap::Args)]
-#[command(verbatim_doc_comment)]
+#[command(after_help = "\
+Writes OUT/images.parquet, OUT/tiff, OUT/ome-zarr … and OUT/expected.json with the checksum of every image.
+
+Examples:
+  wellread generate demo --images 64 --size 256x256
+  wellread generate noise --images 1000 --size 100x100 --dtype uint8 --kind noise --formats parquet,tiff")]
 pub struct Args {
     /// Folder to write.
     out: PathBuf,

@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use wellread_store::Store;
 
-/// Examples:
-///   wellread info plate.parquet
-///   wellread info plate.zarr --level 1 --json
+/// Arguments.
 #[derive(clap::Args)]
-#[command(verbatim_doc_comment)]
+#[command(after_help = "\
+Examples:
+  wellread info plate.parquet
+  wellread info plate.zarr --level 1 --json")]
 pub struct Args {
     /// A file or folder of images.
     path: PathBuf,

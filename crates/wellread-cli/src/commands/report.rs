@@ -6,11 +6,12 @@ use std::path::PathBuf;
 use wellread_report::{ReportInput, Table, columns};
 
 /// Makes plots and report.html again from the tables and summary.json in a results folder.
-///
-/// Example:
-///   wellread report results
 #[derive(clap::Args)]
-#[command(verbatim_doc_comment)]
+#[command(after_help = "\
+Makes plots and report.html again from the tables and summary.json in a results folder.
+
+Example:
+  wellread report results")]
 pub struct Args {
     /// A results folder.
     dir: PathBuf,

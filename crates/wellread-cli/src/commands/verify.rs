@@ -6,13 +6,14 @@ use std::path::PathBuf;
 use wellread_store::verify::{expected_of, verify};
 
 /// Reads every pixel; exit code 1 when something is corrupt or differs.
-///
-/// Examples:
-///   wellread verify plate.parquet
-///   wellread verify plate.zarr --against plate.parquet
-///   wellread verify plate.parquet --against expected.json
 #[derive(clap::Args)]
-#[command(verbatim_doc_comment)]
+#[command(after_help = "\
+Reads every pixel; exit code 1 when something is corrupt or differs.
+
+Examples:
+  wellread verify plate.parquet
+  wellread verify plate.zarr --against plate.parquet
+  wellread verify plate.parquet --against expected.json")]
 pub struct Args {
     /// A file or folder of images.
     path: PathBuf,

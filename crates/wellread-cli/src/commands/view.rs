@@ -7,12 +7,13 @@ use wellread_store::preview::{contact_sheet, preview};
 use wellread_store::staged::Staged;
 
 /// Contrast is stretched per channel; Z is projected by its maximum. For looking, not for measuring.
-///
-/// Examples:
-///   wellread view plate.parquet --row 12 --out cell.png
-///   wellread view plate.parquet --count 24
 #[derive(clap::Args)]
-#[command(verbatim_doc_comment)]
+#[command(after_help = "\
+Contrast is stretched per channel; Z is projected by its maximum. For looking, not for measuring.
+
+Examples:
+  wellread view plate.parquet --row 12 --out cell.png
+  wellread view plate.parquet --count 24")]
 pub struct Args {
     /// A file or folder of images.
     path: PathBuf,
