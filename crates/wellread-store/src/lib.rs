@@ -45,6 +45,6 @@ pub mod verify;
 pub use error::{Error, Result};
 pub use registry::{Format, OpenOptions, create, formats, open};
 pub use store::{
-    Block, Compression, CopySink, ImageView, PixelSink, Request, RowInfo, Scratch, Store, StoreLayout,
-    StoreWriter, Tune, WriteOptions, read_image, read_region,
+    Block, Compression, CopySink, EachImage, ImageView, PixelSink, Request, RowInfo, Scratch, Store,
+    StoreLayout, StoreWriter, Tune, WriteOptions, read_image, read_region,
 };

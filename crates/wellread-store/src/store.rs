@@ -70,6 +70,9 @@ pub struct StoreLayout {
     pub variant: String,
 }
 
+/// What [`Store::scan`] calls with row, shape and type, and the whole image's native pixels in C order.
+pub type EachImage<'a> = dyn FnMut(usize, RowInfo, &[u8]) -> Result<()> + 'a;
+
 /// A set of images in some format, open for reading.
 ///
 /// Opening reads footers, headers and directory listings, never pixels. All methods may be called from many
@@ -121,11 +124,7 @@ pub trait Store: Send + Sync {
 
     /// Reads rows `rows` in storage order, calling `each(row, info, pixels)` with the whole image in C order.
     /// The default reads row by row; formats that stream better override it.
-    fn scan(
-        &self,
-        rows: std::ops::Range<usize>,
-        each: &mut dyn FnMut(usize, RowInfo, &[u8]) -> Result<()>,
-    ) -> Result<()> {
+    fn scan(&self, rows: std::ops::Range<usize>, each: &mut EachImage<'_>) -> Result<()> {
         let mut scratch = Scratch::default();
         let mut pixels = Vec::new();
         for row in rows {

@@ -5,12 +5,12 @@ use super::general::GeneralReader;
 use super::pages::Fault;
 use super::schema::{CHUNKS, PLANES};
 use super::store::ParquetStore;
-use crate::{Block, CopySink, Error, PixelSink, Request, Result, RowInfo, Scratch, Store};
+use crate::{Block, CopySink, Error, PixelSink, Request, Result, Scratch, Store};
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 /// Takes each image of a scan.
-type Each<'a> = &'a mut dyn FnMut(usize, RowInfo, &[u8]) -> Result<()>;
+type Each<'a> = &'a mut crate::EachImage<'a>;
 
 impl ParquetStore {
     /// Reads `order` (indices of requests, all in `group`, ascending by row) by the fast path. Returns how

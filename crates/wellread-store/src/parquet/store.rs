@@ -382,11 +382,7 @@ impl Store for ParquetStore {
         Ok(())
     }
 
-    fn scan(
-        &self,
-        rows: Range<usize>,
-        each: &mut dyn FnMut(usize, RowInfo, &[u8]) -> Result<()>,
-    ) -> Result<()> {
+    fn scan(&self, rows: Range<usize>, each: &mut crate::EachImage<'_>) -> Result<()> {
         self.scan_rows(rows, each)
     }
 }
