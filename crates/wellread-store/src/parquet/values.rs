@@ -113,11 +113,11 @@ fn type_of<P: 'static>() -> PixelType {
 macro_rules! dispatch {
     ($leaf:expr, $dtype:expr, $S:ident, $P:ident => $body:expr) => {{
         macro_rules! with_stored {
-                                            ($s:ty) => {{
-                                                type $S = $s;
-                                                dispatch!(pixel $dtype, $P => $body)
-                                            }};
-                                        }
+                                                ($s:ty) => {{
+                                                    type $S = $s;
+                                                    dispatch!(pixel $dtype, $P => $body)
+                                                }};
+                                            }
         match $leaf {
             LeafType::I32 => with_stored!(i32),
             LeafType::U32 => with_stored!(u32),
