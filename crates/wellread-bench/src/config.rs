@@ -80,7 +80,7 @@ impl Default for Config {
             seed: 42,
             out: PathBuf::from("results"),
             data_dir: None,
-            time_budget: Duration::from_secs(120),
+            time_budget: Duration::from_mins(2),
             access: strings(&["sequential", "random", "grouped"]),
             transforms: strings(&["none", "normalize", "augment"]),
             caches: strings(&["none", "memory"]),

@@ -222,7 +222,7 @@ impl Sinks {
     fn finish(self, out: &Path) -> Result<Vec<WrittenSet>> {
         let mut written = Vec::new();
         for (mut set, writer) in self.sinks {
-            if let Some(Err(e)) = writer.map(|w| w.finish()) {
+            if let Some(Err(e)) = writer.map(StoreWriter::finish) {
                 set.error = Some(e.to_string());
             }
             written.push(set);
@@ -274,7 +274,7 @@ pub struct Prepared {
 impl Prepared {
     /// Bytes of all pixels.
     pub fn bytes_of_pixels(&self) -> u64 {
-        self.expected.iter().map(|e| image_bytes(e)).sum()
+        self.expected.iter().map(image_bytes).sum()
     }
 
     /// Number of pixels of all images.

@@ -137,7 +137,7 @@ pub fn run(config: &Config, progress: &dyn Fn(&str, usize, usize)) -> Result<Out
     environment.during_run = CpuTimes::now().zip(times_before).and_then(|(now, before)| now.since(&before));
     // After the benchmarks, so that its buffers are no part of their peak memory.
     let limits = config.limits.then(|| measure_copy(&LimitSettings::default()));
-    let outcome = assemble(config, &session, environment, limits, measured)?;
+    let outcome = assemble(config, &session, &environment, limits, measured)?;
     outcome.report.save(&config.out)?;
     wellread_report::write_figures(&config.out, &outcome.report)?;
     wellread_report::write_report(&config.out, &outcome.report)?;
@@ -257,7 +257,7 @@ fn begin<'a>(
 fn assemble(
     config: &Config,
     session: &Session<'_>,
-    environment: Environment,
+    environment: &Environment,
     limits: Option<CopyLimits>,
     measured: Vec<(&'static str, Results)>,
 ) -> Result<Outcome> {
@@ -304,7 +304,7 @@ fn assemble(
         ("seed", config.seed).into(),
     ];
     configuration.extend(checksum.iter().map(|sum| Fact::from(("checksum of the batches", sum.clone()))));
-    let mut facts: Vec<Fact> = machine::facts(&environment).into_iter().map(Fact::from).collect();
+    let mut facts: Vec<Fact> = machine::facts(environment).into_iter().map(Fact::from).collect();
     if let Some(limits) = &limits {
         facts.push(
             (
@@ -327,8 +327,8 @@ fn assemble(
     details.insert("pixel_checksum".into(), checksum.into());
     details.insert("verified".into(), verified.into());
     details.insert("noise_floor".into(), noise.into());
-    details.insert("environment".into(), serde_json::to_value(&environment)?);
-    details.insert("limits".into(), serde_json::to_value(&limits)?);
+    details.insert("environment".into(), serde_json::to_value(environment)?);
+    details.insert("limits".into(), serde_json::to_value(limits)?);
     details.insert(
         "engines".into(),
         wellread_store::formats()
@@ -348,7 +348,7 @@ fn assemble(
         findings: found,
         configuration,
         environment: facts,
-        machine: machine::short(&environment),
+        machine: machine::short(environment),
         images: session.prepared.about.clone(),
         noise_floor: largest_noise,
         noise_floors,

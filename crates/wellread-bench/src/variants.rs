@@ -222,8 +222,7 @@ impl Stamp<'_> {
 }
 
 fn item_columns(items: &[f64], prefix: &str) -> Vec<(String, Cell)> {
-    let mut samples = Samples::new();
-    items.iter().for_each(|&s| samples.push(s));
+    let samples: Samples = items.iter().copied().collect();
     let Some(s) = samples.summary() else { return vec![] };
     let optional = |v: Option<f64>| v.map_or(Cell::Null, Cell::from);
     [

@@ -111,60 +111,33 @@ fn type_of<P: 'static>() -> PixelType {
 
 /// Runs `$body` with `$S` and `$P` bound to the Rust types of a leaf and of pixels.
 macro_rules! dispatch {
-    ($leaf:expr, $dtype:expr, $S:ident, $P:ident => $body:expr) => {{
-        macro_rules! with_stored {
-                                                    ($s:ty) => {{
-                                                        type $S = $s;
-                                                        dispatch!(pixel $dtype, $P => $body)
-                                                    }};
-                                                }
-        match $leaf {
-            LeafType::I32 => with_stored!(i32),
-            LeafType::U32 => with_stored!(u32),
-            LeafType::I64 => with_stored!(i64),
-            LeafType::U64 => with_stored!(u64),
-            LeafType::F32 => with_stored!(f32),
-            LeafType::F64 => with_stored!(f64),
-        }
+    (stored $s:ty, $dtype:expr, $S:ident, $P:ident => $body:expr) => {{
+        type $S = $s;
+        dispatch!(pixel $dtype, $P => $body)
     }};
     (pixel $dtype:expr, $P:ident => $body:expr) => {
         match $dtype {
-            PixelType::U8 => {
-                type $P = u8;
-                $body
-            }
-            PixelType::I8 => {
-                type $P = i8;
-                $body
-            }
-            PixelType::U16 => {
-                type $P = u16;
-                $body
-            }
-            PixelType::I16 => {
-                type $P = i16;
-                $body
-            }
-            PixelType::U32 => {
-                type $P = u32;
-                $body
-            }
-            PixelType::I32 => {
-                type $P = i32;
-                $body
-            }
-            PixelType::F32 => {
-                type $P = f32;
-                $body
-            }
-            PixelType::F64 => {
-                type $P = f64;
-                $body
-            }
+            PixelType::U8 => { type $P = u8; $body }
+            PixelType::I8 => { type $P = i8; $body }
+            PixelType::U16 => { type $P = u16; $body }
+            PixelType::I16 => { type $P = i16; $body }
+            PixelType::U32 => { type $P = u32; $body }
+            PixelType::I32 => { type $P = i32; $body }
+            PixelType::F32 => { type $P = f32; $body }
+            PixelType::F64 => { type $P = f64; $body }
+        }
+    };
+    ($leaf:expr, $dtype:expr, $S:ident, $P:ident => $body:expr) => {
+        match $leaf {
+            LeafType::I32 => dispatch!(stored i32, $dtype, $S, $P => $body),
+            LeafType::U32 => dispatch!(stored u32, $dtype, $S, $P => $body),
+            LeafType::I64 => dispatch!(stored i64, $dtype, $S, $P => $body),
+            LeafType::U64 => dispatch!(stored u64, $dtype, $S, $P => $body),
+            LeafType::F32 => dispatch!(stored f32, $dtype, $S, $P => $body),
+            LeafType::F64 => dispatch!(stored f64, $dtype, $S, $P => $body),
         }
     };
 }
-
 pub(super) use dispatch;
 
 /// The error for a value that the type cannot hold.

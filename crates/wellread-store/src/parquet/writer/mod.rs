@@ -16,6 +16,9 @@
 //! | `Size` | 128 MiB of pixels | 1 MiB | `BYTE_STREAM_SPLIT` | zstd 15 |
 //! | `Reference` | 1,048,576 rows or 256 MiB | 1 MiB | dictionary, then `PLAIN` | zstd 3 |
 //!
+//! A record batch is compressed on the thread that writes it: [`WriteOptions::jobs`] is not used. Pages carry
+//! no checksums, because the library writes none; those of other writers are verified when read.
+//!
 //! `BYTE_STREAM_SPLIT` stores the lowest bytes of all pixels, then the next lowest, and so on. The bytes that
 //! an 8- or 16-bit pixel does not have become runs of zeros that cost nothing, and the others compress better
 //! than dictionary indices, which scramble the order of values; reading them back is a copy.
