@@ -48,15 +48,15 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let ui = output::Ui::new(cli.json, cli.quiet);
     let result = match cli.command {
-        Command::Info(args) => commands::info::run(&args, &ui),
-        Command::Checksum(args) => commands::checksum::run(&args, &ui),
-        Command::Verify(args) => commands::verify::run(&args, &ui),
-        Command::Convert(args) => commands::convert::run(&args, &ui),
-        Command::Generate(args) => commands::generate::run(&args, &ui),
-        Command::View(args) => commands::view::run(&args, &ui),
-        Command::Doctor(args) => commands::doctor::run(&args, &ui),
-        Command::Bench(args) => commands::bench::run(&args, &ui),
-        Command::Report(args) => commands::report::run(&args, &ui),
+        Command::Info(args) => commands::info::run(&args, ui),
+        Command::Checksum(args) => commands::checksum::run(&args, ui),
+        Command::Verify(args) => commands::verify::run(&args, ui),
+        Command::Convert(args) => commands::convert::run(&args, ui),
+        Command::Generate(args) => commands::generate::run(&args, ui),
+        Command::View(args) => commands::view::run(&args, ui),
+        Command::Doctor(args) => commands::doctor::run(&args, ui),
+        Command::Bench(args) => commands::bench::run(&args, ui),
+        Command::Report(args) => commands::report::run(&args, ui),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

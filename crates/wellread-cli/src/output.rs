@@ -41,7 +41,7 @@ impl Ui {
 
     /// A progress bar over `total` steps; hidden when quiet or when stderr is no terminal, and for the first
     /// half second, so that fast commands stay silent.
-    pub fn progress(&self, total: u64, what: &str) -> ProgressBar {
+    pub fn progress(self, total: u64, what: &str) -> ProgressBar {
         if self.quiet || !console_is_terminal() {
             return ProgressBar::hidden();
         }
@@ -56,7 +56,7 @@ impl Ui {
     }
 
     /// Prints a line for people: on stdout, or on stderr when stdout carries JSON.
-    pub fn say(&self, text: impl AsRef<str>) {
+    pub fn say(self, text: impl AsRef<str>) {
         if self.json {
             if !self.quiet {
                 eprintln!("{}", text.as_ref());
@@ -67,14 +67,14 @@ impl Ui {
     }
 
     /// Prints a line that helps but may be left out.
-    pub fn hint(&self, text: impl AsRef<str>) {
+    pub fn hint(self, text: impl AsRef<str>) {
         if !self.quiet {
             eprintln!("{}", text.as_ref());
         }
     }
 
     /// Prints the JSON document when `--json` was given.
-    pub fn document(&self, value: &impl serde::Serialize) -> Outcome {
+    pub fn document(self, value: &impl serde::Serialize) -> Outcome {
         if self.json {
             let text = serde_json::to_string_pretty(value)
                 .map_err(|e| Failure::Failed(format!("cannot write the result as JSON: {e}")))?;

@@ -186,7 +186,7 @@ fn one_of(flag: &str, given: &[String], known: &[&str]) -> Outcome {
     }
 }
 
-pub fn run(args: &Args, ui: &Ui) -> Outcome {
+pub fn run(args: &Args, ui: Ui) -> Outcome {
     let config = args.config()?;
     let bar = ui.progress(0, "preparing images");
     let last = RefCell::new(String::new());
@@ -217,7 +217,7 @@ pub fn run(args: &Args, ui: &Ui) -> Outcome {
     Ok(())
 }
 
-fn print_outcome(outcome: &suite::Outcome, config: &Config, ui: &Ui) {
+fn print_outcome(outcome: &suite::Outcome, config: &Config, ui: Ui) {
     let report = &outcome.report;
     ui.say(format!("{}\n", report.description));
     for table in &report.tables {

@@ -21,7 +21,7 @@ pub struct Args {
     jobs: usize,
 }
 
-pub fn run(args: &Args, ui: &Ui) -> Outcome {
+pub fn run(args: &Args, ui: Ui) -> Outcome {
     let store = args.open.open(&args.path)?;
     let bar = ui.progress(store.len() as u64, "reading");
     let sums = wellread_store::checksum::all(&*store, args.jobs, &|| bar.inc(1));

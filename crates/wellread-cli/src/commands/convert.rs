@@ -91,7 +91,7 @@ impl WriteArgs {
     }
 }
 
-pub fn run(args: &Args, ui: &Ui) -> Outcome {
+pub fn run(args: &Args, ui: Ui) -> Outcome {
     let format = match &args.format {
         Some(name) => known_format(name)?,
         None => guess_format(&args.target)?,
@@ -138,17 +138,15 @@ fn guess_format(target: &Path) -> Outcome<&'static wellread_store::Format> {
             .map(|f| f.name),
         None => None,
     };
-    match guess {
-        Some(name) => known_format(name),
-        None => {
-            let names: Vec<_> = registry::formats().iter().map(|f| f.name).collect();
-            Err(Failure::Usage(format!(
-                "cannot tell the format from the name {:?}; pass --format with one of {}",
-                target.display().to_string(),
-                names.join(", ")
-            )))
-        }
+    if let Some(name) = guess {
+        return known_format(name);
     }
+    let names: Vec<_> = registry::formats().iter().map(|f| f.name).collect();
+    Err(Failure::Usage(format!(
+        "cannot tell the format from the name {:?}; pass --format with one of {}",
+        target.display().to_string(),
+        names.join(", ")
+    )))
 }
 
 fn same_place(a: &Path, b: &Path) -> bool {

@@ -25,7 +25,7 @@ names = ["torch", "jax", "onnxruntime", "numpy", "pyarrow", "ome-arrow", "tifffi
 print(json.dumps({"python": platform.python_version(), **{n: v(n) for n in names}}))
 "#;
 
-pub fn run(args: &Args, ui: &Ui) -> Outcome {
+pub fn run(args: &Args, ui: Ui) -> Outcome {
     let environment = Environment::capture(&[Path::new(".")]);
     let formats: Vec<Value> = wellread_store::formats()
         .iter()

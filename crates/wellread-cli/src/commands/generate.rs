@@ -71,7 +71,7 @@ impl From<KindArg> for Kind {
     }
 }
 
-pub fn run(args: &Args, ui: &Ui) -> Outcome {
+pub fn run(args: &Args, ui: Ui) -> Outcome {
     let formats = data::parse_formats(&args.formats).map_err(|e| Failure::Usage(e.to_string()))?;
     if args.masks && args.kind == KindArg::Noise {
         return Err(Failure::Usage("--masks needs --kind cells: noise has no objects".to_owned()));

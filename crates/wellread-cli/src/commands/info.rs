@@ -51,7 +51,7 @@ struct ShapeCount {
     images: usize,
 }
 
-pub fn run(args: &Args, ui: &Ui) -> Outcome {
+pub fn run(args: &Args, ui: Ui) -> Outcome {
     let store = args.open.open(&args.path)?;
     let info = describe(&*store, args.rows)?;
     if ui.json {

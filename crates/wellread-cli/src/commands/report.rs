@@ -17,7 +17,7 @@ pub struct Args {
     dir: PathBuf,
 }
 
-pub fn run(args: &Args, ui: &Ui) -> Outcome {
+pub fn run(args: &Args, ui: Ui) -> Outcome {
     let failed = |e: wellread_report::Error| Failure::Failed(e.to_string());
     let input = ReportInput::from_dir(&args.dir).map_err(failed)?;
     wellread_report::write_figures(&args.dir, &input).map_err(failed)?;

@@ -30,7 +30,7 @@ pub struct Args {
     jobs: usize,
 }
 
-pub fn run(args: &Args, ui: &Ui) -> Outcome {
+pub fn run(args: &Args, ui: Ui) -> Outcome {
     let store = args.open.open(&args.path)?;
     let expected = match &args.against {
         None => None,

@@ -30,7 +30,7 @@ pub struct Args {
     open: OpenArgs,
 }
 
-pub fn run(args: &Args, ui: &Ui) -> Outcome {
+pub fn run(args: &Args, ui: Ui) -> Outcome {
     let store = args.open.open(&args.path)?;
     if store.is_empty() {
         return Err(Failure::Failed(format!("{}: there is no image in it", args.path.display())));
