@@ -32,17 +32,17 @@ PAIRS = [
 
 
 def wellread_run(binary, path, batch, workers, seed):
-    """One process, one measured epoch after a warm-up epoch."""
+    """One process: like a peer, a later epoch of one open loader."""
     with tempfile.TemporaryDirectory() as out:
         done = subprocess.run(
             [binary, "--json", "bench", "dataloader", "--input", path, "--in-place", "--batch-sizes", str(batch),
-             "--workers", str(workers), "--repeats", "1", "--seed", str(seed), "--out", out],
+             "--workers", str(workers), "--repeats", "2", "--keep-open", "--seed", str(seed), "--out", out],
             capture_output=True, text=True,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         import pyarrow.parquet as pq
 
-        row = pq.read_table(Path(out) / "dataloader.parquet").to_pylist()[0]
+        row = pq.read_table(Path(out) / "dataloader.parquet").to_pylist()[-1]
         assert row["verified"], "wellread delivered other pixels"
     return row
 

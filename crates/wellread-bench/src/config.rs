@@ -40,6 +40,8 @@ pub struct Config {
     pub batch_sizes: Vec<usize>,
     /// Track 2: worker threads.
     pub workers: Vec<usize>,
+    /// Track 2: open each set once and keep its loader from round to round, as a training run does.
+    pub keep_open: bool,
     /// Track 3: model.
     pub model: String,
     /// Track 3: `train`, `inference`.
@@ -87,6 +89,7 @@ impl Default for Config {
             samples: 100,
             batch_sizes: vec![1, 4, 16],
             workers: vec![0, 2, 4],
+            keep_open: false,
             model: "small-cnn".to_owned(),
             modes: strings(&["train", "inference"]),
             steps: 50,
@@ -118,6 +121,7 @@ impl Config {
             samples: usize,
             batch_sizes: &'a [usize],
             workers: &'a [usize],
+            keep_open: bool,
             model: &'a str,
             modes: &'a [String],
             steps: usize,
@@ -140,6 +144,7 @@ impl Config {
             samples: self.samples,
             batch_sizes: &self.batch_sizes,
             workers: &self.workers,
+            keep_open: self.keep_open,
             model: &self.model,
             modes: &self.modes,
             steps: self.steps,

@@ -2,7 +2,8 @@
 //!
 //! A batch's time runs from asking the iterator for it to having it. `first_batch_s` counts from before the
 //! set is opened to having the first batch: opening, starting threads and decoding included. `epoch_s` is the
-//! same for the whole epoch without the opening. Each run opens anew. `scaling_efficiency` is the throughput
+//! same for the whole epoch without the opening. Each run opens anew, unless `--keep-open` asks for later epochs of
+//! one loader, as a training run has them (`first_batch_s` is then that of its first epoch). `scaling_efficiency` is the throughput
 //! relative to 0 workers at the same batch size, divided by the number of workers.
 
 use crate::data::WrittenSet;
@@ -31,12 +32,25 @@ fn run(session: &Session<'_>) -> Result<Results> {
                 ];
                 match &set.error {
                     Some(reason) => unavailable.push(Unavailable { keys, reason: reason.clone() }),
-                    None => variants.push(Variant {
-                        keys,
-                        job: Box::new(move |turn| {
-                            epoch(session, set, batch_size, workers, turn.round as u64, turn.warmup)
-                        }),
-                    }),
+                    None => {
+                        let mut kept = None;
+                        variants.push(Variant {
+                            keys,
+                            job: Box::new(move |turn| {
+                                if !config.keep_open {
+                                    kept = None;
+                                }
+                                epoch(
+                                    session,
+                                    set,
+                                    (batch_size, workers),
+                                    &mut kept,
+                                    turn.round as u64,
+                                    turn.warmup,
+                                )
+                            }),
+                        });
+                    }
                 }
             }
         }
@@ -52,38 +66,49 @@ fn run(session: &Session<'_>) -> Result<Results> {
     Ok(results)
 }
 
+/// A loader, and what its opening took.
+struct Opened {
+    loader: Loader,
+    open_s: f64,
+    /// Known after its first epoch.
+    first_batch_s: Option<f64>,
+}
+
 fn epoch(
     session: &Session<'_>,
     set: &WrittenSet,
-    batch_size: usize,
-    workers: usize,
+    (batch_size, workers): (usize, usize),
+    kept: &mut Option<Opened>,
     round: u64,
     full: bool,
 ) -> Result<Figures> {
     let recipe = session.transform("none")?;
     let memory = PeakGuard::start(Scope::Process);
     let opening = Stopwatch::start();
-    let dataset = Dataset::from_store(session.open(set)?);
-    let loader = Loader::builder(&dataset)
-        .batch_size(batch_size)
-        .shuffle(session.config.seed)
-        .epoch(round)
-        .workers(workers)
-        .transform(recipe)
-        .build()?;
-    let open_s = opening.elapsed();
-    let mut items = Vec::with_capacity(dataset.len().div_ceil(batch_size));
-    let (mut first_batch_s, mut rows, mut verified) = (0.0, 0, true);
+    let opened = match kept {
+        Some(opened) => opened,
+        None => {
+            let dataset = Dataset::from_store(session.open(set)?);
+            let loader = Loader::builder(&dataset)
+                .batch_size(batch_size)
+                .shuffle(session.config.seed)
+                .workers(workers)
+                .transform(recipe)
+                .build()?;
+            kept.insert(Opened { loader, open_s: opening.elapsed(), first_batch_s: None })
+        }
+    };
+    opened.loader.set_epoch(round);
+    let mut items = Vec::with_capacity(opened.loader.len());
+    let (mut rows, mut verified) = (0, true);
     let whole = Stopwatch::start();
-    let mut batches = loader.iter();
+    let mut batches = opened.loader.iter();
     loop {
         let clock = Stopwatch::start();
         let Some(batch) = batches.next() else { break };
         let batch = batch?;
         items.push(clock.elapsed());
-        if rows == 0 {
-            first_batch_s = opening.elapsed();
-        }
+        opened.first_batch_s.get_or_insert_with(|| opening.elapsed());
         rows += batch.rows().len();
         let per_image = batch.pixels().len() / batch.rows().len().max(1);
         for (row, values) in batch.rows().iter().zip(batch.pixels().chunks(per_image.max(1))) {
@@ -97,9 +122,9 @@ fn epoch(
     let delivered = session.prepared.pixels() as f64 * 4.0;
     let mut values = vec![
         ("samples_per_sec", rows as f64 / epoch_s),
-        ("first_batch_s", first_batch_s),
+        ("first_batch_s", opened.first_batch_s.unwrap_or(f64::NAN)),
         ("epoch_s", epoch_s),
-        ("open_s", open_s),
+        ("open_s", opened.open_s),
         ("num_samples", rows as f64),
         ("delivered_bytes_per_s", delivered / epoch_s),
     ];

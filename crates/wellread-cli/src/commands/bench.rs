@@ -85,6 +85,9 @@ pub struct Args {
     /// dataloader: worker threads.
     #[arg(long, value_delimiter = ',', default_value = "0,2,4")]
     workers: Vec<usize>,
+    /// dataloader: later epochs of one loader instead of opening anew in every round.
+    #[arg(long)]
+    keep_open: bool,
     /// loop: model.
     #[arg(long, default_value = "small-cnn")]
     model: String,
@@ -155,6 +158,7 @@ impl Args {
             samples: self.samples as usize,
             batch_sizes: self.batch_sizes.clone(),
             workers: self.workers.clone(),
+            keep_open: self.keep_open,
             model: self.model.clone(),
             modes: self.mode.clone(),
             steps: self.steps as usize,
