@@ -18,7 +18,7 @@ help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 demo: build ## measure formats, workers and tensor paths on generated cell images; ends with a report to open
-	$(WELLREAD) bench all --images 256 --size 256x256 --kind cells --out $(DEMO_OUT)
+	$(WELLREAD) bench all --images 256 --size 128x128 --kind cells --steps 8 --time-budget 60 --out $(DEMO_OUT)
 	@echo
 	@echo "Open $(DEMO_OUT)/report.html in a browser. Images: $(DEMO_OUT)/images.png; plots: $(DEMO_OUT)/*.png"
 
