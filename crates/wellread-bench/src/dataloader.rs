@@ -30,28 +30,20 @@ fn run(session: &Session<'_>) -> Result<Results> {
                     ("batch_size", Cell::from(batch_size)),
                     ("workers", Cell::from(workers)),
                 ];
-                match &set.error {
-                    Some(reason) => unavailable.push(Unavailable { keys, reason: reason.clone() }),
-                    None => {
-                        let mut kept = None;
-                        variants.push(Variant {
-                            keys,
-                            job: Box::new(move |turn| {
-                                if !config.keep_open {
-                                    kept = None;
-                                }
-                                epoch(
-                                    session,
-                                    set,
-                                    (batch_size, workers),
-                                    &mut kept,
-                                    turn.round as u64,
-                                    turn.warmup,
-                                )
-                            }),
-                        });
-                    }
+                if let Some(reason) = &set.error {
+                    unavailable.push(Unavailable { keys, reason: reason.clone() });
+                    continue;
                 }
+                let mut kept = None;
+                variants.push(Variant {
+                    keys,
+                    job: Box::new(move |turn| {
+                        if !config.keep_open {
+                            kept = None;
+                        }
+                        epoch(session, set, (batch_size, workers), &mut kept, turn.round as u64, turn.warmup)
+                    }),
+                });
             }
         }
     }
@@ -85,18 +77,17 @@ fn epoch(
     let recipe = session.transform("none")?;
     let memory = PeakGuard::start(Scope::Process);
     let opening = Stopwatch::start();
-    let opened = match kept {
-        Some(opened) => opened,
-        None => {
-            let dataset = Dataset::from_store(session.open(set)?);
-            let loader = Loader::builder(&dataset)
-                .batch_size(batch_size)
-                .shuffle(session.config.seed)
-                .workers(workers)
-                .transform(recipe)
-                .build()?;
-            kept.insert(Opened { loader, open_s: opening.elapsed(), first_batch_s: None })
-        }
+    let opened = if let Some(opened) = kept {
+        opened
+    } else {
+        let dataset = Dataset::from_store(session.open(set)?);
+        let loader = Loader::builder(&dataset)
+            .batch_size(batch_size)
+            .shuffle(session.config.seed)
+            .workers(workers)
+            .transform(recipe)
+            .build()?;
+        kept.insert(Opened { loader, open_s: opening.elapsed(), first_batch_s: None })
     };
     opened.loader.set_epoch(round);
     let mut items = Vec::with_capacity(opened.loader.len());
