@@ -4,6 +4,7 @@
 
 use crate::{conversion, model_loop};
 use wellread_measure::bootstrap::{Bootstrap, Interval, Pairing};
+use wellread_measure::compare::MIN_SAMPLES;
 use wellread_measure::samples::median;
 use wellread_report::{Cell, Finding, Severity, Table};
 
@@ -65,6 +66,16 @@ fn ratio(a: &Series, b: &Series, bootstrap: &Bootstrap) -> Option<Interval> {
     bootstrap.ratio_of_medians(&a.values[..n], &b.values[..n], Pairing::Paired)
 }
 
+/// Whether a ratio is above 1 beyond doubt: its interval excludes 1 and rests on enough rounds.
+fn clearly_above_one(ratio: &Interval) -> bool {
+    ratio.n >= MIN_SAMPLES && ratio.low > 1.0
+}
+
+/// What to say where the rounds are too few for a verdict.
+fn too_few(ratio: &Interval) -> &'static str {
+    if ratio.n < MIN_SAMPLES { " (too few rounds for a verdict: --repeats 7 or more gives one)" } else { "" }
+}
+
 /// `2.1 (2.0–2.3) times`
 fn times(i: &Interval) -> String {
     format!("{} ({}–{}) times", number(i.estimate), number(i.low), number(i.high))
@@ -102,7 +113,7 @@ fn fastest_loader(table: &Table, bootstrap: &Bootstrap) -> Option<Finding> {
         .collect::<Vec<_>>()
         .join("; ");
     let compared = ratio(first, second, bootstrap)?;
-    Some(if compared.low > 1.0 {
+    Some(if clearly_above_one(&compared) {
         Finding::new(
             Severity::Good,
             format!(
@@ -117,10 +128,11 @@ fn fastest_loader(table: &Table, bootstrap: &Bootstrap) -> Option<Finding> {
         Finding::new(
             Severity::Info,
             format!(
-                "{} and {} are equally fast here: {about}; their ratio is {}",
+                "{} and {} cannot be told apart here: {about}; their ratio is {}{}",
                 first.format,
                 second.format,
-                times(&compared)
+                times(&compared),
+                too_few(&compared)
             ),
             detail,
         )
@@ -185,12 +197,12 @@ fn best_workers(table: &Table, bootstrap: &Bootstrap) -> Option<Finding> {
             format!(
                 "More worker threads do not help {format} here: 0 workers are fastest at batches of {batch}"
             ),
-            "Decoding is cheaper than handing batches between threads at this image size.",
+            "Starting threads and handing batches over costs more here than it saves; later epochs of one loader (--keep-open) need not start anew.",
         ));
     }
     let gain = ratio(best, none, bootstrap)?;
     Some(Finding::new(
-        if gain.low > 1.0 { Severity::Good } else { Severity::Info },
+        if clearly_above_one(&gain) { Severity::Good } else { Severity::Info },
         format!(
             "{} workers are best for {format}: {} the throughput without workers",
             best.label,
@@ -248,7 +260,7 @@ fn single_images(table: &Table, bootstrap: &Bootstrap) -> Option<Finding> {
         .map(|s| format!("{}: {:.3} ms", s.format, 1e3 * s.median()))
         .collect::<Vec<_>>()
         .join("; ");
-    let text = if compared.low > 1.0 {
+    let text = if clearly_above_one(&compared) {
         format!(
             "For single images at random {} is fastest: half of them within {:.3} ms; {} takes {} as long",
             first.format,
@@ -257,7 +269,12 @@ fn single_images(table: &Table, bootstrap: &Bootstrap) -> Option<Finding> {
             times(&compared)
         )
     } else {
-        format!("For single images at random {} and {} cannot be told apart", first.format, second.format)
+        format!(
+            "For single images at random {} and {} cannot be told apart{}",
+            first.format,
+            second.format,
+            too_few(&compared)
+        )
     };
     Some(Finding::new(Severity::Info, text, detail))
 }
@@ -300,7 +317,7 @@ mod tests {
     use super::*;
     use wellread_report::row;
 
-    fn loader_table(rates: &[(&str, i64, [f64; 4])]) -> Table {
+    fn loader_table(rates: &[(&str, i64, [f64; 6])]) -> Table {
         let mut table = Table::new("dataloader");
         for (format, workers, values) in rates {
             for (run, rate) in values.iter().enumerate() {
@@ -320,20 +337,20 @@ mod tests {
     #[test]
     fn a_clear_difference_is_said_and_an_unclear_one_is_not() {
         let clear = loader_table(&[
-            ("tiff", 0, [200.0, 201.0, 199.0, 200.5]),
-            ("parquet", 0, [100.0, 101.0, 99.0, 100.2]),
+            ("tiff", 0, [200.0, 201.0, 199.0, 200.5, 200.2, 199.6]),
+            ("parquet", 0, [100.0, 101.0, 99.0, 100.2, 100.1, 99.5]),
         ]);
         assert!(all(&[clear], 1)[0].text.contains("tiff is the fastest format here"));
         let unclear = loader_table(&[
-            ("tiff", 0, [200.0, 90.0, 110.0, 100.0]),
-            ("parquet", 0, [100.0, 190.0, 99.0, 101.0]),
+            ("tiff", 0, [200.0, 90.0, 110.0, 100.0, 95.0, 130.0]),
+            ("parquet", 0, [100.0, 190.0, 99.0, 101.0, 120.0, 97.0]),
         ]);
-        assert!(all(&[unclear], 1)[0].text.contains("equally fast"));
+        assert!(all(&[unclear], 1)[0].text.contains("cannot be told apart"));
     }
 
     #[test]
     fn unverified_runs_are_no_evidence() {
-        let mut table = loader_table(&[("tiff", 0, [1.0; 4])]);
+        let mut table = loader_table(&[("tiff", 0, [1.0; 6])]);
         table.push(row![
             ("format", "wrong"),
             ("batch_size", 16),
