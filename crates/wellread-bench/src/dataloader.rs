@@ -143,7 +143,7 @@ fn with_scaling(table: &Table) -> Table {
         let mut cells: Vec<(String, Cell)> =
             table.columns().iter().map(|c| (c.name().to_owned(), table.cell(c.name(), row))).collect();
         let efficiency = (|| {
-            let workers = table.f64("workers", row).filter(|&w| w > 0.0)?;
+            let workers = table.f64("workers", row)?.max(1.0);
             let base = table.f64("samples_per_sec", find(row)?)?;
             Some(table.f64("samples_per_sec", row)? / base / workers)
         })();
@@ -171,7 +171,7 @@ mod tests {
             ]);
         }
         let scaled = with_scaling(&table);
-        assert_eq!(scaled.f64("scaling_efficiency", 0), None);
+        assert_eq!(scaled.f64("scaling_efficiency", 0), Some(1.0));
         assert_eq!(scaled.f64("scaling_efficiency", 1), Some(0.75));
     }
 }
