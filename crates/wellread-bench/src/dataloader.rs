@@ -3,8 +3,8 @@
 //! A batch's time runs from asking the iterator for it to having it. `first_batch_s` counts from before the
 //! set is opened to having the first batch: opening, starting threads and decoding included. `epoch_s` is the
 //! same for the whole epoch without the opening. Each run opens anew, unless `--keep-open` asks for later epochs of
-//! one loader, as a training run has them (`first_batch_s` is then that of its first epoch). `scaling_efficiency` is the throughput
-//! relative to 0 workers at the same batch size, divided by the number of workers.
+//! one loader, as a training run has them (`first_batch_s` is then that of its first epoch). `scaling_efficiency` is
+//! the throughput relative to 0 workers at the same batch size, divided by the number of workers.
 
 use crate::data::WrittenSet;
 use crate::suite::{Benchmark, Session};
