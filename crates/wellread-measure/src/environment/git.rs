@@ -113,9 +113,9 @@ mod tests {
         let detached = tree(&[(".git/HEAD", format!("{HASH}\n"))]);
         assert_eq!(commit(detached.path()), found(None));
         let linked = tree(&[
-            ("work/.git", "gitdir: ../main/.git/worktrees/work\n".into()),
-            ("main/.git/worktrees/work/HEAD", head()),
-            ("main/.git/worktrees/work/commondir", "../..\n".into()),
+            ("work/.git", "gitdir: ../main/.git/worktrees/side\n".into()),
+            ("main/.git/worktrees/side/HEAD", head()),
+            ("main/.git/worktrees/side/commondir", "../..\n".into()),
             ("main/.git/refs/heads/a/b", format!("{HASH}\n")),
         ]);
         assert_eq!(commit(&linked.path().join("work")), found(Some("a/b")));
