@@ -58,8 +58,6 @@ pub struct Config {
     pub cold: bool,
     /// Storage: images of a random read.
     pub random_images: usize,
-    /// Measure the machine's memory-copy limit for comparison.
-    pub limits: bool,
     /// The command line, for the report.
     pub command: String,
 }
@@ -98,7 +96,6 @@ impl Default for Config {
             crop: None,
             cold: true,
             random_images: 10,
-            limits: true,
             command: String::new(),
         }
     }

@@ -8,11 +8,10 @@ use anyhow::{Context as _, Result, bail};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
 use wellread_image::synthetic::{self, Kind, SyntheticImage};
 use wellread_image::{ImageMetadata, PixelType, Shape};
 use wellread_store::checksum::{ImageChecksum, sha256_hex};
-use wellread_store::staged::Staged;
+use wellread_store::staged;
 use wellread_store::{Format, ImageView, StoreWriter, WriteOptions, registry};
 
 /// What a synthetic set is.
@@ -233,11 +232,7 @@ impl Sinks {
 }
 
 fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
-    let staged = Staged::new(path, true)?;
-    std::fs::write(staged.path(), serde_json::to_vec_pretty(value)?)
-        .with_context(|| format!("cannot write {}", path.display()))?;
-    staged.commit()?;
-    Ok(())
+    Ok(staged::write(path, serde_json::to_vec_pretty(value)?)?)
 }
 
 /// Where a benchmark's images come from.
@@ -265,27 +260,18 @@ pub struct Prepared {
     pub expected: Vec<ImageChecksum>,
     /// What the images are, in words.
     pub about: String,
-    /// Whether the data were made now (else found up to date).
-    pub made_now: bool,
-    /// Seconds spent making them.
-    pub seconds: f64,
 }
 
 impl Prepared {
     /// Bytes of all pixels.
     pub fn bytes_of_pixels(&self) -> u64 {
-        self.expected.iter().map(image_bytes).sum()
+        self.expected.iter().map(ImageChecksum::bytes).sum()
     }
 
     /// Number of pixels of all images.
     pub fn pixels(&self) -> u64 {
-        self.expected.iter().map(|e| e.shape_tczyx.iter().product::<usize>() as u64).sum()
+        self.expected.iter().map(ImageChecksum::pixels).sum()
     }
-}
-
-fn image_bytes(e: &ImageChecksum) -> u64 {
-    let size = e.dtype.parse::<PixelType>().map_or(1, PixelType::size);
-    e.shape_tczyx.iter().product::<usize>() as u64 * size as u64
 }
 
 #[derive(Serialize, Deserialize, PartialEq)]
@@ -313,7 +299,6 @@ pub fn prepare(
         prepared.about = about;
         return Ok(prepared);
     }
-    let start = Instant::now();
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let _ = std::fs::remove_file(&record_path);
     let done = AtomicUsize::new(0);
@@ -348,8 +333,6 @@ pub fn prepare(
         sets,
         expected: wellread_store::checksum::read_expected(&folder.join("expected.json"))?,
         about,
-        made_now: true,
-        seconds: start.elapsed().as_secs_f64(),
     })
 }
 
@@ -438,7 +421,7 @@ fn up_to_date(
         sets.push(WrittenSet { format: format.name, path, error: error.clone() });
     }
     let (folder, about) = (folder.to_owned(), String::new());
-    Some(Prepared { folder, sets, expected, about, made_now: false, seconds: 0.0 })
+    Some(Prepared { folder, sets, expected, about })
 }
 
 #[cfg(test)]

@@ -136,8 +136,8 @@ pub fn run(config: &Config, progress: &dyn Fn(&str, usize, usize)) -> Result<Out
     }
     environment.during_run = CpuTimes::now().zip(times_before).and_then(|(now, before)| now.since(&before));
     // After the benchmarks, so that its buffers are no part of their peak memory.
-    let limits = config.limits.then(|| measure_copy(&LimitSettings::default()));
-    let outcome = assemble(config, &session, &environment, limits, measured)?;
+    let limits = measure_copy(&LimitSettings::default());
+    let outcome = assemble(config, &session, &environment, &limits, measured)?;
     outcome.report.save(&config.out)?;
     wellread_report::write_figures(&config.out, &outcome.report)?;
     wellread_report::write_report(&config.out, &outcome.report)?;
@@ -171,14 +171,7 @@ fn prepare(
             checksum::all(&*store, options.jobs, &|| ()).into_iter().collect::<Result<Vec<_>, _>>()?;
         let sets = vec![WrittenSet { format: store.format(), path: path.clone(), error: None }];
         let about = format!("{} images of {}, as they lie there", expected.len(), path.display());
-        return Ok(Prepared {
-            folder: config.out.join("data"),
-            sets,
-            expected,
-            about,
-            made_now: false,
-            seconds: 0.0,
-        });
+        return Ok(Prepared { folder: config.out.join("data"), sets, expected, about });
     }
     let formats = data::parse_formats(&config.formats)?;
     let folder = config.data_dir.clone().unwrap_or_else(|| config.out.join("data"));
@@ -258,7 +251,7 @@ fn assemble(
     config: &Config,
     session: &Session<'_>,
     environment: &Environment,
-    limits: Option<CopyLimits>,
+    limits: &CopyLimits,
     measured: Vec<(&'static str, Results)>,
 ) -> Result<Outcome> {
     let mut noise = serde_json::Map::new();
@@ -305,20 +298,18 @@ fn assemble(
     ];
     configuration.extend(checksum.iter().map(|sum| Fact::from(("checksum of the batches", sum.clone()))));
     let mut facts: Vec<Fact> = machine::facts(environment).into_iter().map(Fact::from).collect();
-    if let Some(limits) = &limits {
-        facts.push(
-            (
-                "memory copy",
-                format!(
-                    "{:.1} GB/s with one thread, {:.1} GB/s with {}",
-                    limits.one_thread.bytes_per_second / 1e9,
-                    limits.all_threads.bytes_per_second / 1e9,
-                    limits.threads
-                ),
-            )
-                .into(),
-        );
-    }
+    facts.push(
+        (
+            "memory copy",
+            format!(
+                "{:.1} GB/s with one thread, {:.1} GB/s with {}",
+                limits.one_thread.bytes_per_second / 1e9,
+                limits.all_threads.bytes_per_second / 1e9,
+                limits.threads
+            ),
+        )
+            .into(),
+    );
     let mut details = serde_json::Map::new();
     details.insert("wellread".into(), env!("CARGO_PKG_VERSION").into());
     details.insert("configuration".into(), config.to_json());
@@ -372,10 +363,7 @@ fn thumbnails(session: &Session<'_>, out: &std::path::Path) -> Result<Vec<Thumbn
         thumbnails.push(Thumbnail::from_png(format!("row {row}: {}", store.name(row)?), &picture.to_png()?));
         pictures.push(picture);
     }
-    let staged = wellread_store::staged::Staged::new(&out.join("images.png"), true)?;
-    std::fs::write(staged.path(), contact_sheet(&pictures, 4).to_png()?)
-        .context("cannot write images.png")?;
-    staged.commit()?;
+    wellread_store::staged::write(&out.join("images.png"), contact_sheet(&pictures, 4).to_png()?)?;
     Ok(thumbnails)
 }
 

@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result};
 use wellread_measure::bootstrap::Bootstrap;
 use wellread_measure::interleave::{Event, Plan, Turn};
 use wellread_measure::samples::{Samples, median_in_place};
-use wellread_report::{Cell, Table};
+use wellread_report::{Cell, Row, Table};
 
 /// Columns that tell one configuration from another, in order, `format` first.
 pub type Keys = Vec<(&'static str, Cell)>;
@@ -182,10 +182,17 @@ struct Stamp<'t> {
 }
 
 impl Stamp<'_> {
-    fn row(&mut self, keys: &Keys, status: &str, reason: &str) {
-        let mut row: Vec<(String, Cell)> = keys.iter().map(|(n, c)| ((*n).to_owned(), c.clone())).collect();
+    /// What every row begins with.
+    fn begin(&self, keys: &Keys, run: Option<usize>) -> Row {
+        let mut row: Row = keys.iter().map(|(n, c)| ((*n).to_owned(), c.clone())).collect();
+        row.extend(run.map(|run| ("run".into(), Cell::from(run))));
         row.push(("seed".into(), Cell::from(self.seed as i64)));
         row.push(("timestamp".into(), Cell::from(now())));
+        row
+    }
+
+    fn row(&mut self, keys: &Keys, status: &str, reason: &str) {
+        let mut row = self.begin(keys, None);
         row.push(("status".into(), Cell::from(status)));
         row.push(("reason".into(), Cell::from(reason)));
         self.table.push(row);
@@ -200,10 +207,7 @@ impl Stamp<'_> {
         prefix: &str,
         intervals: &Intervals,
     ) {
-        let mut row: Vec<(String, Cell)> = keys.iter().map(|(n, c)| ((*n).to_owned(), c.clone())).collect();
-        row.push(("run".into(), Cell::from(run as i64)));
-        row.push(("seed".into(), Cell::from(self.seed as i64)));
-        row.push(("timestamp".into(), Cell::from(now())));
+        let mut row = self.begin(keys, Some(run));
         row.push(("verified".into(), Cell::from(verified)));
         row.push(("status".into(), Cell::from("ok")));
         for (name, value) in &figures.values {

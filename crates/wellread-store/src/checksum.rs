@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use wellread_image::PixelType;
 
 /// Digest and identity of one image. Serialises as in `expected.json` of the golden sets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +26,18 @@ pub struct ImageChecksum {
     pub dtype: String,
     /// SHA-256 of the pixels, lower-case hexadecimal.
     pub sha256: String,
+}
+
+impl ImageChecksum {
+    /// Number of pixels.
+    pub fn pixels(&self) -> u64 {
+        self.shape_tczyx.iter().map(|&n| n as u64).product()
+    }
+
+    /// Bytes of the pixels; 0 for a pixel type that this build does not know.
+    pub fn bytes(&self) -> u64 {
+        self.pixels() * self.dtype.parse::<PixelType>().map_or(0, PixelType::size) as u64
+    }
 }
 
 /// SHA-256 of bytes as lower-case hexadecimal.

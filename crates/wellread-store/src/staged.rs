@@ -83,6 +83,13 @@ impl Staged {
     }
 }
 
+/// Writes `bytes` to `target`, whole or not at all, replacing what was there.
+pub fn write(target: &Path, bytes: impl AsRef<[u8]>) -> Result<()> {
+    let staged = Staged::new(target, true)?;
+    std::fs::write(staged.path(), bytes).map_err(|e| Error::io(target, "cannot write", &e))?;
+    staged.commit()
+}
+
 impl Drop for Staged {
     fn drop(&mut self) {
         if !self.committed {

@@ -49,7 +49,7 @@ pub fn verify(
     for (row, result) in checksum::all(store, jobs, done).into_iter().enumerate() {
         match result {
             Ok(sum) => {
-                outcome.bytes_of_pixels += bytes_of(&sum);
+                outcome.bytes_of_pixels += sum.bytes();
                 found.push(sum);
             }
             Err(e) => outcome.problems.push(Problem {
@@ -74,11 +74,6 @@ pub fn verify(
 /// The first row of `other` that cannot be read.
 pub fn expected_of(other: &dyn Store, jobs: usize, done: &(dyn Fn() + Sync)) -> Result<Vec<ImageChecksum>> {
     checksum::all(other, jobs, done).into_iter().collect()
-}
-
-fn bytes_of(sum: &ImageChecksum) -> u64 {
-    let size = sum.dtype.parse::<wellread_image::PixelType>().map_or(0, wellread_image::PixelType::size);
-    sum.shape_tczyx.iter().product::<usize>() as u64 * size as u64
 }
 
 fn compare(found: &[ImageChecksum], expected: &[ImageChecksum], outcome: &mut Verification) {

@@ -167,7 +167,6 @@ impl Args {
             crop: self.crop,
             cold: !self.no_cold,
             random_images: self.random_images as usize,
-            limits: true,
             command: command_line(),
         })
     }

@@ -4,7 +4,6 @@ use super::OpenArgs;
 use crate::output::{Failure, Outcome, Ui};
 use std::path::PathBuf;
 use wellread_store::preview::{contact_sheet, preview};
-use wellread_store::staged::Staged;
 
 /// Contrast is stretched per channel; Z is projected by its maximum. For looking, not for measuring.
 #[derive(clap::Args)]
@@ -57,10 +56,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         let columns = (rows.len() as f64).sqrt().ceil() as usize;
         (contact_sheet(&pictures, columns), rows)
     };
-    let staged = Staged::new(&args.out, true)?;
-    std::fs::write(staged.path(), picture.to_png()?)
-        .map_err(|e| wellread_store::Error::io(&args.out, "cannot write the picture", &e))?;
-    staged.commit()?;
+    wellread_store::staged::write(&args.out, picture.to_png()?)?;
     ui.document(&serde_json::json!({
         "out": args.out, "width": picture.width, "height": picture.height, "rows": rows,
     }))?;
