@@ -42,6 +42,8 @@ pub struct Config {
     pub workers: Vec<usize>,
     /// Track 2: open each set once and keep its loader from round to round, as a training run does.
     pub keep_open: bool,
+    /// Track 2: bytes of decoded pixels that the loader keeps from epoch to epoch; 0 for none.
+    pub loader_cache: usize,
     /// Track 3: model.
     pub model: String,
     /// Track 3: `train`, `inference`.
@@ -88,6 +90,7 @@ impl Default for Config {
             batch_sizes: vec![1, 4, 16],
             workers: vec![0, 2, 4],
             keep_open: false,
+            loader_cache: 0,
             model: "small-cnn".to_owned(),
             modes: strings(&["train", "inference"]),
             steps: 50,
@@ -119,6 +122,7 @@ impl Config {
             batch_sizes: &'a [usize],
             workers: &'a [usize],
             keep_open: bool,
+            loader_cache: usize,
             model: &'a str,
             modes: &'a [String],
             steps: usize,
@@ -142,6 +146,7 @@ impl Config {
             batch_sizes: &self.batch_sizes,
             workers: &self.workers,
             keep_open: self.keep_open,
+            loader_cache: self.loader_cache,
             model: &self.model,
             modes: &self.modes,
             steps: self.steps,

@@ -3,14 +3,15 @@
 //! A batch's time runs from asking the iterator for it to having it. `first_batch_s` counts from before the
 //! set is opened to having the first batch: opening, starting threads and decoding included. `epoch_s` is the
 //! same for the whole epoch without the opening. Each run opens anew, unless `--keep-open` asks for later epochs of
-//! one loader, as a training run has them (`first_batch_s` is then that of its first epoch). `scaling_efficiency` is
+//! one loader, as a training run has them (`first_batch_s` is then that of its first epoch); `--loader-cache` then
+//! keeps decoded images in memory from epoch to epoch (the tables say so in a column `cache`). `scaling_efficiency` is
 //! the throughput relative to 0 workers at the same batch size, divided by the number of workers.
 
 use crate::data::WrittenSet;
 use crate::suite::{Benchmark, Session};
 use crate::variants::{self, Figures, Keys, Results, Settings, Unavailable, Variant};
 use anyhow::{Result, bail};
-use wellread_loader::{Dataset, Loader};
+use wellread_loader::{Cache, Dataset, Loader};
 use wellread_measure::clock::Stopwatch;
 use wellread_measure::memory::{PeakGuard, Scope};
 use wellread_report::{Cell, Table};
@@ -25,11 +26,14 @@ fn run(session: &Session<'_>) -> Result<Results> {
     for set in &session.prepared.sets {
         for &batch_size in &config.batch_sizes {
             for &workers in &config.workers {
-                let keys: Keys = vec![
+                let mut keys: Keys = vec![
                     ("format", Cell::from(set.format)),
                     ("batch_size", Cell::from(batch_size)),
                     ("workers", Cell::from(workers)),
                 ];
+                if config.loader_cache > 0 {
+                    keys.push(("cache", Cell::from("memory")));
+                }
                 if let Some(reason) = &set.error {
                     unavailable.push(Unavailable { keys, reason: reason.clone() });
                     continue;
@@ -80,7 +84,10 @@ fn epoch(
     let opened = if let Some(opened) = kept {
         opened
     } else {
-        let dataset = Dataset::from_store(session.open(set)?);
+        let mut dataset = Dataset::from_store(session.open(set)?);
+        if session.config.loader_cache > 0 {
+            dataset = dataset.with_cache(Cache::Memory { limit: session.config.loader_cache });
+        }
         let loader = Loader::builder(&dataset)
             .batch_size(batch_size)
             .shuffle(session.config.seed)

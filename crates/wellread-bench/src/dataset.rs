@@ -100,7 +100,7 @@ fn take_samples(
     let clock = Stopwatch::start();
     let dataset = Dataset::from_store(session.open(set)?);
     let open_s = clock.elapsed();
-    let dataset = dataset.with_cache(if cache == "memory" { Cache::Memory } else { Cache::None });
+    let dataset = dataset.with_cache(if cache == "memory" { Cache::MEMORY } else { Cache::None });
     let (mut out, mut context) = (Vec::new(), ItemContext::new());
     context.set_seed(session.config.seed, 0);
     if cache == "memory" {

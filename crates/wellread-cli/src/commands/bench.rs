@@ -1,7 +1,7 @@
 //! `wellread bench WHAT…`
 
 use super::generate::KindArg;
-use super::parse_size;
+use super::{parse_bytes, parse_size};
 use crate::output::{Failure, Outcome, Ui};
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -88,6 +88,9 @@ pub struct Args {
     /// dataloader: later epochs of one loader instead of opening anew in every round.
     #[arg(long)]
     keep_open: bool,
+    /// dataloader: with --keep-open, keep up to this many bytes of decoded pixels from epoch to epoch.
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes, default_value = "0", requires = "keep_open")]
+    loader_cache: u64,
     /// loop: model.
     #[arg(long, default_value = "small-cnn")]
     model: String,
@@ -159,6 +162,7 @@ impl Args {
             batch_sizes: self.batch_sizes.clone(),
             workers: self.workers.clone(),
             keep_open: self.keep_open,
+            loader_cache: usize::try_from(self.loader_cache).unwrap_or(usize::MAX),
             model: self.model.clone(),
             modes: self.mode.clone(),
             steps: self.steps as usize,
