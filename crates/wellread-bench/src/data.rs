@@ -46,7 +46,7 @@ pub struct WrittenSet {
 /// An unknown name; the message lists the known ones.
 pub fn parse_formats(names: &[String]) -> Result<Vec<&'static Format>> {
     if names.iter().any(|n| n == "all") {
-        return Ok(registry::formats());
+        return Ok(registry::formats().to_vec());
     }
     let mut formats: Vec<&'static Format> = Vec::new();
     for name in names.iter().filter(|n| !n.is_empty()) {
@@ -63,7 +63,7 @@ pub fn parse_formats(names: &[String]) -> Result<Vec<&'static Format>> {
 
 /// File or folder name of a format's copy inside a prepared folder.
 pub fn set_name(format: &Format) -> String {
-    if format.extension.is_empty() { format.name.to_owned() } else { format!("images{}", format.extension) }
+    if format.set_ending.is_empty() { format.name.to_owned() } else { format!("images{}", format.set_ending) }
 }
 
 /// An image in memory on its way to the writers.

@@ -26,6 +26,9 @@ pub struct OpenArgs {
     /// Image column of a table, when it has several.
     #[arg(long)]
     pub column: Option<String>,
+    /// Table of a database, when it has several.
+    #[arg(long)]
+    pub table: Option<String>,
 }
 
 impl OpenArgs {
@@ -38,7 +41,7 @@ impl OpenArgs {
             format: self.read_as.clone(),
             level: self.level,
             column: self.column.clone(),
-            ..OpenOptions::default()
+            table: self.table.clone(),
         };
         Ok(wellread_store::open(path, &options)?)
     }

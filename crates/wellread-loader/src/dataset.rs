@@ -150,9 +150,6 @@ impl Dataset {
         if row < self.len() {
             return Ok(());
         }
-        Err(Error::new(
-            self.store.path(),
-            format_args!("row {row} was asked for, but there are {} images", self.len()),
-        ))
+        Err(Error::no_such_row(self.store.path(), row, self.len()))
     }
 }

@@ -54,6 +54,12 @@ impl Error {
         }
     }
 
+    /// A row was asked for that the set at `path` of `len` images does not have.
+    pub fn no_such_row(path: impl AsRef<Path>, row: usize, len: usize) -> Self {
+        let error = Self::new(path, format_args!("row {row} was asked for, but there are {len} images"));
+        if len == 0 { error } else { error.hint(format_args!("rows go from 0 to {}", len - 1)) }
+    }
+
     /// Names the row (image index) at fault.
     pub fn row(mut self, row: usize) -> Self {
         self.0.row.get_or_insert(row);

@@ -1,4 +1,4 @@
-//! File names: made from names of images, and what their endings tell.
+//! File names made from names of images.
 
 use std::collections::HashSet;
 
@@ -42,27 +42,9 @@ impl FileNames {
     }
 }
 
-/// Endings, in lower case, of files and folders that hold images in some format.
-const IMAGE_ENDINGS: [&str; 10] =
-    [".tif", ".tiff", ".png", ".jpg", ".jpeg", ".zarr", ".parquet", ".vortex", ".duckdb", ".lance"];
-
-/// Whether `name` has the ending of an image format, and none of `own`. For telling that a folder mixes formats.
-pub(crate) fn is_image_of_other_format(name: &str, own: &[&str]) -> bool {
-    let lower = name.to_ascii_lowercase();
-    let ends = |endings: &[&str]| endings.iter().any(|e| lower.ends_with(e));
-    ends(&IMAGE_ENDINGS) && !ends(own)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn endings_tell_formats() {
-        assert!(is_image_of_other_format("A.TIF", &[".png"]));
-        assert!(!is_image_of_other_format("a.PNG", &[".png"]));
-        assert!(!is_image_of_other_format("README.txt", &[".png"]));
-    }
 
     #[test]
     fn names_are_safe_and_unique() {

@@ -31,6 +31,7 @@ pub mod checksum;
 pub mod convert;
 pub mod error;
 mod file_names;
+mod file_rows;
 pub mod image_folder;
 pub mod ome_zarr;
 pub mod parquet;

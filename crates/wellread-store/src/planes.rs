@@ -81,10 +81,7 @@ impl Store for PlaneStore {
 
     fn row_info(&self, row: usize) -> Result<RowInfo> {
         if row >= self.len() {
-            return Err(crate::Error::new(
-                self.path(),
-                format_args!("plane {row} was asked for, but there are {}", self.len()),
-            ));
+            return Err(crate::Error::no_such_row(self.path(), row, self.len()));
         }
         let info = self.shapes[self.locate(row).0];
         Ok(RowInfo { shape: Shape::plane(info.shape.y(), info.shape.x()), dtype: info.dtype })

@@ -20,7 +20,7 @@ pub struct Args {
     source: PathBuf,
     /// Where to write.
     target: PathBuf,
-    /// Target format; by default told from the target's name (.parquet, .tiff, .zarr).
+    /// Target format; by default told from the ending of the target's name, such as .parquet, .tiff, .zarr, .png.
     #[arg(long)]
     format: Option<String>,
     #[command(flatten)]
@@ -128,18 +128,9 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
 }
 
 fn guess_format(target: &Path) -> Outcome<&'static wellread_store::Format> {
-    let name = target.file_name().map(|n| n.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
-    let guess = match name.rsplit_once('.').map(|(_, ext)| ext) {
-        Some("tif" | "tiff") => Some("tiff"),
-        Some("zarr") => Some("ome-zarr"),
-        Some(_) => registry::formats()
-            .into_iter()
-            .find(|f| !f.extension.is_empty() && name.ends_with(f.extension))
-            .map(|f| f.name),
-        None => None,
-    };
-    if let Some(name) = guess {
-        return known_format(name);
+    let name = target.file_name().map(|n| n.to_string_lossy()).unwrap_or_default();
+    if let Some(format) = registry::formats().iter().find(|f| f.has_ending(&name)) {
+        return Ok(format);
     }
     let names: Vec<_> = registry::formats().iter().map(|f| f.name).collect();
     Err(Failure::Usage(format!(

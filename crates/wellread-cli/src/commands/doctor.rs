@@ -31,6 +31,10 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         .iter()
         .map(|f| json!({ "name": f.name, "about": f.about, "engine": (f.engine)() }))
         .collect();
+    let absent: Vec<Value> = wellread_store::registry::absent_formats()
+        .iter()
+        .map(|a| json!({ "name": a.name, "how_to_get": a.how_to_get }))
+        .collect();
     let models: Vec<Value> =
         wellread_model::models().iter().map(|m| json!({ "name": m.name, "about": m.about })).collect();
     let python = ask(&args.python, &["-c", PACKAGES])
@@ -40,6 +44,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         return ui.document(&json!({
             "wellread": env!("CARGO_PKG_VERSION"),
             "formats": formats,
+            "formats_missing": absent,
             "models": models,
             "machine": environment,
             "warnings": environment.noise_warnings(),
@@ -52,6 +57,9 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     ui.say(format!("wellread {}\n\nStorage formats of this build", env!("CARGO_PKG_VERSION")));
     for format in &formats {
         ui.say(format!("  ok       {:<14}{}", text(&format["name"]), text(&format["engine"])));
+    }
+    for format in &absent {
+        ui.say(format!("  missing  {:<14}{}", text(&format["name"]), text(&format["how_to_get"])));
     }
     ui.say("\nModels of this build");
     for model in &models {

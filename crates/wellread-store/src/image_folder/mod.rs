@@ -26,7 +26,9 @@ use crate::Format;
 pub static FORMAT: Format = Format {
     name: "image-folder",
     about: "PNG and JPEG: files, folders, and class folders as ImageNet is laid out",
-    extension: "",
+    endings: &[".png", ".jpg", ".jpeg"],
+    set_ending: "",
+    holds_images: |_| true,
     engine: || "image 0.25 (png, zune-jpeg)".to_owned(),
     recognise: layout::recognise,
     open: |path, options| Ok(Box::new(store::ImageFolder::open(path, options)?)),

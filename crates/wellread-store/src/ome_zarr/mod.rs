@@ -51,7 +51,9 @@ use crate::Format;
 pub static FORMAT: Format = Format {
     name: "ome-zarr",
     about: "OME-Zarr 0.4 and 0.5: image groups (x.zarr), folders of them, HCS plates, bioformats2raw series",
-    extension: "",
+    endings: &[".zarr"],
+    set_ending: "",
+    holds_images: |_| true,
     engine: || "own chunk reader, zarrs 0.23 for rare codecs; OME-Zarr 0.4 and 0.5".to_owned(),
     recognise: layout::recognise,
     open: |path, options| Ok(Box::new(store::OmeZarrStore::open(path, options)?)),

@@ -46,6 +46,7 @@ mod metadata;
 mod pages;
 mod pieces;
 mod reading;
+mod recognise;
 mod schema;
 mod store;
 mod thrift;
@@ -61,13 +62,14 @@ use crate::Format;
 pub static FORMAT: Format = Format {
     name: "parquet",
     about: "OME-Arrow columns in Parquet files, typed or inferred",
-    extension: ".parquet",
+    endings: &[".parquet"],
+    set_ending: ".parquet",
+    holds_images: recognise::holds_images,
     engine: || {
         let library = parquet::file::properties::DEFAULT_CREATED_BY;
         format!("parquet {} (own page reader)", library.rsplit(' ').next().unwrap_or(library))
     },
-    // A file that lacks its tail is truncated, and said to be so when opened.
-    recognise: |probe| !probe.is_dir && (probe.head.starts_with(b"PAR1") || probe.head.starts_with(b"PARE")),
+    recognise: recognise::recognise,
     open: |path, options| Ok(Box::new(ParquetStore::open(path, options)?)),
     create: |path, options| Ok(Box::new(ParquetWriter::create(path, options)?)),
 };

@@ -224,10 +224,7 @@ impl ParquetStore {
 
     pub(super) fn row(&self, row: usize) -> Result<(usize, &Row, RowInfo)> {
         if row >= self.rows {
-            return Err(Error::new(
-                self.path(),
-                format_args!("row {row} was asked for, but there are {} images", self.rows),
-            ));
+            return Err(Error::no_such_row(self.path(), row, self.rows));
         }
         let group = self.group_of(row);
         let found = &self.layout_of(group).map_err(|e| e.row(row))?.rows[row - self.groups[group].rows.start];

@@ -11,7 +11,7 @@ use super::read::{Context, Job};
 use super::series::{FileIndex, Kind, Series};
 use super::writer::file_name_of;
 use super::{Endian, codec::Codec, predictor};
-use crate::{Error, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
+use crate::{Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
 use std::collections::HashSet;
 use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
@@ -70,11 +70,11 @@ impl Deref for IndexRef<'_> {
 
 impl TiffStore {
     /// Opens a file or folder.
-    pub(super) fn open(path: &Path) -> Result<Self> {
+    pub(super) fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
         let meta = std::fs::metadata(path).map_err(|e| Error::io(path, "cannot open", &e))?;
         let is_folder = meta.is_dir();
         let files = if is_folder {
-            listing::files(path)?.into_iter().map(|p| path.join(p)).collect()
+            listing::files(path, options)?.into_iter().map(|p| path.join(p)).collect()
         } else {
             vec![path.to_owned()]
         };
@@ -186,12 +186,7 @@ impl TiffStore {
 
     fn row(&self, row: usize) -> Result<(Row, &Path)> {
         let found = self.rows.get(row).map(|r| (*r, self.files[r.file as usize].path.as_path()));
-        found.ok_or_else(|| {
-            Error::new(
-                &self.path,
-                format_args!("row {row} was asked for, but there are {} images", self.rows.len()),
-            )
-        })
+        found.ok_or_else(|| Error::no_such_row(&self.path, row, self.rows.len()))
     }
 
     /// The image of a row.
