@@ -97,9 +97,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         None => guess_format(&args.target)?,
     };
     let source = args.open.open(&args.source)?;
-    if same_place(&args.source, &args.target) {
-        return Err(Failure::Usage("source and target are the same place".to_owned()));
-    }
+    check_places(&args.source, &args.target)?;
     let writer = registry::create(&args.target, format.name, &args.write.options())?;
     let bar = ui.progress(source.len() as u64, "converting");
     let mut total = 0u64;
@@ -140,6 +138,28 @@ fn guess_format(target: &Path) -> Outcome<&'static wellread_store::Format> {
     )))
 }
 
-fn same_place(a: &Path, b: &Path) -> bool {
+/// Refuses to write into the source, or over a folder that holds it.
+fn check_places(source: &Path, target: &Path) -> Outcome {
+    let Ok(source) = source.canonicalize() else { return Ok(()) };
+    // The target need not exist yet: the nearest folder above it that does tells where it will be.
+    let target = std::path::absolute(target).unwrap_or_else(|_| target.to_owned());
+    let Some(there) = target.ancestors().find(|p| p.exists()).and_then(|p| Some((p, p.canonicalize().ok()?)))
+    else {
+        return Ok(());
+    };
+    let place = there.1.join(target.strip_prefix(there.0).unwrap_or(Path::new("")));
+    let problem = if place == source {
+        "source and target are the same place"
+    } else if source.is_dir() && place.starts_with(&source) {
+        "the target lies inside the source, which would then hold both"
+    } else if source.starts_with(&place) {
+        "the source lies inside the target"
+    } else {
+        return Ok(());
+    };
+    Err(Failure::Usage(format!("{problem}; choose a target elsewhere")))
+}
+
+pub fn same_place(a: &Path, b: &Path) -> bool {
     matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }

@@ -71,5 +71,6 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     if outcome.problems.len() > args.show {
         eprintln!("… and {} more (raise --show)", outcome.problems.len() - args.show);
     }
+    eprintln!("{} problems in {} images", outcome.problems.len(), outcome.images);
     Err(Failure::Reported)
 }
