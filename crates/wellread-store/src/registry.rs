@@ -163,8 +163,13 @@ macro_rules! register_format {
 pub use inventory;
 
 /// Formats of this crate, in order of recognition. One line per format.
-static BUILT_IN: &[&Format] =
-    &[&crate::parquet::FORMAT, &crate::ome_zarr::FORMAT, &crate::tiff::FORMAT, &crate::image_folder::FORMAT];
+static BUILT_IN: &[&Format] = &[
+    &crate::parquet::FORMAT,
+    &crate::parquet::dataset::FORMAT,
+    &crate::ome_zarr::FORMAT,
+    &crate::tiff::FORMAT,
+    &crate::image_folder::FORMAT,
+];
 
 /// All formats of this build: those of this crate, then those of others by name.
 pub fn formats() -> &'static [&'static Format] {

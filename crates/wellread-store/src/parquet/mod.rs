@@ -33,9 +33,11 @@
 //! | `general`, `check` | the slow path that takes everything, and what must hold before it may |
 //! | `store`, `reading` | [`ParquetStore`]: row groups; which path reads which row |
 //! | `writer` | [`ParquetWriter`] |
+//! | [`dataset`] | another layout: the folder of tables that `ome-arrow` calls a dataset |
 
 mod cache;
 mod check;
+pub mod dataset;
 mod dictionary;
 mod fast;
 mod file;

@@ -143,6 +143,22 @@ pub(super) fn load<'a>(
     decoded: &'a mut Vec<u8>,
     codecs: &mut Codecs,
 ) -> std::result::Result<Body<'a>, Fault> {
+    // Values take 8 bytes at most; levels and indices, even one run each, less than as much again.
+    let limit = 4096 + page.header.values.saturating_mul(20);
+    load_within(file, page, codec, max, limit, raw, decoded, codecs)
+}
+
+/// As [`load`], for values of any length: a page that declares more than `limit` bytes is corrupt.
+pub(super) fn load_within<'a>(
+    file: &PositionalFile,
+    page: &Page,
+    codec: Compression,
+    max: (i16, i16),
+    limit: usize,
+    raw: &'a mut Vec<u8>,
+    decoded: &'a mut Vec<u8>,
+    codecs: &mut Codecs,
+) -> std::result::Result<Body<'a>, Fault> {
     let header = &page.header;
     let corrupt = |why: &dyn std::fmt::Display| {
         Fault::Error(
@@ -150,8 +166,7 @@ pub(super) fn load<'a>(
                 .hint("the file is corrupt; copy or write it again"),
         )
     };
-    // Values take 8 bytes at most; levels and indices, even one run each, less than as much again.
-    if header.uncompressed > 4096 + header.values.saturating_mul(20) {
+    if header.uncompressed > limit {
         return Err(corrupt(&format_args!(
             "declares {} bytes for {} values",
             header.uncompressed, header.values

@@ -203,7 +203,7 @@ impl ParquetWriter {
 }
 
 /// The codec that is meant.
-fn codec(path: &Path, options: &WriteOptions) -> Result<Codec> {
+pub(super) fn codec(path: &Path, options: &WriteOptions) -> Result<Codec> {
     let invalid = |e: ParquetError| Error::new(path, e);
     let zstd = |level: i32| Ok(Codec::ZSTD(ZstdLevel::try_new(level.max(1)).map_err(invalid)?));
     match options.compression {
