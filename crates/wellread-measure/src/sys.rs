@@ -145,7 +145,9 @@ mod os {
     }
 }
 
-pub(crate) use os::{advise_dont_need, filesystem, max_rss, may_see_residency, page_size, resident_pages, trim_heap};
+pub(crate) use os::{
+    advise_dont_need, filesystem, max_rss, may_see_residency, page_size, resident_pages, trim_heap,
+};
 
 /// Maps a file for reading. Of an empty file there is nothing to map: `None`.
 pub(crate) fn map(file: &File) -> io::Result<Option<memmap2::Mmap>> {

@@ -82,7 +82,6 @@ impl Interval {
     pub fn contains(&self, value: f64) -> bool {
         (self.low..=self.high).contains(&value)
     }
-
 }
 
 /// The settings of a bootstrap.
@@ -101,7 +100,6 @@ impl Default for Bootstrap {
         Self { resamples: 2_000, confidence: 0.95, seed: 0 }
     }
 }
-
 
 impl Bootstrap {
     /// The default settings (2,000 resamples, 95 %) with a seed.
