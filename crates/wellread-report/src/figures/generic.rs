@@ -47,11 +47,12 @@ pub(super) fn sections(table: &Table) -> Vec<Section> {
             })
             .collect(),
     });
-    let title = if rows.len() < all.len() {
-        format!("The first {} of {} configurations; the table has all", rows.len(), all.len())
-    } else {
-        "Measured".to_owned()
-    };
+    // The rows' names are values alone: say here of what.
+    let named: Vec<_> = keys.iter().map(|key| key.replace('_', " ")).collect();
+    let mut title = if named.is_empty() { "Measured".to_owned() } else { format!("By {}", named.join(", ")) };
+    if rows.len() < all.len() {
+        title += &format!(": the first {} of {} configurations; the table has all", rows.len(), all.len());
+    }
     vec![Section {
         title,
         panels: if rows.is_empty() { vec![] } else { panels.collect() },

@@ -143,6 +143,7 @@ fn a_table_without_a_figure_of_its_own_is_drawn_from_its_quantities() {
         series.iter().map(|s| s.name.as_str()).collect::<Vec<_>>(),
         ["tiff, 1", "tiff, 8", "parquet, 1", "vortex"]
     );
+    assert_eq!(figure.sections[0].title, "By format, batch size");
     assert_eq!(panels.len(), 1, "quantities with intervals are shown");
     assert!(matches!(panels[0].marks[2], Mark::Value(e) if e.value == 0.2));
     assert!(matches!(&panels[0].marks[3], Mark::Unavailable(why) if why.contains("no engine")));
