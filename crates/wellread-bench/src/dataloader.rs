@@ -7,18 +7,28 @@
 //! keeps decoded images in memory from epoch to epoch (the tables say so in a column `cache`). `scaling_efficiency` is
 //! the throughput relative to 0 workers at the same batch size, divided by the number of workers.
 
-use crate::data::WrittenSet;
+use crate::choices::Preset;
+use crate::data::FormatSet;
+use crate::findings::{
+    Ranked, Series, by_median, clearly_above_one, largest, number, ranked, ratio, series, times, too_few,
+};
 use crate::suite::{Benchmark, Session};
-use crate::variants::{self, Figures, Keys, Results, Settings, Unavailable, Variant};
+use crate::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
 use anyhow::{Result, bail};
 use wellread_loader::{Cache, Dataset, Loader};
+use wellread_measure::bootstrap::Bootstrap;
 use wellread_measure::clock::Stopwatch;
-use wellread_measure::memory::{PeakGuard, Scope};
-use wellread_report::{Cell, Table};
+use wellread_report::{Cell, Finding, Severity, Table};
 
 /// The benchmark's registration.
-pub static BENCHMARK: Benchmark =
-    Benchmark { name: "dataloader", about: "Track 2: shuffled epochs in batches", run };
+pub static BENCHMARK: Benchmark = Benchmark {
+    name: "dataloader",
+    about: "Track 2: shuffled epochs in batches",
+    run,
+    transforms: |_| vec![Preset::None],
+    headline: &["samples_per_sec", "p50_s", "first_batch_s", "scaling_efficiency", "peak_growth_mb"],
+    findings,
+};
 
 fn run(session: &Session<'_>) -> Result<Results> {
     let config = session.config;
@@ -72,14 +82,13 @@ struct Opened {
 
 fn epoch(
     session: &Session<'_>,
-    set: &WrittenSet,
+    set: &FormatSet,
     (batch_size, workers): (usize, usize),
     kept: &mut Option<Opened>,
     round: u64,
     full: bool,
-) -> Result<Figures> {
-    let recipe = session.transform("none")?;
-    let memory = PeakGuard::start(Scope::Process);
+) -> Result<Measurement> {
+    let recipe = session.transform(Preset::None)?;
     let opening = Stopwatch::start();
     let opened = if let Some(opened) = kept {
         opened
@@ -110,7 +119,7 @@ fn epoch(
         rows += batch.rows().len();
         let per_image = batch.pixels().len() / batch.rows().len().max(1);
         for (row, values) in batch.rows().iter().zip(batch.pixels().chunks(per_image.max(1))) {
-            verified &= session.reference.agrees("none", *row, values, full);
+            verified &= session.expected.agrees(Preset::None, *row, values, full);
         }
     }
     let epoch_s = whole.elapsed();
@@ -118,7 +127,7 @@ fn epoch(
         bail!("the loader delivered no image");
     }
     let delivered = session.prepared.pixels() as f64 * 4.0;
-    let mut values = vec![
+    let values = vec![
         ("samples_per_sec", rows as f64 / epoch_s),
         ("first_batch_s", opened.first_batch_s.unwrap_or(f64::NAN)),
         ("epoch_s", epoch_s),
@@ -126,14 +135,11 @@ fn epoch(
         ("num_samples", rows as f64),
         ("delivered_bytes_per_s", delivered / epoch_s),
     ];
-    if let Some(peak) = memory.stop().bytes {
-        values.push(("peak_rss_mb", peak as f64 / 1e6));
-    }
-    Ok(Figures {
+    Ok(Measurement {
         values,
         items,
         verified: verified && rows == session.prepared.expected.len(),
-        ..Figures::default()
+        ..Measurement::default()
     })
 }
 
@@ -158,6 +164,90 @@ fn with_scaling(table: &Table) -> Table {
         out.push(cells);
     }
     out
+}
+
+fn findings(table: &Table, bootstrap: &Bootstrap) -> Vec<Ranked> {
+    [ranked(10, fastest_loader(table, bootstrap)), ranked(30, best_workers(table, bootstrap))]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+fn fastest_loader(table: &Table, bootstrap: &Bootstrap) -> Option<Finding> {
+    let batch = largest(table, "batch_size")?;
+    // Each format with its own best number of workers.
+    let all = series(table, &["workers"], "samples_per_sec", |r| table.f64("batch_size", r) == Some(batch));
+    let mut best: Vec<Series> = Vec::new();
+    for s in by_median(all) {
+        if !best.iter().any(|b| b.format == s.format) {
+            best.push(s);
+        }
+    }
+    let first = best.first()?;
+    let about =
+        format!("{} images/s in batches of {batch} with {} workers", number(first.median()), first.label);
+    let Some(second) = best.get(1) else {
+        return Some(Finding::new(Severity::Info, format!("{} delivers {about}", first.format), ""));
+    };
+    let detail = best
+        .iter()
+        .map(|s| format!("{}: {} images/s ({} workers)", s.format, number(s.median()), s.label))
+        .collect::<Vec<_>>()
+        .join("; ");
+    let compared = ratio(first, second, bootstrap)?;
+    Some(if clearly_above_one(&compared) {
+        Finding::new(
+            Severity::Good,
+            format!(
+                "{} is the fastest format here: {about}, {} {}",
+                first.format,
+                times(&compared),
+                second.format
+            ),
+            detail,
+        )
+    } else {
+        Finding::new(
+            Severity::Info,
+            format!(
+                "{} and {} cannot be told apart here: {about}; their ratio is {}{}",
+                first.format,
+                second.format,
+                times(&compared),
+                too_few(&compared)
+            ),
+            detail,
+        )
+    })
+}
+
+fn best_workers(table: &Table, bootstrap: &Bootstrap) -> Option<Finding> {
+    let batch = largest(table, "batch_size")?;
+    let all = series(table, &["workers"], "samples_per_sec", |r| table.f64("batch_size", r) == Some(batch));
+    let sorted = by_median(all);
+    let format = sorted.first()?.format.clone();
+    let of_format: Vec<&Series> = sorted.iter().filter(|s| s.format == format).collect();
+    let best = *of_format.first()?;
+    let none = *of_format.iter().find(|s| s.label == "0")?;
+    if best.label == "0" {
+        return Some(Finding::new(
+            Severity::Info,
+            format!(
+                "More worker threads do not help {format} here: 0 workers are fastest at batches of {batch}"
+            ),
+            "Starting threads and handing batches over costs more here than it saves; later epochs of one loader (--keep-open) need not start anew.",
+        ));
+    }
+    let gain = ratio(best, none, bootstrap)?;
+    Some(Finding::new(
+        if clearly_above_one(&gain) { Severity::Good } else { Severity::Info },
+        format!(
+            "{} workers are best for {format}: {} the throughput without workers",
+            best.label,
+            times(&gain)
+        ),
+        format!("This machine has {} cores.", std::thread::available_parallelism().map_or(1, usize::from)),
+    ))
 }
 
 #[cfg(test)]

@@ -5,19 +5,27 @@
 //! time runs from asking for a row to having its floats. With the `memory` cache, the rows are read once
 //! before the clock starts.
 
-use crate::data::WrittenSet;
+use crate::choices::{Access, CachePolicy, Preset};
+use crate::data::FormatSet;
+use crate::findings::{Ranked, by_median, clearly_above_one, ranked, ratio, series, times, too_few};
 use crate::suite::{Benchmark, Session};
-use crate::variants::{self, Figures, Keys, Results, Settings, Unavailable, Variant};
+use crate::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
 use anyhow::Result;
 use wellread_loader::order::Permutation;
-use wellread_loader::{Cache, Dataset, ItemContext};
+use wellread_loader::{Dataset, ItemContext};
+use wellread_measure::bootstrap::Bootstrap;
 use wellread_measure::clock::Stopwatch;
-use wellread_measure::memory::{PeakGuard, Scope};
-use wellread_report::Cell;
+use wellread_report::{Cell, Finding, Severity, Table};
 
 /// The benchmark's registration.
-pub static BENCHMARK: Benchmark =
-    Benchmark { name: "dataset", about: "Track 1: single images, as Dataset.__getitem__", run };
+pub static BENCHMARK: Benchmark = Benchmark {
+    name: "dataset",
+    about: "Track 1: single images, as Dataset.__getitem__",
+    run,
+    transforms: |config| config.transforms.clone(),
+    headline: &["p50_s", "p95_s", "samples_per_sec", "open_s"],
+    findings,
+};
 
 /// Rows of a block of grouped access.
 const GROUP: usize = 10;
@@ -26,9 +34,9 @@ fn run(session: &Session<'_>) -> Result<Results> {
     let config = session.config;
     let (mut variants, mut unavailable) = (Vec::new(), Vec::new());
     for set in &session.prepared.sets {
-        for access in &config.access {
-            for transform in &config.transforms {
-                for cache in &config.caches {
+        for &access in &config.access {
+            for &transform in &config.transforms {
+                for &cache in &config.caches {
                     let keys: Keys = vec![
                         ("format", Cell::from(set.format)),
                         ("access", Cell::from(access)),
@@ -66,44 +74,43 @@ fn run(session: &Session<'_>) -> Result<Results> {
 }
 
 /// Rows of one run.
-pub fn rows_of(access: &str, n: usize, samples: usize, seed: u64, round: u64) -> Vec<usize> {
+pub fn rows_of(access: Access, n: usize, samples: usize, seed: u64, round: u64) -> Vec<usize> {
     let samples = samples.min(n);
     match access {
-        "random" => {
+        Access::Random => {
             let order = Permutation::new(n, seed, round);
             (0..samples).map(|i| order.at(i)).collect()
         }
-        "grouped" => {
+        Access::Grouped => {
             let order = Permutation::new(n.div_ceil(GROUP), seed, round);
             (0..n.div_ceil(GROUP))
                 .flat_map(|g| order.at(g) * GROUP..(order.at(g) * GROUP + GROUP).min(n))
                 .take(samples)
                 .collect()
         }
-        _ => (0..samples).collect(),
+        Access::Sequential => (0..samples).collect(),
     }
 }
 
 fn take_samples(
     session: &Session<'_>,
-    set: &WrittenSet,
-    access: &str,
-    transform: &str,
-    cache: &str,
+    set: &FormatSet,
+    access: Access,
+    transform: Preset,
+    cache: CachePolicy,
     round: u64,
     full: bool,
-) -> Result<Figures> {
+) -> Result<Measurement> {
     let recipe = session.transform(transform)?;
     let rows =
         rows_of(access, session.prepared.expected.len(), session.config.samples, session.config.seed, round);
-    let memory = PeakGuard::start(Scope::Process);
     let clock = Stopwatch::start();
     let dataset = Dataset::from_store(session.open(set)?);
     let open_s = clock.elapsed();
-    let dataset = dataset.with_cache(if cache == "memory" { Cache::MEMORY } else { Cache::None });
+    let dataset = dataset.with_cache(cache.into());
     let (mut out, mut context) = (Vec::new(), ItemContext::new());
     context.set_seed(session.config.seed, 0);
-    if cache == "memory" {
+    if cache == CachePolicy::Memory {
         for &row in &rows {
             dataset.sample_into(row, &recipe, &mut out, &mut context)?;
         }
@@ -114,18 +121,53 @@ fn take_samples(
         let clock = Stopwatch::start();
         dataset.sample_into(row, &recipe, &mut out, &mut context)?;
         items.push(clock.elapsed());
-        verified &= session.reference.agrees(transform, row, &out, full);
+        verified &= session.expected.agrees(transform, row, &out, full);
     }
     let total: f64 = items.iter().sum();
-    let mut values = vec![
+    let values = vec![
         ("samples_per_sec", rows.len() as f64 / total),
         ("num_samples", rows.len() as f64),
         ("open_s", open_s),
     ];
-    if let Some(peak) = memory.stop().bytes {
-        values.push(("peak_rss_mb", peak as f64 / 1e6));
-    }
-    Ok(Figures { values, items, verified, ..Figures::default() })
+    Ok(Measurement { values, items, verified, ..Measurement::default() })
+}
+
+fn findings(table: &Table, bootstrap: &Bootstrap) -> Vec<Ranked> {
+    ranked(50, single_images(table, bootstrap)).into_iter().collect()
+}
+
+fn single_images(table: &Table, bootstrap: &Bootstrap) -> Option<Finding> {
+    let keep = |r: usize| {
+        table.cell("access", r) == Access::Random.into()
+            && table.cell("transform", r) == Preset::None.into()
+            && table.cell("cache", r) == CachePolicy::None.into()
+    };
+    let mut sorted = by_median(series(table, &["access"], "p50_s", keep));
+    sorted.reverse();
+    let (first, second) = (sorted.first()?, sorted.get(1)?);
+    let compared = ratio(second, first, bootstrap)?;
+    let detail = sorted
+        .iter()
+        .map(|s| format!("{}: {:.3} ms", s.format, 1e3 * s.median()))
+        .collect::<Vec<_>>()
+        .join("; ");
+    let text = if clearly_above_one(&compared) {
+        format!(
+            "For single images at random {} is fastest: half of them within {:.3} ms; {} takes {} as long",
+            first.format,
+            1e3 * first.median(),
+            second.format,
+            times(&compared)
+        )
+    } else {
+        format!(
+            "For single images at random {} and {} cannot be told apart{}",
+            first.format,
+            second.format,
+            too_few(&compared)
+        )
+    };
+    Some(Finding::new(Severity::Info, text, detail))
 }
 
 #[cfg(test)]
@@ -134,14 +176,14 @@ mod tests {
 
     #[test]
     fn grouped_rows_are_blocks_in_another_order() {
-        let rows = rows_of("grouped", 95, 95, 1, 0);
+        let rows = rows_of(Access::Grouped, 95, 95, 1, 0);
         let mut sorted = rows.clone();
         sorted.sort_unstable();
         assert_eq!(sorted, (0..95).collect::<Vec<_>>());
         assert_ne!(rows, sorted);
         let steps = rows.windows(2).filter(|w| w[1] == w[0] + 1).count();
         assert!(steps >= 95 - 10 - 1);
-        assert_eq!(rows_of("sequential", 10, 4, 1, 0), [0, 1, 2, 3]);
-        assert_eq!(rows_of("random", 10, 400, 1, 0).len(), 10);
+        assert_eq!(rows_of(Access::Sequential, 10, 4, 1, 0), [0, 1, 2, 3]);
+        assert_eq!(rows_of(Access::Random, 10, 400, 1, 0).len(), 10);
     }
 }

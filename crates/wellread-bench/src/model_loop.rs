@@ -5,26 +5,35 @@
 //! waiting over the sum of step times. A slow model hides waiting: what is said here holds for the model
 //! named.
 
-use crate::data::WrittenSet;
+use crate::choices::{Mode, Preset};
+use crate::data::FormatSet;
+use crate::findings::{Ranked, Series, by_median, ranked, series};
 use crate::suite::{Benchmark, Session};
-use crate::variants::{self, Figures, Keys, Results, Settings, Unavailable, Variant};
+use crate::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
 use anyhow::{Context as _, Result, bail};
 use std::cell::RefCell;
 use std::rc::Rc;
 use wellread_loader::{Batches, Dataset, Loader};
+use wellread_measure::bootstrap::Bootstrap;
 use wellread_measure::clock::Stopwatch;
 use wellread_measure::samples::median;
 use wellread_model::{Model, ModelOptions};
-use wellread_report::Cell;
+use wellread_report::{Cell, Finding, Severity, Table};
 
 /// The benchmark's registration.
-pub static BENCHMARK: Benchmark =
-    Benchmark { name: "loop", about: "Track 3: a model fed by the loader", run };
+pub static BENCHMARK: Benchmark = Benchmark {
+    name: "loop",
+    about: "Track 3: a model fed by the loader",
+    run,
+    transforms: |_| vec![Preset::None],
+    headline: &["step_p50_s", "data_wait_fraction", "images_per_sec"],
+    findings,
+};
 
 fn run(session: &Session<'_>) -> Result<Results> {
     let config = session.config;
     let (mut variants, mut unavailable) = (Vec::new(), Vec::new());
-    for mode in &config.modes {
+    for &mode in &config.modes {
         for set in &session.prepared.sets {
             let keys: Keys = vec![
                 ("format", Cell::from(set.format)),
@@ -96,12 +105,12 @@ impl<'l> Endless<'l> {
 
 fn steps(
     session: &Session<'_>,
-    set: &WrittenSet,
-    mode: &str,
+    set: &FormatSet,
+    mode: Mode,
     model: &mut Option<Box<dyn Model>>,
     round: u64,
     full: bool,
-) -> Result<Figures> {
+) -> Result<Measurement> {
     let config = session.config;
     let opening = Stopwatch::start();
     let dataset = Dataset::from_store(session.open(set)?);
@@ -110,7 +119,7 @@ fn steps(
         .drop_last(true)
         .shuffle(config.seed)
         .workers(config.loop_workers)
-        .transform(session.transform("none")?)
+        .transform(session.transform(Preset::None)?)
         .build()?;
     let mut batches = Endless::new(&loader, round * 1_000_000);
     // The batch that fills the pipeline and warms the model up; no step is counted yet.
@@ -144,7 +153,7 @@ fn steps(
         items.push(whole);
         images += batch.rows().len();
         for (row, values) in batch.rows().iter().zip(batch.pixels().chunks((c * h * w).max(1))) {
-            verified &= session.reference.agrees("none", *row, values, full);
+            verified &= session.expected.agrees(Preset::None, *row, values, full);
         }
     }
     let total: f64 = items.iter().sum();
@@ -160,11 +169,11 @@ fn steps(
         values.push(("loss", f64::from(loss)));
     }
     let texts = vec![("advice", advice(waiting).to_owned()), ("backend", model.backend().to_owned())];
-    Ok(Figures { values, texts, items, verified })
+    Ok(Measurement { values, texts, items, verified, ..Measurement::default() })
 }
 
-fn run_model(model: &mut dyn Model, mode: &str, pixels: &[f32], shape: [usize; 4]) -> Result<Option<f32>> {
-    if mode == "train" {
+fn run_model(model: &mut dyn Model, mode: Mode, pixels: &[f32], shape: [usize; 4]) -> Result<Option<f32>> {
+    if mode == Mode::Train {
         let loss = model.train_step(pixels, shape)?;
         if !loss.is_finite() {
             bail!("the loss is {loss}: training diverged");
@@ -183,6 +192,52 @@ fn model_shape(shape: &[usize]) -> Result<[usize; 4]> {
         [n, t, c, z, h, w] => Ok([n, t * c * z, h, w]),
         _ => bail!("a batch of shape {shape:?} cannot be fed to a 2D model"),
     }
+}
+
+fn findings(table: &Table, bootstrap: &Bootstrap) -> Vec<Ranked> {
+    ranked(20, waiting(table, bootstrap)).into_iter().collect()
+}
+
+fn waiting(table: &Table, bootstrap: &Bootstrap) -> Option<Finding> {
+    let is = |r: usize, mode: Mode| table.cell("mode", r) == mode.into();
+    let inferred = (0..table.rows()).any(|r| is(r, Mode::Inference));
+    let mode = if inferred { Mode::Inference } else { Mode::Train };
+    let all = series(table, &["model"], "data_wait_fraction", |r| is(r, mode));
+    let mut sorted = by_median(all);
+    sorted.reverse();
+    let (best, worst) = (sorted.first()?, sorted.last()?);
+    let interval = |s: &Series| {
+        bootstrap
+            .median(&s.values)
+            .map_or(String::new(), |i| format!(" ({:.1}–{:.1} %)", 100.0 * i.low, 100.0 * i.high))
+    };
+    let fraction = worst.median();
+    let severity = if fraction < 0.3 {
+        Severity::Good
+    } else if fraction <= 0.5 {
+        Severity::Caution
+    } else {
+        Severity::Bad
+    };
+    let verb = if mode == Mode::Train { "training" } else { "inference" };
+    Some(Finding::new(
+        severity,
+        format!(
+            "In {verb} of {} a step waits for data {:.1} %{} of its time with {}, {:.1} %{} with {}",
+            best.label,
+            100.0 * best.median(),
+            interval(best),
+            best.format,
+            100.0 * fraction,
+            interval(worst),
+            worst.format
+        ),
+        format!(
+            "With {}: {}. This holds for the model named on this machine's CPU; a faster model or device waits more.",
+            worst.format,
+            advice(fraction)
+        ),
+    ))
 }
 
 #[cfg(test)]

@@ -1,20 +1,22 @@
 //! All benchmarks in order, and the results folder.
 
+use crate::choices::Preset;
 use crate::config::Config;
-use crate::data::{self, Prepared, Source, WrittenSet};
-use crate::reference::Reference;
+use crate::data::{self, FormatSet, Prepared, Source};
+use crate::expected::ExpectedPixels;
+use crate::findings::Ranked;
 use crate::variants::Results;
 use crate::{conversion, dataloader, dataset, findings, machine, model_loop, storage};
 use anyhow::{Context as _, Result, bail};
-use std::collections::BTreeSet;
 use wellread_loader::{Crop, Transform};
+use wellread_measure::bootstrap::Bootstrap;
 use wellread_measure::environment::{CpuTimes, Environment};
 use wellread_measure::limits::{CopyLimits, LimitSettings, measure_copy};
 use wellread_report::{Fact, Finding, ReportInput, Table, Thumbnail};
 use wellread_store::preview::{contact_sheet, preview};
 use wellread_store::{OpenOptions, Store, WriteOptions, checksum};
 
-/// One benchmark: its name, what it measures, how.
+/// One benchmark: its name, what it measures, how, and what its table says.
 pub struct Benchmark {
     /// Name on the command line and of its result files.
     pub name: &'static str,
@@ -22,6 +24,12 @@ pub struct Benchmark {
     pub about: &'static str,
     /// Measures.
     pub run: fn(&Session<'_>) -> Result<Results>,
+    /// Transforms whose floats it has delivered and compares with [`Session::expected`].
+    pub transforms: fn(&Config) -> Vec<Preset>,
+    /// Columns of its table that fit a terminal.
+    pub headline: &'static [&'static str],
+    /// What its table says, in sentences.
+    pub findings: fn(&Table, &Bootstrap) -> Vec<Ranked>,
 }
 
 /// All benchmarks in the order of a report. One line each.
@@ -40,9 +48,7 @@ pub struct Session<'a> {
     /// The sets.
     pub prepared: &'a Prepared,
     /// What must be delivered.
-    pub reference: Reference,
-    /// Sparse hash of each row's native pixels, see [`storage::sparse_hash`].
-    pub native: Vec<u64>,
+    pub expected: ExpectedPixels,
     /// Options the sets were written with.
     pub write_options: WriteOptions,
     /// Options the sets are opened with.
@@ -55,7 +61,7 @@ pub struct Session<'a> {
 
 impl Session<'_> {
     /// Opens a format's copy of the set.
-    pub fn open(&self, set: &WrittenSet) -> Result<Box<dyn Store>> {
+    pub fn open(&self, set: &FormatSet) -> Result<Box<dyn Store>> {
         if self.config.in_place {
             let planes = match &self.config.source {
                 Source::Path { planes, .. } => *planes,
@@ -72,34 +78,20 @@ impl Session<'_> {
     }
 
     /// A transform preset with the configured crop in front.
-    pub fn transform(&self, name: &str) -> Result<Transform> {
-        named_transform(self.config, name)
+    pub fn transform(&self, preset: Preset) -> Result<Transform> {
+        let mut transform =
+            preset.transform().with_context(|| format!("the loader has no transform {preset}"))?;
+        if let Some((height, width)) = self.config.crop {
+            transform.crop = Crop::Center { height, width };
+        }
+        Ok(transform)
     }
 
     /// Bytes of the files of a set.
-    pub fn bytes_on_disk(&self, set: &WrittenSet) -> Option<u64> {
+    pub fn bytes_on_disk(&self, set: &FormatSet) -> Option<u64> {
         let files = self.open(set).ok()?.files().ok()?;
         files.iter().map(|f| std::fs::metadata(f).map(|m| m.len()).ok()).sum()
     }
-
-    /// Whether `pixels` are row `row`'s native pixels: by SHA-256 when `full`, else by a sparse hash.
-    pub fn native_agrees(&self, row: usize, pixels: &[u8], full: bool) -> bool {
-        if full {
-            self.prepared.expected.get(row).is_some_and(|e| e.sha256 == checksum::sha256_hex(pixels))
-        } else {
-            self.native.get(row) == Some(&storage::sparse_hash(row, pixels))
-        }
-    }
-}
-
-fn named_transform(config: &Config, name: &str) -> Result<Transform> {
-    let Some(mut transform) = Transform::preset(name) else {
-        bail!("unknown transform {name:?}; there are {}", Transform::PRESETS.join(", "));
-    };
-    if let Some((height, width)) = config.crop {
-        transform.crop = Crop::Center { height, width };
-    }
-    Ok(transform)
 }
 
 /// What a run gives: everything in the results folder, and what to print.
@@ -144,12 +136,17 @@ pub fn run(config: &Config, progress: &dyn Fn(&str, usize, usize)) -> Result<Out
     Ok(outcome)
 }
 
+/// The benchmark of that name, which is also that of its table.
+pub fn benchmark(name: &str) -> Option<&'static Benchmark> {
+    BENCHMARKS.iter().copied().find(|benchmark| benchmark.name == name)
+}
+
 /// The benchmarks of these names, in report order.
 ///
 /// # Errors
 /// An unknown name.
 pub fn select(names: &[String]) -> Result<Vec<&'static Benchmark>> {
-    if let Some(unknown) = names.iter().find(|n| *n != "all" && !BENCHMARKS.iter().any(|b| b.name == **n)) {
+    if let Some(unknown) = names.iter().find(|n| *n != "all" && benchmark(n).is_none()) {
         let known: Vec<_> = BENCHMARKS.iter().map(|b| b.name).collect();
         bail!("unknown benchmark {unknown:?}; there are all, {}", known.join(", "));
     }
@@ -169,9 +166,9 @@ fn prepare(
         let store = data::open_source(path, *planes)?;
         let expected =
             checksum::all(&*store, options.jobs, &|| ()).into_iter().collect::<Result<Vec<_>, _>>()?;
-        let sets = vec![WrittenSet { format: store.format(), path: path.clone(), error: None }];
+        let sets = vec![FormatSet { format: store.format(), path: path.clone(), error: None }];
         let about = format!("{} images of {}, as they lie there", expected.len(), path.display());
-        return Ok(Prepared { folder: config.out.join("data"), sets, expected, about });
+        return Ok(Prepared { folder: config.out.clone(), sets, expected, about });
     }
     let formats = data::parse_formats(&config.formats)?;
     let folder = config.data_dir.clone().unwrap_or_else(|| config.out.join("data"));
@@ -196,7 +193,7 @@ fn prepare(
     Ok(prepared)
 }
 
-/// Verifies every set by SHA-256 and computes what must be delivered.
+/// Verifies the pixels of one copy of the set and computes what must be delivered.
 fn begin<'a>(
     config: &'a Config,
     prepared: &'a Prepared,
@@ -207,8 +204,7 @@ fn begin<'a>(
     let mut session = Session {
         config,
         prepared,
-        reference: Reference::default(),
-        native: Vec::new(),
+        expected: ExpectedPixels::default(),
         write_options,
         open_options: OpenOptions::default(),
         progress,
@@ -217,33 +213,21 @@ fn begin<'a>(
     let Some(first) = prepared.sets.iter().find(|s| s.error.is_none()) else {
         bail!("there is no set to measure");
     };
-    let store = session.open(first)?;
-    let mut scratch = wellread_store::Scratch::default();
-    let mut pixels = Vec::new();
-    for row in 0..store.len() {
-        let sum = checksum::image(&*store, row, &mut scratch, &mut pixels)?;
-        let expected = prepared.expected.get(row).map(|e| e.sha256.as_str());
-        if expected != Some(sum.sha256.as_str()) {
-            bail!(
-                "{}: row {row}: pixels differ from those that were written; delete {} to make the data again",
-                first.path.display(),
-                prepared.folder.display()
-            );
+    let mut transforms: Vec<(Preset, Transform)> = Vec::new();
+    for preset in benchmarks.iter().flat_map(|benchmark| (benchmark.transforms)(config)) {
+        if !transforms.iter().any(|(known, _)| *known == preset) {
+            transforms.push((preset, session.transform(preset)?));
         }
-        session.native.push(storage::sparse_hash(row, &pixels));
     }
-    let mut names = BTreeSet::from(["none".to_owned()]);
-    if benchmarks.iter().any(|b| b.name == dataset::BENCHMARK.name) {
-        names.extend(config.transforms.iter().cloned());
-    }
-    let only_storage = benchmarks.iter().all(|b| b.name == storage::BENCHMARK.name);
-    if !only_storage {
-        let transforms =
-            names.iter().map(|n| Ok((n.clone(), session.transform(n)?))).collect::<Result<Vec<_>>>()?;
-        session.reference = Reference::compute(store, &transforms, config.seed, &|n, of| {
-            progress("checking pixels", n, of);
-        })?;
-    }
+    let sums = &prepared.expected;
+    let checking = |n, of| progress("checking pixels", n, of);
+    session.expected =
+        ExpectedPixels::compute(session.open(first)?, sums, &transforms, config.seed, &checking)
+            .with_context(|| {
+                let remedy =
+                    if config.in_place { "write it again" } else { "delete it to have it made again" };
+                format!("{} is damaged or was changed ({remedy})", first.path.display())
+            })?;
     Ok(session)
 }
 
@@ -288,7 +272,7 @@ fn assemble(
             ),
         );
     }
-    let checksum = session.reference.checksum("none").map(|sum| format!("{sum:016x}"));
+    let checksum = session.expected.checksum(Preset::None).map(|sum| format!("{sum:016x}"));
     let mut configuration: Vec<Fact> = vec![
         ("images", session.prepared.about.clone()).into(),
         ("pixels", bytes(session.prepared.bytes_of_pixels())).into(),
@@ -312,7 +296,8 @@ fn assemble(
     );
     let mut details = serde_json::Map::new();
     details.insert("wellread".into(), env!("CARGO_PKG_VERSION").into());
-    details.insert("configuration".into(), config.to_json());
+    details.insert("configuration".into(), serde_json::to_value(config)?);
+    details.insert("data_dir".into(), serde_json::to_value(&session.prepared.folder)?);
     details.insert("images".into(), session.prepared.about.clone().into());
     details.insert("seed".into(), config.seed.into());
     details.insert("pixel_checksum".into(), checksum.into());

@@ -7,6 +7,7 @@ pub mod doctor;
 pub mod generate;
 pub mod info;
 pub mod report;
+pub mod synthetic;
 pub mod verify;
 pub mod view;
 
@@ -63,6 +64,15 @@ pub fn parse_size(text: &str) -> Result<(usize, usize), String> {
     text.split_once(['x', 'X'])
         .and_then(|(h, w)| Some((parse(h)?, parse(w)?)))
         .ok_or_else(|| format!("{text:?} is no size; write HEIGHTxWIDTH, such as 256x256"))
+}
+
+/// Parses a number of things of which there must be one at least.
+pub fn parse_positive(text: &str) -> Result<usize, String> {
+    text.trim()
+        .parse()
+        .ok()
+        .filter(|&n| n > 0)
+        .ok_or_else(|| format!("{text:?} is no whole number of at least one"))
 }
 
 /// Parses five positive numbers `T,C,Z,Y,X`.

@@ -1,6 +1,6 @@
 //! The `wellread` command: argument parsing and printing only; the work is done by the other crates.
 //!
-//! Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a comparison found a regression.
+//! Exit codes: 0 done, 1 failed, 2 wrong usage.
 
 mod commands;
 mod output;
@@ -38,7 +38,7 @@ enum Command {
     View(commands::view::Args),
     /// Say what works on this machine, and how to get what is missing.
     Doctor(commands::doctor::Args),
-    /// Measure storage, dataset, dataloader, loop, conversion, or all of them.
+    /// Measure how fast stored images become tensors, step by step; ends with a report.
     Bench(commands::bench::Args),
     /// Make plots and report.html again from a results folder.
     Report(commands::report::Args),

@@ -1,0 +1,101 @@
+//! What synthetic images are: the flags that `generate` and `bench` share, with the same defaults.
+
+use super::{parse_positive, parse_size};
+use crate::output::{Failure, Outcome};
+use std::fmt;
+use std::str::FromStr;
+use wellread_bench::data::SetSpec;
+use wellread_image::synthetic::Kind;
+use wellread_image::{PixelType, Shape};
+
+/// Synthetic images.
+#[derive(clap::Args)]
+pub struct SyntheticArgs {
+    /// Number of generated images.
+    #[arg(long, default_value_t = SetSpec::default().images, value_parser = parse_positive)]
+    images: usize,
+    /// Their height and width.
+    #[arg(long, value_name = "HxW", default_value_t = Size::of(SetSpec::default().shape))]
+    size: Size,
+    /// Their channels.
+    #[arg(long, default_value_t = SetSpec::default().shape.c(), value_parser = parse_positive)]
+    channels: usize,
+    /// Their planes along Z.
+    #[arg(long, default_value_t = SetSpec::default().shape.z(), value_parser = parse_positive)]
+    depth: usize,
+    /// Their time points.
+    #[arg(long, default_value_t = SetSpec::default().shape.t(), value_parser = parse_positive)]
+    time: usize,
+    /// Their pixel type: uint8, int8, uint16, int16, uint32, int32, float32, float64.
+    #[arg(long, default_value_t = SetSpec::default().dtype)]
+    dtype: PixelType,
+    /// cells: looks and compresses like fluorescence microscopy; noise: uniform.
+    #[arg(long, value_enum, default_value_t = KindArg::from(SetSpec::default().kind))]
+    kind: KindArg,
+    /// Seed of the images, and of whatever is drawn at random in measuring them.
+    #[arg(long, default_value_t = SetSpec::default().seed)]
+    pub seed: u64,
+}
+
+impl SyntheticArgs {
+    /// The set that is asked for.
+    pub fn spec(&self) -> Outcome<SetSpec> {
+        let shape = Shape([self.time, self.channels, self.depth, self.size.height, self.size.width]);
+        shape.checked_bytes(self.dtype).map_err(|e| Failure::Usage(e.to_string()))?;
+        Ok(SetSpec { images: self.images, shape, dtype: self.dtype, kind: self.kind.into(), seed: self.seed })
+    }
+}
+
+/// Height and width as `HxW`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Size {
+    height: usize,
+    width: usize,
+}
+
+impl Size {
+    fn of(shape: Shape) -> Self {
+        Self { height: shape.y(), width: shape.x() }
+    }
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}x{}", self.height, self.width)
+    }
+}
+
+impl FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        parse_size(text).map(|(height, width)| Self { height, width })
+    }
+}
+
+/// [`Kind`] on the command line.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum KindArg {
+    /// Fluorescence-like cells.
+    Cells,
+    /// Uniform noise.
+    Noise,
+}
+
+impl From<KindArg> for Kind {
+    fn from(kind: KindArg) -> Self {
+        match kind {
+            KindArg::Cells => Self::Cells,
+            KindArg::Noise => Self::Noise,
+        }
+    }
+}
+
+impl From<Kind> for KindArg {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Cells => Self::Cells,
+            Kind::Noise => Self::Noise,
+        }
+    }
+}
