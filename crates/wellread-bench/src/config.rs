@@ -5,6 +5,7 @@ use crate::data::{SetSpec, Source};
 use serde::{Serialize, Serializer};
 use std::path::PathBuf;
 use std::time::Duration;
+use wellread_store::Compression;
 
 /// One benchmark run. Serialised whole into `summary.json`; its [`Default`] holds the defaults of the command
 /// line too.
@@ -18,6 +19,8 @@ pub struct Config {
     pub formats: Vec<String>,
     /// Measure [`Source::Path`] as it lies there instead of converting it to the formats.
     pub in_place: bool,
+    /// Compression of the sets that are written; formats that lack it are unavailable.
+    pub compression: Compression,
     /// Measured rounds.
     pub repeats: usize,
     /// Seed of every order, draw and interval.
@@ -78,6 +81,7 @@ impl Default for Config {
             source: Source::Synthetic(set),
             formats: vec!["all".to_owned()],
             in_place: false,
+            compression: Compression::Default,
             repeats: 7,
             out: PathBuf::from("results"),
             data_dir: None,

@@ -7,12 +7,11 @@
 
 use crate::choices::{Access, Preset, TensorPath};
 use crate::data::FormatSet;
-use crate::findings::{Ranked, by_median, ranked, ratio, series, times};
+use crate::findings::{Judge, Ranked, by_median, ranked, series};
 use crate::suite::{Benchmark, Session};
 use crate::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
 use anyhow::Result;
 use wellread_loader::{Dataset, ItemContext};
-use wellread_measure::bootstrap::Bootstrap;
 use wellread_measure::clock::Stopwatch;
 use wellread_measure::samples::Samples;
 use wellread_model::{tensor_from_slice_copy, tensor_from_vec};
@@ -21,7 +20,7 @@ use wellread_report::{Cell, Finding, Severity, Table};
 /// The benchmark's registration.
 pub static BENCHMARK: Benchmark = Benchmark {
     name: "conversion",
-    about: "Track 4: host array to tensor, by copy and without",
+    about: "host array to tensor, by copy and without (upstream's Track 4)",
     run,
     transforms: |_| vec![Preset::None],
     headline: &["numpy_p50_s", "conversion_p50_s", "torch_p50_s", "conversion_overhead_pct", "copied_bytes"],
@@ -126,11 +125,11 @@ fn convert(
     })
 }
 
-fn findings(table: &Table, bootstrap: &Bootstrap) -> Vec<Ranked> {
-    ranked(40, tensor_path(table, bootstrap)).into_iter().collect()
+fn findings(table: &Table, judge: &Judge) -> Vec<Ranked> {
+    ranked(40, tensor_path(table, judge)).into_iter().collect()
 }
 
-fn tensor_path(table: &Table, bootstrap: &Bootstrap) -> Option<Finding> {
+fn tensor_path(table: &Table, judge: &Judge) -> Option<Finding> {
     let is = |r: usize, path: TensorPath| table.cell("path", r) == path.into();
     let overhead =
         |path: TensorPath| by_median(series(table, &["path"], "conversion_overhead_pct", |r| is(r, path)));
@@ -142,7 +141,7 @@ fn tensor_path(table: &Table, bootstrap: &Bootstrap) -> Option<Finding> {
         })
         .pop()
     };
-    let ratio = ratio(&time(TensorPath::Copy)?, &time(TensorPath::ZeroCopy)?, bootstrap)?;
+    let ratio = judge.compare(&time(TensorPath::Copy)?, &time(TensorPath::ZeroCopy)?)?;
     let severity = if worst.median() < 10.0 {
         Severity::Good
     } else if worst.median() <= 30.0 {
@@ -153,11 +152,12 @@ fn tensor_path(table: &Table, bootstrap: &Bootstrap) -> Option<Finding> {
     Some(Finding::new(
         severity,
         format!(
-            "Making a tensor by copy takes up to {:.1} % of an image's time ({}), without a copy {:.1} %; in all the copying path takes {} as long",
+            "Making a tensor by copy takes up to {:.1} % of an image's time ({}), without a copy {:.1} %; in all the copying path takes {} as long{}",
             worst.median(),
             worst.format,
             without.median(),
-            times(&ratio)
+            ratio.times(),
+            ratio.doubt()
         ),
         format!("Conversion by copy is {}.", advice(worst.median())),
     ))

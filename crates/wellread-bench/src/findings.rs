@@ -1,10 +1,11 @@
 //! The answer in sentences, each computed from the tables with its uncertainty.
 //!
 //! A benchmark computes its own findings ([`crate::Benchmark::findings`]) with what is here; this module puts
-//! them in order. Two formats are called different only when the 95 % interval of their ratio, paired by round,
-//! excludes 1.
+//! them in order. Two formats are called different only when a [`Judge`] says so: enough rounds, a 95 % interval
+//! of their ratio (paired by round) that excludes 1, and a ratio beyond the benchmark's own noise floor.
 
 use crate::suite;
+use std::collections::BTreeMap;
 use wellread_measure::bootstrap::{Bootstrap, Interval, Pairing};
 use wellread_measure::compare::MIN_SAMPLES;
 use wellread_measure::samples::median;
@@ -23,13 +24,16 @@ pub(crate) fn ranked(rank: u32, finding: Option<Finding>) -> Option<Ranked> {
     finding.map(|finding| Ranked { rank, finding })
 }
 
-/// Findings of all tables, most important first; last what could not be measured.
-pub fn all(tables: &[Table], seed: u64) -> Vec<Finding> {
-    let bootstrap = Bootstrap::seeded(seed);
+/// Findings of all tables, most important first; last what could not be measured. `noise` is the noise floor of
+/// each benchmark, by its name.
+pub fn all(tables: &[Table], noise: &BTreeMap<String, f64>, seed: u64) -> Vec<Finding> {
     let mut found: Vec<Ranked> = tables
         .iter()
         .filter_map(|table| Some((suite::benchmark(table.name())?, table)))
-        .flat_map(|(benchmark, table)| (benchmark.findings)(table, &bootstrap))
+        .flat_map(|(benchmark, table)| {
+            let judge = Judge::new(seed, noise.get(table.name()).copied());
+            (benchmark.findings)(table, &judge)
+        })
         .collect();
     found.sort_by_key(|found| found.rank);
     found.into_iter().map(|found| found.finding).chain(unavailable(tables)).collect()
@@ -78,24 +82,101 @@ pub(crate) fn by_median(mut series: Vec<Series>) -> Vec<Series> {
     series
 }
 
-pub(crate) fn ratio(a: &Series, b: &Series, bootstrap: &Bootstrap) -> Option<Interval> {
-    let n = a.values.len().min(b.values.len());
-    bootstrap.ratio_of_medians(&a.values[..n], &b.values[..n], Pairing::Paired)
+/// Says whether two series differ.
+pub struct Judge {
+    bootstrap: Bootstrap,
+    noise: Option<f64>,
 }
 
-/// Whether a ratio is above 1 beyond doubt: its interval excludes 1 and rests on enough rounds.
-pub(crate) fn clearly_above_one(ratio: &Interval) -> bool {
-    ratio.n >= MIN_SAMPLES && ratio.low > 1.0
+/// How two series compare.
+pub(crate) struct Comparison {
+    ratio: Interval,
+    verdict: Verdict,
 }
 
-/// What to say where the rounds are too few for a verdict.
-pub(crate) fn too_few(ratio: &Interval) -> &'static str {
-    if ratio.n < MIN_SAMPLES { " (too few rounds for a verdict: --repeats 7 or more gives one)" } else { "" }
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Verdict {
+    /// The first is larger beyond doubt.
+    Clear,
+    /// The interval holds 1.
+    Unclear,
+    /// The interval excludes 1, but the same variant measured twice differed as much: by this share.
+    Noise(f64),
+    /// Too few rounds to tell.
+    TooFew(usize),
 }
 
-/// `2.1 (2.0–2.3) times`
-pub(crate) fn times(i: &Interval) -> String {
-    format!("{} ({}–{}) times", number(i.estimate), number(i.low), number(i.high))
+impl Judge {
+    /// For a benchmark with this noise floor: the share by which the same variant differed when measured twice.
+    pub fn new(seed: u64, noise: Option<f64>) -> Self {
+        Self { bootstrap: Bootstrap::seeded(seed), noise }
+    }
+
+    /// Compares the larger with the smaller, paired by round.
+    pub(crate) fn compare(&self, a: &Series, b: &Series) -> Option<Comparison> {
+        let n = a.values.len().min(b.values.len());
+        let ratio = self.bootstrap.ratio_of_medians(&a.values[..n], &b.values[..n], Pairing::Paired)?;
+        let noise = self.noise.unwrap_or(0.0);
+        let verdict = if ratio.n < MIN_SAMPLES {
+            Verdict::TooFew(ratio.n)
+        } else if ratio.low <= 1.0 {
+            Verdict::Unclear
+        } else if ratio.estimate <= 1.0 + noise {
+            Verdict::Noise(noise)
+        } else {
+            Verdict::Clear
+        };
+        Some(Comparison { ratio, verdict })
+    }
+
+    /// The interval of a median, where there are rounds enough for one.
+    pub(crate) fn median(&self, values: &[f64]) -> Option<Interval> {
+        self.bootstrap.median(values).filter(|_| values.len() >= MIN_SAMPLES)
+    }
+}
+
+impl Comparison {
+    /// Whether the first is larger beyond doubt.
+    pub(crate) fn is_clear(&self) -> bool {
+        self.verdict == Verdict::Clear
+    }
+
+    /// `2.1 (2.0–2.3) times`; without the interval where the rounds are too few for one.
+    pub(crate) fn times(&self) -> String {
+        let i = &self.ratio;
+        match self.verdict {
+            Verdict::TooFew(_) => format!("{} times", number(i.estimate)),
+            _ => format!("{} ({}–{}) times", number(i.estimate), number(i.low), number(i.high)),
+        }
+    }
+
+    /// Why there is no verdict; empty where there is one.
+    pub(crate) fn doubt(&self) -> String {
+        match self.verdict {
+            Verdict::Clear => String::new(),
+            Verdict::Unclear => "; the interval holds 1".to_owned(),
+            Verdict::Noise(noise) => {
+                format!("; but one variant measured twice differed by up to {:.0} %", 100.0 * noise)
+            }
+            Verdict::TooFew(1) => "; one round is too few for a verdict (--repeats 7 gives one)".to_owned(),
+            Verdict::TooFew(n) => format!("; {n} rounds are too few for a verdict (--repeats 7 gives one)"),
+        }
+    }
+}
+
+/// A format with its codec, as measured: `tiff (none)`; formats differ by their compression as much as by anything.
+pub(crate) fn with_codec(table: &Table, format: &str) -> String {
+    let rows = (0..table.rows()).find(|&r| table.str("format", r) == Some(format));
+    match rows.and_then(|r| table.str("codec", r)) {
+        Some("none") => format!("{format} (uncompressed)"),
+        Some(codec) if !codec.is_empty() => format!("{format} ({codec})"),
+        _ => format.to_owned(),
+    }
+}
+
+/// A share as text; what rounds to nothing says so.
+pub(crate) fn percent(share: f64) -> String {
+    if share > 0.0 && share < 0.001 { "<0.1 %".to_owned() } else { format!("{:.1} %", 100.0 * share) }
 }
 
 /// Three significant digits, with thousands separators.
@@ -103,9 +184,14 @@ pub(crate) fn number(v: f64) -> String {
     wellread_report::number::significant(v)
 }
 
-/// The largest of the column's values, for "at the largest batch".
-pub(crate) fn largest(table: &Table, column: &str) -> Option<f64> {
-    (0..table.rows()).filter_map(|r| table.f64(column, r)).reduce(f64::max)
+/// The batch size that a verdict rests on: the largest of which an epoch has at least four, else the smallest.
+pub(crate) fn telling_batch_size(table: &Table) -> Option<f64> {
+    let mut sizes: Vec<(f64, f64)> = (0..table.rows())
+        .filter_map(|r| Some((table.f64("batch_size", r)?, table.f64("num_samples", r)?)))
+        .collect();
+    sizes.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let full = sizes.iter().rev().find(|(size, images)| images / size >= 4.0);
+    full.or(sizes.first()).map(|(size, _)| *size)
 }
 
 fn unavailable(tables: &[Table]) -> Option<Finding> {
@@ -141,6 +227,7 @@ mod tests {
                     ("workers", *workers),
                     ("run", run),
                     ("verified", true),
+                    ("num_samples", 100),
                     ("samples_per_sec", *rate)
                 ]);
             }
@@ -154,12 +241,59 @@ mod tests {
             ("tiff", 0, [200.0, 201.0, 199.0, 200.5, 200.2, 199.6]),
             ("parquet", 0, [100.0, 101.0, 99.0, 100.2, 100.1, 99.5]),
         ]);
-        assert!(all(&[clear], 1)[0].text.contains("tiff is the fastest format here"));
+        assert!(
+            all(&[clear.clone()], &BTreeMap::new(), 1)[0].text.contains("tiff is the fastest format here")
+        );
+        let noisy = BTreeMap::from([("dataloader".to_owned(), 2.3)]);
+        let text = all(&[clear], &noisy, 1)[0].text.clone();
+        assert!(text.contains("cannot be told apart") && text.contains("230 %"), "{text}");
         let unclear = loader_table(&[
             ("tiff", 0, [200.0, 90.0, 110.0, 100.0, 95.0, 130.0]),
             ("parquet", 0, [100.0, 190.0, 99.0, 101.0, 120.0, 97.0]),
         ]);
-        assert!(all(&[unclear], 1)[0].text.contains("cannot be told apart"));
+        assert!(all(&[unclear], &BTreeMap::new(), 1)[0].text.contains("cannot be told apart"));
+    }
+
+    #[test]
+    fn two_rounds_give_no_interval_and_no_verdict() {
+        let mut table = Table::new("dataloader");
+        for (format, rate) in [("tiff", 200.0), ("parquet", 100.0)] {
+            for run in 0..2 {
+                table.push(row![
+                    ("format", format),
+                    ("batch_size", 4),
+                    ("workers", 0),
+                    ("run", run),
+                    ("verified", true),
+                    ("num_samples", 100),
+                    ("samples_per_sec", rate)
+                ]);
+            }
+        }
+        let found = all(&[table], &BTreeMap::new(), 1);
+        assert!(
+            found[0].text.contains("2 rounds are too few") && !found[0].text.contains('–'),
+            "{}",
+            found[0].text
+        );
+        assert!(
+            found.iter().all(|f| !f.text.contains("worker threads")),
+            "one number of workers says nothing"
+        );
+    }
+
+    #[test]
+    fn a_verdict_rests_on_batches_of_which_there_are_several() {
+        let table = |images: i64| {
+            let mut table = Table::new("dataloader");
+            for batch in [1, 4, 16] {
+                table.push(row![("format", "tiff"), ("batch_size", batch), ("num_samples", images)]);
+            }
+            table
+        };
+        assert_eq!(telling_batch_size(&table(100)), Some(16.0));
+        assert_eq!(telling_batch_size(&table(17)), Some(4.0));
+        assert_eq!(telling_batch_size(&table(3)), Some(1.0));
     }
 
     #[test]
@@ -170,15 +304,16 @@ mod tests {
             ("batch_size", 16),
             ("workers", 0),
             ("run", 0),
+            ("num_samples", 100),
             ("verified", false),
             ("samples_per_sec", 1e9)
         ]);
-        assert!(all(&[table], 1).iter().all(|f| !f.text.contains("wrong")));
+        assert!(all(&[table], &BTreeMap::new(), 1).iter().all(|f| !f.text.contains("wrong")));
     }
 
     #[test]
     fn no_table_gives_no_sentence() {
-        assert!(all(&[], 1).is_empty());
-        assert!(all(&[Table::new("dataloader")], 1).is_empty());
+        assert!(all(&[], &BTreeMap::new(), 1).is_empty());
+        assert!(all(&[Table::new("dataloader")], &BTreeMap::new(), 1).is_empty());
     }
 }

@@ -7,14 +7,13 @@
 
 use crate::choices::{Mode, Preset};
 use crate::data::FormatSet;
-use crate::findings::{Ranked, Series, by_median, ranked, series};
+use crate::findings::{Judge, Ranked, Series, by_median, number, percent, ranked, series};
 use crate::suite::{Benchmark, Session};
 use crate::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
 use anyhow::{Context as _, Result, bail};
 use std::cell::RefCell;
 use std::rc::Rc;
 use wellread_loader::{Batches, Dataset, Loader};
-use wellread_measure::bootstrap::Bootstrap;
 use wellread_measure::clock::Stopwatch;
 use wellread_measure::samples::median;
 use wellread_model::{Model, ModelOptions};
@@ -23,7 +22,7 @@ use wellread_report::{Cell, Finding, Severity, Table};
 /// The benchmark's registration.
 pub static BENCHMARK: Benchmark = Benchmark {
     name: "loop",
-    about: "Track 3: a model fed by the loader",
+    about: "a model fed by the loader (upstream's Track 3)",
     run,
     transforms: |_| vec![Preset::None],
     headline: &["step_p50_s", "data_wait_fraction", "images_per_sec"],
@@ -194,22 +193,19 @@ fn model_shape(shape: &[usize]) -> Result<[usize; 4]> {
     }
 }
 
-fn findings(table: &Table, bootstrap: &Bootstrap) -> Vec<Ranked> {
-    ranked(20, waiting(table, bootstrap)).into_iter().collect()
+fn findings(table: &Table, judge: &Judge) -> Vec<Ranked> {
+    Mode::ALL.iter().filter_map(|&mode| ranked(20, waiting(table, mode, judge))).collect()
 }
 
-fn waiting(table: &Table, bootstrap: &Bootstrap) -> Option<Finding> {
-    let is = |r: usize, mode: Mode| table.cell("mode", r) == mode.into();
-    let inferred = (0..table.rows()).any(|r| is(r, Mode::Inference));
-    let mode = if inferred { Mode::Inference } else { Mode::Train };
-    let all = series(table, &["model"], "data_wait_fraction", |r| is(r, mode));
-    let mut sorted = by_median(all);
+fn waiting(table: &Table, mode: Mode, judge: &Judge) -> Option<Finding> {
+    let is = |r: usize| table.cell("mode", r) == mode.into();
+    let mut sorted = by_median(series(table, &["model"], "data_wait_fraction", is));
     sorted.reverse();
     let (best, worst) = (sorted.first()?, sorted.last()?);
     let interval = |s: &Series| {
-        bootstrap
+        judge
             .median(&s.values)
-            .map_or(String::new(), |i| format!(" ({:.1}–{:.1} %)", 100.0 * i.low, 100.0 * i.high))
+            .map_or(String::new(), |i| format!(" ({} to {})", percent(i.low), percent(i.high)))
     };
     let fraction = worst.median();
     let severity = if fraction < 0.3 {
@@ -220,20 +216,16 @@ fn waiting(table: &Table, bootstrap: &Bootstrap) -> Option<Finding> {
         Severity::Bad
     };
     let verb = if mode == Mode::Train { "training" } else { "inference" };
+    let share = |s: &Series| format!("{}{} with {}", percent(s.median()), interval(s), s.format);
+    let shares =
+        if best.format == worst.format { share(best) } else { format!("{}, {}", share(best), share(worst)) };
+    let rates = by_median(series(table, &["model"], "images_per_sec", is));
+    let rate = rates.first().map_or(String::new(), |s| format!("{} images/s at most. ", number(s.median())));
     Some(Finding::new(
         severity,
+        format!("In {verb} of {} a step waits for data for this share of its time: {shares}", best.label),
         format!(
-            "In {verb} of {} a step waits for data {:.1} %{} of its time with {}, {:.1} %{} with {}",
-            best.label,
-            100.0 * best.median(),
-            interval(best),
-            best.format,
-            100.0 * fraction,
-            interval(worst),
-            worst.format
-        ),
-        format!(
-            "With {}: {}. This holds for the model named on this machine's CPU; a faster model or device waits more.",
+            "{rate}With {}: {}. This holds for this model on this machine's CPU: a model or device that takes more images per second waits more.",
             worst.format,
             advice(fraction)
         ),

@@ -10,7 +10,7 @@
 
 use crate::choices::{Operation, PageCache};
 use crate::data::{FormatSet, set_name};
-use crate::findings::{Ranked, by_median, ranked, series};
+use crate::findings::{Judge, Ranked, by_median, ranked, series, with_codec};
 use crate::suite::{Benchmark, Session};
 use crate::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
 use anyhow::{Context as _, Result, bail};
@@ -18,7 +18,6 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use wellread_loader::order::Permutation;
-use wellread_measure::bootstrap::Bootstrap;
 use wellread_measure::clock::Stopwatch;
 use wellread_measure::page_cache;
 use wellread_report::{Cell, Finding, Severity, Table};
@@ -27,7 +26,7 @@ use wellread_store::{ImageView, Scratch, WriteOptions, checksum, read_region, re
 /// The benchmark's registration.
 pub static BENCHMARK: Benchmark = Benchmark {
     name: "storage",
-    about: "write, open, read whole, read at random, size",
+    about: "write, open, read whole, read at random, size; reading includes opening",
     run,
     transforms: |_| vec![],
     headline: &["seconds", "images_per_s", "bits_per_pixel"],
@@ -227,7 +226,7 @@ fn read_random(session: &Session<'_>, set: &FormatSet, round: u64, full: bool) -
     Ok(measurement(seconds, rows.len(), session, set, verified))
 }
 
-fn findings(table: &Table, _: &Bootstrap) -> Vec<Ranked> {
+fn findings(table: &Table, _: &Judge) -> Vec<Ranked> {
     ranked(60, smallest(table)).into_iter().collect()
 }
 
@@ -238,11 +237,18 @@ fn smallest(table: &Table) -> Option<Finding> {
     }));
     sorted.reverse();
     let first = sorted.first()?;
-    let detail =
-        sorted.iter().map(|s| format!("{}: {:.2} bits", s.format, s.median())).collect::<Vec<_>>().join("; ");
+    let detail = sorted
+        .iter()
+        .map(|s| format!("{}: {:.2} bits", with_codec(table, &s.format), s.median()))
+        .collect::<Vec<_>>()
+        .join("; ");
     Some(Finding::new(
         Severity::Info,
-        format!("{} is smallest on disk: {:.2} bits per pixel", first.format, first.median()),
+        format!(
+            "{} is smallest on disk: {:.2} bits per pixel",
+            with_codec(table, &first.format),
+            first.median()
+        ),
         detail,
     ))
 }

@@ -4,12 +4,12 @@ use crate::choices::Preset;
 use crate::config::Config;
 use crate::data::{self, FormatSet, Prepared, Source};
 use crate::expected::ExpectedPixels;
-use crate::findings::Ranked;
+use crate::findings::{Judge, Ranked};
 use crate::variants::Results;
 use crate::{conversion, dataloader, dataset, findings, machine, model_loop, storage};
 use anyhow::{Context as _, Result, bail};
+use std::collections::BTreeMap;
 use wellread_loader::{Crop, Transform};
-use wellread_measure::bootstrap::Bootstrap;
 use wellread_measure::environment::{CpuTimes, Environment};
 use wellread_measure::limits::{CopyLimits, LimitSettings, measure_copy};
 use wellread_report::{Fact, Finding, ReportInput, Table, Thumbnail};
@@ -29,7 +29,7 @@ pub struct Benchmark {
     /// Columns of its table that fit a terminal.
     pub headline: &'static [&'static str],
     /// What its table says, in sentences.
-    pub findings: fn(&Table, &Bootstrap) -> Vec<Ranked>,
+    pub findings: fn(&Table, &Judge) -> Vec<Ranked>,
 }
 
 /// All benchmarks in the order of a report. One line each.
@@ -117,10 +117,16 @@ pub fn run(config: &Config, progress: &dyn Fn(&str, usize, usize)) -> Result<Out
     let times_before = CpuTimes::now();
     let write_options = WriteOptions {
         jobs: std::thread::available_parallelism().map_or(1, usize::from),
+        compression: config.compression,
         ..WriteOptions::default()
     };
     // Preparation reports from several threads; the callback is for one.
-    let prepared = prepare(config, &write_options, progress)?;
+    let mut prepared = prepare(config, &write_options, progress)?;
+    for set in prepared.sets.iter_mut().filter(|s| s.error.is_none()) {
+        let options = OpenOptions { format: Some(set.format.to_owned()), ..OpenOptions::default() };
+        let layout = wellread_store::open(&set.path, &options).and_then(|store| store.layout());
+        set.codec = layout.ok().map(|l| l.codec);
+    }
     let session = begin(config, &prepared, write_options, &benchmarks, progress)?;
     let mut measured: Vec<(&'static str, Results)> = Vec::new();
     for benchmark in &benchmarks {
@@ -166,7 +172,7 @@ fn prepare(
         let store = data::open_source(path, *planes)?;
         let expected =
             checksum::all(&*store, options.jobs, &|| ()).into_iter().collect::<Result<Vec<_>, _>>()?;
-        let sets = vec![FormatSet { format: store.format(), path: path.clone(), error: None }];
+        let sets = vec![FormatSet { format: store.format(), path: path.clone(), error: None, codec: None }];
         let about = format!("{} images of {}, as they lie there", expected.len(), path.display());
         return Ok(Prepared { folder: config.out.clone(), sets, expected, about });
     }
@@ -242,7 +248,9 @@ fn assemble(
     let mut warnings: Vec<String> = environment.noise_warnings();
     let mut failures = Vec::new();
     let mut tables: Vec<Table> = Vec::new();
+    let mut rounds: Vec<String> = Vec::new();
     for (name, results) in measured {
+        rounds.push(format!("{name} {}", results.rounds));
         noise.insert(name.to_owned(), results.noise_floor.into());
         warnings.extend(results.notes);
         for row in 0..results.table.rows() {
@@ -258,10 +266,10 @@ fn assemble(
     let unverified =
         |t: &Table| (0..t.rows()).any(|r| t.cell("verified", r) == wellread_report::Cell::Bool(false));
     let verified = !tables.iter().any(unverified);
-    let noise_floors =
+    let noise_floors: BTreeMap<String, f64> =
         noise.iter().filter_map(|(name, floor)| Some((name.clone(), floor.as_f64()?))).collect();
     let largest_noise = noise.values().filter_map(serde_json::Value::as_f64).reduce(f64::max);
-    let mut found = findings::all(&tables, config.seed);
+    let mut found = findings::all(&tables, &noise_floors, config.seed);
     if !verified {
         found.insert(
             0,
@@ -276,8 +284,16 @@ fn assemble(
     let mut configuration: Vec<Fact> = vec![
         ("images", session.prepared.about.clone()).into(),
         ("pixels", bytes(session.prepared.bytes_of_pixels())).into(),
-        ("measured rounds", format!("{} (interleaved in random order, after 1 of warm-up)", config.repeats))
+        (
+            "measured rounds",
+            format!(
+                "{} (interleaved in random order, after 1 of warm-up; {} asked for)",
+                rounds.join(", "),
+                config.repeats
+            ),
+        )
             .into(),
+        ("codecs", codecs(session)).into(),
         ("seed", config.seed).into(),
     ];
     configuration.extend(checksum.iter().map(|sum| Fact::from(("checksum of the batches", sum.clone()))));
@@ -335,6 +351,19 @@ fn assemble(
         details,
     };
     Ok(Outcome { report, verified, failures })
+}
+
+/// Codec of each set, and whether it was converted for this comparison.
+fn codecs(session: &Session<'_>) -> String {
+    let of = |set: &FormatSet| format!("{}: {}", set.format, set.codec.as_deref().unwrap_or("unknown"));
+    let list: Vec<_> = session.prepared.sets.iter().filter(|s| s.error.is_none()).map(of).collect();
+    let how = match (&session.config.source, session.config.in_place) {
+        (Source::Path { .. }, false) => {
+            " (all written anew from the source; --in-place measures it as it lies there)"
+        }
+        _ => "",
+    };
+    format!("{}{how}", list.join(", "))
 }
 
 /// Pictures of the first images: for the report, and as `images.png` in the results folder.

@@ -4,7 +4,8 @@
 //! once, in a new random order, after one warm-up round that no figure uses. One variant runs twice per round
 //! as an A/A pair; the interval of its ratio to itself is the noise floor printed beside the results. Rows of
 //! the table are runs; columns ending in `_ci_low` and `_ci_high` are the 95 % bootstrap interval of the
-//! configuration's median over runs (for latencies: over the items of all runs, resampled run by run).
+//! configuration's median over runs (for latencies: over the items of all runs, resampled run by run), where there
+//! are runs enough for one; fewer are shown by their range.
 //!
 //! Peak memory is that of the configuration's warm-up turn, the same in each of its rows: `peak_rss_mb` is what
 //! the whole process held at most, `peak_growth_mb` how far that rose above what it held before. What other
@@ -14,6 +15,7 @@
 use crate::Session;
 use anyhow::{Context as _, Result};
 use wellread_measure::bootstrap::Bootstrap;
+use wellread_measure::compare::MIN_SAMPLES;
 use wellread_measure::interleave::{Event, Outcome, Plan, Turn};
 use wellread_measure::memory::{PeakGuard, PeakMemory, PeakSource, Scope, release_free_heap};
 use wellread_measure::samples::{Samples, median_in_place};
@@ -61,6 +63,8 @@ pub struct Results {
     pub noise_floor: Option<f64>,
     /// Remarks that belong beside the measured.
     pub notes: Vec<String>,
+    /// Rounds that were measured.
+    pub rounds: usize,
 }
 
 /// How to run.
@@ -88,9 +92,13 @@ pub fn run(
     let config = session.config;
     let keys: Vec<Keys> = variants.iter().map(|v| v.keys.clone()).collect();
     let mut table = Table::new(settings.name);
-    let mut results =
-        Results { table: Table::new(settings.name), noise_floor: None, notes: session.notes.clone() };
-    let mut stamp = Stamp { seed: config.seed, table: &mut table };
+    let mut results = Results {
+        table: Table::new(settings.name),
+        noise_floor: None,
+        notes: session.notes.clone(),
+        rounds: 0,
+    };
+    let mut stamp = Stamp { session, table: &mut table };
     if !variants.is_empty() {
         let mut plan = Plan::new(config.seed)
             .rounds(config.repeats)
@@ -111,6 +119,7 @@ pub fn run(
         let bootstrap = Bootstrap::seeded(config.seed);
         let noise = outcome.noise_floor(|f| value(f, settings).unwrap_or(f64::NAN), &bootstrap);
         results.noise_floor = noise.map(|n| n.fraction());
+        results.rounds = outcome.measured_rounds();
         if outcome.measured_rounds() < config.repeats {
             results.notes.push(format!(
                 "{}: {} of {} rounds within the time budget",
@@ -203,6 +212,10 @@ type Intervals = Vec<(String, f64, f64)>;
 
 fn intervals(runs: &[&Measurement], settings: &Settings<'_>, bootstrap: &Bootstrap) -> Intervals {
     let mut out = Vec::new();
+    // Fewer runs are shown by their range.
+    if runs.len() < MIN_SAMPLES {
+        return out;
+    }
     for &name in settings.intervals {
         let values: Vec<f64> =
             runs.iter().filter_map(|r| r.values.iter().find(|(n, _)| *n == name).map(|(_, v)| *v)).collect();
@@ -218,17 +231,20 @@ fn intervals(runs: &[&Measurement], settings: &Settings<'_>, bootstrap: &Bootstr
     out
 }
 
-struct Stamp<'t> {
-    seed: u64,
+struct Stamp<'t, 's> {
+    session: &'t Session<'s>,
     table: &'t mut Table,
 }
 
-impl Stamp<'_> {
+impl Stamp<'_, '_> {
     /// What every row begins with.
     fn begin(&self, keys: &Keys, run: Option<usize>) -> Row {
         let mut row: Row = keys.iter().map(|(n, c)| ((*n).to_owned(), c.clone())).collect();
         row.extend(run.map(|run| ("run".into(), Cell::from(run))));
-        row.push(("seed".into(), Cell::from(self.seed as i64)));
+        let format = keys.iter().find(|(name, _)| *name == "format").map(|(_, cell)| cell.text());
+        let set = self.session.prepared.sets.iter().find(|s| Some(s.format) == format.as_deref());
+        row.push(("codec".into(), set.and_then(|s| s.codec.as_deref()).map_or(Cell::Null, Cell::from)));
+        row.push(("seed".into(), Cell::from(self.session.config.seed as i64)));
         row.push(("timestamp".into(), Cell::from(now())));
         row
     }

@@ -276,6 +276,28 @@ pub enum Compression {
     Snappy,
 }
 
+impl std::fmt::Display for Compression {
+    /// As it is parsed: `zstd:3`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::None => f.write_str("none"),
+            Self::Lz4 => f.write_str("lz4"),
+            Self::Zstd(level) => write!(f, "zstd:{level}"),
+            Self::Deflate(level) => write!(f, "deflate:{level}"),
+            Self::Lzw => f.write_str("lzw"),
+            Self::PackBits => f.write_str("packbits"),
+            Self::Snappy => f.write_str("snappy"),
+        }
+    }
+}
+
+impl serde::Serialize for Compression {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 impl std::str::FromStr for Compression {
     type Err = String;
     /// `none`, `lz4`, `zstd[:LEVEL]`, `deflate[:LEVEL]`, `lzw`, `packbits`, `snappy`, `default`.

@@ -76,7 +76,8 @@ pub fn prepare(
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Prepared> {
     let opened = Opened::open(source)?;
-    let (made_from, about) = opened.identity()?;
+    let (identity, about) = opened.identity()?;
+    let made_from = format!("{identity}, compression {}", options.compression);
     let (mut held, known) = held(folder, &made_from, formats).unwrap_or_default();
     let missing: Vec<&'static Format> =
         formats.iter().copied().filter(|f| !held.iter().any(|name| name == f.name)).collect();
@@ -112,6 +113,7 @@ pub fn prepare(
             format: format.name,
             path: folder.join(set_name(format)),
             error: None,
+            codec: None,
         })
     };
     let sets = formats.iter().map(set_of).collect();

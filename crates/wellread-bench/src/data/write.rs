@@ -24,6 +24,8 @@ pub struct FormatSet {
     pub path: PathBuf,
     /// Why it could not be written.
     pub error: Option<String>,
+    /// Compression of its pixels, once it was opened.
+    pub codec: Option<String>,
 }
 
 /// Writes a synthetic set in all `formats` below `out`, with `expected.json` and, if asked for, label masks.
@@ -168,7 +170,7 @@ impl Writers {
                     Ok(writer) => (Some(writer), None),
                     Err(e) => (None, Some(e.to_string())),
                 };
-                (FormatSet { format: format.name, path, error }, writer)
+                (FormatSet { format: format.name, path, error, codec: None }, writer)
             })
             .collect();
         Self { writers, sums: Vec::new() }

@@ -10,6 +10,7 @@ use wellread_bench::choices::{Access, CachePolicy, Mode, Preset};
 use wellread_bench::data::Source;
 use wellread_bench::{Config, suite};
 use wellread_report::Severity;
+use wellread_store::Compression;
 
 /// Measures and writes tables (Parquet, CSV), summary.json, plots (PNG, SVG) and report.html.
 #[derive(clap::Args)]
@@ -30,6 +31,10 @@ pub struct Args {
     /// Measure the input as it lies there instead of converting it to every format.
     #[arg(long, requires = "input")]
     in_place: bool,
+    /// Compression of the sets that are written: none, lz4, zstd[:LEVEL], deflate[:LEVEL] …; by default each
+    /// format's own choice. Formats that lack it are shown as unavailable.
+    #[arg(long, default_value = "default", conflicts_with = "in_place")]
+    compression: Compression,
     /// Take every plane as an image of its own; by default done when shapes differ.
     #[arg(long, requires = "input")]
     planes: bool,
@@ -112,6 +117,7 @@ impl Args {
             source,
             formats: self.formats.clone(),
             in_place: self.in_place,
+            compression: self.compression,
             repeats: self.repeats,
             seed: self.synthetic.seed,
             out: self.out.clone(),
@@ -209,7 +215,8 @@ fn print_outcome(outcome: &suite::Outcome, config: &Config, ui: Ui) {
     ui.say(format!("{}\n", report.description));
     for table in &report.tables {
         let headline = suite::benchmark(table.name()).map_or(&[][..], |b| b.headline);
-        ui.say(super::report::text_table(table, headline));
+        let about = suite::benchmark(table.name()).map_or("", |b| b.about);
+        ui.say(super::report::text_table(table, about, headline));
     }
     for finding in &report.findings {
         let mark = match finding.severity {
@@ -226,8 +233,24 @@ fn print_outcome(outcome: &suite::Outcome, config: &Config, ui: Ui) {
     for warning in &report.warnings {
         ui.hint(format!("note: {warning}"));
     }
-    if let Some(noise) = report.noise_floor {
-        ui.say(format!("Noise floor (the same measured twice): {:.1} %.", 100.0 * noise));
+    if !report.noise_floors.is_empty() {
+        let floors: Vec<_> = report
+            .noise_floors
+            .iter()
+            .map(|(name, floor)| format!("{name} {:.1} %", 100.0 * floor))
+            .collect();
+        ui.say(format!(
+            "Noise floor (one variant measured twice; smaller differences mean nothing): {}.",
+            floors.join(", ")
+        ));
+        let unusable: Vec<_> =
+            report.noise_floors.iter().filter(|(_, floor)| **floor > 0.5).map(|(n, _)| n.as_str()).collect();
+        if !unusable.is_empty() {
+            ui.say(format!(
+                "! Too noisy for conclusions: {}. Repeat on an idle machine, with more images or rounds.",
+                unusable.join(", ")
+            ));
+        }
     }
     ui.say(format!("Report: {}", config.out.join("report.html").display()));
 }

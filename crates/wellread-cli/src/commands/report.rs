@@ -31,7 +31,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
 }
 
 /// A table for a terminal: the columns named, or all quantities when none is, per configuration.
-pub fn text_table(table: &Table, headline: &[&str]) -> String {
+pub fn text_table(table: &Table, about: &str, headline: &[&str]) -> String {
     let quantities: Vec<_> = if headline.is_empty() {
         columns::quantities(table)
     } else {
@@ -69,7 +69,7 @@ pub fn text_table(table: &Table, headline: &[&str]) -> String {
             .unwrap_or(0)
     };
     let widths: Vec<usize> = (0..lines[0].len()).map(width).collect();
-    let mut out = format!("{}\n", table.name());
+    let mut out = format!("{}{}{about}\n", table.name(), if about.is_empty() { "" } else { ": " });
     for line in &lines {
         out.push(' ');
         for (c, text) in line.iter().enumerate() {

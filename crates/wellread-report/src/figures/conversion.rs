@@ -8,7 +8,7 @@ use crate::table::{Cell, Table};
 /// The figure's registration.
 pub(super) static SPEC: Spec = Spec {
     table: "conversion",
-    heading: "Conversion (Track 4)",
+    heading: "Conversion: array to tensor",
     title: "Conversion: what turning host arrays into tensors costs",
     how_to_read: "How long it takes from stored pixels to an array in memory (full), from that array to a tensor (pale), \
         and both together (hollow). Below 10 % of the total, conversion does not matter: look at reading. \

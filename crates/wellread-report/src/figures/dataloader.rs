@@ -8,7 +8,7 @@ use crate::table::Table;
 /// The figure's registration.
 pub(super) static SPEC: Spec = Spec {
     table: "dataloader",
-    heading: "Data loader (Track 2)",
+    heading: "Data loader: batches",
     title: "Data loader: batches delivered with more workers and larger batches",
     how_to_read: "Each line is a format; from left to right more workers load in parallel. A line that rises gains from \
         more workers; where it is flat, something else is the limit. The time of a batch is from asking for it \

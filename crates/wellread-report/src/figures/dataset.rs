@@ -8,10 +8,10 @@ use crate::table::{Cell, Table};
 /// The figure's registration.
 pub(super) static SPEC: Spec = Spec {
     table: "dataset",
-    heading: "Dataset (Track 1)",
+    heading: "Dataset: single images",
     title: "Dataset: how long one image takes",
     how_to_read: "Each row is a format; the dot is the time that half of the images take at most (p50), the ticks those \
-        that 95 and 99 of 100 images take at most. A long line to the right means that some images take much \
+        that 95 and 99 of 100 images take at most, the small dot the slowest; the line begins at the fastest. A long line to the right means that some images take much \
         longer. With a memory cache all formats are the same: what was read once is kept as it is delivered.",
     sections,
 };

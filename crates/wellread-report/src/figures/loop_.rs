@@ -9,7 +9,7 @@ use crate::table::{Cell, Table};
 /// The figure's registration.
 pub(super) static SPEC: Spec = Spec {
     table: "loop",
-    heading: "Model loop (Track 3)",
+    heading: "Model loop",
     title: "Model loop: where the time of a step goes",
     how_to_read: "Each bar is a training or inference step: coloured while the model waits for data, grey while it \
         computes. Below 30 % waiting, loading is no bottleneck; from 30 to 50 % it is significant; above 50 % \

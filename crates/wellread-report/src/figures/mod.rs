@@ -118,7 +118,7 @@ fn notes(table: &Table, about: &ReportInput) -> Vec<String> {
         second += if second.is_empty() { "" } else { ". " };
         second += &format!("Noise floor (A/A): differences below {floor} are noise.");
     }
-    let mut notes = vec![first, second];
+    let mut notes = vec![first, codecs(table), second];
     let mut missing: Vec<(String, String)> = vec![];
     for c in &all {
         let Some(why) = &c.unavailable else { continue };
@@ -141,6 +141,17 @@ fn notes(table: &Table, about: &ReportInput) -> Vec<String> {
     }
     notes.retain(|n| !n.is_empty());
     notes
+}
+
+/// The codec of each format, as far as the table knows: they differ by it as much as by anything.
+fn codecs(table: &Table) -> String {
+    let known: Vec<_> = table
+        .groups(&["format", "codec"])
+        .into_iter()
+        .filter(|g| g.key[1] != Cell::Null)
+        .map(|g| format!("{} {}", g.key[0].text(), g.key[1].text()))
+        .collect();
+    if known.is_empty() { String::new() } else { format!("Compression: {}.", known.join(", ")) }
 }
 
 /// A noise floor as text: `2.1 %`.
