@@ -43,8 +43,10 @@ fn run(session: &Session<'_>) -> Result<Results> {
                 if config.loader_cache > 0 {
                     keys.push(("cache", Cell::from("memory")));
                 }
-                if let Some(reason) = &set.error {
-                    unavailable.push(Unavailable { keys, reason: reason.clone() });
+                let images = session.prepared.expected.len();
+                let too_large = (batch_size > images).then(|| format!("the set has only {images} images"));
+                if let Some(reason) = set.error.clone().or(too_large) {
+                    unavailable.push(Unavailable { keys, reason });
                     continue;
                 }
                 let mut kept = None;

@@ -75,6 +75,13 @@ pub fn parse_positive(text: &str) -> Result<usize, String> {
         .ok_or_else(|| format!("{text:?} is no whole number of at least one"))
 }
 
+/// Parses a number of threads.
+pub fn parse_threads(text: &str) -> Result<usize, String> {
+    const MOST: usize = 1024;
+    let threads = text.trim().parse().ok().filter(|&n: &usize| n <= MOST);
+    threads.ok_or_else(|| format!("{text:?} is no number of threads from 0 to {MOST}"))
+}
+
 /// Parses five positive numbers `T,C,Z,Y,X`.
 pub fn parse_tczyx(text: &str) -> Result<[usize; 5], String> {
     let numbers: Option<Vec<usize>> =

@@ -31,6 +31,11 @@ impl PlaneStore {
         Ok(Self { inner, first, shapes })
     }
 
+    /// Number of images whose planes these are.
+    pub fn images(&self) -> usize {
+        self.shapes.len()
+    }
+
     /// Image and (t, c, z) of a plane row.
     fn locate(&self, row: usize) -> (usize, [usize; 3]) {
         let image = self.first.partition_point(|&f| f <= row) - 1;

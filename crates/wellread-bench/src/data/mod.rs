@@ -102,6 +102,14 @@ pub fn set_name(format: &Format) -> String {
 
 /// Opens the source set, as planes when asked for or when shapes differ.
 pub fn open_source(path: &Path, planes: Option<bool>) -> Result<Box<dyn wellread_store::Store>> {
+    Ok(open_counted(path, planes)?.0)
+}
+
+/// As [`open_source`], with the number of images where their planes are the rows.
+pub(crate) fn open_counted(
+    path: &Path,
+    planes: Option<bool>,
+) -> Result<(Box<dyn wellread_store::Store>, Option<usize>)> {
     let store = wellread_store::open(path, &wellread_store::OpenOptions::default())?;
     if store.is_empty() {
         bail!("{}: there is no image in it", path.display());
@@ -120,7 +128,9 @@ pub fn open_source(path: &Path, planes: Option<bool>) -> Result<Box<dyn wellread
         None => mixed()?,
     };
     if as_planes {
-        return Ok(Box::new(wellread_store::planes::PlaneStore::new(store)?));
+        let planes = wellread_store::planes::PlaneStore::new(store)?;
+        let images = planes.images();
+        return Ok((Box::new(planes), Some(images)));
     }
-    Ok(store)
+    Ok((store, None))
 }

@@ -7,7 +7,7 @@
 //! forgotten as soon as it is mended.
 
 use super::write::{EXPECTED, Writers, synthesize, write_expected, write_json};
-use super::{FormatSet, SetSpec, Source, open_source, set_name};
+use super::{FormatSet, SetSpec, Source, open_counted, set_name};
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -173,7 +173,13 @@ fn held(
 /// A source, opened once for all that is asked of it.
 enum Opened<'s> {
     Synthetic(&'s SetSpec),
-    Stored { path: &'s Path, planes: Option<bool>, store: Box<dyn Store> },
+    Stored {
+        path: &'s Path,
+        planes: Option<bool>,
+        store: Box<dyn Store>,
+        /// Number of images, where the rows are their planes.
+        images: Option<usize>,
+    },
 }
 
 impl<'s> Opened<'s> {
@@ -181,7 +187,8 @@ impl<'s> Opened<'s> {
         Ok(match source {
             Source::Synthetic(spec) => Self::Synthetic(spec),
             Source::Path { path, planes } => {
-                Self::Stored { path, planes: *planes, store: open_source(path, *planes)? }
+                let (store, images) = open_counted(path, *planes)?;
+                Self::Stored { path, planes: *planes, store, images }
             }
         })
     }
@@ -200,7 +207,7 @@ impl<'s> Opened<'s> {
                 );
                 Ok((about.clone(), about))
             }
-            Self::Stored { path, planes, store } => {
+            Self::Stored { path, planes, store, images } => {
                 let first = store.row_info(0)?;
                 let (mut bytes, mut newest) = (0, std::time::SystemTime::UNIX_EPOCH);
                 for file in store.files()? {
@@ -211,15 +218,12 @@ impl<'s> Opened<'s> {
                 }
                 let stamp =
                     newest.duration_since(std::time::SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_millis());
-                let name = path
-                    .file_name()
-                    .map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into_owned());
-                let about = format!(
-                    "{} images of {name}, first {} (TCZYX) {}",
-                    store.len(),
-                    first.shape,
-                    first.dtype
-                );
+                let what = match images {
+                    Some(images) => format!("{} planes of the {images} images", store.len()),
+                    None => format!("{} images", store.len()),
+                };
+                let about =
+                    format!("{what} in {}, first {} (TCZYX) {}", path.display(), first.shape, first.dtype);
                 let full = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
                 Ok((format!("{} {about} {bytes} bytes {stamp} ms planes {planes:?}", full.display()), about))
             }

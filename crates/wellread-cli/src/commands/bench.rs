@@ -1,7 +1,7 @@
 //! `wellread bench WHAT…`
 
-use super::synthetic::SyntheticArgs;
-use super::{parse_bytes, parse_positive, parse_size};
+use super::synthetic::{SyntheticArgs, check_disk};
+use super::{parse_bytes, parse_positive, parse_size, parse_threads};
 use crate::output::{Failure, Outcome, Ui};
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -46,7 +46,7 @@ pub struct Args {
     /// Measured rounds; every round runs every variant once, in random order.
     #[arg(long, default_value_t = Config::default().repeats, value_parser = parse_positive)]
     repeats: usize,
-    /// Results folder.
+    /// Results folder; what an earlier run wrote there is replaced.
     #[arg(long, default_value_os_t = Config::default().out)]
     out: PathBuf,
     /// Folder of the prepared images: new, empty, or prepared before; by default `data` in the results folder.
@@ -71,7 +71,7 @@ pub struct Args {
     #[arg(long, value_delimiter = ',', default_values_t = Config::default().batch_sizes, value_parser = parse_positive)]
     batch_sizes: Vec<usize>,
     /// dataloader: worker threads.
-    #[arg(long, value_delimiter = ',', default_values_t = Config::default().workers)]
+    #[arg(long, value_delimiter = ',', default_values_t = Config::default().workers, value_parser = parse_threads)]
     workers: Vec<usize>,
     /// dataloader: later epochs of one loader instead of opening anew in every round.
     #[arg(long)]
@@ -92,7 +92,7 @@ pub struct Args {
     #[arg(long, default_value_t = Config::default().batch_size, value_parser = parse_positive)]
     batch_size: usize,
     /// loop: worker threads of the loader.
-    #[arg(long, default_value_t = Config::default().loop_workers)]
+    #[arg(long, default_value_t = Config::default().loop_workers, value_parser = parse_threads)]
     loop_workers: usize,
     /// Take the centre of every image first.
     #[arg(long, value_name = "HxW", value_parser = parse_size)]
@@ -107,10 +107,15 @@ pub struct Args {
 
 impl Args {
     fn config(&self) -> Outcome<Config> {
-        wellread_bench::data::parse_formats(&self.formats).map_err(|e| Failure::Usage(e.to_string()))?;
+        let formats =
+            wellread_bench::data::parse_formats(&self.formats).map_err(|e| Failure::Usage(e.to_string()))?;
         let source = match &self.input {
             Some(path) => Source::Path { path: path.clone(), planes: self.planes.then_some(true) },
-            None => Source::Synthetic(self.synthetic.spec()?),
+            None => {
+                let spec = self.synthetic.spec()?;
+                check_disk(&spec, formats.len(), self.data_dir.as_ref().unwrap_or(&self.out))?;
+                Source::Synthetic(spec)
+            }
         };
         Ok(Config {
             what: self.what.clone(),
@@ -123,16 +128,16 @@ impl Args {
             out: self.out.clone(),
             data_dir: self.data_dir.clone(),
             time_budget: Duration::from_secs_f64(self.time_budget),
-            access: self.access.clone(),
-            transforms: self.transform.clone(),
-            caches: self.cache.clone(),
+            access: distinct(&self.access),
+            transforms: distinct(&self.transform),
+            caches: distinct(&self.cache),
             samples: self.samples,
-            batch_sizes: self.batch_sizes.clone(),
-            workers: self.workers.clone(),
+            batch_sizes: distinct(&self.batch_sizes),
+            workers: distinct(&self.workers),
             keep_open: self.keep_open,
             loader_cache: self.loader_cache.map_or(0, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
             model: self.model.clone(),
-            modes: self.mode.clone(),
+            modes: distinct(&self.mode),
             steps: self.steps,
             batch_size: self.batch_size,
             loop_workers: self.loop_workers,
@@ -169,6 +174,17 @@ fn parse_seconds(text: &str) -> Result<f64, String> {
         Ok(seconds) if seconds > 0.0 && seconds.is_finite() => Ok(seconds.min(MOST)),
         _ => Err(format!("{text:?} is no positive number of seconds")),
     }
+}
+
+/// What was given, each once, in order: a value given twice would be measured twice under one name.
+fn distinct<T: Clone + PartialEq>(given: &[T]) -> Vec<T> {
+    let mut out: Vec<T> = Vec::with_capacity(given.len());
+    for value in given {
+        if !out.contains(value) {
+            out.push(value.clone());
+        }
+    }
+    out
 }
 
 /// The command as typed, with the program's name instead of its path.

@@ -1,6 +1,6 @@
 //! `wellread convert SRC DST`
 
-use super::{OpenArgs, default_jobs, known_format, parse_bytes, parse_tczyx};
+use super::{OpenArgs, default_jobs, known_format, parse_bytes, parse_tczyx, parse_threads};
 use crate::output::{Failure, Outcome, Ui, bytes};
 use std::path::{Path, PathBuf};
 use wellread_store::convert::{ConvertOptions, convert};
@@ -54,7 +54,7 @@ pub struct WriteArgs {
     #[arg(long)]
     pub overwrite: bool,
     /// Threads for compression.
-    #[arg(long, default_value_t = default_jobs())]
+    #[arg(long, default_value_t = default_jobs(), value_parser = parse_threads)]
     pub jobs: usize,
 }
 

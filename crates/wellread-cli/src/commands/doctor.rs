@@ -9,6 +9,10 @@ use wellread_measure::environment::Environment;
 
 /// Looks at the machine, the storage engines of this build, and the frameworks of the Python on the PATH.
 #[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  wellread doctor
+  wellread doctor --python venv/bin/python --json")]
 pub struct Args {
     /// Python to look into.
     #[arg(long, default_value = "python3")]

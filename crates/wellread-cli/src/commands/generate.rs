@@ -1,7 +1,7 @@
 //! `wellread generate OUT`
 
 use super::convert::WriteArgs;
-use super::synthetic::SyntheticArgs;
+use super::synthetic::{SyntheticArgs, check_disk};
 use crate::output::{Failure, Outcome, Ui};
 use std::path::PathBuf;
 use wellread_bench::data;
@@ -36,6 +36,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     if args.masks && spec.kind == Kind::Noise {
         return Err(Failure::Usage("--masks needs --kind cells: noise has no objects".to_owned()));
     }
+    check_disk(&spec, formats.len(), &args.out)?;
     let bar = ui.progress(spec.images as u64, "generating");
     let written =
         data::generate(&args.out, &spec, &formats, &args.write.options(), args.masks, &|| bar.inc(1))
@@ -52,6 +53,11 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     }
     if written.iter().all(|set| set.error.is_some()) {
         return Err(Failure::Failed("no format could hold these images".to_owned()));
+    }
+    // `all` means all that can; a format that was named had to be written.
+    let named = |format: &str| args.formats.iter().any(|f| f == format);
+    if let Some(missing) = written.iter().find(|set| set.error.is_some() && named(set.format)) {
+        return Err(Failure::Failed(format!("{} was asked for and could not be written", missing.format)));
     }
     Ok(())
 }

@@ -81,7 +81,14 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         line("pixel size", format!("{} x {} x {} µm (ZYX)", show(z), show(y), show(x)));
     }
     line("layout", info.layout.clone());
-    line("codec", info.codec.clone());
+    line(
+        "codec",
+        if info.images > 1 && info.files > 1 {
+            format!("{} (first image)", info.codec)
+        } else {
+            info.codec.clone()
+        },
+    );
     line("on disk", format!("{} in {} files", bytes(info.bytes_on_disk), info.files));
     line(
         "pixels",

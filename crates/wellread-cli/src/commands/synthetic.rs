@@ -1,12 +1,14 @@
 //! What synthetic images are: the flags that `generate` and `bench` share, with the same defaults.
 
-use super::{parse_positive, parse_size};
-use crate::output::{Failure, Outcome};
+use super::{default_jobs, parse_positive, parse_size};
+use crate::output::{Failure, Outcome, bytes as human_bytes};
 use std::fmt;
+use std::path::Path;
 use std::str::FromStr;
 use wellread_bench::data::SetSpec;
 use wellread_image::synthetic::Kind;
 use wellread_image::{PixelType, Shape};
+use wellread_measure::environment::{Environment, Storage};
 
 /// Synthetic images.
 #[derive(clap::Args)]
@@ -41,8 +43,37 @@ impl SyntheticArgs {
     /// The set that is asked for.
     pub fn spec(&self) -> Outcome<SetSpec> {
         let shape = Shape([self.time, self.channels, self.depth, self.size.height, self.size.width]);
-        shape.checked_bytes(self.dtype).map_err(|e| Failure::Usage(e.to_string()))?;
+        let bytes = shape.checked_bytes(self.dtype).map_err(|e| Failure::Usage(e.to_string()))?;
+        // An image being made is floats, and several threads make one each; what is written waits beside them.
+        let needed = (shape.pixels() as f64 * 16.0 + bytes as f64) * self.images.min(default_jobs()) as f64;
+        let memory = Environment::capture::<&Path>(&[]).memory.available;
+        if let Some(available) = memory.filter(|&available| needed > available as f64) {
+            return Err(Failure::Usage(format!(
+                "making images of {shape} (TCZYX) takes about {} of memory, {} are available; choose smaller images",
+                human_bytes(needed as u64),
+                human_bytes(available)
+            )));
+        }
         Ok(SetSpec { images: self.images, shape, dtype: self.dtype, kind: self.kind.into(), seed: self.seed })
+    }
+}
+
+/// Refuses a set that cannot fit on the disk of `out`, however well it compresses.
+pub fn check_disk(spec: &SetSpec, formats: usize, out: &Path) -> Outcome {
+    let pixels = spec.images as f64 * spec.shape.pixels() as f64 * spec.dtype.size() as f64;
+    // Cell images compress to a half or third; four leaves doubtful cases to the disk itself.
+    let least = pixels * formats as f64 / 4.0;
+    let folder = out.ancestors().find(|p| p.is_dir()).unwrap_or(Path::new("."));
+    let free = Storage::of(folder).and_then(|s| s.free_bytes);
+    match free.filter(|&free| least > free as f64) {
+        Some(free) => Err(Failure::Failed(format!(
+            "{}: {} images in {formats} formats take {} at least, {} are free (hint: fewer or smaller images, or fewer formats)",
+            out.display(),
+            spec.images,
+            human_bytes(least as u64),
+            human_bytes(free)
+        ))),
+        None => Ok(()),
     }
 }
 
