@@ -38,6 +38,7 @@ pub mod parquet;
 pub mod planes;
 pub mod preview;
 pub mod registry;
+mod regular;
 pub mod staged;
 pub mod store;
 pub mod tiff;

@@ -1,11 +1,11 @@
 //! Reading: one file, one decode, one block per request.
 
 use super::FORMAT;
-use super::decode::{HEADER_BYTES, Header, header};
+use super::decode::{HEADER_BYTES, Header, Refusal, header};
 use super::layout;
 use crate::file_rows::FileRows;
+use crate::regular;
 use crate::{Block, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use wellread_image::ImageMetadata;
@@ -26,8 +26,7 @@ impl ImageFolder {
     fn header(&self, row: usize) -> Result<&Header> {
         self.rows.get(row, |path| {
             let cannot = |e: std::io::Error| Error::io(path, "cannot read", &e);
-            let mut file = File::open(path).map_err(cannot)?;
-            let length = file.metadata().map_err(cannot)?.len();
+            let (mut file, length) = regular::open(path).map_err(cannot)?;
             let mut bytes = vec![];
             (&mut file).take(HEADER_BYTES).read_to_end(&mut bytes).map_err(cannot)?;
             let mut parsed = header(&bytes, length);
@@ -50,8 +49,8 @@ impl ImageFolder {
         let header = self.header(row)?;
         let path = self.rows.path_of(self.rows.row(row)?);
         scratch.raw.clear();
-        File::open(&path)
-            .and_then(|mut file| file.read_to_end(&mut scratch.raw))
+        regular::open(&path)
+            .and_then(|(mut file, _)| file.read_to_end(&mut scratch.raw))
             .map_err(|e| Error::io(&path, "cannot read", &e).row(row))?;
         header.decode(&scratch.raw, &mut scratch.decoded).map_err(|e| unreadable(&path, row, &e))?;
         let size = header.bytes();
@@ -68,10 +67,12 @@ impl ImageFolder {
     }
 }
 
-fn unreadable(path: &Path, row: usize, cause: &str) -> Error {
-    Error::new(path, format_args!("the picture cannot be decoded: {cause}"))
-        .row(row)
-        .hint("the file is truncated or corrupt; copy or export it again")
+fn unreadable(path: &Path, row: usize, refusal: &Refusal) -> Error {
+    let (cause, hint) = match refusal {
+        Refusal::Damaged(cause) => (cause, "the file is truncated or corrupt; copy or export it again"),
+        Refusal::Unsupported(cause) => (cause, "convert the picture to RGB or grey, for example with Pillow"),
+    };
+    Error::new(path, format_args!("the picture cannot be decoded: {cause}")).row(row).hint(hint)
 }
 
 impl Store for ImageFolder {
