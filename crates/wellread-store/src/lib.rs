@@ -37,6 +37,7 @@ pub mod ome_zarr;
 pub mod parquet;
 pub mod planes;
 pub mod preview;
+mod refusal;
 pub mod registry;
 mod regular;
 pub mod staged;

@@ -4,6 +4,7 @@
 //! of its pixels, and for JPEG, which has no checksums, that its scans are complete and free of stray markers.
 
 use crate::RowInfo;
+use crate::refusal::Refusal;
 use std::io::Cursor;
 use wellread_image::{Channel, PixelType, Shape};
 use zune_jpeg::errors::DecodeErrors;
@@ -21,25 +22,6 @@ const PNG_RATIO: u64 = 1032 * 32;
 const JPEG_RATIO: u64 = 2048;
 /// Working memory granted to the PNG decoder beside the pixels.
 const WORK_BYTES: usize = 64 << 20;
-
-/// Why there is no picture.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Refusal {
-    /// The file is not what it should be.
-    Damaged(String),
-    /// The file may be fine, but is of a kind that is not read.
-    Unsupported(String),
-}
-
-impl From<String> for Refusal {
-    fn from(cause: String) -> Self {
-        Self::Damaged(cause)
-    }
-}
-
-fn damaged(cause: impl std::fmt::Display) -> Refusal {
-    Refusal::Damaged(cause.to_string())
-}
 
 /// What the header of a picture says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +46,7 @@ impl<'a> Decoder<'a> {
             let mut decoder = png::Decoder::new_with_options(Cursor::new(bytes), options);
             decoder.set_limits(png::Limits { bytes: limit });
             decoder.set_transformations(png::Transformations::EXPAND);
-            decoder.read_info().map(|reader| Self::Png(Box::new(reader))).map_err(damaged)
+            decoder.read_info().map(|reader| Self::Png(Box::new(reader))).map_err(Refusal::damaged)
         } else if bytes.starts_with(b"\xff\xd8") {
             // Headers leniently: junk between them is common and harms nothing.
             let options = DecoderOptions::default()
@@ -73,14 +55,14 @@ impl<'a> Decoder<'a> {
                 .set_max_height(usize::MAX);
             let mut decoder = zune_jpeg::JpegDecoder::new_with_options(ZCursor::new(bytes), options);
             decoder.decode_headers().map_err(|e| match e {
-                DecodeErrors::Unsupported(what) => Refusal::Unsupported(format!("{what:?}")),
-                e => damaged(e),
+                DecodeErrors::Unsupported(what) => Refusal::unsupported(format_args!("{what:?}")),
+                e => Refusal::damaged(e),
             })?;
             Ok(Self::Jpeg(Box::new(decoder)))
         } else if bytes.is_empty() {
-            Err(damaged("the file is empty"))
+            Err(Refusal::damaged("the file is empty"))
         } else {
-            Err(damaged("it is neither PNG nor JPEG"))
+            Err(Refusal::damaged("it is neither PNG nor JPEG"))
         }
     }
 
@@ -93,18 +75,22 @@ impl<'a> Decoder<'a> {
                 (color.samples(), dtype, width as usize, height as usize)
             }
             Self::Jpeg(decoder) => {
-                let info = decoder.info().ok_or_else(|| damaged("the JPEG has no header"))?;
+                let info = decoder.info().ok_or_else(|| Refusal::damaged("the JPEG has no header"))?;
                 // Four are inks (CMYK, YCCK): what colours they make depends on the printer.
                 let channels = match info.components {
                     n @ (1 | 3) => usize::from(n),
-                    4 => return Err(Refusal::Unsupported("JPEG in CMYK is not supported".to_owned())),
-                    n => return Err(Refusal::Unsupported(format!("JPEG of {n} colours is not supported"))),
+                    4 => return Err(Refusal::unsupported("JPEG in CMYK is not supported")),
+                    n => {
+                        return Err(Refusal::unsupported(format_args!(
+                            "JPEG of {n} colours is not supported"
+                        )));
+                    }
                 };
                 (channels, PixelType::U8, usize::from(info.width), usize::from(info.height))
             }
         };
         let shape = Shape([1, channels, 1, height, width]);
-        shape.checked_bytes(dtype).map_err(damaged)?;
+        shape.checked_bytes(dtype).map_err(Refusal::damaged)?;
         Ok(Header { info: RowInfo { shape, dtype } })
     }
 
@@ -112,7 +98,7 @@ impl<'a> Decoder<'a> {
     fn decode(self, target: &mut [u8], Header { info }: Header) -> Result<(), Refusal> {
         match self {
             Self::Png(mut reader) => {
-                reader.next_frame(target).map_err(damaged)?;
+                reader.next_frame(target).map_err(Refusal::damaged)?;
                 if info.dtype == PixelType::U16 {
                     // PNG is big-endian.
                     target.as_chunks_mut::<2>().0.iter_mut().for_each(|sample| sample.reverse());
@@ -124,7 +110,7 @@ impl<'a> Decoder<'a> {
                 // error.
                 let options = decoder.options().jpeg_set_out_colorspace(colors).set_strict_mode(true);
                 decoder.set_options(options);
-                decoder.decode_into(target).map_err(damaged)?;
+                decoder.decode_into(target).map_err(Refusal::damaged)?;
             }
         }
         Ok(())
@@ -138,7 +124,7 @@ pub(super) fn header(bytes: &[u8], length: u64) -> Result<Header, Refusal> {
     let ratio = if matches!(decoder, Decoder::Png(_)) { PNG_RATIO } else { JPEG_RATIO };
     if header.bytes() as u64 > length.saturating_mul(ratio) {
         let Shape([_, _, _, y, x]) = header.info.shape;
-        return Err(damaged(format_args!(
+        return Err(Refusal::damaged(format_args!(
             "the header declares {x} x {y} pixels, which {length} bytes cannot hold"
         )));
     }
@@ -155,10 +141,10 @@ impl Header {
     pub fn decode(&self, bytes: &[u8], decoded: &mut Vec<u8>) -> Result<(), Refusal> {
         let decoder = Decoder::new(bytes, self.bytes().saturating_add(WORK_BYTES))?;
         if decoder.header()? != *self {
-            return Err(damaged("its size or type changed while the set was open"));
+            return Err(Refusal::damaged("its size or type changed while the set was open"));
         }
         if matches!(decoder, Decoder::Jpeg(_)) && !jpeg_is_complete(bytes) {
-            return Err(damaged("the JPEG ends before its last scan does"));
+            return Err(Refusal::damaged("the JPEG ends before its last scan does"));
         }
         let size = self.bytes();
         if decoded.len() < size {

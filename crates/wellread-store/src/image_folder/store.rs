@@ -1,9 +1,10 @@
 //! Reading: one file, one decode, one block per request.
 
 use super::FORMAT;
-use super::decode::{HEADER_BYTES, Header, Refusal, header};
+use super::decode::{HEADER_BYTES, Header, header};
 use super::layout;
 use crate::file_rows::FileRows;
+use crate::refusal::Refusal;
 use crate::regular;
 use crate::{Block, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
 use std::io::Read;
@@ -68,11 +69,8 @@ impl ImageFolder {
 }
 
 fn unreadable(path: &Path, row: usize, refusal: &Refusal) -> Error {
-    let (cause, hint) = match refusal {
-        Refusal::Damaged(cause) => (cause, "the file is truncated or corrupt; copy or export it again"),
-        Refusal::Unsupported(cause) => (cause, "convert the picture to RGB or grey, for example with Pillow"),
-    };
-    Error::new(path, format_args!("the picture cannot be decoded: {cause}")).row(row).hint(hint)
+    let convert = "convert the picture to RGB or grey, for example with Pillow";
+    refusal.error(path, "the picture cannot be decoded: ", convert).row(row)
 }
 
 impl Store for ImageFolder {

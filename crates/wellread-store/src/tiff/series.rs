@@ -49,6 +49,11 @@ impl Refusal {
         Self { cause, hint: "the file is probably damaged; copy or write it again" }
     }
 
+    /// As an error about the file at `path`.
+    pub(super) fn error(&self, path: &Path) -> Error {
+        Error::new(path, &self.cause).hint(self.hint)
+    }
+
     /// The file is fine, but beyond what is supported.
     pub(super) fn unsupported(cause: String) -> Self {
         Self { cause, hint: "convert the file with the program that wrote it, or with tifffile" }
@@ -161,8 +166,8 @@ impl FileIndex {
         };
         let own = series.planes.iter().find(|p| p.source == 0);
         let format = &self.pages[own.map_or(0, |p| p.page as usize)].format;
-        if let Some(cause) = format.unsupported {
-            series.info = Err(Refusal::unsupported(cause.to_owned()));
+        if let Some(refusal) = &format.refusal {
+            series.info = Err(refusal.clone());
             return;
         }
         // What counts is bits as stored: a pixel may be delivered in more.

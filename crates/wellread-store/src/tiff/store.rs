@@ -261,7 +261,7 @@ fn is_file_name_of(stem: &str, name: &str) -> bool {
 fn info_of(series: &Series, path: &Path) -> Result<RowInfo> {
     match &series.info {
         Ok(info) => Ok(*info),
-        Err(refusal) => Err(Error::new(path, &refusal.cause).hint(refusal.hint)),
+        Err(refusal) => Err(refusal.error(path)),
     }
 }
 
