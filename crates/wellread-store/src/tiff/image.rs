@@ -189,7 +189,7 @@ impl Page {
             refusal =
                 refusal.or_else(|| refuse("its colours are subsampled YCbCr, which wellread does not read"));
         }
-        if !matches!(planar, 1 | 2) {
+        if samples > 1 && !matches!(planar, 1 | 2) {
             refusal = refusal.or_else(|| refuse(&format!("planar configuration {planar} is unknown")));
         }
         if u16::try_from(compression).is_err() {

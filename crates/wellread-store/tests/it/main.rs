@@ -1,7 +1,8 @@
 //! Integration tests of the storage formats: one binary, one module per format.
 
 mod image_folder;
+mod not_files;
 mod ome_zarr;
-mod ome_zarr_hostile;
 mod parquet;
+mod shared;
 mod tiff;
