@@ -22,7 +22,11 @@ pub(super) fn recognise(probe: &Probe) -> bool {
                 .iter()
                 .filter(|name| ends_in_zarr(name) || !name.contains('.'))
                 .take(16)
-                .any(|name| has_metadata(&probe.path.join(name))))
+                .any(|name| {
+                    // A name that is no text cannot be looked up from a probe: it is taken at its word.
+                    let is_text = !name.contains(char::REPLACEMENT_CHARACTER);
+                    ends_in_zarr(name) && !is_text || has_metadata(&probe.path.join(name))
+                }))
 }
 
 fn ends_in_zarr(name: &str) -> bool {

@@ -12,7 +12,7 @@
 //! more than the file's real size justifies.
 
 use super::lzw;
-use super::series::Refusal;
+use crate::refusal::Refusal;
 use crate::{Compression, Error, Result};
 use std::path::Path;
 
@@ -92,7 +92,7 @@ impl Codec {
     /// Why strips and tiles cannot be decoded, if they cannot.
     pub(super) fn refusal(self) -> Option<Refusal> {
         matches!(self, Self::Other(_)).then(|| {
-            Refusal::unsupported(format!(
+            Refusal::unsupported(format_args!(
                 "compression {} is not supported; supported: none, LZW, Deflate, PackBits, Zstandard",
                 self.name()
             ))
@@ -156,7 +156,7 @@ impl Decompressors {
                     .map_err(|e| format!("Zstandard data are corrupt ({e})"))?
             }
             Codec::Other(_) => {
-                return Err(codec.refusal().map_or_else(String::new, |refusal| refusal.cause));
+                return Err(format!("compression {} is not supported", codec.name()));
             }
         };
         Ok(Decoded { bytes, more: false })

@@ -8,8 +8,8 @@ use super::Endian;
 use super::codec::Codec;
 use super::ifd::{FileView, Header, Ifd, tag};
 use super::predictor;
-use super::series::Refusal;
 use crate::Result;
+use crate::refusal::Refusal;
 use std::sync::Arc;
 use wellread_image::PixelType;
 
@@ -59,6 +59,8 @@ pub(super) struct PageFormat {
     pub(super) tiled: bool,
     /// Width and height of a strip or tile.
     pub(super) segment: [usize; 2],
+    /// Whether the lengths of strips and tiles are stated. Otherwise other things may follow their data.
+    pub(super) exact_lengths: bool,
     /// Rows that the last strip may be filled up to, where it has fewer; 0 where it may not.
     pub(super) padded_rows: usize,
     /// Anything that makes the page unreadable, though its size is known.
@@ -173,7 +175,7 @@ impl Page {
         // Numbers beyond 16 bits are of no compression or predictor: they must not be taken for another's.
         let codec = u16::try_from(compression).map_or(Codec::Other(u16::MAX), Codec::from_tag);
         let predictor = u16::try_from(predictor).unwrap_or(u16::MAX);
-        let refuse = |cause: &str| Some(Refusal::unsupported(cause.to_owned()));
+        let refuse = |cause: &str| Some(Refusal::unsupported(cause));
         let mut refusal = match format {
             _ if bits.is_none() || format.is_none() => {
                 refuse("its samples differ in type from each other, which wellread does not read")
@@ -217,6 +219,7 @@ impl Page {
             reversed: fill_order == 2,
             tiled,
             segment,
+            exact_lengths: true,
             padded_rows: usize::try_from(rows_per_strip).ok().filter(|&n| n <= MAX_PADDED_ROWS).unwrap_or(0),
             refusal,
         };
@@ -238,14 +241,15 @@ impl Page {
         if format.refusal.is_none() {
             format.refusal = unsupported_predictor(&format).and_then(refuse);
         }
-        let (mut segments, trimmed) = read_segments(view, header, ifd, &format)?;
-        if trimmed {
+        let Listed { mut segments, is_trimmed, exact_lengths } = read_segments(view, header, ifd, &format)?;
+        format.exact_lengths = exact_lengths;
+        if is_trimmed {
             // What lies behind the rows of the last strip may as well be rows that are not declared.
             format.padded_rows = 0;
         }
         if format.refusal.is_none() && has_short_strips(&format, &segments) {
             let cause = "its strips hold fewer bytes than their rows need: the file is corrupt";
-            format.refusal = Some(Refusal::damaged(cause.to_owned()));
+            format.refusal = Some(Refusal::damaged(cause));
         }
         merge_strips(&mut format, &mut segments);
         Ok(Self { format: Arc::new(format), segments: segments.into() })
@@ -305,13 +309,17 @@ fn unsupported_predictor(format: &PageFormat) -> Option<&'static str> {
     }
 }
 
-/// Offsets and lengths of all segments, and whether the file lists more than the page needs.
-fn read_segments(
-    view: &mut FileView<'_>,
-    header: Header,
-    ifd: &Ifd,
-    format: &PageFormat,
-) -> Result<(Vec<Segment>, bool)> {
+/// What the tags say of where segments lie.
+struct Listed {
+    segments: Vec<Segment>,
+    /// Whether more are listed than the page needs.
+    is_trimmed: bool,
+    /// Whether all lengths are listed too.
+    exact_lengths: bool,
+}
+
+/// Offsets and lengths of all segments.
+fn read_segments(view: &mut FileView<'_>, header: Header, ifd: &Ifd, format: &PageFormat) -> Result<Listed> {
     let endian = header.endian;
     let (what, offsets_tag, counts_tag) = if format.tiled {
         ("tiles", tag::TILE_OFFSETS, tag::TILE_BYTE_COUNTS)
@@ -330,8 +338,8 @@ fn read_segments(
         some => some,
     };
     let mut offsets = offsets.unwrap_or_default();
-    let trimmed = offsets.len() as u64 == one_more;
-    if trimmed {
+    let is_trimmed = offsets.len() as u64 == one_more;
+    if is_trimmed {
         offsets.pop();
     }
     if offsets.len() as u64 != expected {
@@ -381,7 +389,7 @@ fn read_segments(
             ))
             .hint("the file is probably corrupt; copy or write it again"));
     }
-    Ok((segments, trimmed))
+    Ok(Listed { segments, is_trimmed, exact_lengths: counts.len() >= offsets.len() })
 }
 
 /// Whether a strip that is stored as it is holds less than its rows.

@@ -9,7 +9,8 @@
 use super::ifd::FileView;
 use super::image::Page;
 use super::listing;
-use super::series::{OtherFile, PlaneRef, Refusal, Series, believable};
+use super::series::{OtherFile, PlaneRef, Series, believable};
+use crate::refusal::Refusal;
 use crate::{Error, Result, RowInfo, regular};
 use std::collections::HashMap;
 use std::io::Read;

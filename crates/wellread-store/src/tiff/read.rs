@@ -16,7 +16,7 @@ use super::image::{Page, PageFormat, SampleKind, Segment};
 use super::pread::read_exact_at;
 use super::predictor;
 use super::samples::{grow, separate, unpack};
-use super::series::{FileIndex, PlaneRef, Series};
+use super::series::{CONVERT, FileIndex, PlaneRef, Series};
 use crate::{Block, Error, PixelSink, Result, RowInfo, Scratch, regular};
 use std::any::Any;
 use std::fs::File;
@@ -126,7 +126,7 @@ impl Job<'_> {
                         continue;
                     }
                     if let Some(refusal) = format.refusal.clone().or_else(|| format.codec.refusal()) {
-                        return Err(refusal.error(source.path));
+                        return Err(refusal.error(source.path, "", CONVERT));
                     }
                     let run = if ny == shape.y() && nx == shape.x() {
                         self.run_of_planes(&self.series.planes[at..at + (z0 + nz - z)], source.pages)
@@ -431,7 +431,7 @@ impl Work<'_> {
             if made.bytes < wanted {
                 return Err(format!("it decodes to {} of {wanted} bytes", made.bytes));
             }
-            if made.more && size == whole {
+            if made.more && size == whole && format.exact_lengths {
                 return Err(format!("it decodes to more than the {whole} bytes of its rows"));
             }
             &mut self.decoded[..wanted]

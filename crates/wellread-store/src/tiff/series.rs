@@ -10,6 +10,7 @@ use super::describe;
 use super::ifd::{FileView, Header, Ifd, TRUNCATED, read_chain, tag};
 use super::image::Page;
 use super::ome;
+use crate::refusal::Refusal;
 use crate::{Error, Result, RowInfo};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -36,29 +37,8 @@ impl PlaneRef {
     }
 }
 
-/// Why an image cannot be read, and what to do.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Refusal {
-    pub(super) cause: String,
-    pub(super) hint: &'static str,
-}
-
-impl Refusal {
-    /// The file contradicts itself or lacks something.
-    pub(super) fn damaged(cause: String) -> Self {
-        Self { cause, hint: "the file is probably damaged; copy or write it again" }
-    }
-
-    /// As an error about the file at `path`.
-    pub(super) fn error(&self, path: &Path) -> Error {
-        Error::new(path, &self.cause).hint(self.hint)
-    }
-
-    /// The file is fine, but beyond what is supported.
-    pub(super) fn unsupported(cause: String) -> Self {
-        Self { cause, hint: "convert the file with the program that wrote it, or with tifffile" }
-    }
-}
+/// What to do about files that are fine, but beyond what is supported.
+pub(super) const CONVERT: &str = "convert the file with the program that wrote it, or with tifffile";
 
 /// One image.
 #[derive(Debug)]

@@ -8,7 +8,7 @@
 use super::image::PageFormat;
 use super::listing;
 use super::read::{Context, Job};
-use super::series::{FileIndex, Kind, Series};
+use super::series::{CONVERT, FileIndex, Kind, Series};
 use super::writer::file_name_of;
 use super::{Endian, codec::Codec, predictor};
 use crate::file_names;
@@ -261,7 +261,7 @@ fn is_file_name_of(stem: &str, name: &str) -> bool {
 fn info_of(series: &Series, path: &Path) -> Result<RowInfo> {
     match &series.info {
         Ok(info) => Ok(*info),
-        Err(refusal) => Err(refusal.error(path)),
+        Err(refusal) => Err(refusal.error(path, "", CONVERT)),
     }
 }
 
