@@ -76,7 +76,7 @@ fn one(view: &FileView<'_>, mut image: OmeImage, pages: &[Page]) -> Result<Serie
     let fault = |e: OmeXmlError| view.error(e).hint("write the file again, or repair its image description");
     if image.without_pages {
         return Ok(Series::refused(Refusal::unsupported(
-            "the OME-XML describes an image whose pixels are not in TIFF pages".into(),
+            "the OME-XML describes an image whose pixels are not in TIFF pages",
         )));
     }
     let own_name = view.path().file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
