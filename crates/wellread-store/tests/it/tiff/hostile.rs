@@ -252,7 +252,7 @@ fn numbers_that_mean_nothing() {
 #[test]
 fn strips_that_hold_more_than_their_rows() {
     let dir = folder();
-    let rows = |n: usize| (0..n * 64).map(|i| (i * i >> 5) as u8).collect::<Vec<_>>();
+    let rows = |n: usize| (0..n * 64).map(|i| ((i * i) >> 5) as u8).collect::<Vec<_>>();
     let pack = |tag: u64, data: &[u8]| -> Vec<u8> {
         match tag {
             5 => weezl::encode::Encoder::with_tiff_size_switch(weezl::BitOrder::Msb, 8).encode(data).unwrap(),
