@@ -1,6 +1,22 @@
-//! File names made from names of images.
+//! File names made from names of images, and names of images from file names.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
+use std::ffi::OsStr;
+
+/// A file name, or a path, as text. Bytes that are not UTF-8 become `\xFF`, so that names that differ stay
+/// different.
+pub(crate) fn text(name: &OsStr) -> Cow<'_, str> {
+    if let Some(text) = name.to_str() {
+        return Cow::Borrowed(text);
+    }
+    let mut text = String::new();
+    for chunk in name.as_encoded_bytes().utf8_chunks() {
+        text.push_str(chunk.valid());
+        chunk.invalid().iter().for_each(|byte| text.push_str(&format!("\\x{byte:02X}")));
+    }
+    Cow::Owned(text)
+}
 
 /// Chooses a file name for each image of a set: safe on every system and unique within the set.
 #[derive(Debug, Default)]
@@ -45,6 +61,15 @@ impl FileNames {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn bytes_that_are_no_text_are_escaped() {
+        use std::os::unix::ffi::OsStrExt;
+        assert_eq!(text(OsStr::new("aµ")), "aµ");
+        assert_eq!(text(OsStr::from_bytes(b"a\xff\xc2.tif")), "a\\xFF\\xC2.tif");
+        assert_ne!(text(OsStr::from_bytes(b"a\xff")), text(OsStr::from_bytes(b"a\xfe")));
+    }
 
     #[test]
     fn names_are_safe_and_unique() {

@@ -1,6 +1,7 @@
 //! Which files below a path are the rows.
 
 use super::FORMAT;
+use crate::file_names;
 use crate::file_rows::Place;
 use crate::registry::{self, Probe};
 use crate::{Error, OpenOptions, Result};
@@ -65,9 +66,9 @@ fn list(
         }
         if FORMAT.has_ending(&text) {
             let below_root = below.join(&file);
-            let name = match below.to_str() {
-                None | Some("") => stem(&below_root),
-                Some(class) => format!("{class}/{}", stem(&below_root)),
+            let name = match &*file_names::text(below.as_os_str()) {
+                "" => stem(&below_root),
+                class => format!("{class}/{}", stem(&below_root)),
             };
             rows.push(Place { name, below: below_root });
         } else if let Some(format) = registry::foreign_format(&entry.path(), &FORMAT) {
@@ -80,5 +81,5 @@ fn list(
 }
 
 fn stem(path: &Path) -> String {
-    path.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default()
+    path.file_stem().map(|s| file_names::text(s).into_owned()).unwrap_or_default()
 }

@@ -4,8 +4,9 @@ use super::FORMAT;
 use super::decode::{HEADER_BYTES, Header, header};
 use super::layout;
 use crate::file_rows::FileRows;
+use crate::refusal::Refusal;
+use crate::regular;
 use crate::{Block, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use wellread_image::ImageMetadata;
@@ -26,8 +27,7 @@ impl ImageFolder {
     fn header(&self, row: usize) -> Result<&Header> {
         self.rows.get(row, |path| {
             let cannot = |e: std::io::Error| Error::io(path, "cannot read", &e);
-            let mut file = File::open(path).map_err(cannot)?;
-            let length = file.metadata().map_err(cannot)?.len();
+            let (mut file, length) = regular::open(path).map_err(cannot)?;
             let mut bytes = vec![];
             (&mut file).take(HEADER_BYTES).read_to_end(&mut bytes).map_err(cannot)?;
             let mut parsed = header(&bytes, length);
@@ -50,8 +50,8 @@ impl ImageFolder {
         let header = self.header(row)?;
         let path = self.rows.path_of(self.rows.row(row)?);
         scratch.raw.clear();
-        File::open(&path)
-            .and_then(|mut file| file.read_to_end(&mut scratch.raw))
+        regular::open(&path)
+            .and_then(|(mut file, _)| file.read_to_end(&mut scratch.raw))
             .map_err(|e| Error::io(&path, "cannot read", &e).row(row))?;
         header.decode(&scratch.raw, &mut scratch.decoded).map_err(|e| unreadable(&path, row, &e))?;
         let size = header.bytes();
@@ -68,10 +68,9 @@ impl ImageFolder {
     }
 }
 
-fn unreadable(path: &Path, row: usize, cause: &str) -> Error {
-    Error::new(path, format_args!("the picture cannot be decoded: {cause}"))
-        .row(row)
-        .hint("the file is truncated or corrupt; copy or export it again")
+fn unreadable(path: &Path, row: usize, refusal: &Refusal) -> Error {
+    let convert = "convert the picture to RGB or grey, for example with Pillow";
+    refusal.error(path, "the picture cannot be decoded: ", convert).row(row)
 }
 
 impl Store for ImageFolder {

@@ -3,6 +3,7 @@
 
 use super::FORMAT;
 use super::group::{Group, inside};
+use crate::file_names;
 use crate::file_rows::Place;
 use crate::registry::{self, Probe};
 use crate::{Error, OpenOptions, Result};
@@ -21,7 +22,11 @@ pub(super) fn recognise(probe: &Probe) -> bool {
                 .iter()
                 .filter(|name| ends_in_zarr(name) || !name.contains('.'))
                 .take(16)
-                .any(|name| has_metadata(&probe.path.join(name))))
+                .any(|name| {
+                    // A name that is no text cannot be looked up from a probe: it is taken at its word.
+                    let is_text = !name.contains(char::REPLACEMENT_CHARACTER);
+                    ends_in_zarr(name) && !is_text || has_metadata(&probe.path.join(name))
+                }))
 }
 
 fn ends_in_zarr(name: &str) -> bool {
@@ -148,7 +153,7 @@ fn folder(path: &Path, options: &OpenOptions) -> Result<Vec<Place>> {
 /// A group's folder name without `.zarr` or `.ome.zarr`.
 fn image_name(path: &Path) -> String {
     let absolute = if path.file_name().is_some() { Ok(path.to_owned()) } else { path.canonicalize() };
-    let name = absolute.ok().and_then(|p| p.file_name().map(|n| n.to_string_lossy().into_owned()));
+    let name = absolute.ok().and_then(|p| p.file_name().map(|n| file_names::text(n).into_owned()));
     let name = name.unwrap_or_default();
     let stem = name.strip_suffix(".zarr").unwrap_or(&name);
     stem.strip_suffix(".ome").unwrap_or(stem).to_owned()

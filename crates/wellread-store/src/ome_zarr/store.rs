@@ -8,6 +8,7 @@ use super::order::Reorder;
 use super::shard::{IndexCache, Piece, ShardCodec, joint_reads};
 use super::{FORMAT, plausible};
 use crate::file_rows::FileRows;
+use crate::regular;
 use crate::{Block, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
 use std::collections::HashMap;
 use std::fs::File;
@@ -93,7 +94,7 @@ impl OmeZarrStore {
             plan.key(at, &mut context.key);
             context.file.clone_from(&array_dir);
             context.file.push(&context.key);
-            let mut file = match File::open(&context.file) {
+            let mut file = match regular::open(&context.file) {
                 Ok(file) => Some(file),
                 Err(e) if e.kind() == ErrorKind::NotFound => None,
                 Err(e) => return Err(Error::io(&context.file, "cannot open", &e)),
@@ -102,8 +103,8 @@ impl OmeZarrStore {
             let mut out = Output { request, plan, wanted: region, sink: &mut *sink };
             let result = match (&mut file, &plan.chain.kind) {
                 (None, _) => out.fill(&chunk, buffers.pixels),
-                (Some(file), Kind::Chunk(codec)) => {
-                    let length = read_whole(file, buffers.raw)
+                (Some((file, length)), Kind::Chunk(codec)) => {
+                    let length = read_whole(file, *length, buffers.raw)
                         .map_err(|e| Error::io(&context.file, "cannot read", &e))?;
                     // The raw bytes are lent beside the buffers that they are decoded into.
                     let raw = std::mem::take(buffers.raw);
@@ -112,9 +113,15 @@ impl OmeZarrStore {
                     *buffers.raw = raw;
                     result
                 }
-                (Some(file), Kind::Shard(shard)) => {
+                (Some((file, length)), Kind::Shard(shard)) => {
                     let linear = (0..5).fold(0, |n, a| n * plan.grid[a] + at[a]);
-                    let shard = ShardOf { codec: shard, file, origin: chunk.start, key: (*row, linear) };
+                    let shard = ShardOf {
+                        codec: shard,
+                        file,
+                        length: *length,
+                        origin: chunk.start,
+                        key: (*row, linear),
+                    };
                     self.read_shard(shard, &mut out, context, buffers)
                 }
             };
@@ -135,8 +142,7 @@ impl OmeZarrStore {
         context: &mut Context,
         buffers: &mut Buffers<'_>,
     ) -> std::result::Result<(), Failure> {
-        let ShardOf { codec, file, origin, key } = shard;
-        let length = file.metadata().map_err(|e| Failure::Chunk(format!("cannot read: {e}")))?.len();
+        let ShardOf { codec, file, length, origin, key } = shard;
         let index = self.shard_indices.get(key, || codec.read_index(file, length))?;
         // The part of the request inside this shard, in the shard's own coordinates.
         let chunk = &out.plan.chunk;
@@ -182,10 +188,11 @@ impl OmeZarrStore {
     }
 }
 
-/// A shard being read: its file, its first pixel in the image, and its key in the cache of indices.
+/// A shard being read: its file with its length, its first pixel in the image, and its key in the cache of indices.
 struct ShardOf<'a> {
     codec: &'a ShardCodec,
     file: &'a mut File,
+    length: u64,
     origin: [usize; 5],
     key: (usize, usize),
 }
@@ -397,10 +404,10 @@ fn for_each_index<E>(
     }
 }
 
-/// Reads `file` from where it stands into the start of `buffer`, which grows as needed but never shrinks;
+/// Reads `file`, `length` bytes long, into the start of `buffer`, which grows as needed but never shrinks;
 /// returns the number of bytes.
-fn read_whole(file: &mut File, buffer: &mut Vec<u8>) -> std::io::Result<usize> {
-    let length = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
+fn read_whole(file: &mut File, length: u64, buffer: &mut Vec<u8>) -> std::io::Result<usize> {
+    let length = usize::try_from(length).unwrap_or(usize::MAX);
     if buffer.len() < length {
         buffer.try_reserve_exact(length - buffer.len()).map_err(|_| ErrorKind::OutOfMemory)?;
         buffer.resize(length, 0);

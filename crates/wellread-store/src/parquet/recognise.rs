@@ -1,7 +1,7 @@
 //! Which files are Parquet with images.
 
 use crate::registry::Probe;
-use std::fs::File;
+use crate::regular;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
@@ -18,8 +18,7 @@ pub(super) fn holds_images(path: &Path) -> bool {
         return true;
     }
     let footer = || -> std::io::Result<Vec<u8>> {
-        let mut file = File::open(path)?;
-        let len = file.metadata()?.len();
+        let (mut file, len) = regular::open(path)?;
         let mut tail = [0u8; 8];
         file.seek(SeekFrom::End(-8))?;
         file.read_exact(&mut tail)?;

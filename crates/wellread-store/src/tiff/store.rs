@@ -8,9 +8,10 @@
 use super::image::PageFormat;
 use super::listing;
 use super::read::{Context, Job};
-use super::series::{FileIndex, Kind, Series};
+use super::series::{CONVERT, FileIndex, Kind, Series};
 use super::writer::file_name_of;
 use super::{Endian, codec::Codec, predictor};
+use crate::file_names;
 use crate::{Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
 use std::collections::HashSet;
 use std::ops::{Deref, Range};
@@ -218,7 +219,7 @@ impl TiffStore {
     fn stem(&self, path: &Path) -> String {
         let folder = path.parent().filter(|p| self.is_folder && *p != self.path).and_then(Path::file_name);
         match folder {
-            Some(folder) => format!("{}/{}", folder.to_string_lossy(), stem(path)),
+            Some(folder) => format!("{}/{}", file_names::text(folder), stem(path)),
             None => stem(path),
         }
     }
@@ -241,7 +242,7 @@ impl TiffStore {
 
 /// A file's name without `.tif`, `.tiff` and `.ome`.
 fn stem(path: &Path) -> String {
-    let stem = path.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
+    let stem = path.file_stem().map(|s| file_names::text(s).into_owned()).unwrap_or_default();
     match stem.len().checked_sub(4) {
         Some(at) if at > 0 && stem.as_bytes()[at..].eq_ignore_ascii_case(b".ome") => stem[..at].to_owned(),
         _ => stem,
@@ -260,7 +261,7 @@ fn is_file_name_of(stem: &str, name: &str) -> bool {
 fn info_of(series: &Series, path: &Path) -> Result<RowInfo> {
     match &series.info {
         Ok(info) => Ok(*info),
-        Err(refusal) => Err(Error::new(path, &refusal.cause).hint(refusal.hint)),
+        Err(refusal) => Err(refusal.error(path, "", CONVERT)),
     }
 }
 

@@ -1,20 +1,14 @@
 //! The dataset folder of ome-arrow: against the reference library's folders, its own, and damaged ones.
 
+use crate::shared::shared;
 use proptest::prelude::*;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use wellread_image::{Channel, ImageMetadata, PhysicalSize, PixelType, Region, Shape};
 use wellread_store::checksum::sha256_hex;
 use wellread_store::{
     Compression, ImageView, OpenOptions, Scratch, Store, Tune, WriteOptions, create, open, read_image,
     read_region,
 };
-
-/// The folder of reference data, where there is one.
-fn shared() -> Option<PathBuf> {
-    let default = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
-    let path = std::env::var_os("WELLREAD_SHARED").map_or_else(|| default.into(), PathBuf::from);
-    path.is_dir().then_some(path)
-}
 
 fn opened(path: &Path) -> Box<dyn Store> {
     open(path, &OpenOptions::default()).unwrap()
