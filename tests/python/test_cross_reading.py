@@ -9,6 +9,7 @@ import pytest
 import tifffile
 import zarr
 from ome_arrow import OMEArrow
+from ome_arrow.dataset import OMEArrowDataset
 
 
 def sha(array):
@@ -54,6 +55,21 @@ def test_ome_arrow_reads_our_parquet(generated):
     images = pq.read_table(folder / "images.parquet")["ome_image"].to_pylist()
     dtype = np.dtype(next(iter(expected.values()))["dtype"])
     check({i["name"]: OMEArrow(data=i).export(how="numpy", dtype=dtype) for i in images}, expected)
+
+
+@pytest.mark.parametrize("layout", ["image", "tile", "volume", "z-plane", "block"])
+@pytest.mark.parametrize("tune", ["random", "scan", "reference"])
+def test_ome_arrow_reads_our_datasets(wellread, generated, tmp_path, layout, tune):
+    folder, expected, _ = generated
+    target = tmp_path / "images.ome-arrow-dataset"
+    wellread("convert", folder / "images.parquet", target, "--variant", layout, "--tune", tune)
+    dataset = OMEArrowDataset(target)
+    names = {row["image_id"]: row["name"] for row in dataset.images.to_pylist()}
+    check({names[i]: dataset.read_image(i) for i in dataset.image_ids}, expected)
+    e = next(iter(expected.values()))
+    region = dataset.read_region(dataset.image_ids[0], y=slice(7, 40), x=slice(11, 60), z=0, t=0, c=0)
+    assert np.array_equal(region, dataset.read_image()[:1, :1, :1, 7:40, 11:60])
+    assert region.dtype == e["dtype"]
 
 
 def test_tifffile_reads_our_ome_tiff(generated):

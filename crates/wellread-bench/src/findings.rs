@@ -242,7 +242,9 @@ mod tests {
             ("parquet", 0, [100.0, 101.0, 99.0, 100.2, 100.1, 99.5]),
         ]);
         assert!(
-            all(&[clear.clone()], &BTreeMap::new(), 1)[0].text.contains("tiff is the fastest format here")
+            all(std::slice::from_ref(&clear), &BTreeMap::new(), 1)[0]
+                .text
+                .contains("tiff is the fastest format here")
         );
         let noisy = BTreeMap::from([("dataloader".to_owned(), 2.3)]);
         let text = all(&[clear], &noisy, 1)[0].text.clone();

@@ -39,7 +39,7 @@ impl CachedStore {
 
     /// Takes room for an image, if there is enough.
     fn reserve(&self, bytes: usize) -> bool {
-        self.room.try_update(Ordering::Relaxed, Ordering::Relaxed, |room| room.checked_sub(bytes)).is_ok()
+        self.room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |room| room.checked_sub(bytes)).is_ok()
     }
 
     /// Reads whole images, all in one call, and keeps those for which there is room.

@@ -109,13 +109,12 @@ impl Args {
     fn config(&self) -> Outcome<Config> {
         let formats =
             wellread_bench::data::parse_formats(&self.formats).map_err(|e| Failure::Usage(e.to_string()))?;
-        let source = match &self.input {
-            Some(path) => Source::Path { path: path.clone(), planes: self.planes.then_some(true) },
-            None => {
-                let spec = self.synthetic.spec()?;
-                check_disk(&spec, formats.len(), self.data_dir.as_ref().unwrap_or(&self.out))?;
-                Source::Synthetic(spec)
-            }
+        let source = if let Some(path) = &self.input {
+            Source::Path { path: path.clone(), planes: self.planes.then_some(true) }
+        } else {
+            let spec = self.synthetic.spec()?;
+            check_disk(&spec, formats.len(), self.data_dir.as_ref().unwrap_or(&self.out))?;
+            Source::Synthetic(spec)
         };
         Ok(Config {
             what: self.what.clone(),

@@ -18,6 +18,9 @@
 //! A region touches the chunks that it overlaps and nothing else. Pixels are stored as bytes, so a decompressed
 //! page is handed on as it is. Only the bytes of the type that `images.parquet` names are accepted, and chunks must
 //! tile their image: a hole, which the reference reads as zeros, is an error.
+//! (The library turns 8-bit images into `uint16` before it writes them; they are read as the `uint16` that the table
+//! names, as the reference reader does. Where statistics tell the truth, in OME-Arrow Parquet, they are used; bytes
+//! have none.)
 
 mod bytes;
 mod store;

@@ -93,7 +93,7 @@ impl<'a> Columns<'a> {
             let column = batch.column_by_name(name).ok_or_else(|| self.missing(name))?;
             match column.data_type() {
                 DataType::Int32 => {
-                    out.extend(column.as_primitive::<Int32Type>().iter().map(|v| v.map(i64::from)))
+                    out.extend(column.as_primitive::<Int32Type>().iter().map(|v| v.map(i64::from)));
                 }
                 DataType::Int64 => out.extend(column.as_primitive::<Int64Type>().iter()),
                 DataType::Null => out.extend(std::iter::repeat_n(None, column.len())),
