@@ -60,10 +60,10 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     }
     ui.say(format!("wellread {}\n\nStorage formats of this build", env!("CARGO_PKG_VERSION")));
     for format in &formats {
-        ui.say(format!("  ok       {:<14}{}", text(&format["name"]), text(&format["engine"])));
+        ui.say(format!("  ok       {:<19}{}", text(&format["name"]), text(&format["engine"])));
     }
     for format in &absent {
-        ui.say(format!("  missing  {:<14}{}", text(&format["name"]), text(&format["how_to_get"])));
+        ui.say(format!("  missing  {:<19}{}", text(&format["name"]), text(&format["how_to_get"])));
     }
     ui.say("\nModels of this build");
     for model in &models {

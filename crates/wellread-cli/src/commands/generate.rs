@@ -46,8 +46,8 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     if !ui.json {
         for set in &written {
             match &set.error {
-                None => ui.say(format!("{:<14}{}", set.format, set.path.display())),
-                Some(e) => ui.say(format!("{:<14}not written: {e}", set.format)),
+                None => ui.say(format!("{:<19}{}", set.format, set.path.display())),
+                Some(e) => ui.say(format!("{:<19}not written: {e}", set.format)),
             }
         }
     }

@@ -186,6 +186,8 @@ fn frame(
         let x = left + tick.at;
         svg.line((x, top), (x, bottom), Paint::Grid, 1.0, "");
         if labelled {
+            // A wide label at the very end would leave the page.
+            let x = x.min(left + axis.length + 20.0 - TICK.width(&tick.label) / 2.0);
             svg.text(x, bottom + 14.0, &tick.label, TICK, Anchor::Middle, Paint::Soft);
         }
     }
