@@ -60,6 +60,8 @@ pub struct Config {
     pub loop_workers: usize,
     /// Centre crop before everything else, height and width.
     pub crop: Option<(usize, usize)>,
+    /// Multiply pixels by this instead of scaling them to `[0, 1]` by the range of their type.
+    pub scale: Option<f32>,
     /// Storage: cold-cache runs as well.
     pub cold: bool,
     /// Storage: images of a random read.
@@ -100,6 +102,7 @@ impl Default for Config {
             batch_size: 16,
             loop_workers: 1,
             crop: None,
+            scale: None,
             cold: true,
             random_images: 10,
             command: String::new(),

@@ -9,7 +9,7 @@ use crate::variants::Results;
 use crate::{conversion, dataloader, dataset, findings, machine, model_loop, storage};
 use anyhow::{Context as _, Result, bail};
 use std::collections::BTreeMap;
-use wellread_loader::{Crop, Transform};
+use wellread_loader::{Crop, Scale, Transform};
 use wellread_measure::environment::{CpuTimes, Environment};
 use wellread_measure::limits::{CopyLimits, LimitSettings, measure_copy};
 use wellread_report::{Fact, Finding, ReportInput, Table, Thumbnail};
@@ -77,20 +77,22 @@ impl Session<'_> {
         Ok(wellread_store::open(&set.path, &options)?)
     }
 
-    /// A transform preset with the configured crop in front.
+    /// A transform preset with the configured crop and scale.
     pub fn transform(&self, preset: Preset) -> Result<Transform> {
         let mut transform =
             preset.transform().with_context(|| format!("the loader has no transform {preset}"))?;
         if let Some((height, width)) = self.config.crop {
             transform.crop = Crop::Center { height, width };
         }
+        if let Some(factor) = self.config.scale {
+            transform.scale = Scale::By(factor);
+        }
         Ok(transform)
     }
 
     /// Bytes of the files of a set.
     pub fn bytes_on_disk(&self, set: &FormatSet) -> Option<u64> {
-        let files = self.open(set).ok()?.files().ok()?;
-        files.iter().map(|f| std::fs::metadata(f).map(|m| m.len()).ok()).sum()
+        self.open(set).ok()?.bytes_on_disk().ok()
     }
 }
 

@@ -97,6 +97,9 @@ pub struct Args {
     /// Take the centre of every image first.
     #[arg(long, value_name = "HxW", value_parser = parse_size)]
     crop: Option<(usize, usize)>,
+    /// Multiply pixels by this instead of scaling them to [0, 1] by the range of their type.
+    #[arg(long, value_name = "FACTOR", value_parser = parse_factor)]
+    scale: Option<f32>,
     /// storage: leave out cold-cache runs.
     #[arg(long)]
     no_cold: bool,
@@ -141,6 +144,7 @@ impl Args {
             batch_size: self.batch_size,
             loop_workers: self.loop_workers,
             crop: self.crop,
+            scale: self.scale,
             cold: !self.no_cold,
             random_images: self.random_images,
             command: command_line(),
@@ -173,6 +177,12 @@ fn parse_seconds(text: &str) -> Result<f64, String> {
         Ok(seconds) if seconds > 0.0 && seconds.is_finite() => Ok(seconds.min(MOST)),
         _ => Err(format!("{text:?} is no positive number of seconds")),
     }
+}
+
+/// Parses a factor for pixels.
+fn parse_factor(text: &str) -> Result<f32, String> {
+    let factor = text.trim().parse().ok().filter(|f: &f32| f.is_finite() && *f != 0.0);
+    factor.ok_or_else(|| format!("{text:?} is no factor; write a number such as 0.0039"))
 }
 
 /// What was given, each once, in order: a value given twice would be measured twice under one name.

@@ -265,9 +265,7 @@ fn draw_row(
                 Mark::Spread(s) => {
                     spread(svg, axis, s, series, v, (left, y));
                     let end = axis::values(mark).into_iter().fold(f64::MIN, f64::max);
-                    // At the end of the line, but of its middle: so it says which.
-                    let label = marks::label(mark, axis.unit);
-                    (axis.at(end), if label.is_empty() { label } else { format!("p50 {label}") })
+                    (axis.at(end), marks::label(mark, axis.unit))
                 }
                 Mark::Nothing | Mark::Unavailable(_) => (0.0, String::new()),
             };

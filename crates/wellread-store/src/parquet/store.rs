@@ -385,7 +385,7 @@ impl Store for ParquetStore {
 }
 
 /// The codec as users type it.
-fn codec_name(codec: Compression) -> &'static str {
+pub(super) fn codec_name(codec: Compression) -> &'static str {
     match codec {
         Compression::UNCOMPRESSED => "none",
         Compression::SNAPPY => "snappy",

@@ -2,6 +2,7 @@
 
 use super::super::file::{PositionalFile, guarded};
 use super::super::pages::{self, ColumnPages};
+use super::super::store::codec_name;
 use super::bytes::{Buffers, ByteColumn};
 use super::tables::Tables;
 use super::{CHUNKS, DESCRIPTION, FORMAT, IMAGES, INDEX};
@@ -211,13 +212,11 @@ impl Store for DatasetStore {
 
     fn layout(&self) -> Result<StoreLayout> {
         let groups = self.metadata.metadata().row_groups();
-        let codec = groups.first().map_or_else(String::new, |g| {
-            g.column(self.leaves[1]).compression().to_string().to_ascii_lowercase()
-        });
+        let codec = groups.first().map_or("", |g| codec_name(g.column(self.leaves[1]).compression()));
         let chunk = self.tables.chunks.first().map_or(Shape([0; 5]), |c| Shape(c.region().size));
         let layout = self.tables.images.first().map_or("", |i| i.layout.as_str());
         Ok(StoreLayout {
-            codec,
+            codec: codec.to_owned(),
             pieces: format!(
                 "chunk {chunk} ({layout}), {} chunks in {} row groups",
                 self.tables.chunks.len(),

@@ -1,5 +1,6 @@
 //! Writing: images cut into chunks, chunks collected into row groups, tables and index at the end.
 
+use super::super::store::codec_name;
 use super::super::writer::codec;
 use super::tables::{ACQUIRED, PHYSICAL};
 use super::{AXES, CHUNKS, DESCRIPTION, FORMAT, IMAGES, INDEX, LAYOUT};
@@ -271,7 +272,7 @@ impl DatasetWriter {
             let sizes = Int32Array::from_iter_values(images.iter().map(|i| i.chunk[a] as i32));
             columns.push((format!("chunk_{axis}"), Arc::new(sizes)));
         }
-        columns.push(("compression".to_owned(), text(&|_| self.codec_name())));
+        columns.push(("compression".to_owned(), text(&|_| codec_name(self.codec).to_owned())));
         columns.push(("channels_json".to_owned(), text(&|i| channels_json(&i.metadata))));
         for (name, size) in PHYSICAL.into_iter().zip([
             (|m: &ImageMetadata| m.physical_size_x.as_ref()) as fn(&ImageMetadata) -> Option<&PhysicalSize>,
@@ -285,18 +286,6 @@ impl DatasetWriter {
         let acquired: StringArray = images.iter().map(|i| i.metadata.acquired.as_deref()).collect();
         columns.push((ACQUIRED.to_owned(), Arc::new(acquired)));
         columns
-    }
-
-    /// The codec as pyarrow names it.
-    fn codec_name(&self) -> String {
-        match self.codec {
-            Codec::UNCOMPRESSED => "none",
-            Codec::SNAPPY => "snappy",
-            Codec::GZIP(_) => "gzip",
-            Codec::LZ4 | Codec::LZ4_RAW => "lz4",
-            _ => "zstd",
-        }
-        .to_owned()
     }
 
     fn write_table(&self, name: &str, columns: Vec<Column>) -> Result<()> {
@@ -314,7 +303,7 @@ impl DatasetWriter {
             "image_count": self.images.len(),
             "chunk_count": self.places.len(),
             "choice": {
-                "layout": self.layout, "chunk_shape": chunk, "compression": self.codec_name(),
+                "layout": self.layout, "chunk_shape": chunk, "compression": codec_name(self.codec),
                 "rationale": "chosen by wellread's options of writing",
             },
             "package_versions": { "wellread": env!("CARGO_PKG_VERSION") },
