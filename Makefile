@@ -18,7 +18,7 @@ help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 demo: build ## measure formats, workers and tensor paths on generated cell images; ends with a report to open
-	$(WELLREAD) bench all --images 512 --size 192x192 --kind cells --steps 3 --samples 64 --access random \
+	$(WELLREAD) bench all --images 512 --size 192x192 --kind cells --batch-size 4 --steps 4 --samples 64 --access random \
 	  --transform none,augment --batch-sizes 4,16 --workers 0,1,2 --time-budget 40 --out $(DEMO_OUT)
 	@echo
 	@echo "Open $(DEMO_OUT)/report.html in a browser. Images: $(DEMO_OUT)/images.png; plots: $(DEMO_OUT)/*.png"

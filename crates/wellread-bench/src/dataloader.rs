@@ -2,7 +2,8 @@
 //!
 //! A batch's time runs from asking the iterator for it to having it. `first_batch_s` counts from before the
 //! set is opened to having the first batch: opening, starting threads and decoding included. `epoch_s` is the
-//! same for the whole epoch without the opening. Each run opens anew, unless `--keep-open` asks for later epochs of
+//! same for the whole epoch without the opening. A run repeats epochs for at least a tenth of a second (means are
+//! given), and each opens anew, unless `--keep-open` asks for later epochs of
 //! one loader, as a training run has them (`first_batch_s` is then that of its first epoch); `--loader-cache` then
 //! keeps decoded images in memory from epoch to epoch (the tables say so in a column `cache`). `scaling_efficiency` is
 //! the throughput relative to 0 workers at the same batch size, divided by the number of workers.
@@ -53,10 +54,7 @@ fn run(session: &Session<'_>) -> Result<Results> {
                 variants.push(Variant {
                     keys,
                     job: Box::new(move |turn| {
-                        if !config.keep_open {
-                            kept = None;
-                        }
-                        epoch(session, set, (batch_size, workers), &mut kept, turn.round as u64, turn.warmup)
+                        epochs(session, set, (batch_size, workers), &mut kept, turn.round as u64, turn.warmup)
                     }),
                 });
             }
@@ -81,12 +79,54 @@ struct Opened {
     first_batch_s: Option<f64>,
 }
 
+/// Epochs of a turn are repeated until this many seconds have gone by, so that small sets are not a matter of
+/// microseconds; a turn has [`MOST_EPOCHS`] at most.
+const TURN: f64 = 0.12;
+const MOST_EPOCHS: u64 = 50;
+
+/// One turn: an epoch, or as many as a turn lasts. Each opens anew, unless the loader is kept.
+fn epochs(
+    session: &Session<'_>,
+    set: &FormatSet,
+    choices: (usize, usize),
+    kept: &mut Option<Opened>,
+    round: u64,
+    full: bool,
+) -> Result<Measurement> {
+    let turn = Stopwatch::start();
+    let mut all: Vec<Measurement> = Vec::new();
+    // Warm-up compares every pixel, once.
+    while all.is_empty() || (!full && turn.elapsed() < TURN && (all.len() as u64) < MOST_EPOCHS) {
+        if !session.config.keep_open {
+            *kept = None;
+        }
+        let number = round * MOST_EPOCHS + all.len() as u64;
+        all.push(epoch(session, set, choices, kept, number, full)?);
+    }
+    let mean = |name: &str| {
+        let of = |m: &Measurement| m.values.iter().find(|(n, _)| *n == name).map_or(f64::NAN, |(_, v)| *v);
+        all.iter().map(of).sum::<f64>() / all.len() as f64
+    };
+    let values = all[0].values.iter().map(|&(name, _)| match name {
+        // A rate of the whole turn is what was done over what it took.
+        "samples_per_sec" => (name, mean("num_samples") / mean("epoch_s")),
+        "delivered_bytes_per_s" => (name, session.prepared.pixels() as f64 * 4.0 / mean("epoch_s")),
+        _ => (name, mean(name)),
+    });
+    Ok(Measurement {
+        values: values.collect(),
+        verified: all.iter().all(|m| m.verified),
+        items: all.iter().flat_map(|m| m.items.iter().copied()).collect(),
+        ..Measurement::default()
+    })
+}
+
 fn epoch(
     session: &Session<'_>,
     set: &FormatSet,
     (batch_size, workers): (usize, usize),
     kept: &mut Option<Opened>,
-    round: u64,
+    number: u64,
     full: bool,
 ) -> Result<Measurement> {
     let recipe = session.transform(Preset::None)?;
@@ -106,7 +146,7 @@ fn epoch(
             .build()?;
         kept.insert(Opened { loader, open_s: opening.elapsed(), first_batch_s: None })
     };
-    opened.loader.set_epoch(round);
+    opened.loader.set_epoch(number);
     let mut items = Vec::with_capacity(opened.loader.len());
     let (mut rows, mut verified) = (0, true);
     let whole = Stopwatch::start();
