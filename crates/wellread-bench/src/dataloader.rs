@@ -220,7 +220,11 @@ fn rates(table: &Table, batch: f64) -> Vec<Series> {
 }
 
 fn workers(label: &str) -> String {
-    if label == "1" { "1 worker".to_owned() } else { format!("{label} workers") }
+    match label {
+        "0" => "no workers".to_owned(),
+        "1" => "1 worker".to_owned(),
+        n => format!("{n} workers"),
+    }
 }
 
 /// Epochs shorter than this are mostly starting and stopping threads.
@@ -272,9 +276,8 @@ fn fastest_loader(table: &Table, judge: &Judge) -> Option<Finding> {
         Finding::new(
             Severity::Info,
             format!(
-                "{} and {} cannot be told apart here: {about}; the first is {} the second{}",
-                name(first),
-                name(second),
+                "{}: {about}; the first is {} the second{}",
+                compared.no_verdict(&name(first), &name(second)),
                 compared.times(),
                 compared.doubt()
             ),

@@ -176,9 +176,8 @@ fn single_images(table: &Table, judge: &Judge) -> Option<Finding> {
         )
     } else {
         format!(
-            "For single images at random {} and {} cannot be told apart: {}{}",
-            name(first),
-            name(second),
+            "For single images at random: {}; the first is {} the second{}",
+            compared.no_verdict(&name(first), &name(second)),
             compared.times(),
             compared.doubt()
         )

@@ -150,6 +150,14 @@ impl Comparison {
         }
     }
 
+    /// How a sentence begins that gives no verdict on two formats.
+    pub(crate) fn no_verdict(&self, first: &str, second: &str) -> String {
+        match self.verdict {
+            Verdict::TooFew(_) => format!("It is too early to say which of {first} and {second} is faster"),
+            _ => format!("{first} and {second} cannot be told apart here"),
+        }
+    }
+
     /// Why there is no verdict; empty where there is one.
     pub(crate) fn doubt(&self) -> String {
         match self.verdict {

@@ -55,44 +55,44 @@ pub struct Args {
     /// Seconds after which no further round of a benchmark begins.
     #[arg(long, default_value_t = Config::default().time_budget.as_secs_f64(), value_parser = parse_seconds)]
     time_budget: f64,
-    /// dataset: orders of access.
-    #[arg(long, value_delimiter = ',', default_values_t = Config::default().access)]
+    /// Orders of access: sequential, random, grouped (blocks of ten neighbours, blocks in random order).
+    #[arg(help_heading = "Dataset: single images", long, value_delimiter = ',', default_values_t = Config::default().access)]
     access: Vec<Access>,
-    /// dataset: transforms.
-    #[arg(long, value_delimiter = ',', default_values_t = Config::default().transforms)]
+    /// Transforms.
+    #[arg(help_heading = "Dataset: single images", long, value_delimiter = ',', default_values_t = Config::default().transforms)]
     transform: Vec<Preset>,
-    /// dataset: caches.
-    #[arg(long, value_delimiter = ',', default_values_t = Config::default().caches)]
+    /// Caches.
+    #[arg(help_heading = "Dataset: single images", long, value_delimiter = ',', default_values_t = Config::default().caches)]
     cache: Vec<CachePolicy>,
-    /// dataset, conversion: images per run.
-    #[arg(long, default_value_t = Config::default().samples, value_parser = parse_positive)]
+    /// Images per run. (dataset, conversion)
+    #[arg(help_heading = "Dataset: single images", long, default_value_t = Config::default().samples, value_parser = parse_positive)]
     samples: usize,
-    /// dataloader: batch sizes.
-    #[arg(long, value_delimiter = ',', default_values_t = Config::default().batch_sizes, value_parser = parse_positive)]
+    /// Batch sizes.
+    #[arg(help_heading = "Data loader: batches", long, value_delimiter = ',', default_values_t = Config::default().batch_sizes, value_parser = parse_positive)]
     batch_sizes: Vec<usize>,
-    /// dataloader: worker threads.
-    #[arg(long, value_delimiter = ',', default_values_t = Config::default().workers, value_parser = parse_threads)]
+    /// Worker threads.
+    #[arg(help_heading = "Data loader: batches", long, value_delimiter = ',', default_values_t = Config::default().workers, value_parser = parse_threads)]
     workers: Vec<usize>,
-    /// dataloader: later epochs of one loader instead of opening anew in every round.
-    #[arg(long)]
+    /// Later epochs of one loader instead of opening anew in every round.
+    #[arg(help_heading = "Data loader: batches", long)]
     keep_open: bool,
-    /// dataloader: with --keep-open, keep up to this many bytes of decoded pixels from epoch to epoch.
-    #[arg(long, value_name = "BYTES", value_parser = parse_bytes, requires = "keep_open")]
+    /// With --keep-open, keep up to this many bytes of decoded pixels from epoch to epoch.
+    #[arg(help_heading = "Data loader: batches", long, value_name = "BYTES", value_parser = parse_bytes, requires = "keep_open")]
     loader_cache: Option<u64>,
-    /// loop: model.
-    #[arg(long, default_value_t = Config::default().model, value_parser = parse_model)]
+    /// Model.
+    #[arg(help_heading = "Model loop", long, default_value_t = Config::default().model, value_parser = parse_model)]
     model: String,
-    /// loop: train, inference.
-    #[arg(long, value_delimiter = ',', default_values_t = Config::default().modes)]
+    /// Train, inference.
+    #[arg(help_heading = "Model loop", long, value_delimiter = ',', default_values_t = Config::default().modes)]
     mode: Vec<Mode>,
-    /// loop: steps per run.
-    #[arg(long, default_value_t = Config::default().steps, value_parser = parse_positive)]
+    /// Steps per run.
+    #[arg(help_heading = "Model loop", long, default_value_t = Config::default().steps, value_parser = parse_positive)]
     steps: usize,
-    /// loop: batch size.
-    #[arg(long, default_value_t = Config::default().batch_size, value_parser = parse_positive)]
+    /// Batch size.
+    #[arg(help_heading = "Model loop", long, default_value_t = Config::default().batch_size, value_parser = parse_positive)]
     batch_size: usize,
-    /// loop: worker threads of the loader.
-    #[arg(long, default_value_t = Config::default().loop_workers, value_parser = parse_threads)]
+    /// Worker threads of the loader.
+    #[arg(help_heading = "Model loop", long, default_value_t = Config::default().loop_workers, value_parser = parse_threads)]
     loop_workers: usize,
     /// Take the centre of every image first.
     #[arg(long, value_name = "HxW", value_parser = parse_size)]
@@ -100,11 +100,11 @@ pub struct Args {
     /// Multiply pixels by this instead of scaling them to [0, 1] by the range of their type.
     #[arg(long, value_name = "FACTOR", value_parser = parse_factor)]
     scale: Option<f32>,
-    /// storage: leave out cold-cache runs.
-    #[arg(long)]
+    /// Leave out cold-cache runs.
+    #[arg(help_heading = "Storage", long)]
     no_cold: bool,
-    /// storage: images of a random read.
-    #[arg(long, default_value_t = Config::default().random_images, value_parser = parse_positive)]
+    /// Images of a random read.
+    #[arg(help_heading = "Storage", long, default_value_t = Config::default().random_images, value_parser = parse_positive)]
     random_images: usize,
 }
 

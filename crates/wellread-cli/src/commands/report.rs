@@ -44,6 +44,7 @@ pub fn text_table(table: &Table, about: &str, headline: &[&str]) -> String {
     for configuration in columns::configurations(table, &keys, &quantities) {
         let mut line: Vec<String> = configuration.group.key.iter().map(columns::key_text).collect();
         if let Some(reason) = &configuration.unavailable {
+            let reason = reason.strip_prefix("unavailable: ").unwrap_or(reason);
             line.push(format!("unavailable: {reason}"));
         } else {
             line.extend(
