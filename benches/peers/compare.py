@@ -30,6 +30,8 @@ PAIRS = [
     ("TIFF folder beside torch DataLoader + tifffile", "tifffile", 2, "tiff", [], 8.0),
     ("OME-Zarr beside torch DataLoader + zarr-python", "zarr-python", 2, "ome-zarr", [], 20.0),
     ("OME-Zarr, decoded once and kept, beside the same", "zarr-python", 2, "ome-zarr", CACHE, 20.0),
+    ("ome-arrow dataset beside torch DataLoader + read_image", "ome-arrow", 2, "images.ome-arrow-dataset", [], 20.0),
+    ("ome-arrow dataset, decoded once and kept, beside it", "ome-arrow", 2, "images.ome-arrow-dataset", CACHE, 20.0),
     ("LZW TIFF beside torch DataLoader + tifffile", "tifffile-lzw", 2, "tiff-lzw", [], None),
     ("LZW TIFF, decoded once and kept, beside the same", "tifffile-lzw", 2, "tiff-lzw", CACHE, None),
     ("NumPy gather from RAM (ceiling)", "gather", 0, None, [], None),
@@ -124,7 +126,10 @@ def main():
     ap.add_argument("--fields", type=int, default=32)
     ap.add_argument("--rounds", type=int, default=5)
     ap.add_argument("--real", help="folder of 1080 x 1080 uint16 TIFFs; cells are generated without it")
+    ap.add_argument("--only", help="only the pairs of this peer")
     a = ap.parse_args()
+    if a.only:
+        PAIRS[:] = [pair for pair in PAIRS if pair[1] == a.only]
     if not a.wellread:
         ap.error("no wellread on the PATH: pass --wellread")
     a.out.mkdir(parents=True, exist_ok=True)

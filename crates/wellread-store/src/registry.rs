@@ -165,6 +165,7 @@ pub use inventory;
 /// Formats of this crate, in order of recognition. One line per format.
 static BUILT_IN: &[&Format] = &[
     &crate::parquet::FORMAT,
+    &crate::parquet::DEFAULT_FORMAT,
     &crate::parquet::dataset::FORMAT,
     &crate::ome_zarr::FORMAT,
     &crate::tiff::FORMAT,

@@ -16,7 +16,9 @@ fn every_format_holds_the_same_pixels() {
         assert_eq!(format["error"], Value::Null);
         let path = format["path"].as_str().unwrap();
         let info = json(&["info", path]);
-        assert_eq!(info["format"], format["format"]);
+        // A second writer of a format is recognised as that format.
+        let name = format["format"].as_str().unwrap();
+        assert_eq!(info["format"].as_str(), name.split("-default").next());
         assert_eq!(info["images"], 5);
         assert_eq!(info["shape_tczyx"], serde_json::json!([1, 1, 1, 40, 56]));
         assert_eq!(info["dtype"], "uint16");

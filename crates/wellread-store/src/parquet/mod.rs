@@ -58,7 +58,7 @@ mod writer;
 pub use store::ParquetStore;
 pub use writer::ParquetWriter;
 
-use crate::Format;
+use crate::{Format, Tune, WriteOptions};
 
 /// OME-Arrow columns in Parquet files.
 pub static FORMAT: Format = Format {
@@ -74,4 +74,19 @@ pub static FORMAT: Format = Format {
     recognise: recognise::recognise,
     open: |path, options| Ok(Box::new(ParquetStore::open(path, options)?)),
     create: |path, options| Ok(Box::new(ParquetWriter::create(path, options)?)),
+};
+
+/// The same with the Parquet library's own defaults (dictionaries, pages of 1 MiB, large row groups), whatever is
+/// asked for: much of what newer formats claim over Parquet is configuration, so comparisons show both.
+pub static DEFAULT_FORMAT: Format = Format {
+    name: "parquet-default",
+    about: "OME-Arrow Parquet with the Parquet library's defaults, to be compared with the tuned one",
+    endings: &[],
+    set_ending: "-default.parquet",
+    recognise: |_| false,
+    create: |path, options| {
+        let options = WriteOptions { tune: Tune::Reference, ..options.clone() };
+        Ok(Box::new(ParquetWriter::create(path, &options)?))
+    },
+    ..FORMAT
 };
