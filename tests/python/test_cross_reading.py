@@ -4,6 +4,7 @@ import hashlib
 import json
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import tifffile
@@ -55,6 +56,25 @@ def test_ome_arrow_reads_our_parquet(generated):
     images = pq.read_table(folder / "images.parquet")["ome_image"].to_pylist()
     dtype = np.dtype(next(iter(expected.values()))["dtype"])
     check({i["name"]: OMEArrow(data=i).export(how="numpy", dtype=dtype) for i in images}, expected)
+
+
+def test_null_rows_are_named_or_left_out(wellread, generated, tmp_path):
+    folder, expected, _ = generated
+    table = pq.read_table(folder / "images.parquet")
+    images = table["ome_image"].to_pylist()
+    names = [i["name"] for i in images]
+    images[2] = None
+    column = pa.array(images, table["ome_image"].type)
+    path = tmp_path / "nulls.parquet"
+    pq.write_table(table.set_column(table.schema.get_field_index("ome_image"), "ome_image", column), path)
+    error = wellread("checksum", path, code=1)
+    assert "row 2" in error and "--skip-null" in error
+    sums = wellread("checksum", path, "--skip-null")
+    assert [s["name"] for s in sums] == names[:2] + names[3:]
+    # Written by another library than ours, 8-bit pixels are told by their values alone.
+    assert all(s["shape_tczyx"] == expected[s["name"]]["shape_tczyx"] for s in sums)
+    wellread("convert", path, tmp_path / "tiff", "--format", "tiff", "--skip-null")
+    assert len(list((tmp_path / "tiff").iterdir())) == len(images) - 1
 
 
 @pytest.mark.parametrize("layout", ["image", "tile", "volume", "z-plane", "block"])

@@ -30,6 +30,9 @@ pub struct OpenArgs {
     /// Table of a database, when it has several.
     #[arg(long)]
     pub table: Option<String>,
+    /// Leave out rows of a table that hold no image, instead of failing at the first.
+    #[arg(long)]
+    pub skip_null: bool,
 }
 
 impl OpenArgs {
@@ -44,7 +47,15 @@ impl OpenArgs {
             column: self.column.clone(),
             table: self.table.clone(),
         };
-        Ok(wellread_store::open(path, &options)?)
+        let store = wellread_store::open(path, &options)?;
+        if !self.skip_null {
+            return Ok(store);
+        }
+        let subset = wellread_store::subset::Subset::without_nulls(store)?;
+        if subset.left_out() > 0 {
+            eprintln!("note: {} rows without an image were left out", subset.left_out());
+        }
+        Ok(Box::new(subset))
     }
 }
 

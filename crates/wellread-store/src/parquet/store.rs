@@ -231,9 +231,13 @@ impl ParquetStore {
         match &found.info {
             Ok(info) => Ok((group, found, *info)),
             Err(cause) => {
-                let hint =
-                    "other rows can still be read; if the file was not written like this, copy it again";
-                Err(Error::new(self.path(), cause).row(row).hint(self.column.note.as_deref().unwrap_or(hint)))
+                let error = Error::new(self.path(), cause).row(row);
+                let hint = if error.is_null_image() {
+                    "leave out rows without an image (--skip-null)"
+                } else {
+                    "other rows can still be read; if the file was not written like this, copy it again"
+                };
+                Err(error.hint(self.column.note.as_deref().unwrap_or(hint)))
             }
         }
     }

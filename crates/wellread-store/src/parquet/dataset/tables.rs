@@ -224,7 +224,7 @@ fn read_images(path: &Path) -> Result<Vec<Image>> {
 
 fn info_of(dtype: &str, sizes: [Option<i64>; 5]) -> Result<RowInfo, String> {
     if dtype.is_empty() || sizes.contains(&None) {
-        return Err("the image is null".to_owned());
+        return Err(Error::NULL_IMAGE.to_owned());
     }
     let dtype: PixelType = dtype.parse().map_err(|e| format!("{e}"))?;
     let mut shape = [0; 5];
