@@ -124,7 +124,7 @@ pub fn run(config: &Config, progress: &dyn Fn(&str, usize, usize)) -> Result<Out
     };
     // Preparation reports from several threads; the callback is for one.
     let mut prepared = prepare(config, &write_options, progress)?;
-    for set in prepared.sets.iter_mut().filter(|s| s.error.is_none()) {
+    for set in prepared.sets.iter_mut().filter(|s| s.error.is_none() && s.codec.is_none()) {
         let options = OpenOptions { format: Some(set.format.to_owned()), ..OpenOptions::default() };
         let layout = wellread_store::open(&set.path, &options).and_then(|store| store.layout());
         set.codec = layout.ok().map(|l| l.codec);
@@ -174,7 +174,8 @@ fn prepare(
         let store = data::open_source(path, *planes)?;
         let expected =
             checksum::all(&*store, options.jobs, &|| ()).into_iter().collect::<Result<Vec<_>, _>>()?;
-        let sets = vec![FormatSet { format: store.format(), path: path.clone(), error: None, codec: None }];
+        let codec = store.layout().ok().map(|layout| layout.codec);
+        let sets = vec![FormatSet { format: store.format(), path: path.clone(), error: None, codec }];
         let about = format!("{} images of {}, as they lie there", expected.len(), path.display());
         return Ok(Prepared { folder: config.out.clone(), sets, expected, about });
     }

@@ -28,11 +28,6 @@ impl Subset {
         Ok(Self { inner, rows })
     }
 
-    /// Rows of the inner store, in order.
-    pub fn rows(&self) -> &[usize] {
-        &self.rows
-    }
-
     /// How many rows of the inner store are left out.
     pub fn left_out(&self) -> usize {
         self.inner.len() - self.rows.len()

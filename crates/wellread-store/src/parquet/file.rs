@@ -7,6 +7,7 @@
 
 use crate::{Error, Result, regular};
 use bytes::Bytes;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
 use std::cell::Cell;
@@ -126,6 +127,14 @@ impl Read for Cursor {
         self.offset += n as u64;
         Ok(n)
     }
+}
+
+/// Reads the footer. Arrow's own schema in it is left aside: list offsets, string views and dictionaries then have
+/// one form each.
+pub(super) fn footer(file: &PositionalFile) -> Result<ArrowReaderMetadata> {
+    guarded(file.path(), "cannot read the footer", || {
+        ArrowReaderMetadata::load(file, ArrowReaderOptions::new().with_skip_arrow_metadata(true))
+    })
 }
 
 /// Runs `work`, which calls the `parquet` crate, and turns its errors into ours.

@@ -2,13 +2,13 @@
 
 use super::cache::Cache;
 use super::check;
-use super::file::{PositionalFile, guarded};
+use super::file::{PositionalFile, footer};
 use super::layout::{self, GroupLayout, Row};
 use super::metadata::GroupMetadata;
 use super::pages::{self, ColumnPages};
 use super::schema::{CHUNKS, ImageColumn, PLANES};
 use crate::{Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
-use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 use parquet::basic::Compression;
 use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::statistics::Statistics;
@@ -79,11 +79,7 @@ impl ParquetStore {
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
         let file = PositionalFile::open(path)?;
         check_ends(&file)?;
-        let metadata = guarded(path, "cannot read the footer", || {
-            // Arrow's own schema in the footer is left aside: list offsets, string views and dictionaries
-            // then have one form each.
-            ArrowReaderMetadata::load(&file, ArrowReaderOptions::new().with_skip_arrow_metadata(true))
-        })?;
+        let metadata = footer(&file)?;
         let column = ImageColumn::find(path, metadata.parquet_schema(), options.column.as_deref())?;
         let corrupt = |why: String| Error::new(path, why).hint("the file is corrupt; copy or write it again");
         let mut groups = vec![];

@@ -1,18 +1,16 @@
 //! Reading: requests to chunks, chunks to row groups, row groups to pages.
 
-use super::super::file::{PositionalFile, guarded};
+use super::super::file::{PositionalFile, footer, guarded};
 use super::super::pages::{self, ColumnPages};
 use super::super::store::codec_name;
 use super::bytes::{Buffers, ByteColumn};
-use super::tables::Tables;
+use super::tables::{Image, Tables};
 use super::{CHUNKS, DESCRIPTION, FORMAT, IMAGES, INDEX};
 use crate::{Block, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
-};
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder};
 use parquet::file::statistics::Statistics;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -52,9 +50,7 @@ impl DatasetStore {
         let tables = Tables::read(path)?;
         let chunks = path.join(CHUNKS);
         let file = PositionalFile::open(&chunks)?;
-        let metadata = guarded(&chunks, "cannot read the footer", || {
-            ArrowReaderMetadata::load(&file, ArrowReaderOptions::new().with_skip_arrow_metadata(true))
-        })?;
+        let metadata = footer(&file)?;
         let schema = metadata.parquet_schema();
         let leaf = |name: &str| {
             let found = (0..schema.num_columns()).find(|&i| schema.column(i).path().parts() == [name]);
@@ -82,6 +78,11 @@ impl DatasetStore {
             .max()
             .unwrap_or(0);
         Ok(Self { path: path.to_owned(), tables, file, metadata, leaves, groups, longest })
+    }
+
+    fn image(&self, row: usize) -> Result<&Image> {
+        let images = &self.tables.images;
+        images.get(row).ok_or_else(|| Error::no_such_row(&self.path, row, images.len()))
     }
 
     fn group(&self, group: usize) -> Result<&Group> {
@@ -193,21 +194,15 @@ impl Store for DatasetStore {
     }
 
     fn row_info(&self, row: usize) -> Result<RowInfo> {
-        let image =
-            self.tables.images.get(row).ok_or_else(|| Error::no_such_row(&self.path, row, self.len()))?;
-        image.info.clone().map_err(|why| Error::new(&self.path, why).row(row))
+        self.image(row)?.info.clone().map_err(|why| Error::new(&self.path, why).row(row))
     }
 
     fn metadata(&self, row: usize) -> Result<ImageMetadata> {
-        let image =
-            self.tables.images.get(row).ok_or_else(|| Error::no_such_row(&self.path, row, self.len()))?;
-        Ok(image.metadata())
+        Ok(self.image(row)?.metadata())
     }
 
     fn name(&self, row: usize) -> Result<String> {
-        let image =
-            self.tables.images.get(row).ok_or_else(|| Error::no_such_row(&self.path, row, self.len()))?;
-        Ok(image.name.clone())
+        Ok(self.image(row)?.name.clone())
     }
 
     fn layout(&self) -> Result<StoreLayout> {

@@ -1,6 +1,7 @@
 //! The small tables: images, and where their chunks are.
 
-use super::super::file::{PositionalFile, guarded};
+use super::super::file::{PositionalFile, footer, guarded};
+use super::super::layout::text;
 use super::{AXES, CHUNKS, IMAGES, INDEX};
 use crate::{Error, Result, RowInfo};
 use arrow_array::cast::AsArray;
@@ -8,12 +9,11 @@ use arrow_array::types::{Float64Type, Int32Type, Int64Type};
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
-};
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::Path;
+use wellread_image::ome_arrow::UNKNOWN_ILLUMINATION;
 use wellread_image::{Channel, ImageMetadata, PhysicalSize, PixelType, Region, Shape};
 
 /// One image.
@@ -67,9 +67,7 @@ impl<'a> Columns<'a> {
     fn read(path: &'a Path, names: &[&str]) -> Result<(Self, ArrowReaderMetadata)> {
         let file = PositionalFile::open(path)?;
         let what = "cannot be read";
-        let metadata = guarded(path, what, || {
-            ArrowReaderMetadata::load(&file, ArrowReaderOptions::new().with_skip_arrow_metadata(true))
-        })?;
+        let metadata = footer(&file)?;
         let batches = guarded(path, what, || {
             let wanted = ProjectionMask::columns(metadata.parquet_schema(), names.iter().copied());
             ParquetRecordBatchReaderBuilder::new_with_metadata(file.clone(), metadata.clone())
@@ -120,11 +118,8 @@ impl<'a> Columns<'a> {
                 return Err(self.missing(name));
             };
             match column.data_type() {
-                DataType::Utf8 => {
-                    out.extend(column.as_string::<i32>().iter().map(|v| v.unwrap_or_default().to_owned()));
-                }
-                DataType::LargeUtf8 => {
-                    out.extend(column.as_string::<i64>().iter().map(|v| v.unwrap_or_default().to_owned()));
+                DataType::Utf8 | DataType::LargeUtf8 => {
+                    out.extend((0..column.len()).map(|i| text(column, i).unwrap_or_default().to_owned()));
                 }
                 DataType::Null => out.resize(out.len() + column.len(), String::new()),
                 other => {
@@ -359,7 +354,8 @@ fn channels_of(json: &str) -> Vec<Channel> {
             name: text(v, "name"),
             emission_um: wavelength(v, "emission_um"),
             excitation_um: wavelength(v, "excitation_um"),
-            illumination: Some(text(v, "illumination")).filter(|t| !t.is_empty() && t != "Unknown"),
+            illumination: Some(text(v, "illumination"))
+                .filter(|t| !t.is_empty() && t != UNKNOWN_ILLUMINATION),
             color_rgba: v["color_rgba"].as_i64().map(|c| c as u32),
         })
         .collect()

@@ -1,7 +1,7 @@
 //! Writing: images cut into chunks, chunks collected into row groups, tables and index at the end.
 
 use super::super::store::codec_name;
-use super::super::writer::codec;
+use super::super::writer::{codec, write_error};
 use super::tables::{ACQUIRED, PHYSICAL};
 use super::{AXES, CHUNKS, DESCRIPTION, FORMAT, IMAGES, INDEX, LAYOUT};
 use crate::staged::Staged;
@@ -160,12 +160,7 @@ impl DatasetWriter {
     }
 
     fn error(&self, error: &ParquetError) -> Error {
-        if let ParquetError::External(source) = error
-            && let Some(io) = source.downcast_ref::<std::io::Error>()
-        {
-            return Error::io(self.staged.target(), "cannot write", io);
-        }
-        Error::new(self.staged.target(), format_args!("cannot write: {error}"))
+        write_error(self.staged.target(), error)
     }
 
     fn batch(&self, columns: Vec<Column>) -> Result<RecordBatch> {
@@ -331,7 +326,7 @@ fn channels_json(metadata: &ImageMetadata) -> String {
             json!({
                 "id": c.id, "name": c.name, "emission_um": c.emission_um.unwrap_or(0.0),
                 "excitation_um": c.excitation_um.unwrap_or(0.0),
-                "illumination": c.illumination.as_deref().unwrap_or("Unknown"),
+                "illumination": c.illumination.as_deref().unwrap_or(ome_arrow::UNKNOWN_ILLUMINATION),
                 "color_rgba": c.color_rgba.unwrap_or(u32::MAX),
             })
         })
@@ -369,7 +364,7 @@ impl StoreWriter for DatasetWriter {
         }
         self.images.push(ImageRow {
             id,
-            metadata: ImageMetadata { name: image.metadata.name.clone(), ..image.metadata.clone() },
+            metadata: image.metadata.clone(),
             shape: image.shape,
             dtype: image.dtype,
             chunk,

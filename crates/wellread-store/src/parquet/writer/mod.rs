@@ -152,12 +152,7 @@ impl ParquetWriter {
     }
 
     fn error(&self, error: &ParquetError) -> Error {
-        if let ParquetError::External(source) = error
-            && let Some(io) = source.downcast_ref::<std::io::Error>()
-        {
-            return Error::io(self.staged.target(), "cannot write", io);
-        }
-        Error::new(self.staged.target(), format_args!("cannot write: {error}"))
+        write_error(self.staged.target(), error)
     }
 
     /// Makes a record batch of what is pending and writes it; closes the row group if `close`.
@@ -200,6 +195,16 @@ impl ParquetWriter {
             self.error(&e)
         })
     }
+}
+
+/// What the library says of a write that failed; an error of the disk keeps its hint.
+pub(super) fn write_error(target: &Path, error: &ParquetError) -> Error {
+    if let ParquetError::External(source) = error
+        && let Some(io) = source.downcast_ref::<std::io::Error>()
+    {
+        return Error::io(target, "cannot write", io);
+    }
+    Error::new(target, format_args!("cannot write: {error}"))
 }
 
 /// The codec that is meant.
