@@ -12,15 +12,20 @@ PYTHON_ENV ?= $(CACHE)/python
 WELLREAD := $(CARGO_TARGET_DIR)/release/wellread
 DEMO_OUT ?= results/demo
 
-.PHONY: help demo test build build-all lint test-rust test-python python-env bench-peers system-packages clean
+.PHONY: help demo install test build build-all lint test-rust test-python python-env bench-peers system-packages clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 demo: build ## measure formats, workers and tensor paths on generated cell images; ends with a report to open
-	$(WELLREAD) bench all --images 256 --size 128x128 --kind cells --steps 8 --time-budget 60 --out $(DEMO_OUT)
+	$(WELLREAD) bench all --images 512 --size 192x192 --kind cells --batch-size 4 --steps 4 --samples 64 --access random \
+	  --transform none,augment --batch-sizes 4,16 --workers 0,1,2 --time-budget 40 --out $(DEMO_OUT)
 	@echo
 	@echo "Open $(DEMO_OUT)/report.html in a browser. Images: $(DEMO_OUT)/images.png; plots: $(DEMO_OUT)/*.png"
+	@echo "The program: $(WELLREAD); \`make install\` puts it on your PATH. Try: wellread info $(DEMO_OUT)/data/images.parquet"
+
+install: system-packages ## put the wellread command into cargo's bin folder
+	cargo install --locked --path crates/wellread-cli
 
 test: lint test-rust test-python ## every test: format, lints, Rust, and cross-reading with the Python libraries
 

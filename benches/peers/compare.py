@@ -21,22 +21,29 @@ import sets
 
 HERE = Path(__file__).resolve().parent
 
-# (name, peer, workers, what wellread reads, the ratio that is to be shown)
+# Decoded pixels kept from epoch to epoch, where a row says so: more than both sets have.
+CACHE = ["--loader-cache", "512MiB"]
+
+# (name, peer, the peer's workers, what wellread reads, its further flags, the ratio that is to be shown)
 PAIRS = [
-    ("Parquet, untouched, beside upstream's RAM cache", "ram-cache", 0, "images.parquet", 0.5),
-    ("TIFF folder beside torch DataLoader + tifffile", "tifffile", 2, "tiff", 8.0),
-    ("OME-Zarr beside torch DataLoader + zarr-python", "zarr-python", 2, "ome-zarr", 20.0),
-    ("LZW TIFF beside torch DataLoader + tifffile", "tifffile-lzw", 2, "tiff-lzw", None),
-    ("NumPy gather from RAM (ceiling)", "gather", 0, None, None),
+    ("Parquet, untouched, beside upstream's RAM cache", "ram-cache", 0, "images.parquet", [], 0.5),
+    ("TIFF folder beside torch DataLoader + tifffile", "tifffile", 2, "tiff", [], 8.0),
+    ("OME-Zarr beside torch DataLoader + zarr-python", "zarr-python", 2, "ome-zarr", [], 20.0),
+    ("OME-Zarr, decoded once and kept, beside the same", "zarr-python", 2, "ome-zarr", CACHE, 20.0),
+    ("ome-arrow dataset beside torch DataLoader + read_image", "ome-arrow", 2, "images.ome-arrow-dataset", [], 20.0),
+    ("ome-arrow dataset, decoded once and kept, beside it", "ome-arrow", 2, "images.ome-arrow-dataset", CACHE, 20.0),
+    ("LZW TIFF beside torch DataLoader + tifffile", "tifffile-lzw", 2, "tiff-lzw", [], None),
+    ("LZW TIFF, decoded once and kept, beside the same", "tifffile-lzw", 2, "tiff-lzw", CACHE, None),
+    ("NumPy gather from RAM (ceiling)", "gather", 0, None, [], None),
 ]
 
 
-def wellread_run(binary, path, batch, workers, seed):
+def wellread_run(binary, path, batch, workers, seed, flags):
     """One process: like a peer, a later epoch of one open loader."""
     with tempfile.TemporaryDirectory() as out:
         done = subprocess.run(
             [binary, "--json", "bench", "dataloader", "--input", path, "--in-place", "--batch-sizes", str(batch),
-             "--workers", str(workers), "--repeats", "2", "--keep-open", "--seed", str(seed), "--out", out],
+             "--workers", str(workers), "--repeats", "2", "--keep-open", *flags, "--seed", str(seed), "--out", out],
             capture_output=True, text=True,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
@@ -72,22 +79,23 @@ def compare(binary, folder, batch, rounds, rng):
     """All pairs on one set; returns rows."""
     runs = {}
     jobs = []
-    for _, peer, workers, path, _ in PAIRS:
-        jobs.append(("peer", peer, workers, None))
+    for name, peer, workers, path, flags, _ in PAIRS:
+        if ("peer", peer, workers, None, None) not in jobs:
+            jobs.append(("peer", peer, workers, None, None))
         if path:
-            jobs.append(("wellread", peer, 2, folder / path))
+            jobs.append(("wellread", name, 2, folder / path, flags))
     for round_ in range(rounds):
         rng.shuffle(jobs)
-        for kind, peer, workers, path in jobs:
+        for kind, who, workers, path, flags in jobs:
             if kind == "peer":
-                run = peer_run(peer, folder, batch, workers)
+                run = peer_run(who, folder, batch, workers)
             else:
-                run = wellread_run(binary, path, batch, workers, round_)
-            runs.setdefault((kind, peer), []).append(run)
-            print(f"  round {round_ + 1}/{rounds} {kind} {peer}: "
+                run = wellread_run(binary, path, batch, workers, round_, flags)
+            runs.setdefault((kind, who), []).append(run)
+            print(f"  round {round_ + 1}/{rounds} {kind} {who}: "
                   f"{run.get('samples_per_sec', float('nan')):.0f}/s", file=sys.stderr)  # fmt: skip
     rows = []
-    for name, peer, workers, path, target in PAIRS:
+    for name, peer, workers, path, _, target in PAIRS:
         theirs = runs[("peer", peer)]
         row = {"what": name, "peer": peer, "peer_workers": workers, "target_ratio": target}
         if any("error" in r for r in theirs):
@@ -98,7 +106,7 @@ def compare(binary, folder, batch, rounds, rng):
             first = [r["first_batch_s"] for r in theirs if r["first_batch_s"]]
             row["peer_first_batch_s"] = statistics.median(first) if first else None
         if path:
-            ours = runs[("wellread", peer)]
+            ours = runs[("wellread", name)]
             row["wellread_samples_per_sec"] = statistics.median(r["samples_per_sec"] for r in ours)
             row["wellread_first_batch_s"] = statistics.median(r["first_batch_s"] for r in ours)
             row["wellread_peak_rss_mb"] = max(r["peak_rss_mb"] for r in ours)
@@ -118,7 +126,10 @@ def main():
     ap.add_argument("--fields", type=int, default=32)
     ap.add_argument("--rounds", type=int, default=5)
     ap.add_argument("--real", help="folder of 1080 x 1080 uint16 TIFFs; cells are generated without it")
+    ap.add_argument("--only", help="only the pairs of this peer")
     a = ap.parse_args()
+    if a.only:
+        PAIRS[:] = [pair for pair in PAIRS if pair[1] == a.only]
     if not a.wellread:
         ap.error("no wellread on the PATH: pass --wellread")
     a.out.mkdir(parents=True, exist_ok=True)

@@ -52,6 +52,28 @@ class ZarrFolder(Dataset):
         return torch.from_numpy(image[None].astype(np.float32) * scale)
 
 
+class OmeArrowFolder(Dataset):
+    """OMEArrowDataset.read_image in `__getitem__`; opened once per worker."""
+
+    def __init__(self, path):
+        from ome_arrow.dataset import OMEArrowDataset
+
+        self.path = path
+        self.ids = OMEArrowDataset(path).image_ids
+        self.opened = None
+
+    def __len__(self):
+        return len(self.ids)
+
+    def __getitem__(self, i):
+        from ome_arrow.dataset import OMEArrowDataset
+
+        self.opened = self.opened or OMEArrowDataset(self.path)
+        image = self.opened.read_image(self.ids[i])[0, 0, 0]
+        scale = np.float32(1 / np.iinfo(image.dtype).max)
+        return torch.from_numpy(image[None].astype(np.float32) * scale)
+
+
 class RamCache(Dataset):
     """Upstream's way: every image through Python objects into a RAM list when opened."""
 
@@ -114,7 +136,7 @@ def peak_mb():
 
 def main():
     ap = argparse.ArgumentParser()
-    ap.add_argument("name", choices=["gather", "ram-cache", "tifffile", "tifffile-lzw", "zarr-python"])
+    ap.add_argument("name", choices=["gather", "ram-cache", "tifffile", "tifffile-lzw", "zarr-python", "ome-arrow"])
     ap.add_argument("folder", type=Path)
     ap.add_argument("--batch", type=int, default=16)
     ap.add_argument("--workers", type=int, default=2)
@@ -129,6 +151,7 @@ def main():
             "ram-cache": lambda: RamCache(a.folder / "images.parquet"),
             "tifffile": lambda: TiffFolder(a.folder / "tiff"),
             "tifffile-lzw": lambda: TiffFolder(a.folder / "tiff-lzw"),
+            "ome-arrow": lambda: OmeArrowFolder(a.folder / "images.ome-arrow-dataset"),
             "zarr-python": lambda: ZarrFolder(a.folder / "ome-zarr"),
         }[a.name]()
         epochs = loader_epochs(dataset, a.batch, a.workers, a.epochs)

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import tifffile
 import zarr
 from ome_arrow import OMEArrow
+from ome_arrow.dataset import write_ome_arrow_dataset
 from ome_zarr.format import FormatV04
 from ome_zarr.writer import write_image
 
@@ -31,6 +32,7 @@ def fields(count, wellread, folder, real):
                 wellread,
                 "--quiet",
                 "generate",
+                "--overwrite",
                 out,
                 "--images",
                 "3",
@@ -50,8 +52,8 @@ def fields(count, wellread, folder, real):
 
 
 def write(folder, images):
-    """Write `images` as upstream's Parquet, a TIFF folder, an LZW TIFF folder and an OME-Zarr folder."""
-    stamp = folder / "complete.json"
+    """Write `images` as upstream's Parquet and dataset, a TIFF folder, an LZW TIFF folder and an OME-Zarr folder."""
+    stamp = folder / "complete-2.json"
     if stamp.exists():
         return json.loads(stamp.read_text())
     for name in ("tiff", "tiff-lzw", "ome-zarr"):
@@ -67,6 +69,7 @@ def write(folder, images):
         tifffile.imwrite(folder / "tiff-lzw" / f"{name}.tiff", array[0, 0, 0], compression="lzw", predictor=2)
         group = zarr.open_group(str(folder / "ome-zarr" / f"{name}.zarr"), mode="w", zarr_format=2)
         write_image(array, group, axes="tczyx", scaler=None, fmt=FormatV04())
+    write_ome_arrow_dataset(structs, folder / "images.ome-arrow-dataset")
     # No schema: every integer becomes 64-bit, as upstream's files are.
     table = pa.table({"row_id": pa.array(range(len(structs)), pa.int64()), "ome_image": pa.array(structs)})
     pq.write_table(table, folder / "images.parquet", compression="zstd")

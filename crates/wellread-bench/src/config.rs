@@ -1,14 +1,15 @@
 //! Everything that can be asked of a benchmark run, with upstream's defaults.
 
+use crate::choices::{Access, CachePolicy, Mode, Preset};
 use crate::data::{SetSpec, Source};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::path::PathBuf;
 use std::time::Duration;
-use wellread_image::synthetic::Kind;
-use wellread_image::{PixelType, Shape};
+use wellread_store::Compression;
 
-/// One benchmark run.
-#[derive(Clone, Debug)]
+/// One benchmark run. Serialised whole into `summary.json`; its [`Default`] holds the defaults of the command
+/// line too.
+#[derive(Clone, Debug, Serialize)]
 pub struct Config {
     /// Benchmarks by name, in order; see [`crate::BENCHMARKS`].
     pub what: Vec<String>,
@@ -18,6 +19,8 @@ pub struct Config {
     pub formats: Vec<String>,
     /// Measure [`Source::Path`] as it lies there instead of converting it to the formats.
     pub in_place: bool,
+    /// Compression of the sets that are written; formats that lack it are unavailable.
+    pub compression: Compression,
     /// Measured rounds.
     pub repeats: usize,
     /// Seed of every order, draw and interval.
@@ -27,13 +30,14 @@ pub struct Config {
     /// Folder of the prepared sets; `None` for `data` in the results folder.
     pub data_dir: Option<PathBuf>,
     /// Begin no further round of a benchmark after this time.
+    #[serde(rename = "time_budget_s", serialize_with = "seconds")]
     pub time_budget: Duration,
     /// Track 1: order of access.
-    pub access: Vec<String>,
+    pub access: Vec<Access>,
     /// Track 1: transform presets.
-    pub transforms: Vec<String>,
+    pub transforms: Vec<Preset>,
     /// Track 1: cache policies.
-    pub caches: Vec<String>,
+    pub caches: Vec<CachePolicy>,
     /// Track 1: samples per run.
     pub samples: usize,
     /// Track 2: batch sizes.
@@ -42,10 +46,12 @@ pub struct Config {
     pub workers: Vec<usize>,
     /// Track 2: open each set once and keep its loader from round to round, as a training run does.
     pub keep_open: bool,
+    /// Track 2: bytes of decoded pixels that the loader keeps from epoch to epoch; 0 for none.
+    pub loader_cache: usize,
     /// Track 3: model.
     pub model: String,
-    /// Track 3: `train`, `inference`.
-    pub modes: Vec<String>,
+    /// Track 3: train, inference.
+    pub modes: Vec<Mode>,
     /// Track 3: steps per run.
     pub steps: usize,
     /// Track 3: batch size.
@@ -54,6 +60,8 @@ pub struct Config {
     pub loop_workers: usize,
     /// Centre crop before everything else, height and width.
     pub crop: Option<(usize, usize)>,
+    /// Multiply pixels by this instead of scaling them to `[0, 1]` by the range of their type.
+    pub scale: Option<f32>,
     /// Storage: cold-cache runs as well.
     pub cold: bool,
     /// Storage: images of a random read.
@@ -62,38 +70,39 @@ pub struct Config {
     pub command: String,
 }
 
+fn seconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(duration.as_secs_f64())
+}
+
 impl Default for Config {
     fn default() -> Self {
-        let strings = |list: &[&str]| list.iter().map(ToString::to_string).collect();
+        let set = SetSpec::default();
         Self {
-            what: strings(&["all"]),
-            source: Source::Synthetic(SetSpec {
-                images: 1000,
-                shape: Shape::plane(100, 100),
-                dtype: PixelType::U16,
-                kind: Kind::Cells,
-                seed: 42,
-            }),
-            formats: strings(&["all"]),
+            what: vec!["all".to_owned()],
+            seed: set.seed,
+            source: Source::Synthetic(set),
+            formats: vec!["all".to_owned()],
             in_place: false,
+            compression: Compression::Default,
             repeats: 7,
-            seed: 42,
             out: PathBuf::from("results"),
             data_dir: None,
             time_budget: Duration::from_mins(2),
-            access: strings(&["sequential", "random", "grouped"]),
-            transforms: strings(&["none", "normalize", "augment"]),
-            caches: strings(&["none", "memory"]),
+            access: Access::ALL.to_vec(),
+            transforms: Preset::ALL.to_vec(),
+            caches: CachePolicy::ALL.to_vec(),
             samples: 100,
             batch_sizes: vec![1, 4, 16],
             workers: vec![0, 2, 4],
             keep_open: false,
+            loader_cache: 0,
             model: "small-cnn".to_owned(),
-            modes: strings(&["train", "inference"]),
+            modes: Mode::ALL.to_vec(),
             steps: 50,
             batch_size: 16,
             loop_workers: 1,
             crop: None,
+            scale: None,
             cold: true,
             random_images: 10,
             command: String::new(),
@@ -101,56 +110,27 @@ impl Default for Config {
     }
 }
 
-impl Config {
-    /// What was asked for, for `summary.json`.
-    pub fn to_json(&self) -> serde_json::Value {
-        #[derive(Serialize)]
-        struct Asked<'a> {
-            what: &'a [String],
-            formats: &'a [String],
-            in_place: bool,
-            repeats: usize,
-            seed: u64,
-            time_budget_s: f64,
-            access: &'a [String],
-            transforms: &'a [String],
-            caches: &'a [String],
-            samples: usize,
-            batch_sizes: &'a [usize],
-            workers: &'a [usize],
-            keep_open: bool,
-            model: &'a str,
-            modes: &'a [String],
-            steps: usize,
-            batch_size: usize,
-            loop_workers: usize,
-            crop: Option<(usize, usize)>,
-            cold: bool,
-            random_images: usize,
-        }
-        serde_json::to_value(Asked {
-            what: &self.what,
-            formats: &self.formats,
-            in_place: self.in_place,
-            repeats: self.repeats,
-            seed: self.seed,
-            time_budget_s: self.time_budget.as_secs_f64(),
-            access: &self.access,
-            transforms: &self.transforms,
-            caches: &self.caches,
-            samples: self.samples,
-            batch_sizes: &self.batch_sizes,
-            workers: &self.workers,
-            keep_open: self.keep_open,
-            model: &self.model,
-            modes: &self.modes,
-            steps: self.steps,
-            batch_size: self.batch_size,
-            loop_workers: self.loop_workers,
-            crop: self.crop,
-            cold: self.cold,
-            random_images: self.random_images,
-        })
-        .unwrap_or_default()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_summary_says_what_was_measured_and_how() {
+        let written = serde_json::to_value(Config::default()).unwrap();
+        let set = &written["source"]["synthetic"];
+        assert_eq!(set["images"], 1000);
+        assert_eq!(set["shape"], serde_json::json!([1, 1, 1, 100, 100]));
+        assert_eq!(
+            (&set["dtype"], &set["kind"], &set["seed"]),
+            (&"uint16".into(), &"cells".into(), &42.into())
+        );
+        assert_eq!(written["time_budget_s"], 120.0);
+        assert_eq!(written["access"], serde_json::json!(["sequential", "random", "grouped"]));
+        let source = Source::Path { path: "plate.parquet".into(), planes: Some(true) };
+        let written =
+            serde_json::to_value(Config { source, data_dir: Some("sets".into()), ..Config::default() })
+                .unwrap();
+        assert_eq!(written["source"]["path"], serde_json::json!({ "path": "plate.parquet", "planes": true }));
+        assert_eq!(written["data_dir"], "sets");
     }
 }

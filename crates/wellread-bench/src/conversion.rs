@@ -5,24 +5,32 @@
 //! paths: `copy` hands the backend a slice, which it copies; `zero_copy` gives it the array itself. The tensor's
 //! content is compared with the array's outside the clocks.
 
-use crate::data::WrittenSet;
+use crate::choices::{Access, Preset, TensorPath};
+use crate::data::FormatSet;
+use crate::findings::{Judge, Ranked, by_median, ranked, series};
 use crate::suite::{Benchmark, Session};
-use crate::variants::{self, Figures, Keys, Results, Settings, Unavailable, Variant};
+use crate::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
 use anyhow::Result;
 use wellread_loader::{Dataset, ItemContext};
 use wellread_measure::clock::Stopwatch;
 use wellread_measure::samples::Samples;
 use wellread_model::{tensor_from_slice_copy, tensor_from_vec};
-use wellread_report::Cell;
+use wellread_report::{Cell, Finding, Severity, Table};
 
 /// The benchmark's registration.
-pub static BENCHMARK: Benchmark =
-    Benchmark { name: "conversion", about: "Track 4: host array to tensor, by copy and without", run };
+pub static BENCHMARK: Benchmark = Benchmark {
+    name: "conversion",
+    about: "host array to tensor, by copy and without (upstream's Track 4)",
+    run,
+    transforms: |_| vec![Preset::None],
+    headline: &["numpy_p50_s", "conversion_p50_s", "torch_p50_s", "conversion_overhead_pct", "copied_bytes"],
+    findings,
+};
 
 fn run(session: &Session<'_>) -> Result<Results> {
     let (mut variants, mut unavailable) = (Vec::new(), Vec::new());
     for set in &session.prepared.sets {
-        for path in ["copy", "zero_copy"] {
+        for &path in TensorPath::ALL {
             let keys: Keys = vec![
                 ("format", Cell::from(set.format)),
                 ("framework", Cell::from("candle")),
@@ -57,10 +65,16 @@ pub fn advice(overhead_pct: f64) -> &'static str {
     }
 }
 
-fn convert(session: &Session<'_>, set: &WrittenSet, path: &str, round: u64, full: bool) -> Result<Figures> {
-    let recipe = session.transform("none")?;
+fn convert(
+    session: &Session<'_>,
+    set: &FormatSet,
+    path: TensorPath,
+    round: u64,
+    full: bool,
+) -> Result<Measurement> {
+    let recipe = session.transform(Preset::None)?;
     let n = session.prepared.expected.len();
-    let rows = crate::dataset::rows_of("random", n, session.config.samples, session.config.seed, round);
+    let rows = crate::dataset::rows_of(Access::Random, n, session.config.samples, session.config.seed, round);
     let dataset = Dataset::from_store(session.open(set)?);
     let mut context = ItemContext::new();
     let (mut array_s, mut conversion_s, mut total_s) = (Samples::new(), Samples::new(), Samples::new());
@@ -74,10 +88,9 @@ fn convert(session: &Session<'_>, set: &WrittenSet, path: &str, round: u64, full
         let shape = dataset.sample_into(row, &recipe, &mut array, &mut context)?;
         let have_array = clock.elapsed();
         let dims = [1, shape.t() * shape.c() * shape.z(), shape.y(), shape.x()];
-        let tensor = if path == "copy" {
-            tensor_from_slice_copy(&array, dims)?
-        } else {
-            tensor_from_vec(std::mem::take(&mut array), dims)?
+        let tensor = match path {
+            TensorPath::Copy => tensor_from_slice_copy(&array, dims)?,
+            TensorPath::ZeroCopy => tensor_from_vec(std::mem::take(&mut array), dims)?,
         };
         let have_tensor = clock.elapsed();
         array_s.push(have_array);
@@ -85,7 +98,7 @@ fn convert(session: &Session<'_>, set: &WrittenSet, path: &str, round: u64, full
         total_s.push(have_tensor);
         copied += tensor.copied_bytes();
         floats = dims.iter().product();
-        verified &= tensor.with_values(|values| session.reference.agrees("none", row, values, full))?;
+        verified &= tensor.with_values(|values| session.expected.agrees(Preset::None, row, values, full))?;
     }
     let mut values = vec![("copied_bytes", copied as f64 / rows.len().max(1) as f64)];
     for (names, samples) in [
@@ -104,7 +117,50 @@ fn convert(session: &Session<'_>, set: &WrittenSet, path: &str, round: u64, full
     values.push(("conversion_overhead_pct", overhead));
     values.push(("numpy_samples_per_sec", rows.len() as f64 / array_s.total()));
     values.push(("torch_samples_per_sec", rows.len() as f64 / total_s.total()));
-    Ok(Figures { values, texts: vec![("advice", advice(overhead).to_owned())], items: vec![], verified })
+    Ok(Measurement {
+        values,
+        texts: vec![("advice", advice(overhead).to_owned())],
+        verified,
+        ..Measurement::default()
+    })
+}
+
+fn findings(table: &Table, judge: &Judge) -> Vec<Ranked> {
+    ranked(40, tensor_path(table, judge)).into_iter().collect()
+}
+
+fn tensor_path(table: &Table, judge: &Judge) -> Option<Finding> {
+    let is = |r: usize, path: TensorPath| table.cell("path", r) == path.into();
+    let overhead =
+        |path: TensorPath| by_median(series(table, &["path"], "conversion_overhead_pct", |r| is(r, path)));
+    let (copy, free) = (overhead(TensorPath::Copy), overhead(TensorPath::ZeroCopy));
+    let (worst, without) = (copy.first()?, free.first()?);
+    let time = |path: TensorPath| {
+        series(table, &["path"], "torch_p50_s", |r| {
+            is(r, path) && table.str("format", r) == Some(worst.format.as_str())
+        })
+        .pop()
+    };
+    let ratio = judge.compare(&time(TensorPath::Copy)?, &time(TensorPath::ZeroCopy)?)?;
+    let severity = if worst.median() < 10.0 {
+        Severity::Good
+    } else if worst.median() <= 30.0 {
+        Severity::Info
+    } else {
+        Severity::Caution
+    };
+    Some(Finding::new(
+        severity,
+        format!(
+            "Making a tensor by copy takes up to {:.1} % of an image's time ({}), without a copy {:.1} %; in all the copying path takes {} as long{}",
+            worst.median(),
+            worst.format,
+            without.median(),
+            ratio.times(),
+            ratio.doubt()
+        ),
+        format!("Conversion by copy is {}.", advice(worst.median())),
+    ))
 }
 
 #[cfg(test)]

@@ -5,19 +5,26 @@
 //! time runs from asking for a row to having its floats. With the `memory` cache, the rows are read once
 //! before the clock starts.
 
-use crate::data::WrittenSet;
+use crate::choices::{Access, CachePolicy, Preset};
+use crate::data::FormatSet;
+use crate::findings::{Judge, Ranked, Series, by_median, number, ranked, series, with_codec};
 use crate::suite::{Benchmark, Session};
-use crate::variants::{self, Figures, Keys, Results, Settings, Unavailable, Variant};
+use crate::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
 use anyhow::Result;
 use wellread_loader::order::Permutation;
-use wellread_loader::{Cache, Dataset, ItemContext};
+use wellread_loader::{Dataset, ItemContext};
 use wellread_measure::clock::Stopwatch;
-use wellread_measure::memory::{PeakGuard, Scope};
-use wellread_report::Cell;
+use wellread_report::{Cell, Finding, Severity, Table};
 
 /// The benchmark's registration.
-pub static BENCHMARK: Benchmark =
-    Benchmark { name: "dataset", about: "Track 1: single images, as Dataset.__getitem__", run };
+pub static BENCHMARK: Benchmark = Benchmark {
+    name: "dataset",
+    about: "single images, as Dataset.__getitem__ (upstream's Track 1); opening is not included",
+    run,
+    transforms: |config| config.transforms.clone(),
+    headline: &["p50_s", "p95_s", "samples_per_sec", "open_s"],
+    findings,
+};
 
 /// Rows of a block of grouped access.
 const GROUP: usize = 10;
@@ -26,9 +33,9 @@ fn run(session: &Session<'_>) -> Result<Results> {
     let config = session.config;
     let (mut variants, mut unavailable) = (Vec::new(), Vec::new());
     for set in &session.prepared.sets {
-        for access in &config.access {
-            for transform in &config.transforms {
-                for cache in &config.caches {
+        for &access in &config.access {
+            for &transform in &config.transforms {
+                for &cache in &config.caches {
                     let keys: Keys = vec![
                         ("format", Cell::from(set.format)),
                         ("access", Cell::from(access)),
@@ -66,44 +73,43 @@ fn run(session: &Session<'_>) -> Result<Results> {
 }
 
 /// Rows of one run.
-pub fn rows_of(access: &str, n: usize, samples: usize, seed: u64, round: u64) -> Vec<usize> {
+pub fn rows_of(access: Access, n: usize, samples: usize, seed: u64, round: u64) -> Vec<usize> {
     let samples = samples.min(n);
     match access {
-        "random" => {
+        Access::Random => {
             let order = Permutation::new(n, seed, round);
             (0..samples).map(|i| order.at(i)).collect()
         }
-        "grouped" => {
+        Access::Grouped => {
             let order = Permutation::new(n.div_ceil(GROUP), seed, round);
             (0..n.div_ceil(GROUP))
                 .flat_map(|g| order.at(g) * GROUP..(order.at(g) * GROUP + GROUP).min(n))
                 .take(samples)
                 .collect()
         }
-        _ => (0..samples).collect(),
+        Access::Sequential => (0..samples).collect(),
     }
 }
 
 fn take_samples(
     session: &Session<'_>,
-    set: &WrittenSet,
-    access: &str,
-    transform: &str,
-    cache: &str,
+    set: &FormatSet,
+    access: Access,
+    transform: Preset,
+    cache: CachePolicy,
     round: u64,
     full: bool,
-) -> Result<Figures> {
+) -> Result<Measurement> {
     let recipe = session.transform(transform)?;
     let rows =
         rows_of(access, session.prepared.expected.len(), session.config.samples, session.config.seed, round);
-    let memory = PeakGuard::start(Scope::Process);
     let clock = Stopwatch::start();
     let dataset = Dataset::from_store(session.open(set)?);
     let open_s = clock.elapsed();
-    let dataset = dataset.with_cache(if cache == "memory" { Cache::Memory } else { Cache::None });
+    let dataset = dataset.with_cache(cache.into());
     let (mut out, mut context) = (Vec::new(), ItemContext::new());
     context.set_seed(session.config.seed, 0);
-    if cache == "memory" {
+    if cache == CachePolicy::Memory {
         for &row in &rows {
             dataset.sample_into(row, &recipe, &mut out, &mut context)?;
         }
@@ -114,18 +120,69 @@ fn take_samples(
         let clock = Stopwatch::start();
         dataset.sample_into(row, &recipe, &mut out, &mut context)?;
         items.push(clock.elapsed());
-        verified &= session.reference.agrees(transform, row, &out, full);
+        verified &= session.expected.agrees(transform, row, &out, full);
     }
     let total: f64 = items.iter().sum();
-    let mut values = vec![
+    let values = vec![
         ("samples_per_sec", rows.len() as f64 / total),
         ("num_samples", rows.len() as f64),
         ("open_s", open_s),
     ];
-    if let Some(peak) = memory.stop().bytes {
-        values.push(("peak_rss_mb", peak as f64 / 1e6));
-    }
-    Ok(Figures { values, items, verified, ..Figures::default() })
+    Ok(Measurement { values, items, verified, ..Measurement::default() })
+}
+
+fn findings(table: &Table, judge: &Judge) -> Vec<Ranked> {
+    ranked(50, single_images(table, judge)).into_iter().collect()
+}
+
+/// By throughput, which counts the slow images too: a format that decodes a hundred images at once has a fast
+/// median and a slow maximum.
+fn single_images(table: &Table, judge: &Judge) -> Option<Finding> {
+    let keep = |r: usize| {
+        table.cell("access", r) == Access::Random.into()
+            && table.cell("transform", r) == Preset::None.into()
+            && table.cell("cache", r) == CachePolicy::None.into()
+    };
+    let sorted = by_median(series(table, &["access"], "samples_per_sec", keep));
+    let latency = |column: &str, s: &Series| {
+        let of = series(table, &["access"], column, |r| {
+            keep(r) && table.str("format", r) == Some(s.format.as_str())
+        });
+        of.first().map_or(f64::NAN, |l| 1e3 * l.median())
+    };
+    let name = |s: &Series| with_codec(table, &s.format);
+    let (first, second) = (sorted.first()?, sorted.get(1)?);
+    let compared = judge.compare(first, second)?;
+    let detail = sorted
+        .iter()
+        .map(|s| {
+            format!(
+                "{}: {} images/s, half within {:.3} ms, the slowest {:.3} ms",
+                name(s),
+                number(s.median()),
+                latency("p50_s", s),
+                latency("max_s", s)
+            )
+        })
+        .collect::<Vec<_>>()
+        .join("; ");
+    let text = if compared.is_clear() {
+        format!(
+            "For single images at random {} is fastest once it is open: {} images/s, {} {}",
+            name(first),
+            number(first.median()),
+            compared.times(),
+            name(second)
+        )
+    } else {
+        format!(
+            "For single images at random: {}; the first is {} the second{}",
+            compared.no_verdict(&name(first), &name(second)),
+            compared.times(),
+            compared.doubt()
+        )
+    };
+    Some(Finding::new(Severity::Info, text, detail))
 }
 
 #[cfg(test)]
@@ -134,14 +191,14 @@ mod tests {
 
     #[test]
     fn grouped_rows_are_blocks_in_another_order() {
-        let rows = rows_of("grouped", 95, 95, 1, 0);
+        let rows = rows_of(Access::Grouped, 95, 95, 1, 0);
         let mut sorted = rows.clone();
         sorted.sort_unstable();
         assert_eq!(sorted, (0..95).collect::<Vec<_>>());
         assert_ne!(rows, sorted);
         let steps = rows.windows(2).filter(|w| w[1] == w[0] + 1).count();
         assert!(steps >= 95 - 10 - 1);
-        assert_eq!(rows_of("sequential", 10, 4, 1, 0), [0, 1, 2, 3]);
-        assert_eq!(rows_of("random", 10, 400, 1, 0).len(), 10);
+        assert_eq!(rows_of(Access::Sequential, 10, 4, 1, 0), [0, 1, 2, 3]);
+        assert_eq!(rows_of(Access::Random, 10, 400, 1, 0).len(), 10);
     }
 }

@@ -7,29 +7,31 @@
 //!            variants::run: interleaved rounds, warm-up apart, A/A twin, intervals ─▶ Table ─▶ report
 //! ```
 //!
-//! A benchmark calls what users call and nothing else. Adding one is one file with a [`Benchmark`] value and
-//! one line in [`BENCHMARKS`].
+//! A benchmark calls what users call and nothing else. Adding one is one file with a [`Benchmark`] value, which
+//! brings its variants, what is verified, its headline columns and its findings, and one line in [`BENCHMARKS`].
 //!
 //! | module | what it holds |
 //! |---|---|
 //! | [`config`] | everything that can be asked for |
+//! | [`choices`] | what can be chosen by name |
 //! | [`data`] | the sets that are measured |
-//! | [`reference`] | what must be delivered: checksums computed by a second, simple way |
+//! | [`expected`] | what must be delivered: hashes computed by a second, simple way |
 //! | [`variants`] | running, statistics, table rows |
 //! | [`storage`], [`dataset`], [`dataloader`], [`model_loop`], [`conversion`] | one benchmark each |
 //! | [`machine`] | the machine in words |
-//! | [`findings`] | sentences computed from the results |
+//! | [`findings`] | sentences computed from the results, in order |
 //! | [`suite`] | all of it in order, and the results folder |
 
+pub mod choices;
 pub mod config;
 pub mod conversion;
 pub mod data;
 pub mod dataloader;
 pub mod dataset;
+pub mod expected;
 pub mod findings;
 pub mod machine;
 pub mod model_loop;
-pub mod reference;
 pub mod storage;
 pub mod suite;
 pub mod variants;

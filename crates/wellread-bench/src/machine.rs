@@ -46,7 +46,7 @@ pub fn facts(e: &Environment) -> Vec<(&'static str, String)> {
         ));
     }
     if let Some(git) = &e.git {
-        facts.push(("git commit", git.commit.clone()));
+        facts.push(("commit of the working folder", git.commit.clone()));
     }
     facts.push(("built with", e.build.rustc.clone()));
     facts

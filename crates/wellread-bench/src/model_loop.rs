@@ -5,9 +5,11 @@
 //! waiting over the sum of step times. A slow model hides waiting: what is said here holds for the model
 //! named.
 
-use crate::data::WrittenSet;
+use crate::choices::{Mode, Preset};
+use crate::data::FormatSet;
+use crate::findings::{Judge, Ranked, Series, by_median, number, percent, ranked, series};
 use crate::suite::{Benchmark, Session};
-use crate::variants::{self, Figures, Keys, Results, Settings, Unavailable, Variant};
+use crate::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
 use anyhow::{Context as _, Result, bail};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -15,16 +17,22 @@ use wellread_loader::{Batches, Dataset, Loader};
 use wellread_measure::clock::Stopwatch;
 use wellread_measure::samples::median;
 use wellread_model::{Model, ModelOptions};
-use wellread_report::Cell;
+use wellread_report::{Cell, Finding, Severity, Table};
 
 /// The benchmark's registration.
-pub static BENCHMARK: Benchmark =
-    Benchmark { name: "loop", about: "Track 3: a model fed by the loader", run };
+pub static BENCHMARK: Benchmark = Benchmark {
+    name: "loop",
+    about: "a model fed by the loader (upstream's Track 3)",
+    run,
+    transforms: |_| vec![Preset::None],
+    headline: &["step_p50_s", "data_wait_fraction", "images_per_sec"],
+    findings,
+};
 
 fn run(session: &Session<'_>) -> Result<Results> {
     let config = session.config;
     let (mut variants, mut unavailable) = (Vec::new(), Vec::new());
-    for mode in &config.modes {
+    for &mode in &config.modes {
         for set in &session.prepared.sets {
             let keys: Keys = vec![
                 ("format", Cell::from(set.format)),
@@ -96,12 +104,12 @@ impl<'l> Endless<'l> {
 
 fn steps(
     session: &Session<'_>,
-    set: &WrittenSet,
-    mode: &str,
+    set: &FormatSet,
+    mode: Mode,
     model: &mut Option<Box<dyn Model>>,
     round: u64,
     full: bool,
-) -> Result<Figures> {
+) -> Result<Measurement> {
     let config = session.config;
     let opening = Stopwatch::start();
     let dataset = Dataset::from_store(session.open(set)?);
@@ -110,7 +118,7 @@ fn steps(
         .drop_last(true)
         .shuffle(config.seed)
         .workers(config.loop_workers)
-        .transform(session.transform("none")?)
+        .transform(session.transform(Preset::None)?)
         .build()?;
     let mut batches = Endless::new(&loader, round * 1_000_000);
     // The batch that fills the pipeline and warms the model up; no step is counted yet.
@@ -144,7 +152,7 @@ fn steps(
         items.push(whole);
         images += batch.rows().len();
         for (row, values) in batch.rows().iter().zip(batch.pixels().chunks((c * h * w).max(1))) {
-            verified &= session.reference.agrees("none", *row, values, full);
+            verified &= session.expected.agrees(Preset::None, *row, values, full);
         }
     }
     let total: f64 = items.iter().sum();
@@ -160,11 +168,11 @@ fn steps(
         values.push(("loss", f64::from(loss)));
     }
     let texts = vec![("advice", advice(waiting).to_owned()), ("backend", model.backend().to_owned())];
-    Ok(Figures { values, texts, items, verified })
+    Ok(Measurement { values, texts, items, verified, ..Measurement::default() })
 }
 
-fn run_model(model: &mut dyn Model, mode: &str, pixels: &[f32], shape: [usize; 4]) -> Result<Option<f32>> {
-    if mode == "train" {
+fn run_model(model: &mut dyn Model, mode: Mode, pixels: &[f32], shape: [usize; 4]) -> Result<Option<f32>> {
+    if mode == Mode::Train {
         let loss = model.train_step(pixels, shape)?;
         if !loss.is_finite() {
             bail!("the loss is {loss}: training diverged");
@@ -183,6 +191,45 @@ fn model_shape(shape: &[usize]) -> Result<[usize; 4]> {
         [n, t, c, z, h, w] => Ok([n, t * c * z, h, w]),
         _ => bail!("a batch of shape {shape:?} cannot be fed to a 2D model"),
     }
+}
+
+fn findings(table: &Table, judge: &Judge) -> Vec<Ranked> {
+    Mode::ALL.iter().filter_map(|&mode| ranked(20, waiting(table, mode, judge))).collect()
+}
+
+fn waiting(table: &Table, mode: Mode, judge: &Judge) -> Option<Finding> {
+    let is = |r: usize| table.cell("mode", r) == mode.into();
+    let mut sorted = by_median(series(table, &["model"], "data_wait_fraction", is));
+    sorted.reverse();
+    let (best, worst) = (sorted.first()?, sorted.last()?);
+    let interval = |s: &Series| {
+        judge
+            .median(&s.values)
+            .map_or(String::new(), |i| format!(" ({} to {})", percent(i.low), percent(i.high)))
+    };
+    let fraction = worst.median();
+    let severity = if fraction < 0.3 {
+        Severity::Good
+    } else if fraction <= 0.5 {
+        Severity::Caution
+    } else {
+        Severity::Bad
+    };
+    let verb = if mode == Mode::Train { "training" } else { "inference" };
+    let share = |s: &Series| format!("{}{} with {}", percent(s.median()), interval(s), s.format);
+    let shares =
+        if best.format == worst.format { share(best) } else { format!("{}, {}", share(best), share(worst)) };
+    let rates = by_median(series(table, &["model"], "images_per_sec", is));
+    let rate = rates.first().map_or(String::new(), |s| format!("{} images/s at most. ", number(s.median())));
+    Some(Finding::new(
+        severity,
+        format!("In {verb} of {} a step waits for data for this share of its time: {shares}", best.label),
+        format!(
+            "{rate}With {}: {}. This holds for this model on this machine's CPU: a model or device that takes more images per second waits more.",
+            worst.format,
+            advice(fraction)
+        ),
+    ))
 }
 
 #[cfg(test)]

@@ -8,23 +8,30 @@
 //! Opening is part of reading because stores do as little as they can when opened. `cold` runs first drop the
 //! set's files from the page cache, and say when that did not work.
 
-use crate::data::{WrittenSet, set_name};
+use crate::choices::{Operation, PageCache};
+use crate::data::{FormatSet, set_name};
+use crate::findings::{Judge, Ranked, by_median, ranked, series, with_codec};
 use crate::suite::{Benchmark, Session};
-use crate::variants::{self, Figures, Keys, Results, Settings, Unavailable, Variant};
+use crate::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
 use anyhow::{Context as _, Result, bail};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use wellread_loader::order::Permutation;
-use wellread_measure::checksum::row_hash;
 use wellread_measure::clock::Stopwatch;
 use wellread_measure::page_cache;
-use wellread_report::Cell;
+use wellread_report::{Cell, Finding, Severity, Table};
 use wellread_store::{ImageView, Scratch, WriteOptions, checksum, read_region, registry};
 
 /// The benchmark's registration.
-pub static BENCHMARK: Benchmark =
-    Benchmark { name: "storage", about: "write, open, read whole, read at random, size", run };
+pub static BENCHMARK: Benchmark = Benchmark {
+    name: "storage",
+    about: "write, open, read whole, read at random, size; reading includes opening",
+    run,
+    transforms: |_| vec![],
+    headline: &["seconds", "images_per_s", "bits_per_pixel"],
+    findings,
+};
 
 /// Most bytes of pixels that are kept in memory to be written; larger sets write their first images only.
 const WRITE_BYTES: u64 = 1 << 29;
@@ -41,13 +48,18 @@ fn run(session: &Session<'_>) -> Result<Results> {
     let mut variants = Vec::new();
     let mut unavailable = Vec::new();
     for set in &session.prepared.sets {
-        let caches: &[&str] = if session.config.cold { &["warm", "cold"] } else { &["warm"] };
-        for operation in ["write", "open", "read_all", "read_random"] {
-            for &cache in caches.iter().take(if operation == "write" { 1 } else { 2 }) {
+        for &operation in Operation::ALL {
+            // Writing does not depend on what is in the page cache.
+            let caches: &[PageCache] = match operation {
+                Operation::Write => &[PageCache::Warm],
+                _ if session.config.cold => PageCache::ALL,
+                _ => &[PageCache::Warm],
+            };
+            for &cache in caches {
                 let keys: Keys = vec![
                     ("format", Cell::from(set.format)),
                     ("operation", Cell::from(operation)),
-                    ("cache", if operation == "write" { Cell::Null } else { Cell::from(cache) }),
+                    ("cache", if operation == Operation::Write { Cell::Null } else { Cell::from(cache) }),
                 ];
                 if let Some(reason) = &set.error {
                     unavailable.push(Unavailable { keys, reason: reason.clone() });
@@ -57,14 +69,16 @@ fn run(session: &Session<'_>) -> Result<Results> {
                 variants.push(Variant {
                     keys,
                     job: Box::new(move |turn| {
-                        if cache == "cold" {
+                        if cache == PageCache::Cold {
                             drop_from_cache(session, set, &mut notes.borrow_mut());
                         }
                         match operation {
-                            "write" => write(session, set, &images, turn.warmup),
-                            "open" => open(session, set),
-                            "read_all" => read_all(session, set, turn.warmup),
-                            _ => read_random(session, set, turn.round as u64, turn.warmup),
+                            Operation::Write => write(session, set, &images, turn.warmup),
+                            Operation::Open => open(session, set),
+                            Operation::ReadAll => read_all(session, set, turn.warmup),
+                            Operation::ReadRandom => {
+                                read_random(session, set, turn.round as u64, turn.warmup)
+                            }
                         }
                     }),
                 });
@@ -100,7 +114,7 @@ fn load_for_writing(session: &Session<'_>) -> Result<Vec<InMemory>> {
     Ok(images)
 }
 
-fn drop_from_cache(session: &Session<'_>, set: &WrittenSet, notes: &mut BTreeSet<String>) {
+fn drop_from_cache(session: &Session<'_>, set: &FormatSet, notes: &mut BTreeSet<String>) {
     let files = session.open(set).and_then(|s| Ok(s.files()?)).unwrap_or_default();
     let report = page_cache::drop_pages(&files);
     if !report.complete {
@@ -112,7 +126,13 @@ fn drop_from_cache(session: &Session<'_>, set: &WrittenSet, notes: &mut BTreeSet
     }
 }
 
-fn figures(seconds: f64, images: usize, session: &Session<'_>, set: &WrittenSet, verified: bool) -> Figures {
+fn measurement(
+    seconds: f64,
+    images: usize,
+    session: &Session<'_>,
+    set: &FormatSet,
+    verified: bool,
+) -> Measurement {
     let mut values = vec![("seconds", seconds)];
     if images > 0 {
         values.push(("images_per_s", images as f64 / seconds));
@@ -121,14 +141,15 @@ fn figures(seconds: f64, images: usize, session: &Session<'_>, set: &WrittenSet,
         values.push(("bytes_on_disk", bytes as f64));
         values.push(("bits_per_pixel", bytes as f64 * 8.0 / session.prepared.pixels().max(1) as f64));
     }
-    Figures { values, verified, ..Figures::default() }
+    Measurement { values, verified, ..Measurement::default() }
 }
 
-fn write(session: &Session<'_>, set: &WrittenSet, images: &[InMemory], full: bool) -> Result<Figures> {
+fn write(session: &Session<'_>, set: &FormatSet, images: &[InMemory], full: bool) -> Result<Measurement> {
     let format = registry::format_named(set.format)?;
     let folder = session.prepared.folder.join("write");
     let target = folder.join(set_name(format));
     let options = WriteOptions { overwrite: true, ..session.write_options.clone() };
+    std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let clock = Stopwatch::start();
     let mut writer = (format.create)(&target, &options)?;
     for image in images {
@@ -150,39 +171,41 @@ fn write(session: &Session<'_>, set: &WrittenSet, images: &[InMemory], full: boo
             .all(|(found, expected)| found.is_ok_and(|f| f.sha256 == expected.sha256));
     }
     drop(store);
-    remove(&target).with_context(|| format!("cannot remove {}", target.display()))?;
-    Ok(figures(seconds, images.len(), session, set, verified))
+    remove(&target)
+        .and_then(|()| std::fs::remove_dir(&folder))
+        .with_context(|| format!("cannot remove {}", target.display()))?;
+    Ok(measurement(seconds, images.len(), session, set, verified))
 }
 
 fn remove(path: &std::path::Path) -> std::io::Result<()> {
     if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) }
 }
 
-fn open(session: &Session<'_>, set: &WrittenSet) -> Result<Figures> {
+fn open(session: &Session<'_>, set: &FormatSet) -> Result<Measurement> {
     let clock = Stopwatch::start();
     let store = session.open(set)?;
     let info = store.row_info(0)?;
     let seconds = clock.elapsed();
     let expected = &session.prepared.expected[0];
     let verified = info.shape.0 == expected.shape_tczyx && store.len() == session.prepared.expected.len();
-    Ok(figures(seconds, 0, session, set, verified))
+    Ok(measurement(seconds, 0, session, set, verified))
 }
 
-fn read_all(session: &Session<'_>, set: &WrittenSet, full: bool) -> Result<Figures> {
+fn read_all(session: &Session<'_>, set: &FormatSet, full: bool) -> Result<Measurement> {
     let mut agrees = true;
     let mut images = 0;
     let clock = Stopwatch::start();
     let store = session.open(set)?;
     store.scan(0..store.len(), &mut |row, _, pixels| {
-        agrees &= session.native_agrees(row, pixels, full);
+        agrees &= session.expected.agrees_native(row, pixels, full);
         images += 1;
         Ok(())
     })?;
     let seconds = clock.elapsed();
-    Ok(figures(seconds, images, session, set, agrees && images == session.prepared.expected.len()))
+    Ok(measurement(seconds, images, session, set, agrees && images == session.prepared.expected.len()))
 }
 
-fn read_random(session: &Session<'_>, set: &WrittenSet, round: u64, full: bool) -> Result<Figures> {
+fn read_random(session: &Session<'_>, set: &FormatSet, round: u64, full: bool) -> Result<Measurement> {
     let n = session.prepared.expected.len();
     let permutation = Permutation::new(n, session.config.seed, round);
     let rows: Vec<usize> = (0..session.config.random_images.min(n)).map(|i| permutation.at(i)).collect();
@@ -198,15 +221,34 @@ fn read_random(session: &Session<'_>, set: &WrittenSet, round: u64, full: bool) 
         read_region(&*store, row, &region, &mut scratch, pixels)?;
     }
     let seconds = clock.elapsed();
-    let verified = rows.iter().zip(&read).all(|(&row, pixels)| session.native_agrees(row, pixels, full));
-    Ok(figures(seconds, rows.len(), session, set, verified))
+    let verified =
+        rows.iter().zip(&read).all(|(&row, pixels)| session.expected.agrees_native(row, pixels, full));
+    Ok(measurement(seconds, rows.len(), session, set, verified))
 }
 
-/// Hash of native pixels for comparisons that must cost nothing: 64 bytes of every 16 KiB, and the length.
-pub fn sparse_hash(row: usize, pixels: &[u8]) -> u64 {
-    let mut hash = row_hash(row as u64, &[pixels.len() as u64]);
-    for piece in pixels.chunks(16_384) {
-        hash = hash.wrapping_mul(31).wrapping_add(row_hash(row as u64, &piece[..piece.len().min(64)]));
-    }
-    hash
+fn findings(table: &Table, _: &Judge) -> Vec<Ranked> {
+    ranked(60, smallest(table)).into_iter().collect()
+}
+
+fn smallest(table: &Table) -> Option<Finding> {
+    let mut sorted = by_median(series(table, &["operation"], "bits_per_pixel", |r| {
+        table.cell("operation", r) == Operation::Open.into()
+            && table.cell("cache", r) == PageCache::Warm.into()
+    }));
+    sorted.reverse();
+    let first = sorted.first()?;
+    let detail = sorted
+        .iter()
+        .map(|s| format!("{}: {:.2} bits", with_codec(table, &s.format), s.median()))
+        .collect::<Vec<_>>()
+        .join("; ");
+    Some(Finding::new(
+        Severity::Info,
+        format!(
+            "{} is smallest on disk: {:.2} bits per pixel",
+            with_codec(table, &first.format),
+            first.median()
+        ),
+        detail,
+    ))
 }

@@ -1,20 +1,22 @@
 //! All benchmarks in order, and the results folder.
 
+use crate::choices::Preset;
 use crate::config::Config;
-use crate::data::{self, Prepared, Source, WrittenSet};
-use crate::reference::Reference;
+use crate::data::{self, FormatSet, Prepared, Source};
+use crate::expected::ExpectedPixels;
+use crate::findings::{Judge, Ranked};
 use crate::variants::Results;
 use crate::{conversion, dataloader, dataset, findings, machine, model_loop, storage};
 use anyhow::{Context as _, Result, bail};
-use std::collections::BTreeSet;
-use wellread_loader::{Crop, Transform};
+use std::collections::BTreeMap;
+use wellread_loader::{Crop, Scale, Transform};
 use wellread_measure::environment::{CpuTimes, Environment};
 use wellread_measure::limits::{CopyLimits, LimitSettings, measure_copy};
 use wellread_report::{Fact, Finding, ReportInput, Table, Thumbnail};
 use wellread_store::preview::{contact_sheet, preview};
 use wellread_store::{OpenOptions, Store, WriteOptions, checksum};
 
-/// One benchmark: its name, what it measures, how.
+/// One benchmark: its name, what it measures, how, and what its table says.
 pub struct Benchmark {
     /// Name on the command line and of its result files.
     pub name: &'static str,
@@ -22,6 +24,12 @@ pub struct Benchmark {
     pub about: &'static str,
     /// Measures.
     pub run: fn(&Session<'_>) -> Result<Results>,
+    /// Transforms whose floats it has delivered and compares with [`Session::expected`].
+    pub transforms: fn(&Config) -> Vec<Preset>,
+    /// Columns of its table that fit a terminal.
+    pub headline: &'static [&'static str],
+    /// What its table says, in sentences.
+    pub findings: fn(&Table, &Judge) -> Vec<Ranked>,
 }
 
 /// All benchmarks in the order of a report. One line each.
@@ -40,9 +48,7 @@ pub struct Session<'a> {
     /// The sets.
     pub prepared: &'a Prepared,
     /// What must be delivered.
-    pub reference: Reference,
-    /// Sparse hash of each row's native pixels, see [`storage::sparse_hash`].
-    pub native: Vec<u64>,
+    pub expected: ExpectedPixels,
     /// Options the sets were written with.
     pub write_options: WriteOptions,
     /// Options the sets are opened with.
@@ -55,7 +61,7 @@ pub struct Session<'a> {
 
 impl Session<'_> {
     /// Opens a format's copy of the set.
-    pub fn open(&self, set: &WrittenSet) -> Result<Box<dyn Store>> {
+    pub fn open(&self, set: &FormatSet) -> Result<Box<dyn Store>> {
         if self.config.in_place {
             let planes = match &self.config.source {
                 Source::Path { planes, .. } => *planes,
@@ -71,35 +77,23 @@ impl Session<'_> {
         Ok(wellread_store::open(&set.path, &options)?)
     }
 
-    /// A transform preset with the configured crop in front.
-    pub fn transform(&self, name: &str) -> Result<Transform> {
-        named_transform(self.config, name)
+    /// A transform preset with the configured crop and scale.
+    pub fn transform(&self, preset: Preset) -> Result<Transform> {
+        let mut transform =
+            preset.transform().with_context(|| format!("the loader has no transform {preset}"))?;
+        if let Some((height, width)) = self.config.crop {
+            transform.crop = Crop::Center { height, width };
+        }
+        if let Some(factor) = self.config.scale {
+            transform.scale = Scale::By(factor);
+        }
+        Ok(transform)
     }
 
     /// Bytes of the files of a set.
-    pub fn bytes_on_disk(&self, set: &WrittenSet) -> Option<u64> {
-        let files = self.open(set).ok()?.files().ok()?;
-        files.iter().map(|f| std::fs::metadata(f).map(|m| m.len()).ok()).sum()
+    pub fn bytes_on_disk(&self, set: &FormatSet) -> Option<u64> {
+        self.open(set).ok()?.bytes_on_disk().ok()
     }
-
-    /// Whether `pixels` are row `row`'s native pixels: by SHA-256 when `full`, else by a sparse hash.
-    pub fn native_agrees(&self, row: usize, pixels: &[u8], full: bool) -> bool {
-        if full {
-            self.prepared.expected.get(row).is_some_and(|e| e.sha256 == checksum::sha256_hex(pixels))
-        } else {
-            self.native.get(row) == Some(&storage::sparse_hash(row, pixels))
-        }
-    }
-}
-
-fn named_transform(config: &Config, name: &str) -> Result<Transform> {
-    let Some(mut transform) = Transform::preset(name) else {
-        bail!("unknown transform {name:?}; there are {}", Transform::PRESETS.join(", "));
-    };
-    if let Some((height, width)) = config.crop {
-        transform.crop = Crop::Center { height, width };
-    }
-    Ok(transform)
 }
 
 /// What a run gives: everything in the results folder, and what to print.
@@ -125,10 +119,16 @@ pub fn run(config: &Config, progress: &dyn Fn(&str, usize, usize)) -> Result<Out
     let times_before = CpuTimes::now();
     let write_options = WriteOptions {
         jobs: std::thread::available_parallelism().map_or(1, usize::from),
+        compression: config.compression,
         ..WriteOptions::default()
     };
     // Preparation reports from several threads; the callback is for one.
-    let prepared = prepare(config, &write_options, progress)?;
+    let mut prepared = prepare(config, &write_options, progress)?;
+    for set in prepared.sets.iter_mut().filter(|s| s.error.is_none() && s.codec.is_none()) {
+        let options = OpenOptions { format: Some(set.format.to_owned()), ..OpenOptions::default() };
+        let layout = wellread_store::open(&set.path, &options).and_then(|store| store.layout());
+        set.codec = layout.ok().map(|l| l.codec);
+    }
     let session = begin(config, &prepared, write_options, &benchmarks, progress)?;
     let mut measured: Vec<(&'static str, Results)> = Vec::new();
     for benchmark in &benchmarks {
@@ -144,12 +144,17 @@ pub fn run(config: &Config, progress: &dyn Fn(&str, usize, usize)) -> Result<Out
     Ok(outcome)
 }
 
+/// The benchmark of that name, which is also that of its table.
+pub fn benchmark(name: &str) -> Option<&'static Benchmark> {
+    BENCHMARKS.iter().copied().find(|benchmark| benchmark.name == name)
+}
+
 /// The benchmarks of these names, in report order.
 ///
 /// # Errors
 /// An unknown name.
 pub fn select(names: &[String]) -> Result<Vec<&'static Benchmark>> {
-    if let Some(unknown) = names.iter().find(|n| *n != "all" && !BENCHMARKS.iter().any(|b| b.name == **n)) {
+    if let Some(unknown) = names.iter().find(|n| *n != "all" && benchmark(n).is_none()) {
         let known: Vec<_> = BENCHMARKS.iter().map(|b| b.name).collect();
         bail!("unknown benchmark {unknown:?}; there are all, {}", known.join(", "));
     }
@@ -169,9 +174,10 @@ fn prepare(
         let store = data::open_source(path, *planes)?;
         let expected =
             checksum::all(&*store, options.jobs, &|| ()).into_iter().collect::<Result<Vec<_>, _>>()?;
-        let sets = vec![WrittenSet { format: store.format(), path: path.clone(), error: None }];
+        let codec = store.layout().ok().map(|layout| layout.codec);
+        let sets = vec![FormatSet { format: store.format(), path: path.clone(), error: None, codec }];
         let about = format!("{} images of {}, as they lie there", expected.len(), path.display());
-        return Ok(Prepared { folder: config.out.join("data"), sets, expected, about });
+        return Ok(Prepared { folder: config.out.clone(), sets, expected, about });
     }
     let formats = data::parse_formats(&config.formats)?;
     let folder = config.data_dir.clone().unwrap_or_else(|| config.out.join("data"));
@@ -196,7 +202,7 @@ fn prepare(
     Ok(prepared)
 }
 
-/// Verifies every set by SHA-256 and computes what must be delivered.
+/// Verifies the pixels of one copy of the set and computes what must be delivered.
 fn begin<'a>(
     config: &'a Config,
     prepared: &'a Prepared,
@@ -207,8 +213,7 @@ fn begin<'a>(
     let mut session = Session {
         config,
         prepared,
-        reference: Reference::default(),
-        native: Vec::new(),
+        expected: ExpectedPixels::default(),
         write_options,
         open_options: OpenOptions::default(),
         progress,
@@ -217,33 +222,21 @@ fn begin<'a>(
     let Some(first) = prepared.sets.iter().find(|s| s.error.is_none()) else {
         bail!("there is no set to measure");
     };
-    let store = session.open(first)?;
-    let mut scratch = wellread_store::Scratch::default();
-    let mut pixels = Vec::new();
-    for row in 0..store.len() {
-        let sum = checksum::image(&*store, row, &mut scratch, &mut pixels)?;
-        let expected = prepared.expected.get(row).map(|e| e.sha256.as_str());
-        if expected != Some(sum.sha256.as_str()) {
-            bail!(
-                "{}: row {row}: pixels differ from those that were written; delete {} to make the data again",
-                first.path.display(),
-                prepared.folder.display()
-            );
+    let mut transforms: Vec<(Preset, Transform)> = Vec::new();
+    for preset in benchmarks.iter().flat_map(|benchmark| (benchmark.transforms)(config)) {
+        if !transforms.iter().any(|(known, _)| *known == preset) {
+            transforms.push((preset, session.transform(preset)?));
         }
-        session.native.push(storage::sparse_hash(row, &pixels));
     }
-    let mut names = BTreeSet::from(["none".to_owned()]);
-    if benchmarks.iter().any(|b| b.name == dataset::BENCHMARK.name) {
-        names.extend(config.transforms.iter().cloned());
-    }
-    let only_storage = benchmarks.iter().all(|b| b.name == storage::BENCHMARK.name);
-    if !only_storage {
-        let transforms =
-            names.iter().map(|n| Ok((n.clone(), session.transform(n)?))).collect::<Result<Vec<_>>>()?;
-        session.reference = Reference::compute(store, &transforms, config.seed, &|n, of| {
-            progress("checking pixels", n, of);
-        })?;
-    }
+    let sums = &prepared.expected;
+    let checking = |n, of| progress("checking pixels", n, of);
+    session.expected =
+        ExpectedPixels::compute(session.open(first)?, sums, &transforms, config.seed, &checking)
+            .with_context(|| {
+                let remedy =
+                    if config.in_place { "write it again" } else { "delete it to have it made again" };
+                format!("{} is damaged or was changed ({remedy})", first.path.display())
+            })?;
     Ok(session)
 }
 
@@ -258,7 +251,9 @@ fn assemble(
     let mut warnings: Vec<String> = environment.noise_warnings();
     let mut failures = Vec::new();
     let mut tables: Vec<Table> = Vec::new();
+    let mut rounds: Vec<String> = Vec::new();
     for (name, results) in measured {
+        rounds.push(format!("{name} {}", results.rounds));
         noise.insert(name.to_owned(), results.noise_floor.into());
         warnings.extend(results.notes);
         for row in 0..results.table.rows() {
@@ -274,10 +269,10 @@ fn assemble(
     let unverified =
         |t: &Table| (0..t.rows()).any(|r| t.cell("verified", r) == wellread_report::Cell::Bool(false));
     let verified = !tables.iter().any(unverified);
-    let noise_floors =
+    let noise_floors: BTreeMap<String, f64> =
         noise.iter().filter_map(|(name, floor)| Some((name.clone(), floor.as_f64()?))).collect();
     let largest_noise = noise.values().filter_map(serde_json::Value::as_f64).reduce(f64::max);
-    let mut found = findings::all(&tables, config.seed);
+    let mut found = findings::all(&tables, &noise_floors, config.seed);
     if !verified {
         found.insert(
             0,
@@ -288,12 +283,20 @@ fn assemble(
             ),
         );
     }
-    let checksum = session.reference.checksum("none").map(|sum| format!("{sum:016x}"));
+    let checksum = session.expected.checksum(Preset::None).map(|sum| format!("{sum:016x}"));
     let mut configuration: Vec<Fact> = vec![
         ("images", session.prepared.about.clone()).into(),
         ("pixels", bytes(session.prepared.bytes_of_pixels())).into(),
-        ("measured rounds", format!("{} (interleaved in random order, after 1 of warm-up)", config.repeats))
+        (
+            "measured rounds",
+            format!(
+                "{} (interleaved in random order, after 1 of warm-up; {} asked for)",
+                rounds.join(", "),
+                config.repeats
+            ),
+        )
             .into(),
+        ("codecs", codecs(session)).into(),
         ("seed", config.seed).into(),
     ];
     configuration.extend(checksum.iter().map(|sum| Fact::from(("checksum of the batches", sum.clone()))));
@@ -312,7 +315,8 @@ fn assemble(
     );
     let mut details = serde_json::Map::new();
     details.insert("wellread".into(), env!("CARGO_PKG_VERSION").into());
-    details.insert("configuration".into(), config.to_json());
+    details.insert("configuration".into(), serde_json::to_value(config)?);
+    details.insert("data_dir".into(), serde_json::to_value(&session.prepared.folder)?);
     details.insert("images".into(), session.prepared.about.clone().into());
     details.insert("seed".into(), config.seed.into());
     details.insert("pixel_checksum".into(), checksum.into());
@@ -350,6 +354,19 @@ fn assemble(
         details,
     };
     Ok(Outcome { report, verified, failures })
+}
+
+/// Codec of each set, and whether it was converted for this comparison.
+fn codecs(session: &Session<'_>) -> String {
+    let of = |set: &FormatSet| format!("{}: {}", set.format, set.codec.as_deref().unwrap_or("unknown"));
+    let list: Vec<_> = session.prepared.sets.iter().filter(|s| s.error.is_none()).map(of).collect();
+    let how = match (&session.config.source, session.config.in_place) {
+        (Source::Path { .. }, false) => {
+            " (all written anew from the source; --in-place measures it as it lies there)"
+        }
+        _ => "",
+    };
+    format!("{}{how}", list.join(", "))
 }
 
 /// Pictures of the first images: for the report, and as `images.png` in the results folder.

@@ -4,12 +4,20 @@
 //! once, in a new random order, after one warm-up round that no figure uses. One variant runs twice per round
 //! as an A/A pair; the interval of its ratio to itself is the noise floor printed beside the results. Rows of
 //! the table are runs; columns ending in `_ci_low` and `_ci_high` are the 95 % bootstrap interval of the
-//! configuration's median over runs (for latencies: over the items of all runs, resampled run by run).
+//! configuration's median over runs (for latencies: over the items of all runs, resampled run by run), where there
+//! are runs enough for one; fewer are shown by their range.
+//!
+//! Peak memory is that of the configuration's warm-up turn, the same in each of its rows: `peak_rss_mb` is what
+//! the whole process held at most, `peak_growth_mb` how far that rose above what it held before. What other
+//! configurations freed is given back to the kernel first, which would slow timed turns down; therefore it is
+//! done before the turn that is not timed.
 
 use crate::Session;
 use anyhow::{Context as _, Result};
 use wellread_measure::bootstrap::Bootstrap;
-use wellread_measure::interleave::{Event, Plan, Turn};
+use wellread_measure::compare::MIN_SAMPLES;
+use wellread_measure::interleave::{Event, Outcome, Plan, Turn};
+use wellread_measure::memory::{PeakGuard, PeakMemory, PeakSource, Scope, release_free_heap};
 use wellread_measure::samples::{Samples, median_in_place};
 use wellread_report::{Cell, Row, Table};
 
@@ -18,7 +26,7 @@ pub type Keys = Vec<(&'static str, Cell)>;
 
 /// What one turn measured.
 #[derive(Clone, Debug, Default)]
-pub struct Figures {
+pub struct Measurement {
     /// Named values; names are column names.
     pub values: Vec<(&'static str, f64)>,
     /// Named texts, such as advice.
@@ -27,6 +35,8 @@ pub struct Figures {
     pub items: Vec<f64>,
     /// Whether the checksum of what was delivered agreed.
     pub verified: bool,
+    /// Peak memory of the turn; filled in by [`run`], not by the job.
+    pub peak: Option<PeakMemory>,
 }
 
 /// One configuration to measure.
@@ -34,7 +44,7 @@ pub struct Variant<'a> {
     /// What tells it apart.
     pub keys: Keys,
     /// Measures once.
-    pub job: Box<dyn FnMut(Turn) -> Result<Figures> + 'a>,
+    pub job: Box<dyn FnMut(Turn) -> Result<Measurement> + 'a>,
 }
 
 /// A configuration that cannot be measured, and why.
@@ -51,15 +61,17 @@ pub struct Results {
     pub table: Table,
     /// Relative difference below which this benchmark cannot tell two variants apart.
     pub noise_floor: Option<f64>,
-    /// Remarks that belong beside the figures.
+    /// Remarks that belong beside the measured.
     pub notes: Vec<String>,
+    /// Rounds that were measured.
+    pub rounds: usize,
 }
 
 /// How to run.
 pub struct Settings<'s> {
     /// Name of the benchmark and of its table.
     pub name: &'s str,
-    /// Figures that get intervals.
+    /// Measurement that get intervals.
     pub intervals: &'s [&'static str],
     /// The figure of the A/A pair.
     pub noise_figure: &'static str,
@@ -80,9 +92,13 @@ pub fn run(
     let config = session.config;
     let keys: Vec<Keys> = variants.iter().map(|v| v.keys.clone()).collect();
     let mut table = Table::new(settings.name);
-    let mut results =
-        Results { table: Table::new(settings.name), noise_floor: None, notes: session.notes.clone() };
-    let mut stamp = Stamp { seed: config.seed, table: &mut table };
+    let mut results = Results {
+        table: Table::new(settings.name),
+        noise_floor: None,
+        notes: session.notes.clone(),
+        rounds: 0,
+    };
+    let mut stamp = Stamp { session, table: &mut table };
     if !variants.is_empty() {
         let mut plan = Plan::new(config.seed)
             .rounds(config.repeats)
@@ -91,7 +107,7 @@ pub fn run(
             .time_budget(config.time_budget)
             .twin(name_of(&keys[0]));
         for mut variant in variants {
-            plan = plan.add_with_turn(name_of(&variant.keys), move |turn| (variant.job)(turn));
+            plan = plan.add_with_turn(name_of(&variant.keys), move |turn| watched(&mut variant, turn));
         }
         let outcome = plan
             .run(|p| {
@@ -103,6 +119,7 @@ pub fn run(
         let bootstrap = Bootstrap::seeded(config.seed);
         let noise = outcome.noise_floor(|f| value(f, settings).unwrap_or(f64::NAN), &bootstrap);
         results.noise_floor = noise.map(|n| n.fraction());
+        results.rounds = outcome.measured_rounds();
         if outcome.measured_rounds() < config.repeats {
             results.notes.push(format!(
                 "{}: {} of {} rounds within the time budget",
@@ -117,19 +134,19 @@ pub fn run(
                 results.notes.push(format!("{}: {}", name_of(keys), failure.message));
                 continue;
             }
-            let runs: Vec<&Figures> = variant.runs.iter().map(|r| &r.value).collect();
+            let runs: Vec<&Measurement> = variant.runs.iter().map(|r| &r.value).collect();
             // A checksum that was wrong in warm-up, where all of it is compared, marks every run.
             let warm_ok = variant.warmup.iter().all(|r| r.value.verified);
             let intervals = intervals(&runs, settings, &bootstrap);
+            let peak = largest_peak(&outcome, &variant.name);
+            if let Some(note) = peak.and_then(inexact_peak)
+                && !results.notes.contains(&note)
+            {
+                results.notes.push(note);
+            }
             for (n, run) in variant.runs.iter().enumerate() {
-                stamp.run(
-                    keys,
-                    n,
-                    &run.value,
-                    warm_ok && run.value.verified,
-                    settings.item_prefix,
-                    &intervals,
-                );
+                let verified = warm_ok && run.value.verified;
+                stamp.run(keys, n, &run.value, verified, settings.item_prefix, &intervals, peak);
             }
             if !warm_ok || runs.iter().any(|r| !r.verified) {
                 results
@@ -145,22 +162,60 @@ pub fn run(
     Ok(results)
 }
 
+/// Runs a turn, and watches its memory when it is warm-up.
+fn watched(variant: &mut Variant<'_>, turn: Turn) -> Result<Measurement> {
+    if !turn.warmup {
+        return (variant.job)(turn);
+    }
+    release_free_heap();
+    let guard = PeakGuard::start(Scope::Process);
+    let measured = (variant.job)(turn)?;
+    Ok(Measurement { peak: Some(guard.stop()), ..measured })
+}
+
+/// The largest peak of a variant's warm-up turns, those of its twin included: what a variant sets up once is
+/// set up by whichever of the two comes first.
+fn largest_peak<'o>(outcome: &'o Outcome<Measurement>, name: &str) -> Option<&'o PeakMemory> {
+    outcome
+        .variants
+        .iter()
+        .filter(|v| v.name == name || v.twin_of.as_deref() == Some(name))
+        .flat_map(|v| &v.warmup)
+        .filter_map(|run| run.value.peak.as_ref())
+        .max_by_key(|peak| peak.growth())
+}
+
+/// What to say of a peak that is an upper bound or unknown.
+fn inexact_peak(peak: &PeakMemory) -> Option<String> {
+    match &peak.source {
+        PeakSource::HighWaterMarkOfProcess { reason, exact: false } => Some(format!(
+            "peak memory: the kernel's mark could not be set back ({reason}); where peak_growth_mb is missing, peak_rss_mb is the most that the process held so far, whatever for"
+        )),
+        PeakSource::Unavailable { reason } => Some(format!("peak memory is not known: {reason}")),
+        _ => None,
+    }
+}
+
 /// A variant's name for people: its keys joined.
 pub fn name_of(keys: &Keys) -> String {
     keys.iter().map(|(_, cell)| cell.text()).filter(|t| !t.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-fn value(figures: &Figures, settings: &Settings<'_>) -> Option<f64> {
+fn value(measured: &Measurement, settings: &Settings<'_>) -> Option<f64> {
     if settings.noise_figure == "p50_s" {
-        return median_in_place(&mut figures.items.clone());
+        return median_in_place(&mut measured.items.clone());
     }
-    figures.values.iter().find(|(name, _)| *name == settings.noise_figure).map(|(_, v)| *v)
+    measured.values.iter().find(|(name, _)| *name == settings.noise_figure).map(|(_, v)| *v)
 }
 
 type Intervals = Vec<(String, f64, f64)>;
 
-fn intervals(runs: &[&Figures], settings: &Settings<'_>, bootstrap: &Bootstrap) -> Intervals {
+fn intervals(runs: &[&Measurement], settings: &Settings<'_>, bootstrap: &Bootstrap) -> Intervals {
     let mut out = Vec::new();
+    // Fewer runs are shown by their range.
+    if runs.len() < MIN_SAMPLES {
+        return out;
+    }
     for &name in settings.intervals {
         let values: Vec<f64> =
             runs.iter().filter_map(|r| r.values.iter().find(|(n, _)| *n == name).map(|(_, v)| *v)).collect();
@@ -176,17 +231,20 @@ fn intervals(runs: &[&Figures], settings: &Settings<'_>, bootstrap: &Bootstrap) 
     out
 }
 
-struct Stamp<'t> {
-    seed: u64,
+struct Stamp<'t, 's> {
+    session: &'t Session<'s>,
     table: &'t mut Table,
 }
 
-impl Stamp<'_> {
+impl Stamp<'_, '_> {
     /// What every row begins with.
     fn begin(&self, keys: &Keys, run: Option<usize>) -> Row {
         let mut row: Row = keys.iter().map(|(n, c)| ((*n).to_owned(), c.clone())).collect();
         row.extend(run.map(|run| ("run".into(), Cell::from(run))));
-        row.push(("seed".into(), Cell::from(self.seed as i64)));
+        let format = keys.iter().find(|(name, _)| *name == "format").map(|(_, cell)| cell.text());
+        let set = self.session.prepared.sets.iter().find(|s| Some(s.format) == format.as_deref());
+        row.push(("codec".into(), set.and_then(|s| s.codec.as_deref()).map_or(Cell::Null, Cell::from)));
+        row.push(("seed".into(), Cell::from(self.session.config.seed as i64)));
         row.push(("timestamp".into(), Cell::from(now())));
         row
     }
@@ -202,24 +260,32 @@ impl Stamp<'_> {
         &mut self,
         keys: &Keys,
         run: usize,
-        figures: &Figures,
+        measured: &Measurement,
         verified: bool,
         prefix: &str,
         intervals: &Intervals,
+        peak: Option<&PeakMemory>,
     ) {
         let mut row = self.begin(keys, Some(run));
         row.push(("verified".into(), Cell::from(verified)));
         row.push(("status".into(), Cell::from("ok")));
-        for (name, value) in &figures.values {
+        for (name, value) in &measured.values {
             row.push(((*name).to_owned(), Cell::from(*value)));
         }
-        for (name, text) in &figures.texts {
+        for (name, text) in &measured.texts {
             row.push(((*name).to_owned(), Cell::from(text.as_str())));
         }
-        row.extend(item_columns(&figures.items, prefix));
+        row.extend(item_columns(&measured.items, prefix));
         for (name, low, high) in intervals {
             row.push((format!("{name}_ci_low"), Cell::from(*low)));
             row.push((format!("{name}_ci_high"), Cell::from(*high)));
+        }
+        let megabytes = |bytes: u64| Cell::from(bytes as f64 / 1e6);
+        if let Some(bytes) = peak.and_then(|peak| peak.bytes) {
+            row.push(("peak_rss_mb".into(), megabytes(bytes)));
+        }
+        if let Some(growth) = peak.filter(|peak| peak.is_exact()).and_then(PeakMemory::growth) {
+            row.push(("peak_growth_mb".into(), megabytes(growth)));
         }
         self.table.push(row);
     }

@@ -7,6 +7,7 @@ pub mod doctor;
 pub mod generate;
 pub mod info;
 pub mod report;
+pub mod synthetic;
 pub mod verify;
 pub mod view;
 
@@ -26,6 +27,12 @@ pub struct OpenArgs {
     /// Image column of a table, when it has several.
     #[arg(long)]
     pub column: Option<String>,
+    /// Table of a database, when it has several.
+    #[arg(long)]
+    pub table: Option<String>,
+    /// Leave out rows of a table that hold no image, instead of failing at the first.
+    #[arg(long)]
+    pub skip_null: bool,
 }
 
 impl OpenArgs {
@@ -38,9 +45,17 @@ impl OpenArgs {
             format: self.read_as.clone(),
             level: self.level,
             column: self.column.clone(),
-            ..OpenOptions::default()
+            table: self.table.clone(),
         };
-        Ok(wellread_store::open(path, &options)?)
+        let store = wellread_store::open(path, &options)?;
+        if !self.skip_null {
+            return Ok(store);
+        }
+        let subset = wellread_store::subset::Subset::without_nulls(store)?;
+        if subset.left_out() > 0 {
+            eprintln!("note: {} rows without an image were left out", subset.left_out());
+        }
+        Ok(Box::new(subset))
     }
 }
 
@@ -60,6 +75,22 @@ pub fn parse_size(text: &str) -> Result<(usize, usize), String> {
     text.split_once(['x', 'X'])
         .and_then(|(h, w)| Some((parse(h)?, parse(w)?)))
         .ok_or_else(|| format!("{text:?} is no size; write HEIGHTxWIDTH, such as 256x256"))
+}
+
+/// Parses a number of things of which there must be one at least.
+pub fn parse_positive(text: &str) -> Result<usize, String> {
+    text.trim()
+        .parse()
+        .ok()
+        .filter(|&n| n > 0)
+        .ok_or_else(|| format!("{text:?} is no whole number of at least one"))
+}
+
+/// Parses a number of threads.
+pub fn parse_threads(text: &str) -> Result<usize, String> {
+    const MOST: usize = 1024;
+    let threads = text.trim().parse().ok().filter(|&n: &usize| n <= MOST);
+    threads.ok_or_else(|| format!("{text:?} is no number of threads from 0 to {MOST}"))
 }
 
 /// Parses five positive numbers `T,C,Z,Y,X`.

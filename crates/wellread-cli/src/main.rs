@@ -1,11 +1,11 @@
 //! The `wellread` command: argument parsing and printing only; the work is done by the other crates.
 //!
-//! Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a comparison found a regression.
+//! Exit codes: 0 done, 1 failed, 2 wrong usage.
 
 mod commands;
 mod output;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::process::ExitCode;
 
 /// Read microscopy images into models at memory speed, and measure every step honestly.
@@ -38,14 +38,26 @@ enum Command {
     View(commands::view::Args),
     /// Say what works on this machine, and how to get what is missing.
     Doctor(commands::doctor::Args),
-    /// Measure storage, dataset, dataloader, loop, conversion, or all of them.
+    /// Measure how fast stored images become tensors, step by step; ends with a report.
     Bench(commands::bench::Args),
     /// Make plots and report.html again from a results folder.
     Report(commands::report::Args),
 }
 
+/// Parses the arguments; a negative number is a value that is refused, not an unknown option.
+fn parse() -> Cli {
+    let command = Cli::command().mut_subcommands(|c| c.allow_negative_numbers(true));
+    Cli::from_arg_matches(&command.get_matches()).unwrap_or_else(|e| e.exit())
+}
+
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = parse();
+    // Interrupted or asked to end: nothing half-written stays. Without a handler it would, until the next run.
+    let _ = ctrlc::set_handler(|| {
+        wellread_store::staged::remove_unfinished();
+        eprintln!("interrupted; unfinished output was removed");
+        std::process::exit(130);
+    });
     let ui = output::Ui::new(cli.json, cli.quiet);
     let result = match cli.command {
         Command::Info(args) => commands::info::run(&args, ui),

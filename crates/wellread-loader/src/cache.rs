@@ -1,26 +1,48 @@
 //! A store that keeps what was read from another.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use wellread_image::ImageMetadata;
 use wellread_store::{
     Block, CopySink, Error, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout,
 };
 
-/// Decoded images of an inner store, kept from the first read on. Reading a kept row copies nothing: its
-/// pixels are handed over as one block.
+/// Decoded images of an inner store, kept from the first read on while there is room. Reading a kept row
+/// copies nothing: its pixels are handed over as one block. Rows for which there is no room are read from the
+/// inner store each time, as if there were no cache.
 pub(crate) struct CachedStore {
     inner: Arc<dyn Store>,
     rows: Vec<OnceLock<Box<[u8]>>>,
+    /// Bytes that may still be kept.
+    room: AtomicUsize,
+}
+
+/// Hands blocks on under the number that their request had in the caller's list.
+struct Renumbered<'a> {
+    numbers: &'a [usize],
+    sink: &'a mut dyn PixelSink,
+}
+
+impl PixelSink for Renumbered<'_> {
+    fn put(&mut self, request: usize, block: &Block<'_>) -> Result<()> {
+        self.sink.put(self.numbers[request], block)
+    }
 }
 
 impl CachedStore {
-    pub(crate) fn new(inner: Arc<dyn Store>) -> Self {
+    /// A cache of at most `limit` bytes of pixels.
+    pub(crate) fn new(inner: Arc<dyn Store>, limit: usize) -> Self {
         let rows = std::iter::repeat_with(OnceLock::new).take(inner.len()).collect();
-        Self { inner, rows }
+        Self { inner, rows, room: AtomicUsize::new(limit) }
     }
 
-    /// Reads whole images, all in one call, and keeps them.
+    /// Takes room for an image, if there is enough.
+    fn reserve(&self, bytes: usize) -> bool {
+        self.room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |room| room.checked_sub(bytes)).is_ok()
+    }
+
+    /// Reads whole images, all in one call, and keeps those for which there is room.
     fn fill(&self, missing: &[usize], scratch: &mut Scratch) -> Result<()> {
         let mut images = Vec::with_capacity(missing.len());
         for &row in missing {
@@ -29,6 +51,9 @@ impl CachedStore {
                 .shape
                 .checked_bytes(info.dtype)
                 .map_err(|error| Error::new(self.path(), error).row(row))?;
+            if !self.reserve(bytes) {
+                continue;
+            }
             let mut pixels: Vec<u8> = Vec::new();
             pixels.try_reserve_exact(bytes).map_err(|_| {
                 Error::new(self.path(), format_args!("not enough memory to keep an image of {bytes} bytes"))
@@ -43,12 +68,15 @@ impl CachedStore {
             .iter_mut()
             .map(|(request, dtype, pixels)| (request.region, *dtype, pixels.as_mut_slice()))
             .collect();
-        self.inner.read(&requests, scratch, &mut CopySink::new(targets))?;
+        let result = self.inner.read(&requests, scratch, &mut CopySink::new(targets));
         for (request, _, pixels) in images {
+            let bytes = pixels.len();
             // Another thread may have been first; its pixels are the same.
-            let _ = self.rows[request.row].set(pixels.into_boxed_slice());
+            if result.is_err() || self.rows[request.row].set(pixels.into_boxed_slice()).is_err() {
+                self.room.fetch_add(bytes, Ordering::Relaxed);
+            }
         }
-        Ok(())
+        result
     }
 }
 
@@ -94,11 +122,19 @@ impl Store for CachedStore {
             }
             self.fill(&missing, scratch)?;
         }
+        let (mut others, mut numbers) = (vec![], vec![]);
         for (i, request) in requests.iter().enumerate() {
             let info = self.check(request)?;
-            let data = kept(request.row).expect("the row was kept or read above");
-            sink.put(i, &Block { region: info.shape.full(), data, dtype: info.dtype })?;
+            if let Some(data) = kept(request.row) {
+                sink.put(i, &Block { region: info.shape.full(), data, dtype: info.dtype })?;
+            } else {
+                others.push(*request);
+                numbers.push(i);
+            }
         }
-        Ok(())
+        if others.is_empty() {
+            return Ok(());
+        }
+        self.inner.read(&others, scratch, &mut Renumbered { numbers: &numbers, sink })
     }
 }

@@ -16,10 +16,19 @@ pub enum Cache {
     #[default]
     None,
     /// Decoded pixels of whole images, in their own type, from the first read on and for as long as the
-    /// dataset lives: in the end the bytes of all pixels of the rows that were read (`info`'s
-    /// `bytes_of_pixels`), shared by all threads. The first read of a row takes the whole image even when
-    /// a crop is asked for.
-    Memory,
+    /// dataset lives, shared by all threads: the bytes of all pixels of the rows that were read (`info`'s
+    /// `bytes_of_pixels`), up to `limit`. What came first stays: where every row comes once per epoch, in
+    /// whatever order, that serves the share of the set that fits, which least-recently-used eviction does
+    /// not reach. The first read of a row takes the whole image even when a crop is asked for.
+    Memory {
+        /// Bytes of pixels that are kept at most.
+        limit: usize,
+    },
+}
+
+impl Cache {
+    /// Keeps everything.
+    pub const MEMORY: Self = Self::Memory { limit: usize::MAX };
 }
 
 /// A set of images, open for reading. Clones share everything.
@@ -66,7 +75,7 @@ impl Dataset {
     pub fn with_cache(self, cache: Cache) -> Self {
         match cache {
             Cache::None => self,
-            Cache::Memory => Self { store: Arc::new(CachedStore::new(self.store)) },
+            Cache::Memory { limit } => Self { store: Arc::new(CachedStore::new(self.store, limit)) },
         }
     }
 
@@ -141,9 +150,6 @@ impl Dataset {
         if row < self.len() {
             return Ok(());
         }
-        Err(Error::new(
-            self.store.path(),
-            format_args!("row {row} was asked for, but there are {} images", self.len()),
-        ))
+        Err(Error::no_such_row(self.store.path(), row, self.len()))
     }
 }

@@ -68,10 +68,7 @@ impl MemoryStore {
     }
 
     fn image(&self, row: usize) -> Result<&(ImageMetadata, RowInfo, Vec<u8>)> {
-        self.images.get(row).ok_or_else(|| {
-            let there = self.images.len();
-            Error::new(&self.name, format_args!("row {row} was asked for, but there are {there} images"))
-        })
+        self.images.get(row).ok_or_else(|| Error::no_such_row(&self.name, row, self.images.len()))
     }
 }
 

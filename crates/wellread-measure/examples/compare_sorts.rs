@@ -73,7 +73,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             continue;
         };
         let peak = variant.runs.iter().filter_map(|run| run.value.peak_bytes).max().unwrap_or(0);
-        let rate = interval.invert(bytes);
+        let rate = bytes / interval.estimate;
         println!(
             "{:10} {:6.2} ms [{:.2}, {:.2}], n {}, {:4.1} % of memory copy, peak {} KiB",
             variant.name,
@@ -81,7 +81,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             interval.low * 1e3,
             interval.high * 1e3,
             summary.n,
-            100.0 * rate.estimate / copy.bytes_per_second,
+            100.0 * rate / copy.bytes_per_second,
             peak / 1024,
         );
     }

@@ -109,7 +109,6 @@ mod tests {
     fn clock_is_plausible() {
         let clock = Clock::calibrate();
         assert!(clock.overhead_seconds > 0.0, "{clock:?}");
-        assert!(clock.overhead_seconds < 1e-3, "{clock:?}");
         assert!(clock.resolution_seconds > 0.0, "{clock:?}");
     }
 

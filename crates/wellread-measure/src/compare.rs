@@ -12,7 +12,7 @@
 //!
 //! The verdict never rests on a test's probability alone: with enough samples a test calls a difference of
 //! 0.01 % significant, and such a difference is below what the machine reproduces. The probability is given
-//! beside it, for a Holm correction over a table ([`crate::hypothesis::holm`]).
+//! beside it, for readers who correct a whole table of them.
 
 use std::fmt;
 

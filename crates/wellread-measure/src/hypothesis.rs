@@ -1,8 +1,8 @@
-//! Tests of the hypothesis "no difference", and what many of them together may claim.
+//! Tests of the hypothesis "no difference".
 //!
 //! [`mann_whitney`] for two independent sets, [`signed_rank`] for two sets measured round by round; both work
-//! on ranks, so a single outlier cannot decide. [`holm`] corrects a table of them: of 20 tests at 5 %, one is
-//! expected to be significant by chance alone. All tests are two-sided.
+//! on ranks, so a single outlier cannot decide. Of 20 tests at 5 %, one is expected to be significant by chance
+//! alone. All tests are two-sided.
 
 use serde::{Deserialize, Serialize};
 
@@ -126,20 +126,6 @@ pub fn signed_rank(a: &[f64], b: &[f64], seed: u64) -> Option<TestResult> {
     Some(TestResult { test, p_value, effect: positive / total })
 }
 
-/// Probabilities corrected for being members of a table (Holm 1979), in the order given: comparing each with
-/// 0.05 keeps the chance of any false claim in the whole table below 5 %.
-pub fn holm(p_values: &[f64]) -> Vec<f64> {
-    let mut order: Vec<usize> = (0..p_values.len()).collect();
-    order.sort_by(|&i, &j| p_values[i].total_cmp(&p_values[j]));
-    let mut corrected = vec![0.0; p_values.len()];
-    let mut largest = 0.0_f64;
-    for (position, &i) in order.iter().enumerate() {
-        largest = largest.max((p_values[i] * (p_values.len() - position) as f64).min(1.0));
-        corrected[i] = largest;
-    }
-    corrected
-}
-
 /// Ranks from 1, ties sharing their mean rank.
 struct Ranks {
     ranks: Vec<f64>,
@@ -244,14 +230,5 @@ mod tests {
         }
         assert!(counts.iter().all(|&count| count <= trials * 65 / 1000), "{counts:?} of {trials}");
         assert!(counts.iter().all(|&count| count >= trials * 25 / 1000), "{counts:?} of {trials}");
-    }
-
-    #[test]
-    fn holm_by_hand() {
-        let corrected = holm(&[0.01, 0.04, 0.03, 0.5]);
-        for (value, expected) in corrected.iter().zip([0.04, 0.09, 0.09, 0.5]) {
-            assert!((value - expected).abs() < 1e-12, "{corrected:?}");
-        }
-        assert_eq!(holm(&[]), Vec::<f64>::new());
     }
 }

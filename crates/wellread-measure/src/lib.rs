@@ -18,13 +18,13 @@
 //! | [`clock`] | [`Stopwatch`], clock overhead measured and taken off |
 //! | [`samples`] | [`Samples`], [`Summary`], percentiles that need enough samples |
 //! | [`bootstrap`] | [`Bootstrap`], [`Interval`]: medians, means, ratios, anything |
-//! | [`hypothesis`] | Mann-Whitney, Wilcoxon signed rank, Holm's correction |
+//! | [`hypothesis`] | Mann-Whitney, Wilcoxon signed rank |
 //! | [`mod@compare`] | [`Verdict`] from a ratio and a noise floor |
 //! | [`interleave`] | [`Plan`]: variants in rounds, failures recorded, time budget |
 //! | [`memory`] | [`PeakGuard`]: peak of the process or of its tree |
 //! | [`page_cache`] | drop, warm and count a file's pages |
 //! | [`environment`] | [`Environment`]: processor, memory, limits, disk, build, noise |
-//! | [`limits`] | memory copy and page cache bandwidth |
+//! | [`limits`] | memory copy bandwidth |
 //! | [`checksum`] | [`RowChecksum`], independent of order |
 //! | [`rng`] | the seeded generator behind orders and resampling |
 //!
@@ -65,7 +65,7 @@ pub use compare::{Comparison, NoiseFloor, Verdict, compare};
 pub use environment::Environment;
 pub use error::{Error, Result};
 pub use interleave::{Flow, Outcome, Plan, Progress, VariantResult};
-pub use limits::{CopyLimits, LimitSettings, PageCacheLimits};
+pub use limits::{CopyLimits, LimitSettings};
 pub use memory::{PeakGuard, PeakMemory, Scope};
 pub use page_cache::DropReport;
 pub use samples::{Samples, Summary};

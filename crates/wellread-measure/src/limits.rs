@@ -1,24 +1,16 @@
 //! What this machine can do at best: the bandwidths beside which results are shown.
 //!
 //! "40,000 images a second" says little; "38 % of what this machine can copy" says how much is left to gain.
-//! [`measure_copy`] copies between two large buffers whose pages exist already; [`measure_page_cache`] reads a
-//! warm file with `read` and by copying out of a memory map; give it a file several times larger than the last
-//! cache ([`crate::environment::Cpu::caches`]), or that cache is what is measured. Each figure is the median of repeated passes with
-//! its range, and each function keeps to a time budget.
+//! [`measure_copy`] copies between two large buffers whose pages exist already. Each figure is the median of
+//! repeated passes with its range, and the function keeps to a time budget.
 
-use std::fs::File;
 use std::hint::black_box;
-use std::io::{Read, Seek};
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Stopwatch;
-use crate::error::{Error, Result};
-use crate::page_cache;
 use crate::samples::Samples;
-use crate::sys;
 
 /// A bandwidth in bytes per second.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -46,22 +38,11 @@ pub struct CopyLimits {
     pub threads: usize,
 }
 
-/// Reading a file that is in the page cache into one buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PageCacheLimits {
-    /// By `read` in steps of 1 MiB.
-    pub read: Bandwidth,
-    /// By copying out of a memory map made beforehand, its pages touched before.
-    pub mapped: Bandwidth,
-    /// Share of the bytes read that was in the page cache before, 0 to 1; `None` when not known.
-    pub resident: Option<f64>,
-}
-
 /// How long and how much.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LimitSettings {
-    /// Bytes of a buffer (fewer on a machine too slow for the budget, see [`Bandwidth::bytes`]), or the most
-    /// read of a file in one pass. Larger than the caches, or they are measured.
+    /// Bytes of a buffer (fewer on a machine too slow for the budget, see [`Bandwidth::bytes`]). Larger than the
+    /// caches, or they are measured.
     pub bytes: usize,
     /// Threads of the parallel copy.
     pub threads: usize,
@@ -81,8 +62,6 @@ impl Default for LimitSettings {
 pub const MIN_PASSES: usize = 3;
 /// Most passes: more would not change the median.
 const MAX_PASSES: usize = 25;
-/// Step of a copy out of a file: in the second-level cache, as a loader's buffers are.
-const STEP: usize = 1 << 20;
 
 /// Measures memory copy with one thread and with all.
 pub fn measure_copy(settings: &LimitSettings) -> CopyLimits {
@@ -126,64 +105,6 @@ fn touched(bytes: usize, value: u8, budget: Duration) -> Vec<u8> {
     buffer
 }
 
-/// Measures reading the first bytes (at most `settings.bytes`) of a file. The file is read once first, so that
-/// it is in the page cache.
-///
-/// # Errors
-/// When the file cannot be read or is empty.
-pub fn measure_page_cache(path: &Path, settings: &LimitSettings) -> Result<PageCacheLimits> {
-    let begin = Instant::now();
-    let mut file = File::open(path).map_err(Error::io("open", path))?;
-    let Some(map) = sys::map(&file).map_err(Error::io("map", path))? else {
-        return Err(Error::Unsupported {
-            what: "reading from the page cache",
-            reason: format!("{} is empty", path.display()),
-        });
-    };
-    let bytes = map.len().min(settings.bytes.max(1));
-    let mut buffer = vec![0_u8; STEP.min(bytes)];
-    // Small files are read again and again in a pass, so that a pass is long beside the clock; of tiny ones the
-    // calls are measured, not the bytes, and a bounded number of those is enough.
-    let rounds = (16 * STEP / bytes).clamp(1, 256);
-    let mut failure = None;
-    let mut read_once = |buffer: &mut [u8]| -> std::io::Result<()> {
-        file.rewind()?;
-        let mut left = bytes;
-        while left > 0 {
-            let step = left.min(buffer.len());
-            match file.read(&mut buffer[..step])? {
-                0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
-                got => left -= got,
-            }
-        }
-        Ok(())
-    };
-    read_once(&mut buffer).map_err(Error::io("read", path))?;
-    let resident = page_cache::resident_fraction(path).ok();
-    let share = settings.budget.saturating_sub(begin.elapsed()) / 2;
-    let per_pass = (bytes * rounds) as u64;
-    let read = passes(per_pass, share, || {
-        for _ in 0..rounds {
-            if let Err(error) = read_once(&mut buffer) {
-                failure = Some(error);
-            }
-        }
-        black_box(&mut buffer);
-    });
-    if let Some(error) = failure {
-        return Err(Error::io("read", path)(error));
-    }
-    let mut copy_out = || {
-        for chunk in map[..bytes].chunks(buffer.len()) {
-            buffer[..chunk.len()].copy_from_slice(chunk);
-            black_box(&mut buffer);
-        }
-    };
-    copy_out();
-    let mapped = passes(per_pass, share, || (0..rounds).for_each(|_| copy_out()));
-    Ok(PageCacheLimits { read, mapped, resident })
-}
-
 /// Repeats a pass over `bytes` bytes until the budget is spent.
 fn passes(bytes: u64, budget: Duration, mut pass: impl FnMut()) -> Bandwidth {
     let begin = Instant::now();
@@ -225,26 +146,5 @@ mod tests {
         assert_eq!((limits.threads, limits.one_thread.bytes), (3, 16 << 20));
         let absurd = LimitSettings { bytes: 0, threads: 0, budget: Duration::ZERO };
         check(&measure_copy(&absurd).all_threads);
-    }
-
-    #[test]
-    fn files_are_measured_large_and_small() {
-        let folder = tempfile::tempdir().unwrap();
-        let settings = LimitSettings { bytes: 4 << 20, threads: 1, budget: Duration::from_millis(30) };
-        for size in [5, 3 << 20, 9 << 20] {
-            let path = folder.path().join(size.to_string());
-            std::fs::write(&path, vec![9; size]).unwrap();
-            let limits = measure_page_cache(&path, &settings).unwrap();
-            if size > 1024 {
-                check(&limits.mapped);
-                check(&limits.read);
-            }
-            assert!(limits.read.bytes >= size.min(4 << 20) as u64 && limits.read.passes >= MIN_PASSES);
-            assert!(limits.resident.is_none_or(|share| share > 0.99), "{limits:?}");
-        }
-        let empty = folder.path().join("empty");
-        std::fs::write(&empty, []).unwrap();
-        assert!(measure_page_cache(&empty, &settings).unwrap_err().to_string().contains("is empty"));
-        assert!(measure_page_cache(Path::new("no/such"), &settings).is_err());
     }
 }

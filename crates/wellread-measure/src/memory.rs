@@ -11,6 +11,9 @@
 //!   *proportional* set (PSS) divides them. It has no high-water mark, so a thread samples it, and a peak
 //!   shorter than the sampling interval can be missed.
 //!
+//! What earlier work freed stays resident in the heap's free lists: it would count as present at the start, and
+//! work that takes it again would seem to need nothing. [`release_free_heap`] gives it back to the kernel first.
+//!
 //! Both count pages of mapped files while they are mapped and touched. Pages in the page cache alone belong to
 //! no process and are not counted. The resident counters of newer kernels are exact to some hundred KiB.
 
@@ -90,6 +93,15 @@ pub struct PeakMemory {
 }
 
 impl PeakMemory {
+    /// Whether the peak is known to lie inside the bracket; otherwise it is an upper bound.
+    pub fn is_exact(&self) -> bool {
+        match &self.source {
+            PeakSource::HighWaterMark => true,
+            PeakSource::HighWaterMarkOfProcess { exact, .. } => *exact,
+            PeakSource::TreeSamples { .. } | PeakSource::Unavailable { .. } => false,
+        }
+    }
+
     /// How far the peak rose above the start: what the work itself needed, on top of what was there.
     pub fn growth(&self) -> Option<u64> {
         Some(self.bytes?.saturating_sub(self.at_start?))
@@ -264,6 +276,13 @@ fn missing(name: &str) -> Error {
     Error::Unsupported { what: "memory", reason: format!("the kernel does not give {name}") }
 }
 
+/// Gives memory that is free in the C library's heap back to the kernel, and says whether that was possible
+/// (glibc only). Call it before [`PeakGuard::start`] where the growth shall be that of the work alone; not
+/// around work that is timed, because pages given back must be mapped again when they are next needed.
+pub fn release_free_heap() -> bool {
+    sys::trim_heap()
+}
+
 /// The high-water mark of the status file, or of `getrusage` where a kernel leaves it out.
 fn high_water_mark(status: &Status) -> Result<u64> {
     status.bytes("VmHWM").map_or_else(
@@ -411,6 +430,27 @@ mod tests {
             PeakSource::HighWaterMark => assert!(quiet.growth().unwrap() < MOST_OF_IT, "{quiet:?}"),
             PeakSource::HighWaterMarkOfProcess { exact, .. } => assert!(!exact),
             other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_freed_heap_is_given_back() {
+        let _alone = ONE_AT_A_TIME.lock().unwrap();
+        // Small pieces come from the heap, which keeps what lies below a piece still in use.
+        let mut pieces: Vec<Vec<u8>> = (0..16_384).map(|_| black_box(vec![1_u8; 8 << 10])).collect();
+        let last = pieces.pop();
+        drop(pieces);
+        if !release_free_heap() {
+            return;
+        }
+        let guard = PeakGuard::start(Scope::Process);
+        let again: Vec<Vec<u8>> = (0..16_384).map(|_| black_box(vec![1_u8; 8 << 10])).collect();
+        let peak = guard.stop();
+        drop((again, last));
+        // Or the heap shrinks while another test of this module watches.
+        release_free_heap();
+        if peak.is_exact() {
+            assert!(peak.growth().unwrap() > 80 * MIB, "{peak:?}");
         }
     }
 

@@ -77,6 +77,16 @@ mod os {
         Ok(u64::try_from(kibibytes).unwrap_or(0) * 1024)
     }
 
+    /// Gives free pages of the heap back to the kernel; whether this C library can.
+    pub(crate) fn trim_heap() -> bool {
+        #[cfg(target_env = "gnu")]
+        {
+            // SAFETY: malloc_trim has no preconditions. Its result says whether anything was given back.
+            unsafe { libc::malloc_trim(0) };
+        }
+        cfg!(target_env = "gnu")
+    }
+
     pub(crate) fn filesystem(path: &Path) -> io::Result<FilesystemStat> {
         let path = CString::new(path.as_os_str().as_bytes())
             .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "the path holds a zero byte"))?;
@@ -126,12 +136,18 @@ mod os {
         missing()
     }
 
+    pub(crate) fn trim_heap() -> bool {
+        false
+    }
+
     pub(crate) fn filesystem(_: &Path) -> io::Result<FilesystemStat> {
         missing()
     }
 }
 
-pub(crate) use os::{advise_dont_need, filesystem, max_rss, may_see_residency, page_size, resident_pages};
+pub(crate) use os::{
+    advise_dont_need, filesystem, max_rss, may_see_residency, page_size, resident_pages, trim_heap,
+};
 
 /// Maps a file for reading. Of an empty file there is nothing to map: `None`.
 pub(crate) fn map(file: &File) -> io::Result<Option<memmap2::Mmap>> {

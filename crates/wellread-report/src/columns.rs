@@ -6,9 +6,6 @@ use crate::number::{self, Unit};
 use crate::table::{Cell, Estimate, Group, IntervalKind, Table, Values};
 use serde_json::{Map, Value, json};
 
-/// The benchmarks in the order of a report.
-pub const BENCHMARKS: [&str; 5] = ["storage", "dataset", "dataloader", "loop", "conversion"];
-
 /// Columns that tell configurations apart, in the order they are shown.
 const KEYS: &[&str] = &[
     "format",
@@ -41,6 +38,7 @@ const NOTES: &[&str] = &[
     "verified",
     "status",
     "reason",
+    "codec",
     "advice",
     "note",
     "checksum",
@@ -81,6 +79,9 @@ const KNOWN: &[(&str, &str, Unit, Better)] = &[
     ("images_per_sec", "throughput", Unit::PerSecond("images"), Better::Higher),
     ("samples_per_sec", "throughput", Unit::PerSecond("samples"), Better::Higher),
     ("throughput_ips", "throughput", Unit::PerSecond("images"), Better::Higher),
+    ("numpy_p50_s", "pixels to array, p50", Unit::Seconds, Better::Lower),
+    ("conversion_p50_s", "array to tensor, p50", Unit::Seconds, Better::Lower),
+    ("torch_p50_s", "both, p50", Unit::Seconds, Better::Lower),
     ("bits_per_pixel", "size", Unit::Plain("bits/pixel"), Better::Lower),
     ("bytes_on_disk", "size on disk", Unit::Bytes, Better::Lower),
     ("copied_bytes", "bytes copied per image", Unit::Bytes, Better::Lower),
@@ -90,7 +91,8 @@ const KNOWN: &[(&str, &str, Unit, Better)] = &[
     ("scaling_efficiency", "scaling efficiency", Unit::Fraction, Better::Higher),
     ("data_wait_fraction", "share of a step waiting for data", Unit::Fraction, Better::Lower),
     ("conversion_overhead_pct", "conversion, share of total", Unit::Percent, Better::Lower),
-    ("peak_rss_mb", "peak memory", Unit::Plain("MB"), Better::Lower),
+    ("peak_rss_mb", "peak memory of the process", Unit::Plain("MB"), Better::Lower),
+    ("peak_growth_mb", "peak memory added", Unit::Plain("MB"), Better::Lower),
     ("memory_mb", "memory", Unit::Plain("MB"), Better::Lower),
     ("loss", "loss", Unit::Plain(""), Better::Neither),
 ];
@@ -206,11 +208,6 @@ pub fn aggregates(table: &Table) -> Value {
         Value::Object(record)
     });
     records.collect()
-}
-
-/// The place of a table in a report: the known benchmarks in their order, others after them.
-pub fn rank(name: &str) -> usize {
-    BENCHMARKS.iter().position(|b| *b == name).unwrap_or(BENCHMARKS.len())
 }
 
 /// A key's value as people read it; names keep their spelling, because it is what the command line takes.

@@ -6,7 +6,7 @@
 //!       └───from_dir─────────────┘
 //! ```
 
-use crate::{Error, Result, Table, columns, summary};
+use crate::{Error, Result, Table, columns, figures, summary};
 use base64::Engine;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -185,7 +185,7 @@ impl ReportInput {
             return Err(Error::new(dir, "holds no result table (*.parquet)")
                 .hint("give the folder that `wellread bench --out` wrote"));
         }
-        tables.sort_by_key(|t| (columns::rank(t.name()), t.name().to_owned()));
+        tables.sort_by_key(|t| (figures::rank(t.name()), t.name().to_owned()));
         let path = dir.join(summary::FILE_NAME);
         if !path.exists() {
             let warnings = vec!["summary.json is missing: configuration and environment are unknown".into()];

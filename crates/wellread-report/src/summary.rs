@@ -24,7 +24,7 @@ pub fn read(path: impl AsRef<Path>) -> Result<Value> {
     let bytes = std::fs::read(path).map_err(|e| Error::io(path, "cannot read", &e))?;
     let bad = |cause: &dyn std::fmt::Display| {
         Error::new(path, format_args!("is no summary that can be read: {cause}"))
-            .hint("the file is damaged or from something else; run the benchmark again")
+            .hint("give a folder that `wellread bench --out` wrote; a damaged one is made again by running the benchmark")
     };
     match serde_json::from_slice(&bytes) {
         Ok(value @ Value::Object(_)) => Ok(value),

@@ -54,6 +54,20 @@ impl Error {
         }
     }
 
+    /// A row was asked for that the set at `path` of `len` images does not have.
+    pub fn no_such_row(path: impl AsRef<Path>, row: usize, len: usize) -> Self {
+        let error = Self::new(path, format_args!("row {row} was asked for, but there are {len} images"));
+        if len == 0 { error } else { error.hint(format_args!("rows go from 0 to {}", len - 1)) }
+    }
+
+    /// What a row is that holds no image, as the cause of an error.
+    pub(crate) const NULL_IMAGE: &str = "the image is null";
+
+    /// Whether a row has no image at all, as tables allow.
+    pub fn is_null_image(&self) -> bool {
+        self.0.cause == Self::NULL_IMAGE
+    }
+
     /// Names the row (image index) at fault.
     pub fn row(mut self, row: usize) -> Self {
         self.0.row.get_or_insert(row);

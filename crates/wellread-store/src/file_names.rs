@@ -1,6 +1,22 @@
-//! File names: made from names of images, and what their endings tell.
+//! File names made from names of images, and names of images from file names.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
+use std::ffi::OsStr;
+
+/// A file name, or a path, as text. Bytes that are not UTF-8 become `\xFF`, so that names that differ stay
+/// different.
+pub(crate) fn text(name: &OsStr) -> Cow<'_, str> {
+    if let Some(text) = name.to_str() {
+        return Cow::Borrowed(text);
+    }
+    let mut text = String::new();
+    for chunk in name.as_encoded_bytes().utf8_chunks() {
+        text.push_str(chunk.valid());
+        chunk.invalid().iter().for_each(|byte| text.push_str(&format!("\\x{byte:02X}")));
+    }
+    Cow::Owned(text)
+}
 
 /// Chooses a file name for each image of a set: safe on every system and unique within the set.
 #[derive(Debug, Default)]
@@ -42,26 +58,17 @@ impl FileNames {
     }
 }
 
-/// Endings, in lower case, of files and folders that hold images in some format.
-const IMAGE_ENDINGS: [&str; 10] =
-    [".tif", ".tiff", ".png", ".jpg", ".jpeg", ".zarr", ".parquet", ".vortex", ".duckdb", ".lance"];
-
-/// Whether `name` has the ending of an image format, and none of `own`. For telling that a folder mixes formats.
-pub(crate) fn is_image_of_other_format(name: &str, own: &[&str]) -> bool {
-    let lower = name.to_ascii_lowercase();
-    let ends = |endings: &[&str]| endings.iter().any(|e| lower.ends_with(e));
-    ends(&IMAGE_ENDINGS) && !ends(own)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    #[cfg(unix)]
     #[test]
-    fn endings_tell_formats() {
-        assert!(is_image_of_other_format("A.TIF", &[".png"]));
-        assert!(!is_image_of_other_format("a.PNG", &[".png"]));
-        assert!(!is_image_of_other_format("README.txt", &[".png"]));
+    fn bytes_that_are_no_text_are_escaped() {
+        use std::os::unix::ffi::OsStrExt;
+        assert_eq!(text(OsStr::new("aµ")), "aµ");
+        assert_eq!(text(OsStr::from_bytes(b"a\xff\xc2.tif")), "a\\xFF\\xC2.tif");
+        assert_ne!(text(OsStr::from_bytes(b"a\xff")), text(OsStr::from_bytes(b"a\xfe")));
     }
 
     #[test]

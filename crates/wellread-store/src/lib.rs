@@ -24,21 +24,25 @@
 //! | [`ome_zarr`] | OME-Zarr 0.4 and 0.5 |
 //! | [`image_folder`] | PNG and JPEG folders |
 //! | [`checksum`], [`convert`], [`verify`] | whole-set operations over any store |
-//! | [`planes`] | a set seen plane by plane |
+//! | [`planes`], [`subset`] | a set seen plane by plane; some rows of a set |
 //! | [`preview`] | contrast-stretched thumbnails of rows |
 
 pub mod checksum;
 pub mod convert;
 pub mod error;
 mod file_names;
+mod file_rows;
 pub mod image_folder;
 pub mod ome_zarr;
 pub mod parquet;
 pub mod planes;
 pub mod preview;
+mod refusal;
 pub mod registry;
+mod regular;
 pub mod staged;
 pub mod store;
+pub mod subset;
 pub mod tiff;
 pub mod verify;
 

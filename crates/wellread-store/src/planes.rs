@@ -31,6 +31,11 @@ impl PlaneStore {
         Ok(Self { inner, first, shapes })
     }
 
+    /// Number of images whose planes these are.
+    pub fn images(&self) -> usize {
+        self.shapes.len()
+    }
+
     /// Image and (t, c, z) of a plane row.
     fn locate(&self, row: usize) -> (usize, [usize; 3]) {
         let image = self.first.partition_point(|&f| f <= row) - 1;
@@ -81,10 +86,7 @@ impl Store for PlaneStore {
 
     fn row_info(&self, row: usize) -> Result<RowInfo> {
         if row >= self.len() {
-            return Err(crate::Error::new(
-                self.path(),
-                format_args!("plane {row} was asked for, but there are {}", self.len()),
-            ));
+            return Err(crate::Error::no_such_row(self.path(), row, self.len()));
         }
         let info = self.shapes[self.locate(row).0];
         Ok(RowInfo { shape: Shape::plane(info.shape.y(), info.shape.x()), dtype: info.dtype })

@@ -1,13 +1,14 @@
 //! Which formats there are, how each is recognised, and opening and creating through them.
 //!
 //! Recognition is by content, not by extension: a [`Probe`] holds the first bytes of a file or the names in a
-//! folder, and each format says whether it knows it. Formats of crates that depend on this one (Lance,
-//! Vortex, DuckDB) join with [`register`].
+//! folder, and each format says whether it knows it. Formats of crates that depend on this one (engines that are
+//! large to compile) join by [`register_format!`](crate::register_format) where they are linked, and are said to
+//! be missing ([`Absent`]) where they are not.
 
 use crate::{Error, Result, Store, StoreWriter, WriteOptions};
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::RwLock;
+use std::sync::OnceLock;
 
 /// What can be told about a path by a look at its first bytes or its directory listing.
 #[derive(Debug)]
@@ -94,8 +95,14 @@ pub struct Format {
     pub name: &'static str,
     /// One line for help texts.
     pub about: &'static str,
-    /// File or folder name ending for generated sets, such as `.parquet`; empty for a bare folder.
-    pub extension: &'static str,
+    /// Endings, in lower case, of names of files and folders in this format, such as `.tif`; empty for a second
+    /// reader of another's files.
+    pub endings: &'static [&'static str],
+    /// What is appended to the name of a generated set, such as `.parquet`; empty for a bare folder.
+    pub set_ending: &'static str,
+    /// Whether a path with one of the endings holds images, where that is not so of all (tables). For telling
+    /// that a folder mixes formats.
+    pub holds_images: fn(&Path) -> bool,
     /// Version of the library or engine behind it, and of the file format.
     pub engine: fn() -> String,
     /// Whether a probe looks like this format.
@@ -106,24 +113,108 @@ pub struct Format {
     pub create: fn(&Path, &WriteOptions) -> Result<Box<dyn StoreWriter>>,
 }
 
-/// Formats of this crate, in order of recognition. One line per format.
-static BUILT_IN: &[&Format] =
-    &[&crate::parquet::FORMAT, &crate::ome_zarr::FORMAT, &crate::tiff::FORMAT, &crate::image_folder::FORMAT];
-
-static REGISTERED: RwLock<Vec<&'static Format>> = RwLock::new(Vec::new());
-
-/// Adds a format of another crate; a second one of the same name is ignored.
-pub fn register(format: &'static Format) {
-    let mut registered = REGISTERED.write().unwrap_or_else(std::sync::PoisonError::into_inner);
-    if !registered.iter().any(|f| f.name == format.name) {
-        registered.push(format);
+impl Format {
+    /// Whether a name has one of the format's endings, in capital or small letters.
+    pub fn has_ending(&self, name: &str) -> bool {
+        has_ending(name, self.endings)
     }
 }
 
-/// All formats of this build.
-pub fn formats() -> Vec<&'static Format> {
-    let registered = REGISTERED.read().unwrap_or_else(std::sync::PoisonError::into_inner);
-    BUILT_IN.iter().copied().chain(registered.iter().copied()).collect()
+fn has_ending(name: &str, endings: &[&str]) -> bool {
+    let name = name.as_bytes();
+    endings
+        .iter()
+        .any(|e| name.len() >= e.len() && name[name.len() - e.len()..].eq_ignore_ascii_case(e.as_bytes()))
+}
+
+/// A format that the project knows and this build does not have.
+#[derive(Clone, Copy, Debug)]
+pub struct Absent {
+    /// Name as in `--formats`.
+    pub name: &'static str,
+    /// Endings, in lower case, of names of files and folders in this format.
+    pub endings: &'static [&'static str],
+    /// What to do to have it.
+    pub how_to_get: &'static str,
+}
+
+/// A [`Format`] of another crate, collected when the program is linked.
+pub struct Registration(pub &'static Format);
+
+inventory::collect!(Registration);
+inventory::collect!(Absent);
+
+/// Adds a format of another crate to every program that it is linked into.
+///
+/// ```
+/// use wellread_store::Format;
+/// static FORMAT: Format = Format { name: "mine", ..wellread_store::tiff::FORMAT };
+/// wellread_store::register_format!(FORMAT);
+/// assert!(wellread_store::formats().iter().any(|f| f.name == "mine"));
+/// ```
+#[macro_export]
+macro_rules! register_format {
+    ($format:path) => {
+        $crate::registry::inventory::submit! { $crate::registry::Registration(&$format) }
+    };
+}
+
+#[doc(hidden)]
+pub use inventory;
+
+/// Formats of this crate, in order of recognition. One line per format.
+static BUILT_IN: &[&Format] = &[
+    &crate::parquet::FORMAT,
+    &crate::parquet::DEFAULT_FORMAT,
+    &crate::parquet::dataset::FORMAT,
+    &crate::ome_zarr::FORMAT,
+    &crate::tiff::FORMAT,
+    &crate::image_folder::FORMAT,
+];
+
+/// All formats of this build: those of this crate, then those of others by name.
+pub fn formats() -> &'static [&'static Format] {
+    static ALL: OnceLock<Vec<&'static Format>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let mut others: Vec<_> = inventory::iter::<Registration>().map(|r| r.0).collect();
+        others.sort_unstable_by_key(|f| f.name);
+        BUILT_IN.iter().copied().chain(others).collect()
+    })
+}
+
+/// Formats that the project knows and this build does not have, by name.
+pub fn absent_formats() -> Vec<Absent> {
+    let mut absent: Vec<_> = inventory::iter::<Absent>().copied().collect();
+    absent.sort_unstable_by_key(|a| a.name);
+    absent
+}
+
+/// The format, other than `own`, whose images `path` holds by its ending; also one that this build does not have.
+pub(crate) fn foreign_format(path: &Path, own: &Format) -> Option<&'static str> {
+    let name = path.file_name()?.to_string_lossy();
+    if own.has_ending(&name) {
+        return None;
+    }
+    let format = formats().iter().find(|f| f.has_ending(&name) && (f.holds_images)(path)).map(|f| f.name);
+    format.or_else(|| absent_formats().into_iter().find(|a| has_ending(&name, a.endings)).map(|a| a.name))
+}
+
+/// The error of a folder that holds images of two formats, of which one alone would be read.
+pub(crate) fn mixed_folder(folder: &Path, own: (&Path, &Format), other: (&Path, &str)) -> Error {
+    let ((own, format), (other, foreign)) = (own, other);
+    Error::new(
+        folder,
+        format_args!(
+            "the folder mixes image formats: {} is {}, {} is {foreign}",
+            own.display(),
+            format.name,
+            other.display()
+        ),
+    )
+    .hint(format_args!(
+        "keep one format in a folder, or read the {0} images alone with --read-as {0}",
+        format.name
+    ))
 }
 
 /// The format of that name.
@@ -131,10 +222,14 @@ pub fn formats() -> Vec<&'static Format> {
 /// # Errors
 /// No such format in this build; the message lists those there are.
 pub fn format_named(name: &str) -> Result<&'static Format> {
-    formats().into_iter().find(|f| f.name == name).ok_or_else(|| {
-        let known: Vec<_> = formats().iter().map(|f| f.name).collect();
-        Error::new(name, format_args!("is no storage format of this build; there are: {}", known.join(", ")))
-    })
+    if let Some(format) = formats().iter().find(|f| f.name == name) {
+        return Ok(format);
+    }
+    if let Some(absent) = absent_formats().into_iter().find(|a| a.name == name) {
+        return Err(Error::new(name, "this format is not in this build").hint(absent.how_to_get));
+    }
+    let known: Vec<_> = formats().iter().map(|f| f.name).collect();
+    Err(Error::new(name, format_args!("is no storage format of this build; there are: {}", known.join(", "))))
 }
 
 /// The format that `path` is in, by its content.
@@ -147,7 +242,7 @@ pub fn recognise(path: &Path) -> Result<&'static Format> {
             .hint("copy the data to a local folder, or mount it, and give that path"));
     }
     let probe = Probe::new(path)?;
-    if let Some(format) = formats().into_iter().find(|f| (f.recognise)(&probe)) {
+    if let Some(format) = formats().iter().find(|f| (f.recognise)(&probe)) {
         return Ok(format);
     }
     let known: Vec<_> = formats().iter().map(|f| f.name).collect();
@@ -174,6 +269,10 @@ pub fn recognise(path: &Path) -> Result<&'static Format> {
             ),
         )
     };
+    let name = path.file_name().map(|n| n.to_string_lossy()).unwrap_or_default();
+    if let Some(absent) = absent_formats().into_iter().find(|a| has_ending(&name, a.endings)) {
+        return Err(error.hint(format_args!("by its name it is {}; {}", absent.name, absent.how_to_get)));
+    }
     Err(error.hint(format_args!("this build reads {}", known.join(", "))))
 }
 

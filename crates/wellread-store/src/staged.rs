@@ -1,8 +1,28 @@
 //! Output that appears whole or not at all: written beside its place, renamed when complete.
+//!
+//! That holds when the program fails, is interrupted (the program calls [`remove_unfinished`] from its handler of
+//! signals) or is killed (the next writer of the same target cleans up). Nothing is synchronised to the disk, so
+//! it does not hold when the machine loses power within seconds after.
 
-use crate::{Error, Result};
+use crate::{Error, Result, registry};
+use std::fs::FileType;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Temporary names in use by this process.
+static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
+    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes all output that this process has begun and not finished: for the moment before it ends on a signal.
+pub fn remove_unfinished() {
+    for path in unfinished().drain(..) {
+        remove_any(&path);
+    }
+}
 
 /// A file or folder being written under a temporary name beside its final place.
 ///
@@ -19,27 +39,36 @@ pub struct Staged {
 impl Staged {
     /// Chooses the temporary name for `target`; makes missing parent folders. Creates nothing else.
     ///
+    /// With `overwrite`, a file, an empty folder or a folder that holds a set of images and nothing else is
+    /// replaced; other folders and devices never are.
+    ///
     /// # Errors
-    /// When `target` exists and `overwrite` is false, or the parent cannot be made.
+    /// When `target` exists and may not be replaced, or the parent cannot be made.
     pub fn new(target: &Path, overwrite: bool) -> Result<Self> {
-        if !overwrite && std::fs::symlink_metadata(target).is_ok() {
-            return Err(Error::new(target, "already exists").hint("choose another name or pass --overwrite"));
+        if let Ok(there) = std::fs::symlink_metadata(target) {
+            if !overwrite {
+                return Err(
+                    Error::new(target, "already exists").hint("choose another name or pass --overwrite")
+                );
+            }
+            may_be_replaced(target, there.file_type())?;
         }
         let parent = match target.parent() {
             Some(p) if !p.as_os_str().is_empty() => p.to_owned(),
             _ => PathBuf::from("."),
         };
         std::fs::create_dir_all(&parent).map_err(|e| Error::io(&parent, "cannot make the folder", &e))?;
-        let name = target
-            .file_name()
-            .ok_or_else(|| Error::new(target, "is no file name to write to"))?
-            .to_string_lossy()
-            .into_owned();
+        // A parent like `set/..` would be gone once `set` is moved aside.
+        let parent = parent.canonicalize().map_err(|e| Error::io(&parent, "cannot find the folder", &e))?;
+        let name = target.file_name().ok_or_else(|| Error::new(target, "is no file name to write to"))?;
+        let place = parent.join(name);
+        let name = name.to_string_lossy().into_owned();
         remove_leftovers(&parent, &name);
         static COUNTER: AtomicU64 = AtomicU64::new(0);
         let n = COUNTER.fetch_add(1, Ordering::Relaxed);
         let temporary = parent.join(format!(".wellread-partial-{}-{n}-{name}", std::process::id()));
-        Ok(Self { target: target.to_owned(), temporary, committed: false })
+        unfinished().push(temporary.clone());
+        Ok(Self { target: place, temporary, committed: false })
     }
 
     /// Where to write.
@@ -83,7 +112,41 @@ impl Staged {
     }
 }
 
-/// Writes `bytes` to `target`, whole or not at all, replacing what was there.
+/// Whether what is at `target` may be replaced on request.
+fn may_be_replaced(target: &Path, there: FileType) -> Result<()> {
+    if there.is_file() || there.is_symlink() {
+        return Ok(());
+    }
+    if !there.is_dir() {
+        return Err(Error::new(target, "is neither a file nor a folder and is not replaced"));
+    }
+    let foreign = foreign_entry(target)?;
+    match foreign {
+        None => Ok(()),
+        Some(entry) => Err(Error::new(
+            target,
+            format_args!("is a folder that holds more than a set of images ({entry}) and is not replaced"),
+        )
+        .hint("choose another name, or remove the folder yourself")),
+    }
+}
+
+/// Something in a folder that does not look like a part of a set of images; `None` for an empty folder.
+fn foreign_entry(folder: &Path) -> Result<Option<String>> {
+    let probe = registry::Probe::new(folder)?;
+    let format = registry::formats().iter().find(|f| (f.recognise)(&probe));
+    let belongs = |name: &str| {
+        format.is_some_and(|format| {
+            format.has_ending(name)
+                || Path::new(name).extension().is_some_and(|e| e == "json")
+                || folder.join(name).is_dir()
+                || name.starts_with('.')
+        })
+    };
+    Ok(probe.entries.iter().find(|name| !belongs(name)).cloned())
+}
+
+/// Writes `bytes` to `target`, whole or not at all, replacing a file that was there.
 pub fn write(target: &Path, bytes: impl AsRef<[u8]>) -> Result<()> {
     let staged = Staged::new(target, true)?;
     std::fs::write(staged.path(), bytes).map_err(|e| Error::io(target, "cannot write", &e))?;
@@ -92,6 +155,7 @@ pub fn write(target: &Path, bytes: impl AsRef<[u8]>) -> Result<()> {
 
 impl Drop for Staged {
     fn drop(&mut self) {
+        unfinished().retain(|path| *path != self.temporary);
         if !self.committed {
             remove_any(&self.temporary);
         }
@@ -141,18 +205,60 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_set_of_images_is_not_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().join("home");
+        std::fs::create_dir(&home).unwrap();
+        Staged::new(&home, true).expect("an empty folder may be replaced");
+        std::fs::write(home.join("a.tif"), b"II*\0").unwrap();
+        Staged::new(&home, true).expect("a folder of images may be replaced");
+        std::fs::write(home.join("precious.txt"), b"").unwrap();
+        let error = Staged::new(&home, true).unwrap_err().to_string();
+        assert!(error.contains("precious.txt") && error.contains("not replaced"), "{error}");
+        #[cfg(unix)]
+        {
+            let error = Staged::new(Path::new("/dev/null"), true).unwrap_err().to_string();
+            assert!(error.contains("neither a file nor a folder"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_target_named_through_itself_is_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let set = dir.path().join("set");
+        std::fs::create_dir(&set).unwrap();
+        std::fs::write(set.join("old.tif"), b"").unwrap();
+        let staged = Staged::new(&set.join("../set"), true).unwrap();
+        std::fs::write(staged.create_dir().unwrap().join("new.tif"), b"").unwrap();
+        staged.commit().unwrap();
+        assert!(set.join("new.tif").exists() && !set.join("old.tif").exists());
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn unfinished_output_can_be_removed_from_elsewhere() {
+        let dir = tempfile::tempdir().unwrap();
+        let staged = Staged::new(&dir.path().join("out"), false).unwrap();
+        std::fs::write(staged.path(), b"half").unwrap();
+        assert!(unfinished().contains(&staged.temporary));
+        // Not `remove_unfinished` itself: it would take the files of the other tests of this process.
+        drop(staged);
+        assert!(unfinished().iter().all(|p| !p.starts_with(dir.path())));
+    }
+
+    #[test]
     fn folders_are_replaced_and_dead_leftovers_removed() {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("set");
         std::fs::create_dir(&target).unwrap();
-        std::fs::write(target.join("old"), b"").unwrap();
+        std::fs::write(target.join("old.tif"), b"").unwrap();
         let leftover = dir.path().join(".wellread-partial-4294967294-0-set");
         std::fs::create_dir(&leftover).unwrap();
         let staged = Staged::new(&target, true).unwrap();
         assert!(!leftover.exists());
         std::fs::write(staged.create_dir().unwrap().join("new"), b"").unwrap();
         staged.commit().unwrap();
-        assert!(target.join("new").exists() && !target.join("old").exists());
+        assert!(target.join("new").exists() && !target.join("old.tif").exists());
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 }

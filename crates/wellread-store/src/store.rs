@@ -109,6 +109,17 @@ pub trait Store: Send + Sync {
     /// Files that hold the pixels (for size on disk and for dropping them from the page cache).
     fn files(&self) -> Result<Vec<std::path::PathBuf>>;
 
+    /// Bytes of [`Self::files`].
+    ///
+    /// # Errors
+    /// A file that is not there or cannot be looked at.
+    fn bytes_on_disk(&self) -> Result<u64> {
+        self.files()?.iter().try_fold(0, |sum, file| {
+            let meta = std::fs::metadata(file).map_err(|e| Error::io(file, "cannot look at", &e))?;
+            Ok(sum + meta.len())
+        })
+    }
+
     /// Where the row's pixels start, as a number that grows with position on disk. Readers of several rows
     /// ask in this order. Formats with one file per row may return the row itself.
     fn position(&self, row: usize) -> u64 {
@@ -138,10 +149,7 @@ pub trait Store: Send + Sync {
     /// Checks a request against the row's shape; for implementations of [`Self::read`].
     fn check(&self, request: &Request) -> Result<RowInfo> {
         if request.row >= self.len() {
-            return Err(Error::new(
-                self.path(),
-                format_args!("row {} was asked for, but there are {} images", request.row, self.len()),
-            ));
+            return Err(Error::no_such_row(self.path(), request.row, self.len()));
         }
         let info = self.row_info(request.row)?;
         if !request.region.fits(info.shape) {
@@ -215,10 +223,7 @@ pub fn read_region<S: Store + ?Sized>(
 /// Reads one whole image, native pixels in C order.
 pub fn read_image<S: Store + ?Sized>(store: &S, row: usize) -> Result<(RowInfo, Vec<u8>)> {
     if row >= store.len() {
-        return Err(Error::new(
-            store.path(),
-            format_args!("row {row} was asked for, but there are {} images", store.len()),
-        ));
+        return Err(Error::no_such_row(store.path(), row, store.len()));
     }
     let info = store.row_info(row)?;
     let mut out = Vec::new();
@@ -269,6 +274,28 @@ pub enum Compression {
     PackBits,
     /// Snappy (Parquet).
     Snappy,
+}
+
+impl std::fmt::Display for Compression {
+    /// As it is parsed: `zstd:3`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::None => f.write_str("none"),
+            Self::Lz4 => f.write_str("lz4"),
+            Self::Zstd(level) => write!(f, "zstd:{level}"),
+            Self::Deflate(level) => write!(f, "deflate:{level}"),
+            Self::Lzw => f.write_str("lzw"),
+            Self::PackBits => f.write_str("packbits"),
+            Self::Snappy => f.write_str("snappy"),
+        }
+    }
+}
+
+impl serde::Serialize for Compression {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
 }
 
 impl std::str::FromStr for Compression {

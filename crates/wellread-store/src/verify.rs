@@ -83,6 +83,7 @@ fn compare(found: &[ImageChecksum], expected: &[ImageChecksum], outcome: &mut Ve
         expected.iter().enumerate().all(|(i, e)| by_row.get(&i).is_none_or(|f| f.name == e.name));
     let by_name: HashMap<&str, &ImageChecksum> = found.iter().map(|f| (f.name.as_str(), f)).collect();
     let unique_names = by_name.len() == found.len();
+    let mut paired = std::collections::HashSet::new();
     for (position, e) in expected.iter().enumerate() {
         let pair = if by_position || !unique_names {
             by_row.get(&position).copied()
@@ -91,14 +92,22 @@ fn compare(found: &[ImageChecksum], expected: &[ImageChecksum], outcome: &mut Ve
         };
         let Some(f) = pair else {
             if !failed_rows.contains(&position) || !by_position {
+                let similar = found.iter().find(|f| same_but_for_folders(&f.name, &e.name));
+                let similar = similar.map_or(String::new(), |f| {
+                    format!(
+                        " (the set has {}: names differ by a folder; give the folder that was meant)",
+                        f.name
+                    )
+                });
                 outcome.problems.push(Problem {
                     row: None,
                     name: Some(e.name.clone()),
-                    problem: "is expected but not in the set".to_owned(),
+                    problem: format!("is expected but not in the set{similar}"),
                 });
             }
             continue;
         };
+        paired.insert(f.row);
         let problem = if f.shape_tczyx != e.shape_tczyx {
             format!("has shape {:?} (TCZYX), expected {:?}", f.shape_tczyx, e.shape_tczyx)
         } else if f.dtype != e.dtype {
@@ -110,14 +119,17 @@ fn compare(found: &[ImageChecksum], expected: &[ImageChecksum], outcome: &mut Ve
         };
         outcome.problems.push(Problem { row: Some(f.row), name: Some(f.name.clone()), problem });
     }
-    let more = (found.len() + failed_rows.len()).saturating_sub(expected.len());
-    if more > 0 {
-        outcome.problems.push(Problem {
-            row: None,
-            name: None,
-            problem: format!("the set holds {more} images more than the {} expected", expected.len()),
-        });
-    }
+    outcome.problems.extend(found.iter().filter(|f| !paired.contains(&f.row)).map(|f| Problem {
+        row: Some(f.row),
+        name: Some(f.name.clone()),
+        problem: "is in the set but not expected".to_owned(),
+    }));
+}
+
+/// Whether one name is the other below some folder.
+fn same_but_for_folders(a: &str, b: &str) -> bool {
+    let ends = |long: &str, short: &str| long.strip_suffix(short).is_some_and(|rest| rest.ends_with('/'));
+    ends(a, b) || ends(b, a)
 }
 
 #[cfg(test)]
@@ -154,5 +166,8 @@ mod tests {
         let found = [sum(0, "a", "1")];
         assert_eq!(problems(&found, &[sum(0, "a", "1"), sum(1, "b", "2")]).len(), 1);
         assert_eq!(problems(&found, &[]).len(), 1);
+        let both = problems(&[sum(0, "images/a", "1")], &[sum(0, "a", "1"), sum(1, "b", "2")]);
+        assert_eq!(both.len(), 3, "two are missing, one is not expected: {both:?}");
+        assert!(both[0].problem.contains("images/a"));
     }
 }

@@ -1,15 +1,16 @@
 //! `wellread bench WHAT…`
 
-use super::generate::KindArg;
-use super::parse_size;
+use super::synthetic::{SyntheticArgs, check_disk};
+use super::{parse_bytes, parse_positive, parse_size, parse_threads};
 use crate::output::{Failure, Outcome, Ui};
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::time::Duration;
-use wellread_bench::data::{SetSpec, Source};
+use wellread_bench::choices::{Access, CachePolicy, Mode, Preset};
+use wellread_bench::data::Source;
 use wellread_bench::{Config, suite};
-use wellread_image::{PixelType, Shape};
 use wellread_report::Severity;
+use wellread_store::Compression;
 
 /// Measures and writes tables (Parquet, CSV), summary.json, plots (PNG, SVG) and report.html.
 #[derive(clap::Args)]
@@ -22,8 +23,7 @@ Examples:
   wellread bench dataloader --input plate.parquet --in-place --batch-sizes 16
   wellread bench storage --images 1000 --size 100x100 --dtype uint8 --kind noise")]
 pub struct Args {
-    /// What to measure: storage, dataset, dataloader, loop, conversion, or all.
-    #[arg(required = true, value_name = "WHAT")]
+    #[arg(required = true, value_name = "WHAT", value_parser = parse_what, help = what_there_is())]
     what: Vec<String>,
     /// Measure these images (a file or folder in any format) instead of generated ones.
     #[arg(long)]
@@ -31,145 +31,169 @@ pub struct Args {
     /// Measure the input as it lies there instead of converting it to every format.
     #[arg(long, requires = "input")]
     in_place: bool,
+    /// Compression of the sets that are written: none, lz4, zstd[:LEVEL], deflate[:LEVEL] …; by default each
+    /// format's own choice. Formats that lack it are shown as unavailable.
+    #[arg(long, default_value = "default", conflicts_with = "in_place")]
+    compression: Compression,
     /// Take every plane as an image of its own; by default done when shapes differ.
     #[arg(long, requires = "input")]
     planes: bool,
-    /// Generated images.
-    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
-    images: u64,
-    /// Their height and width.
-    #[arg(long, value_name = "HxW", default_value = "100x100", value_parser = parse_size)]
-    size: (usize, usize),
-    /// Their channels.
-    #[arg(long, default_value_t = 1)]
-    channels: usize,
-    /// Their pixel type.
-    #[arg(long, default_value = "uint16")]
-    dtype: PixelType,
-    /// cells or noise.
-    #[arg(long, value_enum, default_value_t = KindArg::Cells)]
-    kind: KindArg,
+    #[command(flatten)]
+    synthetic: SyntheticArgs,
     /// Formats to measure: all, or a comma-separated list.
     #[arg(long, value_delimiter = ',', default_value = "all")]
     formats: Vec<String>,
     /// Measured rounds; every round runs every variant once, in random order.
-    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u64).range(1..))]
-    repeats: u64,
-    /// Seed of images, orders and intervals.
-    #[arg(long, default_value_t = 42)]
-    seed: u64,
-    /// Results folder.
-    #[arg(long, default_value = "results")]
+    #[arg(long, default_value_t = Config::default().repeats, value_parser = parse_positive)]
+    repeats: usize,
+    /// Results folder; what an earlier run wrote there is replaced.
+    #[arg(long, default_value_os_t = Config::default().out)]
     out: PathBuf,
-    /// Folder of the prepared images; by default `data` in the results folder.
+    /// Folder of the prepared images: new, empty, or prepared before; by default `data` in the results folder.
     #[arg(long)]
     data_dir: Option<PathBuf>,
     /// Seconds after which no further round of a benchmark begins.
-    #[arg(long, default_value_t = 120.0)]
+    #[arg(long, default_value_t = Config::default().time_budget.as_secs_f64(), value_parser = parse_seconds)]
     time_budget: f64,
-    /// dataset: orders of access.
-    #[arg(long, value_delimiter = ',', default_value = "sequential,random,grouped")]
-    access: Vec<String>,
-    /// dataset: transforms.
-    #[arg(long, value_delimiter = ',', default_value = "none,normalize,augment")]
-    transform: Vec<String>,
-    /// dataset: caches.
-    #[arg(long, value_delimiter = ',', default_value = "none,memory")]
-    cache: Vec<String>,
-    /// dataset, conversion: images per run.
-    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
-    samples: u64,
-    /// dataloader: batch sizes.
-    #[arg(long, value_delimiter = ',', default_value = "1,4,16")]
+    /// Orders of access: sequential, random, grouped (blocks of ten neighbours, blocks in random order).
+    #[arg(help_heading = "Dataset: single images", long, value_delimiter = ',', default_values_t = Config::default().access)]
+    access: Vec<Access>,
+    /// Transforms.
+    #[arg(help_heading = "Dataset: single images", long, value_delimiter = ',', default_values_t = Config::default().transforms)]
+    transform: Vec<Preset>,
+    /// Caches.
+    #[arg(help_heading = "Dataset: single images", long, value_delimiter = ',', default_values_t = Config::default().caches)]
+    cache: Vec<CachePolicy>,
+    /// Images per run. (dataset, conversion)
+    #[arg(help_heading = "Dataset: single images", long, default_value_t = Config::default().samples, value_parser = parse_positive)]
+    samples: usize,
+    /// Batch sizes.
+    #[arg(help_heading = "Data loader: batches", long, value_delimiter = ',', default_values_t = Config::default().batch_sizes, value_parser = parse_positive)]
     batch_sizes: Vec<usize>,
-    /// dataloader: worker threads.
-    #[arg(long, value_delimiter = ',', default_value = "0,2,4")]
+    /// Worker threads.
+    #[arg(help_heading = "Data loader: batches", long, value_delimiter = ',', default_values_t = Config::default().workers, value_parser = parse_threads)]
     workers: Vec<usize>,
-    /// dataloader: later epochs of one loader instead of opening anew in every round.
-    #[arg(long)]
+    /// Later epochs of one loader instead of opening anew in every round.
+    #[arg(help_heading = "Data loader: batches", long)]
     keep_open: bool,
-    /// loop: model.
-    #[arg(long, default_value = "small-cnn")]
+    /// With --keep-open, keep up to this many bytes of decoded pixels from epoch to epoch.
+    #[arg(help_heading = "Data loader: batches", long, value_name = "BYTES", value_parser = parse_bytes, requires = "keep_open")]
+    loader_cache: Option<u64>,
+    /// Model.
+    #[arg(help_heading = "Model loop", long, default_value_t = Config::default().model, value_parser = parse_model)]
     model: String,
-    /// loop: train, inference.
-    #[arg(long, value_delimiter = ',', default_value = "train,inference")]
-    mode: Vec<String>,
-    /// loop: steps per run.
-    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..))]
-    steps: u64,
-    /// loop: batch size.
-    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..))]
-    batch_size: u64,
-    /// loop: worker threads of the loader.
-    #[arg(long, default_value_t = 1)]
+    /// Train, inference.
+    #[arg(help_heading = "Model loop", long, value_delimiter = ',', default_values_t = Config::default().modes)]
+    mode: Vec<Mode>,
+    /// Steps per run.
+    #[arg(help_heading = "Model loop", long, default_value_t = Config::default().steps, value_parser = parse_positive)]
+    steps: usize,
+    /// Batch size.
+    #[arg(help_heading = "Model loop", long, default_value_t = Config::default().batch_size, value_parser = parse_positive)]
+    batch_size: usize,
+    /// Worker threads of the loader.
+    #[arg(help_heading = "Model loop", long, default_value_t = Config::default().loop_workers, value_parser = parse_threads)]
     loop_workers: usize,
     /// Take the centre of every image first.
     #[arg(long, value_name = "HxW", value_parser = parse_size)]
     crop: Option<(usize, usize)>,
-    /// storage: leave out cold-cache runs.
-    #[arg(long)]
+    /// Multiply pixels by this instead of scaling them to [0, 1] by the range of their type.
+    #[arg(long, value_name = "FACTOR", value_parser = parse_factor)]
+    scale: Option<f32>,
+    /// Leave out cold-cache runs.
+    #[arg(help_heading = "Storage", long)]
     no_cold: bool,
-    /// storage: images of a random read.
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
-    random_images: u64,
+    /// Images of a random read.
+    #[arg(help_heading = "Storage", long, default_value_t = Config::default().random_images, value_parser = parse_positive)]
+    random_images: usize,
 }
 
 impl Args {
     fn config(&self) -> Outcome<Config> {
-        one_of("--access", &self.access, &["sequential", "random", "grouped"])?;
-        one_of("--transform", &self.transform, &wellread_loader::Transform::PRESETS)?;
-        one_of("--cache", &self.cache, &["none", "memory"])?;
-        one_of("--mode", &self.mode, &["train", "inference"])?;
-        let models: Vec<&str> = wellread_model::models().iter().map(|m| m.name).collect();
-        one_of("--model", std::slice::from_ref(&self.model), &models)?;
-        if self.batch_sizes.contains(&0) {
-            return Err(Failure::Usage("--batch-sizes: a batch holds at least one image".to_owned()));
-        }
-        if !(self.time_budget.is_finite() && self.time_budget > 0.0) {
-            return Err(Failure::Usage("--time-budget: give a positive number of seconds".to_owned()));
-        }
-        suite::select(&self.what).map_err(|e| Failure::Usage(e.to_string()))?;
-        wellread_bench::data::parse_formats(&self.formats).map_err(|e| Failure::Usage(e.to_string()))?;
-        let shape = Shape([1, self.channels, 1, self.size.0, self.size.1]);
-        shape.checked_bytes(self.dtype).map_err(|e| Failure::Usage(e.to_string()))?;
-        let source = match &self.input {
-            Some(path) => Source::Path { path: path.clone(), planes: self.planes.then_some(true) },
-            None => Source::Synthetic(SetSpec {
-                images: self.images as usize,
-                shape,
-                dtype: self.dtype,
-                kind: self.kind.into(),
-                seed: self.seed,
-            }),
+        let formats =
+            wellread_bench::data::parse_formats(&self.formats).map_err(|e| Failure::Usage(e.to_string()))?;
+        let source = if let Some(path) = &self.input {
+            Source::Path { path: path.clone(), planes: self.planes.then_some(true) }
+        } else {
+            let spec = self.synthetic.spec()?;
+            check_disk(&spec, formats.len(), self.data_dir.as_ref().unwrap_or(&self.out))?;
+            Source::Synthetic(spec)
         };
         Ok(Config {
             what: self.what.clone(),
             source,
             formats: self.formats.clone(),
             in_place: self.in_place,
-            repeats: self.repeats as usize,
-            seed: self.seed,
+            compression: self.compression,
+            repeats: self.repeats,
+            seed: self.synthetic.seed,
             out: self.out.clone(),
             data_dir: self.data_dir.clone(),
-            time_budget: Duration::from_secs_f64(self.time_budget.min(1e7)),
-            access: self.access.clone(),
-            transforms: self.transform.clone(),
-            caches: self.cache.clone(),
-            samples: self.samples as usize,
-            batch_sizes: self.batch_sizes.clone(),
-            workers: self.workers.clone(),
+            time_budget: Duration::from_secs_f64(self.time_budget),
+            access: distinct(&self.access),
+            transforms: distinct(&self.transform),
+            caches: distinct(&self.cache),
+            samples: self.samples,
+            batch_sizes: distinct(&self.batch_sizes),
+            workers: distinct(&self.workers),
             keep_open: self.keep_open,
+            loader_cache: self.loader_cache.map_or(0, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
             model: self.model.clone(),
-            modes: self.mode.clone(),
-            steps: self.steps as usize,
-            batch_size: self.batch_size as usize,
+            modes: distinct(&self.mode),
+            steps: self.steps,
+            batch_size: self.batch_size,
             loop_workers: self.loop_workers,
             crop: self.crop,
+            scale: self.scale,
             cold: !self.no_cold,
-            random_images: self.random_images as usize,
+            random_images: self.random_images,
             command: command_line(),
         })
     }
+}
+
+/// The benchmarks of this build, for the help text.
+fn what_there_is() -> String {
+    let list: Vec<_> = suite::BENCHMARKS.iter().map(|b| format!("{} ({})", b.name, b.about)).collect();
+    format!("What to measure: all, or some of {}", list.join("; "))
+}
+
+fn parse_what(name: &str) -> Result<String, String> {
+    suite::select(&[name.to_owned()]).map(|_| name.to_owned()).map_err(|e| e.to_string())
+}
+
+fn parse_model(name: &str) -> Result<String, String> {
+    let known: Vec<&str> = wellread_model::models().iter().map(|m| m.name).collect();
+    if known.contains(&name) {
+        return Ok(name.to_owned());
+    }
+    Err(format!("unknown model {name:?}; there are {}", known.join(", ")))
+}
+
+fn parse_seconds(text: &str) -> Result<f64, String> {
+    // As long as anybody's patience, and far from what a duration cannot hold.
+    const MOST: f64 = 1e7;
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds > 0.0 && seconds.is_finite() => Ok(seconds.min(MOST)),
+        _ => Err(format!("{text:?} is no positive number of seconds")),
+    }
+}
+
+/// Parses a factor for pixels.
+fn parse_factor(text: &str) -> Result<f32, String> {
+    let factor = text.trim().parse().ok().filter(|f: &f32| f.is_finite() && *f != 0.0);
+    factor.ok_or_else(|| format!("{text:?} is no factor; write a number such as 0.0039"))
+}
+
+/// What was given, each once, in order: a value given twice would be measured twice under one name.
+fn distinct<T: Clone + PartialEq>(given: &[T]) -> Vec<T> {
+    let mut out: Vec<T> = Vec::with_capacity(given.len());
+    for value in given {
+        if !out.contains(value) {
+            out.push(value.clone());
+        }
+    }
+    out
 }
 
 /// The command as typed, with the program's name instead of its path.
@@ -178,15 +202,6 @@ fn command_line() -> String {
         .chain(std::env::args().skip(1).map(|a| if a.contains(' ') { format!("'{a}'") } else { a }))
         .collect::<Vec<_>>()
         .join(" ")
-}
-
-fn one_of(flag: &str, given: &[String], known: &[&str]) -> Outcome {
-    match given.iter().find(|g| !known.contains(&g.as_str())) {
-        Some(unknown) => {
-            Err(Failure::Usage(format!("{flag}: unknown {unknown:?}; there are {}", known.join(", "))))
-        }
-        None => Ok(()),
-    }
 }
 
 pub fn run(args: &Args, ui: Ui) -> Outcome {
@@ -224,7 +239,9 @@ fn print_outcome(outcome: &suite::Outcome, config: &Config, ui: Ui) {
     let report = &outcome.report;
     ui.say(format!("{}\n", report.description));
     for table in &report.tables {
-        ui.say(super::report::text_table(table));
+        let headline = suite::benchmark(table.name()).map_or(&[][..], |b| b.headline);
+        let about = suite::benchmark(table.name()).map_or("", |b| b.about);
+        ui.say(super::report::text_table(table, about, headline));
     }
     for finding in &report.findings {
         let mark = match finding.severity {
@@ -241,8 +258,24 @@ fn print_outcome(outcome: &suite::Outcome, config: &Config, ui: Ui) {
     for warning in &report.warnings {
         ui.hint(format!("note: {warning}"));
     }
-    if let Some(noise) = report.noise_floor {
-        ui.say(format!("Noise floor (the same measured twice): {:.1} %.", 100.0 * noise));
+    if !report.noise_floors.is_empty() {
+        let floors: Vec<_> = report
+            .noise_floors
+            .iter()
+            .map(|(name, floor)| format!("{name} {:.1} %", 100.0 * floor))
+            .collect();
+        ui.say(format!(
+            "Noise floor (one variant measured twice; smaller differences mean nothing): {}.",
+            floors.join(", ")
+        ));
+        let unusable: Vec<_> =
+            report.noise_floors.iter().filter(|(_, floor)| **floor > 0.5).map(|(n, _)| n.as_str()).collect();
+        if !unusable.is_empty() {
+            ui.say(format!(
+                "! Too noisy for conclusions: {}. Repeat on an idle machine, with more images or rounds.",
+                unusable.join(", ")
+            ));
+        }
     }
     ui.say(format!("Report: {}", config.out.join("report.html").display()));
 }

@@ -1,6 +1,6 @@
 //! `wellread checksum PATH`
 
-use super::{OpenArgs, default_jobs};
+use super::{OpenArgs, default_jobs, parse_threads};
 use crate::output::{Outcome, Ui};
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ pub struct Args {
     #[command(flatten)]
     open: OpenArgs,
     /// Threads.
-    #[arg(long, default_value_t = default_jobs())]
+    #[arg(long, default_value_t = default_jobs(), value_parser = parse_threads)]
     jobs: usize,
 }
 

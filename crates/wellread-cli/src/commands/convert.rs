@@ -1,6 +1,6 @@
 //! `wellread convert SRC DST`
 
-use super::{OpenArgs, default_jobs, known_format, parse_bytes, parse_tczyx};
+use super::{OpenArgs, default_jobs, known_format, parse_bytes, parse_tczyx, parse_threads};
 use crate::output::{Failure, Outcome, Ui, bytes};
 use std::path::{Path, PathBuf};
 use wellread_store::convert::{ConvertOptions, convert};
@@ -20,7 +20,7 @@ pub struct Args {
     source: PathBuf,
     /// Where to write.
     target: PathBuf,
-    /// Target format; by default told from the target's name (.parquet, .tiff, .zarr).
+    /// Target format; by default told from the ending of the target's name, such as .parquet, .tiff, .zarr, .png.
     #[arg(long)]
     format: Option<String>,
     #[command(flatten)]
@@ -54,7 +54,7 @@ pub struct WriteArgs {
     #[arg(long)]
     pub overwrite: bool,
     /// Threads for compression.
-    #[arg(long, default_value_t = default_jobs())]
+    #[arg(long, default_value_t = default_jobs(), value_parser = parse_threads)]
     pub jobs: usize,
 }
 
@@ -97,9 +97,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         None => guess_format(&args.target)?,
     };
     let source = args.open.open(&args.source)?;
-    if same_place(&args.source, &args.target) {
-        return Err(Failure::Usage("source and target are the same place".to_owned()));
-    }
+    check_places(&args.source, &args.target)?;
     let writer = registry::create(&args.target, format.name, &args.write.options())?;
     let bar = ui.progress(source.len() as u64, "converting");
     let mut total = 0u64;
@@ -128,18 +126,9 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
 }
 
 fn guess_format(target: &Path) -> Outcome<&'static wellread_store::Format> {
-    let name = target.file_name().map(|n| n.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
-    let guess = match name.rsplit_once('.').map(|(_, ext)| ext) {
-        Some("tif" | "tiff") => Some("tiff"),
-        Some("zarr") => Some("ome-zarr"),
-        Some(_) => registry::formats()
-            .into_iter()
-            .find(|f| !f.extension.is_empty() && name.ends_with(f.extension))
-            .map(|f| f.name),
-        None => None,
-    };
-    if let Some(name) = guess {
-        return known_format(name);
+    let name = target.file_name().map(|n| n.to_string_lossy()).unwrap_or_default();
+    if let Some(format) = registry::formats().iter().find(|f| f.has_ending(&name)) {
+        return Ok(format);
     }
     let names: Vec<_> = registry::formats().iter().map(|f| f.name).collect();
     Err(Failure::Usage(format!(
@@ -149,6 +138,28 @@ fn guess_format(target: &Path) -> Outcome<&'static wellread_store::Format> {
     )))
 }
 
-fn same_place(a: &Path, b: &Path) -> bool {
+/// Refuses to write into the source, or over a folder that holds it.
+fn check_places(source: &Path, target: &Path) -> Outcome {
+    let Ok(source) = source.canonicalize() else { return Ok(()) };
+    // The target need not exist yet: the nearest folder above it that does tells where it will be.
+    let target = std::path::absolute(target).unwrap_or_else(|_| target.to_owned());
+    let Some(there) = target.ancestors().find(|p| p.exists()).and_then(|p| Some((p, p.canonicalize().ok()?)))
+    else {
+        return Ok(());
+    };
+    let place = there.1.join(target.strip_prefix(there.0).unwrap_or(Path::new("")));
+    let problem = if place == source {
+        "source and target are the same place"
+    } else if source.is_dir() && place.starts_with(&source) {
+        "the target lies inside the source, which would then hold both"
+    } else if source.starts_with(&place) {
+        "the source lies inside the target"
+    } else {
+        return Ok(());
+    };
+    Err(Failure::Usage(format!("{problem}; choose a target elsewhere")))
+}
+
+pub fn same_place(a: &Path, b: &Path) -> bool {
     matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }

@@ -9,6 +9,10 @@ use wellread_measure::environment::Environment;
 
 /// Looks at the machine, the storage engines of this build, and the frameworks of the Python on the PATH.
 #[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  wellread doctor
+  wellread doctor --python venv/bin/python --json")]
 pub struct Args {
     /// Python to look into.
     #[arg(long, default_value = "python3")]
@@ -31,6 +35,10 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         .iter()
         .map(|f| json!({ "name": f.name, "about": f.about, "engine": (f.engine)() }))
         .collect();
+    let absent: Vec<Value> = wellread_store::registry::absent_formats()
+        .iter()
+        .map(|a| json!({ "name": a.name, "how_to_get": a.how_to_get }))
+        .collect();
     let models: Vec<Value> =
         wellread_model::models().iter().map(|m| json!({ "name": m.name, "about": m.about })).collect();
     let python = ask(&args.python, &["-c", PACKAGES])
@@ -40,6 +48,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         return ui.document(&json!({
             "wellread": env!("CARGO_PKG_VERSION"),
             "formats": formats,
+            "formats_missing": absent,
             "models": models,
             "machine": environment,
             "warnings": environment.noise_warnings(),
@@ -51,7 +60,10 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     }
     ui.say(format!("wellread {}\n\nStorage formats of this build", env!("CARGO_PKG_VERSION")));
     for format in &formats {
-        ui.say(format!("  ok       {:<14}{}", text(&format["name"]), text(&format["engine"])));
+        ui.say(format!("  ok       {:<19}{}", text(&format["name"]), text(&format["engine"])));
+    }
+    for format in &absent {
+        ui.say(format!("  missing  {:<19}{}", text(&format["name"]), text(&format["how_to_get"])));
     }
     ui.say("\nModels of this build");
     for model in &models {

@@ -81,7 +81,14 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         line("pixel size", format!("{} x {} x {} µm (ZYX)", show(z), show(y), show(x)));
     }
     line("layout", info.layout.clone());
-    line("codec", info.codec.clone());
+    line(
+        "codec",
+        if info.images > 1 && info.files > 1 {
+            format!("{} (first image)", info.codec)
+        } else {
+            info.codec.clone()
+        },
+    );
     line("on disk", format!("{} in {} files", bytes(info.bytes_on_disk), info.files));
     line(
         "pixels",
@@ -105,7 +112,7 @@ fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Info> {
         bytes_of_pixels = bytes_of_pixels * store.len() as u128 / rows as u128;
     }
     let files = store.files()?;
-    let bytes_on_disk = files.iter().filter_map(|f| std::fs::metadata(f).ok()).map(|m| m.len()).sum::<u64>();
+    let bytes_on_disk = store.bytes_on_disk()?;
     let layout = store.layout()?;
     let metadata =
         if store.is_empty() { wellread_image::ImageMetadata::default() } else { store.metadata(0)? };

@@ -30,19 +30,13 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     Ok(())
 }
 
-/// The quantities of a table that fit a terminal, per configuration.
-pub fn text_table(table: &Table) -> String {
-    let wanted: &[&str] = match table.name() {
-        "storage" => &["seconds", "images_per_s", "bits_per_pixel"],
-        "dataset" => &["p50_s", "p95_s", "samples_per_sec", "open_s"],
-        "dataloader" => &["samples_per_sec", "p50_s", "first_batch_s", "scaling_efficiency", "peak_rss_mb"],
-        "loop" => &["step_p50_s", "data_wait_fraction", "images_per_sec"],
-        "conversion" => {
-            &["numpy_p50_s", "conversion_p50_s", "torch_p50_s", "conversion_overhead_pct", "copied_bytes"]
-        }
-        _ => &[],
+/// A table for a terminal: the columns named, or all quantities when none is, per configuration.
+pub fn text_table(table: &Table, about: &str, headline: &[&str]) -> String {
+    let quantities: Vec<_> = if headline.is_empty() {
+        columns::quantities(table)
+    } else {
+        headline.iter().map(|column| columns::quantity(column)).collect()
     };
-    let quantities: Vec<_> = wanted.iter().map(|c| columns::quantity(c)).collect();
     let keys = columns::keys(table);
     let mut lines: Vec<Vec<String>> = vec![
         keys.iter().map(|k| (*k).to_owned()).chain(quantities.iter().map(|q| q.label.clone())).collect(),
@@ -50,6 +44,7 @@ pub fn text_table(table: &Table) -> String {
     for configuration in columns::configurations(table, &keys, &quantities) {
         let mut line: Vec<String> = configuration.group.key.iter().map(columns::key_text).collect();
         if let Some(reason) = &configuration.unavailable {
+            let reason = reason.strip_prefix("unavailable: ").unwrap_or(reason);
             line.push(format!("unavailable: {reason}"));
         } else {
             line.extend(
@@ -75,7 +70,7 @@ pub fn text_table(table: &Table) -> String {
             .unwrap_or(0)
     };
     let widths: Vec<usize> = (0..lines[0].len()).map(width).collect();
-    let mut out = format!("{}\n", table.name());
+    let mut out = format!("{}{}{about}\n", table.name(), if about.is_empty() { "" } else { ": " });
     for line in &lines {
         out.push(' ');
         for (c, text) in line.iter().enumerate() {

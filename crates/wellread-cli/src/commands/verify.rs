@@ -1,6 +1,6 @@
 //! `wellread verify PATH [--against EXPECTED.json|OTHER_PATH]`
 
-use super::{OpenArgs, default_jobs};
+use super::{OpenArgs, default_jobs, parse_threads};
 use crate::output::{Failure, Outcome, Ui, bytes};
 use std::path::PathBuf;
 use wellread_store::verify::{expected_of, verify};
@@ -26,7 +26,7 @@ pub struct Args {
     #[command(flatten)]
     open: OpenArgs,
     /// Threads.
-    #[arg(long, default_value_t = default_jobs())]
+    #[arg(long, default_value_t = default_jobs(), value_parser = parse_threads)]
     jobs: usize,
 }
 
@@ -71,5 +71,6 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     if outcome.problems.len() > args.show {
         eprintln!("… and {} more (raise --show)", outcome.problems.len() - args.show);
     }
+    eprintln!("{} problems in {} images", outcome.problems.len(), outcome.images);
     Err(Failure::Reported)
 }

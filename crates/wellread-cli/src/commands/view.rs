@@ -29,8 +29,37 @@ pub struct Args {
     open: OpenArgs,
 }
 
+/// Refuses to write over anything but an earlier picture.
+fn check_out(out: &std::path::Path) -> Outcome {
+    if !out.extension().is_some_and(|e| e.eq_ignore_ascii_case("png")) {
+        return Err(Failure::Usage(format!(
+            "--out {}: a PNG is written; give a name ending in .png",
+            out.display()
+        )));
+    }
+    let Ok(there) = std::fs::metadata(out) else { return Ok(()) };
+    let mut head = [0; 8];
+    let is_png = there.is_file()
+        && std::fs::File::open(out).and_then(|mut f| std::io::Read::read_exact(&mut f, &mut head)).is_ok()
+        && head == *b"\x89PNG\r\n\x1a\n";
+    if is_png {
+        return Ok(());
+    }
+    Err(Failure::Failed(format!(
+        "{}: already exists and is no PNG (hint: choose another --out)",
+        out.display()
+    )))
+}
+
 pub fn run(args: &Args, ui: Ui) -> Outcome {
     let store = args.open.open(&args.path)?;
+    check_out(&args.out)?;
+    if store.files()?.iter().any(|file| super::convert::same_place(file, &args.out)) {
+        return Err(Failure::Usage(format!(
+            "--out {}: is one of the images to be viewed",
+            args.out.display()
+        )));
+    }
     if store.is_empty() {
         return Err(Failure::Failed(format!("{}: there is no image in it", args.path.display())));
     }

@@ -1,6 +1,6 @@
 //! Bad input gives a message that names file and cause, and the right exit code; nothing is left half-written.
 
-use crate::support::{arg, generate, leftovers, wellread};
+use crate::support::{arg, formats, generate, leftovers, wellread};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -88,14 +88,13 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 fn truncated_files_are_errors_not_panics() {
     let dir = tempfile::tempdir().unwrap();
     let set = dir.path().join("set");
-    generate(&set, 2, &[]);
-    for (format, name) in [
-        ("parquet", "images.parquet"),
-        ("tiff", "tiff"),
-        ("ome-zarr", "ome-zarr"),
-        ("image-folder", "image-folder"),
-    ] {
-        let path = set.join(name);
+    let written = generate(&set, 2, &[]);
+    let written = written["written"].as_array().unwrap();
+    assert_eq!(written.len(), formats().len());
+    for made in written {
+        let format = &made["format"];
+        let path = PathBuf::from(made["path"].as_str().unwrap());
+        let name = path.file_name().unwrap().to_str().unwrap();
         let victim = if path.is_dir() {
             // The largest file holds pixels.
             files(&path).into_iter().max_by_key(|f| fs::metadata(f).unwrap().len()).unwrap()
@@ -134,6 +133,41 @@ fn an_existing_target_is_kept_unless_overwrite() {
 }
 
 #[test]
+fn generate_keeps_what_is_there_unless_overwrite() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 2, &["--masks", "--formats", "tiff,parquet"]);
+    let contents = || -> Vec<_> { files(&set).iter().map(|f| (f.clone(), fs::read(f).unwrap())).collect() };
+    let before = contents();
+    let args = ["generate", arg(&set), "--images", "3", "--size", "40x56", "--seed", "7"];
+    let with =
+        |more: &[&'static str]| -> Vec<&str> { args.iter().copied().chain(more.iter().copied()).collect() };
+    // Any one thing in the way is enough, and then nothing is written.
+    fails(&with(&["--formats", "ome-zarr,parquet"]), 1, &["images.parquet", "already exists", "--overwrite"]);
+    fails(&with(&["--formats", "ome-zarr"]), 1, &["expected.json", "already exists", "--overwrite"]);
+    fs::remove_file(set.join("expected.json")).unwrap();
+    fails(&with(&["--formats", "ome-zarr", "--masks"]), 1, &["masks", "already exists", "--overwrite"]);
+    assert!(contents().iter().all(|file| before.contains(file)) && !set.join("ome-zarr").exists());
+    let done = wellread(&with(&["--formats", "tiff,parquet", "--overwrite", "--quiet"]));
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let done = wellread(&["verify", arg(&set.join("tiff")), "--against", arg(&set.join("expected.json"))]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert_ne!(contents(), before);
+}
+
+#[test]
+fn a_benchmark_does_not_replace_what_it_did_not_prepare() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 2, &["--formats", "parquet"]);
+    let before = fs::read(set.join("images.parquet")).unwrap();
+    let out = dir.path().join("results");
+    let args = ["bench", "storage", "--images", "2", "--out", arg(&out), "--data-dir", arg(&set)];
+    fails(&args, 1, &["set: ", "not prepared", "--data-dir"]);
+    assert_eq!(fs::read(set.join("images.parquet")).unwrap(), before);
+}
+
+#[test]
 fn a_row_out_of_range_says_what_there_is() {
     let dir = tempfile::tempdir().unwrap();
     let set = dir.path().join("set");
@@ -161,15 +195,16 @@ fn a_full_disk_leaves_nothing_behind() {
         println!("no right to mount a small disk: full-disk test not done");
         return;
     }
-    let results: Vec<_> = [("parquet", "x.parquet"), ("tiff", "x"), ("ome-zarr", "y"), ("image-folder", "z")]
-        .map(|(format, name)| {
-            let target = small.join(name);
+    let results: Vec<_> = formats()
+        .into_iter()
+        .map(|format| {
+            let target = small.join("target");
             let done =
-                wellread(&["convert", arg(&set.join("images.parquet")), arg(&target), "--format", format]);
+                wellread(&["convert", arg(&set.join("images.parquet")), arg(&target), "--format", &format]);
             let left: Vec<_> = fs::read_dir(&small).unwrap().flatten().map(|e| e.file_name()).collect();
             (format, done, left)
         })
-        .into();
+        .collect();
     let _ = std::process::Command::new("umount").arg(&small).status();
     for (format, done, left) in results {
         assert_eq!(done.code, 1, "{format}");

@@ -48,6 +48,13 @@ pub fn generate(out: &Path, images: usize, more: &[&str]) -> serde_json::Value {
     json(&args)
 }
 
+/// Names of the formats of the binary under test.
+pub fn formats() -> Vec<String> {
+    let document = json(&["doctor", "--python", "no-such-python"]);
+    let formats = document["formats"].as_array().expect("a list");
+    formats.iter().map(|f| f["name"].as_str().expect("a name").to_owned()).collect()
+}
+
 /// Names in a folder that a killed or failed writer would leave.
 pub fn leftovers(folder: &Path) -> Vec<String> {
     std::fs::read_dir(folder)

@@ -10,7 +10,7 @@ fn cached_images_are_read_once() {
     let store = TestStore::new(images(20, Shape([1, 3, 1, 9, 7]), PixelType::U16));
     let blocks = store.blocks.clone();
     let plain = store.dataset();
-    let cached = plain.clone().with_cache(Cache::Memory);
+    let cached = plain.clone().with_cache(Cache::MEMORY);
     let loader = |dataset, workers| {
         Loader::builder(dataset)
             .batch_size(6)
@@ -34,10 +34,38 @@ fn cached_images_are_read_once() {
 }
 
 #[test]
+fn the_limit_holds_and_the_rest_is_read_each_time() {
+    let shape = Shape([1, 2, 1, 5, 5]);
+    let each = shape.pixels() * PixelType::U16.size();
+    let store = TestStore::new(images(10, shape, PixelType::U16));
+    let blocks = store.blocks.clone();
+    let plain = store.dataset();
+    // Room for four images and a half.
+    let cached = plain.clone().with_cache(Cache::Memory { limit: 4 * each + each / 2 });
+    let loader = |dataset, workers| {
+        Loader::builder(dataset).batch_size(3).shuffle(5).workers(workers).build().unwrap()
+    };
+    for workers in [0, 2] {
+        for epoch in 0..3 {
+            let [a, b] = [&plain, &cached].map(|dataset| {
+                let before = blocks.load(Ordering::Relaxed);
+                let loader = loader(dataset, workers);
+                loader.set_epoch(epoch);
+                let got: Vec<_> = loader.iter().map(|batch| bits(&batch.unwrap())).collect();
+                (got, blocks.load(Ordering::Relaxed) - before)
+            });
+            assert_eq!(a.0, b.0);
+            let reads = if (workers, epoch) == (0, 0) { 10 } else { 6 };
+            assert_eq!((a.1, b.1), (10, reads), "workers {workers}, epoch {epoch}");
+        }
+    }
+}
+
+#[test]
 fn failures_are_not_cached() {
     let mut store = TestStore::new(images(4, Shape::plane(4, 4), PixelType::U8));
     store.faults = vec![(2, Fault::Fail)];
-    let dataset = store.dataset().with_cache(Cache::Memory);
+    let dataset = store.dataset().with_cache(Cache::MEMORY);
     let loader = Loader::builder(&dataset).batch_size(2).build().unwrap();
     for _ in 0..2 {
         let got: Vec<_> = loader.iter().collect();

@@ -10,7 +10,6 @@
 //! | mean | [`Bootstrap::mean`] | BCa |
 //! | median over median | [`Bootstrap::ratio_of_medians`], by round or independent | percentile interval |
 //! | median of the ratios of rounds | [`Bootstrap::median_of_ratios`] | percentile interval |
-//! | anything | [`Bootstrap::statistic`] | BCa |
 //! | anything, of batches within rounds | [`Bootstrap::clustered`] | percentile interval over whole rounds |
 //!
 //! **Medians.** The jackknife behind BCa is inconsistent for medians, and the plain percentile interval is
@@ -79,26 +78,9 @@ pub enum Pairing {
 }
 
 impl Interval {
-    /// Half the width relative to the estimate: the "±" of a table.
-    pub fn relative_half_width(&self) -> f64 {
-        (self.high - self.low) / (2.0 * self.estimate.abs())
-    }
-
     /// Whether `value` lies inside, ends included.
     pub fn contains(&self, value: f64) -> bool {
         (self.low..=self.high).contains(&value)
-    }
-
-    /// The interval of `figure(x)` for an increasing `figure`, for example a change of unit.
-    pub fn map_increasing(&self, figure: impl Fn(f64) -> f64) -> Self {
-        Self { estimate: figure(self.estimate), low: figure(self.low), high: figure(self.high), ..*self }
-    }
-
-    /// The interval of `numerator / x` for positive `x`: samples per second from seconds per batch, or a
-    /// speed-up from a ratio of times.
-    pub fn invert(&self, numerator: f64) -> Self {
-        let figure = |x: f64| numerator / x;
-        Self { estimate: figure(self.estimate), low: figure(self.high), high: figure(self.low), ..*self }
     }
 }
 
@@ -118,9 +100,6 @@ impl Default for Bootstrap {
         Self { resamples: 2_000, confidence: 0.95, seed: 0 }
     }
 }
-
-/// Most blocks that the jackknife of a costly statistic leaves out one by one.
-const JACKKNIFE_BLOCKS: usize = 200;
 
 impl Bootstrap {
     /// The default settings (2,000 resamples, 95 %) with a seed.
@@ -152,34 +131,6 @@ impl Bootstrap {
         // Leaving a sample out moves the mean in proportion to its distance from it.
         let acceleration = acceleration(samples.iter().map(|sample| sample - estimate));
         Some(self.bca_interval(estimate, replicates, acceleration, n))
-    }
-
-    /// Interval of any figure of a set of samples (BCa, the jackknife over at most 200 blocks). `figure` may
-    /// not depend on the order of the samples and is called `resamples + 200` times. `None` when it gives
-    /// something not finite for any resample.
-    pub fn statistic(&self, samples: &[f64], figure: impl Fn(&[f64]) -> f64) -> Option<Interval> {
-        let samples = usable(samples)?;
-        let n = samples.len();
-        let estimate = figure(samples);
-        let mut rng = Rng::seed(self.seed);
-        let mut resample = vec![0.0; n];
-        let replicates = self.replicates(|| {
-            resample.fill_with(|| samples[rng.below(n)]);
-            figure(&resample)
-        })?;
-        // Blocks of every k-th sample, so that drift over time does not make one block unlike the rest.
-        let blocks = n.min(JACKKNIFE_BLOCKS);
-        let left_out: Vec<f64> = (0..blocks)
-            .map(|block| {
-                resample.clear();
-                resample.extend((0..n).filter(|i| i % blocks != block).map(|i| samples[i]));
-                figure(&resample)
-            })
-            .collect();
-        let centre = mean(&left_out)?;
-        let acceleration = acceleration(left_out.iter().map(|value| centre - value));
-        let finite = estimate.is_finite() && acceleration.is_finite();
-        finite.then(|| self.bca_interval(estimate, replicates, acceleration, n))
     }
 
     /// Interval of a figure of samples that come in groups (the batches of each round, the runs of each
@@ -324,12 +275,10 @@ mod tests {
     }
 
     #[test]
-    fn mean_agrees_with_the_generic_statistic_and_with_theory() {
+    fn mean_agrees_with_theory() {
         let mut rng = Rng::seed(2);
         let samples: Vec<f64> = (0..400).map(|_| 10.0 + rng.normal()).collect();
         let interval = SETTINGS.mean(&samples).unwrap();
-        let generic = SETTINGS.statistic(&samples, |values| mean(values).unwrap()).unwrap();
-        assert!((interval.low - generic.low).abs() < 0.01 && (interval.high - generic.high).abs() < 0.01);
         // Standard error 1 / sqrt(400): the interval is 2 * 1.96 * 0.05 wide.
         assert!((interval.high - interval.low - 0.196).abs() < 0.03, "{interval:?}");
         assert_eq!((interval.method, interval.n), (Method::Bca, 400));
@@ -392,24 +341,12 @@ mod tests {
         assert_eq!(SETTINGS.ratio_of_medians(&[1.0, 2.0], &[0.0, 1.0], Pairing::Unpaired), None);
         assert_eq!(SETTINGS.ratio_of_medians(&[1.0, 2.0], &[1.0, 1.0, 1.0], Pairing::Paired), None);
         assert_eq!(SETTINGS.median_of_ratios(&[1.0, 2.0], &[1.0]), None);
-        assert_eq!(SETTINGS.statistic(&[1.0, 2.0], |_| f64::NAN), None);
         assert_eq!(SETTINGS.clustered(&[&[1.0]], |values| values[0]), None);
         assert_eq!(SETTINGS.clustered(&[&[1.0], &[]], |values| values[0]), None);
         let constant = SETTINGS.mean(&[2.0; 5]).unwrap();
         assert_eq!((constant.low, constant.estimate, constant.high), (2.0, 2.0, 2.0));
         let absurd = Bootstrap { resamples: 0, confidence: f64::INFINITY, seed: 0 };
         assert!(absurd.median(&[1.0, 2.0, 3.0]).unwrap().contains(2.0));
-    }
-
-    #[test]
-    fn inversion_swaps_the_ends() {
-        let seconds =
-            Interval { estimate: 0.1, low: 0.08, high: 0.125, confidence: 0.95, n: 9, method: Method::Bca };
-        let rate = seconds.invert(16.0);
-        assert!((rate.estimate - 160.0).abs() < 1e-9 && (rate.low - 128.0).abs() < 1e-9);
-        assert!((rate.high - 200.0).abs() < 1e-9);
-        assert!((seconds.relative_half_width() - 0.225).abs() < 1e-12);
-        assert_eq!(seconds.map_increasing(|x| x * 1e3).estimate, 100.0);
     }
 
     proptest! {

@@ -6,7 +6,7 @@ use super::marks;
 use super::render::{AXIS_TITLE, LABEL, PANEL_GAP, PANEL_TITLE, TICK};
 use super::rows::{axis_title, slots};
 use super::svg::{Anchor, Svg};
-use super::{Block, Mark, Panel, Series};
+use super::{Mark, Panel, Section, Series};
 
 /// Height of a plot, unless there are more names at its right side than fit.
 const PLOT_HEIGHT: f64 = 210.0;
@@ -15,10 +15,10 @@ const NAME_HEIGHT: f64 = 14.0;
 /// Widest name at the end of a line.
 const MAX_NAME: f64 = 130.0;
 
-/// Draws the panels of a block at `(x, y)`; returns the height they take.
+/// Draws the panels of a section at `(x, y)`; returns the height they take.
 pub(super) fn draw(
     svg: &mut Svg,
-    block: &Block,
+    section: &Section,
     series: &[Series],
     xs: &[String],
     x_title: &str,
@@ -26,22 +26,22 @@ pub(super) fn draw(
     y: f64,
     width: f64,
 ) -> f64 {
-    let marks: Vec<Vec<Mark>> = block.panels.iter().map(|p| slots(p, series.len() * xs.len())).collect();
-    let columns = block.columns.clamp(1, block.panels.len().max(1));
+    let marks: Vec<Vec<Mark>> = section.panels.iter().map(|p| slots(p, series.len() * xs.len())).collect();
+    let columns = section.columns.clamp(1, section.panels.len().max(1));
     let height = PLOT_HEIGHT.max(series.len() as f64 * NAME_HEIGHT + 10.0);
     let names = series.iter().map(|s| LABEL.width(&s.name)).fold(0.0, f64::max).min(MAX_NAME) + 16.0;
-    let axes = place(block, &marks, height);
+    let axes = place(section, &marks, height);
     let ticks = axes.iter().flat_map(|a| a.ticks(|_| TICK.size)).map(|t| TICK.width(&t.label));
     let left_gutter = ticks.fold(0.0, f64::max) + 8.0;
     // Where all panels share the axis, its labels stand left of the first only; the names of the lines stand
     // right of the last.
-    let gutters = if block.share_axis { left_gutter } else { left_gutter * columns as f64 };
+    let gutters = if section.share_axis { left_gutter } else { left_gutter * columns as f64 };
     let plot_width =
         ((width - gutters - names - PANEL_GAP * (columns - 1) as f64) / columns as f64).max(40.0);
-    let step = plot_width + PANEL_GAP + if block.share_axis { 0.0 } else { left_gutter };
-    let panel_width = if block.share_axis { plot_width } else { plot_width + left_gutter };
+    let step = plot_width + PANEL_GAP + if section.share_axis { 0.0 } else { left_gutter };
+    let panel_width = if section.share_axis { plot_width } else { plot_width + left_gutter };
     let mut top = y;
-    for (g, chunk) in block.panels.chunks(columns).enumerate() {
+    for (g, chunk) in section.panels.chunks(columns).enumerate() {
         let first = g * columns;
         let titles: Vec<_> = chunk.iter().map(|p| PANEL_TITLE.wrap(&p.title, panel_width)).collect();
         let axis_titles: Vec<_> = chunk
@@ -49,19 +49,19 @@ pub(super) fn draw(
             .zip(&axes[first..])
             .enumerate()
             .map(|(i, (p, a))| {
-                let title = if i > 0 && block.share_axis {
+                let title = if i > 0 && section.share_axis {
                     String::new()
                 } else {
                     axis_title(&p.axis.title, &a.shared_unit().0, a.log)
                 };
-                AXIS_TITLE.wrap(&title, if block.share_axis { width } else { panel_width })
+                AXIS_TITLE.wrap(&title, if section.share_axis { width } else { panel_width })
             })
             .collect();
         let title_height = titles.iter().map(Vec::len).max().unwrap_or(0) as f64 * 15.0;
         let unit_height = axis_titles.iter().map(Vec::len).max().unwrap_or(0) as f64 * 13.5;
         let plot_top = top + title_height + unit_height + 10.0;
         for (i, panel) in chunk.iter().enumerate() {
-            let labelled = i == 0 || !block.share_axis;
+            let labelled = i == 0 || !section.share_axis;
             let left = x + i as f64 * step + if labelled { 0.0 } else { left_gutter };
             for (l, line) in titles[i].iter().enumerate() {
                 svg.text(left, top + 11.0 + l as f64 * 15.0, line, PANEL_TITLE, Anchor::Start, Paint::Ink);
@@ -83,22 +83,22 @@ pub(super) fn draw(
         }
         top = plot_top + height + 46.0;
     }
-    top += missing(svg, block, &marks, series, xs, x_title, (x, top), width);
+    top += missing(svg, section, &marks, series, xs, x_title, (x, top), width);
     top - y
 }
 
-fn place(block: &Block, marks: &[Vec<Mark>], height: f64) -> Vec<Placed> {
+fn place(section: &Section, marks: &[Vec<Mark>], height: f64) -> Vec<Placed> {
     let one = |panels: &[&Panel], marks: &[&Vec<Mark>]| {
         let log = axis::is_log(&panels[0].axis, panels);
         let values: Vec<_> = marks.iter().flat_map(|m| m.iter()).flat_map(axis::values).collect();
         let needs: Vec<_> = values.iter().map(|v| (*v, 8.0)).collect();
         Placed::new(&panels[0].axis, log, &values, &needs, height)
     };
-    if block.share_axis && !block.panels.is_empty() {
-        let shared = one(&block.panels.iter().collect::<Vec<_>>(), &marks.iter().collect::<Vec<_>>());
-        return vec![shared; block.panels.len()];
+    if section.share_axis && !section.panels.is_empty() {
+        let shared = one(&section.panels.iter().collect::<Vec<_>>(), &marks.iter().collect::<Vec<_>>());
+        return vec![shared; section.panels.len()];
     }
-    block.panels.iter().zip(marks).map(|(p, m)| one(&[p], &[m])).collect()
+    section.panels.iter().zip(marks).map(|(p, m)| one(&[p], &[m])).collect()
 }
 
 /// Where a panel's plot lies.
@@ -230,7 +230,7 @@ fn spread_out(wanted: &[f64], distance: f64, low: f64, high: f64) -> Vec<f64> {
 /// Lines that say what could not be measured and why; returns the height they take.
 fn missing(
     svg: &mut Svg,
-    block: &Block,
+    section: &Section,
     marks: &[Vec<Mark>],
     series: &[Series],
     xs: &[String],
@@ -241,7 +241,7 @@ fn missing(
     let mut texts: Vec<String> = vec![];
     for (s, Series { name, .. }) in series.iter().enumerate() {
         let mut reasons: Vec<(String, usize, String)> = vec![];
-        for (panel, marks) in block.panels.iter().zip(marks) {
+        for (panel, marks) in section.panels.iter().zip(marks) {
             for (i, x) in xs.iter().enumerate() {
                 let mark = &marks[s * xs.len() + i];
                 if !matches!(mark, Mark::Nothing | Mark::Unavailable(_)) {
@@ -262,7 +262,7 @@ fn missing(
                 }
             }
         }
-        let all = block.panels.len() * xs.len();
+        let all = section.panels.len() * xs.len();
         for (reason, count, first) in reasons {
             texts.push(match count {
                 c if c == all => format!("{name}: {reason}"),

@@ -49,7 +49,8 @@ pub(super) fn label(mark: &Mark, unit: Unit) -> String {
         Mark::Stack { parts, label } => {
             label.clone().unwrap_or_else(|| unit.format(parts.iter().map(|p| p.1).sum()))
         }
-        Mark::Spread(s) => s.p50.map_or(String::new(), |v| unit.format(v)),
+        // It stands at the end of the line and is of its middle: so it says which.
+        Mark::Spread(s) => s.p50.map_or(String::new(), |v| format!("p50 {}", unit.format(v))),
     }
 }
 

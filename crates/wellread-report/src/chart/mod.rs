@@ -1,8 +1,8 @@
 //! Figures as data, and their drawing as SVG and PNG.
 //!
 //! ```text
-//!  Figure ─ Block "a" ─ Panel │ Panel │ Panel      small multiples that share rows (formats) or x values
-//!         └ Block "b" ─ Panel │ Panel              each panel has its axis and one Mark per slot
+//!  Figure ─ Section "a" ─ Panel │ Panel │ Panel      small multiples that share rows (formats) or x values
+//!         └ Section "b" ─ Panel │ Panel              each panel has its axis and one Mark per slot
 //!     └──svg──▶ SVG text ──png──▶ pixels, with the embedded font
 //! ```
 //!
@@ -23,7 +23,7 @@ use crate::table::Estimate;
 use crate::{Error, Result, staged};
 use std::path::{Path, PathBuf};
 
-/// A figure of one or more blocks of panels.
+/// A figure of one or more sections of panels.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figure {
     /// Name of its files, and unique in a report.
@@ -32,8 +32,8 @@ pub struct Figure {
     pub title: String,
     /// On what: images, machine.
     pub subtitle: String,
-    /// Blocks from top to bottom, lettered when there are several.
-    pub blocks: Vec<Block>,
+    /// Sections from top to bottom, lettered when there are several.
+    pub sections: Vec<Section>,
     /// Lines at the foot: n, what the whiskers are, machine, noise floor.
     pub notes: Vec<String>,
     /// The same in words, for those who cannot see it.
@@ -42,7 +42,7 @@ pub struct Figure {
 
 /// Panels that show one thing in the same way.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Block {
+pub struct Section {
     /// What is shown.
     pub title: String,
     /// How slots are laid out.
@@ -97,7 +97,7 @@ pub enum Layout {
 /// One panel: an axis and a mark for every slot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Panel {
-    /// What this panel is of its block: "random access".
+    /// What this panel is of its section: "random access".
     pub title: String,
     /// The axis of its values.
     pub axis: Axis,

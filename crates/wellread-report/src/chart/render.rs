@@ -1,4 +1,4 @@
-//! The layout of a figure: title, blocks from top to bottom, notes.
+//! The layout of a figure: title, sections from top to bottom, notes.
 
 use super::color::Paint;
 use super::font::Style;
@@ -10,7 +10,7 @@ const WIDTH: f64 = 1040.0;
 const MARGIN: f64 = 24.0;
 const TITLE: Style = Style::bold(17.0);
 const SUBTITLE: Style = Style::regular(12.0);
-const BLOCK_TITLE: Style = Style::bold(13.0);
+const SECTION_TITLE: Style = Style::bold(13.0);
 const NOTE: Style = Style::regular(10.5);
 /// Titles of panels.
 pub(super) const PANEL_TITLE: Style = Style::bold(11.5);
@@ -36,31 +36,31 @@ pub(super) fn svg(figure: &Figure) -> String {
     };
     paragraph(&mut svg, &mut y, &figure.title, TITLE, Paint::Ink);
     paragraph(&mut svg, &mut y, &figure.subtitle, SUBTITLE, Paint::Soft);
-    for (i, block) in figure.blocks.iter().enumerate() {
+    for (i, section) in figure.sections.iter().enumerate() {
         y += if i == 0 { 14.0 } else { 26.0 };
         let letter = match u32::try_from(i).ok().and_then(|i| char::from_u32(u32::from('a') + i)) {
-            Some(letter) if figure.blocks.len() > 1 && i < 26 => format!("{letter}\u{2003}"),
+            Some(letter) if figure.sections.len() > 1 && i < 26 => format!("{letter}\u{2003}"),
             _ => String::new(),
         };
-        let indent = BLOCK_TITLE.width(&letter);
-        for (l, line) in BLOCK_TITLE.wrap(&block.title, inner - indent).iter().enumerate() {
+        let indent = SECTION_TITLE.width(&letter);
+        for (l, line) in SECTION_TITLE.wrap(&section.title, inner - indent).iter().enumerate() {
             y += 17.0;
             if l == 0 {
-                svg.text(MARGIN, y, letter.trim_end(), BLOCK_TITLE, Anchor::Start, Paint::Ink);
+                svg.text(MARGIN, y, letter.trim_end(), SECTION_TITLE, Anchor::Start, Paint::Ink);
             }
-            svg.text(MARGIN + indent, y, line, BLOCK_TITLE, Anchor::Start, Paint::Ink);
+            svg.text(MARGIN + indent, y, line, SECTION_TITLE, Anchor::Start, Paint::Ink);
         }
         y += 10.0;
-        y += match &block.layout {
+        y += match &section.layout {
             Layout::Rows { series, variants } => {
                 let one = [String::new()];
                 let variants = if variants.is_empty() { &one[..] } else { variants };
-                let legend = rows::legend(&mut svg, block, variants, MARGIN, y, inner);
+                let legend = rows::legend(&mut svg, section, variants, MARGIN, y, inner);
                 let gap = if legend > 0.0 { legend + 4.0 } else { 0.0 };
-                gap + rows::draw(&mut svg, block, series, variants, MARGIN, y + gap, inner)
+                gap + rows::draw(&mut svg, section, series, variants, MARGIN, y + gap, inner)
             }
             Layout::Lines { series, xs, x_title } => {
-                lines::draw(&mut svg, block, series, xs, x_title, MARGIN, y, inner)
+                lines::draw(&mut svg, section, series, xs, x_title, MARGIN, y, inner)
             }
         };
     }
@@ -76,13 +76,13 @@ pub(super) fn svg(figure: &Figure) -> String {
 /// The figure in words: every panel with its marks.
 fn describe(figure: &Figure) -> String {
     let mut text = String::new();
-    for block in &figure.blocks {
-        text += &format!("{}. ", block.title);
-        let (series, per, names): (_, _, &[String]) = match &block.layout {
+    for section in &figure.sections {
+        text += &format!("{}. ", section.title);
+        let (series, per, names): (_, _, &[String]) = match &section.layout {
             Layout::Rows { series, variants } => (series, variants.len().max(1), variants),
             Layout::Lines { series, xs, .. } => (series, xs.len(), xs),
         };
-        for panel in &block.panels {
+        for panel in &section.panels {
             text += &format!("{}: ", panel.title);
             for (i, mark) in panel.marks.iter().enumerate().filter(|(_, m)| **m != Mark::Nothing) {
                 let name = series.get(i / per.max(1)).map_or("", |s| s.name.as_str());

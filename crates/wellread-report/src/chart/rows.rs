@@ -5,7 +5,7 @@ use super::color::Paint;
 use super::marks;
 use super::render::{AXIS_TITLE, LABEL, PANEL_GAP, PANEL_TITLE, TICK};
 use super::svg::{Anchor, Svg};
-use super::{Block, Mark, Panel, Series, Spread};
+use super::{Mark, Panel, Section, Series, Spread};
 
 /// Height of a bar when a row holds one, and when it holds several.
 const BAR: (f64, f64) = (15.0, 11.0);
@@ -20,16 +20,16 @@ const DOT: f64 = 4.6;
 /// Lines of a row's label at most.
 const MAX_LINES: usize = 2;
 
-/// One row of a block: its label and its place below the top of the plot.
+/// One row of a section: its label and its place below the top of the plot.
 struct Row {
     lines: Vec<String>,
     center: f64,
 }
 
-/// Draws the panels of a block at `(x, y)`; returns the height they take.
+/// Draws the panels of a section at `(x, y)`; returns the height they take.
 pub(super) fn draw(
     svg: &mut Svg,
-    block: &Block,
+    section: &Section,
     series: &[Series],
     variants: &[String],
     x: f64,
@@ -38,7 +38,7 @@ pub(super) fn draw(
 ) -> f64 {
     let per_row = variants.len().max(1);
     let bar = if per_row == 1 { BAR.0 } else { BAR.1 };
-    let marks: Vec<Vec<Mark>> = block.panels.iter().map(|p| slots(p, series.len() * per_row)).collect();
+    let marks: Vec<Vec<Mark>> = section.panels.iter().map(|p| slots(p, series.len() * per_row)).collect();
     let gutter = series.iter().map(|s| LABEL.width(&s.name)).fold(0.0, f64::max).min(MAX_GUTTER) + 10.0;
 
     let thickness = bar * per_row as f64 + GAP.0 * (per_row - 1) as f64;
@@ -55,13 +55,13 @@ pub(super) fn draw(
         plot_height += height;
     }
 
-    let columns = block.columns.clamp(1, block.panels.len().max(1));
+    let columns = section.columns.clamp(1, section.panels.len().max(1));
     let panel_width = ((width - gutter - PANEL_GAP * (columns - 1) as f64) / columns as f64).max(60.0);
-    let axes = place(block, &marks, panel_width);
+    let axes = place(section, &marks, panel_width);
     let mut top = y;
-    for (g, chunk) in block.panels.chunks(columns).enumerate() {
+    for (g, chunk) in section.panels.chunks(columns).enumerate() {
         let first = g * columns;
-        let last_row = first + columns >= block.panels.len();
+        let last_row = first + columns >= section.panels.len();
         let titles: Vec<_> = chunk.iter().map(|p| PANEL_TITLE.wrap(&p.title, panel_width)).collect();
         let references: Vec<_> =
             chunk.iter().enumerate().map(|(i, p)| reference_lines(p, &axes[first + i])).collect();
@@ -83,8 +83,8 @@ pub(super) fn draw(
                 svg.text(left, top + 11.0 + l as f64 * 15.0, line, PANEL_TITLE, Anchor::Start, Paint::Ink);
             }
             // With a shared axis its labels stand under the lowest panel of a column.
-            let below = first + i + columns < block.panels.len();
-            let labelled = !block.share_axis || !below;
+            let below = first + i + columns < section.panels.len();
+            let labelled = !section.share_axis || !below;
             bottom = bottom.max(frame(svg, panel, axis, (left, plot_top), plot_height, labelled));
             for r in &references[i] {
                 let at = left + axis.at(r.value);
@@ -115,7 +115,7 @@ pub(super) fn slots(panel: &Panel, count: usize) -> Vec<Mark> {
 }
 
 /// Axes of all panels, one for each or the same for all.
-fn place(block: &Block, marks: &[Vec<Mark>], width: f64) -> Vec<Placed> {
+fn place(section: &Section, marks: &[Vec<Mark>], width: f64) -> Vec<Placed> {
     let one = |panels: &[&Panel], marks: &[&Vec<Mark>]| {
         let log = axis::is_log(&panels[0].axis, panels);
         let mut values = vec![];
@@ -130,11 +130,11 @@ fn place(block: &Block, marks: &[Vec<Mark>], width: f64) -> Vec<Placed> {
         }
         Placed::new(&panels[0].axis, log, &values, &needs, width)
     };
-    if block.share_axis && !block.panels.is_empty() {
-        let shared = one(&block.panels.iter().collect::<Vec<_>>(), &marks.iter().collect::<Vec<_>>());
-        return vec![shared; block.panels.len()];
+    if section.share_axis && !section.panels.is_empty() {
+        let shared = one(&section.panels.iter().collect::<Vec<_>>(), &marks.iter().collect::<Vec<_>>());
+        return vec![shared; section.panels.len()];
     }
-    block.panels.iter().zip(marks).map(|(p, m)| one(&[p], &[m])).collect()
+    section.panels.iter().zip(marks).map(|(p, m)| one(&[p], &[m])).collect()
 }
 
 /// The longest label a mark may get.
@@ -186,6 +186,8 @@ fn frame(
         let x = left + tick.at;
         svg.line((x, top), (x, bottom), Paint::Grid, 1.0, "");
         if labelled {
+            // A wide label at the very end would leave the page.
+            let x = x.min(left + axis.length + 20.0 - TICK.width(&tick.label) / 2.0);
             svg.text(x, bottom + 14.0, &tick.label, TICK, Anchor::Middle, Paint::Soft);
         }
     }
@@ -336,15 +338,22 @@ fn spread(svg: &mut Svg, axis: &Placed, s: &Spread, series: Paint, variant: usiz
 }
 
 /// What the marks of these panels mean: glyph and name.
-pub(super) fn legend(svg: &mut Svg, block: &Block, variants: &[String], x: f64, y: f64, width: f64) -> f64 {
+pub(super) fn legend(
+    svg: &mut Svg,
+    section: &Section,
+    variants: &[String],
+    x: f64,
+    y: f64,
+    width: f64,
+) -> f64 {
     let neutral = Paint::Soft;
-    let has = |f: fn(&Mark) -> bool| block.panels.iter().flat_map(|p| &p.marks).any(f);
+    let has = |f: fn(&Mark) -> bool| section.panels.iter().flat_map(|p| &p.marks).any(f);
     let mut items: Vec<(Glyph, String)> = vec![];
     let named: Vec<_> = variants.iter().enumerate().filter(|(_, v)| !v.is_empty()).collect();
     if named.len() > 1 {
         items.extend(named.iter().map(|(i, v)| (Glyph::Variant(*i), (*v).clone())));
     }
-    let stack = block.panels.iter().flat_map(|p| &p.marks).find_map(|m| match m {
+    let stack = section.panels.iter().flat_map(|p| &p.marks).find_map(|m| match m {
         Mark::Stack { parts, .. } => Some(parts),
         _ => None,
     });
@@ -357,7 +366,11 @@ pub(super) fn legend(svg: &mut Svg, block: &Block, variants: &[String], x: f64, 
     }
     if has(|m| matches!(m, Mark::Spread(_))) {
         let known = |f: fn(&Spread) -> Option<f64>| {
-            block.panels.iter().flat_map(|p| &p.marks).any(|m| matches!(m, Mark::Spread(s) if f(s).is_some()))
+            section
+                .panels
+                .iter()
+                .flat_map(|p| &p.marks)
+                .any(|m| matches!(m, Mark::Spread(s) if f(s).is_some()))
         };
         items.push((Glyph::Dot, "p50 (median)".into()));
         if known(|s| s.p25) {

@@ -1,9 +1,20 @@
 //! Track 4: pixels to host array, host array to tensor, by copy and without.
 
-use super::{axis, bars, cross, facet, facet_title, has, mark, rows_block, series};
-use crate::chart::{Block, Panel, Scale};
+use super::{Spec, axis, bars, cross, facet, facet_title, has, mark, rows_section, series};
+use crate::chart::{Panel, Scale, Section};
 use crate::columns::key_text;
 use crate::table::{Cell, Table};
+
+/// The figure's registration.
+pub(super) static SPEC: Spec = Spec {
+    table: "conversion",
+    heading: "Conversion: array to tensor",
+    title: "Conversion: what turning host arrays into tensors costs",
+    how_to_read: "How long it takes from stored pixels to an array in memory (full), from that array to a tensor (pale), \
+        and both together (hollow). Below 10 % of the total, conversion does not matter: look at reading. \
+        Above 30 % it is worth work; without copy it nearly vanishes.",
+    sections,
+};
 
 /// Shares of conversion from which it is measurable, and from which it is worth work (percent).
 pub const OVERHEAD_MARKS: [(f64, &str); 2] = [(10.0, "10 %"), (30.0, "30 %")];
@@ -15,7 +26,7 @@ const PARTS: [(&str, &str); 3] = [
     ("torch_p50_s", "pixels to tensor, total"),
 ];
 
-pub(super) fn blocks(table: &Table) -> Vec<Block> {
+fn sections(table: &Table) -> Vec<Section> {
     let series = series(table);
     let facets = cross(&facet(table, "framework", &[]), &facet(table, "path", &["copy", "zero_copy"]));
     let columns = facets.len().clamp(1, 3);
@@ -43,7 +54,7 @@ pub(super) fn blocks(table: &Table) -> Vec<Block> {
         Panel { title: title(facets), axis, marks }
     });
     let mut times =
-        rows_block("Time from stored pixels to a tensor", &series, &names, times.collect(), columns);
+        rows_section("Time from stored pixels to a tensor", &series, &names, times.collect(), columns);
     times.share_axis = true;
 
     let quantity = |column: &'static str, name: &str| {
@@ -53,9 +64,9 @@ pub(super) fn blocks(table: &Table) -> Vec<Block> {
             panel.axis.scale = Scale::Linear;
             panel
         });
-        let mut block = rows_block(name, &series, &one, panels.collect(), columns);
-        block.share_axis = true;
-        block
+        let mut section = rows_section(name, &series, &one, panels.collect(), columns);
+        section.share_axis = true;
+        section
     };
     let mut shares = quantity(
         "conversion_overhead_pct",

@@ -1,11 +1,22 @@
 //! Track 2: throughput, first batch and scaling over the number of workers, by batch size.
 
-use super::{Cell, axis, counted, facet, has, mark, series, sorted};
-use crate::chart::{Block, Layout, Panel, Scale};
+use super::{Cell, Spec, axis, counted, facet, has, mark, series, sorted};
+use crate::chart::{Layout, Panel, Scale, Section};
 use crate::columns::key_text;
 use crate::table::Table;
 
-pub(super) fn blocks(table: &Table) -> Vec<Block> {
+/// The figure's registration.
+pub(super) static SPEC: Spec = Spec {
+    table: "dataloader",
+    heading: "Data loader: batches",
+    title: "Data loader: batches delivered with more workers and larger batches",
+    how_to_read: "Each line is a format; from left to right more workers load in parallel. A line that rises gains from \
+        more workers; where it is flat, something else is the limit. The time of a batch is from asking for it \
+        to having it. Names stand at the right, in the order of the lines.",
+    sections,
+};
+
+fn sections(table: &Table) -> Vec<Section> {
     let shown = [
         ("samples_per_sec", "Throughput", Scale::Auto),
         ("first_batch_s", "Time until the first batch is there", Scale::Auto),
@@ -18,11 +29,11 @@ pub(super) fn blocks(table: &Table) -> Vec<Block> {
     shown
         .into_iter()
         .filter(|s| has(table, s.0))
-        .map(|(column, title, scale)| block(table, column, title, scale))
+        .map(|(column, title, scale)| section(table, column, title, scale))
         .collect()
 }
 
-fn block(table: &Table, column: &str, title: &str, scale: Scale) -> Block {
+fn section(table: &Table, column: &str, title: &str, scale: Scale) -> Section {
     let series = series(table);
     let sizes = facet(table, "batch_size", &[]);
     let workers = sorted(table, "workers", &[]);
@@ -45,7 +56,7 @@ fn block(table: &Table, column: &str, title: &str, scale: Scale) -> Block {
             })
             .collect(),
     });
-    Block {
+    Section {
         title: title.to_owned(),
         panels: panels.collect(),
         columns: sizes.len().min(3),

@@ -1,11 +1,22 @@
 //! Track 1: the latency of one image by access, transform and cache; throughput; opening and memory.
 
-use super::{axis, bars, cross, facet, facet_title, has, reason, rows, rows_block, series};
-use crate::chart::{Block, Mark, Panel, Spread};
+use super::{Spec, axis, bars, cross, facet, facet_title, has, reason, rows, rows_section, series};
+use crate::chart::{Mark, Panel, Section, Spread};
 use crate::columns::key_text;
 use crate::table::{Cell, Table};
 
-pub(super) fn blocks(table: &Table) -> Vec<Block> {
+/// The figure's registration.
+pub(super) static SPEC: Spec = Spec {
+    table: "dataset",
+    heading: "Dataset: single images",
+    title: "Dataset: how long one image takes",
+    how_to_read: "Each row is a format; the dot is the time that half of the images take at most (p50), the ticks those \
+        that 95 and 99 of 100 images take at most, the small dot the slowest; the line begins at the fastest. A long line to the right means that some images take much \
+        longer. With a memory cache all formats are the same: what was read once is kept as it is delivered.",
+    sections,
+};
+
+fn sections(table: &Table) -> Vec<Section> {
     let series = series(table);
     let access = facet(table, "access", &["sequential", "random", "grouped"]);
     let transform = facet(table, "transform", &["none", "normalize", "augment"]);
@@ -28,7 +39,8 @@ pub(super) fn blocks(table: &Table) -> Vec<Block> {
             "time of one image, less is better".clone_into(&mut axis.title);
         }
     }
-    let mut latency = rows_block("Latency of one image", &series, &cache_names, latency, access.len().min(3));
+    let mut latency =
+        rows_section("Latency of one image", &series, &cache_names, latency, access.len().min(3));
     latency.share_axis = true;
 
     let plain = transform[0].clone();
@@ -36,11 +48,13 @@ pub(super) fn blocks(table: &Table) -> Vec<Block> {
         let facets = [a.clone(), plain.clone()];
         bars(table, facet_title(&facets, panel_name), "samples_per_sec", &series, &cache, &facets)
     });
-    let rates = rows_block("Throughput", &series, &cache_names, rates.collect(), access.len().min(3));
+    let rates = rows_section("Throughput", &series, &cache_names, rates.collect(), access.len().min(3));
 
-    let costs = [("open_s", "to open"), ("peak_rss_mb", "memory")].into_iter().filter(|c| has(table, c.0));
+    // What the process held before is no format's cost, where that is known.
+    let memory = if has(table, "peak_growth_mb") { "peak_growth_mb" } else { "peak_rss_mb" };
+    let costs = [("open_s", "to open"), (memory, "memory")].into_iter().filter(|c| has(table, c.0));
     let costs = costs.map(|(column, title)| bars(table, title.into(), column, &series, &cache, &[]));
-    let costs = rows_block("What it takes", &series, &cache_names, costs.collect(), 2);
+    let costs = rows_section("What it takes", &series, &cache_names, costs.collect(), 2);
     vec![latency, rates, costs]
 }
 

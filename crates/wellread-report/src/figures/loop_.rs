@@ -1,10 +1,22 @@
 //! Track 3: a step's time split into waiting for data and computing, the share of waiting, throughput.
 
-use super::{axis, bars, cross, facet, facet_title, has, pair, rows_block, series};
-use crate::chart::{Axis, Block, Mark, Panel, Scale};
+use super::{Spec, axis, bars, cross, facet, facet_title, has, pair, rows_section, series};
+use crate::chart::{Axis, Mark, Panel, Scale, Section};
 use crate::columns::key_text;
 use crate::number::Unit;
 use crate::table::{Cell, Table};
+
+/// The figure's registration.
+pub(super) static SPEC: Spec = Spec {
+    table: "loop",
+    heading: "Model loop",
+    title: "Model loop: where the time of a step goes",
+    how_to_read: "Each bar is a training or inference step: coloured while the model waits for data, grey while it \
+        computes. Below 30 % waiting, loading is no bottleneck; from 30 to 50 % it is significant; above 50 % \
+        it limits, and more workers, larger batches or another format help. The shares hold for this model: a \
+        faster model waits more.",
+    sections,
+};
 
 /// Shares of waiting from which data loading matters, and from which it limits.
 pub const WAIT_MARKS: [(f64, &str); 2] = [(0.3, "30 %"), (0.5, "50 %")];
@@ -12,7 +24,7 @@ pub const WAIT_MARKS: [(f64, &str); 2] = [(0.3, "30 %"), (0.5, "50 %")];
 /// Steps whose times differ by more than this are drawn as shares.
 const MAX_RATIO: f64 = 15.0;
 
-pub(super) fn blocks(table: &Table) -> Vec<Block> {
+fn sections(table: &Table) -> Vec<Section> {
     let series = series(table);
     let panels = cross(&facet(table, "model", &[]), &facet(table, "mode", &["train", "inference"]));
     let columns = panels.len().clamp(1, 3);
@@ -53,12 +65,12 @@ pub(super) fn blocks(table: &Table) -> Vec<Block> {
         }
         Panel { title: title(facets), axis, marks: marks.collect() }
     });
-    let steps = rows_block("Where a step’s time goes", &series, &one, steps.collect(), columns);
+    let steps = rows_section("Where a step’s time goes", &series, &one, steps.collect(), columns);
 
     let quantity = |column: &'static str, name: &str| {
         let panels = panels.iter().filter(|_| has(table, column));
         let panels = panels.map(|facets| bars(table, title(facets), column, &series, &none, facets));
-        rows_block(name, &series, &one, panels.collect(), columns)
+        rows_section(name, &series, &one, panels.collect(), columns)
     };
     let mut waits = quantity(
         "data_wait_fraction",

@@ -1,5 +1,7 @@
 //! The figure of each benchmark, drawn from the columns of its table.
 //!
+//! A table that has no figure of its own ([`SPECS`]) is drawn by [`generic`]: a new benchmark needs nothing here.
+//!
 //! A figure is a function of the table and of a few words about it, so the same figure comes from a benchmark
 //! that has just run and from a results folder. A format whose rows say `status = unavailable` keeps its place
 //! in every panel and says why.
@@ -7,43 +9,72 @@
 mod conversion;
 mod dataloader;
 mod dataset;
+mod generic;
 mod loop_;
 mod storage;
 
 use crate::Result;
-use crate::chart::{Axis, Block, Figure, Layout, Mark, Panel, Series, color};
+use crate::chart::{Axis, Figure, Layout, Mark, Panel, Section, Series, color};
 use crate::columns::{self, Better};
 use crate::input::ReportInput;
 use crate::number;
 use crate::table::{Cell, IntervalKind, Table};
 use std::path::{Path, PathBuf};
 
-/// The figure of a table, by the table's name; `None` for tables that have none or hold nothing to show.
-/// Of `about`, only the words on images, machine and noise floor are used.
+/// How a table is shown: one value per benchmark, in the file that draws it.
+struct Spec {
+    /// Name of the table.
+    table: &'static str,
+    /// Heading of its part of the report.
+    heading: &'static str,
+    /// Title of its figure.
+    title: &'static str,
+    /// For people who see such a figure for the first time.
+    how_to_read: &'static str,
+    /// Draws.
+    sections: fn(&Table) -> Vec<Section>,
+}
+
+/// The figures made for one table each, in the order of a report. One line each; all other tables get
+/// [`generic::sections`] and come after these.
+static SPECS: [&Spec; 5] =
+    [&storage::SPEC, &dataset::SPEC, &dataloader::SPEC, &loop_::SPEC, &conversion::SPEC];
+
+fn spec(table: &str) -> Option<&'static Spec> {
+    SPECS.iter().copied().find(|s| s.table == table)
+}
+
+/// The place of a table in a report: those with a figure of their own first, in the order of [`SPECS`].
+pub(crate) fn rank(table: &str) -> usize {
+    SPECS.iter().position(|s| s.table == table).unwrap_or(SPECS.len())
+}
+
+/// The heading of a table's part of a report; a table without a figure of its own is called by its name.
+pub(crate) fn heading(table: &str) -> String {
+    spec(table).map_or_else(|| table.to_owned(), |s| s.heading.to_owned())
+}
+
+/// How to read the figure of a table, for people who see such a figure for the first time.
+pub fn how_to_read(table: &str) -> &'static str {
+    spec(table).map_or(generic::HOW_TO_READ, |s| s.how_to_read)
+}
+
+/// The figure of a table; `None` for tables that hold nothing to show. Of `about`, only the words on images,
+/// machine and noise floor are used.
 pub fn figure(table: &Table, about: &ReportInput) -> Option<Figure> {
-    let (title, blocks) = match table.name() {
-        "storage" => {
-            ("Storage: how fast formats are written and read, and how small they are", storage::blocks(table))
-        }
-        "dataset" => ("Dataset: how long one image takes", dataset::blocks(table)),
-        "dataloader" => {
-            ("Data loader: batches delivered with more workers and larger batches", dataloader::blocks(table))
-        }
-        "loop" => ("Model loop: where the time of a step goes", loop_::blocks(table)),
-        "conversion" => {
-            ("Conversion: what turning host arrays into tensors costs", conversion::blocks(table))
-        }
-        _ => return None,
+    let (title, sections) = match spec(table.name()) {
+        Some(spec) => (spec.title.to_owned(), (spec.sections)(table)),
+        None => (heading(table.name()), generic::sections(table)),
     };
-    let blocks: Vec<_> = blocks.into_iter().filter(|b| !b.panels.is_empty()).collect();
-    if blocks.is_empty() {
+    let sections: Vec<_> = sections.into_iter().filter(|b| !b.panels.is_empty()).collect();
+    if sections.is_empty() {
         return None;
     }
     Some(Figure {
         name: table.name().to_owned(),
-        title: title.to_owned(),
+        title,
         subtitle: about.images.clone(),
-        blocks,
+        sections,
         notes: notes(table, about),
         description: String::new(),
     })
@@ -59,40 +90,6 @@ pub fn write_figures(dir: impl AsRef<Path>, input: &ReportInput) -> Result<Vec<P
         paths.extend(figure.write(dir.as_ref())?);
     }
     Ok(paths)
-}
-
-/// How to read the figure of a table, for people who see such a figure for the first time.
-pub fn how_to_read(name: &str) -> Option<&'static str> {
-    Some(match name {
-        "storage" => {
-            "Each row is a format. Reading and writing: the further right, the more images per second; full marks \
-             are read from the page cache (warm), pale ones from the disk (cold). Opening and size: the further \
-             left, the better. On a logarithmic axis every labelled step is a multiple, so a small distance can be \
-             a large difference."
-        }
-        "dataset" => {
-            "Each row is a format; the dot is the time that half of the images take at most (p50), the ticks those \
-             that 95 and 99 of 100 images take at most. A long line to the right means that some images take much \
-             longer. With a memory cache all formats are the same: what was read once is kept as it is delivered."
-        }
-        "dataloader" => {
-            "Each line is a format; from left to right more workers load in parallel. A line that rises gains from \
-             more workers; where it is flat, something else is the limit. The time of a batch is from asking for it \
-             to having it. Names stand at the right, in the order of the lines."
-        }
-        "loop" => {
-            "Each bar is a training or inference step: coloured while the model waits for data, grey while it \
-             computes. Below 30 % waiting, loading is no bottleneck; from 30 to 50 % it is significant; above 50 % \
-             it limits, and more workers, larger batches or another format help. The shares hold for this model: a \
-             faster model waits more."
-        }
-        "conversion" => {
-            "How long it takes from stored pixels to an array in memory (full), from that array to a tensor (pale), \
-             and both together (hollow). Below 10 % of the total, conversion does not matter: look at reading. \
-             Above 30 % it is worth work; without copy it nearly vanishes."
-        }
-        _ => return None,
-    })
 }
 
 /// The lines at the foot: runs, what the whiskers are, machine and noise, what is not verified.
@@ -121,7 +118,7 @@ fn notes(table: &Table, about: &ReportInput) -> Vec<String> {
         second += if second.is_empty() { "" } else { ". " };
         second += &format!("Noise floor (A/A): differences below {floor} are noise.");
     }
-    let mut notes = vec![first, second];
+    let mut notes = vec![first, codecs(table), second];
     let mut missing: Vec<(String, String)> = vec![];
     for c in &all {
         let Some(why) = &c.unavailable else { continue };
@@ -144,6 +141,17 @@ fn notes(table: &Table, about: &ReportInput) -> Vec<String> {
     }
     notes.retain(|n| !n.is_empty());
     notes
+}
+
+/// The codec of each format, as far as the table knows: they differ by it as much as by anything.
+fn codecs(table: &Table) -> String {
+    let known: Vec<_> = table
+        .groups(&["format", "codec"])
+        .into_iter()
+        .filter(|g| g.key[1] != Cell::Null)
+        .map(|g| format!("{} {}", g.key[0].text(), g.key[1].text()))
+        .collect();
+    if known.is_empty() { String::new() } else { format!("Compression: {}.", known.join(", ")) }
 }
 
 /// A noise floor as text: `2.1 %`.
@@ -282,16 +290,16 @@ fn bars(
     Panel { title, axis: axis(column), marks: marks.collect() }
 }
 
-/// A block of rows; the layout's names are taken from series and variants.
-fn rows_block(
+/// A section of rows; the layout's names are taken from series and variants.
+fn rows_section(
     title: impl Into<String>,
     series: &[(Series, Vec<(&'static str, Cell)>)],
     variants: &[String],
     panels: Vec<Panel>,
     columns: usize,
-) -> Block {
+) -> Section {
     let series = series.iter().map(|s| s.0.clone()).collect();
-    Block {
+    Section {
         title: title.into(),
         layout: Layout::Rows { series, variants: variants.to_vec() },
         panels,

@@ -1,14 +1,26 @@
 //! Storage: reading with warm and cold page cache, then writing and size.
 
-use super::{bars, facet, has, rows_block, series, sorted};
-use crate::chart::{Block, Panel, Scale};
+use super::{Spec, bars, facet, has, rows_section, series, sorted};
+use crate::chart::{Panel, Scale, Section};
 use crate::columns::key_text;
 use crate::table::{Cell, Table};
+
+/// The figure's registration.
+pub(super) static SPEC: Spec = Spec {
+    table: "storage",
+    heading: "Storage",
+    title: "Storage: how fast formats are written and read, and how small they are",
+    how_to_read: "Each row is a format. Reading and writing: the further right, the more images per second; full marks \
+        are read from the page cache (warm), pale ones from the disk (cold). Opening and size: the further \
+        left, the better. On a logarithmic axis every labelled step is a multiple, so a small distance can be \
+        a large difference.",
+    sections,
+};
 
 const READS: [(&str, &str); 3] =
     [("read_all", "read all, in order"), ("read_random", "read in random order"), ("open", "open")];
 
-pub(super) fn blocks(table: &Table) -> Vec<Block> {
+fn sections(table: &Table) -> Vec<Section> {
     let series = series(table);
     let cache = facet(table, "cache", &["warm", "cold"]);
     let cache_names: Vec<_> = cache.iter().map(|c| named(&c.1)).collect();
@@ -35,8 +47,8 @@ pub(super) fn blocks(table: &Table) -> Vec<Block> {
         }
     }
     vec![
-        rows_block("Reading", &series, &cache_names, reads, 3),
-        rows_block("Writing and size", &series, &[String::new()], others, 3),
+        rows_section("Reading", &series, &cache_names, reads, 3),
+        rows_section("Writing and size", &series, &[String::new()], others, 3),
     ]
 }
 

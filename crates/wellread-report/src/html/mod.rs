@@ -36,7 +36,7 @@ pub fn page(input: &ReportInput) -> String {
         vec![("answer".to_owned(), "Answer".to_owned()), ("measured".into(), "What was measured".into())];
     let mut sections = answer(input) + &measured(input);
     for table in &input.tables {
-        let name = heading(table);
+        let name = figures::heading(table.name());
         sections += &benchmark(table, input, &name);
         nav.push((section_id(table), name));
     }
@@ -148,10 +148,9 @@ fn picture(thumbnail: &Thumbnail) -> Option<String> {
 /// A benchmark's figure and table.
 fn benchmark(table: &Table, input: &ReportInput, name: &str) -> String {
     let mut body = String::new();
-    if let Some(how) = figures::how_to_read(table.name()) {
-        body += &format!("<p class=\"how\"><strong>How to read this.</strong> {}</p>\n", escape(how));
-    }
     if let Some(figure) = figures::figure(table, input) {
+        let how = figures::how_to_read(table.name());
+        body += &format!("<p class=\"how\"><strong>How to read this.</strong> {}</p>\n", escape(how));
         body += &format!(
             "<figure class=\"chart\" tabindex=\"0\" aria-label=\"Figure: {}\">\n{}</figure>\n",
             escape(&figure.title),
@@ -175,14 +174,15 @@ fn notes(input: &ReportInput) -> String {
     items.extend(input.warnings.iter().map(|w| format!("Warning: {w}")));
     for table in &input.tables {
         let keys = columns::keys(table);
+        let heading = figures::heading(table.name());
         let mut said: Vec<String> = vec![];
         for c in columns::configurations(table, &keys, &[]) {
             let name = figures::configuration_name(&c.group.key);
             if let Some(why) = &c.unavailable {
-                said.push(format!("{}: {name}: {why}", heading(table)));
+                said.push(format!("{heading}: {name}: {why}"));
             }
             if c.unverified {
-                said.push(format!("{}: {name}: pixels not verified; do not use its figures", heading(table)));
+                said.push(format!("{heading}: {name}: pixels not verified; do not use its figures"));
             }
         }
         items.extend(said);
@@ -209,7 +209,7 @@ fn again(input: &ReportInput) -> String {
         let name = table.name();
         let file = |ending: &str| format!("<a href=\"{name}.{ending}\">{name}.{ending}</a>");
         let mut files = vec![file("parquet"), file("csv")];
-        if figures::how_to_read(name).is_some() {
+        if figures::figure(table, input).is_some() {
             files.extend([file("svg"), file("png")]);
         }
         body += &format!("<li>{}: {} rows</li>\n", files.join(", "), table.rows());
@@ -228,16 +228,4 @@ fn section(id: &str, name: &str, body: &str) -> String {
 
 fn section_id(table: &Table) -> String {
     format!("bench-{}", table.name())
-}
-
-/// The name of a benchmark's section.
-fn heading(table: &Table) -> String {
-    match table.name() {
-        "storage" => "Storage".into(),
-        "dataset" => "Dataset (Track 1)".into(),
-        "dataloader" => "Data loader (Track 2)".into(),
-        "loop" => "Model loop (Track 3)".into(),
-        "conversion" => "Conversion (Track 4)".into(),
-        other => other.to_owned(),
-    }
 }

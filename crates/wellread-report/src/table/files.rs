@@ -81,7 +81,7 @@ impl Table {
             .unwrap_or_else(|_| Err("a page of it does not decode".to_owned()));
         read.map_err(|cause| {
             Error::new(path, format_args!("is no result table that can be read: {cause}"))
-                .hint("the file is damaged or from something else; run the benchmark again")
+                .hint("give a folder that `wellread bench --out` wrote; a damaged one is made again by running the benchmark")
         })
     }
 
@@ -125,8 +125,13 @@ fn read_bytes(path: &Path, bytes: bytes::Bytes) -> Result<Table, String> {
             DataType::Boolean => Values::Bool(vec![]),
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Values::Str(vec![]),
             other => {
+                let other = match other {
+                    DataType::Struct(_) => "a struct".to_owned(),
+                    DataType::List(_) | DataType::LargeList(_) => "a list".to_owned(),
+                    other => format!("of type {other}"),
+                };
                 return Err(format!(
-                    "column {:?} is of type {other}, not a plain number, text or boolean",
+                    "column {:?} is {other}, not a plain number, text or boolean",
                     field.name()
                 ));
             }

@@ -14,7 +14,6 @@ mod files;
 
 pub use estimate::{Estimate, Group, IntervalKind};
 
-use serde::Serialize;
 use serde_json::Value;
 
 /// Integers up to this magnitude are the same number as floats.
@@ -98,23 +97,6 @@ cell_from! {
 impl<T: Into<Cell>> From<Option<T>> for Cell {
     fn from(v: Option<T>) -> Self {
         v.map_or(Cell::Null, Into::into)
-    }
-}
-
-impl From<&Value> for Cell {
-    /// Lists and objects become their JSON text.
-    fn from(v: &Value) -> Self {
-        match v {
-            Value::Null => Cell::Null,
-            Value::Bool(b) => Cell::Bool(*b),
-            Value::String(s) => Cell::Str(s.clone()),
-            Value::Number(n) => match (n.as_i64(), n.as_f64()) {
-                (Some(i), _) => Cell::I64(i),
-                (None, Some(f)) if n.is_f64() => Cell::F64(f),
-                _ => Cell::Str(n.to_string()),
-            },
-            Value::Array(_) | Value::Object(_) => Cell::Str(v.to_string()),
-        }
     }
 }
 
@@ -295,19 +277,6 @@ impl Table {
         self.rows += usize::from(!self.columns.is_empty());
     }
 
-    /// Appends a record, its fields as columns; nested lists and maps become JSON text, NaN null.
-    ///
-    /// # Errors
-    /// `record` is no struct or map, or cannot be serialised.
-    pub fn push_record(&mut self, record: &impl Serialize) -> crate::Result<()> {
-        let value = serde_json::to_value(record).map_err(|e| crate::Error::new(&self.name, e))?;
-        let Value::Object(map) = value else {
-            return Err(crate::Error::new(&self.name, "a row must be a record of named values"));
-        };
-        self.push(map.iter().map(|(name, value)| (name.clone(), Cell::from(value))));
-        Ok(())
-    }
-
     /// The table's name.
     pub fn name(&self) -> &str {
         &self.name
@@ -385,22 +354,5 @@ mod tests {
         assert_eq!(t.str("u", 0), Some("18446744073709551615"));
         assert_eq!(t.str("late", 2), Some("1.5"));
         assert_eq!(t.cell("late", 0), Cell::Null);
-    }
-
-    #[test]
-    fn records_become_rows() {
-        #[derive(Serialize)]
-        struct R {
-            format: &'static str,
-            p50_s: f64,
-            shape: [u32; 2],
-            none: Option<u8>,
-        }
-        let mut t = Table::new("t");
-        t.push_record(&R { format: "tiff", p50_s: 0.5, shape: [2, 3], none: None }).unwrap();
-        assert_eq!(t.str("shape", 0), Some("[2,3]"));
-        assert_eq!(t.f64("p50_s", 0), Some(0.5));
-        assert_eq!(t.row_json(0)["none"], Value::Null);
-        assert!(t.push_record(&[1, 2]).unwrap_err().to_string().contains("named values"));
     }
 }

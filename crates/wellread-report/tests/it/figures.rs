@@ -5,7 +5,7 @@ use crate::sample;
 use crate::tables::any_table;
 use proptest::prelude::*;
 use resvg::{tiny_skia, usvg};
-use wellread_report::chart::{Axis, Block, Figure, Layout, Mark, Panel, Scale, Spread};
+use wellread_report::chart::{Axis, Figure, Layout, Mark, Panel, Scale, Section, Spread};
 use wellread_report::number::Unit;
 use wellread_report::{Cell, Estimate, IntervalKind, Row, Table, figures, row};
 
@@ -118,6 +118,43 @@ fn every_benchmark_has_a_figure_whose_texts_are_apart() {
     }
     assert_eq!(figures::figure(&Table::new("storage"), &input), None);
     assert_eq!(figures::figure(&Table::new("unheard of"), &input), None);
+}
+
+#[test]
+fn a_table_without_a_figure_of_its_own_is_drawn_from_its_quantities() {
+    let mut table = Table::new("infer");
+    for (format, batch, seconds) in [("tiff", 1, 0.1), ("tiff", 8, 0.4), ("parquet", 1, 0.2)] {
+        table.push(row![
+            ("format", format),
+            ("batch_size", batch),
+            ("latency_p50_s", seconds),
+            ("latency_p50_s_ci_low", seconds * 0.9),
+            ("latency_p50_s_ci_high", seconds * 1.1),
+            ("without_interval_s", 3.0)
+        ]);
+    }
+    table.push(row![("format", "vortex"), ("status", "unavailable"), ("reason", "no engine")]);
+    let figure = figures::figure(&table, &sample::input()).expect("a figure");
+    check(&figure);
+    let [Section { panels, layout: Layout::Rows { series, .. }, .. }] = &figure.sections[..] else {
+        panic!("{figure:?}")
+    };
+    assert_eq!(
+        series.iter().map(|s| s.name.as_str()).collect::<Vec<_>>(),
+        ["tiff, 1", "tiff, 8", "parquet, 1", "vortex"]
+    );
+    assert_eq!(figure.sections[0].title, "By format, batch size");
+    assert_eq!(panels.len(), 1, "quantities with intervals are shown");
+    assert!(matches!(panels[0].marks[2], Mark::Value(e) if e.value == 0.2));
+    assert!(matches!(&panels[0].marks[3], Mark::Unavailable(why) if why.contains("no engine")));
+    // A table larger than a figure can be is cut, and says so.
+    let mut long = Table::new("long");
+    for i in 0..60 {
+        long.push(row![("format", format!("f{i}")), ("time_s", f64::from(i))]);
+    }
+    let figure = figures::figure(&long, &sample::input()).expect("a figure");
+    assert!(figure.sections[0].title.contains("40 of 60"));
+    check(&figure);
 }
 
 #[test]
@@ -248,7 +285,7 @@ fn value(value: f64, low: f64, high: f64) -> Mark {
 fn one_to_ten_series_of_every_kind_fit() {
     for count in 1..=10usize {
         let names = |i: usize| format!("format number {i} with a name");
-        let rows = |mark: &dyn Fn(usize) -> Mark, variants: &[&str]| Block {
+        let rows = |mark: &dyn Fn(usize) -> Mark, variants: &[&str]| Section {
             title: "rows".into(),
             layout: Layout::Rows {
                 series: (0..count).map(|i| names(i).into()).collect(),
@@ -268,7 +305,7 @@ fn one_to_ten_series_of_every_kind_fit() {
         let figure = Figure {
             name: "kinds".into(),
             title: "A title that is long enough to need more than one line when it is set in bold at the size of titles, which it is".into(),
-            blocks: vec![
+            sections: vec![
                 rows(&|i| value(10f64.powi(i as i32 - 4), 1e-5, 1e3), &["warm", "cold"]),
                 rows(&|i| value(-(i as f64), -20.0, 3.0), &[""]),
                 rows(&|i| Mark::Stack { parts: vec![("wait".into(), i as f64), ("work".into(), 3.0)], label: None }, &[""]),
@@ -280,7 +317,7 @@ fn one_to_ten_series_of_every_kind_fit() {
                     },
                     &["a", "b", "c", "d"],
                 ),
-                Block {
+                Section {
                     title: "lines".into(),
                     layout: Layout::Lines {
                         series: (0..count).map(|i| names(i).into()).collect(),

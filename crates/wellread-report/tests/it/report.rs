@@ -20,7 +20,7 @@ fn the_report_has_every_section_and_needs_nothing_else() {
         "id=\"bench-loop\"",
         "id=\"bench-conversion\"",
         "How to read this.",
-        "<caption>Dataset (Track 1): medians over the runs",
+        "<caption>Dataset: single images: medians over the runs",
         "this build has no Vortex engine",
         "not verified</span>",
         "Warning: Another process used 30 % of a core during run 3.",

@@ -1,11 +1,16 @@
 //! Decoding one picture from its bytes, and what its header says.
+//!
+//! Everything that can tell a damaged picture from a good one is asked: the CRC of every PNG chunk, the Adler-32
+//! of its pixels, and for JPEG, which has no checksums, that its scans are complete and free of stray markers.
 
 use crate::RowInfo;
-use image::codecs::jpeg::JpegDecoder;
-use image::codecs::png::PngDecoder;
-use image::{ColorType, ImageDecoder, Limits};
+use crate::refusal::Refusal;
 use std::io::Cursor;
 use wellread_image::{Channel, PixelType, Shape};
+use zune_jpeg::errors::DecodeErrors;
+use zune_jpeg::zune_core::bytestream::ZCursor;
+use zune_jpeg::zune_core::colorspace::ColorSpace;
+use zune_jpeg::zune_core::options::DecoderOptions;
 
 /// Bytes from the start of a file that hold the header of nearly every picture.
 pub(super) const HEADER_BYTES: u64 = 64 << 10;
@@ -16,67 +21,112 @@ const PNG_RATIO: u64 = 1032 * 32;
 /// The same for JPEG: in the thinnest progressive scan a bit stands for a block of 8 x 8, thrice.
 const JPEG_RATIO: u64 = 2048;
 /// Working memory granted to the PNG decoder beside the pixels.
-const WORK_BYTES: u64 = 64 << 20;
+const WORK_BYTES: usize = 64 << 20;
 
 /// What the header of a picture says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Header {
     pub info: RowInfo,
-    color: ColorType,
 }
 
 enum Decoder<'a> {
-    Png(Box<PngDecoder<Cursor<&'a [u8]>>>),
-    Jpeg(Box<JpegDecoder<Cursor<&'a [u8]>>>),
+    Png(Box<png::Reader<Cursor<&'a [u8]>>>),
+    Jpeg(Box<zune_jpeg::JpegDecoder<ZCursor<&'a [u8]>>>),
 }
 
 impl<'a> Decoder<'a> {
-    fn new(bytes: &'a [u8], limit: u64) -> Result<Self, String> {
+    fn new(bytes: &'a [u8], limit: usize) -> Result<Self, Refusal> {
         if bytes.starts_with(b"\x89PNG") {
-            let mut limits = Limits::no_limits();
-            limits.max_alloc = Some(limit);
-            PngDecoder::with_limits(Cursor::new(bytes), limits)
-                .map(|d| Self::Png(Box::new(d)))
-                .map_err(|e| e.to_string())
+            let mut options = png::DecodeOptions::default();
+            // By default a damaged palette or transparency, and damage that still decompresses, go unnoticed.
+            options.set_ignore_checksums(false);
+            options.set_skip_ancillary_crc_failures(false);
+            options.set_ignore_text_chunk(true);
+            options.set_ignore_iccp_chunk(true);
+            let mut decoder = png::Decoder::new_with_options(Cursor::new(bytes), options);
+            decoder.set_limits(png::Limits { bytes: limit });
+            decoder.set_transformations(png::Transformations::EXPAND);
+            decoder.read_info().map(|reader| Self::Png(Box::new(reader))).map_err(Refusal::damaged)
         } else if bytes.starts_with(b"\xff\xd8") {
-            JpegDecoder::new(Cursor::new(bytes)).map(|d| Self::Jpeg(Box::new(d))).map_err(|e| e.to_string())
+            // Headers leniently: junk between them is common and harms nothing.
+            let options = DecoderOptions::default()
+                .set_strict_mode(false)
+                .set_max_width(usize::MAX)
+                .set_max_height(usize::MAX);
+            let mut decoder = zune_jpeg::JpegDecoder::new_with_options(ZCursor::new(bytes), options);
+            decoder.decode_headers().map_err(|e| match e {
+                DecodeErrors::Unsupported(what) => Refusal::unsupported(format_args!("{what:?}")),
+                e => Refusal::damaged(e),
+            })?;
+            Ok(Self::Jpeg(Box::new(decoder)))
         } else if bytes.is_empty() {
-            Err("the file is empty".to_owned())
+            Err(Refusal::damaged("the file is empty"))
         } else {
-            Err("it is neither PNG nor JPEG".to_owned())
+            Err(Refusal::damaged("it is neither PNG nor JPEG"))
         }
     }
 
-    fn header(&self) -> Result<Header, String> {
-        let ((width, height), color) = match self {
-            Self::Png(d) => (d.dimensions(), d.color_type()),
-            Self::Jpeg(d) => (d.dimensions(), d.color_type()),
+    fn header(&self) -> Result<Header, Refusal> {
+        let (channels, dtype, width, height) = match self {
+            Self::Png(reader) => {
+                let (color, bits) = reader.output_color_type();
+                let dtype = if bits == png::BitDepth::Sixteen { PixelType::U16 } else { PixelType::U8 };
+                let (width, height) = reader.info().size();
+                (color.samples(), dtype, width as usize, height as usize)
+            }
+            Self::Jpeg(decoder) => {
+                let info = decoder.info().ok_or_else(|| Refusal::damaged("the JPEG has no header"))?;
+                // Four are inks (CMYK, YCCK): what colours they make depends on the printer.
+                let channels = match info.components {
+                    n @ (1 | 3) => usize::from(n),
+                    4 => return Err(Refusal::unsupported("JPEG in CMYK is not supported")),
+                    n => {
+                        return Err(Refusal::unsupported(format_args!(
+                            "JPEG of {n} colours is not supported"
+                        )));
+                    }
+                };
+                (channels, PixelType::U8, usize::from(info.width), usize::from(info.height))
+            }
         };
-        let (channels, dtype) = match color {
-            ColorType::L8 => (1, PixelType::U8),
-            ColorType::La8 => (2, PixelType::U8),
-            ColorType::Rgb8 => (3, PixelType::U8),
-            ColorType::Rgba8 => (4, PixelType::U8),
-            ColorType::L16 => (1, PixelType::U16),
-            ColorType::La16 => (2, PixelType::U16),
-            ColorType::Rgb16 => (3, PixelType::U16),
-            ColorType::Rgba16 => (4, PixelType::U16),
-            other => return Err(format!("pictures of type {other:?} are not supported")),
-        };
-        let shape = Shape([1, channels, 1, height as usize, width as usize]);
-        shape.checked_bytes(dtype).map_err(|e| e.to_string())?;
-        Ok(Header { info: RowInfo { shape, dtype }, color })
+        let shape = Shape([1, channels, 1, height, width]);
+        shape.checked_bytes(dtype).map_err(Refusal::damaged)?;
+        Ok(Header { info: RowInfo { shape, dtype } })
+    }
+
+    /// Decodes to `target`, which has the size that the header says: colours interleaved, little-endian.
+    fn decode(self, target: &mut [u8], Header { info }: Header) -> Result<(), Refusal> {
+        match self {
+            Self::Png(mut reader) => {
+                reader.next_frame(target).map_err(Refusal::damaged)?;
+                if info.dtype == PixelType::U16 {
+                    // PNG is big-endian.
+                    target.as_chunks_mut::<2>().0.iter_mut().for_each(|sample| sample.reverse());
+                }
+            }
+            Self::Jpeg(mut decoder) => {
+                let colors = if info.shape.c() == 1 { ColorSpace::Luma } else { ColorSpace::RGB };
+                // Not strict, it paints what is damaged in grey; training on that unawares is worse than an
+                // error.
+                let options = decoder.options().jpeg_set_out_colorspace(colors).set_strict_mode(true);
+                decoder.set_options(options);
+                decoder.decode_into(target).map_err(Refusal::damaged)?;
+            }
+        }
+        Ok(())
     }
 }
 
 /// The header in `bytes`, the first bytes of a file that is `length` bytes long.
-pub(super) fn header(bytes: &[u8], length: u64) -> Result<Header, String> {
+pub(super) fn header(bytes: &[u8], length: u64) -> Result<Header, Refusal> {
     let decoder = Decoder::new(bytes, WORK_BYTES)?;
     let header = decoder.header()?;
     let ratio = if matches!(decoder, Decoder::Png(_)) { PNG_RATIO } else { JPEG_RATIO };
     if header.bytes() as u64 > length.saturating_mul(ratio) {
         let Shape([_, _, _, y, x]) = header.info.shape;
-        return Err(format!("the header declares {x} x {y} pixels, which {length} bytes cannot hold"));
+        return Err(Refusal::damaged(format_args!(
+            "the header declares {x} x {y} pixels, which {length} bytes cannot hold"
+        )));
     }
     Ok(header)
 }
@@ -88,10 +138,13 @@ impl Header {
     }
 
     /// Decodes the picture in `bytes` to the start of `decoded`, colours interleaved, little-endian.
-    pub fn decode(&self, bytes: &[u8], decoded: &mut Vec<u8>) -> Result<(), String> {
-        let decoder = Decoder::new(bytes, self.bytes() as u64 + WORK_BYTES)?;
+    pub fn decode(&self, bytes: &[u8], decoded: &mut Vec<u8>) -> Result<(), Refusal> {
+        let decoder = Decoder::new(bytes, self.bytes().saturating_add(WORK_BYTES))?;
         if decoder.header()? != *self {
-            return Err("its size or type changed while the set was open".to_owned());
+            return Err(Refusal::damaged("its size or type changed while the set was open"));
+        }
+        if matches!(decoder, Decoder::Jpeg(_)) && !jpeg_is_complete(bytes) {
+            return Err(Refusal::damaged("the JPEG ends before its last scan does"));
         }
         let size = self.bytes();
         if decoded.len() < size {
@@ -99,20 +152,7 @@ impl Header {
             decoded.try_reserve_exact(more).map_err(|_| format!("not enough memory for {size} bytes"))?;
             decoded.resize(size, 0);
         }
-        let target = &mut decoded[..size];
-        match decoder {
-            Decoder::Png(d) => d.read_image(target).map_err(|e| e.to_string())?,
-            Decoder::Jpeg(d) => {
-                if !jpeg_is_complete(bytes) {
-                    return Err("the JPEG ends before its last scan does".to_owned());
-                }
-                d.read_image(target).map_err(|e| e.to_string())?;
-            }
-        }
-        if cfg!(target_endian = "big") && self.info.dtype == PixelType::U16 {
-            target.chunks_exact_mut(2).for_each(<[u8]>::reverse);
-        }
-        Ok(())
+        decoder.decode(&mut decoded[..size], *self)
     }
 
     /// Copies interleaved colours to planes; both slices hold exactly one picture.
@@ -179,8 +219,7 @@ fn split<const C: usize, const N: usize>(interleaved: &[u8], planes: &mut [u8]) 
     }
 }
 
-/// Whether an end-of-image marker follows the last start-of-scan marker. The decoder paints what a truncated
-/// JPEG lacks in grey; training on that unawares is worse than an error.
+/// Whether an end-of-image marker follows the last start-of-scan marker.
 fn jpeg_is_complete(bytes: &[u8]) -> bool {
     let last = bytes.windows(2).rev().find(|w| matches!(w, [0xff, 0xd9 | 0xda]));
     last == Some(&[0xff, 0xd9])

@@ -13,7 +13,7 @@
 //!
 //! **Classes**: an image in a subfolder is called `class/stem`; [`class_of`] takes the class from the name.
 //!
-//! Decoding and encoding are the `image` crate's (png, zune-jpeg).
+//! Decoding is by the crates png and zune-jpeg, encoding by image.
 
 mod decode;
 mod layout;
@@ -26,8 +26,10 @@ use crate::Format;
 pub static FORMAT: Format = Format {
     name: "image-folder",
     about: "PNG and JPEG: files, folders, and class folders as ImageNet is laid out",
-    extension: "",
-    engine: || "image 0.25 (png, zune-jpeg)".to_owned(),
+    endings: &[".png", ".jpg", ".jpeg"],
+    set_ending: "",
+    holds_images: |_| true,
+    engine: || "png 0.18, zune-jpeg 0.5".to_owned(),
     recognise: layout::recognise,
     open: |path, options| Ok(Box::new(store::ImageFolder::open(path, options)?)),
     create: |path, options| Ok(Box::new(writer::PngWriter::create(path, options)?)),

@@ -2,72 +2,42 @@
 
 use super::FORMAT;
 use super::decode::{HEADER_BYTES, Header, header};
-use super::layout::{self, Place};
+use super::layout;
+use crate::file_rows::FileRows;
+use crate::refusal::Refusal;
+use crate::regular;
 use crate::{Block, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 use wellread_image::ImageMetadata;
 
 /// Pictures, open for reading.
 #[derive(Debug)]
 pub(super) struct ImageFolder {
-    path: PathBuf,
-    rows: Vec<Row>,
-}
-
-#[derive(Debug)]
-struct Row {
-    place: Place,
-    /// Filled on first access.
-    header: OnceLock<Header>,
+    /// Rows, with their headers once read.
+    rows: FileRows<Header>,
 }
 
 impl ImageFolder {
     /// Opens a file, folder or class folders: a directory listing.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
-        let rows = layout::rows(path, options)?;
-        let rows = rows.into_iter().map(|place| Row { place, header: OnceLock::new() }).collect();
-        Ok(Self { path: path.to_owned(), rows })
-    }
-
-    fn row(&self, row: usize) -> Result<&Row> {
-        self.rows.get(row).ok_or_else(|| {
-            Error::new(
-                &self.path,
-                format_args!("row {row} was asked for, but there are {} images", self.rows.len()),
-            )
-        })
-    }
-
-    fn file(&self, row: &Row) -> PathBuf {
-        if row.place.file.as_os_str().is_empty() {
-            self.path.clone()
-        } else {
-            self.path.join(&row.place.file)
-        }
+        Ok(Self { rows: FileRows::new(path, layout::rows(path, options)?) })
     }
 
     fn header(&self, row: usize) -> Result<&Header> {
-        let entry = self.row(row)?;
-        if let Some(header) = entry.header.get() {
-            return Ok(header);
-        }
-        let path = self.file(entry);
-        let cannot = |e: std::io::Error| Error::io(&path, "cannot read", &e).row(row);
-        let mut file = File::open(&path).map_err(cannot)?;
-        let length = file.metadata().map_err(cannot)?.len();
-        let mut bytes = vec![];
-        (&mut file).take(HEADER_BYTES).read_to_end(&mut bytes).map_err(cannot)?;
-        let mut parsed = header(&bytes, length);
-        if parsed.is_err() && length > bytes.len() as u64 {
-            // A colour profile or a thumbnail can push the header's end further back.
-            file.read_to_end(&mut bytes).map_err(cannot)?;
-            parsed = header(&bytes, length);
-        }
-        let parsed = parsed.map_err(|cause| unreadable(&path, row, &cause))?;
-        Ok(entry.header.get_or_init(|| parsed))
+        self.rows.get(row, |path| {
+            let cannot = |e: std::io::Error| Error::io(path, "cannot read", &e);
+            let (mut file, length) = regular::open(path).map_err(cannot)?;
+            let mut bytes = vec![];
+            (&mut file).take(HEADER_BYTES).read_to_end(&mut bytes).map_err(cannot)?;
+            let mut parsed = header(&bytes, length);
+            if parsed.is_err() && length > bytes.len() as u64 {
+                // A colour profile or a thumbnail can push the header's end further back.
+                file.read_to_end(&mut bytes).map_err(cannot)?;
+                parsed = header(&bytes, length);
+            }
+            parsed.map_err(|cause| unreadable(path, row, &cause))
+        })
     }
 
     fn read_row(
@@ -78,10 +48,10 @@ impl ImageFolder {
         sink: &mut dyn PixelSink,
     ) -> Result<()> {
         let header = self.header(row)?;
-        let path = self.file(self.row(row)?);
+        let path = self.rows.path_of(self.rows.row(row)?);
         scratch.raw.clear();
-        File::open(&path)
-            .and_then(|mut file| file.read_to_end(&mut scratch.raw))
+        regular::open(&path)
+            .and_then(|(mut file, _)| file.read_to_end(&mut scratch.raw))
             .map_err(|e| Error::io(&path, "cannot read", &e).row(row))?;
         header.decode(&scratch.raw, &mut scratch.decoded).map_err(|e| unreadable(&path, row, &e))?;
         let size = header.bytes();
@@ -98,10 +68,9 @@ impl ImageFolder {
     }
 }
 
-fn unreadable(path: &Path, row: usize, cause: &str) -> Error {
-    Error::new(path, format_args!("the picture cannot be decoded: {cause}"))
-        .row(row)
-        .hint("the file is truncated or corrupt; copy or export it again")
+fn unreadable(path: &Path, row: usize, refusal: &Refusal) -> Error {
+    let convert = "convert the picture to RGB or grey, for example with Pillow";
+    refusal.error(path, "the picture cannot be decoded: ", convert).row(row)
 }
 
 impl Store for ImageFolder {
@@ -110,7 +79,7 @@ impl Store for ImageFolder {
     }
 
     fn path(&self) -> &Path {
-        &self.path
+        self.rows.root()
     }
 
     fn len(&self) -> usize {
@@ -122,7 +91,7 @@ impl Store for ImageFolder {
     }
 
     fn name(&self, row: usize) -> Result<String> {
-        Ok(self.row(row)?.place.name.clone())
+        Ok(self.rows.row(row)?.place.name.clone())
     }
 
     fn metadata(&self, row: usize) -> Result<ImageMetadata> {
@@ -131,8 +100,8 @@ impl Store for ImageFolder {
     }
 
     fn layout(&self) -> Result<StoreLayout> {
-        let first = self.row(0)?;
-        let is_png = self.file(first).extension().is_some_and(|e| e.eq_ignore_ascii_case("png"));
+        let is_png =
+            self.rows.path_of(self.rows.row(0)?).extension().is_some_and(|e| e.eq_ignore_ascii_case("png"));
         let codec = if is_png { "png (deflate)" } else { "jpeg" };
         let classes = self.rows.iter().filter_map(|r| super::class_of(&r.place.name));
         let classes: std::collections::BTreeSet<_> = classes.collect();
@@ -145,7 +114,7 @@ impl Store for ImageFolder {
     }
 
     fn files(&self) -> Result<Vec<PathBuf>> {
-        Ok(self.rows.iter().map(|row| self.file(row)).collect())
+        Ok(self.rows.iter().map(|row| self.rows.path_of(row)).collect())
     }
 
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {

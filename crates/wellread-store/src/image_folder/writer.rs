@@ -51,6 +51,15 @@ impl PngWriter {
         if let Some(variant) = &options.variant {
             return Err(Error::new(path, format_args!("{} has no variant {variant:?}", FORMAT.name)));
         }
+        if FORMAT.has_ending(&path.to_string_lossy())
+            && !path.extension().is_some_and(|e| e.eq_ignore_ascii_case("png"))
+        {
+            return Err(Error::new(
+                path,
+                "pictures are written as PNG, because JPEG would change their pixels",
+            )
+            .hint("give a name that ends in .png, or a folder and --format image-folder"));
+        }
         let single = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("png"));
         let staged = Staged::new(path, options.overwrite)?;
         if !single {

@@ -4,8 +4,9 @@
 //! mostly have the same metadata, so plans are shared between rows.
 
 use super::codec::{Chain, Target, resolve};
-use super::group::{Level, parse};
-use crate::{Error, Result, RowInfo};
+use super::group::{Level, check_format, parse};
+use crate::refusal::Refusal;
+use crate::{Result, RowInfo};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -36,6 +37,7 @@ pub(super) struct ArrayPlan {
 
 #[derive(Deserialize)]
 struct V3 {
+    zarr_format: Option<Value>,
     node_type: String,
     shape: Vec<u64>,
     data_type: Value,
@@ -49,6 +51,7 @@ struct V3 {
 
 #[derive(Deserialize)]
 struct V2 {
+    zarr_format: Option<Value>,
     shape: Vec<u64>,
     chunks: Vec<u64>,
     dtype: Value,
@@ -79,14 +82,13 @@ impl ArrayPlan {
     /// Malformed or unsupported metadata, or sizes that no image has.
     pub fn resolve(file: &Path, bytes: &[u8], zarr: u8, level: &Level) -> Result<Self> {
         let described = if zarr == 3 { v3(parse(file, bytes)?) } else { v2(parse(file, bytes)?, bytes) };
-        let wrong = |cause: String| {
-            Error::new(file, cause)
-                .hint("the metadata is corrupt, or uses a part of Zarr that wellread does not read")
-        };
-        described.and_then(|d| Self::from_described(&d, level)).map_err(wrong)
+        let convert = "convert the image with the program that wrote it, or with zarr-python";
+        described
+            .and_then(|d| Self::from_described(&d, level))
+            .map_err(|refusal| refusal.error(file, "", convert))
     }
 
-    fn from_described(d: &Described, level: &Level) -> Result<Self, String> {
+    fn from_described(d: &Described, level: &Level) -> Result<Self, Refusal> {
         let axes = match &level.axes {
             Some(axes) => axes.clone(),
             None if d.shape.len() == 5 => (0..5).collect(),
@@ -94,7 +96,8 @@ impl ArrayPlan {
                 return Err(format!(
                     "the group names no axes, and the array has {} dimensions instead of five",
                     d.shape.len()
-                ));
+                )
+                .into());
             }
         };
         if axes.len() != d.shape.len() || axes.len() != d.chunks.len() {
@@ -103,7 +106,8 @@ impl ArrayPlan {
                 axes.len(),
                 d.shape.len(),
                 d.chunks.len()
-            ));
+            )
+            .into());
         }
         let (mut shape, mut chunk, mut dims) = ([1; 5], [1; 5], vec![]);
         for ((&axis, &length), &part) in axes.iter().zip(&d.shape).zip(&d.chunks) {
@@ -146,12 +150,13 @@ impl ArrayPlan {
     }
 }
 
-fn v3(array: V3) -> Result<Described, String> {
+fn v3(array: V3) -> Result<Described, Refusal> {
+    check_format(array.zarr_format.as_ref(), 3)?;
     if array.node_type != "array" {
-        return Err(format!("a {} is where the image's array should be", array.node_type));
+        return Err(format!("a {} is where the image's array should be", array.node_type).into());
     }
     if !array.storage_transformers.is_empty() {
-        return Err("storage transformers are not supported".to_owned());
+        return Err(Refusal::unsupported("storage transformers are not supported"));
     }
     let name = array.data_type.as_str().or_else(|| array.data_type.get("name")?.as_str());
     let dtype = match name {
@@ -160,11 +165,12 @@ fn v3(array: V3) -> Result<Described, String> {
     };
     let dtype = dtype.ok_or_else(|| unsupported_dtype(&array.data_type))?;
     if array.chunk_grid.get("name").and_then(Value::as_str) != Some("regular") {
-        return Err(format!("only regular chunk grids are supported, not {}", array.chunk_grid));
+        let grid = &array.chunk_grid;
+        return Err(Refusal::unsupported(format_args!("only regular chunk grids are supported, not {grid}")));
     }
     let chunks = array.chunk_grid.pointer("/configuration/chunk_shape").map(Vec::<u64>::deserialize);
     let Some(Ok(chunks)) = chunks else {
-        return Err("the chunk grid has no proper chunk_shape".to_owned());
+        return Err("the chunk grid has no proper chunk_shape".into());
     };
     let encoding = &array.chunk_key_encoding;
     let separator = encoding.pointer("/configuration/separator").and_then(Value::as_str);
@@ -174,13 +180,14 @@ fn v3(array: V3) -> Result<Described, String> {
             (Some("default"), Some(".")) => ("c", '.'),
             (Some("v2"), None | Some(".")) => ("", '.'),
             (Some("v2"), Some("/")) => ("", '/'),
-            _ => return Err(format!("unknown chunk key encoding {encoding}")),
+            _ => return Err(Refusal::unsupported(format_args!("unknown chunk key encoding {encoding}"))),
         };
     let fill = fill_bytes(&array.fill_value, dtype)?;
     Ok(Described { shape: array.shape, chunks, dtype, fill, codecs: array.codecs, prefix, separator })
 }
 
-fn v2(array: V2, bytes: &[u8]) -> Result<Described, String> {
+fn v2(array: V2, bytes: &[u8]) -> Result<Described, Refusal> {
+    check_format(array.zarr_format.as_ref(), 2)?;
     let name = array.dtype.as_str().unwrap_or_default();
     let kind = name.get(1..).unwrap_or_default();
     let dtype = match kind {
@@ -202,12 +209,12 @@ fn v2(array: V2, bytes: &[u8]) -> Result<Described, String> {
     let separator = match array.dimension_separator.as_deref() {
         Some("/") => '/',
         Some(".") | None => '.',
-        Some(other) => return Err(format!("unknown dimension separator {other:?}")),
+        Some(other) => return Err(format!("unknown dimension separator {other:?}").into()),
     };
     let plain = array.filters.is_null() || array.filters.as_array().is_some_and(Vec::is_empty);
     let compressor = match array.compressor.get("id").and_then(Value::as_str) {
         None if array.compressor.is_null() => Some(None),
-        Some(id @ ("zstd" | "gzip" | "zlib" | "blosc")) => {
+        Some(id @ ("zstd" | "gzip" | "zlib" | "blosc" | "lz4")) => {
             Some(Some(json!({"name": id, "configuration": array.compressor})))
         }
         _ => None,
@@ -218,7 +225,7 @@ fn v2(array: V2, bytes: &[u8]) -> Result<Described, String> {
             match array.order.as_str() {
                 "C" => {}
                 "F" => codecs.push(json!({"name": "transpose", "configuration": {"order": "F"}})),
-                other => return Err(format!("unknown memory order {other:?}")),
+                other => return Err(format!("unknown memory order {other:?}").into()),
             }
             codecs.push(json!({"name": "bytes", "configuration": {"endian": endian}}));
             codecs.extend(compressor);
@@ -227,7 +234,7 @@ fn v2(array: V2, bytes: &[u8]) -> Result<Described, String> {
         // Filters and rarer compressors in the terms of Zarr v3, as zarrs translates them.
         _ => {
             let metadata: ArrayMetadataV2 = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
-            let metadata = array_metadata_v2_to_v3(&metadata).map_err(|e| e.to_string())?;
+            let metadata = array_metadata_v2_to_v3(&metadata).map_err(Refusal::unsupported)?;
             metadata
                 .codecs
                 .iter()
@@ -240,9 +247,12 @@ fn v2(array: V2, bytes: &[u8]) -> Result<Described, String> {
     Ok(Described { shape: array.shape, chunks: array.chunks, dtype, fill, codecs, prefix: "", separator })
 }
 
-fn unsupported_dtype(dtype: &Value) -> String {
+fn unsupported_dtype(dtype: &Value) -> Refusal {
     let known: Vec<_> = PixelType::ALL.iter().map(|d| d.name()).collect();
-    format!("pixels of type {dtype} are not supported; supported: {}, bool", known.join(", "))
+    Refusal::unsupported(format_args!(
+        "pixels of type {dtype} are not supported; supported: {}, bool",
+        known.join(", ")
+    ))
 }
 
 /// The fill value as one little-endian pixel: a number, `null` (v2: undefined, taken as zero), a boolean,
@@ -315,7 +325,7 @@ mod tests {
     fn impossible_metadata_is_refused() {
         let level = Level { dataset: "0".into(), axes: Some(vec![3, 4]) };
         let base = json!({
-            "node_type": "array", "shape": [4, 5], "data_type": "uint16", "fill_value": 0,
+            "zarr_format": 3, "node_type": "array", "shape": [4, 5], "data_type": "uint16", "fill_value": 0,
             "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2, 5]}},
             "chunk_key_encoding": {"name": "default"}, "codecs": ["bytes"],
         });
@@ -341,6 +351,9 @@ mod tests {
             ("/codecs", json!([{"name": "transpose", "configuration": {"order": [0, 0]}}, "bytes"])),
             ("/chunk_key_encoding", json!("other")),
             ("/node_type", json!("group")),
+            ("/zarr_format", json!(2)),
+            ("/zarr_format", json!("3")),
+            ("/codecs/0", json!({"name": "bytes", "configuration": 5})),
         ] {
             let result = resolve(&|m| *m.pointer_mut(pointer).unwrap() = value.clone());
             assert!(result.is_err(), "{pointer} = {value}");

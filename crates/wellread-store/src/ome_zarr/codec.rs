@@ -6,6 +6,7 @@
 use super::general::General;
 use super::order::Reorder;
 use super::shard::ShardCodec;
+use crate::refusal::Refusal;
 use serde_json::Value;
 use wellread_image::PixelType;
 use zarrs::array::codec::{blosc_decompress_bytes, blosc_validate};
@@ -54,6 +55,8 @@ pub(super) enum Compressor {
     Gzip,
     Zlib,
     Blosc,
+    /// A block of LZ4 behind its decompressed size (4 bytes, little-endian), as numcodecs writes it.
+    Lz4,
 }
 
 /// Decompressor state that a thread reuses from chunk to chunk.
@@ -78,17 +81,20 @@ pub(super) struct Target<'a> {
 fn named(codec: &Value) -> Result<(&str, &Value), String> {
     match codec {
         Value::String(name) => Ok((name, &Value::Null)),
-        Value::Object(fields) => fields
-            .get("name")
-            .and_then(Value::as_str)
-            .map(|name| (name, fields.get("configuration").unwrap_or(&Value::Null)))
-            .ok_or_else(|| format!("a codec has no name: {codec}")),
+        Value::Object(fields) => {
+            let name = fields.get("name").and_then(Value::as_str);
+            let name = name.ok_or_else(|| format!("a codec has no name: {codec}"))?;
+            match fields.get("configuration").unwrap_or(&Value::Null) {
+                configuration @ (Value::Null | Value::Object(_)) => Ok((name, configuration)),
+                other => Err(format!("the codec {name} has a configuration that is none: {other}")),
+            }
+        }
         _ => Err(format!("{codec} is no codec")),
     }
 }
 
 /// Resolves the `codecs` of Zarr v3 metadata (v2 metadata is brought into this form first).
-pub(super) fn resolve(codecs: &[Value], target: &Target<'_>) -> Result<Chain, String> {
+pub(super) fn resolve(codecs: &[Value], target: &Target<'_>) -> Result<Chain, Refusal> {
     let mut order = target.axes.to_vec();
     let mut chunk = target.chunk.to_vec();
     let mut rest = codecs;
@@ -107,7 +113,7 @@ pub(super) fn resolve(codecs: &[Value], target: &Target<'_>) -> Result<Chain, St
     let target = Target { axes: &order, chunk: &chunk, ..*target };
     let (kind, label) = match name {
         "sharding_indexed" if !trailing.is_empty() => {
-            return Err("codecs after sharding_indexed are not supported".to_owned());
+            return Err(Refusal::unsupported("codecs after sharding_indexed are not supported"));
         }
         "sharding_indexed" => {
             let (shard, label) = ShardCodec::resolve(configuration, &target)?;
@@ -130,7 +136,7 @@ pub(super) fn resolve(codecs: &[Value], target: &Target<'_>) -> Result<Chain, St
     Ok(Chain { kind, reorder, label })
 }
 
-fn general(codecs: &[Value], target: &Target<'_>) -> Result<(Kind, String), String> {
+fn general(codecs: &[Value], target: &Target<'_>) -> Result<(Kind, String), Refusal> {
     let names: Result<Vec<_>, _> = codecs.iter().map(|c| named(c).map(|(name, _)| name)).collect();
     let label = names?.join("+");
     Ok((Kind::Chunk(ChunkCodec::General(Box::new(General::new(codecs, target)?))), label))
@@ -168,6 +174,7 @@ fn native(bytes: &Value, trailing: &[Value]) -> Result<Option<(Native, String)>,
             "gzip" | "numcodecs.gzip" => Compressor::Gzip,
             "zlib" | "numcodecs.zlib" => Compressor::Zlib,
             "blosc" | "numcodecs.blosc" => Compressor::Blosc,
+            "lz4" | "numcodecs.lz4" => Compressor::Lz4,
             "crc32c" if !native.crc32c => {
                 native.crc32c = true;
                 label = if label == "none" { name.to_owned() } else { label + "+crc32c" };
@@ -273,6 +280,12 @@ impl Compressor {
                     .insert(zstd::bulk::Decompressor::new().map_err(|e| format!("cannot start zstd: {e}"))?),
             };
             let n = zstd.decompress_to_buffer(encoded, target).map_err(|e| format!("zstd: {e}"))?;
+            return same_length(n, expected);
+        }
+        if self == Self::Lz4 {
+            let (size, block) = encoded.split_first_chunk::<4>().ok_or("lz4: it has no size")?;
+            same_length(u32::from_le_bytes(*size) as usize, expected)?;
+            let n = lz4_flex::block::decompress_into(block, target).map_err(|e| format!("lz4: {e}"))?;
             return same_length(n, expected);
         }
         let deflate = decoders.deflate.get_or_insert_with(libdeflater::Decompressor::new);

@@ -4,6 +4,7 @@
 //! bound, and `zstd` anywhere deeper is refused.
 
 use super::codec::{MAX_RATIO, Target, same_length};
+use crate::refusal::Refusal;
 use serde::Deserialize;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -27,21 +28,22 @@ pub(super) struct General {
 
 impl General {
     /// Resolves Zarr v3 `codecs` for chunks of `target`.
-    pub fn new(codecs: &[Value], target: &Target<'_>) -> Result<Self, String> {
+    pub fn new(codecs: &[Value], target: &Target<'_>) -> Result<Self, Refusal> {
         let mut codecs: Vec<MetadataV3> = codecs
             .iter()
             .map(MetadataV3::deserialize)
             .collect::<Result<_, _>>()
-            .map_err(|e| format!("malformed codecs: {e}"))?;
+            .map_err(|e| Refusal::damaged(format_args!("malformed codecs: {e}")))?;
         let is_zstd = |c: &MetadataV3| c.name().ends_with("zstd");
         let zstd_outermost = codecs.last().is_some_and(is_zstd);
         if zstd_outermost {
             codecs.pop();
         }
         if codecs.iter().any(is_zstd) {
-            return Err("zstd under another compressor is not supported".to_owned());
+            return Err(Refusal::unsupported("zstd under another compressor is not supported"));
         }
-        let chain = CodecChain::from_metadata(&codecs).map_err(|e| format!("unsupported codecs: {e}"))?;
+        let chain = CodecChain::from_metadata(&codecs)
+            .map_err(|e| Refusal::unsupported(format_args!("unsupported codecs: {e}")))?;
         let shape = target
             .chunk
             .iter()

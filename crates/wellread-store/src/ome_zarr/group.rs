@@ -3,7 +3,7 @@
 //! Only what reading needs is parsed strictly; display settings (`omero`) are taken as far as they make sense,
 //! because writers differ in them.
 
-use crate::{Error, Result};
+use crate::{Error, Result, regular};
 use serde::Deserialize;
 use serde_json::Value;
 use std::io::ErrorKind;
@@ -91,9 +91,16 @@ pub(super) struct Group {
 
 #[derive(Deserialize)]
 struct V3Group {
+    zarr_format: Option<Value>,
     node_type: Option<String>,
     #[serde(default)]
     attributes: V3Attributes,
+}
+
+/// `.zgroup`, which says no more than this.
+#[derive(Deserialize)]
+struct V2Group {
+    zarr_format: Option<Value>,
 }
 
 #[derive(Default, Deserialize)]
@@ -120,6 +127,7 @@ impl Group {
         let file = dir.join("zarr.json");
         if let Some(bytes) = read_if_exists(&file)? {
             let parsed: V3Group = parse(&file, &bytes)?;
+            check_format(parsed.zarr_format.as_ref(), 3).map_err(|cause| malformed(&file, cause))?;
             if parsed.node_type.as_deref() == Some("array") {
                 return Err(bare_array(dir));
             }
@@ -127,6 +135,14 @@ impl Group {
             ome.wellread = parsed.attributes.wellread;
             return Ok(Self { file, zarr: 3, ome });
         }
+        let group = dir.join(".zgroup");
+        let is_group = if let Some(bytes) = read_if_exists(&group)? {
+            let parsed: V2Group = parse(&group, &bytes)?;
+            check_format(parsed.zarr_format.as_ref(), 2).map_err(|cause| malformed(&group, cause))?;
+            true
+        } else {
+            false
+        };
         let file = dir.join(".zattrs");
         if let Some(bytes) = read_if_exists(&file)? {
             return Ok(Self { zarr: 2, ome: parse(&file, &bytes)?, file });
@@ -134,8 +150,8 @@ impl Group {
         if dir.join(".zarray").exists() {
             return Err(bare_array(dir));
         }
-        if dir.join(".zgroup").exists() {
-            return Ok(Self { file: dir.join(".zgroup"), zarr: 2, ome: Ome::default() });
+        if is_group {
+            return Ok(Self { file: group, zarr: 2, ome: Ome::default() });
         }
         let error = if dir.is_dir() {
             Error::new(dir, "holds no Zarr metadata (neither zarr.json nor .zattrs)")
@@ -333,7 +349,7 @@ pub(super) fn inside(file: &Path, path: &str) -> Result<()> {
 
 /// The bytes of a metadata file, or `None` when it does not exist.
 pub(super) fn read_if_exists(file: &Path) -> Result<Option<Vec<u8>>> {
-    match std::fs::read(file) {
+    match regular::read(file) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
         Err(e) => Err(Error::io(file, "cannot read the metadata", &e)),
@@ -342,10 +358,21 @@ pub(super) fn read_if_exists(file: &Path) -> Result<Option<Vec<u8>>> {
 
 /// Parses a metadata file.
 pub(super) fn parse<'a, T: Deserialize<'a>>(file: &Path, bytes: &'a [u8]) -> Result<T> {
-    serde_json::from_slice(bytes).map_err(|e| {
-        Error::new(file, format_args!("malformed Zarr metadata: {e}"))
-            .hint("the file is truncated or corrupt; copy or write the image again")
-    })
+    serde_json::from_slice(bytes).map_err(|e| malformed(file, e))
+}
+
+fn malformed(file: &Path, cause: impl std::fmt::Display) -> Error {
+    Error::new(file, format_args!("malformed Zarr metadata: {cause}"))
+        .hint("the file is truncated or corrupt; copy or write the image again")
+}
+
+/// Whether metadata are of the version of Zarr that their file's name stands for.
+pub(super) fn check_format(found: Option<&Value>, expected: u64) -> Result<(), String> {
+    match found {
+        Some(found) if found.as_u64() == Some(expected) => Ok(()),
+        Some(found) => Err(format!("zarr_format is {found}, where only {expected} can be")),
+        None => Err("zarr_format is missing".to_owned()),
+    }
 }
 
 fn bare_array(dir: &Path) -> Error {

@@ -1,18 +1,13 @@
 //! Which groups below a path are the rows: one image, a folder of images, a plate, a well, or the numbered
 //! series that bioformats2raw writes.
 
+use super::FORMAT;
 use super::group::{Group, inside};
-use crate::file_names::is_image_of_other_format;
-use crate::registry::Probe;
+use crate::file_names;
+use crate::file_rows::Place;
+use crate::registry::{self, Probe};
 use crate::{Error, OpenOptions, Result};
 use std::path::{Path, PathBuf};
-
-/// One image: its group folder below the opened path (empty for the path itself) and its name.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    pub group: PathBuf,
-    pub name: String,
-}
 
 const METADATA: [&str; 4] = ["zarr.json", ".zattrs", ".zgroup", ".zarray"];
 
@@ -27,7 +22,11 @@ pub(super) fn recognise(probe: &Probe) -> bool {
                 .iter()
                 .filter(|name| ends_in_zarr(name) || !name.contains('.'))
                 .take(16)
-                .any(|name| has_metadata(&probe.path.join(name))))
+                .any(|name| {
+                    // A name that is no text cannot be looked up from a probe: it is taken at its word.
+                    let is_text = !name.contains(char::REPLACEMENT_CHARACTER);
+                    ends_in_zarr(name) && !is_text || has_metadata(&probe.path.join(name))
+                }))
 }
 
 fn ends_in_zarr(name: &str) -> bool {
@@ -48,7 +47,7 @@ pub(super) fn rows(path: &Path, options: &OpenOptions) -> Result<Vec<Place>> {
     }
     let group = Group::load(path)?;
     if group.ome.multiscales.is_some() {
-        return Ok(vec![Place { group: PathBuf::new(), name: image_name(path) }]);
+        return Ok(vec![Place { name: image_name(path), below: PathBuf::new() }]);
     }
     let rows = if group.ome.plate.is_some() {
         plate(path, &group)?
@@ -85,7 +84,7 @@ fn well(path: &Path, group: &Group, below: &str) -> Result<Vec<Place>> {
         .map(|image| {
             inside(&group.file, &image.path)?;
             let name = if below.is_empty() { image.path.clone() } else { format!("{below}/{}", image.path) };
-            Ok(Place { group: PathBuf::from(&name), name })
+            Ok(Place { below: PathBuf::from(&name), name })
         })
         .collect()
 }
@@ -114,14 +113,14 @@ fn series(path: &Path) -> Result<Vec<Place>> {
         }
         names
     };
-    Ok(names.into_iter().map(|name| Place { group: PathBuf::from(&name), name }).collect())
+    Ok(names.into_iter().map(|name| Place { below: PathBuf::from(&name), name }).collect())
 }
 
 /// The images of a folder, by name.
 fn folder(path: &Path, options: &OpenOptions) -> Result<Vec<Place>> {
     let listing = std::fs::read_dir(path).map_err(|e| Error::io(path, "cannot list the folder", &e))?;
     let mut groups = vec![];
-    let mut foreign: Option<String> = None;
+    let mut foreign = None;
     for entry in listing {
         let entry = entry.map_err(|e| Error::io(path, "cannot list the folder", &e))?;
         let file = entry.file_name();
@@ -132,8 +131,9 @@ fn folder(path: &Path, options: &OpenOptions) -> Result<Vec<Place>> {
         // A name ending in .zarr is taken at its word, so that opening a large set only lists it.
         if ends_in_zarr(&text) || (!text.contains('.') && has_metadata(&entry.path())) {
             groups.push(file);
-        } else if foreign.is_none() && is_image_of_other_format(&text, &[".zarr"]) {
-            foreign = Some(text.into_owned());
+        } else if foreign.is_none() {
+            foreign =
+                registry::foreign_format(&entry.path(), &FORMAT).map(|format| (PathBuf::from(file), format));
         }
     }
     groups.sort();
@@ -141,23 +141,19 @@ fn folder(path: &Path, options: &OpenOptions) -> Result<Vec<Place>> {
         return Err(Error::new(path, "there is no OME-Zarr image in this folder")
             .hint("give the path of an OME-Zarr image (x.zarr), or of a folder of them"));
     };
-    if let Some(other) = foreign.filter(|_| options.format.is_none()) {
-        return Err(Error::new(
-            path,
-            format_args!("the folder mixes formats: {} is OME-Zarr, {other} is not", first.to_string_lossy()),
-        )
-        .hint("keep one format per folder, or read the OME-Zarr images alone with --format ome-zarr"));
+    if let Some((other, format)) = foreign.filter(|_| options.format.is_none()) {
+        return Err(registry::mixed_folder(path, (Path::new(first), &FORMAT), (&other, format)));
     }
     Ok(groups
         .into_iter()
-        .map(|group| Place { name: image_name(Path::new(&group)), group: PathBuf::from(group) })
+        .map(|group| Place { name: image_name(Path::new(&group)), below: PathBuf::from(group) })
         .collect())
 }
 
 /// A group's folder name without `.zarr` or `.ome.zarr`.
 fn image_name(path: &Path) -> String {
     let absolute = if path.file_name().is_some() { Ok(path.to_owned()) } else { path.canonicalize() };
-    let name = absolute.ok().and_then(|p| p.file_name().map(|n| n.to_string_lossy().into_owned()));
+    let name = absolute.ok().and_then(|p| p.file_name().map(|n| file_names::text(n).into_owned()));
     let name = name.unwrap_or_default();
     let stem = name.strip_suffix(".zarr").unwrap_or(&name);
     stem.strip_suffix(".ome").unwrap_or(stem).to_owned()

@@ -10,9 +10,9 @@
 //!                              └─ sharding: index once, then ranged reads of inner chunks
 //! ```
 //!
-//! The codecs that OME-Zarr writers use (`bytes` of either endianness, `transpose`, one of zstd, gzip, zlib or
-//! blosc, `crc32c`, and `sharding_indexed` around them) are decoded here, straight from the chunk file into a
-//! reused buffer whose size is known beforehand. Any other codec that `zarrs` knows is decoded by `zarrs`.
+//! The codecs that OME-Zarr writers use (`bytes` of either endianness, `transpose`, one of zstd, gzip, zlib,
+//! blosc or lz4, `crc32c`, and `sharding_indexed` around them) are decoded here, straight from the chunk file
+//! into a reused buffer whose size is known beforehand. Any other codec that `zarrs` knows is decoded by `zarrs`.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -51,7 +51,9 @@ use crate::Format;
 pub static FORMAT: Format = Format {
     name: "ome-zarr",
     about: "OME-Zarr 0.4 and 0.5: image groups (x.zarr), folders of them, HCS plates, bioformats2raw series",
-    extension: "",
+    endings: &[".zarr"],
+    set_ending: "",
+    holds_images: |_| true,
     engine: || "own chunk reader, zarrs 0.23 for rare codecs; OME-Zarr 0.4 and 0.5".to_owned(),
     recognise: layout::recognise,
     open: |path, options| Ok(Box::new(store::OmeZarrStore::open(path, options)?)),

@@ -7,6 +7,7 @@
 
 use super::codec::{Chain, ChunkCodec, Kind, Target, checked, resolve};
 use super::order::Reorder;
+use crate::refusal::Refusal;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::fs::File;
@@ -52,7 +53,7 @@ pub(super) struct Piece {
 impl ShardCodec {
     /// Resolves the configuration of `sharding_indexed` for shards of `target`; also the label of the codecs
     /// inside.
-    pub fn resolve(configuration: &Value, target: &Target<'_>) -> Result<(Self, String), String> {
+    pub fn resolve(configuration: &Value, target: &Target<'_>) -> Result<(Self, String), Refusal> {
         let inner: Vec<usize> = configuration
             .get("chunk_shape")
             .and_then(Value::as_array)
@@ -64,19 +65,20 @@ impl ShardCodec {
         let fits = inner.len() == target.chunk.len()
             && inner.iter().zip(target.chunk).all(|(&i, &c)| i > 0 && c % i == 0);
         if !fits {
-            return Err(format!("shards of {:?} cannot be divided into chunks of {inner:?}", target.chunk));
+            let cause = format!("shards of {:?} cannot be divided into chunks of {inner:?}", target.chunk);
+            return Err(cause.into());
         }
         let codecs = configuration.get("codecs").and_then(Value::as_array);
         let codecs = codecs.ok_or("sharding_indexed has no codecs")?;
         let Chain { kind: Kind::Chunk(codec), reorder, label } =
             resolve(codecs, &Target { chunk: &inner, ..*target })?
         else {
-            return Err("shards inside shards are not supported".to_owned());
+            return Err(Refusal::unsupported("shards inside shards are not supported"));
         };
         let index_at_end = match configuration.get("index_location").and_then(Value::as_str) {
             Some("end") | None => true,
             Some("start") => false,
-            Some(other) => return Err(format!("unknown index_location {other:?}")),
+            Some(other) => return Err(format!("unknown index_location {other:?}").into()),
         };
         let (mut index_crc32c, mut index_big_endian) = (false, false);
         for codec in configuration.get("index_codecs").and_then(Value::as_array).into_iter().flatten() {
@@ -87,7 +89,10 @@ impl ShardCodec {
                     index_big_endian = endian == Some("big");
                 }
                 "crc32c" if !index_crc32c => index_crc32c = true,
-                other => return Err(format!("shard index codec {other:?} is not supported")),
+                other => {
+                    let cause = format_args!("shard index codec {other:?} is not supported");
+                    return Err(Refusal::unsupported(cause));
+                }
             }
         }
         let mut by_axis = [1; 5];

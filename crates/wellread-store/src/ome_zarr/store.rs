@@ -3,33 +3,28 @@
 use super::array::ArrayPlan;
 use super::codec::{ChunkCodec, Decoders, Kind, make_room};
 use super::group::{Group, Level, read_if_exists};
-use super::layout::{self, Place};
+use super::layout;
 use super::order::Reorder;
 use super::shard::{IndexCache, Piece, ShardCodec, joint_reads};
 use super::{FORMAT, plausible};
+use crate::file_rows::FileRows;
+use crate::regular;
 use crate::{Block, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use wellread_image::{ImageMetadata, Region};
 
 /// OME-Zarr images, open for reading at one resolution level.
 #[derive(Debug)]
 pub(super) struct OmeZarrStore {
-    path: PathBuf,
     level: usize,
-    rows: Vec<Row>,
+    /// Rows, with the plans of their arrays once read; rows of equal metadata share one.
+    rows: FileRows<Arc<ArrayPlan>>,
     plans: Plans,
     shard_indices: IndexCache,
-}
-
-#[derive(Debug)]
-struct Row {
-    place: Place,
-    /// Filled on first access; shared by rows of equal metadata.
-    plan: OnceLock<Arc<ArrayPlan>>,
 }
 
 /// Plans by the metadata they came from, so that a set of equal images parses and keeps one.
@@ -55,45 +50,20 @@ struct Context {
 impl OmeZarrStore {
     /// Opens a group, folder, plate or series; reads listings, no image metadata where avoidable.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
-        let rows = layout::rows(path, options)?;
         Ok(Self {
-            path: path.to_owned(),
             level: options.level,
-            rows: rows.into_iter().map(|place| Row { place, plan: OnceLock::new() }).collect(),
+            rows: FileRows::new(path, layout::rows(path, options)?),
             plans: Plans::default(),
             shard_indices: IndexCache::default(),
         })
     }
 
-    fn row(&self, row: usize) -> Result<&Row> {
-        self.rows.get(row).ok_or_else(|| {
-            Error::new(
-                &self.path,
-                format_args!("row {row} was asked for, but there are {} images", self.rows.len()),
-            )
-        })
-    }
-
-    fn group_dir(&self, row: &Row) -> PathBuf {
-        if row.place.group.as_os_str().is_empty() {
-            self.path.clone()
-        } else {
-            self.path.join(&row.place.group)
-        }
-    }
-
     fn plan(&self, row: usize) -> Result<&Arc<ArrayPlan>> {
-        let entry = self.row(row)?;
-        if let Some(plan) = entry.plan.get() {
-            return Ok(plan);
-        }
-        let plan = self.load_plan(entry).map_err(|e| e.row(row))?;
-        Ok(entry.plan.get_or_init(|| plan))
+        self.rows.get(row, |dir| self.load_plan(dir))
     }
 
-    fn load_plan(&self, row: &Row) -> Result<Arc<ArrayPlan>> {
-        let dir = self.group_dir(row);
-        let group = Group::load(&dir)?;
+    fn load_plan(&self, dir: &Path) -> Result<Arc<ArrayPlan>> {
+        let group = Group::load(dir)?;
         let level = group.level(self.level)?;
         let array_dir = dir.join(&level.dataset);
         let file = array_dir.join(if group.zarr == 3 { "zarr.json" } else { ".zarray" });
@@ -116,15 +86,15 @@ impl OmeZarrStore {
         sink: &mut dyn PixelSink,
     ) -> Result<()> {
         let plan = self.plan(*row)?;
-        let entry = self.row(*row)?;
+        let entry = self.rows.row(*row)?;
         let (first, last) = covering(region, &plan.chunk);
-        let mut array_dir = self.group_dir(entry);
+        let mut array_dir = self.rows.path_of(entry);
         array_dir.push(&plan.dataset);
         for_each_index(first, last, |at| {
             plan.key(at, &mut context.key);
             context.file.clone_from(&array_dir);
             context.file.push(&context.key);
-            let mut file = match File::open(&context.file) {
+            let mut file = match regular::open(&context.file) {
                 Ok(file) => Some(file),
                 Err(e) if e.kind() == ErrorKind::NotFound => None,
                 Err(e) => return Err(Error::io(&context.file, "cannot open", &e)),
@@ -133,8 +103,8 @@ impl OmeZarrStore {
             let mut out = Output { request, plan, wanted: region, sink: &mut *sink };
             let result = match (&mut file, &plan.chain.kind) {
                 (None, _) => out.fill(&chunk, buffers.pixels),
-                (Some(file), Kind::Chunk(codec)) => {
-                    let length = read_whole(file, buffers.raw)
+                (Some((file, length)), Kind::Chunk(codec)) => {
+                    let length = read_whole(file, *length, buffers.raw)
                         .map_err(|e| Error::io(&context.file, "cannot read", &e))?;
                     // The raw bytes are lent beside the buffers that they are decoded into.
                     let raw = std::mem::take(buffers.raw);
@@ -143,9 +113,15 @@ impl OmeZarrStore {
                     *buffers.raw = raw;
                     result
                 }
-                (Some(file), Kind::Shard(shard)) => {
+                (Some((file, length)), Kind::Shard(shard)) => {
                     let linear = (0..5).fold(0, |n, a| n * plan.grid[a] + at[a]);
-                    let shard = ShardOf { codec: shard, file, origin: chunk.start, key: (*row, linear) };
+                    let shard = ShardOf {
+                        codec: shard,
+                        file,
+                        length: *length,
+                        origin: chunk.start,
+                        key: (*row, linear),
+                    };
                     self.read_shard(shard, &mut out, context, buffers)
                 }
             };
@@ -166,8 +142,7 @@ impl OmeZarrStore {
         context: &mut Context,
         buffers: &mut Buffers<'_>,
     ) -> std::result::Result<(), Failure> {
-        let ShardOf { codec, file, origin, key } = shard;
-        let length = file.metadata().map_err(|e| Failure::Chunk(format!("cannot read: {e}")))?.len();
+        let ShardOf { codec, file, length, origin, key } = shard;
         let index = self.shard_indices.get(key, || codec.read_index(file, length))?;
         // The part of the request inside this shard, in the shard's own coordinates.
         let chunk = &out.plan.chunk;
@@ -213,10 +188,11 @@ impl OmeZarrStore {
     }
 }
 
-/// A shard being read: its file, its first pixel in the image, and its key in the cache of indices.
+/// A shard being read: its file with its length, its first pixel in the image, and its key in the cache of indices.
 struct ShardOf<'a> {
     codec: &'a ShardCodec,
     file: &'a mut File,
+    length: u64,
     origin: [usize; 5],
     key: (usize, usize),
 }
@@ -295,7 +271,7 @@ impl Store for OmeZarrStore {
     }
 
     fn path(&self) -> &Path {
-        &self.path
+        self.rows.root()
     }
 
     fn len(&self) -> usize {
@@ -307,18 +283,18 @@ impl Store for OmeZarrStore {
     }
 
     fn name(&self, row: usize) -> Result<String> {
-        Ok(self.row(row)?.place.name.clone())
+        Ok(self.rows.row(row)?.place.name.clone())
     }
 
     fn metadata(&self, row: usize) -> Result<ImageMetadata> {
-        let entry = self.row(row)?;
-        let group = Group::load(&self.group_dir(entry)).map_err(|e| e.row(row))?;
+        let entry = self.rows.row(row)?;
+        let group = Group::load(&self.rows.path_of(entry)).map_err(|e| e.row(row))?;
         group.metadata(&entry.place.name, self.level).map_err(|e| e.row(row))
     }
 
     fn layout(&self) -> Result<StoreLayout> {
         let plan = self.plan(0)?;
-        let group = Group::load(&self.group_dir(self.row(0)?))?;
+        let group = Group::load(&self.rows.path_of(self.rows.row(0)?))?;
         let pieces = match &plan.chain.kind {
             Kind::Chunk(_) => format!("chunk {}", wellread_image::Shape(plan.chunk)),
             Kind::Shard(shard) => format!(
@@ -339,7 +315,7 @@ impl Store for OmeZarrStore {
         let mut files = vec![];
         for (row, entry) in self.rows.iter().enumerate() {
             let plan = self.plan(row)?;
-            let dir = self.group_dir(entry);
+            let dir = self.rows.path_of(entry);
             files.extend(
                 ["zarr.json", ".zgroup", ".zattrs"].map(|n| dir.join(n)).into_iter().filter(|f| f.is_file()),
             );
@@ -428,10 +404,10 @@ fn for_each_index<E>(
     }
 }
 
-/// Reads `file` from where it stands into the start of `buffer`, which grows as needed but never shrinks;
+/// Reads `file`, `length` bytes long, into the start of `buffer`, which grows as needed but never shrinks;
 /// returns the number of bytes.
-fn read_whole(file: &mut File, buffer: &mut Vec<u8>) -> std::io::Result<usize> {
-    let length = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
+fn read_whole(file: &mut File, length: u64, buffer: &mut Vec<u8>) -> std::io::Result<usize> {
+    let length = usize::try_from(length).unwrap_or(usize::MAX);
     if buffer.len() < length {
         buffer.try_reserve_exact(length - buffer.len()).map_err(|_| ErrorKind::OutOfMemory)?;
         buffer.resize(length, 0);

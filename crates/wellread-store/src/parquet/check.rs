@@ -70,6 +70,9 @@ pub(super) fn column(
             Encoding::Plain | Encoding::ByteStreamSplit => {
                 values.checked_mul(size).is_some_and(|n| n <= body.values.len())
             }
+            Encoding::Dictionary if pages.dictionary.is_none() => {
+                return Err(corrupt("a page refers to a dictionary that is not there"));
+            }
             Encoding::Dictionary => indices_are_complete(body.values, values),
             Encoding::Rle | Encoding::Other(_) => true,
         };

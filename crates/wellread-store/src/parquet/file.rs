@@ -5,14 +5,17 @@
 //! pages of the file do not count as memory of ours. The copy that a map would save is of compressed bytes,
 //! a few per cent of what decompressing them costs.
 
-use crate::{Error, Result};
+use crate::{Error, Result, regular};
 use bytes::Bytes;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Read};
+use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 /// A file open for positional reading by many threads; cheap to clone.
 #[derive(Clone, Debug)]
@@ -28,9 +31,7 @@ struct Opened {
 impl PositionalFile {
     /// Opens `path`.
     pub fn open(path: &Path) -> Result<Self> {
-        let cannot = |e: &io::Error| Error::io(path, "cannot open", e);
-        let file = File::open(path).map_err(|e| cannot(&e))?;
-        let length = file.metadata().map_err(|e| cannot(&e))?.len();
+        let (file, length) = regular::open(path).map_err(|e| Error::io(path, "cannot open", &e))?;
         Ok(Self(Arc::new(Opened { file, length, path: path.to_owned() })))
     }
 
@@ -128,6 +129,14 @@ impl Read for Cursor {
     }
 }
 
+/// Reads the footer. Arrow's own schema in it is left aside: list offsets, string views and dictionaries then have
+/// one form each.
+pub(super) fn footer(file: &PositionalFile) -> Result<ArrowReaderMetadata> {
+    guarded(file.path(), "cannot read the footer", || {
+        ArrowReaderMetadata::load(file, ArrowReaderOptions::new().with_skip_arrow_metadata(true))
+    })
+}
+
 /// Runs `work`, which calls the `parquet` crate, and turns its errors into ours.
 ///
 /// That crate still panics on some corrupt files; since a corrupt file is never a bug of the caller, such a
@@ -138,7 +147,7 @@ pub(super) fn guarded<T>(
     work: impl FnOnce() -> std::result::Result<T, ParquetError>,
 ) -> Result<T> {
     let hint = "the file is probably corrupt; copy or write it again";
-    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)) {
+    match caught(work) {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(Error::new(path, format_args!("{what}: {error}")).hint(hint)),
         Err(panic) => {
@@ -150,6 +159,28 @@ pub(super) fn guarded<T>(
             Err(Error::new(path, format_args!("{what}: {text}")).hint(hint))
         }
     }
+}
+
+thread_local! {
+    /// Whether panics of this thread are caught and become errors.
+    static CATCHING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `work`; a panic in it is returned and, unlike other panics, not printed: the error says what is wrong.
+fn caught<T>(work: impl FnOnce() -> T) -> std::thread::Result<T> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if !CATCHING.try_with(Cell::get).unwrap_or(false) {
+                before(info);
+            }
+        }));
+    });
+    let outer = CATCHING.replace(true);
+    let result = panic::catch_unwind(AssertUnwindSafe(work));
+    CATCHING.set(outer);
+    result
 }
 
 #[cfg(test)]
@@ -183,5 +214,26 @@ mod tests {
             e.unwrap_err().to_string(),
             "f: cannot read: oh (hint: the file is probably corrupt; copy or write it again)"
         );
+    }
+
+    /// What is printed can only be seen from outside: this test runs itself again and reads its output.
+    #[test]
+    fn caught_panics_print_nothing() {
+        const INSIDE: &str = "WELLREAD_TEST_PANICS";
+        if std::env::var_os(INSIDE).is_some() {
+            let quiet = || -> parquet::errors::Result<()> { panic!("the quiet one") };
+            guarded(Path::new("f"), "cannot read", quiet).unwrap_err();
+            assert!(panic::catch_unwind(|| panic!("the loud one")).is_err());
+            return;
+        }
+        let this = "parquet::file::tests::caught_panics_print_nothing";
+        let output = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", this, "--nocapture"])
+            .env(INSIDE, "1")
+            .output()
+            .unwrap();
+        let printed = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{printed}");
+        assert!(printed.contains("the loud one") && !printed.contains("the quiet one"), "{printed}");
     }
 }

@@ -219,7 +219,7 @@ impl<'a> Batch<'a> {
     ) -> Row {
         let elsewhere = if source == CHUNKS { PLANES } else { CHUNKS };
         if self.images.is_null(i) {
-            return Row { info: Err("the image is null".into()), source };
+            return Row { info: Err(crate::Error::NULL_IMAGE.into()), source };
         }
         let info = self.info(i, clamped).and_then(|info| {
             let pieces = pieces.as_ref().map_err(String::clone)?;

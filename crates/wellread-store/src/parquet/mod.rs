@@ -33,9 +33,11 @@
 //! | `general`, `check` | the slow path that takes everything, and what must hold before it may |
 //! | `store`, `reading` | [`ParquetStore`]: row groups; which path reads which row |
 //! | `writer` | [`ParquetWriter`] |
+//! | [`dataset`] | another layout: the folder of tables that `ome-arrow` calls a dataset |
 
 mod cache;
 mod check;
+pub mod dataset;
 mod dictionary;
 mod fast;
 mod file;
@@ -46,6 +48,7 @@ mod metadata;
 mod pages;
 mod pieces;
 mod reading;
+mod recognise;
 mod schema;
 mod store;
 mod thrift;
@@ -55,19 +58,35 @@ mod writer;
 pub use store::ParquetStore;
 pub use writer::ParquetWriter;
 
-use crate::Format;
+use crate::{Format, Tune, WriteOptions};
 
 /// OME-Arrow columns in Parquet files.
 pub static FORMAT: Format = Format {
     name: "parquet",
     about: "OME-Arrow columns in Parquet files, typed or inferred",
-    extension: ".parquet",
+    endings: &[".parquet"],
+    set_ending: ".parquet",
+    holds_images: recognise::holds_images,
     engine: || {
         let library = parquet::file::properties::DEFAULT_CREATED_BY;
         format!("parquet {} (own page reader)", library.rsplit(' ').next().unwrap_or(library))
     },
-    // A file that lacks its tail is truncated, and said to be so when opened.
-    recognise: |probe| !probe.is_dir && (probe.head.starts_with(b"PAR1") || probe.head.starts_with(b"PARE")),
+    recognise: recognise::recognise,
     open: |path, options| Ok(Box::new(ParquetStore::open(path, options)?)),
     create: |path, options| Ok(Box::new(ParquetWriter::create(path, options)?)),
+};
+
+/// The same with the Parquet library's own defaults (dictionaries, pages of 1 MiB, large row groups), whatever is
+/// asked for: much of what newer formats claim over Parquet is configuration, so comparisons show both.
+pub static DEFAULT_FORMAT: Format = Format {
+    name: "parquet-default",
+    about: "OME-Arrow Parquet with the Parquet library's defaults, to be compared with the tuned one",
+    endings: &[],
+    set_ending: "-default.parquet",
+    recognise: |_| false,
+    create: |path, options| {
+        let options = WriteOptions { tune: Tune::Reference, ..options.clone() };
+        Ok(Box::new(ParquetWriter::create(path, &options)?))
+    },
+    ..FORMAT
 };

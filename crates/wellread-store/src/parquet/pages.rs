@@ -54,8 +54,15 @@ pub(super) fn scan(file: &PositionalFile, chunk: &ColumnChunkMetaData) -> Result
     let entries = number(chunk.num_values(), "its number of values")?;
     let total = number(chunk.uncompressed_size(), "its size")?;
     let mut at = match chunk.dictionary_page_offset() {
-        Some(offset) if offset > 0 && (offset as u64) < data => offset as u64,
-        _ => data,
+        // Writers without a dictionary may put zero instead of nothing.
+        None | Some(0) => data,
+        Some(offset) => {
+            let dictionary = number(offset, "the offset of its dictionary")?;
+            if dictionary > data {
+                return Err(corrupt("its dictionary lies behind its pages"));
+            }
+            dictionary
+        }
     };
     let end = at
         .checked_add(size)
@@ -143,6 +150,22 @@ pub(super) fn load<'a>(
     decoded: &'a mut Vec<u8>,
     codecs: &mut Codecs,
 ) -> std::result::Result<Body<'a>, Fault> {
+    // Values take 8 bytes at most; levels and indices, even one run each, less than as much again.
+    let limit = 4096 + page.header.values.saturating_mul(20);
+    load_within(file, page, codec, max, limit, raw, decoded, codecs)
+}
+
+/// As [`load`], for values of any length: a page that declares more than `limit` bytes is corrupt.
+pub(super) fn load_within<'a>(
+    file: &PositionalFile,
+    page: &Page,
+    codec: Compression,
+    max: (i16, i16),
+    limit: usize,
+    raw: &'a mut Vec<u8>,
+    decoded: &'a mut Vec<u8>,
+    codecs: &mut Codecs,
+) -> std::result::Result<Body<'a>, Fault> {
     let header = &page.header;
     let corrupt = |why: &dyn std::fmt::Display| {
         Fault::Error(
@@ -150,8 +173,7 @@ pub(super) fn load<'a>(
                 .hint("the file is corrupt; copy or write it again"),
         )
     };
-    // Values take 8 bytes at most; levels and indices, even one run each, less than as much again.
-    if header.uncompressed > 4096 + header.values.saturating_mul(20) {
+    if header.uncompressed > limit {
         return Err(corrupt(&format_args!(
             "declares {} bytes for {} values",
             header.uncompressed, header.values
@@ -250,9 +272,10 @@ fn decompress<'a>(
             out.resize(size, 0);
             let deflate = codecs.deflate.get_or_insert_with(libdeflater::Decompressor::new);
             match deflate.gzip_decompress(input, out) {
-                Ok(length) => length,
-                // Several members in a row are allowed: rare, and left to a decoder that takes them.
-                Err(_) => fill(flate2::read::MultiGzDecoder::new(input), out).map_err(|e| failed(&e))?,
+                Ok(length) if length == size => length,
+                // Several members in a row are allowed: rare, and left to a decoder that takes them. It also
+                // says what is wrong where something is.
+                _ => fill(flate2::read::MultiGzDecoder::new(input), out).map_err(|e| failed(&e))?,
             }
         }
         Compression::BROTLI(_) => {
@@ -276,16 +299,18 @@ fn decompress<'a>(
     }
 }
 
-/// Fills `out` from `decoder` as far as it goes; the number of bytes that came.
+/// Fills `out` from `decoder` as far as it goes; the number of bytes that came, one more than there is room
+/// for where that is not all.
 fn fill(mut decoder: impl std::io::Read, out: &mut [u8]) -> std::io::Result<usize> {
     let mut n = 0;
     while n < out.len() {
         match decoder.read(&mut out[n..])? {
-            0 => break,
+            0 => return Ok(n),
             k => n += k,
         }
     }
-    Ok(n)
+    // Checksums stand at the end: only a decoder that is asked for more gets to see them.
+    Ok(n + decoder.read(&mut [0])?)
 }
 
 /// The deprecated `LZ4`, which was never specified: blocks in Hadoop's framing (both sizes in front, as

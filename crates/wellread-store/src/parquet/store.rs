@@ -2,13 +2,13 @@
 
 use super::cache::Cache;
 use super::check;
-use super::file::{PositionalFile, guarded};
+use super::file::{PositionalFile, footer};
 use super::layout::{self, GroupLayout, Row};
 use super::metadata::GroupMetadata;
 use super::pages::{self, ColumnPages};
 use super::schema::{CHUNKS, ImageColumn, PLANES};
 use crate::{Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
-use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 use parquet::basic::Compression;
 use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::statistics::Statistics;
@@ -79,11 +79,7 @@ impl ParquetStore {
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
         let file = PositionalFile::open(path)?;
         check_ends(&file)?;
-        let metadata = guarded(path, "cannot read the footer", || {
-            // Arrow's own schema in the footer is left aside: list offsets, string views and dictionaries
-            // then have one form each.
-            ArrowReaderMetadata::load(&file, ArrowReaderOptions::new().with_skip_arrow_metadata(true))
-        })?;
+        let metadata = footer(&file)?;
         let column = ImageColumn::find(path, metadata.parquet_schema(), options.column.as_deref())?;
         let corrupt = |why: String| Error::new(path, why).hint("the file is corrupt; copy or write it again");
         let mut groups = vec![];
@@ -224,19 +220,20 @@ impl ParquetStore {
 
     pub(super) fn row(&self, row: usize) -> Result<(usize, &Row, RowInfo)> {
         if row >= self.rows {
-            return Err(Error::new(
-                self.path(),
-                format_args!("row {row} was asked for, but there are {} images", self.rows),
-            ));
+            return Err(Error::no_such_row(self.path(), row, self.rows));
         }
         let group = self.group_of(row);
         let found = &self.layout_of(group).map_err(|e| e.row(row))?.rows[row - self.groups[group].rows.start];
         match &found.info {
             Ok(info) => Ok((group, found, *info)),
             Err(cause) => {
-                let hint =
-                    "other rows can still be read; if the file was not written like this, copy it again";
-                Err(Error::new(self.path(), cause).row(row).hint(self.column.note.as_deref().unwrap_or(hint)))
+                let error = Error::new(self.path(), cause).row(row);
+                let hint = if error.is_null_image() {
+                    "leave out rows without an image (--skip-null)"
+                } else {
+                    "other rows can still be read; if the file was not written like this, copy it again"
+                };
+                Err(error.hint(self.column.note.as_deref().unwrap_or(hint)))
             }
         }
     }
@@ -388,7 +385,7 @@ impl Store for ParquetStore {
 }
 
 /// The codec as users type it.
-fn codec_name(codec: Compression) -> &'static str {
+pub(super) fn codec_name(codec: Compression) -> &'static str {
     match codec {
         Compression::UNCOMPRESSED => "none",
         Compression::SNAPPY => "snappy",

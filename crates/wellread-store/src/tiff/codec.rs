@@ -12,6 +12,7 @@
 //! more than the file's real size justifies.
 
 use super::lzw;
+use crate::refusal::Refusal;
 use crate::{Compression, Error, Result};
 use std::path::Path;
 
@@ -88,6 +89,16 @@ impl Codec {
         }
     }
 
+    /// Why strips and tiles cannot be decoded, if they cannot.
+    pub(super) fn refusal(self) -> Option<Refusal> {
+        matches!(self, Self::Other(_)).then(|| {
+            Refusal::unsupported(format_args!(
+                "compression {} is not supported; supported: none, LZW, Deflate, PackBits, Zstandard",
+                self.name()
+            ))
+        })
+    }
+
     /// Whether the first bytes of a strip can be had without decoding the rest.
     pub(super) fn stops_early(self) -> bool {
         matches!(self, Self::None | Self::Lzw | Self::PackBits)
@@ -102,32 +113,39 @@ pub(super) struct Decompressors {
     zstd: Option<zstd::bulk::Decompressor<'static>>,
 }
 
+/// What came of decoding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Decoded {
+    /// Bytes that were written.
+    pub(super) bytes: usize,
+    /// Whether there is more than fits.
+    pub(super) more: bool,
+}
+
 impl Decompressors {
-    /// Decodes `raw` into `out`, of which the first `wanted` bytes must be filled. More than `out` holds is an
-    /// error or not looked at, as the codec allows.
-    pub(super) fn decode(
-        &mut self,
-        codec: Codec,
-        raw: &[u8],
-        out: &mut [u8],
-        wanted: usize,
-    ) -> Result<(), String> {
-        let got = match codec {
+    /// Decodes `raw` into `out` as far as both go.
+    pub(super) fn decode(&mut self, codec: Codec, raw: &[u8], out: &mut [u8]) -> Result<Decoded, String> {
+        let bytes = match codec {
             Codec::None => {
                 let n = raw.len().min(out.len());
                 out[..n].copy_from_slice(&raw[..n]);
-                n
+                return Ok(Decoded { bytes: n, more: raw.len() > n });
             }
             Codec::Lzw => {
-                self.lzw.get_or_insert_default().decode(raw, &mut out[..wanted])?;
-                wanted
+                let more = self.lzw.get_or_insert_default().decode(raw, out)?;
+                return Ok(Decoded { bytes: out.len(), more });
             }
-            Codec::PackBits => unpack_bits(raw, &mut out[..wanted]),
-            Codec::Deflate => self
-                .deflate
-                .get_or_insert_with(libdeflater::Decompressor::new)
-                .zlib_decompress(raw, out)
-                .map_err(|e| format!("Deflate data are corrupt ({e})"))?,
+            Codec::PackBits => return Ok(unpack_bits(raw, out)),
+            Codec::Deflate => {
+                let deflate = self.deflate.get_or_insert_with(libdeflater::Decompressor::new);
+                match deflate.zlib_decompress(raw, out) {
+                    Ok(bytes) => bytes,
+                    Err(libdeflater::DecompressionError::InsufficientSpace) => {
+                        return Ok(Decoded { bytes: out.len(), more: true });
+                    }
+                    Err(e) => return Err(format!("Deflate data are corrupt ({e})")),
+                }
+            }
             Codec::Zstd => {
                 if self.zstd.is_none() {
                     let new = zstd::bulk::Decompressor::new().map_err(|e| format!("Zstandard: {e}"))?;
@@ -138,32 +156,28 @@ impl Decompressors {
                     .map_err(|e| format!("Zstandard data are corrupt ({e})"))?
             }
             Codec::Other(_) => {
-                return Err(format!(
-                    "compression {} is not supported; supported: none, LZW, Deflate, PackBits, Zstandard",
-                    codec.name()
-                ));
+                return Err(format!("compression {} is not supported", codec.name()));
             }
         };
-        if got < wanted {
-            return Err(format!("it decodes to {got} of {wanted} bytes"));
-        }
-        Ok(())
+        Ok(Decoded { bytes, more: false })
     }
 }
 
-/// PackBits (TIFF 6.0, section 9): fills `out` as far as `input` goes; returns how far that was.
-fn unpack_bits(mut input: &[u8], out: &mut [u8]) -> usize {
+/// PackBits (TIFF 6.0, section 9).
+fn unpack_bits(mut input: &[u8], out: &mut [u8]) -> Decoded {
     let mut pos = 0;
-    while let [head, rest @ ..] = input {
+    let mut more = false;
+    while let [head, rest @ ..] = input
+        && !more
+    {
         let left = out.len() - pos;
-        if left == 0 {
-            break;
-        }
         match *head as i8 {
             -128 => input = rest,
             n @ 0.. => {
                 let n = n as usize + 1;
                 let take = n.min(left).min(rest.len());
+                // A byte that only fills the strip up to an even length announces what does not come.
+                more = n.min(rest.len()) > left;
                 out[pos..pos + take].copy_from_slice(&rest[..take]);
                 pos += take;
                 input = &rest[n.min(rest.len())..];
@@ -171,6 +185,7 @@ fn unpack_bits(mut input: &[u8], out: &mut [u8]) -> usize {
             n => {
                 let [value, rest @ ..] = rest else { break };
                 let n = (1 - isize::from(n)) as usize;
+                more = n > left;
                 let n = n.min(left);
                 out[pos..pos + n].fill(*value);
                 pos += n;
@@ -178,7 +193,7 @@ fn unpack_bits(mut input: &[u8], out: &mut [u8]) -> usize {
             }
         }
     }
-    pos
+    Decoded { bytes: pos, more }
 }
 
 /// Packs one row of pixels. TIFF 6.0 asks for rows to be packed separately.
@@ -262,7 +277,11 @@ mod tests {
             0xAA, 0xAA, 0xAA, 0xAA, 0xAA, 0xAA, 0xAA, 0xAA,
         ];
         let mut out = [0; 24];
-        assert_eq!(unpack_bits(&packed, &mut out), 24);
+        assert_eq!(unpack_bits(&packed, &mut out), Decoded { bytes: 24, more: false });
+        assert_eq!(unpack_bits(&packed, &mut [0; 23]), Decoded { bytes: 23, more: true });
+        // Filled up to an even length.
+        assert!(!unpack_bits(&[&packed[..], &[0]].concat(), &mut out).more);
+        assert!(unpack_bits(&[&packed[..], &[0, 7]].concat(), &mut out).more);
         assert_eq!(out, plain);
         let mut again = vec![];
         pack_bits(&plain, &mut again);
@@ -271,7 +290,7 @@ mod tests {
 
     #[test]
     fn unknown_compressions_are_named() {
-        let error = Decompressors::default().decode(Codec::from_tag(7), &[], &mut [0; 4], 4).unwrap_err();
+        let error = Decompressors::default().decode(Codec::from_tag(7), &[], &mut [0; 4]).unwrap_err();
         assert!(error.contains("JPEG (7)"), "{error}");
         assert!(Packing::new(Path::new("x"), Compression::Snappy).is_err());
     }
@@ -289,12 +308,17 @@ mod tests {
                     prop_assert!(data.len() as u64 <= packing.codec.at_most(packed.len() as u64));
                     let mut out = vec![0; data.len()];
                     let mut tools = Decompressors::default();
-                    tools.decode(packing.codec, &packed, &mut out, data.len()).unwrap();
+                    let made = tools.decode(packing.codec, &packed, &mut out).unwrap();
+                    prop_assert_eq!(made, Decoded { bytes: data.len(), more: false });
                     prop_assert_eq!(&out, &data);
+                    let short = tools.decode(packing.codec, &packed, &mut out[..data.len() - 1]);
+                    // LZW that goes on for but a few bytes is taken for filling.
+                    let lzw = packing.codec == Codec::Lzw;
+                    prop_assert!(lzw || short.is_err() || short.is_ok_and(|made| made.more));
                     if packing.codec.stops_early() {
                         let half = data.len() / 2;
                         out.fill(0);
-                        tools.decode(packing.codec, &packed, &mut out, half).unwrap();
+                        tools.decode(packing.codec, &packed, &mut out[..half]).unwrap();
                         prop_assert_eq!(&out[..half], &data[..half]);
                     }
                 }
@@ -304,7 +328,7 @@ mod tests {
         #[test]
         fn garbage_does_not_panic(data in prop::collection::vec(any::<u8>(), 0..500)) {
             for codec in [1, 5, 8, 32773, 50000, 7].map(Codec::from_tag) {
-                let _ = Decompressors::default().decode(codec, &data, &mut [0; 1000], 700);
+                let _ = Decompressors::default().decode(codec, &data, &mut [0; 1000]);
             }
         }
     }

@@ -9,8 +9,12 @@ use super::codec::Codec;
 use super::ifd::{FileView, Header, Ifd, tag};
 use super::predictor;
 use crate::Result;
+use crate::refusal::Refusal;
 use std::sync::Arc;
 use wellread_image::PixelType;
+
+/// Rows per strip beyond which the number means "all in one strip" and no last strip is filled up to it.
+const MAX_PADDED_ROWS: usize = 1 << 16;
 
 /// Where a strip or tile lies in its file. Both zero: it was never written and stands for zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,8 +59,12 @@ pub(super) struct PageFormat {
     pub(super) tiled: bool,
     /// Width and height of a strip or tile.
     pub(super) segment: [usize; 2],
+    /// Whether the lengths of strips and tiles are stated. Otherwise other things may follow their data.
+    pub(super) exact_lengths: bool,
+    /// Rows that the last strip may be filled up to, where it has fewer; 0 where it may not.
+    pub(super) padded_rows: usize,
     /// Anything that makes the page unreadable, though its size is known.
-    pub(super) unsupported: Option<&'static str>,
+    pub(super) refusal: Option<Refusal>,
 }
 
 /// One page.
@@ -118,7 +126,7 @@ impl PageFormat {
             && self.predictor == 1
             && !self.reversed
             && !self.tiled
-            && self.unsupported.is_none()
+            && self.refusal.is_none()
             && self.interleaved() == 1
             && matches!(self.bits, 8 | 16 | 32 | 64)
             && (self.bits == 8 || self.endian == Endian::Little)
@@ -136,7 +144,7 @@ impl Page {
         let samples = number(tag::SAMPLES_PER_PIXEL, 1)?;
         let compression = number(tag::COMPRESSION, 1)?;
         let predictor = number(tag::PREDICTOR, 1)?;
-        let planar = number(tag::PLANAR_CONFIGURATION, 1)? == 2 && samples > 1;
+        let planar = number(tag::PLANAR_CONFIGURATION, 1)?;
         let fill_order = number(tag::FILL_ORDER, 1)?;
         let photometric = number(tag::PHOTOMETRIC, 1)?;
         let subsampling = number(tag::YCBCR_SUBSAMPLING, 2)?;
@@ -164,16 +172,31 @@ impl Page {
             Some(5 | 6) => SampleKind::Complex,
             _ => SampleKind::Unsigned,
         };
-        let codec = Codec::from_tag(compression as u16);
-        let unsupported = if bits.is_none() || format.is_none() {
-            Some("its samples differ in type from each other, which wellread does not read")
-        } else if depth > 1 {
-            Some("its tiles have a depth, which wellread does not read")
-        } else if photometric == 6 && subsampling != 1 {
-            Some("its colours are subsampled YCbCr, which wellread does not read")
-        } else {
-            None
+        // Numbers beyond 16 bits are of no compression or predictor: they must not be taken for another's.
+        let codec = u16::try_from(compression).map_or(Codec::Other(u16::MAX), Codec::from_tag);
+        let predictor = u16::try_from(predictor).unwrap_or(u16::MAX);
+        let refuse = |cause: &str| Some(Refusal::unsupported(cause));
+        let mut refusal = match format {
+            _ if bits.is_none() || format.is_none() => {
+                refuse("its samples differ in type from each other, which wellread does not read")
+            }
+            // 4 is "undefined", which is mostly unsigned integers of an opaque meaning.
+            Some(1..=6) => None,
+            other => refuse(&format!("sample format {} is unknown", other.unwrap_or_default())),
         };
+        if depth > 1 {
+            refusal = refusal.or_else(|| refuse("its tiles have a depth, which wellread does not read"));
+        }
+        if photometric == 6 && subsampling != 1 {
+            refusal =
+                refusal.or_else(|| refuse("its colours are subsampled YCbCr, which wellread does not read"));
+        }
+        if samples > 1 && !matches!(planar, 1 | 2) {
+            refusal = refusal.or_else(|| refuse(&format!("planar configuration {planar} is unknown")));
+        }
+        if u16::try_from(compression).is_err() {
+            refusal = refusal.or_else(|| refuse(&format!("compression number {compression} is unknown")));
+        }
         let tiled = tile_width > 0 || tile_height > 0;
         let segment = if tiled {
             let (Some(w), Some(h)) = (small(tile_width), small(tile_height)) else {
@@ -188,15 +211,17 @@ impl Page {
             width,
             height,
             samples,
-            planar,
+            planar: planar == 2 && samples > 1,
             kind,
             bits: bits.unwrap_or(8),
             codec,
-            predictor: predictor as u16,
+            predictor,
             reversed: fill_order == 2,
             tiled,
             segment,
-            unsupported,
+            exact_lengths: true,
+            padded_rows: usize::try_from(rows_per_strip).ok().filter(|&n| n <= MAX_PADDED_ROWS).unwrap_or(0),
+            refusal,
         };
         let row_bits = (format.interleaved() as u64).checked_mul(segment[0] as u64);
         let row_bits = row_bits.and_then(|n| n.checked_mul(u64::from(format.bits)));
@@ -209,13 +234,22 @@ impl Page {
                 ),
             ));
         }
-        if unsupported.is_none() {
-            format.unsupported = unsupported_predictor(&format);
+        // From here on the bytes of a page, or of any part of it, can be computed without overflow.
+        if (format.row_bytes() as u64).checked_mul(height as u64).is_none_or(|n| n > 1 << 56) {
+            return Err(bad(view, format_args!("{width} x {height} pixels are too many to be true")));
         }
-        let mut segments = read_segments(view, endian, ifd, &format)?;
-        if format.unsupported.is_none() && has_short_strips(&format, &segments) {
-            format.unsupported =
-                Some("its strips hold fewer bytes than their rows need: the file is corrupt");
+        if format.refusal.is_none() {
+            format.refusal = unsupported_predictor(&format).and_then(refuse);
+        }
+        let Listed { mut segments, is_trimmed, exact_lengths } = read_segments(view, header, ifd, &format)?;
+        format.exact_lengths = exact_lengths;
+        if is_trimmed {
+            // What lies behind the rows of the last strip may as well be rows that are not declared.
+            format.padded_rows = 0;
+        }
+        if format.refusal.is_none() && has_short_strips(&format, &segments) {
+            let cause = "its strips hold fewer bytes than their rows need: the file is corrupt";
+            format.refusal = Some(Refusal::damaged(cause));
         }
         merge_strips(&mut format, &mut segments);
         Ok(Self { format: Arc::new(format), segments: segments.into() })
@@ -275,13 +309,18 @@ fn unsupported_predictor(format: &PageFormat) -> Option<&'static str> {
     }
 }
 
+/// What the tags say of where segments lie.
+struct Listed {
+    segments: Vec<Segment>,
+    /// Whether more are listed than the page needs.
+    is_trimmed: bool,
+    /// Whether all lengths are listed too.
+    exact_lengths: bool,
+}
+
 /// Offsets and lengths of all segments.
-fn read_segments(
-    view: &mut FileView<'_>,
-    endian: Endian,
-    ifd: &Ifd,
-    format: &PageFormat,
-) -> Result<Vec<Segment>> {
+fn read_segments(view: &mut FileView<'_>, header: Header, ifd: &Ifd, format: &PageFormat) -> Result<Listed> {
+    let endian = header.endian;
     let (what, offsets_tag, counts_tag) = if format.tiled {
         ("tiles", tag::TILE_OFFSETS, tag::TILE_BYTE_COUNTS)
     } else {
@@ -291,13 +330,18 @@ fn read_segments(
     let planes = if format.planar { format.samples } else { 1 };
     let expected = (across as u64).checked_mul(down as u64).and_then(|n| n.checked_mul(planes as u64));
     let expected = expected.unwrap_or(u64::MAX);
-    let offsets = ifd.numbers(view, endian, offsets_tag, expected)?;
+    let one_more = expected.saturating_add(1);
+    let offsets = ifd.numbers(view, endian, offsets_tag, one_more)?;
     // Some writers keep tile offsets under the strips' tag.
     let offsets = match offsets {
-        None if format.tiled => ifd.numbers(view, endian, tag::STRIP_OFFSETS, expected)?,
+        None if format.tiled => ifd.numbers(view, endian, tag::STRIP_OFFSETS, one_more)?,
         some => some,
     };
-    let offsets = offsets.unwrap_or_default();
+    let mut offsets = offsets.unwrap_or_default();
+    let is_trimmed = offsets.len() as u64 == one_more;
+    if is_trimmed {
+        offsets.pop();
+    }
     if offsets.len() as u64 != expected {
         return Err(view
             .error(format_args!(
@@ -335,7 +379,17 @@ fn read_segments(
     if counts.is_empty() && format.codec != Codec::None && offsets.len() > 4096 {
         return Err(view.error(format_args!("the lengths of {} {what} are not given", offsets.len())));
     }
-    Ok(offsets.iter().enumerate().map(segment).collect())
+    let segments: Vec<Segment> = offsets.iter().enumerate().map(segment).collect();
+    let header_bytes = if header.big { 16 } else { 8 };
+    if let Some(segment) = segments.iter().find(|s| !s.is_empty() && s.offset < header_bytes) {
+        return Err(view
+            .error(format_args!(
+                "{what} are said to start at offset {}, inside the file's header (directory at offset {})",
+                segment.offset, ifd.offset
+            ))
+            .hint("the file is probably corrupt; copy or write it again"));
+    }
+    Ok(Listed { segments, is_trimmed, exact_lengths: counts.len() >= offsets.len() })
 }
 
 /// Whether a strip that is stored as it is holds less than its rows.
@@ -348,7 +402,7 @@ fn has_short_strips(format: &PageFormat, segments: &[Segment]) -> bool {
 
 /// Merges strips that are stored as they are and follow each other into one strip per plane.
 fn merge_strips(format: &mut PageFormat, segments: &mut Vec<Segment>) {
-    if format.codec != Codec::None || format.tiled || format.unsupported.is_some() {
+    if format.codec != Codec::None || format.tiled || format.refusal.is_some() {
         return;
     }
     let [_, down] = format.grid();

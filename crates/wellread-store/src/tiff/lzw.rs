@@ -73,6 +73,28 @@ impl Bits<'_> {
     }
 }
 
+impl Bits<'_> {
+    /// Whether codes that stand for bytes follow, the next of them `width` bits wide. What is shorter than a
+    /// code and two bytes is taken for filling by a writer that leaves the end code out.
+    fn hold_more(mut self, mut width: u32) -> bool {
+        loop {
+            self.refill();
+            if self.count < width {
+                return false;
+            }
+            match (self.buffer >> (64 - width)) as usize {
+                END => return false,
+                CLEAR => {
+                    self.buffer <<= width;
+                    self.count -= width;
+                    width = 9;
+                }
+                _ => return self.count as usize + 8 * (self.input.len() - self.at) >= width as usize + 16,
+            }
+        }
+    }
+}
+
 impl Default for Decoder {
     fn default() -> Self {
         let mut table: Box<[u64; TABLE]> =
@@ -85,11 +107,11 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// Decodes `input` until `out` is full; what the input holds beyond that is not looked at.
+    /// Decodes `input` until `out` is full, and says whether there is more than fits.
     ///
     /// # Errors
     /// A code outside the table, or an end before `out` is full.
-    pub(super) fn decode(&mut self, input: &[u8], out: &mut [u8]) -> Result<(), String> {
+    pub(super) fn decode(&mut self, input: &[u8], out: &mut [u8]) -> Result<bool, String> {
         if out.len() > MAX_OUTPUT {
             return Err(format!("an LZW strip of {} bytes is not supported", out.len()));
         }
@@ -104,6 +126,8 @@ impl Decoder {
         let mut next = FIRST_FREE;
         let mut width = 9u32;
         let mut fresh = true;
+        // Whether the last string goes on behind the end of the output.
+        let mut is_cut = false;
         while pos < out.len() {
             // Most codes stand for short strings: several at a time, while nothing else can happen.
             let limit = if width == MAX_WIDTH { TABLE } else { (1 << width) - 1 };
@@ -177,6 +201,7 @@ impl Decoder {
                     pos += length as usize;
                 } else {
                     let n = (length as usize).min(out.len() - pos);
+                    is_cut = n < length as usize;
                     out[pos..pos + n].copy_from_slice(&entry.to_le_bytes()[..n]);
                     pos += n;
                 }
@@ -184,6 +209,7 @@ impl Decoder {
                 let place = (entry & (MAX_OUTPUT as u64 - 1)) as usize;
                 let length = (entry >> PLACE_BITS) as usize & (TABLE - 1);
                 first = out[place];
+                is_cut = length > out.len() - pos;
                 pos = copy_string(out, place, length, pos);
             } else if code == CLEAR {
                 next = FIRST_FREE;
@@ -204,7 +230,7 @@ impl Decoder {
             previous = entry;
             previous_pos = start;
         }
-        Ok(())
+        Ok(is_cut || bits.hold_more(width))
     }
 
     /// Defines string `next`: the previous string and `first`.
@@ -273,13 +299,23 @@ mod tests {
     fn round_trip(data: &[u8]) {
         let packed = encode(data).unwrap();
         let mut out = vec![0; data.len()];
-        Decoder::default().decode(&packed, &mut out).unwrap();
+        assert!(!Decoder::default().decode(&packed, &mut out).unwrap());
         assert_eq!(out, data);
         assert!(data.len() as u64 <= packed.len() as u64 * MAX_RATIO);
         // A prefix can be had without decoding the rest.
         let mut part = vec![0; data.len() / 3];
         Decoder::default().decode(&packed, &mut part).unwrap();
         assert_eq!(part, data[..data.len() / 3]);
+    }
+
+    #[test]
+    fn more_than_fits_is_noticed() {
+        for data in [vec![0; 100_000], (0..100_000u32).map(|i| ((i * i) >> 7) as u8).collect()] {
+            let packed = encode(&data).unwrap();
+            for n in [1, 7, 100, 5000, 50_000, data.len() - 40] {
+                assert!(Decoder::default().decode(&packed, &mut vec![0; n]).unwrap(), "{n}");
+            }
+        }
     }
 
     #[test]

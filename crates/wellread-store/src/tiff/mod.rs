@@ -55,10 +55,12 @@ use crate::Format;
 pub static FORMAT: Format = Format {
     name: "tiff",
     about: "TIFF and OME-TIFF: files and folders; none, LZW, Deflate, PackBits, Zstd; BigTIFF",
-    extension: "",
+    endings: &[".tif", ".tiff"],
+    set_ending: "",
+    holds_images: |_| true,
     engine: || format!("wellread {}; TIFF 6.0, BigTIFF, OME-TIFF 2016-06", env!("CARGO_PKG_VERSION")),
     recognise: listing::recognise,
-    open: |path, _| Ok(Box::new(store::TiffStore::open(path)?)),
+    open: |path, options| Ok(Box::new(store::TiffStore::open(path, options)?)),
     create: |path, options| Ok(Box::new(writer::TiffWriter::create(path, options)?)),
 };
 

@@ -9,9 +9,11 @@
 use super::ifd::FileView;
 use super::image::Page;
 use super::listing;
-use super::series::{OtherFile, PlaneRef, Refusal, Series, believable};
-use crate::{Error, Result, RowInfo};
+use super::series::{OtherFile, PlaneRef, Series, believable};
+use crate::refusal::Refusal;
+use crate::{Error, Result, RowInfo, regular};
 use std::collections::HashMap;
+use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 use wellread_image::ome_xml::{self, OmeImage, OmeXmlError, PlaneMap};
 use wellread_image::{PixelType, Shape};
@@ -48,11 +50,12 @@ fn ends_in_tiff(name: &str) -> bool {
 
 fn read_companion(path: &Path) -> Result<String> {
     let fault = |e: &std::io::Error| Error::io(path, "cannot read the OME-XML of a multi-file OME-TIFF", e);
-    let len = std::fs::metadata(path).map_err(|e| fault(&e))?.len();
+    let (mut file, len) = regular::open(path).map_err(|e| fault(&e))?;
     if len > MAX_COMPANION {
         return Err(Error::new(path, format_args!("is too long for OME-XML ({len} bytes)")));
     }
-    let bytes = std::fs::read(path).map_err(|e| fault(&e))?;
+    let mut bytes = vec![];
+    file.read_to_end(&mut bytes).map_err(|e| fault(&e))?;
     Ok(ome_xml::decode(&bytes).into_owned())
 }
 
@@ -73,7 +76,7 @@ fn one(view: &FileView<'_>, mut image: OmeImage, pages: &[Page]) -> Result<Serie
     let fault = |e: OmeXmlError| view.error(e).hint("write the file again, or repair its image description");
     if image.without_pages {
         return Ok(Series::refused(Refusal::unsupported(
-            "the OME-XML describes an image whose pixels are not in TIFF pages".into(),
+            "the OME-XML describes an image whose pixels are not in TIFF pages",
         )));
     }
     let own_name = view.path().file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();

@@ -16,8 +16,8 @@ use super::image::{Page, PageFormat, SampleKind, Segment};
 use super::pread::read_exact_at;
 use super::predictor;
 use super::samples::{grow, separate, unpack};
-use super::series::{FileIndex, PlaneRef, Series};
-use crate::{Block, Error, PixelSink, Result, RowInfo, Scratch};
+use super::series::{CONVERT, FileIndex, PlaneRef, Series};
+use crate::{Block, Error, PixelSink, Result, RowInfo, Scratch, regular};
 use std::any::Any;
 use std::fs::File;
 use std::path::Path;
@@ -56,7 +56,7 @@ impl Handle {
 
 /// Opens a file for reading.
 fn open(path: &Path) -> Result<File> {
-    File::open(path).map_err(|e| Error::io(path, "cannot open", &e))
+    regular::open(path).map(|(file, _)| file).map_err(|e| Error::io(path, "cannot open", &e))
 }
 
 impl Context {
@@ -85,6 +85,9 @@ struct Piece {
     width: usize,
     /// Planes along Z that follow each other.
     depth: usize,
+    /// Rows that the stored strip or tile has, and those that a last strip may be filled up to.
+    stored_rows: usize,
+    padded_rows: usize,
 }
 
 /// One request.
@@ -122,8 +125,8 @@ impl Job<'_> {
                         z += 1;
                         continue;
                     }
-                    if let Some(cause) = format.unsupported {
-                        return Err(Error::new(source.path, cause));
+                    if let Some(refusal) = format.refusal.clone().or_else(|| format.codec.refusal()) {
+                        return Err(refusal.error(source.path, "", CONVERT));
                     }
                     let run = if ny == shape.y() && nx == shape.x() {
                         self.run_of_planes(&self.series.planes[at..at + (z0 + nz - z)], source.pages)
@@ -272,7 +275,8 @@ fn plan(
                 } else {
                     Segment { offset: segment.offset.saturating_add(at + skip), len }
                 };
-                pieces.push(Piece { segment, y, x, rows, width, depth });
+                let (stored_rows, padded_rows) = (rows, rows);
+                pieces.push(Piece { segment, y, x, rows, width, depth, stored_rows, padded_rows });
                 y += rows;
             }
             continue;
@@ -283,7 +287,10 @@ fn plan(
             let rows = if segment.is_empty() { stored_rows.min(format.height - top) } else { stored_rows };
             let rows = rows.min(y1 - top);
             let width = if segment.is_empty() { w.min(format.width - sx * w) } else { w };
-            pieces.push(Piece { segment, y: top, x: sx * w, rows, width, depth });
+            let is_last_strip = !format.tiled && sy + 1 == down;
+            let padded_rows = if is_last_strip { stored_rows.max(format.padded_rows) } else { stored_rows };
+            let x = sx * w;
+            pieces.push(Piece { segment, y: top, x, rows, width, depth, stored_rows, padded_rows });
         }
     }
 }
@@ -402,14 +409,32 @@ impl Work<'_> {
             if wanted as u64 > at_most {
                 return Err(format!("its {} stored bytes cannot hold {wanted} bytes", raw.len()));
             }
-            // Some writers fill the last strip up to the height of the others.
-            let whole = if format.codec.stops_early() { 0 } else { format.segment[1] };
-            let whole = (whole as u64 * row_bytes as u64).min(at_most);
-            let whole = wanted.max(usize::try_from(whole).unwrap_or(wanted));
-            grow(self.decoded, whole)?;
-            let out = &mut self.decoded[..whole];
-            self.tools.decode(format.codec, raw, out, wanted)?;
-            &mut out[..wanted]
+            let whole = piece.stored_rows * row_bytes;
+            // Decoders that can stop early are spared the rows of a strip that nobody asked for.
+            let size = if format.codec.stops_early() { wanted } else { whole };
+            // What cannot be there needs no room.
+            let size = size.min(usize::try_from(at_most).unwrap_or(size)).max(wanted);
+            grow(self.decoded, size)?;
+            let first = self.tools.decode(format.codec, raw, &mut self.decoded[..size]);
+            let fits = first.as_ref().is_ok_and(|made| !made.more || size < whole);
+            let padded =
+                piece.padded_rows.checked_mul(row_bytes).filter(|&n| n > whole && n as u64 <= at_most);
+            let made = match padded {
+                // Some writers fill the last strip up to the height of the others.
+                Some(padded) if !fits && size == whole => {
+                    grow(self.decoded, padded)?;
+                    let again = self.tools.decode(format.codec, raw, &mut self.decoded[..padded]);
+                    again.ok().filter(|made| made.bytes == padded && !made.more).map_or(first, Ok)?
+                }
+                _ => first?,
+            };
+            if made.bytes < wanted {
+                return Err(format!("it decodes to {} of {wanted} bytes", made.bytes));
+            }
+            if made.more && size == whole && format.exact_lengths {
+                return Err(format!("it decodes to more than the {whole} bytes of its rows"));
+            }
+            &mut self.decoded[..wanted]
         };
         let samples = format.interleaved();
         let size = usize::from(format.bits) / 8;

@@ -10,6 +10,7 @@ use super::describe;
 use super::ifd::{FileView, Header, Ifd, TRUNCATED, read_chain, tag};
 use super::image::Page;
 use super::ome;
+use crate::refusal::Refusal;
 use crate::{Error, Result, RowInfo};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -36,24 +37,8 @@ impl PlaneRef {
     }
 }
 
-/// Why an image cannot be read, and what to do.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Refusal {
-    pub(super) cause: String,
-    pub(super) hint: &'static str,
-}
-
-impl Refusal {
-    /// The file contradicts itself or lacks something.
-    pub(super) fn damaged(cause: String) -> Self {
-        Self { cause, hint: "the file is probably damaged; copy or write it again" }
-    }
-
-    /// The file is fine, but beyond what is supported.
-    pub(super) fn unsupported(cause: String) -> Self {
-        Self { cause, hint: "convert the file with the program that wrote it, or with tifffile" }
-    }
-}
+/// What to do about files that are fine, but beyond what is supported.
+pub(super) const CONVERT: &str = "convert the file with the program that wrote it, or with tifffile";
 
 /// One image.
 #[derive(Debug)]
@@ -161,8 +146,8 @@ impl FileIndex {
         };
         let own = series.planes.iter().find(|p| p.source == 0);
         let format = &self.pages[own.map_or(0, |p| p.page as usize)].format;
-        if let Some(cause) = format.unsupported {
-            series.info = Err(Refusal::unsupported(cause.to_owned()));
+        if let Some(refusal) = &format.refusal {
+            series.info = Err(refusal.clone());
             return;
         }
         // What counts is bits as stored: a pixel may be delivered in more.

@@ -8,10 +8,11 @@
 use super::image::PageFormat;
 use super::listing;
 use super::read::{Context, Job};
-use super::series::{FileIndex, Kind, Series};
+use super::series::{CONVERT, FileIndex, Kind, Series};
 use super::writer::file_name_of;
 use super::{Endian, codec::Codec, predictor};
-use crate::{Error, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
+use crate::file_names;
+use crate::{Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
 use std::collections::HashSet;
 use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
@@ -70,11 +71,11 @@ impl Deref for IndexRef<'_> {
 
 impl TiffStore {
     /// Opens a file or folder.
-    pub(super) fn open(path: &Path) -> Result<Self> {
+    pub(super) fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
         let meta = std::fs::metadata(path).map_err(|e| Error::io(path, "cannot open", &e))?;
         let is_folder = meta.is_dir();
         let files = if is_folder {
-            listing::files(path)?.into_iter().map(|p| path.join(p)).collect()
+            listing::files(path, options)?.into_iter().map(|p| path.join(p)).collect()
         } else {
             vec![path.to_owned()]
         };
@@ -186,12 +187,7 @@ impl TiffStore {
 
     fn row(&self, row: usize) -> Result<(Row, &Path)> {
         let found = self.rows.get(row).map(|r| (*r, self.files[r.file as usize].path.as_path()));
-        found.ok_or_else(|| {
-            Error::new(
-                &self.path,
-                format_args!("row {row} was asked for, but there are {} images", self.rows.len()),
-            )
-        })
+        found.ok_or_else(|| Error::no_such_row(&self.path, row, self.rows.len()))
     }
 
     /// The image of a row.
@@ -223,7 +219,7 @@ impl TiffStore {
     fn stem(&self, path: &Path) -> String {
         let folder = path.parent().filter(|p| self.is_folder && *p != self.path).and_then(Path::file_name);
         match folder {
-            Some(folder) => format!("{}/{}", folder.to_string_lossy(), stem(path)),
+            Some(folder) => format!("{}/{}", file_names::text(folder), stem(path)),
             None => stem(path),
         }
     }
@@ -246,7 +242,7 @@ impl TiffStore {
 
 /// A file's name without `.tif`, `.tiff` and `.ome`.
 fn stem(path: &Path) -> String {
-    let stem = path.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
+    let stem = path.file_stem().map(|s| file_names::text(s).into_owned()).unwrap_or_default();
     match stem.len().checked_sub(4) {
         Some(at) if at > 0 && stem.as_bytes()[at..].eq_ignore_ascii_case(b".ome") => stem[..at].to_owned(),
         _ => stem,
@@ -265,7 +261,7 @@ fn is_file_name_of(stem: &str, name: &str) -> bool {
 fn info_of(series: &Series, path: &Path) -> Result<RowInfo> {
     match &series.info {
         Ok(info) => Ok(*info),
-        Err(refusal) => Err(Error::new(path, &refusal.cause).hint(refusal.hint)),
+        Err(refusal) => Err(refusal.error(path, "", CONVERT)),
     }
 }
 

@@ -228,7 +228,7 @@ mod tests {
                             let view = ImageView { metadata: &metadata, shape, dtype, pixels: &pixels };
                             writer.write(&view).unwrap();
                             writer.finish().unwrap();
-                            let store = TiffStore::open(&path).unwrap();
+                            let store = TiffStore::open(&path, &crate::OpenOptions::default()).unwrap();
                             let (info, got) = read_image(&store, 0).unwrap();
                             assert_eq!((info.shape, info.dtype), (shape, dtype));
                             assert!(got == pixels, "{dtype} {compression:?} {endian:?} {big}");

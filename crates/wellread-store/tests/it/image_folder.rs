@@ -108,26 +108,101 @@ fn every_kind_of_png() {
     assert_eq!(store.files().unwrap().len(), 8);
 }
 
-/// A PNG with a palette and few bits, which the `image` crate cannot write.
-#[test]
-fn palette_becomes_rgb() {
+/// A PNG of the given chunks.
+fn png(chunks: &[(&[u8; 4], &[u8])]) -> Vec<u8> {
     let mut png = b"\x89PNG\r\n\x1a\n".to_vec();
-    let mut chunk = |kind: &[u8; 4], data: &[u8]| {
+    for (kind, data) in chunks {
         png.extend((data.len() as u32).to_be_bytes());
         let body = [kind.as_slice(), data].concat();
         png.extend(&body);
         png.extend(libdeflater::crc32(&body).to_be_bytes());
-    };
-    chunk(b"IHDR", &[0, 0, 0, 4, 0, 0, 0, 2, 2, 3, 0, 0, 0]);
-    chunk(b"PLTE", &[0, 0, 0, 10, 20, 30, 40, 50, 60, 70, 80, 90]);
-    let mut packed = vec![0; 64];
-    let level = libdeflater::CompressionLvl::new(6).unwrap();
+    }
+    png
+}
+
+fn zlib(level: i32, data: &[u8]) -> Vec<u8> {
+    let mut packed = vec![0; data.len() + 64];
+    let level = libdeflater::CompressionLvl::new(level).unwrap();
+    let n = libdeflater::Compressor::new(level).zlib_compress(data, &mut packed).unwrap();
+    packed[..n].to_vec()
+}
+
+/// The message of a failing read of a file with these bytes.
+fn failure(name: &str, bytes: &[u8]) -> String {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join(name);
+    std::fs::write(&file, bytes).unwrap();
+    match open(&file, &OpenOptions::default()).and_then(|store| read_image(&*store, 0)) {
+        Ok((info, _)) => panic!("reading succeeded: {info:?}"),
+        Err(e) => e.to_string(),
+    }
+}
+
+/// Damage that nothing but a checksum tells.
+#[test]
+fn checksums_of_png_are_checked() {
+    let header = (b"IHDR", &[0, 0, 0, 4, 0, 0, 0, 2, 8, 0, 0, 0, 0][..]);
+    // Stored, so that any change of a pixel still decompresses.
+    let good = zlib(0, &[0, 1, 2, 3, 4, 0, 5, 6, 7, 8]);
+    let file = |data: &[u8]| png(&[header, (b"tRNS", &[0, 200]), (b"IDAT", data), (b"IEND", &[])]);
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.png");
+    std::fs::write(&path, file(&good)).unwrap();
+    assert_eq!(read_image(&*open_at(&path), 0).unwrap().1[..8], [1, 2, 3, 4, 5, 6, 7, 8]);
+    for at in [8, 11, good.len() - 1] {
+        let mut bad = good.clone();
+        bad[at] ^= 1;
+        assert!(failure("a.png", &file(&bad)).contains("corrupt"), "byte {at}");
+    }
+    // Which grey is transparent, of a chunk that is not critical.
+    let mut bad = file(&good);
+    let at = bad.windows(4).position(|w| w == b"tRNS").unwrap();
+    bad[at + 5] ^= 1;
+    assert!(failure("a.png", &bad).contains("corrupt"));
+}
+
+/// JPEG has no checksums: what can be told is that the data of a scan are none. A scan that is cut short and
+/// closed again by an end-of-image marker cannot be told from a good one by any decoder.
+#[test]
+fn damaged_scans_of_jpeg_are_errors() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.jpg");
+    picture(ColorType::Rgb8, 64, 64).save(&path).unwrap();
+    let good = std::fs::read(&path).unwrap();
+    let scan = good.windows(2).position(|w| w == [0xff, 0xda]).unwrap() + 14;
+    let middle = usize::midpoint(scan, good.len());
+    for marker in [0xc0, 0xc4, 0xda, 0x3f] {
+        let mut bad = good.clone();
+        bad.splice(middle..middle, [0xff, marker]);
+        assert!(failure("a.jpg", &bad).contains("corrupt"), "marker {marker:x}");
+    }
+}
+
+/// Four inks must not become three colours unnoticed.
+#[test]
+fn cmyk_is_refused() {
+    let jpeg = [
+        &[0xff, 0xd8][..],
+        &[0xff, 0xc0, 0, 20, 8, 0, 8, 0, 8, 4, 1, 0x11, 0, 2, 0x11, 0, 3, 0x11, 0, 4, 0x11, 0],
+        &[0xff, 0xda, 0, 14, 4, 1, 0, 2, 0, 3, 0, 4, 0, 0, 63, 0],
+        &[0; 200],
+        &[0xff, 0xd9],
+    ]
+    .concat();
+    let error = failure("a.jpg", &jpeg);
+    assert!(error.contains("CMYK") && error.contains("convert") && !error.contains("corrupt"), "{error}");
+}
+
+/// A PNG with a palette and few bits, which the `image` crate cannot write.
+#[test]
+fn palette_becomes_rgb() {
     // Two rows of four 2-bit pixels: 0 1 2 3 and 3 2 1 0.
-    let n = libdeflater::Compressor::new(level)
-        .zlib_compress(&[0, 0b0001_1011, 0, 0b1110_0100], &mut packed)
-        .unwrap();
-    chunk(b"IDAT", &packed[..n]);
-    chunk(b"IEND", &[]);
+    let png = png(&[
+        (b"IHDR", &[0, 0, 0, 4, 0, 0, 0, 2, 2, 3, 0, 0, 0]),
+        (b"PLTE", &[0, 0, 0, 10, 20, 30, 40, 50, 60, 70, 80, 90]),
+        (b"IDAT", &zlib(6, &[0, 0b0001_1011, 0, 0b1110_0100])),
+        (b"IEND", &[]),
+    ]);
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("p.png");
     std::fs::write(&file, png).unwrap();
@@ -294,13 +369,13 @@ fn folders_that_are_none() {
     assert!(error.contains("no PNG or JPEG"), "{error}");
     ImageBuffer::<image::Luma<u8>, _>::new(3, 3).save(dir.path().join("a.png")).unwrap();
     assert_eq!(open_at(dir.path()).len(), 1);
-    std::fs::write(dir.path().join("b.parquet"), b"").unwrap();
-    assert!(open(dir.path(), &OpenOptions::default()).is_err(), "a mixed folder is not recognised");
+    std::fs::write(dir.path().join("b.tif"), b"").unwrap();
+    assert!(open(dir.path(), &OpenOptions::default()).is_err(), "a mixed folder is refused");
     let format = wellread_store::registry::format_named("image-folder").unwrap();
     let error = (format.open)(dir.path(), &OpenOptions::default()).err().unwrap().to_string();
-    assert!(error.contains("a.png") && error.contains("b.parquet"), "{error}");
+    assert!(error.contains("a.png") && error.contains("b.tif"), "{error}");
     assert_eq!(open(dir.path(), &forced).unwrap().len(), 1);
-    std::fs::remove_file(dir.path().join("b.parquet")).unwrap();
+    std::fs::remove_file(dir.path().join("b.tif")).unwrap();
     std::fs::write(dir.path().join("c.png"), b"no picture").unwrap();
     let error = open_at(dir.path()).row_info(1).unwrap_err().to_string();
     assert!(error.contains("c.png") && error.contains("row 1") && error.contains("neither PNG"), "{error}");

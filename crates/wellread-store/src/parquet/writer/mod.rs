@@ -152,12 +152,7 @@ impl ParquetWriter {
     }
 
     fn error(&self, error: &ParquetError) -> Error {
-        if let ParquetError::External(source) = error
-            && let Some(io) = source.downcast_ref::<std::io::Error>()
-        {
-            return Error::io(self.staged.target(), "cannot write", io);
-        }
-        Error::new(self.staged.target(), format_args!("cannot write: {error}"))
+        write_error(self.staged.target(), error)
     }
 
     /// Makes a record batch of what is pending and writes it; closes the row group if `close`.
@@ -202,8 +197,18 @@ impl ParquetWriter {
     }
 }
 
+/// What the library says of a write that failed; an error of the disk keeps its hint.
+pub(super) fn write_error(target: &Path, error: &ParquetError) -> Error {
+    if let ParquetError::External(source) = error
+        && let Some(io) = source.downcast_ref::<std::io::Error>()
+    {
+        return Error::io(target, "cannot write", io);
+    }
+    Error::new(target, format_args!("cannot write: {error}"))
+}
+
 /// The codec that is meant.
-fn codec(path: &Path, options: &WriteOptions) -> Result<Codec> {
+pub(super) fn codec(path: &Path, options: &WriteOptions) -> Result<Codec> {
     let invalid = |e: ParquetError| Error::new(path, e);
     let zstd = |level: i32| Ok(Codec::ZSTD(ZstdLevel::try_new(level.max(1)).map_err(invalid)?));
     match options.compression {

@@ -5,7 +5,10 @@ use super::open;
 use arrow_array::types::Int32Type;
 use arrow_array::{Array, ArrayRef, Int64Array, ListArray, PrimitiveArray, RecordBatch, StructArray};
 use parquet::arrow::ArrowWriter;
-use parquet::basic::{Compression as Codec, Encoding, ZstdLevel};
+use parquet::basic::{Compression as Codec, Encoding, GzipLevel, ZstdLevel};
+use parquet::file::metadata::{
+    ColumnChunkMetaData, ColumnChunkMetaDataBuilder, ParquetMetaDataReader, ParquetMetaDataWriter,
+};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -97,6 +100,87 @@ fn flipped_bits_are_survived() {
             bytes[at] = if at % 2 == 0 { 0xff } else { 0 };
             std::fs::write(&path, &bytes).unwrap();
             survive(&path);
+        }
+    }
+}
+
+/// Changes in compressed data that still decompress are told by the checksum behind them.
+#[test]
+fn checksums_of_gzip_are_checked() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.parquet");
+    let shape = Shape::plane(12, 30);
+    let values: Vec<_> = (0..shape.pixels()).map(|i| ((i * i / 7) % 190) as f64).collect();
+    let settings = Settings {
+        codec: Codec::GZIP(GzipLevel::default()),
+        encoding: Some(Encoding::PLAIN),
+        ..Settings::default()
+    };
+    let layout = simple(PixelType::U8, PixelType::U16);
+    write_file(&path, &[Some((shape, values))], &layout, settings.properties());
+    let (_, good) = read_image(&open(&path), 0).unwrap();
+    let whole = std::fs::read(&path).unwrap();
+    let mut refused = 0;
+    let starts = whole.windows(3).enumerate().filter(|(_, w)| *w == [0x1f, 0x8b, 8]).map(|(at, _)| at + 10);
+    for at in starts.flat_map(|start| start..start + 60) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1 << (at % 8);
+        std::fs::write(&path, &bytes).unwrap();
+        let Ok(store) = ParquetStore::open(&path, &OpenOptions::default()) else { continue };
+        for store in [open(&path).without_fast_path(), store] {
+            match read_image(&store, 0) {
+                Ok((_, pixels)) => assert!(pixels == good, "byte {at}"),
+                Err(_) => refused += 1,
+            }
+        }
+    }
+    assert!(refused > 100, "{refused}");
+}
+
+/// The file with its footer changed: every column's metadata go through `change`.
+fn with_columns(
+    bytes: &[u8],
+    change: impl Fn(ColumnChunkMetaDataBuilder, &ColumnChunkMetaData) -> ColumnChunkMetaDataBuilder,
+) -> Vec<u8> {
+    let footer = u32::from_le_bytes(bytes[bytes.len() - 8..bytes.len() - 4].try_into().unwrap()) as usize + 8;
+    let source = bytes::Bytes::copy_from_slice(bytes);
+    let metadata = ParquetMetaDataReader::new().parse_and_finish(&source).unwrap();
+    let groups = metadata.row_groups().iter().map(|group| {
+        let columns = group.columns().iter();
+        let columns =
+            columns.map(|c| change(c.clone().into_builder(), c).build().unwrap()).collect::<Vec<_>>();
+        group.clone().into_builder().set_column_metadata(columns).build().unwrap()
+    });
+    let groups = groups.collect();
+    let metadata = metadata.into_builder().set_row_groups(groups).build();
+    let mut out = bytes[..bytes.len() - footer].to_vec();
+    ParquetMetaDataWriter::new(&mut out, &metadata).finish().unwrap();
+    out
+}
+
+/// Offsets that make the parquet crate panic are found before it sees them.
+#[test]
+fn offsets_of_dictionaries_that_lie() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.parquet");
+    let shape = Shape::plane(12, 30);
+    let images = [Some((shape, vec![5.0; shape.pixels()]))];
+    let layout = simple(PixelType::U8, PixelType::U16);
+    write_file(&path, &images, &layout, Settings::default().properties());
+    let whole = std::fs::read(&path).unwrap();
+    std::fs::write(&path, with_columns(&whole, |builder, _| builder)).unwrap();
+    read_image(&open(&path), 0).unwrap();
+    for (offset, says) in [
+        (Some(-5), "the offset of its dictionary is -5"),
+        (Some(i64::MIN), "the offset of its dictionary"),
+        (Some(i64::MAX), "lies behind its pages"),
+        (None, "a dictionary that is not there"),
+    ] {
+        let changed = with_columns(&whole, |builder, _| builder.set_dictionary_page_offset(offset));
+        std::fs::write(&path, changed).unwrap();
+        for store in [open(&path), open(&path).without_fast_path()] {
+            let error = read_image(&store, 0).unwrap_err().to_string();
+            assert!(error.contains(says) && error.contains("corrupt"), "{offset:?} {error}");
         }
     }
 }

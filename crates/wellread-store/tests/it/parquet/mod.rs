@@ -5,32 +5,18 @@ mod made;
 mod paths;
 mod writer;
 
+use crate::shared::shared;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use parquet::arrow::ArrowWriter;
-use sha2::{Digest, Sha256};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use wellread_image::{PixelType, Shape};
+use wellread_store::checksum::sha256_hex;
 use wellread_store::parquet::ParquetStore;
 use wellread_store::{OpenOptions, Store, read_image};
 
-/// The folder of reference data, where there is one.
-fn shared() -> Option<PathBuf> {
-    let default = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
-    let path = std::env::var_os("WELLREAD_SHARED").map_or_else(|| default.into(), PathBuf::from);
-    if !path.is_dir() {
-        println!("skipped: no reference data at {}", path.display());
-        return None;
-    }
-    Some(path)
-}
-
 fn open(path: &Path) -> ParquetStore {
     ParquetStore::open(path, &OpenOptions::default()).unwrap()
-}
-
-fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().fold(String::new(), |hex, b| hex + &format!("{b:02x}"))
 }
 
 /// Every golden set, every variant, both paths: the expected checksums.
@@ -55,7 +41,7 @@ fn golden_sets_read_to_their_checksums() {
                         let (info, pixels) = read_image(&store, row).unwrap();
                         assert_eq!(serde_json::to_value(info.shape).unwrap(), image["shape_tczyx"]);
                         assert_eq!(info.dtype.name(), image["dtype"], "{}", file.display());
-                        assert_eq!(sha256(&pixels), image["sha256"], "{} row {row}", file.display());
+                        assert_eq!(sha256_hex(&pixels), image["sha256"], "{} row {row}", file.display());
                         assert_eq!(store.name(row).unwrap(), image["name"]);
                         let metadata = store.metadata(row).unwrap();
                         assert_eq!(metadata.channels.len(), info.shape.c());
@@ -66,7 +52,7 @@ fn golden_sets_read_to_their_checksums() {
                 let mut seen = 0;
                 store
                     .scan(0..store.len(), &mut |row, _, pixels| {
-                        assert_eq!(sha256(pixels), images[row]["sha256"]);
+                        assert_eq!(sha256_hex(pixels), images[row]["sha256"]);
                         seen += 1;
                         Ok(())
                     })

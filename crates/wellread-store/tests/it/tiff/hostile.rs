@@ -210,3 +210,81 @@ fn bombs_are_refused() {
     let error = failure(dir.path(), &tiff(true, &[page]));
     assert!(error.contains("cannot hold"), "{error}");
 }
+
+/// The page with a tag whose value takes 32 bits.
+fn with_long(page: &Page, tag: u16, value: u64) -> Page {
+    let mut page = page.clone();
+    page.tags.retain(|t| t.0 != tag);
+    page.tags.push((tag, 4, vec![value]));
+    page
+}
+
+#[test]
+fn numbers_that_mean_nothing() {
+    let dir = folder();
+    let page = Page::grey(2, 2, 8, &[&[1, 2, 3, 4]]);
+    let unsupported = |page: Page, what: &str| {
+        let error = failure(dir.path(), &tiff(true, &[page]));
+        assert!(error.contains(what) && error.contains("convert") && !error.contains("corrupt"), "{error}");
+    };
+    unsupported(page.clone().with(339, &[65_535]), "sample format 65535");
+    unsupported(page.clone().with(259, &[7]), "JPEG (7)");
+    // Not to be cut to 16 bits: then these would be no compression and no predictor.
+    unsupported(with_long(&page, 259, 65_537), "compression number 65537");
+    unsupported(with_long(&page, 317, 65_537), "predictor");
+    let rgb = Page::grey(2, 2, 8, &[&[3; 12]]).with(258, &[8, 8, 8]).with(277, &[3]);
+    unsupported(rgb.with(284, &[5]), "planar configuration 5");
+    let damaged = |page: Page, what: &str| {
+        let error = failure(dir.path(), &tiff(true, &[page]));
+        assert!(error.contains(what) && error.contains("corrupt"), "{error}");
+    };
+    for offset in [0, 1, 7] {
+        damaged(page.clone().with(273, &[offset]), "inside the file's header");
+    }
+    assert_eq!(super::only_image(dir.path(), &tiff(true, &[page.with(273, &[8])])).2, [1, 2, 3, 4]);
+    // Rows of 32 GiB, 4 billion of them: more bytes than a number of 64 bits can count.
+    let mut huge = Page::grey(u32::MAX.into(), u32::MAX.into(), 64, &[&[0; 8]]).with(278, &[1]);
+    huge.tags.push((339, 3, vec![3]));
+    damaged(huge, "too many to be true");
+}
+
+/// A strip that holds more than its rows contradicts them, unless it is the last and has as many as the others.
+#[test]
+fn strips_that_hold_more_than_their_rows() {
+    let dir = folder();
+    let rows = |n: usize| (0..n * 64).map(|i| ((i * i) >> 5) as u8).collect::<Vec<_>>();
+    let pack = |tag: u64, data: &[u8]| -> Vec<u8> {
+        match tag {
+            5 => weezl::encode::Encoder::with_tiff_size_switch(weezl::BitOrder::Msb, 8).encode(data).unwrap(),
+            8 => {
+                let level = libdeflater::CompressionLvl::new(6).unwrap();
+                let mut out = vec![0; data.len() + 100];
+                let n = libdeflater::Compressor::new(level).zlib_compress(data, &mut out).unwrap();
+                out[..n].to_vec()
+            }
+            32773 => data.chunks(64).flat_map(|row| [&[63], row].concat()).collect(),
+            _ => zstd::bulk::compress(data, 3).unwrap(),
+        }
+    };
+    for tag in [5, 8, 32773, 50000] {
+        // Ten rows in strips of four, of which the last has two rows, or four, or others.
+        let file = |height: u64, per_strip: u64, strips: &[usize]| {
+            let packed: Vec<_> = strips.iter().map(|&n| pack(tag, &rows(n))).collect();
+            let packed: Vec<_> = packed.iter().map(Vec::as_slice).collect();
+            tiff(true, &[Page::grey(64, height, 8, &packed).with(259, &[tag]).with(278, &[per_strip])])
+        };
+        let whole = [rows(4), rows(4), rows(2)].concat();
+        for good in [[4, 4, 2], [4, 4, 4]] {
+            assert!(super::only_image(dir.path(), &file(10, 4, &good)).2 == whole, "{tag} {good:?}");
+        }
+        assert!(super::only_image(dir.path(), &file(2, 4, &[4])).2 == rows(2), "{tag}");
+        for bad in [&[4, 4, 3][..], &[4, 4, 5], &[5, 4, 2], &[4, 8, 2], &[4, 4, 4, 4]] {
+            let error = failure(dir.path(), &file(10, 4, bad));
+            assert!(error.contains("more than") || error.contains("Zstandard"), "{tag} {bad:?} {error}");
+        }
+        assert!(failure(dir.path(), &file(2, 3, &[4])).contains("row 0"));
+        // A region within the first rows of a strip is read without looking at the rest of it.
+        let store = open_bytes(dir.path(), &file(10, 4, &[4, 4, 4])).unwrap();
+        super::check_regions(&*store);
+    }
+}

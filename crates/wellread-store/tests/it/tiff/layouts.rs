@@ -4,6 +4,7 @@ use super::builder::{Page, tiff};
 use super::{check_regions, failure, folder, only_image, open, open_bytes};
 use std::slice::from_ref;
 use wellread_image::{PixelType, Shape};
+use wellread_store::tiff::FORMAT;
 use wellread_store::{Compression, ImageView, OpenOptions, WriteOptions, create, read_image};
 
 #[test]
@@ -362,7 +363,7 @@ fn folders() {
         let path = dir.path().join(other);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, "x").unwrap();
-        let error = open(dir.path()).err().unwrap().to_string();
+        let error = (FORMAT.open)(dir.path(), &OpenOptions::default()).err().unwrap().to_string();
         assert!(
             error.contains("mixes") && error.contains("a.ome.tif") && error.contains(&other[..4]),
             "{error}"

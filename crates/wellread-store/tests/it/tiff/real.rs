@@ -1,32 +1,16 @@
 //! Files of the shared data: golden sets of the reference libraries and public microscopy images.
 
 use super::{check_regions, open};
-use sha2::{Digest, Sha256};
+use crate::shared::shared;
 use std::collections::HashMap;
-use std::path::PathBuf;
+use wellread_store::checksum::sha256_hex;
 use wellread_store::{OpenOptions, Store, read_image};
-
-fn shared() -> Option<PathBuf> {
-    let path = std::env::var_os("WELLREAD_SHARED").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data")),
-        PathBuf::from,
-    );
-    if path.is_dir() {
-        return Some(path);
-    }
-    println!("skipped: no shared data at {}", path.display());
-    None
-}
-
-fn hex_sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().concat()
-}
 
 /// Name → (shape, dtype, sha256).
 fn contents(store: &dyn Store) -> HashMap<String, (Vec<usize>, String, String)> {
     let read = |row| {
         let (info, pixels) = read_image(store, row).unwrap();
-        let sum = hex_sha256(&pixels);
+        let sum = sha256_hex(&pixels);
         (store.name(row).unwrap(), (info.shape.0.to_vec(), info.dtype.to_string(), sum))
     };
     (0..store.len()).map(read).collect()

@@ -1,19 +1,21 @@
 //! What must be delivered: a hash per row and transform, to verify every run against.
 //!
-//! The pixels behind it are first compared, format by format, with the SHA-256 list of the prepared set. For
-//! the transform `none` the hash is computed here from native pixels by the documented formula, one pixel at a
+//! One pass over one copy of the set, each image decoded once: its pixels are compared with the SHA-256 list of
+//! the prepared set, then transformed. For the transform `none` the hash is computed here from native pixels by the documented formula, one pixel at a
 //! time, without the loader; transforms that draw at random are taken from the loader's single-item path, so
 //! that formats, workers and batch sizes are checked against each other.
 //!
 //! Timed runs compare a sample of each image's values (8, evenly spread), which costs about 1 % of the fastest
 //! loading measured; the warm-up run of each variant compares every value.
 
+use crate::choices::Preset;
 use anyhow::{Result, bail};
 use std::collections::HashMap;
 use wellread_image::PixelType;
-use wellread_loader::{Dataset, ItemContext, Transform};
+use wellread_loader::{Cache, Dataset, ItemContext, Transform};
 use wellread_measure::checksum::row_hash;
 use wellread_store::Store;
+use wellread_store::checksum::{ImageChecksum, sha256_hex};
 
 /// Values of each image that a timed run compares.
 const SAMPLED: usize = 8;
@@ -45,31 +47,50 @@ fn sampled(row: usize, values: &[f32]) -> u64 {
     row_hash(row as u64, &some)
 }
 
-/// Expected hashes of all rows by transform name.
+/// Bytes of pixels that are kept while they are transformed in several ways; images beyond are decoded again.
+const KEPT: usize = 1 << 28;
+
+/// The pixels that every run must deliver, as hashes.
 #[derive(Debug, Default)]
-pub struct Reference {
-    rows: HashMap<String, Vec<RowHash>>,
+pub struct ExpectedPixels {
+    transformed: HashMap<Preset, Vec<RowHash>>,
+    sha256: Vec<String>,
+    /// [`sparse_hash`] of each row's native pixels.
+    native: Vec<u64>,
 }
 
-impl Reference {
-    /// Computes the hashes of all rows of `store` for each named transform.
+impl ExpectedPixels {
+    /// Compares every row of `store` with `expected` and computes its hashes for each transform.
     ///
     /// # Errors
-    /// A row that cannot be read, or the loader disagreeing with the documented formula.
+    /// A row that cannot be read or differs, or the loader disagreeing with the documented formula.
     pub fn compute(
         store: Box<dyn Store>,
-        transforms: &[(String, Transform)],
+        expected: &[ImageChecksum],
+        transforms: &[(Preset, Transform)],
         seed: u64,
         progress: &dyn Fn(usize, usize),
     ) -> Result<Self> {
-        let dataset = Dataset::from_store(store);
+        let mut dataset = Dataset::from_store(store);
+        if !transforms.is_empty() {
+            dataset = dataset.with_cache(Cache::Memory { limit: KEPT });
+        }
+        if dataset.len() != expected.len() {
+            bail!("there are {} images, not {}", dataset.len(), expected.len());
+        }
         let mut context = ItemContext::new();
         context.set_seed(seed, 0);
-        let mut rows: HashMap<String, Vec<RowHash>> = HashMap::new();
+        let mut this = Self::default();
         let mut out = Vec::new();
-        for row in 0..dataset.len() {
+        for (row, expected) in expected.iter().enumerate() {
             let (info, pixels) = dataset.read(row)?;
-            for (name, transform) in transforms {
+            let sha256 = sha256_hex(&pixels);
+            if sha256 != expected.sha256 {
+                bail!("row {row}: pixels differ from those that were written");
+            }
+            this.sha256.push(sha256);
+            this.native.push(sparse_hash(row, &pixels));
+            for (preset, transform) in transforms {
                 dataset.sample_into(row, transform, &mut out, &mut context)?;
                 if *transform == Transform::default().scale_to_unit()
                     && !same(&out, &unit(&pixels, info.dtype))
@@ -78,16 +99,18 @@ impl Reference {
                         "row {row}: the loader's floats differ from the documented formula; this is a bug in wellread"
                     );
                 }
-                rows.entry(name.clone()).or_default().push(RowHash::of(row, &out));
+                this.transformed.entry(*preset).or_default().push(RowHash::of(row, &out));
             }
             progress(row + 1, dataset.len());
         }
-        Ok(Self { rows })
+        Ok(this)
     }
 
     /// Whether `values` is what `transform` must give for `row`; `full` compares all of it.
-    pub fn agrees(&self, transform: &str, row: usize, values: &[f32], full: bool) -> bool {
-        let Some(expected) = self.rows.get(transform).and_then(|rows| rows.get(row)) else { return false };
+    pub fn agrees(&self, transform: Preset, row: usize, values: &[f32], full: bool) -> bool {
+        let Some(expected) = self.transformed.get(&transform).and_then(|rows| rows.get(row)) else {
+            return false;
+        };
         if full {
             row_hash(row as u64, values) == expected.full
         } else {
@@ -95,10 +118,28 @@ impl Reference {
         }
     }
 
-    /// One number for the whole set as delivered by `transform`: the sum of the rows' hashes.
-    pub fn checksum(&self, transform: &str) -> Option<u64> {
-        Some(self.rows.get(transform)?.iter().fold(0u64, |sum, row| sum.wrapping_add(row.full)))
+    /// Whether `pixels` are row `row`'s native pixels: by SHA-256 when `full`, else by [`sparse_hash`].
+    pub fn agrees_native(&self, row: usize, pixels: &[u8], full: bool) -> bool {
+        if full {
+            self.sha256.get(row).is_some_and(|sha256| *sha256 == sha256_hex(pixels))
+        } else {
+            self.native.get(row) == Some(&sparse_hash(row, pixels))
+        }
     }
+
+    /// One number for the whole set as delivered by `transform`: the sum of the rows' hashes.
+    pub fn checksum(&self, transform: Preset) -> Option<u64> {
+        Some(self.transformed.get(&transform)?.iter().fold(0u64, |sum, row| sum.wrapping_add(row.full)))
+    }
+}
+
+/// Hash of native pixels for comparisons that must cost nothing: 64 bytes of every 16 KiB, and the length.
+fn sparse_hash(row: usize, pixels: &[u8]) -> u64 {
+    let mut hash = row_hash(row as u64, &[pixels.len() as u64]);
+    for piece in pixels.chunks(16_384) {
+        hash = hash.wrapping_mul(31).wrapping_add(row_hash(row as u64, &piece[..piece.len().min(64)]));
+    }
+    hash
 }
 
 /// The documented scale to [0, 1]: `v * k + b` in single precision with `k = 1 / (max - min)`.

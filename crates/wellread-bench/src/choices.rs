@@ -1,0 +1,186 @@
+//! What can be chosen by name: on the command line, in [`crate::Config`], and in the columns of the tables.
+//!
+//! Each is an enum whose [`Display`](fmt::Display), [`FromStr`] and serialised form are the same name, so a name
+//! that is not known is an error where it is typed, never a silent default later.
+
+use serde::Serialize;
+use std::fmt;
+use std::str::FromStr;
+use wellread_loader::{Cache, Transform};
+use wellread_report::Cell;
+
+/// A name that is none of those there are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownName {
+    given: String,
+    known: Vec<&'static str>,
+}
+
+impl fmt::Display for UnknownName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "unknown {:?}; there are {}", self.given, self.known.join(", "))
+    }
+}
+
+impl std::error::Error for UnknownName {}
+
+macro_rules! choice {
+    ($(#[$about:meta])* $choice:ident { $($(#[$doc:meta])* $variant:ident = $name:literal,)+ }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+        pub enum $choice {
+            $($(#[$doc])* #[serde(rename = $name)] $variant,)+
+        }
+
+        impl $choice {
+            /// All of them, in the order of tables and figures.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// The name on the command line and in tables.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)+
+                }
+            }
+        }
+
+        impl fmt::Display for $choice {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.name())
+            }
+        }
+
+        impl FromStr for $choice {
+            type Err = UnknownName;
+
+            fn from_str(name: &str) -> Result<Self, UnknownName> {
+                Self::ALL.iter().copied().find(|choice| choice.name() == name).ok_or_else(|| UnknownName {
+                    given: name.to_owned(),
+                    known: Self::ALL.iter().map(|choice| choice.name()).collect(),
+                })
+            }
+        }
+
+        impl From<$choice> for Cell {
+            fn from(choice: $choice) -> Self {
+                Self::from(choice.name())
+            }
+        }
+    };
+}
+
+choice! {
+    /// Order in which images are asked for.
+    Access {
+        /// As they are stored.
+        Sequential = "sequential",
+        /// Any order.
+        Random = "random",
+        /// Blocks of neighbours, the blocks in any order.
+        Grouped = "grouped",
+    }
+}
+
+choice! {
+    /// A transform of the loader ([`Transform::PRESETS`]).
+    Preset {
+        /// Scaled to `[0, 1]`.
+        None = "none",
+        /// Then normalised.
+        Normalize = "normalize",
+        /// Scaled, flipped, turned.
+        Augment = "augment",
+    }
+}
+
+impl Preset {
+    /// The transform, where the loader has it.
+    pub fn transform(self) -> Option<Transform> {
+        Transform::preset(self.name())
+    }
+}
+
+choice! {
+    /// What a dataset keeps of images that were read.
+    CachePolicy {
+        /// Nothing.
+        None = "none",
+        /// Decoded pixels.
+        Memory = "memory",
+    }
+}
+
+impl From<CachePolicy> for Cache {
+    fn from(policy: CachePolicy) -> Self {
+        match policy {
+            CachePolicy::None => Self::None,
+            CachePolicy::Memory => Self::MEMORY,
+        }
+    }
+}
+
+choice! {
+    /// What a model does in a step.
+    Mode {
+        /// Forward, backward, update.
+        Train = "train",
+        /// Forward.
+        Inference = "inference",
+    }
+}
+
+choice! {
+    /// What is done with a stored set.
+    Operation {
+        /// Writing it.
+        Write = "write",
+        /// Opening it.
+        Open = "open",
+        /// Reading all of it in order.
+        ReadAll = "read_all",
+        /// Reading some images picked at random.
+        ReadRandom = "read_random",
+    }
+}
+
+choice! {
+    /// Whether the operating system has the files in memory.
+    PageCache {
+        /// As earlier runs left them: in memory, if they fit.
+        Warm = "warm",
+        /// Dropped before.
+        Cold = "cold",
+    }
+}
+
+choice! {
+    /// How a host array becomes a tensor.
+    TensorPath {
+        /// The backend copies a slice.
+        Copy = "copy",
+        /// The backend takes the array itself.
+        ZeroCopy = "zero_copy",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        for access in Access::ALL {
+            assert_eq!(access.to_string().parse(), Ok(*access));
+            assert_eq!(serde_json::to_value(access).unwrap(), access.name());
+        }
+        let unknown = "Random".parse::<Access>().unwrap_err().to_string();
+        assert_eq!(unknown, "unknown \"Random\"; there are sequential, random, grouped");
+    }
+
+    #[test]
+    fn presets_are_those_of_the_loader() {
+        let names: Vec<_> = Preset::ALL.iter().map(|p| p.name()).collect();
+        assert_eq!(names, Transform::PRESETS);
+        assert!(Preset::ALL.iter().all(|p| p.transform().is_some()));
+    }
+}

@@ -1,0 +1,136 @@
+//! The image sets that benchmarks read: generated or converted into every format, kept until stale.
+//!
+//! ```text
+//!  Source ──prepare──▶ folder/images.parquet, tiff/ …   one set per format
+//!     generated or read once, written     expected.json   checksum of every image
+//!     by one writer per format            set.json        what was made from what
+//! ```
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`write`] | one writer per format side by side; `wellread generate` |
+//! | [`prepare`](mod@prepare) | keeping a folder of sets up to date for a benchmark |
+
+pub mod prepare;
+pub mod write;
+
+pub use prepare::{Prepared, prepare};
+pub use write::{FormatSet, generate};
+
+use anyhow::{Result, bail};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use wellread_image::synthetic::{self, Kind};
+use wellread_image::{PixelType, Shape};
+use wellread_store::{Format, registry};
+
+/// What a synthetic set is.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct SetSpec {
+    /// Number of images.
+    pub images: usize,
+    /// Size of each along T, C, Z, Y, X.
+    pub shape: Shape,
+    /// Pixel type.
+    pub dtype: PixelType,
+    /// Cells or noise.
+    pub kind: Kind,
+    /// Seed of the images.
+    pub seed: u64,
+}
+
+impl Default for SetSpec {
+    /// Upstream's size and number of images.
+    fn default() -> Self {
+        Self {
+            images: 1000,
+            shape: Shape::plane(100, 100),
+            dtype: PixelType::U16,
+            kind: Kind::Cells,
+            seed: 42,
+        }
+    }
+}
+
+impl SetSpec {
+    /// What one image of the set is.
+    fn image(&self) -> synthetic::Spec {
+        synthetic::Spec { kind: self.kind, shape: self.shape, dtype: self.dtype, seed: self.seed }
+    }
+}
+
+/// Where a benchmark's images come from.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// Generated.
+    Synthetic(SetSpec),
+    /// An existing set in any format; `planes` makes every plane a row.
+    Path {
+        /// File or folder.
+        path: PathBuf,
+        /// Whether to take every plane as an image of its own; `None` does so when shapes differ.
+        planes: Option<bool>,
+    },
+}
+
+/// Resolves `all` or a list of format names.
+///
+/// # Errors
+/// An unknown name; the message lists the known ones.
+pub fn parse_formats(names: &[String]) -> Result<Vec<&'static Format>> {
+    if names.iter().any(|n| n == "all") {
+        return Ok(registry::formats().to_vec());
+    }
+    let mut formats: Vec<&'static Format> = Vec::new();
+    for name in names.iter().filter(|n| !n.is_empty()) {
+        let format = registry::format_named(name)?;
+        if !formats.iter().any(|f| f.name == format.name) {
+            formats.push(format);
+        }
+    }
+    if formats.is_empty() {
+        bail!("no format named; pass all or a list such as parquet,tiff");
+    }
+    Ok(formats)
+}
+
+/// File or folder name of a format's copy inside a prepared folder.
+pub fn set_name(format: &Format) -> String {
+    if format.set_ending.is_empty() { format.name.to_owned() } else { format!("images{}", format.set_ending) }
+}
+
+/// Opens the source set, as planes when asked for or when shapes differ.
+pub fn open_source(path: &Path, planes: Option<bool>) -> Result<Box<dyn wellread_store::Store>> {
+    Ok(open_counted(path, planes)?.0)
+}
+
+/// As [`open_source`], with the number of images where their planes are the rows.
+pub(crate) fn open_counted(
+    path: &Path,
+    planes: Option<bool>,
+) -> Result<(Box<dyn wellread_store::Store>, Option<usize>)> {
+    let store = wellread_store::open(path, &wellread_store::OpenOptions::default())?;
+    if store.is_empty() {
+        bail!("{}: there is no image in it", path.display());
+    }
+    let mixed = || -> Result<bool> {
+        let first = store.row_info(0)?;
+        for row in 1..store.len() {
+            if store.row_info(row)?.shape != first.shape {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    };
+    let as_planes = match planes {
+        Some(planes) => planes,
+        None => mixed()?,
+    };
+    if as_planes {
+        let planes = wellread_store::planes::PlaneStore::new(store)?;
+        let images = planes.images();
+        return Ok((Box::new(planes), Some(images)));
+    }
+    Ok((store, None))
+}

@@ -1,0 +1,132 @@
+//! What synthetic images are: the flags that `generate` and `bench` share, with the same defaults.
+
+use super::{default_jobs, parse_positive, parse_size};
+use crate::output::{Failure, Outcome, bytes as human_bytes};
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+use wellread_bench::data::SetSpec;
+use wellread_image::synthetic::Kind;
+use wellread_image::{PixelType, Shape};
+use wellread_measure::environment::{Environment, Storage};
+
+/// Synthetic images.
+#[derive(clap::Args)]
+pub struct SyntheticArgs {
+    /// Number of generated images.
+    #[arg(long, default_value_t = SetSpec::default().images, value_parser = parse_positive)]
+    images: usize,
+    /// Their height and width.
+    #[arg(long, value_name = "HxW", default_value_t = Size::of(SetSpec::default().shape))]
+    size: Size,
+    /// Their channels.
+    #[arg(long, default_value_t = SetSpec::default().shape.c(), value_parser = parse_positive)]
+    channels: usize,
+    /// Their planes along Z.
+    #[arg(long, default_value_t = SetSpec::default().shape.z(), value_parser = parse_positive)]
+    depth: usize,
+    /// Their time points.
+    #[arg(long, default_value_t = SetSpec::default().shape.t(), value_parser = parse_positive)]
+    time: usize,
+    /// Their pixel type: uint8, int8, uint16, int16, uint32, int32, float32, float64.
+    #[arg(long, default_value_t = SetSpec::default().dtype)]
+    dtype: PixelType,
+    /// cells: looks and compresses like fluorescence microscopy; noise: uniform.
+    #[arg(long, value_enum, default_value_t = KindArg::from(SetSpec::default().kind))]
+    kind: KindArg,
+    /// Seed of the images, and of whatever is drawn at random in measuring them.
+    #[arg(long, default_value_t = SetSpec::default().seed)]
+    pub seed: u64,
+}
+
+impl SyntheticArgs {
+    /// The set that is asked for.
+    pub fn spec(&self) -> Outcome<SetSpec> {
+        let shape = Shape([self.time, self.channels, self.depth, self.size.height, self.size.width]);
+        let bytes = shape.checked_bytes(self.dtype).map_err(|e| Failure::Usage(e.to_string()))?;
+        // An image being made is floats, and several threads make one each; what is written waits beside them.
+        let needed = (shape.pixels() as f64 * 16.0 + bytes as f64) * self.images.min(default_jobs()) as f64;
+        let memory = Environment::capture::<&Path>(&[]).memory.available;
+        if let Some(available) = memory.filter(|&available| needed > available as f64) {
+            return Err(Failure::Usage(format!(
+                "making images of {shape} (TCZYX) takes about {} of memory, {} are available; choose smaller images",
+                human_bytes(needed as u64),
+                human_bytes(available)
+            )));
+        }
+        Ok(SetSpec { images: self.images, shape, dtype: self.dtype, kind: self.kind.into(), seed: self.seed })
+    }
+}
+
+/// Refuses a set that cannot fit on the disk of `out`, however well it compresses.
+pub fn check_disk(spec: &SetSpec, formats: usize, out: &Path) -> Outcome {
+    let pixels = spec.images as f64 * spec.shape.pixels() as f64 * spec.dtype.size() as f64;
+    // Cell images compress to a half or third; four leaves doubtful cases to the disk itself.
+    let least = pixels * formats as f64 / 4.0;
+    let folder = out.ancestors().find(|p| p.is_dir()).unwrap_or(Path::new("."));
+    let free = Storage::of(folder).and_then(|s| s.free_bytes);
+    match free.filter(|&free| least > free as f64) {
+        Some(free) => Err(Failure::Failed(format!(
+            "{}: {} images in {formats} formats take {} at least, {} are free (hint: fewer or smaller images, or fewer formats)",
+            out.display(),
+            spec.images,
+            human_bytes(least as u64),
+            human_bytes(free)
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Height and width as `HxW`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Size {
+    height: usize,
+    width: usize,
+}
+
+impl Size {
+    fn of(shape: Shape) -> Self {
+        Self { height: shape.y(), width: shape.x() }
+    }
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}x{}", self.height, self.width)
+    }
+}
+
+impl FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        parse_size(text).map(|(height, width)| Self { height, width })
+    }
+}
+
+/// [`Kind`] on the command line.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum KindArg {
+    /// Fluorescence-like cells.
+    Cells,
+    /// Uniform noise.
+    Noise,
+}
+
+impl From<KindArg> for Kind {
+    fn from(kind: KindArg) -> Self {
+        match kind {
+            KindArg::Cells => Self::Cells,
+            KindArg::Noise => Self::Noise,
+        }
+    }
+}
+
+impl From<Kind> for KindArg {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Cells => Self::Cells,
+            Kind::Noise => Self::Noise,
+        }
+    }
+}

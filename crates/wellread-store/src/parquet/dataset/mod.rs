@@ -1,0 +1,57 @@
+//! The OME-Arrow dataset of `ome-arrow` 0.1 and later: a folder of Parquet tables, pixels as bytes of chunks.
+//!
+//! Reference implementation: [`ome_arrow.dataset`](https://github.com/WayScience/ome-arrow). The folder holds
+//!
+//! | file | one row is | columns |
+//! |---|---|---|
+//! | `images.parquet` | an image | `image_id, name, dtype, size_t … size_x, layout, chunk_t … chunk_x, channels_json` |
+//! | `chunks.parquet` | a chunk | `image_id, chunk_id, t … x, shape_t … shape_x, dtype, pixel_bytes` |
+//! | `index.parquet` | a chunk, without pixels | the same places, and `row_group_id`, `fragment_path`; may be absent |
+//! | `_ome_arrow_dataset.json` | | version, layout and chunk shape for people |
+//!
+//! ```text
+//!  images, index (else the small columns of chunks) ──tables──▶ per image: shape, type, its chunks' places
+//!                                                                                       │ request
+//!  row group ──▶ which row holds which chunk_id ──▶ pages of `pixel_bytes` ──bytes──▶ Block ──▶ sink
+//! ```
+//!
+//! A region touches the chunks that it overlaps and nothing else. Pixels are stored as bytes, so a decompressed
+//! page is handed on as it is. Only the bytes of the type that `images.parquet` names are accepted, and chunks must
+//! tile their image: a hole, which the reference reads as zeros, is an error.
+//! (The library turns 8-bit images into `uint16` before it writes them; they are read as the `uint16` that the table
+//! names, as the reference reader does. Where statistics tell the truth, in OME-Arrow Parquet, they are used; bytes
+//! have none.)
+
+mod bytes;
+mod store;
+mod tables;
+mod writer;
+
+use crate::Format;
+
+/// The OME-Arrow dataset folder.
+pub static FORMAT: Format = Format {
+    name: "ome-arrow-dataset",
+    about: "ome-arrow's dataset folder: images, chunks and index as Parquet; layouts image, tile, volume, z-plane, block",
+    endings: &[".ome-arrow-dataset"],
+    set_ending: ".ome-arrow-dataset",
+    holds_images: |_| true,
+    engine: || {
+        format!("{}; typed-chunk-dataset {}", (super::FORMAT.engine)(), wellread_image::ome_arrow::VERSION)
+    },
+    recognise: |probe| {
+        let has = |name: &str| probe.entries.iter().any(|e| e == name);
+        probe.is_dir && has(IMAGES) && has(CHUNKS)
+    },
+    open: |path, options| Ok(Box::new(store::DatasetStore::open(path, options)?)),
+    create: |path, options| Ok(Box::new(writer::DatasetWriter::create(path, options)?)),
+};
+
+const IMAGES: &str = "images.parquet";
+const CHUNKS: &str = "chunks.parquet";
+const INDEX: &str = "index.parquet";
+const DESCRIPTION: &str = "_ome_arrow_dataset.json";
+/// The layout's name in the files' metadata.
+const LAYOUT: &str = "typed-chunk-dataset";
+/// Names of the axes in column names, in TCZYX order.
+const AXES: [&str; 5] = ["t", "c", "z", "y", "x"];

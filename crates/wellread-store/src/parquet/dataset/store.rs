@@ -1,0 +1,276 @@
+//! Reading: requests to chunks, chunks to row groups, row groups to pages.
+
+use super::super::file::{PositionalFile, footer, guarded};
+use super::super::pages::{self, ColumnPages};
+use super::super::store::codec_name;
+use super::bytes::{Buffers, ByteColumn};
+use super::tables::{Image, Tables};
+use super::{CHUNKS, DESCRIPTION, FORMAT, IMAGES, INDEX};
+use crate::{Block, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder};
+use parquet::file::statistics::Statistics;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use wellread_image::{ImageMetadata, Shape};
+
+/// An OME-Arrow dataset, open for reading.
+pub(super) struct DatasetStore {
+    path: PathBuf,
+    tables: Tables,
+    file: PositionalFile,
+    metadata: ArrowReaderMetadata,
+    /// Leaves of `chunk_id` and `pixel_bytes`.
+    leaves: [usize; 2],
+    groups: Vec<OnceLock<Group>>,
+    /// Bytes of the largest chunk.
+    longest: usize,
+}
+
+/// What is known of a row group of chunks once one of them was read.
+struct Group {
+    /// `chunk_id` of each row.
+    ids: Vec<i64>,
+    pages: ColumnPages,
+}
+
+/// A chunk that some requests need.
+struct Needed {
+    group: u32,
+    row: usize,
+    chunk: usize,
+    request: usize,
+}
+
+impl DatasetStore {
+    /// Opens a dataset folder: reads its small tables and the footer of the chunks.
+    pub fn open(path: &Path, _: &OpenOptions) -> Result<Self> {
+        let tables = Tables::read(path)?;
+        let chunks = path.join(CHUNKS);
+        let file = PositionalFile::open(&chunks)?;
+        let metadata = footer(&file)?;
+        let schema = metadata.parquet_schema();
+        let leaf = |name: &str| {
+            let found = (0..schema.num_columns()).find(|&i| schema.column(i).path().parts() == [name]);
+            found.ok_or_else(|| Error::new(&chunks, format_args!("there is no column {name}")))
+        };
+        let leaves = [leaf("chunk_id")?, leaf("pixel_bytes")?];
+        let groups: Vec<_> = metadata.metadata().row_groups().iter().map(|_| OnceLock::new()).collect();
+        if let Some(chunk) = tables.chunks.iter().find(|c| c.group as usize >= groups.len()) {
+            return Err(Error::new(
+                &chunks,
+                format_args!(
+                    "there are {} row groups, but the index looks for one in group {}",
+                    groups.len(),
+                    chunk.group
+                ),
+            )
+            .row(chunk.image as usize)
+            .hint("the files of the folder do not belong together; write the dataset again"));
+        }
+        let sizes = tables.images.iter().filter_map(|image| Some((image, image.info.as_ref().ok()?)));
+        let longest = sizes
+            .flat_map(|(image, info)| {
+                tables.chunks[image.chunks.clone()].iter().map(|c| c.region().pixels() * info.dtype.size())
+            })
+            .max()
+            .unwrap_or(0);
+        Ok(Self { path: path.to_owned(), tables, file, metadata, leaves, groups, longest })
+    }
+
+    fn image(&self, row: usize) -> Result<&Image> {
+        let images = &self.tables.images;
+        images.get(row).ok_or_else(|| Error::no_such_row(&self.path, row, images.len()))
+    }
+
+    fn group(&self, group: usize) -> Result<&Group> {
+        if let Some(known) = self.groups[group].get() {
+            return Ok(known);
+        }
+        let meta = self.metadata.metadata().row_group(group);
+        let pages = pages::scan(&self.file, meta.column(self.leaves[1]))?;
+        // A group of one row, as ome-arrow writes, has its id in the footer.
+        let only = match meta.column(self.leaves[0]).statistics() {
+            Some(Statistics::Int64(s)) if meta.num_rows() == 1 && s.min_opt() == s.max_opt() => {
+                s.min_opt().copied()
+            }
+            _ => None,
+        };
+        let ids = match only {
+            Some(id) => vec![id],
+            None => self.read_ids(group)?,
+        };
+        Ok(self.groups[group].get_or_init(|| Group { ids, pages }))
+    }
+
+    fn read_ids(&self, group: usize) -> Result<Vec<i64>> {
+        let meta = self.metadata.metadata().row_group(group).column(self.leaves[0]);
+        let pages = pages::scan(&self.file, meta)?;
+        let rows = self.metadata.metadata().row_group(group).num_rows();
+        super::super::check::column(&self.file, meta, &pages, usize::try_from(rows).unwrap_or(0))?;
+        let batches = guarded(self.file.path(), "cannot read chunk_id", || {
+            ParquetRecordBatchReaderBuilder::new_with_metadata(self.file.clone(), self.metadata.clone())
+                .with_projection(ProjectionMask::leaves(self.metadata.parquet_schema(), [self.leaves[0]]))
+                .with_row_groups(vec![group])
+                .build()?
+                .collect::<std::result::Result<Vec<_>, _>>()
+                .map_err(Into::into)
+        })?;
+        let mut ids = vec![];
+        for batch in &batches {
+            let column = batch.column(0).as_primitive_opt::<Int64Type>();
+            ids.extend_from_slice(
+                column
+                    .ok_or_else(|| Error::new(self.file.path(), "chunk_id is not a 64-bit integer"))?
+                    .values(),
+            );
+        }
+        Ok(ids)
+    }
+
+    /// Reads some chunks of one row group, in order of their rows.
+    fn read_group(
+        &self,
+        needed: &[Needed],
+        requests: &[Request],
+        buffers: &mut Buffers,
+        sink: &mut dyn PixelSink,
+    ) -> Result<()> {
+        let group = needed[0].group as usize;
+        let mut rows: Vec<usize> = needed.iter().map(|n| n.row).collect();
+        rows.dedup();
+        let column = ByteColumn {
+            file: &self.file,
+            metadata: &self.metadata,
+            group,
+            leaf: self.leaves[1],
+            pages: &self.group(group)?.pages,
+            longest: self.longest,
+        };
+        let mut next = 0;
+        let first_row = requests[needed[0].request].row;
+        let result = column.read(&rows, buffers, &mut |i, data| {
+            while let Some(n) = needed.get(next).filter(|n| n.row == rows[i]) {
+                let row = requests[n.request].row;
+                let info = self.row_info(row)?;
+                let chunk = &self.tables.chunks[n.chunk];
+                let region = chunk.region();
+                let expected = region.pixels() * info.dtype.size();
+                if data.len() != expected {
+                    return Err(Error::new(
+                        self.file.path(),
+                        format_args!(
+                            "chunk {} has {} bytes, its shape and {} need {expected}",
+                            chunk.id,
+                            data.len(),
+                            info.dtype
+                        ),
+                    )
+                    .row(row)
+                    .hint("the file is corrupt; write the dataset again"));
+                }
+                sink.put(n.request, &Block { region, data, dtype: info.dtype })?;
+                next += 1;
+            }
+            Ok(())
+        });
+        result.map_err(|e| e.row(first_row))
+    }
+}
+
+impl Store for DatasetStore {
+    fn format(&self) -> &'static str {
+        FORMAT.name
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn len(&self) -> usize {
+        self.tables.images.len()
+    }
+
+    fn row_info(&self, row: usize) -> Result<RowInfo> {
+        self.image(row)?.info.clone().map_err(|why| Error::new(&self.path, why).row(row))
+    }
+
+    fn metadata(&self, row: usize) -> Result<ImageMetadata> {
+        Ok(self.image(row)?.metadata())
+    }
+
+    fn name(&self, row: usize) -> Result<String> {
+        Ok(self.image(row)?.name.clone())
+    }
+
+    fn layout(&self) -> Result<StoreLayout> {
+        let groups = self.metadata.metadata().row_groups();
+        let codec = groups.first().map_or("", |g| codec_name(g.column(self.leaves[1]).compression()));
+        let chunk = self.tables.chunks.first().map_or(Shape([0; 5]), |c| Shape(c.region().size));
+        let layout = self.tables.images.first().map_or("", |i| i.layout.as_str());
+        Ok(StoreLayout {
+            codec: codec.to_owned(),
+            pieces: format!(
+                "chunk {chunk} ({layout}), {} chunks in {} row groups",
+                self.tables.chunks.len(),
+                groups.len()
+            ),
+            variant: super::LAYOUT.to_owned(),
+        })
+    }
+
+    fn files(&self) -> Result<Vec<PathBuf>> {
+        let files = [IMAGES, CHUNKS, INDEX, DESCRIPTION].map(|name| self.path.join(name));
+        Ok(files.into_iter().filter(|f| f.is_file()).collect())
+    }
+
+    fn position(&self, row: usize) -> u64 {
+        let first = self.tables.images.get(row).and_then(|i| self.tables.chunks.get(i.chunks.start));
+        first.map_or(row as u64, |c| u64::from(c.group) << 32 | (c.id as u64 & 0xffff_ffff))
+    }
+
+    fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
+        let mut boxed = scratch
+            .context
+            .take()
+            .filter(|c| c.is::<Buffers>())
+            .unwrap_or_else(|| Box::new(Buffers::default()));
+        let mut needed = vec![];
+        for (i, request) in requests.iter().enumerate() {
+            self.check(request)?;
+            for chunk in self.tables.images[request.row].chunks.clone() {
+                let place = &self.tables.chunks[chunk];
+                if place.region().intersects(&request.region) {
+                    let ids = &self.group(place.group as usize).map_err(|e| e.row(request.row))?.ids;
+                    // The id decides, as in the reference reader, not the index's row number.
+                    let row = ids.iter().position(|&id| id == place.id).ok_or_else(|| {
+                        Error::new(
+                            self.file.path(),
+                            format_args!(
+                                "chunk {} is not in row group {}, where the index has it",
+                                place.id, place.group
+                            ),
+                        )
+                        .row(request.row)
+                        .hint("the files of the folder do not belong together; write the dataset again")
+                    })?;
+                    needed.push(Needed { group: place.group, row, chunk, request: i });
+                }
+            }
+        }
+        needed.sort_unstable_by_key(|n| (n.group, n.row, n.request));
+        let mut result = Ok(());
+        if let Some(buffers) = boxed.downcast_mut::<Buffers>() {
+            for of_group in needed.chunk_by(|a, b| a.group == b.group) {
+                result = self.read_group(of_group, requests, buffers, sink);
+                if result.is_err() {
+                    break;
+                }
+            }
+        }
+        scratch.context = Some(boxed);
+        result
+    }
+}

@@ -1,0 +1,362 @@
+//! The small tables: images, and where their chunks are.
+
+use super::super::file::{PositionalFile, footer, guarded};
+use super::super::layout::text;
+use super::{AXES, CHUNKS, IMAGES, INDEX};
+use crate::{Error, Result, RowInfo};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int32Type, Int64Type};
+use arrow_array::{Array, RecordBatch};
+use arrow_schema::DataType;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::path::Path;
+use wellread_image::ome_arrow::UNKNOWN_ILLUMINATION;
+use wellread_image::{Channel, ImageMetadata, PhysicalSize, PixelType, Region, Shape};
+
+/// One image.
+#[derive(Debug)]
+pub(super) struct Image {
+    pub id: String,
+    pub name: String,
+    /// Shape and type, or why they cannot be told.
+    pub info: Result<RowInfo, String>,
+    pub channels: String,
+    pub layout: String,
+    pub physical: [Option<f64>; 3],
+    pub acquired: Option<String>,
+    /// Its chunks in the list of all.
+    pub chunks: std::ops::Range<usize>,
+}
+
+/// Where one chunk is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Chunk {
+    pub image: u32,
+    pub id: i64,
+    pub group: u32,
+    start: [u32; 5],
+    size: [u32; 5],
+}
+
+impl Chunk {
+    /// Its box of pixels in the image.
+    pub fn region(&self) -> Region {
+        Region { start: self.start.map(|n| n as usize), size: self.size.map(|n| n as usize) }
+    }
+}
+
+/// Images and their chunks.
+#[derive(Debug)]
+pub(super) struct Tables {
+    pub images: Vec<Image>,
+    /// By image, then by place in the file.
+    pub chunks: Vec<Chunk>,
+}
+
+/// Columns of a small table, whatever widths its writer chose.
+struct Columns<'a> {
+    path: &'a Path,
+    batches: Vec<RecordBatch>,
+}
+
+impl<'a> Columns<'a> {
+    /// Reads the columns called `names` that are there.
+    fn read(path: &'a Path, names: &[&str]) -> Result<(Self, ArrowReaderMetadata)> {
+        let file = PositionalFile::open(path)?;
+        let what = "cannot be read";
+        let metadata = footer(&file)?;
+        let batches = guarded(path, what, || {
+            let wanted = ProjectionMask::columns(metadata.parquet_schema(), names.iter().copied());
+            ParquetRecordBatchReaderBuilder::new_with_metadata(file.clone(), metadata.clone())
+                .with_projection(wanted)
+                .build()?
+                .collect::<std::result::Result<Vec<_>, _>>()
+                .map_err(Into::into)
+        })?;
+        Ok((Self { path, batches }, metadata))
+    }
+
+    fn missing(&self, name: &str) -> Error {
+        Error::new(self.path, format_args!("there is no column {name}"))
+            .hint("this is no OME-Arrow dataset, or one of another version")
+    }
+
+    /// Values of an integer column; null where null.
+    fn integers(&self, name: &str) -> Result<Vec<Option<i64>>> {
+        let mut out = vec![];
+        for batch in &self.batches {
+            let column = batch.column_by_name(name).ok_or_else(|| self.missing(name))?;
+            match column.data_type() {
+                DataType::Int32 => {
+                    out.extend(column.as_primitive::<Int32Type>().iter().map(|v| v.map(i64::from)));
+                }
+                DataType::Int64 => out.extend(column.as_primitive::<Int64Type>().iter()),
+                DataType::Null => out.extend(std::iter::repeat_n(None, column.len())),
+                other => {
+                    return Err(Error::new(
+                        self.path,
+                        format_args!("column {name} is {other}, not integers"),
+                    ));
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    /// Values of a text column; empty where null, or where the column is absent and `optional`.
+    fn texts(&self, name: &str, optional: bool) -> Result<Vec<String>> {
+        let mut out = vec![];
+        for batch in &self.batches {
+            let Some(column) = batch.column_by_name(name) else {
+                if optional {
+                    out.resize(out.len() + batch.num_rows(), String::new());
+                    continue;
+                }
+                return Err(self.missing(name));
+            };
+            match column.data_type() {
+                DataType::Utf8 | DataType::LargeUtf8 => {
+                    out.extend((0..column.len()).map(|i| text(column, i).unwrap_or_default().to_owned()));
+                }
+                DataType::Null => out.resize(out.len() + column.len(), String::new()),
+                other => {
+                    return Err(Error::new(self.path, format_args!("column {name} is {other}, not text")));
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    /// Values of an optional column of doubles.
+    fn doubles(&self, name: &str) -> Vec<Option<f64>> {
+        let mut out = vec![];
+        for batch in &self.batches {
+            match batch.column_by_name(name) {
+                Some(column) if *column.data_type() == DataType::Float64 => {
+                    out.extend(column.as_primitive::<Float64Type>().iter());
+                }
+                _ => out.resize(out.len() + batch.num_rows(), None),
+            }
+        }
+        out
+    }
+}
+
+/// Columns that wellread adds to `images.parquet`: sizes of a pixel along X, Y and Z in micrometres, and when the
+/// image was taken.
+pub(super) const PHYSICAL: [&str; 3] = ["physical_size_x_um", "physical_size_y_um", "physical_size_z_um"];
+pub(super) const ACQUIRED: &str = "acquisition_datetime";
+
+impl Tables {
+    /// Reads the tables of the dataset at `folder`.
+    ///
+    /// # Errors
+    /// A table that is missing, unreadable or lacks a column; chunks of images that are not listed. What is wrong
+    /// with one image is kept with it.
+    pub fn read(folder: &Path) -> Result<Self> {
+        let mut images = read_images(&folder.join(IMAGES))?;
+        let index = folder.join(INDEX);
+        let mut chunks = if index.exists() {
+            read_places(&index, &images, false)?
+        } else {
+            read_places(&folder.join(CHUNKS), &images, true)?
+        };
+        chunks.sort_by_key(|c| (c.image, c.group, c.id));
+        let mut at = 0;
+        for (i, image) in images.iter_mut().enumerate() {
+            let first = at;
+            while at < chunks.len() && chunks[at].image as usize == i {
+                at += 1;
+            }
+            image.chunks = first..at;
+            if let Ok(info) = image.info
+                && let Err(why) = check_tiling(info.shape, &chunks[first..at])
+            {
+                image.info = Err(why);
+            }
+        }
+        Ok(Self { images, chunks })
+    }
+}
+
+fn read_images(path: &Path) -> Result<Vec<Image>> {
+    let mut names = vec!["image_id", "name", "dtype", "layout", "channels_json", ACQUIRED];
+    let sizes = AXES.map(|axis| format!("size_{axis}"));
+    names.extend(sizes.iter().map(String::as_str));
+    names.extend(PHYSICAL);
+    let (table, _) = Columns::read(path, &names)?;
+    let ids = table.texts("image_id", false)?;
+    let own_names = table.texts("name", true)?;
+    let dtypes = table.texts("dtype", false)?;
+    let layouts = table.texts("layout", true)?;
+    let channels = table.texts("channels_json", true)?;
+    let acquired = table.texts(ACQUIRED, true)?;
+    let physical = PHYSICAL.map(|name| table.doubles(name));
+    let mut axes = vec![];
+    for name in &sizes {
+        axes.push(table.integers(name)?);
+    }
+    let columns = own_names.into_iter().zip(dtypes).zip(layouts).zip(channels).zip(acquired);
+    Ok(ids
+        .into_iter()
+        .zip(columns)
+        .enumerate()
+        .map(|(i, (id, ((((name, dtype), layout), channels), acquired)))| Image {
+            info: info_of(&dtype, std::array::from_fn(|a| axes[a][i])),
+            name: if name.is_empty() { id.clone() } else { name },
+            id,
+            channels,
+            layout,
+            physical: std::array::from_fn(|a| physical[a][i]),
+            acquired: Some(acquired).filter(|text| !text.is_empty()),
+            chunks: 0..0,
+        })
+        .collect())
+}
+
+fn info_of(dtype: &str, sizes: [Option<i64>; 5]) -> Result<RowInfo, String> {
+    if dtype.is_empty() || sizes.contains(&None) {
+        return Err(Error::NULL_IMAGE.to_owned());
+    }
+    let dtype: PixelType = dtype.parse().map_err(|e| format!("{e}"))?;
+    let mut shape = [0; 5];
+    for (to, size) in shape.iter_mut().zip(sizes) {
+        let size = size.unwrap_or_default();
+        *to = u32::try_from(size).map_err(|_| format!("a size of {size} is not possible"))? as usize;
+    }
+    let shape = Shape(shape);
+    shape.checked_bytes(dtype).map_err(|e| e.to_string())?;
+    Ok(RowInfo { shape, dtype })
+}
+
+/// Reads where chunks are, from the index or from the chunk table itself.
+fn read_places(path: &Path, images: &[Image], from_chunks: bool) -> Result<Vec<Chunk>> {
+    let sizes = AXES.map(|axis| format!("shape_{axis}"));
+    let mut names = vec!["image_id", "chunk_id", "row_group_id", "fragment_path"];
+    names.extend(AXES);
+    names.extend(sizes.iter().map(String::as_str));
+    let (table, metadata) = Columns::read(path, &names)?;
+    let of_image: HashMap<&str, u32> =
+        images.iter().enumerate().map(|(i, m)| (m.id.as_str(), i as u32)).collect();
+    if of_image.len() < images.len() {
+        return Err(Error::new(path, "two images have the same image_id, so chunks cannot be told apart")
+            .hint("write the dataset again with ids that differ"));
+    }
+    let image_ids = table.texts("image_id", false)?;
+    let ids = table.integers("chunk_id")?;
+    let groups: Vec<Option<i64>> = if from_chunks {
+        let groups = metadata.metadata().row_groups().iter().enumerate();
+        groups
+            .flat_map(|(g, meta)| std::iter::repeat_n(Some(g as i64), meta.num_rows().max(0) as usize))
+            .collect()
+    } else {
+        table.integers("row_group_id")?
+    };
+    if !from_chunks
+        && let Some(other) =
+            table.texts("fragment_path", true)?.iter().find(|f| !f.is_empty() && *f != CHUNKS)
+    {
+        return Err(Error::new(path, format_args!("chunks lie in {other:?}; only {CHUNKS} is read"))
+            .hint("write the dataset again into one chunk table"));
+    }
+    let (mut starts, mut shapes) = (vec![], vec![]);
+    for axis in 0..5 {
+        starts.push(table.integers(AXES[axis])?);
+        shapes.push(table.integers(&sizes[axis])?);
+    }
+    let small = |column: &[Option<i64>], i: usize| {
+        column.get(i).copied().flatten().and_then(|v| u32::try_from(v).ok()).ok_or_else(|| {
+            Error::new(path, format_args!("the place of chunk {i} is null or negative"))
+                .hint("the file is corrupt; write the dataset again")
+        })
+    };
+    let mut chunks = Vec::with_capacity(image_ids.len());
+    for (i, id) in image_ids.iter().enumerate() {
+        let Some(&image) = of_image.get(id.as_str()) else {
+            return Err(Error::new(
+                path,
+                format_args!("chunk {i} belongs to image {id:?}, which {IMAGES} does not list"),
+            )
+            .hint("the files of the folder do not belong together; write the dataset again"));
+        };
+        let (mut start, mut size) = ([0; 5], [0; 5]);
+        for axis in 0..5 {
+            start[axis] = small(&starts[axis], i)?;
+            size[axis] = small(&shapes[axis], i)?;
+        }
+        let id = ids
+            .get(i)
+            .copied()
+            .flatten()
+            .ok_or_else(|| Error::new(path, format_args!("chunk {i} has no id")))?;
+        chunks.push(Chunk { image, id, group: small(&groups, i)?, start, size });
+    }
+    Ok(chunks)
+}
+
+/// Whether chunks lie inside the image, differ in place, and have as many pixels as it together.
+fn check_tiling(shape: Shape, chunks: &[Chunk]) -> Result<(), String> {
+    let mut pixels = 0usize;
+    let mut starts: Vec<[u32; 5]> = Vec::with_capacity(chunks.len());
+    for chunk in chunks {
+        let region = chunk.region();
+        if !region.fits(shape) || region.size.contains(&0) {
+            return Err(format!(
+                "chunk {} ({:?} at {:?}, TCZYX) does not lie in the image of {shape}",
+                chunk.id, region.size, region.start
+            ));
+        }
+        pixels = pixels.saturating_add(region.pixels());
+        starts.push(chunk.start);
+    }
+    starts.sort_unstable();
+    if starts.windows(2).any(|w| w[0] == w[1]) {
+        return Err("two chunks lie at the same place".to_owned());
+    }
+    if pixels != shape.pixels() {
+        return Err(format!(
+            "its {} chunks hold {pixels} pixels, the image of {shape} has {}",
+            chunks.len(),
+            shape.pixels()
+        ));
+    }
+    Ok(())
+}
+
+impl Image {
+    /// What is known beside the pixels.
+    pub fn metadata(&self) -> ImageMetadata {
+        let size = |a: usize| self.physical[a].map(|value| PhysicalSize { value, unit: "µm".to_owned() });
+        ImageMetadata {
+            id: self.id.clone(),
+            name: self.name.clone(),
+            channels: channels_of(&self.channels),
+            physical_size_x: size(0),
+            physical_size_y: size(1),
+            physical_size_z: size(2),
+            acquired: self.acquired.clone(),
+        }
+    }
+}
+
+/// Channels from their JSON; what is not understood is left out. As in the OME-Arrow struct, a wavelength of zero and
+/// an illumination "Unknown" are what nobody stated.
+fn channels_of(json: &str) -> Vec<Channel> {
+    let Ok(Value::Array(list)) = serde_json::from_str(json) else { return vec![] };
+    let text = |v: &Value, key: &str| v[key].as_str().unwrap_or_default().to_owned();
+    let wavelength = |v: &Value, key: &str| v[key].as_f64().filter(|um| um.is_finite() && *um > 0.0);
+    list.iter()
+        .map(|v| Channel {
+            id: text(v, "id"),
+            name: text(v, "name"),
+            emission_um: wavelength(v, "emission_um"),
+            excitation_um: wavelength(v, "excitation_um"),
+            illumination: Some(text(v, "illumination"))
+                .filter(|t| !t.is_empty() && t != UNKNOWN_ILLUMINATION),
+            color_rgba: v["color_rgba"].as_i64().map(|c| c as u32),
+        })
+        .collect()
+}

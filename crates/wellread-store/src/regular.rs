@@ -1,0 +1,70 @@
+//! Opening files for reading: regular files alone.
+//!
+//! Folders of images may hold anything. Opening a named pipe waits until somebody writes to it, and reading a
+//! terminal or a device may wait for ever or never end. So every file of pixels or metadata is opened here:
+//! without waiting, and refused unless it is a regular file (or a link to one). The one look at the open file
+//! that this takes also gives its length, which every reader needs anyway.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::path::Path;
+
+/// Opens a regular file for reading; also its length in bytes.
+///
+/// # Errors
+/// A file that cannot be opened, or that is none: a folder, pipe, socket or device.
+pub(crate) fn open(path: &Path) -> io::Result<(File, u64)> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    // Neither flag changes how a regular file is read.
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK | libc::O_NOCTTY);
+    let file = options.open(path)?;
+    let meta = file.metadata()?;
+    if meta.is_file() {
+        return Ok((file, meta.len()));
+    }
+    let what = if meta.is_dir() { "it is a folder" } else { "it is a pipe or a device" };
+    Err(io::Error::other(format!("{what}, not a file")))
+}
+
+/// All bytes of a regular file.
+///
+/// # Errors
+/// As [`open`], and whatever reading says.
+pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let (mut file, length) = open(path)?;
+    let mut bytes = vec![];
+    bytes.try_reserve_exact(usize::try_from(length).unwrap_or(usize::MAX))?;
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_files_are_opened() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("a");
+        std::fs::write(&file, b"12345").unwrap();
+        assert_eq!(open(&file).unwrap().1, 5);
+        assert_eq!(read(&file).unwrap(), b"12345");
+        assert_eq!(open(&dir.path().join("b")).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert!(open(dir.path()).is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn pipes_and_devices_are_refused_without_waiting() {
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+        assert!(made.success());
+        for path in [pipe.as_path(), Path::new("/dev/zero")] {
+            assert!(open(path).unwrap_err().to_string().contains("pipe or a device"));
+            assert!(read(path).is_err());
+        }
+    }
+}

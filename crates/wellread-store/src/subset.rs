@@ -1,0 +1,83 @@
+//! Some rows of a set, as a set: for tables with null images.
+
+use crate::{PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
+use std::path::{Path, PathBuf};
+use wellread_image::ImageMetadata;
+
+/// A store whose rows are some of another store's rows. Errors name rows of the inner store, which are those of
+/// the file.
+pub struct Subset {
+    inner: Box<dyn Store>,
+    rows: Vec<usize>,
+}
+
+impl Subset {
+    /// The rows that are no null. Looks at every row's shape.
+    ///
+    /// # Errors
+    /// What is wrong with a row beside that it is null.
+    pub fn without_nulls(inner: Box<dyn Store>) -> Result<Self> {
+        let mut rows = Vec::with_capacity(inner.len());
+        for row in 0..inner.len() {
+            match inner.row_info(row) {
+                Ok(_) => rows.push(row),
+                Err(error) if error.is_null_image() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Self { inner, rows })
+    }
+
+    /// How many rows of the inner store are left out.
+    pub fn left_out(&self) -> usize {
+        self.inner.len() - self.rows.len()
+    }
+
+    fn row(&self, row: usize) -> Result<usize> {
+        let found = self.rows.get(row).copied();
+        found.ok_or_else(|| crate::Error::no_such_row(self.path(), row, self.rows.len()))
+    }
+}
+
+impl Store for Subset {
+    fn format(&self) -> &'static str {
+        self.inner.format()
+    }
+
+    fn path(&self) -> &Path {
+        self.inner.path()
+    }
+
+    fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn row_info(&self, row: usize) -> Result<RowInfo> {
+        self.inner.row_info(self.row(row)?)
+    }
+
+    fn name(&self, row: usize) -> Result<String> {
+        self.inner.name(self.row(row)?)
+    }
+
+    fn metadata(&self, row: usize) -> Result<ImageMetadata> {
+        self.inner.metadata(self.row(row)?)
+    }
+
+    fn layout(&self) -> Result<StoreLayout> {
+        self.inner.layout()
+    }
+
+    fn files(&self) -> Result<Vec<PathBuf>> {
+        self.inner.files()
+    }
+
+    fn position(&self, row: usize) -> u64 {
+        self.rows.get(row).map_or(0, |&row| self.inner.position(row))
+    }
+
+    fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
+        let inner = requests.iter().map(|r| Ok(Request { row: self.row(r.row)?, region: r.region }));
+        self.inner.read(&inner.collect::<Result<Vec<_>>>()?, scratch, sink)
+    }
+}

@@ -1,0 +1,202 @@
+//! The dataset folder of ome-arrow: against the reference library's folders, its own, and damaged ones.
+
+use crate::shared::shared;
+use proptest::prelude::*;
+use std::path::Path;
+use wellread_image::{Channel, ImageMetadata, PhysicalSize, PixelType, Region, Shape};
+use wellread_store::checksum::sha256_hex;
+use wellread_store::{
+    Compression, ImageView, OpenOptions, Scratch, Store, Tune, WriteOptions, create, open, read_image,
+    read_region,
+};
+
+fn opened(path: &Path) -> Box<dyn Store> {
+    open(path, &OpenOptions::default()).unwrap()
+}
+
+#[test]
+fn golden_sets_read_to_their_checksums() {
+    let Some(shared) = shared() else { return };
+    for set in ["jump/uint16-1x1x1", "jump/stack-5d", "jump/noise-uint8", "examplehuman/uint8-1x1x1"] {
+        let set = shared.join("golden").join(set);
+        let expected = wellread_store::checksum::read_expected(&set.join("expected.json")).unwrap();
+        let store = opened(&set.join("images.ome-arrow-dataset"));
+        assert_eq!((store.format(), store.len()), ("ome-arrow-dataset", expected.len()));
+        for (row, image) in expected.iter().enumerate() {
+            let (info, mut pixels) = read_image(&*store, row).unwrap();
+            assert_eq!(info.shape.0, image.shape_tczyx);
+            // The library writes 8-bit images as uint16, and here nothing says that they were not.
+            assert_eq!(info.dtype, PixelType::U16);
+            if image.dtype == "uint8" {
+                assert!(pixels.iter().skip(1).step_by(2).all(|&high| high == 0));
+                pixels = pixels.into_iter().step_by(2).collect();
+            }
+            assert_eq!(sha256_hex(&pixels), image.sha256, "{} row {row}", set.display());
+            let metadata = store.metadata(row).unwrap();
+            assert_eq!(
+                (metadata.name.as_str(), metadata.channels.len()),
+                (image.name.as_str(), info.shape.c())
+            );
+        }
+    }
+}
+
+/// Pixels that differ everywhere.
+fn pixels(shape: Shape, dtype: PixelType, seed: usize) -> Vec<u8> {
+    (0..shape.pixels() * dtype.size()).map(|i| (((i + seed) * 2654435761) >> 13) as u8).collect()
+}
+
+fn metadata(row: usize, channels: usize) -> ImageMetadata {
+    let size = |value| Some(PhysicalSize { value, unit: "µm".to_owned() });
+    ImageMetadata {
+        id: format!("id-{row}"),
+        name: format!("image {row}"),
+        channels: (0..channels)
+            .map(|c| Channel {
+                id: format!("ch-{c}"),
+                name: format!("stain {c}"),
+                emission_um: Some(0.5),
+                excitation_um: (c == 0).then_some(0.4),
+                illumination: Some("Epifluorescence".to_owned()),
+                color_rgba: Some(0xff00_00ff + c as u32),
+            })
+            .collect(),
+        physical_size_x: size(0.65),
+        physical_size_y: size(0.65),
+        physical_size_z: None,
+        acquired: Some("2026-11-21T05:38:56".to_owned()),
+    }
+}
+
+fn write(path: &Path, images: &[(Shape, PixelType)], options: &WriteOptions) {
+    let mut writer = create(path, "ome-arrow-dataset", options).unwrap();
+    for (row, &(shape, dtype)) in images.iter().enumerate() {
+        let (metadata, pixels) = (metadata(row, shape.c()), pixels(shape, dtype, row));
+        writer.write(&ImageView { metadata: &metadata, shape, dtype, pixels: &pixels }).unwrap();
+    }
+    writer.finish().unwrap();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    #[test]
+    fn what_is_written_is_read(
+        sizes in prop::collection::vec((1usize..3, 1usize..4, 1usize..5, 1usize..20, 1usize..30), 1..7),
+        dtype in prop::sample::select(PixelType::ALL.to_vec()),
+        layout in prop::sample::select(vec!["image", "tile", "volume", "z-plane", "block"]),
+        chunk in prop::option::of((1usize..3, 1usize..3, 1usize..3, 1usize..9, 1usize..9)),
+        codec in prop::sample::select(vec![Compression::None, Compression::Lz4, Compression::Zstd(1), Compression::Snappy]),
+        tune in prop::sample::select(vec![Tune::Random, Tune::Scan, Tune::Reference]),
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("set.ome-arrow-dataset");
+        let images: Vec<_> = sizes.iter().map(|&(t, c, z, y, x)| (Shape([t, c, z, y, x]), dtype)).collect();
+        let chunk = chunk.map(|(t, c, z, y, x)| [t, c, z, y, x]);
+        let options = WriteOptions {
+            compression: codec, tune, chunk, variant: Some(layout.to_owned()), ..WriteOptions::default()
+        };
+        write(&path, &images, &options);
+        let store = opened(&path);
+        prop_assert_eq!(store.len(), images.len());
+        for (row, &(shape, dtype)) in images.iter().enumerate() {
+            let (info, got) = read_image(&*store, row).unwrap();
+            prop_assert_eq!((info.shape, info.dtype), (shape, dtype));
+            prop_assert_eq!(&got, &pixels(shape, dtype, row));
+            prop_assert_eq!(store.metadata(row).unwrap(), metadata(row, shape.c()));
+            let middle = Region { start: shape.0.map(|n| n / 2), size: shape.0.map(|n| n - n / 2) };
+            let mut part = vec![];
+            read_region(&*store, row, &middle, &mut Scratch::default(), &mut part).unwrap();
+            let mut expected = vec![0; middle.pixels() * dtype.size()];
+            wellread_image::clip_runs(&shape.full(), &middle, |from, to, n| {
+                let size = dtype.size();
+                expected[to * size..(to + n) * size].copy_from_slice(&got[from * size..(from + n) * size]);
+            });
+            prop_assert_eq!(part, expected);
+        }
+    }
+}
+
+/// One image of four planes, each a chunk and a row group of its own, uncompressed.
+fn four_planes(path: &Path) -> Shape {
+    let shape = Shape([1, 1, 4, 64, 80]);
+    let options =
+        WriteOptions { compression: Compression::None, tune: Tune::Reference, ..WriteOptions::default() };
+    write(path, &[(shape, PixelType::U16)], &options);
+    shape
+}
+
+#[test]
+fn a_region_touches_only_the_chunks_it_needs() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("set");
+    let shape = four_planes(&path);
+    let chunks = path.join("chunks.parquet");
+    let mut bytes = std::fs::read(&chunks).unwrap();
+    // The pixels of plane 0 start in the first row group; a length that cannot be makes it unreadable.
+    let first = &pixels(shape, PixelType::U16, 0)[..64];
+    let at = bytes.windows(64).position(|w| w == first).unwrap();
+    bytes[at - 4..at].copy_from_slice(&u32::MAX.to_le_bytes());
+    std::fs::write(&chunks, bytes).unwrap();
+    let store = opened(&path);
+    let plane = |z| {
+        let region = Region { start: [0, 0, z, 0, 0], size: [1, 1, 1, 64, 80] };
+        let mut out = vec![];
+        read_region(&*store, 0, &region, &mut Scratch::default(), &mut out).map(|_| out)
+    };
+    for z in 1..4 {
+        assert_eq!(plane(z).unwrap(), pixels(shape, PixelType::U16, 0)[z * 64 * 80 * 2..][..64 * 80 * 2]);
+    }
+    let error = plane(0).unwrap_err();
+    assert_eq!(error.row_index(), Some(0));
+    assert!(error.to_string().contains("chunks.parquet"), "{error}");
+}
+
+#[test]
+fn the_index_may_be_absent_but_not_of_another_set() {
+    let dir = tempfile::tempdir().unwrap();
+    let [a, b] = ["a", "b"].map(|name| dir.path().join(name));
+    four_planes(&a);
+    write(&b, &[(Shape([1, 1, 1, 5, 5]), PixelType::U8); 3], &WriteOptions::default());
+    let expected = read_image(&*opened(&a), 0).unwrap();
+    std::fs::copy(b.join("index.parquet"), a.join("index.parquet")).unwrap();
+    let error = open(&a, &OpenOptions::default()).err().unwrap().to_string();
+    assert!(error.contains("index.parquet") && error.contains("id-1"), "{error}");
+    std::fs::remove_file(a.join("index.parquet")).unwrap();
+    assert_eq!(read_image(&*opened(&a), 0).unwrap(), expected);
+}
+
+#[test]
+fn damaged_files_end_in_errors() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("set");
+    let options = WriteOptions { tune: Tune::Scan, ..WriteOptions::default() };
+    write(&path, &[(Shape([1, 2, 1, 12, 30]), PixelType::U16); 3], &options);
+    for name in ["images.parquet", "index.parquet", "chunks.parquet"] {
+        let file = path.join(name);
+        let whole = std::fs::read(&file).unwrap();
+        let survive = |bytes: &[u8]| {
+            std::fs::write(&file, bytes).unwrap();
+            let Ok(store) = open(&path, &OpenOptions::default()) else { return };
+            for row in 0..store.len().min(10) {
+                if let Ok((info, pixels)) = read_image(&*store, row) {
+                    assert_eq!(pixels.len(), info.shape.pixels() * info.dtype.size());
+                    assert!(pixels.len() < 1 << 20);
+                }
+            }
+        };
+        for length in (0..whole.len()).step_by(whole.len() / 60 + 1) {
+            survive(&whole[..length]);
+        }
+        for at in (0..whole.len()).step_by(whole.len() / 250 + 1) {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 1 << (at % 8);
+            survive(&bytes);
+        }
+        std::fs::write(&file, &whole).unwrap();
+    }
+    std::fs::remove_file(path.join("chunks.parquet")).unwrap();
+    assert!(
+        open(&path, &OpenOptions { format: Some("ome-arrow-dataset".into()), ..OpenOptions::default() })
+            .is_err()
+    );
+}

@@ -1,0 +1,45 @@
+//! Plates, wells and the series of bioformats2raw.
+
+use super::{open_at, write_small};
+use serde_json::{Value, json};
+use std::path::Path;
+use wellread_store::{OpenOptions, WriteOptions, open, read_image};
+
+#[test]
+fn plates_wells_and_series() {
+    let dir = tempfile::tempdir().unwrap();
+    let plate = dir.path().join("plate.zarr");
+    let group = |path: &Path, attributes: Value| {
+        std::fs::create_dir_all(path).unwrap();
+        let group = json!({"zarr_format": 3, "node_type": "group", "attributes": {"ome": attributes}});
+        std::fs::write(path.join("zarr.json"), group.to_string()).unwrap();
+    };
+    for field in ["A/1/0", "A/1/1", "B/2/0"] {
+        std::fs::create_dir_all(plate.join(field).parent().unwrap()).unwrap();
+        write_small(&dir.path().join("x.zarr"), &WriteOptions::default());
+        std::fs::rename(dir.path().join("x.zarr"), plate.join(field)).unwrap();
+    }
+    group(&plate, json!({"plate": {"wells": [{"path": "A/1"}, {"path": "B/2"}]}}));
+    group(&plate.join("A/1"), json!({"well": {"images": [{"path": "0"}, {"path": "1"}]}}));
+    group(&plate.join("B/2"), json!({"well": {"images": [{"path": "0"}]}}));
+    let names = |path: &Path| -> Vec<String> {
+        let store = open_at(path);
+        (0..store.len())
+            .map(|row| {
+                read_image(&*store, row).unwrap();
+                store.name(row).unwrap()
+            })
+            .collect()
+    };
+    assert_eq!(names(&plate), ["A/1/0", "A/1/1", "B/2/0"]);
+    assert_eq!(names(&plate.join("A/1")), ["0", "1"]);
+    assert_eq!(names(&plate.join("A/1/1")), ["1"]);
+    // The same two fields as bioformats2raw lays out series, without and with the list in OME.
+    let series = plate.join("A/1");
+    group(&series, json!({"bioformats2raw.layout": 3}));
+    assert_eq!(names(&series), ["0", "1"]);
+    group(&series.join("OME"), json!({"series": ["1"]}));
+    assert_eq!(names(&series), ["1"]);
+    group(&series.join("OME"), json!({"series": ["../../B/2/0"]}));
+    assert!(open(&series, &OpenOptions::default()).err().unwrap().to_string().contains("leaves its group"));
+}

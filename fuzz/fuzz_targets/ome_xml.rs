@@ -1,0 +1,6 @@
+//! OME-XML, as in the first page of an OME-TIFF or in a companion file.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    let _ = wellread_image::ome_xml::read(&wellread_image::ome_xml::decode(data));
+});

@@ -1,0 +1,40 @@
+//! What all fuzz targets over stores do: open, look at everything, read what is not too large to be quick.
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use wellread_store::{OpenOptions, read_image, registry};
+
+/// Images of more pixels are not read: a declared size that the file justifies is no fault, only slow.
+const LARGEST: usize = 1 << 22;
+/// Rows looked at.
+const ROWS: usize = 8;
+
+/// A folder of this process, in memory where the system keeps temporary files there.
+pub fn folder() -> &'static Path {
+    static FOLDER: OnceLock<tempfile::TempDir> = OnceLock::new();
+    FOLDER.get_or_init(|| tempfile::tempdir().expect("a temporary folder")).path()
+}
+
+/// Writes `data` to a file called `name`, and its path.
+pub fn file(name: &str, data: &[u8]) -> PathBuf {
+    let path = folder().join(name);
+    std::fs::write(&path, data).expect("the temporary folder can be written to");
+    path
+}
+
+/// Opens `path` in a format and asks for everything. Errors are what most inputs should give; panics, hangs and
+/// memory that the file does not justify are what libFuzzer reports.
+pub fn read_all(path: &Path, format: &str) {
+    let options = OpenOptions { format: Some(format.to_owned()), ..OpenOptions::default() };
+    let format = registry::format_named(format).expect("a format of this build");
+    let Ok(store) = (format.open)(path, &options) else { return };
+    let _ = (store.layout(), store.files());
+    for row in 0..store.len().min(ROWS) {
+        let _ = (store.name(row), store.metadata(row), store.position(row));
+        if store.row_info(row).is_ok_and(|info| info.shape.pixels() <= LARGEST)
+            && let Ok((info, pixels)) = read_image(&*store, row)
+        {
+            assert_eq!(pixels.len(), info.shape.pixels() * info.dtype.size());
+        }
+    }
+}
