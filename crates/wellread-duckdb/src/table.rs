@@ -5,7 +5,7 @@ use crate::place::{self, Place};
 use crate::{FORMAT, PARQUET_FORMAT, refuse_level, sql};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use arrow_array::{Array, RecordBatch, UInt64Array};
+use arrow_array::{RecordBatch, UInt64Array};
 use arrow_schema::{Schema, SchemaRef};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -16,6 +16,8 @@ use wellread_store::{Error, OpenOptions, Result, StoreLayout};
 
 /// Name of the row number among the columns of a query.
 const KEY: &str = "wellread row";
+/// DuckDB's number of a row of a Parquet file.
+const PARQUET_KEY: &str = "file_row_number";
 /// Rows of a table that is read by its primary key, per query of a scan.
 const SCAN_ROWS: usize = 256;
 
@@ -99,6 +101,7 @@ impl DuckTable {
         let rows = usize::try_from(rows).map_err(|_| Error::new(path, format_args!("declares {rows} rows")))?;
         let mut table =
             Self { path: path.to_owned(), database, source, schema: Arc::new(Schema::empty()), rows, is_trusted };
+        let is_parquet = matches!(table.source, Source::Parquet);
         let connection = table.database.connection(path)?;
         let ask = || -> duckdb::Result<SchemaRef> {
             let mut statement = connection.prepare(&format!("SELECT * FROM {} LIMIT 0", table.from()))?;
@@ -106,7 +109,9 @@ impl DuckTable {
         };
         let schema = ask().map_err(|e| failed(path, "cannot read the columns", &e))?;
         drop(connection);
-        table.schema = schema;
+        // DuckDB's own number is no column of the file.
+        let columns = schema.fields().iter().filter(|f| !is_parquet || f.name() != PARQUET_KEY);
+        table.schema = Arc::new(Schema::new(columns.cloned().collect::<Vec<_>>()));
         Ok(table)
     }
 
@@ -126,7 +131,7 @@ impl DuckTable {
         match self.source {
             Source::Keyed(_) => ROW_ID,
             Source::Native(..) => "rowid",
-            Source::Parquet => "file_row_number",
+            Source::Parquet => PARQUET_KEY,
         }
     }
 
@@ -243,7 +248,7 @@ impl ImageTable for DuckTable {
                 &connection,
                 &format!(
                     "SELECT lower(string_agg(DISTINCT compression, '+' ORDER BY compression)) FROM \
-                     pragma_storage_info({name}) WHERE segment_type NOT IN ('VALIDITY') AND count > 0 AND column_path \
+                     pragma_storage_info({name}) WHERE segment_type NOT IN ('VALIDITY', 'VARCHAR') AND count > 0 AND column_path \
                      LIKE '[%, %, %, %' AND compression NOT IN ('Constant', 'Empty Validity')"
                 ),
             )?;
