@@ -54,7 +54,10 @@ impl DuckTable {
         let database = Database::open(path)?;
         let place = place::find(&database, path, options.table.as_deref())?;
         let connection = database.connection(path)?;
-        let counts = format!("SELECT count(*), coalesce(min(rowid), 0), coalesce(max(rowid), -1) FROM {}", place.sql());
+        let counts = format!(
+            "SELECT count(*), coalesce(min(rowid), 0), coalesce(max(rowid), -1) FROM {}",
+            place.sql()
+        );
         let (rows, first, last): (i64, i64, i64) = connection
             .query_row(&counts, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
             .map_err(|e| failed(path, "cannot count the rows", &e))?;
@@ -64,7 +67,8 @@ impl DuckTable {
             Source::Native(place, None)
         } else {
             let sql = format!("SELECT rowid FROM {} ORDER BY rowid", place.sql());
-            let numbers = numbers(&connection, &sql).map_err(|e| failed(path, "cannot number the rows", &e))?;
+            let numbers =
+                numbers(&connection, &sql).map_err(|e| failed(path, "cannot number the rows", &e))?;
             Source::Native(place, Some(numbers))
         };
         drop(connection);
@@ -98,9 +102,16 @@ impl DuckTable {
     }
 
     fn of(path: &Path, database: Database, source: Source, rows: i64, is_trusted: bool) -> Result<Self> {
-        let rows = usize::try_from(rows).map_err(|_| Error::new(path, format_args!("declares {rows} rows")))?;
-        let mut table =
-            Self { path: path.to_owned(), database, source, schema: Arc::new(Schema::empty()), rows, is_trusted };
+        let rows =
+            usize::try_from(rows).map_err(|_| Error::new(path, format_args!("declares {rows} rows")))?;
+        let mut table = Self {
+            path: path.to_owned(),
+            database,
+            source,
+            schema: Arc::new(Schema::empty()),
+            rows,
+            is_trusted,
+        };
         let is_parquet = matches!(table.source, Source::Parquet);
         let connection = table.database.connection(path)?;
         let ask = || -> duckdb::Result<SchemaRef> {
@@ -161,7 +172,8 @@ impl DuckTable {
         let mut disordered = vec![];
         for batch in statement.stream_arrow([]).map_err(wrong)? {
             let batch = batch.map_err(wrong)?;
-            let numbers = key_column(&batch).ok_or_else(|| Error::new(&self.path, "row numbers are no integers"))?;
+            let numbers =
+                key_column(&batch).ok_or_else(|| Error::new(&self.path, "row numbers are no integers"))?;
             let in_order = disordered.is_empty() && keys.get(at..at + numbers.len()) == Some(numbers);
             at += numbers.len();
             if in_order {
@@ -178,8 +190,10 @@ impl DuckTable {
 
     fn scan(&self, rows: Range<usize>, columns: &Columns, each: Each<'_>) -> Result<()> {
         // A keyed table is read piece by piece, which bounds memory by rows and not by DuckDB's vectors.
-        let has_pixels = columns.iter().any(|path| path.len() > 2 && path.last().is_some_and(|n| n == "pixels"));
-        let step = if matches!(self.source, Source::Keyed(_)) && has_pixels { SCAN_ROWS } else { rows.len().max(1) };
+        let has_pixels =
+            columns.iter().any(|path| path.len() > 2 && path.last().is_some_and(|n| n == "pixels"));
+        let step =
+            if matches!(self.source, Source::Keyed(_)) && has_pixels { SCAN_ROWS } else { rows.len().max(1) };
         for start in rows.clone().step_by(step) {
             let end = (start + step).min(rows.end);
             let whole = (start, end) == (0, self.rows) && !matches!(self.source, Source::Native(_, Some(_)));
@@ -254,7 +268,9 @@ impl ImageTable for DuckTable {
             )?;
             pieces = self.text(
                 &connection,
-                &format!("SELECT count(DISTINCT row_group_id) || ' row groups' FROM pragma_storage_info({name})"),
+                &format!(
+                    "SELECT count(DISTINCT row_group_id) || ' row groups' FROM pragma_storage_info({name})"
+                ),
             )?;
             let key = if matches!(self.source, Source::Keyed(_)) { ", primary key" } else { "" };
             variant = format!("table {}{key}", place.sql().replace('"', ""));

@@ -5,7 +5,8 @@ use wellread_image::synthetic::{self, Kind, Spec};
 use wellread_image::{ImageMetadata, PixelType, Region, Shape};
 use wellread_store::checksum::sha256_hex;
 use wellread_store::{
-    Compression, ImageView, OpenOptions, Scratch, Store, Tune, WriteOptions, create, open, read_image, read_region,
+    Compression, ImageView, OpenOptions, Scratch, Store, Tune, WriteOptions, create, open, read_image,
+    read_region,
 };
 
 // Links the crate, which registers its formats.
@@ -98,8 +99,7 @@ fn what_is_written_is_read_back() {
             let path = dir.path().join(dtype.name()).join(name);
             // Stacks, several channels, and more than one chunk.
             let shapes = [Shape([2, 2, 3, 20, 31]), Shape::plane(600, 530), Shape::plane(7, 9)];
-            let images: Vec<_> =
-                (0..6).map(|row| made(row, shapes[row as usize % 3], dtype)).collect();
+            let images: Vec<_> = (0..6).map(|row| made(row, shapes[row as usize % 3], dtype)).collect();
             write(&path, format, &WriteOptions::default(), &images).unwrap();
             let store = open(&path, &options(format)).unwrap();
             for (row, image) in images.iter().enumerate() {
@@ -144,9 +144,11 @@ fn options_are_followed_or_refused() {
     let packed = size("duckdb", Compression::Default, Tune::Random);
     assert!(packed.0 < plain.0, "{packed:?} {plain:?}");
     assert_eq!(plain.1, "none");
-    for (format, compression) in
-        [("duckdb", Compression::Zstd(3)), ("duckdb", Compression::Lzw), ("parquet-duckdb", Compression::PackBits)]
-    {
+    for (format, compression) in [
+        ("duckdb", Compression::Zstd(3)),
+        ("duckdb", Compression::Lzw),
+        ("parquet-duckdb", Compression::PackBits),
+    ] {
         let options = WriteOptions { compression, ..WriteOptions::default() };
         let error = create(dir.path().join("refused"), format, &options).err().unwrap().to_string();
         assert!(error.contains("no compression") && error.contains("none"), "{error}");
@@ -208,9 +210,15 @@ fn tables_are_found_by_name() {
     let features = second.features().unwrap().unwrap();
     assert_eq!(features.schema().field(0).name(), "well");
     assert_eq!(read_image(&*second, 2).unwrap().1, [2, 0, 0xea, 3]);
-    assert!(fails(None).contains("choose one with --table: first, b.second") || fails(None).contains("b.second, first"));
+    assert!(
+        fails(None).contains("choose one with --table: first, b.second")
+            || fails(None).contains("b.second, first")
+    );
     let missing = fails(Some("third"));
-    assert!(missing.contains("no table \"third\"") && missing.contains("notes") && missing.contains("b.second"), "{missing}");
+    assert!(
+        missing.contains("no table \"third\"") && missing.contains("notes") && missing.contains("b.second"),
+        "{missing}"
+    );
     assert!(fails(Some("seen")).contains("view"));
     assert!(fails(Some("notes")).contains("no image column"));
 }
@@ -325,4 +333,62 @@ fn a_database_that_is_being_written_says_so() {
         assert_eq!(open(&path, &OpenOptions::default()).unwrap().len(), 1);
     }
     drop(held);
+}
+
+/// The query of `docs/features-and-pixels.md`, over both files that it names.
+#[test]
+fn one_query_returns_features_and_pixels() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/features-and-pixels.md");
+    let docs = std::fs::read_to_string(docs).unwrap();
+    let sql = docs.split("```sql\n").nth(1).unwrap().split("```").next().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let profiles = dir.path().join("profiles.parquet");
+    let memory = duckdb::Connection::open_in_memory().unwrap();
+    let source = dir.path().join("images");
+    let images: Vec<_> = (0..6).map(|row| made(row, Shape::plane(40, 30), PixelType::U16)).collect();
+    write(&source, "tiff", &WriteOptions::default(), &images).unwrap();
+    let store = open(&source, &OpenOptions::default()).unwrap();
+    // Channels in pairs: image 2k and 2k+1 belong to profile k; the last pair has none.
+    let name = |row: usize| store.name(row).unwrap();
+    let rows: Vec<_> = (0..2)
+        .map(|k| format!("('/data/{}.tif', '{}.tiff', 'W{k}', {})", name(2 * k), name(2 * k + 1), 10 + k))
+        .collect();
+    memory
+        .execute_batch(&format!(
+            "COPY (SELECT * FROM (VALUES {}) t(Image_FileName_DAPI, Image_FileName_GFP, Image_Metadata_Well_x, \
+             Image_Count_Nuclei)) TO '{}' (FORMAT parquet)",
+            rows.join(", "),
+            profiles.display()
+        ))
+        .unwrap();
+    let join = |keys: &str| wellread_store::features::join(&*store, &profiles, keys);
+    let (features, joined) = join("Image_FileName_DAPI, Image_FileName_GFP").unwrap();
+    assert_eq!((joined.matched, joined.images, joined.columns), (4, 6, 4));
+    assert_eq!(join("Image_FileName_DAPI").unwrap().1.matched, 2);
+    assert!(join("nothing").unwrap_err().to_string().contains("Image_FileName_DAPI"));
+    assert!(join("Image_Metadata_Well_x").unwrap_err().to_string().contains("no image has a profile"));
+    let options = WriteOptions { features: Some(features), ..WriteOptions::default() };
+    let (table, file) = (dir.path().join("plate.duckdb"), dir.path().join("plate.parquet"));
+    write(&table, "duckdb", &options, &images).unwrap();
+    write(&file, "parquet", &options, &images).unwrap();
+    let in_table = duckdb::Connection::open(&table).unwrap();
+    let over_file = sql.replace("FROM images", &format!("FROM '{}'", file.display()));
+    for (connection, sql) in [(&in_table, sql), (&memory, over_file.as_str())] {
+        let mut statement = connection.prepare(sql).unwrap();
+        let rows: Vec<(String, String, f64)> = statement
+            .query_map([], |row| Ok((row.get("image")?, row.get("well")?, row.get("mean_of_pixels")?)))
+            .unwrap()
+            .collect::<duckdb::Result<_>>()
+            .unwrap();
+        assert_eq!(rows.len(), 4);
+        assert!(rows.is_sorted_by(|a, b| a.2 >= b.2));
+        for (image, well, mean) in rows {
+            let row = images.iter().position(|i| i.metadata.name == image).unwrap();
+            assert_eq!(well, format!("W{}", row / 2));
+            let pixels: Vec<f64> =
+                images[row].pixels.chunks(2).map(|p| f64::from(u16::from_le_bytes([p[0], p[1]]))).collect();
+            let expected = pixels.iter().sum::<f64>() / pixels.len() as f64;
+            assert!((mean - expected).abs() < 1e-9 * expected.max(1.0), "{mean} {expected}");
+        }
+    }
 }

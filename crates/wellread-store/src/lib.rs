@@ -39,6 +39,7 @@ mod file_rows;
 pub mod guard;
 #[cfg(feature = "image-folder")]
 pub mod image_folder;
+mod journal;
 mod lazy;
 mod ome_arrow;
 #[cfg(feature = "ome-zarr")]

@@ -105,6 +105,8 @@ pub struct Format {
     pub holds_images: fn(&Path) -> bool,
     /// Whether columns of plain values can stand beside the images: [`WriteOptions::features`].
     pub keeps_features: bool,
+    /// Whether an interrupted writer can be gone on with: [`WriteOptions::resume`].
+    pub resumes: bool,
     /// Version of the library or engine behind it, and of the file format.
     pub engine: fn() -> String,
     /// Whether a probe looks like this format.
