@@ -27,10 +27,10 @@ pub(crate) struct Wanted {
     fields: Vec<(String, Wanted)>,
 }
 
-impl Wanted {
-    /// Everything.
-    pub const ALL: Self = Self { all: true, fields: vec![] };
+/// Everything below a column.
+pub(crate) static ALL: Wanted = Wanted { all: true, fields: vec![] };
 
+impl Wanted {
     /// What lies at or below any of the paths.
     pub fn of(paths: &[Vec<String>]) -> Self {
         let mut root = Self::default();
@@ -51,7 +51,7 @@ impl Wanted {
     /// What is wanted of a field.
     pub fn field(&self, name: &str) -> Option<&Self> {
         if self.all {
-            return Some(&Self::ALL);
+            return Some(&ALL);
         }
         self.fields.iter().find(|(n, _)| n == name).map(|(_, wanted)| wanted)
     }

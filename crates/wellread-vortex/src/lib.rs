@@ -53,6 +53,7 @@ pub static FORMAT: Format = Format {
     endings: &[".vortex"],
     set_ending: ".vortex",
     holds_images: file::holds_images,
+    keeps_features: true,
     engine: || {
         format!(
             "vortex {LIBRARY} (file format {}, writes edition {})",

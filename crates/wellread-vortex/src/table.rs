@@ -2,7 +2,7 @@
 
 use crate::cache::Cache;
 use crate::file::OpenFile;
-use crate::gather::{Gather, Part, Wanted, structure, weight};
+use crate::gather::{ALL, Gather, Part, Wanted, structure, weight};
 use crate::piece::Piece;
 use crate::session::{Cause, Session};
 use crate::tree::{Column, Series, Source, plain};
@@ -243,7 +243,7 @@ impl<'a> Plan<'a> {
     fn pick(&mut self, column: &'a Column, field: &'a Field, wanted: &'a Wanted) -> Pick<'a> {
         match (column, field.data_type()) {
             (Column::Struct { validity, fields }, DataType::Struct(types)) => {
-                let validity = validity.as_ref().map(|v| self.take(v, &Wanted::ALL));
+                let validity = validity.as_ref().map(|v| self.take(v, &ALL));
                 let mut picked = vec![];
                 for ((name, column), field) in fields.iter().zip(types) {
                     if let Some(wanted) = wanted.field(name) {
