@@ -58,8 +58,8 @@ impl Cache {
         inner.bytes += bytes;
         while inner.bytes > self.capacity && inner.clock.len() > 1 {
             let Some(oldest) = inner.clock.pop_front() else { break };
-            let stays =
-                oldest == key || inner.kept.get(&oldest).is_some_and(|k| k.used.swap(false, Ordering::Relaxed));
+            let stays = oldest == key
+                || inner.kept.get(&oldest).is_some_and(|k| k.used.swap(false, Ordering::Relaxed));
             if stays {
                 inner.clock.push_back(oldest);
             } else if let Some(gone) = inner.kept.remove(&oldest) {
@@ -98,7 +98,9 @@ mod tests {
         }
         assert_eq!(loads.get(), 100, "piece 0 was in use and must have stayed");
         cache.get((1, 0), || Ok::<_, String>(Piece::of_bytes(1 << 20))).unwrap();
-        cache.get((1, 0), || -> Result<_, String> { panic!("the latest piece is kept, however large") }).unwrap();
+        cache
+            .get((1, 0), || -> Result<_, String> { panic!("the latest piece is kept, however large") })
+            .unwrap();
         assert!(cache.get((2, 0), || Err("no".to_owned())).is_err());
         assert!(cache.get((2, 0), || Ok::<_, String>(Piece::of_bytes(1))).is_ok());
     }

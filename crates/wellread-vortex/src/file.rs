@@ -5,7 +5,7 @@
 //! that hold the wanted rows are ever read. What a map brings with it, that a file cut short under it kills the
 //! process, is met by looking at the file's length before every read; what is left is the moment between.
 
-use crate::session::{Cause, Session};
+use crate::session::{Session, reading};
 use bytes::Bytes;
 use memmap2::Mmap;
 use std::fs::File;
@@ -13,7 +13,6 @@ use std::path::{Path, PathBuf};
 use vortex::buffer::ByteBuffer;
 use vortex::file::{EOF_SIZE, MAGIC_BYTES, OpenOptionsSessionExt, VERSION, VortexFile};
 use wellread_image::ome_arrow::field;
-use wellread_store::guard::guarded;
 use wellread_store::{Error, Result};
 
 /// What to do about a file that is not whole.
@@ -41,14 +40,16 @@ impl OpenFile {
         let file = File::open(path).map_err(|e| Error::io(path, "cannot open", &e))?;
         let length = file.metadata().map_err(|e| Error::io(path, "cannot look at", &e))?.len();
         if length < (MAGIC_BYTES.len() + EOF_SIZE) as u64 {
-            return Err(Error::new(path, format_args!("a file of {length} bytes is no Vortex file")).hint(TRUNCATED));
+            return Err(
+                Error::new(path, format_args!("a file of {length} bytes is no Vortex file")).hint(TRUNCATED)
+            );
         }
         // SAFETY: the map is only read. Another process that changes the file changes what is read, which the
         // decoders have to take as they take any corrupt file.
         let map = unsafe { Mmap::map(&file) }.map_err(|e| Error::io(path, "cannot map into memory", &e))?;
         check_ends(path, &map)?;
         let buffer = ByteBuffer::from(Bytes::from_owner(map));
-        let vortex = guarded(path, "cannot read the footer", || -> Result<_, Cause> {
+        let vortex = reading(path, "cannot read the footer", || {
             Ok(Session::reading().session.open_options().include_metadata().open_buffer(buffer)?)
         })?;
         // Every image takes some bytes; what is sized by the number of rows is bounded by this.
@@ -74,16 +75,22 @@ impl OpenFile {
 fn check_ends(path: &Path, bytes: &[u8]) -> Result<()> {
     let end = &bytes[bytes.len() - EOF_SIZE..];
     if !bytes.starts_with(&MAGIC_BYTES) {
-        return Err(Error::new(path, "the file does not start like Vortex").hint("check the path and the format"));
+        return Err(
+            Error::new(path, "the file does not start like Vortex").hint("check the path and the format")
+        );
     }
     if !end.ends_with(&MAGIC_BYTES) {
-        return Err(Error::new(path, "the file does not end like Vortex: its footer is missing").hint(TRUNCATED));
+        return Err(
+            Error::new(path, "the file does not end like Vortex: its footer is missing").hint(TRUNCATED)
+        );
     }
     let version = u16::from_le_bytes([end[0], end[1]]);
     if version > VERSION {
         return Err(Error::new(
             path,
-            format_args!("is written in version {version} of the Vortex file format; this build reads {VERSION}"),
+            format_args!(
+                "is written in version {version} of the Vortex file format; this build reads {VERSION}"
+            ),
         )
         .hint("update wellread, or write the file again with an older Vortex"));
     }
@@ -95,7 +102,9 @@ pub(crate) fn holds_images(path: &Path) -> bool {
     OpenFile::open(path).is_ok_and(|file| {
         file.vortex.dtype().as_struct_fields_opt().is_some_and(|fields| {
             fields.fields().any(|column| {
-                column.as_struct_fields_opt().is_some_and(|c| c.names().iter().any(|n| n.as_ref() == field::PIXELS_META))
+                column
+                    .as_struct_fields_opt()
+                    .is_some_and(|c| c.names().iter().any(|n| n.as_ref() == field::PIXELS_META))
             })
         })
     })

@@ -71,7 +71,8 @@ pub(crate) fn weight(piece: &Piece, rows: &Range<usize>, wanted: &Wanted) -> usi
             lists.iter().map(|list| weight(elements, list, wanted)).sum::<usize>() + 4 * rows.len()
         }
         Piece::Struct { fields, .. } => {
-            let of = |(name, field): &(String, Piece)| wanted.field(name).map_or(0, |w| weight(field, rows, w));
+            let of =
+                |(name, field): &(String, Piece)| wanted.field(name).map_or(0, |w| weight(field, rows, w));
             fields.iter().map(of).sum()
         }
         Piece::Leaf(leaf) => rows.len().saturating_mul(leaf.width),
@@ -105,7 +106,10 @@ impl Gather<'_> {
             let bounds = &bounds[part.rows.clone()];
             for (start, stop) in bounds {
                 end += stop - start;
-                offsets.push(i32::try_from(end).map_err(|_| "an image has more than 2,147,483,647 values".to_owned())?);
+                offsets.push(
+                    i32::try_from(end)
+                        .map_err(|_| "an image has more than 2,147,483,647 values".to_owned())?,
+                );
             }
             let ranges = joined(bounds.iter().map(|&(start, stop)| start..stop));
             inner.extend(ranges.into_iter().map(|rows| Part { piece: elements, rows }));
@@ -132,7 +136,8 @@ impl Gather<'_> {
             let Some(wanted) = wanted.field(child.name()) else { continue };
             let mut inner = Vec::with_capacity(parts.len());
             for (part, own) in parts.iter().zip(&fields) {
-                let (_, piece) = own.iter().find(|(n, _)| n == child.name()).ok_or_else(|| differs("struct"))?;
+                let (_, piece) =
+                    own.iter().find(|(n, _)| n == child.name()).ok_or_else(|| differs("struct"))?;
                 inner.push(Part { piece, rows: part.rows.clone() });
             }
             arrays.push((Arc::clone(child), self.array(&inner, child, wanted)?));
@@ -189,7 +194,9 @@ fn copied(leaves: &[(&Leaf, &Range<usize>)], bytes: usize) -> Option<ArrayRef> {
         if !leaf.values.validity().ok()?.definitely_no_nulls() {
             return None;
         }
-        out.extend_from_slice(&values.buffer_handle().as_host().as_slice()[rows.start * width..rows.end * width]);
+        out.extend_from_slice(
+            &values.buffer_handle().as_host().as_slice()[rows.start * width..rows.end * width],
+        );
     }
     let validity = Validity::from(first.values.dtype().nullability());
     Some(PrimitiveArray::from_byte_buffer(out.freeze(), ptype, validity).into_array())

@@ -10,9 +10,10 @@ use std::ops::Range;
 use vortex::array::arrays::list::ListArraySlotsExt;
 use vortex::array::arrays::listview::ListViewArraySlotsExt;
 use vortex::array::arrays::{List, ListView, PrimitiveArray, Struct};
+use vortex::array::builtins::ArrayBuiltins;
 use vortex::array::matcher::Matcher;
-use vortex::array::{ArrayRef, Canonical, ExecutionCtx, IntoArray, match_each_integer_ptype};
-use vortex::dtype::DType;
+use vortex::array::{ArrayRef, Canonical, ExecutionCtx, IntoArray};
+use vortex::dtype::{DType, Nullability, PType};
 use vortex::mask::Mask;
 
 /// Bytes of values up to which they are decompressed when the piece is opened: coordinates, sizes, flags.
@@ -126,13 +127,10 @@ impl Opening<'_> {
 
     fn integers(&mut self, array: &ArrayRef) -> Result<Vec<usize>, Cause> {
         self.plausible(array.len())?;
-        let array = array.clone().execute::<PrimitiveArray>(self.ctx)?;
-        match_each_integer_ptype!(array.ptype(), |P| {
-            let numbers = array.as_slice::<P>().iter().map(|&n| usize::try_from(n));
-            numbers
-                .collect::<Result<_, _>>()
-                .map_err(|_| Cause::from("an offset of a list is not possible".to_owned()))
-        })
+        // Negative numbers are refused by the cast.
+        let array = array.cast(DType::Primitive(PType::U64, Nullability::NonNullable))?;
+        let array = array.execute::<PrimitiveArray>(self.ctx)?;
+        Ok(array.as_slice::<u64>().iter().map(|&n| usize::try_from(n)).collect::<Result<_, _>>()?)
     }
 
     fn plausible(&self, len: usize) -> Result<(), Cause> {
@@ -165,7 +163,7 @@ impl Piece {
     /// A piece that says it takes `owned` bytes.
     #[cfg(test)]
     pub fn of_bytes(owned: usize) -> Self {
-        let values = PrimitiveArray::empty::<u8>(vortex::dtype::Nullability::NonNullable).into_array();
+        let values = PrimitiveArray::empty::<u8>(Nullability::NonNullable).into_array();
         Self::Leaf(Leaf { values, width: 1, owned })
     }
 

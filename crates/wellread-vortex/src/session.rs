@@ -1,6 +1,7 @@
 //! What the library needs to be told before anything else: its registries and where its futures run.
 
 use std::fmt;
+use std::path::Path;
 use std::sync::OnceLock;
 use vortex::VortexSessionDefault;
 use vortex::error::VortexError;
@@ -8,6 +9,8 @@ use vortex::io::runtime::BlockingRuntime;
 use vortex::io::runtime::current::CurrentThreadRuntime;
 use vortex::io::session::RuntimeSessionExt;
 use vortex::session::VortexSession;
+use wellread_store::guard::guarded;
+use wellread_store::{Error, Result};
 
 /// A session and the runtime that it spawns on. Futures run on the threads that wait for them.
 pub(crate) struct Session {
@@ -62,4 +65,17 @@ impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
+}
+
+/// Runs `work`, which reads from a file by the library: its panics and errors become ours, with what to do.
+pub(crate) fn reading<T>(path: &Path, what: &str, work: impl FnOnce() -> Result<T, Cause>) -> Result<T> {
+    guarded(path, what, || Ok::<_, Cause>(work()))?.map_err(|cause| {
+        // An encoding or a layout that the library does not know by name.
+        let hint = if cause.0.contains("Unknown encoding: ") || cause.0.contains("Unknown layout encoding: ") {
+            "the file was probably written by a newer Vortex: update wellread, or write it again with an older edition"
+        } else {
+            "the file is probably corrupt; copy or write it again"
+        };
+        Error::new(path, format_args!("{what}: {cause}")).hint(hint)
+    })
 }

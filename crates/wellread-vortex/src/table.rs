@@ -4,7 +4,7 @@ use crate::cache::Cache;
 use crate::file::OpenFile;
 use crate::gather::{ALL, Gather, Part, Wanted, structure, weight};
 use crate::piece::Piece;
-use crate::session::{Cause, Session};
+use crate::session::{Cause, Session, reading};
 use crate::tree::{Column, Series, Source, plain};
 use arrow_array::{Array, ArrayRef, RecordBatch, StructArray};
 use arrow_schema::{DataType, Field};
@@ -15,12 +15,11 @@ use std::sync::Arc;
 use vortex::array::VortexSessionExecute;
 use vortex::arrow::ArrowSessionExt;
 use wellread_image::ome_arrow::{FILE_WRITER_KEY, field};
-use wellread_store::guard::guarded;
 use wellread_store::table::{Columns, ImageTable, Rows, arrow_array as ours, arrow_schema as our_schema};
 use wellread_store::{Error, Result, StoreLayout};
 
-/// Bytes that a batch has at most, unless one row has more.
-const BATCH: usize = 32 << 20;
+/// Bytes of a batch at which it ends. More would leave the nearer caches before they are used.
+const BATCH: usize = 2 << 20;
 /// Bytes of opened pieces that a table keeps.
 const KEPT: usize = 256 << 20;
 
@@ -47,7 +46,7 @@ impl VortexTable {
             (key.to_owned(), String::from_utf8_lossy(value.as_slice()).into_owned())
         };
         let metadata: HashMap<_, _> = file.vortex.metadata_segments().map(text).collect();
-        let (columns, root, schema) = guarded(path, "cannot read the columns", || -> Result<_, Cause> {
+        let (columns, root, schema) = reading(path, "cannot read the columns", || {
             let session = &Session::reading().session;
             let schema = session.arrow().to_arrow_schema(file.vortex.dtype())?;
             let fields = schema.fields().iter().map(|f| Arc::new(plain(f)));
@@ -84,7 +83,8 @@ impl VortexTable {
         let mut names: Vec<String> = vec![];
         for array in leaf.values.depth_first_traversal() {
             let id = array.encoding_id();
-            let short = id.as_ref().rsplit('.').next().unwrap_or_default();
+            // Such as `bitpacked` of `fastlanes.bitpacked.v2`.
+            let short = id.as_ref().split('.').nth(1).unwrap_or_default();
             if !["primitive", "bool", "slice"].contains(&short) && !names.iter().any(|n| n == short) {
                 names.push(short.to_owned());
             }
@@ -130,7 +130,7 @@ impl ImageTable for VortexTable {
 
     fn layout(&self) -> Result<StoreLayout> {
         self.file.still_whole()?;
-        let found = guarded(&self.file.path, "cannot read the layout", || {
+        let found = reading(&self.file.path, "cannot read the layout", || {
             self.pixel_lists().find_map(|(name, list)| self.describe(name, list).transpose()).transpose()
         })?;
         let (codec, pieces) = found.unwrap_or_else(|| ("none".to_owned(), "no pixels".to_owned()));
@@ -169,7 +169,7 @@ impl ImageTable for VortexTable {
         let pick = plan.pick(&self.columns, &self.root, &wanted);
         loop {
             self.file.still_whole()?;
-            let batch = guarded(path, "cannot read rows", || -> Result<_, Cause> {
+            let batch = reading(path, "cannot read rows", || {
                 plan.clear();
                 let mut weight = 0;
                 while weight < BATCH
@@ -231,7 +231,8 @@ enum Pick<'a> {
     Struct { validity: Option<usize>, fields: Vec<(&'a Arc<Field>, Pick<'a>)> },
 }
 
-static MASK: std::sync::LazyLock<Field> = std::sync::LazyLock::new(|| Field::new("", DataType::Boolean, false));
+static MASK: std::sync::LazyLock<Field> =
+    std::sync::LazyLock::new(|| Field::new("", DataType::Boolean, false));
 
 impl<'a> Plan<'a> {
     fn take(&mut self, series: &'a Series, wanted: &'a Wanted) -> usize {
@@ -272,27 +273,22 @@ impl<'a> Plan<'a> {
     fn add(&mut self, row: usize, source: &Source) -> Result<usize, Cause> {
         let mut bytes = 0;
         for Selected { series, wanted, parts } in &mut self.series {
-            let known = parts.last_mut().filter(|held| held.span.contains(&row));
-            let held = match known {
-                Some(held) => {
-                    let at = row - held.span.start;
-                    if held.rows.is_empty() {
-                        held.rows = at..at + 1;
-                    } else if held.rows.end == at {
-                        held.rows.end += 1;
-                    } else {
-                        let next = Held { piece: Arc::clone(&held.piece), span: held.span.clone(), rows: at..at + 1 };
-                        parts.push(next);
-                    }
-                    parts.last()
-                }
-                None => {
-                    let (piece, span) = series.piece(row, source)?;
-                    let at = row - span.start;
+            if let Some(held) = parts.last_mut().filter(|held| held.span.contains(&row)) {
+                let at = row - held.span.start;
+                if held.rows.is_empty() {
+                    held.rows = at..at + 1;
+                } else if held.rows.end == at {
+                    held.rows.end += 1;
+                } else {
+                    let (piece, span) = (Arc::clone(&held.piece), held.span.clone());
                     parts.push(Held { piece, span, rows: at..at + 1 });
-                    parts.last()
                 }
-            };
+            } else {
+                let (piece, span) = series.piece(row, source)?;
+                let at = row - span.start;
+                parts.push(Held { piece, span, rows: at..at + 1 });
+            }
+            let held = parts.last();
             if let Some(held) = held.filter(|_| series.is_nested()) {
                 bytes += weight(&held.piece, &(held.rows.end - 1..held.rows.end), wanted);
             } else {
@@ -307,7 +303,8 @@ impl<'a> Plan<'a> {
         let session = &Session::reading().session;
         let mut gather = Gather { session, ctx: session.create_execution_ctx() };
         let table = self.array(pick, &mut gather)?;
-        let table = table.as_any().downcast_ref::<StructArray>().ok_or_else(|| "the file is no table".to_owned())?;
+        let table =
+            table.as_any().downcast_ref::<StructArray>().ok_or_else(|| "the file is no table".to_owned())?;
         Ok(RecordBatch::from(table))
     }
 
@@ -316,9 +313,11 @@ impl<'a> Plan<'a> {
             Pick::Series { at, field } => self.gathered(*at, field, gather),
             Pick::Struct { validity, fields } => {
                 let valid = validity.map(|at| self.gathered(at, &MASK, gather)).transpose()?;
-                let nulls = valid.as_ref().and_then(|v| v.as_any().downcast_ref::<arrow_array::BooleanArray>());
+                let nulls =
+                    valid.as_ref().and_then(|v| v.as_any().downcast_ref::<arrow_array::BooleanArray>());
                 let nulls = nulls.map(|v| arrow_buffer::NullBuffer::new(v.values().clone()));
-                let arrays = fields.iter().map(|(field, pick)| Ok((Arc::clone(field), self.array(pick, gather)?)));
+                let arrays =
+                    fields.iter().map(|(field, pick)| Ok((Arc::clone(field), self.array(pick, gather)?)));
                 let arrays = arrays.collect::<Result<_, Cause>>()?;
                 structure(arrays, nulls.filter(|n| n.null_count() > 0), self.rows)
             }

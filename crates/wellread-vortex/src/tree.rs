@@ -11,7 +11,7 @@ use vortex::dtype::DType;
 use vortex::expr::root;
 use vortex::io::runtime::BlockingRuntime;
 use vortex::layout::segments::SegmentSource;
-use vortex::layout::{LayoutChildType, LayoutRef};
+use vortex::layout::{LayoutChildType, LayoutReaderContext, LayoutRef};
 
 /// Rows that are read together where a layout has no pieces of its own.
 const WINDOW: usize = 8192;
@@ -109,7 +109,9 @@ impl Series {
             next = span.rows.end;
         }
         if next != self.len {
-            return Err(format!("the chunks of a column have {next} rows, the column has {}", self.len).into());
+            return Err(
+                format!("the chunks of a column have {next} rows, the column has {}", self.len).into()
+            );
         }
         Ok(self.spans.get_or_init(|| spans))
     }
@@ -176,7 +178,7 @@ impl Span {
     fn open(&self, source: &Source, raw: bool) -> Result<Piece, Cause> {
         let Session { runtime, session } = Session::reading();
         let segments = Arc::clone(&source.segments);
-        let reader = self.layout.new_reader("".into(), segments, session, &Default::default())?;
+        let reader = self.layout.new_reader("".into(), segments, session, &LayoutReaderContext::default())?;
         let all = root().bind(reader.dtype())?;
         let mask = MaskFuture::new_true(self.rows.len());
         let array = runtime.block_on(reader.projection_evaluation(&self.within, &all, mask)?)?;

@@ -29,7 +29,8 @@ pub(crate) fn create(target: &Path, options: &WriteOptions) -> Result<TableWrite
     let staged = Staged::new(target, options.overwrite)?;
     let name = target.to_owned();
     let make = move |schema: SchemaRef| {
-        let file = File::create(staged.path()).map_err(|e| Error::io(staged.target(), "cannot create", &e))?;
+        let file =
+            File::create(staged.path()).map_err(|e| Error::io(staged.target(), "cannot create", &e))?;
         let path = name.clone();
         let work = move |batches| write(&path, file, &schema, &batches, plan);
         Ok(Box::new(ThreadSink::spawn(name, work, move || staged.commit())) as Box<_>)

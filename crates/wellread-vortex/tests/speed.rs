@@ -5,7 +5,9 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 use wellread_store::table::{ImageTable, Rows};
-use wellread_store::{CopySink, OpenOptions, Request, Scratch};
+use wellread_store::{
+    Compression, CopySink, ImageView, OpenOptions, Request, Scratch, Store, Tune, WriteOptions,
+};
 
 /// Rows of a call.
 const ROWS: usize = 16;
@@ -71,20 +73,62 @@ fn random_rows() {
             });
             println!("{threads} threads, {name}: {rate:.0} rows/s");
         }
-        let rate = rate(threads, |seed| {
-            let rows = rows(seed, store.len());
-            let infos: Vec<_> = rows.iter().map(|&r| store.row_info(r).unwrap()).collect();
-            let requests: Vec<_> =
-                rows.iter().zip(&infos).map(|(&row, i)| Request { row, region: i.shape.full() }).collect();
-            let mut out: Vec<Vec<u8>> =
-                infos.iter().map(|i| vec![0; i.shape.pixels() * i.dtype.size()]).collect();
-            let targets = out.iter_mut().zip(requests.iter().zip(&infos));
-            let targets = targets.map(|(o, (r, i))| (r.region, i.dtype, o.as_mut_slice())).collect();
-            store.read(&requests, &mut Scratch::default(), &mut CopySink::new(targets)).unwrap();
-        });
+        let rate = random_images(&*store, threads);
         println!("{threads} threads, native pixels through the store: {rate:.0} images/s");
     }
     let start = Instant::now();
     store.scan(0..store.len(), &mut |_, _, _| Ok(())).unwrap();
     println!("scan: {:.0} images/s", store.len() as f64 / start.elapsed().as_secs_f64());
+}
+
+/// Whole images per second as native pixels.
+fn random_images(store: &dyn Store, threads: usize) -> f64 {
+    rate(threads, |seed| {
+        let rows = rows(seed, store.len());
+        let infos: Vec<_> = rows.iter().map(|&r| store.row_info(r).unwrap()).collect();
+        let requests: Vec<_> =
+            rows.iter().zip(&infos).map(|(&row, i)| Request { row, region: i.shape.full() }).collect();
+        let mut out: Vec<Vec<u8>> =
+            infos.iter().map(|i| vec![0; i.shape.pixels() * i.dtype.size()]).collect();
+        let targets = out.iter_mut().zip(requests.iter().zip(&infos));
+        let targets = targets.map(|(o, (r, i))| (r.region, i.dtype, o.as_mut_slice())).collect();
+        store.read(&requests, &mut Scratch::default(), &mut CopySink::new(targets)).unwrap();
+    })
+}
+
+/// Writes the file again in every layout, to the folder that `WELLREAD_SPEED_OUT` names.
+#[test]
+#[ignore = "a measurement"]
+fn layouts() {
+    let file = std::env::var_os("WELLREAD_SPEED_FILE").expect("WELLREAD_SPEED_FILE names a set of images");
+    let out = std::env::var_os("WELLREAD_SPEED_OUT").expect("WELLREAD_SPEED_OUT names a folder");
+    let from = wellread_store::open(Path::new(&file), &OpenOptions::default()).unwrap();
+    for tune in [Tune::Random, Tune::Scan, Tune::Size, Tune::Reference] {
+        for compression in [Compression::Default, Compression::None, Compression::Zstd(3)] {
+            let name = format!("{tune:?}-{compression}.vortex").replace(':', "-");
+            let path = Path::new(&out).join(name);
+            let options =
+                WriteOptions { tune, compression, jobs: 2, overwrite: true, ..WriteOptions::default() };
+            let start = Instant::now();
+            let mut writer = (wellread_vortex::FORMAT.create)(&path, &options).unwrap();
+            from.scan(0..from.len(), &mut |row, info, pixels| {
+                let metadata = from.metadata(row)?;
+                writer.write(&ImageView { metadata: &metadata, shape: info.shape, dtype: info.dtype, pixels })
+            })
+            .unwrap();
+            writer.finish().unwrap();
+            let written = start.elapsed().as_secs_f64();
+            let store = (wellread_vortex::FORMAT.open)(&path, &OpenOptions::default()).unwrap();
+            let random = random_images(&*store, 2);
+            let start = Instant::now();
+            store.scan(0..store.len(), &mut |_, _, _| Ok(())).unwrap();
+            println!(
+                "{}: {} bytes, {:?}, written in {written:.2} s, random {random:.0} images/s, scan {:.0} images/s",
+                path.file_name().unwrap().display(),
+                store.bytes_on_disk().unwrap(),
+                store.layout().unwrap(),
+                store.len() as f64 / start.elapsed().as_secs_f64()
+            );
+        }
+    }
 }

@@ -45,7 +45,12 @@ fn image(number: usize, shape: Shape, dtype: PixelType) -> Image {
 fn write(path: &Path, options: &WriteOptions, images: &[Image]) -> Result<()> {
     let mut writer = (wellread_vortex::FORMAT.create)(path, options)?;
     for i in images {
-        writer.write(&ImageView { metadata: &i.metadata, shape: i.shape, dtype: i.dtype, pixels: &i.pixels })?;
+        writer.write(&ImageView {
+            metadata: &i.metadata,
+            shape: i.shape,
+            dtype: i.dtype,
+            pixels: &i.pixels,
+        })?;
     }
     writer.finish()
 }
@@ -120,7 +125,7 @@ fn every_layout_and_compression_keeps_the_pixels() {
             }
             let chunks: usize = layout.pieces.split(' ').next().unwrap().parse().unwrap();
             match tune {
-                Tune::Random => assert!(chunks >= 10, "{layout:?}"),
+                Tune::Random => assert!(chunks >= 3, "{layout:?}"),
                 Tune::Reference if compression == Compression::Default => assert_eq!(chunks, 1, "{layout:?}"),
                 _ => {}
             }
@@ -128,10 +133,47 @@ fn every_layout_and_compression_keeps_the_pixels() {
     }
     for compression in [Compression::Lz4, Compression::Lzw, Compression::Snappy, Compression::Deflate(6)] {
         let path = dir.path().join("refused.vortex");
-        let error = write(&path, &WriteOptions { compression, ..options() }, &images).unwrap_err().to_string();
+        let error =
+            write(&path, &WriteOptions { compression, ..options() }, &images).unwrap_err().to_string();
         assert!(error.contains("refused.vortex") && error.contains("zstd[:LEVEL]"), "{error}");
         assert!(!path.exists());
     }
+}
+
+#[test]
+fn feature_columns_stand_beside_the_images() {
+    use wellread_store::table::arrow_array::{
+        ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray,
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("features.vortex");
+    let count = 30usize;
+    let images: Vec<_> = (0..count).map(|n| image(n, SHAPES[n % 4], PixelType::U16)).collect();
+    let some = |n: usize| (n % 5 != 3).then_some(n);
+    let columns: [(&str, ArrayRef); 4] = [
+        (
+            "well",
+            std::sync::Arc::new(
+                (0..count).map(|n| some(n).map(|n| format!("A{n}"))).collect::<StringArray>(),
+            ),
+        ),
+        ("plate", std::sync::Arc::new((0..count).map(|n| some(n).map(|n| n as i64)).collect::<Int64Array>())),
+        (
+            "area",
+            std::sync::Arc::new(
+                (0..count).map(|n| some(n).map(|n| n as f64 / 3.0)).collect::<Float64Array>(),
+            ),
+        ),
+        (
+            "control",
+            std::sync::Arc::new((0..count).map(|n| some(n).map(|n| n % 2 == 0)).collect::<BooleanArray>()),
+        ),
+    ];
+    let features = RecordBatch::try_from_iter_with_nullable(columns.map(|(n, c)| (n, c, true))).unwrap();
+    write(&path, &WriteOptions { features: Some(features.clone()), ..options() }, &images).unwrap();
+    let store = open(&path).unwrap();
+    check(&*store, &images);
+    assert_eq!(store.features().unwrap().unwrap().columns(), features.columns());
 }
 
 #[test]
@@ -171,12 +213,15 @@ fn many_threads_read_at_once() {
             scope.spawn(move || {
                 let mut scratch = Scratch::default();
                 for call in 0..50 {
-                    let rows: Vec<_> = (0..16).map(|k| (thread * 71 + call * 37 + k * 19) % images.len()).collect();
+                    let rows: Vec<_> =
+                        (0..16).map(|k| (thread * 71 + call * 37 + k * 19) % images.len()).collect();
                     let requests: Vec<_> =
                         rows.iter().map(|&row| Request { row, region: images[row].shape.full() }).collect();
-                    let mut out: Vec<Vec<u8>> = rows.iter().map(|&r| vec![0; images[r].pixels.len()]).collect();
+                    let mut out: Vec<Vec<u8>> =
+                        rows.iter().map(|&r| vec![0; images[r].pixels.len()]).collect();
                     let targets = out.iter_mut().zip(&requests);
-                    let targets = targets.map(|(o, r)| (r.region, PixelType::U16, o.as_mut_slice())).collect();
+                    let targets =
+                        targets.map(|(o, r)| (r.region, PixelType::U16, o.as_mut_slice())).collect();
                     let mut sink = wellread_store::CopySink::new(targets);
                     store.read(&requests, &mut scratch, &mut sink).unwrap();
                     drop(sink);
@@ -218,11 +263,19 @@ fn files_of_the_reference_library() {
         for (row, wanted) in rows.iter().enumerate() {
             let (info, pixels) = read_image(&*store, row).unwrap();
             let shape: Vec<_> = info.shape.0.to_vec();
-            let wanted_shape: Vec<_> =
-                wanted["shape_tczyx"].as_array().unwrap().iter().map(|n| n.as_u64().unwrap() as usize).collect();
+            let wanted_shape: Vec<_> = wanted["shape_tczyx"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|n| n.as_u64().unwrap() as usize)
+                .collect();
             assert_eq!(shape, wanted_shape);
             assert_eq!(info.dtype.name(), wanted["dtype"], "{} row {row}", set.display());
-            let sum = Sha256::digest(&pixels).iter().map(|b| format!("{b:02x}")).collect::<String>();
+            let hex = |b: &[u8]| b.iter().flat_map(|b| [b >> 4, b & 15]).collect::<Vec<_>>();
+            let sum: String = hex(&Sha256::digest(&pixels))
+                .iter()
+                .map(|&n| char::from_digit(n.into(), 16).unwrap())
+                .collect();
             assert_eq!(sum, wanted["sha256"], "{} row {row}", set.display());
             assert_eq!(store.metadata(row).unwrap().name, wanted["name"]);
         }
@@ -302,12 +355,77 @@ fn a_newer_version_is_said_to_be_one() {
 }
 
 #[test]
+fn an_encoding_of_a_newer_library_is_said_to_be_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut bytes = small_file(dir.path());
+    let name = b"vortex.primitive";
+    let places: Vec<_> = (0..bytes.len() - name.len()).filter(|&at| bytes[at..].starts_with(name)).collect();
+    assert!(!places.is_empty(), "the encoding is not named in the footer");
+    for at in places {
+        bytes[at + name.len() - 1] = b'X';
+    }
+    let path = dir.path().join("newer.vortex");
+    std::fs::write(&path, &bytes).unwrap();
+    let error = try_all(&path).unwrap_err().to_string();
+    assert!(error.contains("primitivX") && error.contains("newer Vortex"), "{error}");
+}
+
+/// Writes a file as `wellread` does not: some rows are null.
+fn with_null_rows(from: &Path, to: &Path, is_null: impl Fn(usize) -> bool) {
+    use vortex::VortexSessionDefault;
+    use vortex::array::arrays::struct_::StructArrayExt;
+    use vortex::array::arrays::{BoolArray, StructArray};
+    use vortex::array::builtins::ArrayBuiltins;
+    use vortex::array::{IntoArray, VortexSessionExecute};
+    use vortex::file::{OpenOptionsSessionExt, WriteOptionsSessionExt};
+    use vortex::io::runtime::BlockingRuntime;
+    use vortex::io::session::RuntimeSessionExt;
+    let runtime = vortex::io::runtime::current::CurrentThreadRuntime::new();
+    let session =
+        <vortex::session::VortexSession as VortexSessionDefault>::default().with_handle(runtime.handle());
+    let bytes = vortex::buffer::ByteBuffer::from(std::fs::read(from).unwrap());
+    let file = session.open_options().open_buffer(bytes).unwrap();
+    let stream = file.scan().unwrap().into_array_stream().unwrap();
+    let table = runtime.block_on(vortex::array::stream::ArrayStreamExt::read_all(stream)).unwrap();
+    let table = table.execute::<StructArray>(&mut session.create_execution_ctx()).unwrap();
+    let len = table.as_ref().len();
+    let images = table.unmasked_field_by_name("ome_image").unwrap().clone();
+    let there = (0..len).map(|row| !is_null(row)).collect::<BoolArray>().into_array();
+    let ids = table.unmasked_field_by_name("row_id").unwrap().clone();
+    let fields = [("row_id", ids), ("ome_image", images.mask(there).unwrap())];
+    let table = StructArray::from_fields(&fields).unwrap().into_array();
+    let out = std::fs::File::create(to).unwrap();
+    let writer = session.write_options().blocking(&runtime);
+    writer.write(out, table.to_array_iterator()).unwrap();
+}
+
+#[test]
+fn null_rows_are_said_to_be_null() {
+    let dir = tempfile::tempdir().unwrap();
+    let whole = dir.path().join("whole.vortex");
+    let path = dir.path().join("nulls.vortex");
+    let images: Vec<_> = (0..50).map(|n| image(n, SHAPES[n % 4], PixelType::U16)).collect();
+    write(&whole, &options(), &images).unwrap();
+    with_null_rows(&whole, &path, |row| row % 3 == 1);
+    let store = open(&path).unwrap();
+    assert_eq!(store.len(), images.len());
+    for (row, i) in images.iter().enumerate() {
+        match read_image(&*store, row) {
+            Ok((_, pixels)) => assert!(row % 3 != 1 && pixels == i.pixels, "row {row}"),
+            Err(error) => assert!(row % 3 == 1 && error.is_null_image(), "row {row}: {error}"),
+        }
+    }
+}
+
+#[test]
 fn what_is_no_vortex_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("absent.vortex");
     assert!(open(&path).err().unwrap().is_missing());
     assert!(open(dir.path()).err().unwrap().to_string().contains("not a regular file"));
-    for content in [&b""[..], b"VTXF", b"VTXF\0\0\0\0\0\0\0\0\0\0\0\0VTXF", b"PAR1 something else PAR1", &[0; 5000]] {
+    for content in
+        [&b""[..], b"VTXF", b"VTXF\0\0\0\0\0\0\0\0\0\0\0\0VTXF", b"PAR1 something else PAR1", &[0; 5000]]
+    {
         let path = dir.path().join("other.vortex");
         std::fs::write(&path, content).unwrap();
         let error = open(&path).err().unwrap().to_string();
