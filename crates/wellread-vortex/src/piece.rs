@@ -3,7 +3,7 @@
 //!
 //! The encodings that the library chooses by itself (bit-packing, frame of reference, constants …) are cut without
 //! being decompressed, and decompress faster than memory takes the result. Those of its compact mode (Pco, Zstd)
-//! have pages of thousands of values, so a piece of them is decompressed once, where it is small enough to be kept.
+//! have pages of thousands of values, so pieces of them are decompressed once, where all of them can be kept.
 
 use crate::session::Cause;
 use std::ops::Range;
@@ -18,7 +18,7 @@ use vortex::mask::Mask;
 
 /// Bytes of values up to which they are decompressed when the piece is opened: coordinates, sizes, flags.
 const SMALL: usize = 64 << 10;
-/// The same for values whose encoding does not let single rows be decompressed cheaply.
+/// The same, at most, for values whose encoding does not let single rows be decompressed cheaply.
 const SMALL_ENOUGH: usize = 4 << 20;
 /// What a value of no fixed size is taken to need.
 const SOME_BYTES: usize = 16;
@@ -49,8 +49,18 @@ pub(crate) struct Opening<'a> {
     pub ctx: &'a mut ExecutionCtx,
     /// Most elements that a file of this size can have lists of; guards against corrupt numbers.
     pub limit: usize,
-    /// Whether values are left as they are encoded, all of them.
-    pub raw: bool,
+    /// What to decompress right away.
+    pub decode: Decode,
+}
+
+/// What is decompressed when a piece is opened.
+#[derive(Clone, Copy)]
+pub(crate) enum Decode {
+    /// Nothing.
+    Nothing,
+    /// Small values; and those that single rows of cannot be decompressed cheaply, up to a number of bytes: what may
+    /// be kept of each piece so that all can be kept. More would be decompressed again and again.
+    UpTo(usize),
 }
 
 /// `List` or `ListView`.
@@ -112,7 +122,12 @@ impl Opening<'_> {
         let bytes = values.len().saturating_mul(width.unwrap_or(SOME_BYTES));
         let bytes = if width.is_none() { bytes.saturating_add(values.nbytes() as usize) } else { bytes };
         let width = width.unwrap_or(SOME_BYTES);
-        let decode = !self.raw && (bytes <= SMALL || (bytes <= SMALL_ENOUGH && is_slow_to_cut(&values)));
+        let decode = match self.decode {
+            Decode::Nothing => false,
+            Decode::UpTo(most) => {
+                bytes <= SMALL || (bytes <= most.min(SMALL_ENOUGH) && is_slow_to_cut(&values))
+            }
+        };
         if decode {
             let values = values.execute::<Canonical>(self.ctx)?.into_array();
             return Ok(Leaf { owned: values.nbytes() as usize, values, width });

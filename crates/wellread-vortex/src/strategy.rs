@@ -27,6 +27,8 @@ use vortex::layout::layouts::chunked::writer::ChunkedLayoutStrategy;
 use vortex::layout::layouts::compressed::{CompressingStrategy, CompressorPlugin};
 use vortex::layout::layouts::flat::writer::FlatLayoutStrategy;
 use vortex::session::VortexSession;
+use vortex_btrblocks::SchemeExt;
+use vortex_btrblocks::schemes::integer::IntDictScheme;
 use wellread_image::ome_arrow::field;
 use wellread_store::{Compression, Error, Result, Tune};
 
@@ -84,7 +86,10 @@ impl Plan {
         if self.tune == Tune::Size {
             builder = builder.with_compact();
         }
-        let pixels = Pixels { codec: self.codec, adaptive: builder.clone().build() };
+        // Like the library by itself, but for size: looking pixels up in a dictionary takes longer than reading them.
+        let slow = if self.tune == Tune::Size { vec![] } else { vec![IntDictScheme.id()] };
+        let adaptive = builder.clone().exclude_schemes(slow).build();
+        let pixels = Pixels { codec: self.codec, adaptive };
         let mut strategy = WriteStrategyBuilder::from_session(session);
         strategy = match self.codec {
             Codec::None => strategy.with_compressor(pixels.clone()),

@@ -23,6 +23,9 @@ const BATCH: usize = 2 << 20;
 /// Bytes of opened pieces that a table keeps.
 const KEPT: usize = 256 << 20;
 
+/// Pieces that are looked at, at most, to tell how pixels are encoded.
+const LOOKED_AT: usize = 16;
+
 /// A Vortex file with a column of images, open for reading.
 pub struct VortexTable {
     file: OpenFile,
@@ -64,36 +67,32 @@ impl VortexTable {
         Ok(Self { file, source, columns, root, schema: Arc::new(schema), metadata })
     }
 
-    /// The encodings of the first pixels, outermost first, and how many rows lie together.
+    /// How pixels are encoded, by a look at some pieces, and how many rows lie together.
     fn describe(&self, name: &str, list: &str) -> Result<Option<(String, String)>, Cause> {
-        let below = |column: &'_ Column, name: &str| -> Option<usize> {
-            let Column::Struct { fields, .. } = column else { return None };
-            fields.iter().position(|(n, _)| n == name)
-        };
         let mut column = &self.columns;
-        let mut path = vec![name, list, field::PIXELS];
-        while let Some(at) = path.first().and_then(|name| below(column, name)) {
-            let Column::Struct { fields, .. } = column else { break };
-            column = &fields[at].1;
-            path.remove(0);
+        let mut path = &[name, list, field::PIXELS][..];
+        while let (Column::Struct { fields, .. }, Some((name, rest))) = (column, path.split_first()) {
+            let Some((_, below)) = fields.iter().find(|(n, _)| n == name) else { return Ok(None) };
+            (column, path) = (below, rest);
         }
         let Column::Series(series) = column else { return Ok(None) };
-        let Some(piece) = series.first_raw(&self.source)? else { return Ok(None) };
-        let Some(leaf) = piece.leaf(&path).filter(|leaf| !leaf.values.is_empty()) else { return Ok(None) };
-        let mut names: Vec<String> = vec![];
-        for array in leaf.values.depth_first_traversal() {
-            let id = array.encoding_id();
-            // Such as `bitpacked` of `fastlanes.bitpacked.v2`.
-            let short = id.as_ref().split('.').nth(1).unwrap_or_default();
-            if !["primitive", "bool", "slice"].contains(&short) && !names.iter().any(|n| n == short) {
-                names.push(short.to_owned());
+        let pieces = series.pieces()?;
+        let mut codecs: Vec<String> = vec![];
+        for at in (0..pieces).step_by(pieces.div_ceil(LOOKED_AT).max(1)) {
+            let piece = series.raw_piece(at, &self.source)?;
+            let Some(leaf) = piece.leaf(path).filter(|leaf| !leaf.values.is_empty()) else { continue };
+            let codec = codec(&leaf.values);
+            if !codecs.contains(&codec) {
+                codecs.push(codec);
             }
         }
-        let codec = if names.is_empty() { "none".to_owned() } else { names.join("+") };
-        let pieces = series.pieces()?;
+        if codecs.is_empty() {
+            return Ok(None);
+        }
         let rows = self.len().div_ceil(pieces.max(1));
-        let images = if rows == 1 { "image" } else { "images" };
-        Ok(Some((codec, format!("{pieces} chunks of about {rows} {images}"))))
+        let counted = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+        let pieces = format!("{} of about {}", counted(pieces, "chunk"), counted(rows, "image"));
+        Ok(Some((codecs.join(", "), pieces)))
     }
 
     /// Columns with lists of pixels, and those lists.
@@ -189,6 +188,20 @@ impl ImageTable for VortexTable {
             }
         }
     }
+}
+
+/// The encodings of values, outermost first, such as `for+bitpacked` (frame of reference, bit-packed).
+fn codec(values: &vortex::array::ArrayRef) -> String {
+    let mut names: Vec<String> = vec![];
+    for array in values.depth_first_traversal() {
+        let id = array.encoding_id();
+        // Such as `bitpacked` of `fastlanes.bitpacked.v2`.
+        let short = id.as_ref().split('.').nth(1).unwrap_or_default();
+        if !["primitive", "bool", "slice"].contains(&short) && !names.iter().any(|n| n == short) {
+            names.push(short.to_owned());
+        }
+    }
+    if names.is_empty() { "none".to_owned() } else { names.join("+") }
 }
 
 /// Whether a path of field names exists below a type.

@@ -1,7 +1,7 @@
 //! The layouts of a file: which columns there are, and in which pieces their rows lie.
 
 use crate::cache::Cache;
-use crate::piece::{Opening, Piece};
+use crate::piece::{Decode, Opening, Piece};
 use crate::session::{Cause, Session};
 use arrow_schema::{DataType, Field};
 use std::ops::Range;
@@ -126,13 +126,15 @@ impl Series {
         let spans = self.spans()?;
         let at = spans.partition_point(|s| s.rows.end <= row);
         let span = spans.get(at).ok_or_else(|| format!("there is no row {row}"))?;
-        let piece = source.cache.get((self.id, u32::try_from(at)?), || span.open(source, false))?;
+        let decode = Decode::UpTo(source.cache.capacity() / spans.len());
+        let piece = source.cache.get((self.id, u32::try_from(at)?), || span.open(source, decode))?;
         Ok((piece, span.rows.clone()))
     }
 
-    /// The first piece with its values as they are encoded.
-    pub fn first_raw(&self, source: &Source) -> Result<Option<Piece>, Cause> {
-        self.spans()?.first().map(|span| span.open(source, true)).transpose()
+    /// A piece by its number, with its values as they are encoded.
+    pub fn raw_piece(&self, at: usize, source: &Source) -> Result<Piece, Cause> {
+        let span = self.spans()?.get(at).ok_or_else(|| format!("there is no piece {at}"))?;
+        span.open(source, Decode::Nothing)
     }
 }
 
@@ -175,7 +177,7 @@ fn collect(layout: LayoutRef, start: usize, spans: &mut Vec<Span>) -> Result<(),
 }
 
 impl Span {
-    fn open(&self, source: &Source, raw: bool) -> Result<Piece, Cause> {
+    fn open(&self, source: &Source, decode: Decode) -> Result<Piece, Cause> {
         let Session { runtime, session } = Session::reading();
         let segments = Arc::clone(&source.segments);
         let reader = self.layout.new_reader("".into(), segments, session, &LayoutReaderContext::default())?;
@@ -186,7 +188,7 @@ impl Span {
             return Err(format!("a chunk has {} rows, not {}", array.len(), self.rows.len()).into());
         }
         let mut ctx = session.create_execution_ctx();
-        Opening { ctx: &mut ctx, limit: source.limit, raw }.open(array)
+        Opening { ctx: &mut ctx, limit: source.limit, decode }.open(array)
     }
 }
 
