@@ -18,21 +18,28 @@
 //! | [`store`] | [`Store`], [`StoreWriter`], [`Block`], [`PixelSink`], [`Request`] |
 //! | [`registry`] | [`Format`], recognition by content, [`open`], [`create`] |
 //! | [`error`] | [`Error`]: file, row, cause and what to do |
+//! | [`guard`] | panics of libraries become errors |
 //! | [`staged`] | output written beside its place and renamed when complete |
 //! | [`parquet`] | OME-Arrow columns in Parquet |
+//! | [`table`] | OME-Arrow columns in the tables of any engine |
 //! | [`tiff`] | TIFF and OME-TIFF, files and folders |
 //! | [`ome_zarr`] | OME-Zarr 0.4 and 0.5 |
 //! | [`image_folder`] | PNG and JPEG folders |
 //! | [`checksum`], [`convert`], [`verify`] | whole-set operations over any store |
+//! | [`features`] | columns of plain values beside images; joining profiles |
 //! | [`planes`], [`subset`] | a set seen plane by plane; some rows of a set |
 //! | [`preview`] | contrast-stretched thumbnails of rows |
 
 pub mod checksum;
 pub mod convert;
 pub mod error;
+pub mod features;
 mod file_names;
 mod file_rows;
+pub mod guard;
 pub mod image_folder;
+mod lazy;
+mod ome_arrow;
 pub mod ome_zarr;
 pub mod parquet;
 pub mod planes;
@@ -43,6 +50,7 @@ mod regular;
 pub mod staged;
 pub mod store;
 pub mod subset;
+pub mod table;
 pub mod tiff;
 pub mod verify;
 

@@ -4,6 +4,7 @@
 //! image's shape is read when the view is made.
 
 use crate::{Block, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
+use arrow_array::RecordBatch;
 use std::path::{Path, PathBuf};
 use wellread_image::{ImageMetadata, Region, Shape};
 
@@ -111,6 +112,13 @@ impl Store for PlaneStore {
 
     fn files(&self) -> Result<Vec<PathBuf>> {
         self.inner.files()
+    }
+
+    fn features(&self) -> Result<Option<RecordBatch>> {
+        let rows = (0..self.len()).map(|row| Some(self.locate(row).0 as u64));
+        let repeated = |batch: RecordBatch| crate::features::taken(&batch, rows);
+        let batch = self.inner.features()?.map(repeated).transpose();
+        batch.map_err(|e| crate::Error::new(self.path(), e))
     }
 
     fn position(&self, row: usize) -> u64 {

@@ -103,6 +103,8 @@ pub struct Format {
     /// Whether a path with one of the endings holds images, where that is not so of all (tables). For telling
     /// that a folder mixes formats.
     pub holds_images: fn(&Path) -> bool,
+    /// Whether columns of plain values can stand beside the images: [`WriteOptions::features`].
+    pub keeps_features: bool,
     /// Version of the library or engine behind it, and of the file format.
     pub engine: fn() -> String,
     /// Whether a probe looks like this format.

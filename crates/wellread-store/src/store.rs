@@ -6,6 +6,7 @@
 //! floats in a batch slot, without an intermediate image.
 
 use crate::{Error, Result};
+use arrow_array::RecordBatch;
 use std::path::Path;
 use wellread_image::{ImageMetadata, PixelType, Region, Shape, clip_runs};
 
@@ -118,6 +119,15 @@ pub trait Store: Send + Sync {
             let meta = std::fs::metadata(file).map_err(|e| Error::io(file, "cannot look at", &e))?;
             Ok(sum + meta.len())
         })
+    }
+
+    /// Columns of plain values beside the images, a row per image: see [`crate::features`]. `None` where the format
+    /// has none.
+    ///
+    /// # Errors
+    /// Columns that are there and cannot be read.
+    fn features(&self) -> Result<Option<RecordBatch>> {
+        Ok(None)
     }
 
     /// Where the row's pixels start, as a number that grows with position on disk. Readers of several rows
@@ -358,6 +368,9 @@ pub struct WriteOptions {
     pub variant: Option<String>,
     /// Shard size along T, C, Z, Y, X (OME-Zarr 0.5).
     pub shard: Option<[usize; 5]>,
+    /// Columns to stand beside the images, a row per image in the order of writing; formats that are no tables
+    /// leave them out.
+    pub features: Option<RecordBatch>,
 }
 
 impl Default for WriteOptions {
@@ -370,6 +383,7 @@ impl Default for WriteOptions {
             jobs: 1,
             variant: None,
             shard: None,
+            features: None,
         }
     }
 }

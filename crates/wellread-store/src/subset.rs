@@ -1,6 +1,7 @@
 //! Some rows of a set, as a set: for tables with null images.
 
 use crate::{PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
+use arrow_array::RecordBatch;
 use std::path::{Path, PathBuf};
 use wellread_image::ImageMetadata;
 
@@ -70,6 +71,13 @@ impl Store for Subset {
 
     fn files(&self) -> Result<Vec<PathBuf>> {
         self.inner.files()
+    }
+
+    fn features(&self) -> Result<Option<RecordBatch>> {
+        let rows = self.rows.iter().map(|&row| Some(row as u64));
+        let chosen = |batch: RecordBatch| crate::features::taken(&batch, rows);
+        let batch = self.inner.features()?.map(chosen).transpose();
+        batch.map_err(|e| crate::Error::new(self.path(), e))
     }
 
     fn position(&self, row: usize) -> u64 {

@@ -296,6 +296,7 @@ mod tests {
             endings: whole.endings,
             set_ending: whole.set_ending,
             holds_images: whole.holds_images,
+            keeps_features: whole.keeps_features,
             engine: whole.engine,
             recognise: whole.recognise,
             open: whole.open,

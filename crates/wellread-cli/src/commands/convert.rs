@@ -4,7 +4,8 @@ use super::{OpenArgs, default_jobs, known_format, parse_bytes, parse_tczyx, pars
 use crate::output::{Failure, Outcome, Ui, bytes};
 use std::path::{Path, PathBuf};
 use wellread_store::convert::{ConvertOptions, convert};
-use wellread_store::{Compression, Tune, WriteOptions, registry};
+use wellread_store::features::{self, FeatureColumns};
+use wellread_store::{Compression, Format, Store, Tune, WriteOptions, registry};
 
 /// Pixels are kept to the byte, metadata (names, channels, wavelengths, physical sizes) as far as the target
 /// format has a place for it. The target appears when it is complete; on failure nothing is left.
@@ -14,7 +15,8 @@ Pixels are kept to the byte, metadata (names, channels, wavelengths, physical si
 
 Examples:
   wellread convert tiff-folder plate.parquet
-  wellread convert plate.parquet plate-zarr --format ome-zarr --compression zstd:3 --chunk 1,1,1,256,256")]
+  wellread convert plate.parquet plate-zarr --format ome-zarr --compression zstd:3 --chunk 1,1,1,256,256
+  wellread convert images plate.duckdb --join profiles.parquet --on Image_FileName_DAPI,Image_FileName_GFP")]
 pub struct Args {
     /// A file or folder of images.
     source: PathBuf,
@@ -28,6 +30,13 @@ pub struct Args {
     /// Pixels that may wait between reading and writing.
     #[arg(long, default_value = "1GiB", value_parser = parse_bytes)]
     memory: u64,
+    /// A table of profiles (Parquet), one row per image, whose columns are put beside the images.
+    #[arg(long, value_name = "PROFILES.parquet", requires = "on")]
+    join: Option<PathBuf>,
+    /// Column of the profiles that has the images' names or file names; several, separated by commas, for profiles
+    /// with a file name per channel.
+    #[arg(long, value_name = "COLUMN[,COLUMN…]", requires = "join")]
+    on: Option<String>,
     #[command(flatten)]
     open: OpenArgs,
 }
@@ -87,6 +96,7 @@ impl WriteArgs {
             variant: self.variant.clone(),
             overwrite: self.overwrite,
             jobs: self.jobs.max(1),
+            features: None,
         }
     }
 }
@@ -98,7 +108,10 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     };
     let source = args.open.open(&args.source)?;
     check_places(&args.source, &args.target)?;
-    let writer = registry::create(&args.target, format.name, &args.write.options())?;
+    let mut options = args.write.options();
+    let (features, joined) = features_of(&*source, args, format, ui)?;
+    options.features = features;
+    let writer = registry::create(&args.target, format.name, &options)?;
     let bar = ui.progress(source.len() as u64, "converting");
     let mut total = 0u64;
     let start = std::time::Instant::now();
@@ -111,6 +124,8 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     ui.document(&serde_json::json!({
         "source": args.source, "source_format": source.format(), "target": args.target, "format": format.name,
         "images": source.len(), "bytes_of_pixels": total, "seconds": seconds,
+        "feature_columns": options.features.as_ref().map_or(0, FeatureColumns::num_columns),
+        "images_with_profile": joined.map(|j| j.matched),
     }))?;
     if !ui.json {
         ui.say(format!(
@@ -123,6 +138,44 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         ));
     }
     Ok(())
+}
+
+/// Feature columns of the source and of the profiles joined to them.
+fn features_of(
+    source: &dyn Store,
+    args: &Args,
+    format: &Format,
+    ui: Ui,
+) -> Outcome<(Option<FeatureColumns>, Option<features::Joined>)> {
+    let mut own = source.features()?;
+    let mut joined = None;
+    if let (Some(profiles), Some(on)) = (&args.join, &args.on) {
+        if !format.keeps_features {
+            let can: Vec<_> =
+                registry::formats().iter().filter(|f| f.keeps_features).map(|f| f.name).collect();
+            return Err(Failure::Usage(format!(
+                "--join needs a format with columns beside the images: {} ({} has none)",
+                can.join(", "),
+                format.name
+            )));
+        }
+        let (batch, found) = features::join(source, profiles, on)?;
+        own = Some(features::beside(profiles, own, batch)?);
+        joined = Some(found);
+        ui.say(format!(
+            "{} of {} images have a profile; {} columns are put beside them",
+            found.matched, found.images, found.columns
+        ));
+    } else if let Some(columns) = own.as_ref().filter(|_| !format.keeps_features) {
+        ui.say(format!(
+            "note: {} has no place for the {} columns beside the images ({} …); they are left out",
+            format.name,
+            columns.num_columns(),
+            columns.schema().field(0).name()
+        ));
+        own = None;
+    }
+    Ok((own, joined))
 }
 
 fn guess_format(target: &Path) -> Outcome<&'static wellread_store::Format> {

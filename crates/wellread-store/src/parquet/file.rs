@@ -1,21 +1,19 @@
-//! The open file: positional reads, bounds, and the guard around the `parquet` crate.
+//! The open file: positional reads and bounds.
 //!
 //! Reads are positional (`pread`), not through a memory map: many threads share one descriptor without a
 //! lock, a file that somebody truncates gives an error where a map would kill the process with `SIGBUS`, and
 //! pages of the file do not count as memory of ours. The copy that a map would save is of compressed bytes,
 //! a few per cent of what decompressing them costs.
 
-use crate::{Error, Result, regular};
+use crate::{Error, Result, guard, regular};
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
-use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Read};
-use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Once};
+use std::sync::Arc;
 
 /// A file open for positional reading by many threads; cheap to clone.
 #[derive(Clone, Debug)]
@@ -137,50 +135,13 @@ pub(super) fn footer(file: &PositionalFile) -> Result<ArrowReaderMetadata> {
     })
 }
 
-/// Runs `work`, which calls the `parquet` crate, and turns its errors into ours.
-///
-/// That crate still panics on some corrupt files; since a corrupt file is never a bug of the caller, such a
-/// panic is an error like any other. Nothing that `work` may leave half-done outlives it.
+/// [`guard::guarded`] for calls of the `parquet` crate.
 pub(super) fn guarded<T>(
     path: &Path,
     what: &str,
     work: impl FnOnce() -> std::result::Result<T, ParquetError>,
 ) -> Result<T> {
-    let hint = "the file is probably corrupt; copy or write it again";
-    match caught(work) {
-        Ok(Ok(value)) => Ok(value),
-        Ok(Err(error)) => Err(Error::new(path, format_args!("{what}: {error}")).hint(hint)),
-        Err(panic) => {
-            let text = panic
-                .downcast_ref::<String>()
-                .map(String::as_str)
-                .or_else(|| panic.downcast_ref::<&str>().copied())
-                .unwrap_or("unknown reason");
-            Err(Error::new(path, format_args!("{what}: {text}")).hint(hint))
-        }
-    }
-}
-
-thread_local! {
-    /// Whether panics of this thread are caught and become errors.
-    static CATCHING: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Runs `work`; a panic in it is returned and, unlike other panics, not printed: the error says what is wrong.
-fn caught<T>(work: impl FnOnce() -> T) -> std::thread::Result<T> {
-    static HOOK: Once = Once::new();
-    HOOK.call_once(|| {
-        let before = panic::take_hook();
-        panic::set_hook(Box::new(move |info| {
-            if !CATCHING.try_with(Cell::get).unwrap_or(false) {
-                before(info);
-            }
-        }));
-    });
-    let outer = CATCHING.replace(true);
-    let result = panic::catch_unwind(AssertUnwindSafe(work));
-    CATCHING.set(outer);
-    result
+    guard::guarded(path, what, work)
 }
 
 #[cfg(test)]
@@ -205,35 +166,5 @@ mod tests {
         let mut two = [0; 2];
         cursor.read_exact(&mut two).unwrap();
         assert_eq!(&two, b"23");
-    }
-
-    #[test]
-    fn panics_of_the_library_are_errors() {
-        let e = guarded(Path::new("f"), "cannot read", || -> parquet::errors::Result<()> { panic!("oh") });
-        assert_eq!(
-            e.unwrap_err().to_string(),
-            "f: cannot read: oh (hint: the file is probably corrupt; copy or write it again)"
-        );
-    }
-
-    /// What is printed can only be seen from outside: this test runs itself again and reads its output.
-    #[test]
-    fn caught_panics_print_nothing() {
-        const INSIDE: &str = "WELLREAD_TEST_PANICS";
-        if std::env::var_os(INSIDE).is_some() {
-            let quiet = || -> parquet::errors::Result<()> { panic!("the quiet one") };
-            guarded(Path::new("f"), "cannot read", quiet).unwrap_err();
-            assert!(panic::catch_unwind(|| panic!("the loud one")).is_err());
-            return;
-        }
-        let this = "parquet::file::tests::caught_panics_print_nothing";
-        let output = std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", this, "--nocapture"])
-            .env(INSIDE, "1")
-            .output()
-            .unwrap();
-        let printed = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{printed}");
-        assert!(printed.contains("the loud one") && !printed.contains("the quiet one"), "{printed}");
     }
 }

@@ -23,15 +23,16 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | `file` | positional reads; the guard around the `parquet` crate |
+//! | `file` | positional reads |
 //! | `schema` | finds the image column and its leaves |
 //! | `layout`, `pieces` | rows, chunks, and their places in the pixel leaf |
-//! | `metadata` | names, channels, physical sizes |
+//! | `metadata` | names, channels, physical sizes (by [`crate::ome_arrow`]) |
 //! | `thrift`, `pages` | page headers; pages read, checked and decompressed |
 //! | `levels`, `values`, `dictionary` | levels compared; values decoded and narrowed |
 //! | `cache`, `fast` | decoded pages shared by threads; blocks from them |
 //! | `general`, `check` | the slow path that takes everything, and what must hold before it may |
 //! | `store`, `reading` | [`ParquetStore`]: row groups; which path reads which row |
+//! | `plain` | columns of plain values |
 //! | `writer` | [`ParquetWriter`] |
 //! | [`dataset`] | another layout: the folder of tables that `ome-arrow` calls a dataset |
 
@@ -47,14 +48,16 @@ mod levels;
 mod metadata;
 mod pages;
 mod pieces;
+mod plain;
 mod reading;
 mod recognise;
 mod schema;
 mod store;
 mod thrift;
-mod values;
+pub(crate) mod values;
 mod writer;
 
+pub(crate) use plain::read_plain_columns;
 pub use store::ParquetStore;
 pub use writer::ParquetWriter;
 
@@ -67,6 +70,7 @@ pub static FORMAT: Format = Format {
     endings: &[".parquet"],
     set_ending: ".parquet",
     holds_images: recognise::holds_images,
+    keeps_features: true,
     engine: || {
         let library = parquet::file::properties::DEFAULT_CREATED_BY;
         format!("parquet {} (own page reader)", library.rsplit(' ').next().unwrap_or(library))

@@ -3,8 +3,8 @@
 use super::fast::FastReader;
 use super::general::GeneralReader;
 use super::pages::Fault;
-use super::schema::{CHUNKS, PLANES};
 use super::store::ParquetStore;
+use crate::ome_arrow::{CHUNKS, PLANES};
 use crate::{Block, CopySink, Error, PixelSink, Request, Result, Scratch, Store};
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -108,10 +108,10 @@ impl ParquetStore {
                         if !region.intersects(&requests[i].region) {
                             continue;
                         }
-                        lists
+                        let data = lists
                             .pixels(k, region.shape(), info.dtype, &mut scratch.pixels)
                             .map_err(|cause| at(Error::new(self.path(), cause)))?;
-                        let block = Block { region, data: &scratch.pixels, dtype: info.dtype };
+                        let block = Block { region, data, dtype: info.dtype };
                         sink.put(i, &block)?;
                     }
                 }
@@ -162,10 +162,10 @@ impl ParquetStore {
                 let mut sink = CopySink::new(vec![(info.shape.full(), info.dtype, pixels.as_mut_slice())]);
                 for (k, piece) in table.pieces(r).enumerate() {
                     let region = table.regions[piece].region();
-                    lists
+                    let data = lists
                         .pixels(k, region.shape(), info.dtype, &mut scratch.pixels)
                         .map_err(|cause| at(Error::new(self.path(), cause)))?;
-                    sink.put(0, &Block { region, data: &scratch.pixels, dtype: info.dtype })?;
+                    sink.put(0, &Block { region, data, dtype: info.dtype })?;
                 }
                 drop(sink);
                 each(group_rows.start + r, info, &pixels)?;

@@ -4,6 +4,7 @@
 //! reader need, and all spellings of a list (`item`, `element`, `array`, two levels or three, 64-bit offsets)
 //! are one shape there.
 
+use crate::ome_arrow::{CHUNKS, PLANES};
 use crate::{Error, Result};
 use parquet::basic::{ConvertedType, LogicalType, Repetition, Type as Physical};
 use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor, Type};
@@ -24,11 +25,6 @@ pub(super) struct ImageColumn {
     /// Why the other one cannot be used, where it is there.
     pub note: Option<String>,
 }
-
-/// Index into [`ImageColumn::pieces`] and everything that runs parallel to it.
-pub(super) const CHUNKS: usize = 0;
-/// See [`CHUNKS`].
-pub(super) const PLANES: usize = 1;
 
 /// The `chunks` or the `planes` of an image column.
 #[derive(Clone, Debug)]
@@ -54,7 +50,7 @@ pub(super) struct PixelLeaf {
 
 /// Type of stored values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LeafType {
+pub(crate) enum LeafType {
     I32,
     U32,
     I64,

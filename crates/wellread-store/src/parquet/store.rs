@@ -3,11 +3,16 @@
 use super::cache::Cache;
 use super::check;
 use super::file::{PositionalFile, footer};
-use super::layout::{self, GroupLayout, Row};
+use super::layout::{self, GroupLayout};
 use super::metadata::GroupMetadata;
 use super::pages::{self, ColumnPages};
-use super::schema::{CHUNKS, ImageColumn, PLANES};
-use crate::{Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
+use super::plain;
+use super::schema::ImageColumn;
+use crate::lazy::Lazy;
+use crate::ome_arrow::Row;
+use crate::ome_arrow::{CHUNKS, PLANES};
+use crate::{Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout, features};
+use arrow_array::RecordBatch;
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 use parquet::basic::Compression;
 use parquet::file::metadata::ColumnChunkMetaData;
@@ -42,30 +47,6 @@ pub(super) struct Group {
     pub checked: [Lazy<()>; 2],
     /// Whether the fast path has met something that it leaves to the general reader.
     pub general: [AtomicBool; 2],
-}
-
-/// A value made at first use, once; a failure is not kept.
-pub(super) struct Lazy<T> {
-    value: OnceLock<T>,
-    making: Mutex<()>,
-}
-
-impl<T> Lazy<T> {
-    const fn new() -> Self {
-        Self { value: OnceLock::new(), making: Mutex::new(()) }
-    }
-
-    fn get(&self, make: impl FnOnce() -> Result<T>) -> Result<&T> {
-        if let Some(value) = self.value.get() {
-            return Ok(value);
-        }
-        let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(value) = self.value.get() {
-            return Ok(value);
-        }
-        let value = make()?;
-        Ok(self.value.get_or_init(|| value))
-    }
 }
 
 impl ParquetStore {
@@ -346,6 +327,14 @@ impl Store for ParquetStore {
 
     fn files(&self) -> Result<Vec<PathBuf>> {
         Ok(vec![self.path().to_owned()])
+    }
+
+    fn features(&self) -> Result<Option<RecordBatch>> {
+        let names = features::names(self.metadata.schema(), &self.column.name);
+        if names.is_empty() || self.rows == 0 {
+            return Ok(None);
+        }
+        plain::read_columns(&self.file, &self.metadata, &names).map(Some)
     }
 
     fn position(&self, row: usize) -> u64 {

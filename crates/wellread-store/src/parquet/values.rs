@@ -11,13 +11,13 @@
 //! | `BYTE_STREAM_SPLIT` | the byte streams that the pixel type has are interleaved; the others must be its sign or zero |
 
 use super::dictionary::{Table, look_up};
-use super::schema::LeafType;
+pub(crate) use super::schema::LeafType;
 use std::ops::Range;
 use wellread_image::PixelType;
 
 /// Why values could not be decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum BadValue {
+pub(crate) enum BadValue {
     /// A value that the image's type cannot hold, in words.
     Range(String),
     /// Bytes that are not what the encoding prescribes.
@@ -256,7 +256,7 @@ fn unsplit(
 }
 
 /// Narrows values that the general reader has as an Arrow buffer: little-endian, `leaf` wide.
-pub(super) fn narrow(bytes: &[u8], leaf: LeafType, dtype: PixelType, out: &mut [u8]) -> Result<(), BadValue> {
+pub(crate) fn narrow(bytes: &[u8], leaf: LeafType, dtype: PixelType, out: &mut [u8]) -> Result<(), BadValue> {
     let count = bytes.len() / leaf.size();
     decode(bytes, Coding::Plain, leaf, count, 0..count, dtype, out)
 }

@@ -1,6 +1,7 @@
 //! Values of a byte-array column, by row within a row group: the bytes of chunks.
 
-use super::super::file::{PositionalFile, guarded};
+use super::super::file::PositionalFile;
+use super::super::file::guarded;
 use super::super::levels::{Run, Runs, packed_at};
 use super::super::pages::{self, Body, Codecs, ColumnPages, Fault};
 use super::super::thrift::Encoding;

@@ -36,6 +36,7 @@ pub static FORMAT: Format = Format {
     endings: &[".ome-arrow-dataset"],
     set_ending: ".ome-arrow-dataset",
     holds_images: |_| true,
+    keeps_features: false,
     engine: || {
         format!("{}; typed-chunk-dataset {}", (super::FORMAT.engine)(), wellread_image::ome_arrow::VERSION)
     },

@@ -1,6 +1,7 @@
 //! Reading: requests to chunks, chunks to row groups, row groups to pages.
 
-use super::super::file::{PositionalFile, footer, guarded};
+use super::super::file::guarded;
+use super::super::file::{PositionalFile, footer};
 use super::super::pages::{self, ColumnPages};
 use super::super::store::codec_name;
 use super::bytes::{Buffers, ByteColumn};

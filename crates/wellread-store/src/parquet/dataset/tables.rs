@@ -1,8 +1,9 @@
 //! The small tables: images, and where their chunks are.
 
-use super::super::file::{PositionalFile, footer, guarded};
-use super::super::layout::text;
+use super::super::file::guarded;
+use super::super::file::{PositionalFile, footer};
 use super::{AXES, CHUNKS, IMAGES, INDEX};
+use crate::ome_arrow::text;
 use crate::{Error, Result, RowInfo};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type};

@@ -23,24 +23,21 @@
 //! an 8- or 16-bit pixel does not have become runs of zeros that cost nothing, and the others compress better
 //! than dictionary indices, which scramble the order of values; reading them back is a copy.
 
-mod arrays;
-
+use crate::ome_arrow::Collector;
 use crate::staged::Staged;
 use crate::{Compression, Error, ImageView, Result, StoreWriter, Tune, WriteOptions};
-use arrays::Pending;
-use arrow_array::RecordBatch;
-use arrow_schema::Schema;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression as Codec, Encoding, GzipLevel, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
 use std::sync::Arc;
-use wellread_image::{PixelType, ome_arrow};
+use wellread_image::ome_arrow;
 
 /// Bytes of pixels that are collected before they become a record batch.
 const BATCH_BYTES: usize = 4 << 20;
@@ -55,10 +52,7 @@ pub struct ParquetWriter {
     staged: Staged,
     options: WriteOptions,
     codec: Codec,
-    /// Element type of the pixel lists, by the first image.
-    list: PixelType,
-    pending: Pending,
-    rows: i64,
+    collector: Collector,
     /// Rows and bytes of pixels in the row group that is being written, those pending included.
     group_rows: usize,
     group_bytes: usize,
@@ -86,13 +80,7 @@ impl ParquetWriter {
         if options.shard.is_some() {
             return Err(Error::new(path, "Parquet files have no shards").hint("leave the shard size out"));
         }
-        if let Some(chunk) = options.chunk.filter(|c| c[..2] != [1, 1] || c.contains(&0)) {
-            return Err(Error::new(
-                path,
-                format_args!("a chunk of {chunk:?} (TCZYX) is not possible in OME-Arrow"),
-            )
-            .hint("a chunk has one time point, one channel, and at least one pixel: 1,1,Z,Y,X"));
-        }
+        let collector = Collector::new(path, options.chunk, ome_arrow::list_type, options.features.as_ref())?;
         let codec = codec(path, options)?;
         let staged = Staged::new(path, options.overwrite)?;
         let file = File::create(staged.path()).map_err(|e| Error::io(path, "cannot create", &e))?;
@@ -102,9 +90,7 @@ impl ParquetWriter {
             staged,
             options: options.clone(),
             codec,
-            list: ome_arrow::PUBLISHED_PIXELS,
-            pending: Pending::default(),
-            rows: 0,
+            collector,
             group_rows: 0,
             group_bytes: 0,
         })
@@ -157,30 +143,20 @@ impl ParquetWriter {
 
     /// Makes a record batch of what is pending and writes it; closes the row group if `close`.
     fn flush(&mut self, close: bool) -> Result<()> {
-        let fields = arrays::columns(self.list);
         if self.writer.is_none()
             && let Some(file) = self.file.take()
         {
-            let schema = Arc::new(Schema::new(fields.clone()));
+            // Its marks stand in the file's own metadata; Arrow's schema need not repeat them.
+            let schema = self.collector.schema().as_ref().clone().with_metadata(HashMap::new());
             let writer = ArrowWriter::try_new(
                 BufWriter::with_capacity(1 << 20, file),
-                schema,
+                Arc::new(schema),
                 Some(self.properties()),
             )
             .map_err(|e| self.error(&e))?;
             self.writer = Some(writer);
         }
-        let pending = std::mem::take(&mut self.pending);
-        let batch = if pending.is_empty() {
-            None
-        } else {
-            let schema = Arc::new(Schema::new(fields));
-            let columns = pending.into_columns(self.list, self.rows);
-            let batch = RecordBatch::try_new(schema, columns)
-                .map_err(|e| Error::new(self.staged.target(), format_args!("cannot write: {e}")))?;
-            self.rows += batch.num_rows() as i64;
-            Some(batch)
-        };
+        let batch = self.collector.take()?;
         let Some(writer) = self.writer.as_mut() else {
             return Err(Error::new(self.staged.target(), "an earlier image could not be written"));
         };
@@ -230,40 +206,19 @@ pub(super) fn codec(path: &Path, options: &WriteOptions) -> Result<Codec> {
 
 impl StoreWriter for ParquetWriter {
     fn write(&mut self, image: &ImageView<'_>) -> Result<()> {
-        let row = usize::try_from(self.rows).unwrap_or_default() + self.pending.len();
-        let target = self.staged.target().to_owned();
-        let refuse = |cause: String| Error::new(&target, cause).row(row);
-        let bytes = image.shape.checked_bytes(image.dtype).map_err(|e| refuse(e.to_string()))?;
-        if bytes != image.pixels.len() {
-            return Err(refuse(format!(
-                "{} bytes of pixels were given for an image of {} {}",
-                image.pixels.len(),
-                image.shape,
-                image.dtype
-            )));
-        }
-        arrays::check(image.shape).map_err(refuse)?;
-        if self.writer.is_none() && self.pending.is_empty() && row == 0 {
-            self.list = ome_arrow::list_type(image.dtype);
-        } else if !ome_arrow::list_holds(self.list, image.dtype) {
-            return Err(refuse(format!(
-                "an image of type {} does not fit a column whose pixels are {}, by the first image",
-                image.dtype, self.list
-            ))
-            .hint("one Parquet file has pixels of one type; convert images of other types to a file of their own"));
-        }
+        let bytes = self.collector.check(image)?;
         let limit = self.limit();
         if self.group_bytes > 0 && self.group_bytes + bytes > limit.bytes {
             self.flush(true)?;
-        } else if !self.pending.has_room(image.shape) {
+        } else if !self.collector.has_room(image.shape) {
             self.flush(false)?;
         }
-        self.pending.push(image, self.options.chunk, self.list);
+        self.collector.push(image);
         self.group_rows += 1;
         self.group_bytes += bytes;
         if self.group_rows >= limit.rows || self.group_bytes >= limit.bytes {
             self.flush(true)
-        } else if self.pending.len() >= BATCH_ROWS || self.pending.bytes() >= BATCH_BYTES {
+        } else if self.collector.pending() >= BATCH_ROWS || self.collector.bytes() >= BATCH_BYTES {
             self.flush(false)
         } else {
             Ok(())

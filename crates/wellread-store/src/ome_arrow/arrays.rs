@@ -14,7 +14,7 @@ use wellread_image::ome_arrow::{self, FieldType, field};
 use wellread_image::{ImageMetadata, PhysicalSize, PixelType, Region, Shape, clip_runs};
 
 /// The columns of a file whose pixel lists are of type `list`.
-pub(super) fn columns(list: PixelType) -> Fields {
+pub(crate) fn columns(list: PixelType) -> Fields {
     let image = DataType::Struct(fields(ome_arrow::STRUCT, list));
     [Field::new(ome_arrow::ROW_ID, DataType::Int64, true), Field::new(ome_arrow::COLUMN, image, true)]
         .into_iter()
@@ -58,7 +58,7 @@ fn pixel_type(list: PixelType) -> DataType {
 }
 
 /// Whether the published types can say such a shape.
-pub(super) fn check(shape: Shape) -> Result<(), String> {
+pub(crate) fn check(shape: Shape) -> Result<(), String> {
     let fits = shape.0.iter().all(|&n| i32::try_from(n).is_ok()) && i16::try_from(shape.c()).is_ok();
     // List offsets are 32-bit, and one image cannot be spread over two record batches.
     if fits && i32::try_from(shape.pixels()).is_ok() {
@@ -70,7 +70,7 @@ pub(super) fn check(shape: Shape) -> Result<(), String> {
 
 /// Images waiting to become a record batch.
 #[derive(Default)]
-pub(super) struct Pending {
+pub(crate) struct Pending {
     images: Vec<Image>,
     chunks: Vec<Region>,
     /// All pixels of all chunks, as the list's type.

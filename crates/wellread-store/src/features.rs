@@ -1,0 +1,210 @@
+//! Feature columns: plain values that stand beside images, such as well, compound or a morphology profile.
+//!
+//! ```text
+//!  Store::features ─┐
+//!                   ├─ beside ─▶ WriteOptions::features ─▶ columns of the table that is written
+//!  PROFILES ─ join ─┘
+//! ```
+//!
+//! They are read whole, a row per image in the images' order, and carried through conversion. [`join`] looks each
+//! image's name up in a table of profiles, as CellProfiler's image tables have file names.
+
+use crate::ome_arrow::{plain_columns, text};
+use crate::parquet::read_plain_columns;
+use crate::{Error, Result, Store};
+use arrow_array::types::Int64Type;
+use arrow_array::{Array, ArrayRef, PrimitiveArray, RecordBatch, UInt64Array};
+use arrow_schema::{ArrowError, DataType, Field, Schema};
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use wellread_image::ome_arrow::{COLUMN, ROW_ID};
+
+/// Feature columns: a row per image.
+pub type FeatureColumns = RecordBatch;
+
+/// How many images a join found profiles for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Joined {
+    /// Images with a profile.
+    pub matched: usize,
+    /// All images.
+    pub images: usize,
+    /// Feature columns that were added.
+    pub columns: usize,
+}
+
+/// Feature columns of `profiles`, a Parquet table, for the images of `source`: the profile of an image is the row
+/// where one of the columns `keys` (several, separated by commas) has the image's name, with or without its ending
+/// and folders. Images without a profile get nulls.
+///
+/// Text, whole numbers and the like are taken; nested columns are not.
+///
+/// # Errors
+/// No such table or column; two profiles for one image; no image with a profile.
+pub fn join(source: &dyn Store, profiles: &Path, keys: &str) -> Result<(RecordBatch, Joined)> {
+    let table = read_plain_columns(profiles)?;
+    let mut rows: HashMap<String, usize> = HashMap::new();
+    let mut twice: HashMap<String, usize> = HashMap::new();
+    for key in keys.split(',').map(str::trim) {
+        let Some(column) = table.column_by_name(key) else {
+            let schema = table.schema();
+            let some: Vec<_> = schema.fields().iter().map(|f| f.name().as_str()).take(12).collect();
+            return Err(Error::new(profiles, format_args!("has no column {key:?} to join on"))
+                .hint(format_args!("it has {} columns: {} …", schema.fields().len(), some.join(", "))));
+        };
+        for row in 0..column.len() {
+            let Some(value) = key_at(column, row) else { continue };
+            let name = stem(&value).to_owned();
+            if let Some(before) = rows.insert(name.clone(), row).filter(|&before| before != row) {
+                twice.insert(name, before);
+            }
+        }
+    }
+    let mut found = Vec::with_capacity(source.len());
+    let mut names = vec![];
+    for row in 0..source.len() {
+        let name = source.name(row)?;
+        let name = stem(&name);
+        let at = rows.get(name).copied();
+        if let Some(at) = at
+            && let Some(before) = twice.get(name)
+        {
+            return Err(Error::new(
+                profiles,
+                format_args!("rows {before} and {at} both have the profile of the image {name:?}"),
+            )
+            .hint("aggregate the profiles to one row per image first"));
+        }
+        if names.len() < 3 {
+            names.push(name.to_owned());
+        }
+        found.push(at.map(|at| at as u64));
+    }
+    let matched = found.iter().flatten().count();
+    if matched == 0 {
+        let mut some: Vec<_> = rows.keys().take(3).map(String::as_str).collect();
+        some.sort_unstable();
+        return Err(Error::new(profiles, format_args!("no image has a profile by {keys}"))
+            .hint(format_args!("images are called {} …, profiles {} …", names.join(", "), some.join(", "))));
+    }
+    let joined = Joined { matched, images: found.len(), columns: table.num_columns() };
+    let rows = taken(&table, found).map_err(|e| Error::new(profiles, e))?;
+    Ok((rows, joined))
+}
+
+/// The columns of both batches, of which each is a row per image. Where a name is in both, the second batch's column
+/// is left out if it is `key`-like (the same values), and renamed otherwise.
+///
+/// # Errors
+/// Batches of different lengths.
+pub fn beside(path: &Path, first: Option<RecordBatch>, second: RecordBatch) -> Result<RecordBatch> {
+    let Some(first) = first else { return Ok(second) };
+    let (mut fields, mut columns) = (first.schema().fields().to_vec(), first.columns().to_vec());
+    for (field, column) in second.schema().fields().iter().zip(second.columns()) {
+        match fields.iter().position(|f| f.name() == field.name()) {
+            None => fields.push(Arc::clone(field)),
+            Some(i) if columns[i].to_data() == column.to_data() => continue,
+            Some(_) => fields.push(Arc::new(field.as_ref().clone().with_name(format!("{}_y", field.name())))),
+        }
+        columns.push(Arc::clone(column));
+    }
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
+        .map_err(|e| Error::new(path, format_args!("cannot put feature columns side by side: {e}")))
+}
+
+/// Chosen rows of feature columns; `None` gives nulls.
+pub(crate) fn taken(
+    batch: &RecordBatch,
+    rows: impl IntoIterator<Item = Option<u64>>,
+) -> std::result::Result<RecordBatch, ArrowError> {
+    let rows: UInt64Array = rows.into_iter().collect();
+    let mut fields = Vec::with_capacity(batch.num_columns());
+    let mut columns: Vec<ArrayRef> = Vec::with_capacity(batch.num_columns());
+    for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
+        columns.push(arrow_select::take::take(column, &rows, None)?);
+        fields.push(field.as_ref().clone().with_nullable(true));
+    }
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
+}
+
+/// One batch of several with the same columns: those of `names`, in a form that every engine takes.
+pub(crate) fn gathered(path: &Path, batches: &[RecordBatch], names: &[String]) -> Result<RecordBatch> {
+    let whole = || -> std::result::Result<RecordBatch, ArrowError> {
+        let mut fields = vec![];
+        let mut columns = vec![];
+        for name in names {
+            let parts: Vec<&dyn Array> =
+                batches.iter().filter_map(|b| b.column_by_name(name)).map(AsRef::as_ref).collect();
+            let column = plain_text(arrow_select::concat::concat(&parts)?);
+            fields.push(Field::new(name, column.data_type().clone(), true));
+            columns.push(column);
+        }
+        RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
+    };
+    whole().map_err(|e| Error::new(path, format_args!("cannot read the feature columns: {e}")))
+}
+
+/// Text of any kind as plain strings; other columns as they are.
+fn plain_text(column: ArrayRef) -> ArrayRef {
+    if matches!(column.data_type(), DataType::LargeUtf8 | DataType::Utf8View) {
+        let strings = (0..column.len()).map(|i| text(&column, i));
+        return Arc::new(strings.collect::<arrow_array::StringArray>());
+    }
+    column
+}
+
+/// The columns of `schema` that are features: see [`plain_columns`]; names that a written table has itself are left out.
+pub(crate) fn names(schema: &Schema, image: &str) -> Vec<String> {
+    let own = [ROW_ID, COLUMN, image];
+    plain_columns(schema).filter(|n| !own.contains(n)).map(str::to_owned).collect()
+}
+
+/// A name without folders and without the ending of a file.
+fn stem(name: &str) -> &str {
+    let name = name.rsplit(['/', '\\']).next().unwrap_or(name);
+    let lower = name.to_ascii_lowercase();
+    for ending in [".ome.tiff", ".ome.tif", ".ome.zarr", ".tiff", ".tif", ".png", ".jpeg", ".jpg", ".zarr"] {
+        if lower.ends_with(ending) && lower.len() > ending.len() {
+            return &name[..name.len() - ending.len()];
+        }
+    }
+    name
+}
+
+fn key_at(column: &ArrayRef, row: usize) -> Option<String> {
+    if let Some(numbers) = column.as_any().downcast_ref::<PrimitiveArray<Int64Type>>() {
+        return (!numbers.is_null(row)).then(|| numbers.value(row).to_string());
+    }
+    text(column, row).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::{Int64Array, StringArray};
+
+    #[test]
+    fn names_are_compared_without_folder_and_ending() {
+        assert_eq!(stem("plate/A01.ome.tiff"), "A01");
+        assert_eq!(stem("C:\\x\\A01.TIF"), "A01");
+        assert_eq!(stem("A.01"), "A.01");
+        assert_eq!(stem(".tif"), ".tif");
+    }
+
+    #[test]
+    fn batches_stand_side_by_side() {
+        let batch = |columns: Vec<(&str, ArrayRef)>| RecordBatch::try_from_iter(columns).unwrap();
+        let ints = |v: [i64; 2]| Arc::new(Int64Array::from(v.to_vec())) as ArrayRef;
+        let text = Arc::new(StringArray::from(vec!["x", "y"])) as ArrayRef;
+        let first = batch(vec![("a", ints([1, 2])), ("b", ints([3, 4]))]);
+        let second = batch(vec![("a", ints([1, 2])), ("b", ints([5, 6])), ("c", text)]);
+        let both = beside(Path::new("f"), Some(first), second.clone()).unwrap();
+        let schema = both.schema();
+        let names: Vec<_> = schema.fields().iter().map(|f| f.name().as_str()).collect();
+        assert_eq!(names, ["a", "b", "b_y", "c"]);
+        let some = taken(&second, [Some(1), None]).unwrap();
+        assert!(some.column(2).is_null(1));
+        assert_eq!(key_at(some.column(1), 0).as_deref(), Some("6"));
+    }
+}

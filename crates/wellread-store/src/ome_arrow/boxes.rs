@@ -1,0 +1,148 @@
+//! Chunks and planes as boxes of their images.
+
+use std::collections::HashSet;
+use wellread_image::{Region, Shape};
+
+/// A piece's box, compactly: origin along T, C, Z, Y, X and shape along Z, Y, X.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PieceBox {
+    origin: [u32; 5],
+    shape: [u32; 3],
+}
+
+impl PieceBox {
+    /// The box, if it can be one: nothing negative, nothing empty.
+    pub fn new(origin: [i64; 5], shape: [i64; 3]) -> Option<Self> {
+        let (mut o, mut s) = ([0; 5], [0; 3]);
+        for (to, from) in o.iter_mut().zip(origin) {
+            *to = u32::try_from(from).ok()?;
+        }
+        for (to, from) in s.iter_mut().zip(shape) {
+            *to = u32::try_from(from).ok().filter(|&n| n > 0)?;
+        }
+        Some(Self { origin: o, shape: s })
+    }
+
+    /// As a region of its image.
+    pub fn region(&self) -> Region {
+        let [z, y, x] = self.shape.map(|n| n as usize);
+        Region { start: self.origin.map(|n| n as usize), size: [1, 1, z, y, x] }
+    }
+
+    /// Number of pixels; `None` beyond 64 bits.
+    pub fn pixels(&self) -> Option<u64> {
+        self.shape.iter().try_fold(1u64, |n, &s| n.checked_mul(u64::from(s)))
+    }
+}
+
+/// Checks that pieces cover an image of `shape` exactly: no gap, no overlap, nothing outside.
+///
+/// Where pixels add up to the whole, there is a gap if and only if there is an overlap, and then the corners
+/// of all boxes do not cancel: a corner inside the image belongs to an even number of boxes when they fit
+/// together, and the corners of each volume to one.
+pub(crate) fn covers(pieces: &[PieceBox], shape: Shape) -> std::result::Result<(), String> {
+    if let [piece] = pieces
+        && piece.region() == shape.full()
+    {
+        return Ok(());
+    }
+    let mut pixels = 0u64;
+    for (k, piece) in pieces.iter().enumerate() {
+        let region = piece.region();
+        if !region.fits(shape) {
+            return Err(format!(
+                "chunk {k} of shape {} at {:?} (TCZYX) exceeds the image of {shape}",
+                region.shape(),
+                region.start
+            ));
+        }
+        // Each piece fits an image below 1 TiB, so neither product nor sum can overflow soon.
+        pixels = pixels.saturating_add(piece.pixels().unwrap_or(u64::MAX));
+    }
+    if pixels != shape.pixels() as u64 {
+        return Err(format!(
+            "its {} chunks have {pixels} pixels, the image of {shape} has {}: chunks must cover the image",
+            pieces.len(),
+            shape.pixels()
+        ));
+    }
+    let mut corners = HashSet::new();
+    let mut toggle = |t: u32, c: u32, start: [u32; 3], size: [u32; 3]| {
+        for bits in 0..8u32 {
+            let corner: [u32; 3] = std::array::from_fn(|a| start[a] + (bits >> a & 1) * size[a]);
+            if !corners.remove(&(t, c, corner)) {
+                corners.insert((t, c, corner));
+            }
+        }
+    };
+    for piece in pieces {
+        let [t, c, z, y, x] = piece.origin;
+        toggle(t, c, [z, y, x], piece.shape);
+    }
+    // Fewer pieces than volumes leave one of them empty; otherwise this loop is no longer than the last.
+    let [t, c, z, y, x] = shape.0.map(|n| n as u32);
+    let enough = shape.t().saturating_mul(shape.c()) <= pieces.len();
+    for volume in 0..if enough { t * c } else { 0 } {
+        toggle(volume / c, volume % c, [0; 3], [z, y, x]);
+    }
+    if enough && corners.is_empty() {
+        Ok(())
+    } else {
+        Err("its chunks overlap and leave gaps: they must cover the image".into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn piece(origin: [i64; 5], shape: [i64; 3]) -> PieceBox {
+        PieceBox::new(origin, shape).unwrap()
+    }
+
+    #[test]
+    fn pieces_must_cover_the_image() {
+        let shape = Shape([1, 2, 1, 4, 6]);
+        let halves = |c| [piece([0, c, 0, 0, 0], [1, 4, 3]), piece([0, c, 0, 0, 3], [1, 4, 3])];
+        let mut pieces = [halves(1), halves(0)].concat();
+        assert_eq!(covers(&pieces, shape), Ok(()));
+        pieces[3] = pieces[2];
+        assert!(covers(&pieces, shape).unwrap_err().contains("overlap"));
+        pieces.pop();
+        assert!(covers(&pieces, shape).unwrap_err().contains("must cover"));
+        pieces.push(piece([0, 0, 0, 1, 3], [1, 4, 3]));
+        assert!(covers(&pieces, shape).unwrap_err().contains("exceeds"));
+        assert_eq!(PieceBox::new([0, 0, 0, 0, -1], [1, 1, 1]), None);
+        assert_eq!(PieceBox::new([0; 5], [1, 0, 1]), None);
+    }
+
+    proptest! {
+        /// Grids of any tile size cover; moving one edge by one pixel breaks it.
+        #[test]
+        fn grids_cover(
+            shape in [1usize..3, 1..3, 1..4, 1..20, 1..20],
+            tile in [1i64..4, 1i64..9, 1i64..9],
+            at in any::<prop::sample::Index>(),
+        ) {
+            let [t, c, z, y, x] = shape.map(|n| n as i64);
+            let mut pieces = vec![];
+            for volume in 0..t * c {
+                for z0 in (0..z).step_by(tile[0] as usize) {
+                    for y0 in (0..y).step_by(tile[1] as usize) {
+                        for x0 in (0..x).step_by(tile[2] as usize) {
+                            pieces.push(piece(
+                                [volume / c, volume % c, z0, y0, x0],
+                                [tile[0].min(z - z0), tile[1].min(y - y0), tile[2].min(x - x0)],
+                            ));
+                        }
+                    }
+                }
+            }
+            prop_assert_eq!(covers(&pieces, Shape(shape)), Ok(()));
+            let at = at.index(pieces.len());
+            pieces[at].shape[2] += 1;
+            prop_assert!(covers(&pieces, Shape(shape)).is_err());
+        }
+    }
+}

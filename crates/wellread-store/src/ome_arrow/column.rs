@@ -1,0 +1,184 @@
+//! Which column of an Arrow schema holds images, and which stand beside it.
+
+use crate::{Error, Result, features};
+use arrow_schema::{DataType, Field, Fields, Schema};
+use std::path::Path;
+use wellread_image::ome_arrow::{COLUMN, Pieces, Variant, field};
+
+/// The image column of a table.
+#[derive(Clone, Debug)]
+pub(crate) struct ImageColumn {
+    /// Its name.
+    pub name: String,
+    /// Whether it has the list `chunks`, and the list `planes`, with pixels in them.
+    pub has: [bool; 2],
+    /// Whether pixels are 64 bits wide.
+    inferred: bool,
+    fields: Fields,
+    /// Columns of plain values that stand beside it, but for the row number.
+    pub features: Vec<String>,
+}
+
+/// The two lists of pixels by their indices.
+pub(crate) const LISTS: [&str; 2] = [field::CHUNKS, field::PLANES];
+
+impl ImageColumn {
+    /// Finds it: the column called `wanted`, or the first that is built like one.
+    ///
+    /// # Errors
+    /// There is none; the message lists the columns there are.
+    pub fn find(path: &Path, schema: &Schema, wanted: Option<&str>) -> Result<Self> {
+        let names: Vec<_> = schema.fields().iter().map(|f| f.name().as_str()).collect();
+        let listed = || {
+            let shown = names.iter().take(20).copied().collect::<Vec<_>>().join(", ");
+            if names.len() > 20 { format!("{shown} and {} more", names.len() - 20) } else { shown }
+        };
+        if let Some(wanted) = wanted.filter(|w| !names.contains(w)) {
+            return Err(Error::new(path, format_args!("has no column {wanted:?}"))
+                .hint(format_args!("its columns are: {}", listed())));
+        }
+        let mut reason = None;
+        for column in schema.fields().iter().filter(|f| wanted.is_none_or(|w| f.name() == w)) {
+            match Self::of(column) {
+                Ok(mut found) => {
+                    found.features = features::names(schema, &found.name);
+                    return Ok(found);
+                }
+                Err((is_close, why)) => {
+                    if wanted.is_some() || is_close {
+                        reason.get_or_insert((column.name(), why));
+                    }
+                }
+            }
+        }
+        let error = match reason {
+            Some((name, why)) => Error::new(path, format_args!("column {name:?} holds no images: {why}")),
+            None => Error::new(path, format_args!("has no image column; its columns are: {}", listed())),
+        };
+        Err(error.hint(format_args!(
+            "an image column is an OME-Arrow struct such as {COLUMN:?}, with pixels_meta and chunks or planes"
+        )))
+    }
+
+    /// The column as one of images, or why it is none and whether it comes close.
+    fn of(column: &Field) -> std::result::Result<Self, (bool, String)> {
+        let DataType::Struct(fields) = column.data_type() else {
+            return Err((false, "it is not a struct".into()));
+        };
+        let Some(DataType::Struct(meta)) = child(fields, field::PIXELS_META) else {
+            return Err((false, "it has no pixels_meta".into()));
+        };
+        for name in [field::SIZES[3], field::SIZES[4], field::TYPE] {
+            if child(meta, name).is_none() {
+                return Err((true, format!("pixels_meta has no {name}")));
+            }
+        }
+        let mut why = None;
+        let mut inferred = false;
+        let has = LISTS.map(|list| match pixels(fields, list) {
+            Ok(None) => false,
+            Ok(Some(pixels)) => {
+                inferred |= matches!(pixels, DataType::Int64 | DataType::UInt64);
+                true
+            }
+            Err(reason) => {
+                why.get_or_insert(reason);
+                false
+            }
+        });
+        if has == [false; 2] {
+            return Err((true, why.unwrap_or_else(|| "it has neither chunks nor planes".into())));
+        }
+        Ok(Self { name: column.name().clone(), has, inferred, fields: fields.clone(), features: vec![] })
+    }
+
+    /// The variant of OME-Arrow that this is; `filled` says of each list whether it has anything in it.
+    pub fn variant(&self, filled: [bool; 2]) -> Variant {
+        let pieces = match filled {
+            [true, true] => Pieces::Both,
+            [false, true] => Pieces::Planes,
+            _ => Pieces::Chunks,
+        };
+        Variant { inferred: self.inferred, pieces }
+    }
+
+    /// Paths of sizes, types and the order of chunks.
+    pub fn index(&self) -> Vec<Vec<String>> {
+        let sizes = field::SIZES.iter().chain([&field::TYPE]).map(|name| [field::PIXELS_META, name]);
+        self.paths(sizes.chain([[field::CHUNK_GRID, field::CHUNK_ORDER]]))
+    }
+
+    /// Paths of everything but pixels.
+    pub fn metadata(&self) -> Vec<Vec<String>> {
+        let apart = [field::CHUNKS, field::PLANES, field::MASKS];
+        let names = self.fields.iter().map(|f| f.name().as_str()).filter(|n| !apart.contains(n));
+        names.map(|name| vec![self.name.clone(), name.to_owned()]).collect()
+    }
+
+    /// Paths of one of the lists of pixels: boxes and pixels.
+    pub fn pieces(&self, list: usize) -> Vec<Vec<String>> {
+        let names = field::ORIGIN.iter().chain(&field::CHUNK_SHAPE).chain([&field::PIXELS]);
+        self.paths(names.map(|name| [LISTS[list], name]))
+    }
+
+    /// Those of the paths below the column that the schema has.
+    fn paths<'a>(&self, wanted: impl Iterator<Item = [&'a str; 2]>) -> Vec<Vec<String>> {
+        let there = |path: &[&str; 2]| {
+            child(&self.fields, path[0]).and_then(members).is_some_and(|f| child(f, path[1]).is_some())
+        };
+        let full = |path: [&str; 2]| vec![self.name.clone(), path[0].to_owned(), path[1].to_owned()];
+        wanted.filter(there).map(full).collect()
+    }
+}
+
+fn child<'a>(fields: &'a Fields, name: &str) -> Option<&'a DataType> {
+    fields.iter().find(|f| f.name() == name).map(|f| f.data_type())
+}
+
+/// Type of the elements of a list type.
+fn element(list: &DataType) -> Option<&DataType> {
+    match list {
+        DataType::List(f)
+        | DataType::LargeList(f)
+        | DataType::ListView(f)
+        | DataType::LargeListView(f)
+        | DataType::FixedSizeList(f, _) => Some(f.data_type()),
+        _ => None,
+    }
+}
+
+/// Fields of a struct, or of the structs in a list.
+fn members(of: &DataType) -> Option<&Fields> {
+    match element(of).unwrap_or(of) {
+        DataType::Struct(fields) => Some(fields),
+        _ => None,
+    }
+}
+
+/// Type of the pixels in a list of pieces; `None` where there is no such list.
+fn pixels<'a>(fields: &'a Fields, list: &str) -> std::result::Result<Option<&'a DataType>, String> {
+    let Some(found) = child(fields, list) else { return Ok(None) };
+    let Some(DataType::Struct(members)) = element(found) else {
+        return Err(format!("{list} is not a list of structs"));
+    };
+    match child(members, field::PIXELS) {
+        Some(pixels) => match element(pixels) {
+            Some(DataType::Null) => Err(format!("{list}.pixels has no values")),
+            Some(values) if values.is_numeric() => Ok(Some(values)),
+            _ => Err(format!("{list}.pixels is not a list of numbers")),
+        },
+        None if child(members, field::PIXEL_BYTES).is_some() => {
+            Err(format!("{list} holds packed pixel_bytes (ome-arrow's byte variant), not lists of pixels"))
+        }
+        None => Err(format!("{list} has no list of pixels")),
+    }
+}
+
+/// Names of columns of plain values: numbers, times, truth values and text, neither nested nor binary.
+pub(crate) fn plain_columns(schema: &Schema) -> impl Iterator<Item = &str> {
+    let plain = |t: &DataType| {
+        let is_text = matches!(t, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+        t.is_primitive() || is_text || *t == DataType::Boolean
+    };
+    schema.fields().iter().filter(move |f| plain(f.data_type())).map(|f| f.name().as_str())
+}

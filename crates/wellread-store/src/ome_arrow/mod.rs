@@ -1,0 +1,30 @@
+//! The OME-Arrow column in memory: Arrow arrays to images and back, for every format that holds such a column.
+//!
+//! [`wellread_image::ome_arrow`] has the names and types; here are the arrays.
+//!
+//! ```text
+//!  StructArray ──rows──▶ shape, type, boxes of chunks      ──metadata──▶ names, channels, sizes
+//!              └─pixels─▶ bytes of each chunk, borrowed or converted
+//!  images ──arrays──▶ record batch of the published struct
+//! ```
+
+pub(crate) mod arrays;
+mod boxes;
+mod collect;
+mod column;
+mod lists;
+mod metadata;
+mod pixels;
+mod rows;
+
+pub(crate) use boxes::{PieceBox, covers};
+pub(crate) use collect::Collector;
+pub(crate) use column::{ImageColumn, LISTS, plain_columns};
+pub(crate) use metadata::metadata;
+pub(crate) use pixels::{PixelColumn, PixelLists};
+pub(crate) use rows::{Row, SmallColumns, text};
+
+/// Index of the list `chunks` in everything that runs parallel to both lists of pixels.
+pub(crate) const CHUNKS: usize = 0;
+/// Index of the list `planes`.
+pub(crate) const PLANES: usize = 1;

@@ -1,0 +1,212 @@
+//! What each row of an image column is, from its small fields, without touching a pixel.
+
+use super::boxes::{PieceBox, covers};
+use super::lists::Lists;
+use super::{CHUNKS, PLANES};
+use crate::{Error, RowInfo};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    ArrowPrimitiveType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type,
+    UInt16Type, UInt32Type, UInt64Type,
+};
+use arrow_array::{Array, StructArray};
+use arrow_schema::DataType;
+use wellread_image::ome_arrow::{self, field};
+use wellread_image::{PixelType, Shape};
+
+/// What one row is.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    /// Shape and type, or why the row is no image.
+    pub info: std::result::Result<RowInfo, Box<str>>,
+    /// [`CHUNKS`] or [`PLANES`]: where its pixels are.
+    pub source: usize,
+}
+
+/// The small columns of a record batch.
+pub(crate) struct SmallColumns<'a> {
+    images: &'a StructArray,
+    meta: Option<&'a StructArray>,
+    sizes: [Option<Vec<i64>>; 5],
+    types: Option<&'a dyn Array>,
+    orders: Option<&'a dyn Array>,
+    list: Option<Lists>,
+    origin: [Option<Vec<i64>>; 5],
+    shape: [Option<Vec<i64>>; 3],
+}
+
+/// Stands for a null among integers.
+const NULL: i64 = i64::MIN;
+
+impl<'a> SmallColumns<'a> {
+    /// Finds them among the fields of `images`; `source` is [`CHUNKS`] or [`PLANES`].
+    pub fn new(images: &'a StructArray, source: usize) -> std::result::Result<Self, String> {
+        let structure = |s: &'a StructArray, name| s.column_by_name(name).and_then(|c| c.as_struct_opt());
+        let meta = structure(images, field::PIXELS_META);
+        let numbers = |s: Option<&StructArray>, name: &str| match s.and_then(|s| s.column_by_name(name)) {
+            Some(array) => integers(array).map(Some).ok_or_else(|| format!("{name} is no whole number")),
+            None => Ok(None),
+        };
+        let name = if source == CHUNKS { field::CHUNKS } else { field::PLANES };
+        let list = images.column_by_name(name).and_then(|c| Lists::new(c));
+        let element = list.as_ref().and_then(|l| l.values().as_struct_opt());
+        let mut batch = Self {
+            images,
+            meta,
+            sizes: Default::default(),
+            types: meta.and_then(|m| m.column_by_name(field::TYPE)).map(AsRef::as_ref),
+            orders: structure(images, field::CHUNK_GRID)
+                .and_then(|g| g.column_by_name(field::CHUNK_ORDER))
+                .map(AsRef::as_ref),
+            origin: Default::default(),
+            shape: Default::default(),
+            list: None,
+        };
+        for (slot, name) in batch.sizes.iter_mut().zip(field::SIZES) {
+            *slot = numbers(meta, name)?;
+        }
+        for (slot, name) in batch.origin.iter_mut().zip(field::ORIGIN) {
+            *slot = numbers(element, name)?;
+        }
+        for (slot, name) in batch.shape.iter_mut().zip(field::CHUNK_SHAPE) {
+            *slot = numbers(element, name)?;
+        }
+        batch.list = list;
+        Ok(batch)
+    }
+
+    /// The declared shape of row `i`.
+    fn shape(&self, i: usize) -> std::result::Result<Shape, String> {
+        let mut shape = [1; 5];
+        for ((n, sizes), name) in shape.iter_mut().zip(&self.sizes).zip(field::SIZES) {
+            let Some(sizes) = sizes else { continue };
+            *n = match sizes[i] {
+                NULL => return Err(format!("pixels_meta.{name} is missing")),
+                size => u32::try_from(size).map_err(|_| format!("pixels_meta.{name} is {size}"))? as usize,
+            };
+        }
+        Ok(Shape(shape))
+    }
+
+    /// Whether row `i` has anything in the list.
+    pub fn has_pieces(&self, i: usize) -> bool {
+        !self.images.is_null(i) && self.list.as_ref().and_then(|l| l.range(i)).is_some_and(|r| !r.is_empty())
+    }
+
+    /// The boxes of row `i` in the order of their pixels.
+    /// Planes are as large as the image, whose shape is `whole` or, where that is not known, as row `i` declares it.
+    pub fn pieces(&self, i: usize, whole: Option<Shape>) -> std::result::Result<Vec<PieceBox>, String> {
+        if self.images.is_null(i) {
+            return Ok(vec![]);
+        }
+        let Some(range) = self.list.as_ref().and_then(|l| l.range(i)) else { return Ok(vec![]) };
+        let is_plane = self.shape.iter().all(Option::is_none);
+        let whole = match whole {
+            _ if !is_plane || range.is_empty() => [1; 5],
+            Some(shape) => shape.0,
+            None => self.shape(i)?.0,
+        };
+        let mut out = Vec::with_capacity(range.len());
+        for (k, at) in range.enumerate() {
+            let origin = std::array::from_fn(|a| self.origin[a].as_ref().map_or(0, |v| v[at]));
+            let shape = std::array::from_fn(|a| {
+                self.shape[a].as_ref().map_or(if a == 0 { 1 } else { whole[2 + a] as i64 }, |v| v[at])
+            });
+            out.push(PieceBox::new(origin, shape).ok_or_else(|| {
+                let (kind, [t, c, z, y, x], [sz, sy, sx]) =
+                    (if is_plane { "plane" } else { "chunk" }, origin.map(shown), shape.map(shown));
+                format!("{kind} {k} lies at {t},{c},{z},{y},{x} (TCZYX) and has shape {sz},{sy},{sx} (ZYX)")
+            })?);
+        }
+        Ok(out)
+    }
+
+    /// Row `i` with its `pieces`; `clamped` as for [`Self::info`].
+    pub fn row(
+        &self,
+        i: usize,
+        pieces: &std::result::Result<Vec<PieceBox>, String>,
+        source: usize,
+        clamped: bool,
+    ) -> Row {
+        let elsewhere = if source == CHUNKS { PLANES } else { CHUNKS };
+        if self.images.is_null(i) {
+            return Row { info: Err(Error::NULL_IMAGE.into()), source };
+        }
+        let info = self.info(i, clamped).and_then(|info| {
+            let pieces = pieces.as_ref().map_err(String::clone)?;
+            if !pieces.is_empty() {
+                covers(pieces, info.shape)?;
+            } else if source == PLANES {
+                return Err("the image has neither chunks nor planes".into());
+            }
+            Ok(info)
+        });
+        let none = pieces.as_ref().is_ok_and(Vec::is_empty);
+        Row {
+            info: info.map_err(Into::into),
+            source: if none && source == CHUNKS { elsewhere } else { source },
+        }
+    }
+
+    /// Shape and type of row `i`. `clamped` says that `uint16` is not the images' own type but `uint8` is
+    /// ([`ome_arrow::declared_type_is_clamped`]).
+    pub fn info(&self, i: usize, clamped: bool) -> std::result::Result<RowInfo, String> {
+        if self.meta.is_none_or(|m| m.is_null(i)) {
+            return Err("pixels_meta is null".into());
+        }
+        let declared = self.types.and_then(|t| text(t, i)).ok_or("pixels_meta.type is missing")?;
+        let declared: PixelType = declared.parse().map_err(|e| format!("pixels_meta.type: {e}"))?;
+        let dtype = if clamped && declared == PixelType::U16 { PixelType::U8 } else { declared };
+        let shape = self.shape(i)?;
+        shape.checked_bytes(dtype).map_err(|e| e.to_string())?;
+        if let Some(order) = self.orders.and_then(|o| text(o, i))
+            && !order.eq_ignore_ascii_case(ome_arrow::CHUNK_ORDER)
+        {
+            return Err(format!("chunk_grid.chunk_order is {order:?}; only ZYX is defined"));
+        }
+        Ok(RowInfo { shape, dtype })
+    }
+}
+
+fn shown(n: i64) -> String {
+    if n == NULL { "null".into() } else { n.to_string() }
+}
+
+/// Any numeric array as integers; nulls become [`NULL`]. `None` for other types and fractions.
+fn integers(array: &dyn Array) -> Option<Vec<i64>> {
+    fn collect<T: ArrowPrimitiveType>(
+        array: &dyn Array,
+        to: impl Fn(T::Native) -> Option<i64>,
+    ) -> Option<Vec<i64>> {
+        array.as_primitive_opt::<T>()?.iter().map(|v| v.map_or(Some(NULL), &to)).collect()
+    }
+    let whole = |v: f64| (v.fract() == 0.0 && v.abs() < 9e15).then_some(v as i64);
+    match array.data_type() {
+        DataType::Int8 => collect::<Int8Type>(array, |v| Some(v.into())),
+        DataType::Int16 => collect::<Int16Type>(array, |v| Some(v.into())),
+        DataType::Int32 => collect::<Int32Type>(array, |v| Some(v.into())),
+        DataType::Int64 => collect::<Int64Type>(array, Some),
+        DataType::UInt8 => collect::<UInt8Type>(array, |v| Some(v.into())),
+        DataType::UInt16 => collect::<UInt16Type>(array, |v| Some(v.into())),
+        DataType::UInt32 => collect::<UInt32Type>(array, |v| Some(v.into())),
+        DataType::UInt64 => collect::<UInt64Type>(array, |v| i64::try_from(v).ok()),
+        DataType::Float32 => collect::<Float32Type>(array, |v| whole(v.into())),
+        DataType::Float64 => collect::<Float64Type>(array, whole),
+        _ => None,
+    }
+}
+
+/// The text at `i` of a string or binary array; `None` for nulls and other types.
+pub(crate) fn text(array: &dyn Array, i: usize) -> Option<&str> {
+    if array.is_null(i) {
+        return None;
+    }
+    match array.data_type() {
+        DataType::Utf8 => Some(array.as_string::<i32>().value(i)),
+        DataType::LargeUtf8 => Some(array.as_string::<i64>().value(i)),
+        DataType::Utf8View => Some(array.as_string_view().value(i)),
+        DataType::Binary => std::str::from_utf8(array.as_binary::<i32>().value(i)).ok(),
+        _ => None,
+    }
+}

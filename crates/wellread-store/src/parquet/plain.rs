@@ -1,0 +1,59 @@
+//! Columns of plain values, read whole: features beside images, and tables of profiles.
+
+use super::file::guarded;
+use super::file::{PositionalFile, footer};
+use crate::ome_arrow::plain_columns;
+use crate::{Error, Result, features};
+use arrow_array::RecordBatch;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder};
+use std::path::Path;
+
+/// Bytes of plain columns that are read at most: a table of profiles is megabytes, one of single cells gigabytes.
+const MOST: i64 = 2 << 30;
+
+/// All plain columns of a Parquet table.
+///
+/// # Errors
+/// A file that is missing, corrupt, no Parquet, or larger than features are.
+pub(crate) fn read_plain_columns(path: &Path) -> Result<RecordBatch> {
+    let file = PositionalFile::open(path)?;
+    let metadata = footer(&file)?;
+    let names: Vec<String> = plain_columns(metadata.schema()).map(str::to_owned).collect();
+    read_columns(&file, &metadata, &names)
+}
+
+/// The columns `names` of an open file, top-level and plain.
+pub(super) fn read_columns(
+    file: &PositionalFile,
+    metadata: &ArrowReaderMetadata,
+    names: &[String],
+) -> Result<RecordBatch> {
+    let schema = metadata.parquet_schema();
+    let leaves: Vec<usize> = (0..schema.num_columns())
+        .filter(|&i| matches!(schema.column(i).path().parts(), [name] if names.contains(name)))
+        .collect();
+    let groups = metadata.metadata().row_groups();
+    let sizes = groups.iter().flat_map(|g| leaves.iter().map(|&leaf| g.column(leaf).uncompressed_size()));
+    let bytes = sizes.fold(0i64, |sum, n| sum.saturating_add(n.max(0)));
+    if bytes > MOST {
+        return Err(Error::new(
+            file.path(),
+            format_args!("the columns beside the images have {bytes} bytes; at most {MOST} are taken along"),
+        )
+        .hint("leave columns out, or aggregate the table to one row per image"));
+    }
+    let mask = ProjectionMask::leaves(schema, leaves);
+    let batches = guarded(file.path(), "cannot read the feature columns", || {
+        ParquetRecordBatchReaderBuilder::new_with_metadata(file.clone(), metadata.clone())
+            .with_projection(mask)
+            .with_batch_size(4096)
+            .build()?
+            .map(|batch| Ok(batch?))
+            .collect::<parquet::errors::Result<Vec<_>>>()
+    })?;
+    if batches.is_empty() {
+        return Err(Error::new(file.path(), "the table has no rows"));
+    }
+    features::gathered(file.path(), &batches, names)
+}

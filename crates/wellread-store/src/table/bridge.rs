@@ -1,0 +1,60 @@
+//! Record batches between Arrow releases.
+
+/// Defines two functions that move record batches between this crate's Arrow release and another one, whose
+/// crates `arrow_array` (with its feature `ffi`) and `arrow_schema` are named: `import(their batch)` and
+/// `export(our batch)`. Buffers are shared, not copied.
+///
+/// The releases meet in the [Arrow C data interface](https://arrow.apache.org/docs/format/CDataInterface.html),
+/// whose two structs have the same layout in every release.
+#[macro_export]
+macro_rules! arrow_bridge {
+    ($array:ident, $schema:ident) => {
+        /// Their schema in this crate's types.
+        pub(crate) fn import_schema(
+            theirs: &$schema::Schema,
+        ) -> ::std::result::Result<$crate::table::arrow_schema::Schema, String> {
+            let exported = $array::ffi::FFI_ArrowSchema::try_from(theirs).map_err(|e| e.to_string())?;
+            // SAFETY: as in `import`.
+            let ours: $crate::table::arrow_array::ffi::FFI_ArrowSchema =
+                unsafe { ::std::mem::transmute(exported) };
+            $crate::table::arrow_schema::Schema::try_from(&ours).map_err(|e| e.to_string())
+        }
+
+        /// Their record batch as ours.
+        pub(crate) fn import(
+            theirs: $array::RecordBatch,
+        ) -> ::std::result::Result<$crate::table::arrow_array::RecordBatch, String> {
+            use $crate::table::arrow_array as ours;
+            let data = $array::Array::to_data(&$array::StructArray::from(theirs));
+            let (array, schema) = $array::ffi::to_ffi(&data).map_err(|e| e.to_string())?;
+            // SAFETY: both releases define these structs as the C data interface does (`repr(C)`, the same
+            // fields), so moving the bits is what handing them over in C would do; the sizes are checked by
+            // `transmute`. Ownership moves with them: the source value is gone and its release callback is in
+            // the copy.
+            let (array, schema): (ours::ffi::FFI_ArrowArray, ours::ffi::FFI_ArrowSchema) =
+                unsafe { (::std::mem::transmute(array), ::std::mem::transmute(schema)) };
+            // SAFETY: the array was exported a moment ago by a conforming producer.
+            let data = unsafe { ours::ffi::from_ffi(array, &schema) }.map_err(|e| e.to_string())?;
+            Ok(ours::RecordBatch::from(ours::StructArray::from(data)))
+        }
+
+        /// Our record batch as theirs.
+        #[allow(dead_code)]
+        pub(crate) fn export(
+            batch: $crate::table::arrow_array::RecordBatch,
+        ) -> ::std::result::Result<$array::RecordBatch, String> {
+            use $crate::table::arrow_array as ours;
+            let metadata = batch.schema().metadata().clone();
+            let data = ours::Array::to_data(&ours::StructArray::from(batch));
+            let (array, schema) = ours::ffi::to_ffi(&data).map_err(|e| e.to_string())?;
+            // SAFETY: as in `import`.
+            let (array, schema): ($array::ffi::FFI_ArrowArray, $array::ffi::FFI_ArrowSchema) =
+                unsafe { (::std::mem::transmute(array), ::std::mem::transmute(schema)) };
+            // SAFETY: as in `import`.
+            let data = unsafe { $array::ffi::from_ffi(array, &schema) }.map_err(|e| e.to_string())?;
+            let theirs = $array::RecordBatch::from($array::StructArray::from(data));
+            let schema = theirs.schema().as_ref().clone().with_metadata(metadata);
+            theirs.with_schema(::std::sync::Arc::new(schema)).map_err(|e| e.to_string())
+        }
+    };
+}

@@ -1,0 +1,108 @@
+//! Images as rows of a table, whatever engine holds the table: one [`Store`](crate::Store) and one
+//! [`StoreWriter`](crate::StoreWriter) for Lance, Vortex and DuckDB alike.
+//!
+//! ```text
+//!  ImageTable (engine) ──read(rows, part)──▶ RecordBatch ──ome_arrow──▶ RowInfo, ImageMetadata, Blocks   TableStore
+//!  ImageView ──ome_arrow──▶ RecordBatch ──write──▶ TableSink (engine)                                   TableWriter
+//! ```
+//!
+//! An engine knows how to fetch some columns of some rows and how to append rows; what an OME-Arrow column
+//! means is known here. Engines are bound to Arrow releases of their own; [`arrow_bridge!`](crate::arrow_bridge)
+//! moves record batches between those and this crate's by the Arrow C data interface, without a copy.
+
+mod bridge;
+mod store;
+mod writer;
+
+#[doc(hidden)]
+pub use {arrow_array, arrow_schema};
+
+pub use store::TableStore;
+pub use writer::{MakeSink, TableWriter, ThreadSink};
+
+use crate::{Result, StoreLayout};
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// Rows that are asked of an engine.
+#[derive(Clone, Debug)]
+pub enum Rows<'a> {
+    /// All rows of a range, to be streamed.
+    Range(Range<usize>),
+    /// Chosen rows, in ascending order, each once.
+    Chosen(&'a [usize]),
+}
+
+impl Rows<'_> {
+    /// How many rows.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Range(range) => range.len(),
+            Self::Chosen(rows) => rows.len(),
+        }
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Columns that are asked of an engine: paths of field names, outermost first, such as
+/// `["ome_image", "chunks", "pixels"]`. A path leads through structs and lists of structs, and stands for all
+/// that is below it.
+pub type Columns = [Vec<String>];
+
+/// A table with a column of images, open for reading in some engine. Methods may be called from many threads at
+/// once.
+pub trait ImageTable: Send + Sync {
+    /// The format's name as in [`crate::Format::name`].
+    fn format(&self) -> &'static str;
+
+    /// What was opened.
+    fn path(&self) -> &Path;
+
+    /// Number of rows.
+    fn len(&self) -> usize;
+
+    /// Whether there is no row.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// All columns, in this crate's Arrow types.
+    fn schema(&self) -> SchemaRef;
+
+    /// Whether the table says that its images' declared type is their own ([`wellread_image::ome_arrow::FILE_WRITER_KEY`]).
+    fn types_are_trusted(&self) -> bool;
+
+    /// How pixels are kept. `variant` may be left empty: the store knows it.
+    fn layout(&self) -> Result<StoreLayout>;
+
+    /// Files that hold the table.
+    fn files(&self) -> Result<Vec<PathBuf>>;
+
+    /// Reads `columns` of `rows`, handing on batches in the order of rows, together as many rows as asked for.
+    /// Each batch has the outermost columns by their names. Below them may be more fields than asked for, where
+    /// the engine cannot leave them out.
+    ///
+    /// # Errors
+    /// What the engine says, as an error of [`Self::path`]; what `each` says.
+    fn read(
+        &self,
+        rows: Rows<'_>,
+        columns: &Columns,
+        each: &mut dyn FnMut(RecordBatch) -> Result<()>,
+    ) -> Result<()>;
+}
+
+/// A table being written in some engine. Dropping it without finishing removes what it wrote.
+pub trait TableSink: Send {
+    /// Appends rows. All batches have the schema of the first.
+    fn write(&mut self, batch: RecordBatch) -> Result<()>;
+
+    /// Completes the table and moves it into place.
+    fn finish(self: Box<Self>) -> Result<()>;
+}

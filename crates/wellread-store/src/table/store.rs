@@ -1,0 +1,360 @@
+//! [`Store`] over any engine.
+
+use super::{ImageTable, Rows};
+use crate::lazy::Lazy;
+use crate::ome_arrow::{
+    CHUNKS, ImageColumn, LISTS, PLANES, PixelColumn, SmallColumns, covers, metadata as metadata_of_row,
+};
+use crate::{
+    Block, CopySink, EachImage, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store,
+    StoreLayout,
+};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, RecordBatch, StructArray};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use wellread_image::{ImageMetadata, PixelType};
+
+/// Rows whose shapes are read together.
+const BLOCK: usize = 4096;
+/// Rows whose pixels are looked at, at most, to find out whether a foreign `uint16` is 8-bit.
+const PROVEN_ROWS: usize = 1 << 16;
+/// Bytes of pixels that are looked at, at most.
+const PROVEN_BYTES: u64 = 1 << 30;
+
+/// Shape and type of a row, or why it is no image.
+type Info = std::result::Result<RowInfo, Box<str>>;
+/// Column batches with the row that each starts at.
+type Batches = Vec<(usize, StructArray)>;
+
+/// Images in an OME-Arrow column of an engine's table, open for reading.
+pub struct TableStore {
+    table: Box<dyn ImageTable>,
+    column: ImageColumn,
+    /// Whether images declared `uint16` are `uint8`: [`wellread_image::ome_arrow::declared_type_is_clamped`].
+    clamped: bool,
+    blocks: Vec<Lazy<Box<[Info]>>>,
+    /// Metadata of the block that was asked for last.
+    latest: Mutex<Option<(usize, Arc<Batches>)>>,
+}
+
+impl TableStore {
+    /// Takes an open table: finds its image column.
+    ///
+    /// Where a table of another writer declares `uint16`, its pixels are looked at, up to the first above 255: if
+    /// none is, the images are `uint8`, which `ome-arrow` widens before it notes the type. Sets of more than 65,536
+    /// images or 1 GiB of pixels are read as declared.
+    ///
+    /// # Errors
+    /// No image column (the message lists the columns there are).
+    pub fn open(table: Box<dyn ImageTable>, options: &OpenOptions) -> Result<Self> {
+        let column = ImageColumn::find(table.path(), &table.schema(), options.column.as_deref())?;
+        let blocks = (0..table.len().div_ceil(BLOCK)).map(|_| Lazy::new()).collect();
+        let mut store = Self { table, column, clamped: false, blocks, latest: Mutex::new(None) };
+        if !store.table.types_are_trusted() && store.is_proven_8_bit() {
+            store.clamped = true;
+            store.blocks = (0..store.table.len().div_ceil(BLOCK)).map(|_| Lazy::new()).collect();
+        }
+        Ok(store)
+    }
+
+    /// Whether every image is declared `uint16` and no pixel exceeds 255. Rows that cannot be read say nothing; they
+    /// are errors when they are asked for.
+    fn is_proven_8_bit(&self) -> bool {
+        let rows = self.table.len();
+        if rows > PROVEN_ROWS {
+            return false;
+        }
+        let mut bytes = 0u64;
+        let mut images = vec![];
+        for row in 0..rows {
+            match self.info(row) {
+                Ok(info) if info.dtype == PixelType::U16 => {
+                    bytes += (info.shape.pixels() * 2) as u64;
+                    images.push(row);
+                }
+                Ok(_) => return false,
+                Err(_) => {}
+            }
+            if bytes > PROVEN_BYTES {
+                return false;
+            }
+        }
+        if images.is_empty() {
+            return false;
+        }
+        let mut dark = true;
+        let result = self.scan(0..rows, &mut |_, _, pixels| {
+            dark &= pixels.as_chunks::<2>().0.iter().all(|p| p[1] == 0);
+            // Ends the scan at the first image that settles it.
+            if dark { Ok(()) } else { Err(Error::new(self.path(), "settled")) }
+        });
+        dark && result.is_ok()
+    }
+
+    fn info(&self, row: usize) -> Result<RowInfo> {
+        if row >= self.table.len() {
+            return Err(Error::no_such_row(self.path(), row, self.table.len()));
+        }
+        let block = row / BLOCK;
+        let infos = self.blocks[block].get(|| self.read_block(block)).map_err(|e| e.row(row))?;
+        infos[row % BLOCK].clone().map_err(|cause| {
+            let error = Error::new(self.path(), cause).row(row);
+            let hint = if error.is_null_image() {
+                "leave out rows without an image (--skip-null)"
+            } else {
+                "other rows can still be read; if the table was not written like this, write it again"
+            };
+            error.hint(hint)
+        })
+    }
+
+    fn rows_of(&self, block: usize) -> Range<usize> {
+        block * BLOCK..((block + 1) * BLOCK).min(self.table.len())
+    }
+
+    fn read_block(&self, block: usize) -> Result<Box<[Info]>> {
+        let rows = self.rows_of(block);
+        let mut infos = Vec::with_capacity(rows.len());
+        self.read_column(Rows::Range(rows.clone()), &self.column.index(), &mut |images| {
+            let small = SmallColumns::new(images, CHUNKS).map_err(|why| Error::new(self.path(), why))?;
+            infos.extend((0..images.len()).map(|i| -> Info {
+                if images.is_null(i) {
+                    return Err(Error::NULL_IMAGE.into());
+                }
+                small.info(i, self.clamped).map_err(Into::into)
+            }));
+            Ok(())
+        })?;
+        if infos.len() != rows.len() {
+            return Err(self.missing_rows(infos.len(), rows.len()));
+        }
+        Ok(infos.into())
+    }
+
+    fn missing_rows(&self, found: usize, wanted: usize) -> Error {
+        Error::new(self.path(), format_args!("{wanted} rows were asked for, {found} were delivered"))
+            .hint("the table is corrupt, or was changed while it was open; open it again")
+    }
+
+    /// Reads fields of the image column.
+    fn read_column(
+        &self,
+        rows: Rows<'_>,
+        paths: &[Vec<String>],
+        each: &mut dyn FnMut(&StructArray) -> Result<()>,
+    ) -> Result<()> {
+        let name = self.column.name.as_str();
+        self.table.read(rows, paths, &mut |batch| {
+            let images = batch.column_by_name(name).and_then(|c| c.as_struct_opt());
+            let images = images
+                .ok_or_else(|| Error::new(self.path(), format_args!("column {name:?} is no struct")))?;
+            each(images)
+        })
+    }
+
+    /// Reads the pixels of `rows` from one of the lists, calling `each(position in rows, pieces)`.
+    fn read_pieces(
+        &self,
+        rows: &Rows<'_>,
+        list: usize,
+        each: &mut dyn FnMut(usize, &Pieces<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let mut at = 0;
+        self.read_column(rows.clone(), &self.column.pieces(list), &mut |images| {
+            let small = SmallColumns::new(images, list).map_err(|why| Error::new(self.path(), why))?;
+            let pixels = PixelColumn::new(images, LISTS[list]);
+            for i in 0..images.len() {
+                each(at, &Pieces { small: &small, pixels: pixels.as_ref(), i })?;
+                at += 1;
+            }
+            Ok(())
+        })?;
+        if at == rows.len() { Ok(()) } else { Err(self.missing_rows(at, rows.len())) }
+    }
+
+    /// Hands the pieces of a row to `put`. `false` where the row has none in this list.
+    fn deliver(
+        &self,
+        row: usize,
+        pieces: &Pieces<'_>,
+        buffer: &mut Vec<u8>,
+        put: &mut dyn FnMut(&Block<'_>) -> Result<()>,
+    ) -> Result<bool> {
+        let info = self.info(row)?;
+        let refuse = |cause: String| {
+            let error = Error::new(self.path(), cause).row(row);
+            error.hint("other rows can still be read; if the table was not written like this, write it again")
+        };
+        let Some(lists) = pieces.pixels.and_then(|p| p.row(pieces.i)) else { return Ok(false) };
+        let boxes = pieces.small.pieces(pieces.i, Some(info.shape)).map_err(refuse)?;
+        if boxes.is_empty() {
+            return Ok(false);
+        }
+        covers(&boxes, info.shape).map_err(refuse)?;
+        for (k, piece) in boxes.iter().enumerate() {
+            let region = piece.region();
+            let data = lists.pixels(k, region.shape(), info.dtype, buffer).map_err(refuse)?;
+            put(&Block { region, data, dtype: info.dtype })?;
+        }
+        Ok(true)
+    }
+
+    /// The list that is read first.
+    fn first_list(&self) -> usize {
+        if self.column.has[CHUNKS] { CHUNKS } else { PLANES }
+    }
+
+    fn no_pixels(&self, row: usize) -> Error {
+        Error::new(self.path(), "the image has neither chunks nor planes").row(row)
+    }
+
+    fn metadata_block(&self, block: usize) -> Result<Arc<Batches>> {
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, batches)) = &*latest
+            && *known == block
+        {
+            return Ok(Arc::clone(batches));
+        }
+        let mut batches = vec![];
+        let mut start = 0;
+        self.read_column(Rows::Range(self.rows_of(block)), &self.column.metadata(), &mut |images| {
+            batches.push((start, images.clone()));
+            start += images.len();
+            Ok(())
+        })?;
+        let batches = Arc::new(batches);
+        *latest = Some((block, Arc::clone(&batches)));
+        Ok(batches)
+    }
+}
+
+/// The pieces of one row of a batch.
+struct Pieces<'a> {
+    small: &'a SmallColumns<'a>,
+    pixels: Option<&'a PixelColumn>,
+    i: usize,
+}
+
+impl Store for TableStore {
+    fn format(&self) -> &'static str {
+        self.table.format()
+    }
+
+    fn path(&self) -> &Path {
+        self.table.path()
+    }
+
+    fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    fn row_info(&self, row: usize) -> Result<RowInfo> {
+        self.info(row)
+    }
+
+    fn metadata(&self, row: usize) -> Result<ImageMetadata> {
+        self.info(row)?;
+        let batches = self.metadata_block(row / BLOCK).map_err(|e| e.row(row))?;
+        let row = row % BLOCK;
+        let at = batches.partition_point(|(start, _)| *start <= row);
+        let found = at.checked_sub(1).map(|at| &batches[at]).filter(|(s, b)| row - s < b.len());
+        Ok(found.map_or_else(ImageMetadata::default, |(start, images)| metadata_of_row(images, row - start)))
+    }
+
+    fn layout(&self) -> Result<StoreLayout> {
+        let mut layout = self.table.layout()?;
+        let mut filled = [false; 2];
+        for list in [CHUNKS, PLANES] {
+            if self.column.has[list] && !self.is_empty() {
+                self.read_pieces(&Rows::Chosen(&[0]), list, &mut |_, pieces| {
+                    filled[list] = pieces.small.has_pieces(pieces.i);
+                    Ok(())
+                })?;
+            }
+        }
+        let own = std::mem::take(&mut layout.variant);
+        let separator = if own.is_empty() { "" } else { ", " };
+        layout.variant = format!("{}{separator}{own}", self.column.variant(filled));
+        if self.clamped {
+            layout.variant += ", 8-bit declared uint16";
+        }
+        Ok(layout)
+    }
+
+    fn files(&self) -> Result<Vec<PathBuf>> {
+        self.table.files()
+    }
+
+    fn features(&self) -> Result<Option<RecordBatch>> {
+        if self.column.features.is_empty() {
+            return Ok(None);
+        }
+        let paths: Vec<_> = self.column.features.iter().map(|name| vec![name.clone()]).collect();
+        let mut batches = vec![];
+        self.table.read(Rows::Range(0..self.len()), &paths, &mut |batch| {
+            batches.push(batch);
+            Ok(())
+        })?;
+        crate::features::gathered(self.path(), &batches, &self.column.features).map(Some)
+    }
+
+    fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
+        let mut order: Vec<usize> = (0..requests.len()).collect();
+        for request in requests {
+            self.check(request)?;
+        }
+        order.sort_by_key(|&i| requests[i].row);
+        let mut list = self.first_list();
+        loop {
+            let mut rows: Vec<usize> = order.iter().map(|&i| requests[i].row).collect();
+            rows.dedup();
+            let mut without = vec![];
+            let mut next = order.iter().copied().peekable();
+            self.read_pieces(&Rows::Chosen(&rows), list, &mut |at, pieces| {
+                let mut own = vec![];
+                while let Some(i) = next.next_if(|&i| requests[i].row == rows[at]) {
+                    own.push(i);
+                }
+                let found = self.deliver(rows[at], pieces, &mut scratch.pixels, &mut |block| {
+                    own.iter()
+                        .filter(|&&i| block.region.intersects(&requests[i].region))
+                        .try_for_each(|&i| sink.put(i, block))
+                })?;
+                if !found {
+                    without.append(&mut own);
+                }
+                Ok(())
+            })?;
+            match without.first() {
+                None => return Ok(()),
+                Some(_) if list == CHUNKS && self.column.has[PLANES] => (list, order) = (PLANES, without),
+                Some(&i) => return Err(self.no_pixels(requests[i].row)),
+            }
+        }
+    }
+
+    fn scan(&self, rows: Range<usize>, each: &mut EachImage<'_>) -> Result<()> {
+        let mut buffer = vec![];
+        let mut pixels = vec![];
+        let mut scratch = Scratch::default();
+        let list = self.first_list();
+        self.read_pieces(&Rows::Range(rows.clone()), list, &mut |at, pieces| {
+            let row = rows.start + at;
+            let info = self.info(row)?;
+            pixels.clear();
+            pixels.resize(info.shape.pixels() * info.dtype.size(), 0);
+            let mut sink = CopySink::new(vec![(info.shape.full(), info.dtype, pixels.as_mut_slice())]);
+            let found = self.deliver(row, pieces, &mut buffer, &mut |block| sink.put(0, block))?;
+            drop(sink);
+            if !found {
+                if list == PLANES || !self.column.has[PLANES] {
+                    return Err(self.no_pixels(row));
+                }
+                crate::read_region(self, row, &info.shape.full(), &mut scratch, &mut pixels)?;
+            }
+            each(row, info, &pixels)
+        })
+    }
+}

@@ -1,0 +1,148 @@
+//! [`StoreWriter`] over any engine.
+
+use super::TableSink;
+use crate::ome_arrow::Collector;
+use crate::{Error, ImageView, Result, StoreWriter, Tune, WriteOptions};
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use crossbeam_channel::{Receiver, Sender, bounded};
+use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
+
+/// Bytes of pixels that are collected before they become a record batch.
+const BATCH_BYTES: usize = 8 << 20;
+/// Images that are collected at most.
+const BATCH_ROWS: usize = 1024;
+
+/// Makes an engine's sink once the columns are known.
+pub type MakeSink = Box<dyn FnOnce(SchemaRef) -> Result<Box<dyn TableSink>> + Send>;
+
+/// Writes images to an OME-Arrow column of an engine's table. Pixels are lists of the images' own type, by the first
+/// image.
+pub struct TableWriter {
+    collector: Collector,
+    make: Option<MakeSink>,
+    sink: Option<Box<dyn TableSink>>,
+    target: PathBuf,
+    /// Bytes of pixels of a record batch: what engines take as a hint for the size of their own pieces.
+    batch_bytes: usize,
+}
+
+impl TableWriter {
+    /// A writer to `target`; `make` is called with the columns when the first batch is ready.
+    ///
+    /// # Errors
+    /// Options that a table of images cannot follow.
+    pub fn create(target: &Path, options: &WriteOptions, make: MakeSink) -> Result<Self> {
+        if let Some(variant) = options.variant.as_deref().filter(|v| *v != "typed") {
+            return Err(Error::new(
+                target,
+                format_args!("there is no variant {variant:?} of OME-Arrow tables"),
+            )
+            .hint("the one that is written is \"typed\""));
+        }
+        if options.shard.is_some() {
+            return Err(Error::new(target, "tables have no shards").hint("leave the shard size out"));
+        }
+        let collector = Collector::new(target, options.chunk, |dtype| dtype, options.features.as_ref())?;
+        let batch_bytes = if options.tune == Tune::Random { BATCH_BYTES } else { 4 * BATCH_BYTES };
+        Ok(Self { collector, make: Some(make), sink: None, target: target.to_owned(), batch_bytes })
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        if let Some(make) = self.make.take() {
+            self.sink = Some(make(self.collector.schema())?);
+        }
+        let batch = self.collector.take()?;
+        let Some(sink) = self.sink.as_mut() else {
+            return Err(Error::new(&self.target, "an earlier image could not be written"));
+        };
+        let result = batch.map_or(Ok(()), |batch| sink.write(batch));
+        if result.is_err() {
+            // What is half written must not be continued.
+            self.sink = None;
+        }
+        result
+    }
+}
+
+impl StoreWriter for TableWriter {
+    fn write(&mut self, image: &ImageView<'_>) -> Result<()> {
+        self.collector.check(image)?;
+        if !self.collector.has_room(image.shape) {
+            self.flush()?;
+        }
+        self.collector.push(image);
+        if self.collector.pending() >= BATCH_ROWS || self.collector.bytes() >= self.batch_bytes {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<()> {
+        self.flush()?;
+        match self.sink.take() {
+            Some(sink) => sink.finish(),
+            None => Err(Error::new(&self.target, "an earlier image could not be written")),
+        }
+    }
+}
+
+/// A sink for engines that pull: their writer runs in a thread of its own, fed through a channel that holds two
+/// batches.
+pub struct ThreadSink {
+    target: PathBuf,
+    batches: Option<Sender<RecordBatch>>,
+    thread: Option<JoinHandle<Result<()>>>,
+    commit: Option<Box<dyn FnOnce() -> Result<()> + Send>>,
+}
+
+impl ThreadSink {
+    /// Starts `work`, which takes batches until there are no more; `commit` moves the finished output into place. It
+    /// owns the staged output, which goes with it when it is dropped without being called.
+    pub fn spawn(
+        target: PathBuf,
+        work: impl FnOnce(Receiver<RecordBatch>) -> Result<()> + Send + 'static,
+        commit: impl FnOnce() -> Result<()> + Send + 'static,
+    ) -> Self {
+        let (send, receive) = bounded(2);
+        let thread = std::thread::spawn(move || work(receive));
+        Self { target, batches: Some(send), thread: Some(thread), commit: Some(Box::new(commit)) }
+    }
+
+    /// Ends the thread and tells what it came to.
+    fn join(&mut self) -> Result<()> {
+        self.batches = None;
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(result)) => result,
+            Some(Err(_)) => Err(Error::new(&self.target, "the engine's writer panicked")
+                .hint("this is a defect; please report it")),
+            None => Err(Error::new(&self.target, "an earlier image could not be written")),
+        }
+    }
+}
+
+impl TableSink for ThreadSink {
+    fn write(&mut self, batch: RecordBatch) -> Result<()> {
+        if self.batches.as_ref().is_some_and(|b| b.send(batch).is_ok()) {
+            return Ok(());
+        }
+        // The thread has hung up: it says why.
+        self.join()?;
+        Err(Error::new(&self.target, "the engine stopped taking images"))
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<()> {
+        self.join()?;
+        self.commit.take().map_or(Ok(()), |commit| commit())
+    }
+}
+
+impl Drop for ThreadSink {
+    fn drop(&mut self) {
+        if self.thread.is_some() {
+            // What the engine makes of the early end goes with the staged output.
+            let _ = self.join();
+        }
+    }
+}
