@@ -34,6 +34,7 @@ pub static FORMAT: Format = Format {
     endings: &[".lance", ".lancedb"],
     set_ending: ".lance",
     holds_images: place::holds_tables,
+    keeps_features: true,
     engine: || format!("lance {LANCE} (own page reader); Lance file format 2.2"),
     recognise: place::recognise,
     open: |path, options| {

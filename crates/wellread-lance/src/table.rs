@@ -118,7 +118,7 @@ impl LanceTable {
             fields = &field.children;
             // Lists are passed through.
             if let [element] = fields.as_slice()
-                && field.logical_type.is_list_like()
+                && !field.logical_type.is_struct()
             {
                 fields = &element.children;
             }
@@ -293,13 +293,24 @@ impl ImageTable for LanceTable {
             match direct.read(positions, each) {
                 Ok(()) => Ok(()),
                 Err(Stop::Refused(error)) => Err(error),
-                // What is wrong, if Lance thinks so too, it says.
-                Err(Stop::Irregular(done, _)) => {
-                    self.read_by_engine(&plan, index, &positions[done..], each)
+                // If Lance thinks so too, it says what is wrong.
+                Err(Stop::Irregular(done, why)) => {
+                    let mut refused = false;
+                    let mut noting = |batch| each(batch).inspect_err(|_| refused = true);
+                    let result = self.read_by_engine(&plan, index, &positions[done..], &mut noting);
+                    result.map_err(|e| {
+                        if refused { e } else { explained(&e, why) }
+                    })
                 }
             }
         })
     }
+}
+
+/// Lance's error with what was found here.
+fn explained(error: &Error, why: &str) -> Error {
+    let explained = Error::new(error.path(), format_args!("{} ({why})", error.cause()));
+    error.hint_text().into_iter().fold(explained, Error::hint)
 }
 
 /// The leaf below lists.

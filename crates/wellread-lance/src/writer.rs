@@ -3,7 +3,7 @@
 use crate::export;
 use crate::runtime::wait;
 use arrow_array_58::RecordBatchIterator;
-use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
+use arrow_schema::{DataType, Field, FieldRef, Metadata, Schema, SchemaRef};
 use crossbeam_channel::Receiver;
 use lance::dataset::{InsertBuilder, WriteMode, WriteParams};
 use lance_encoding::constants::{COMPRESSION_LEVEL_META_KEY, COMPRESSION_META_KEY};
@@ -108,7 +108,8 @@ fn note(field: &FieldRef, encoding: &Encoding, is_pixels: bool) -> FieldRef {
     };
     let mut noted = Field::clone(field).with_data_type(data_type);
     if is_pixels && !noted.data_type().is_nested() {
-        noted.set_metadata(encoding.iter().map(|(k, v)| ((*k).to_owned(), v.clone())).collect());
+        let metadata: Metadata = encoding.iter().map(|(k, v)| (*k, v.clone())).collect();
+        noted.set_metadata(metadata);
     }
     Arc::new(noted)
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// An open data file; many threads may read it at once.
 #[derive(Debug)]
-pub(super) struct Input {
+pub(crate) struct Input {
     file: File,
     length: u64,
 }
