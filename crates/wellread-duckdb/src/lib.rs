@@ -1,1 +1,80 @@
-//! Skeleton.
+//! Images in DuckDB: native tables, and Parquet files read and written by DuckDB.
+//!
+//! ```text
+//!  file ──connection──▶ read-only database, a connection per thread
+//!    tables ──place──▶ the table with an OME-Arrow column        (duckdb)
+//!    read_parquet(file) ───────────────────────┐                 (parquet-duckdb)
+//!                                              ▼
+//!  rows, columns ──sql──▶ one query for all rows asked for ──▶ record batches ──▶ wellread_store::table
+//!  record batches ──sink──▶ appender ──▶ staged database file (──▶ COPY … TO staged Parquet file)
+//! ```
+//!
+//! DuckDB keeps rows in vectors of 2,048 and reads whole vectors, whatever a filter leaves of them; so a query for one
+//! image costs little less than one for a hundred of its neighbours, and requests for several batches are worth
+//! joining ([`wellread_store::Store::rows_per_read`]). Tables written here have a primary key on `row_id`, by whose
+//! index DuckDB fetches single rows.
+//!
+//! [DuckDB](https://duckdb.org/docs/) 2.0 is linked in; files of older releases are read, files of newer ones refused.
+
+mod connection;
+mod place;
+mod sink;
+mod sql;
+mod table;
+
+pub use table::DuckTable;
+
+use wellread_store::table::{TableStore, TableWriter};
+use wellread_store::{Format, OpenOptions, Result, WriteOptions, register_format};
+
+/// OME-Arrow columns in the tables of a DuckDB database file.
+pub static FORMAT: Format = Format {
+    name: "duckdb",
+    about: "OME-Arrow columns in a DuckDB table (--table [SCHEMA.]NAME where there are several)",
+    endings: &[".duckdb", ".ddb"],
+    set_ending: ".duckdb",
+    holds_images: |_| true,
+    keeps_features: true,
+    engine,
+    // The header of a database file: 8 bytes of checksum, then the mark.
+    recognise: |probe| !probe.is_dir && probe.head.get(8..12) == Some(b"DUCK"),
+    open: |path, options| {
+        Ok(Box::new(TableStore::open(Box::new(DuckTable::open(path, options)?), options)?))
+    },
+    create: |path, options| Ok(Box::new(writer(path, options, sink::Target::Database)?)),
+};
+
+/// OME-Arrow columns in Parquet files by DuckDB's own reader and writer, to compare the ways in and out.
+pub static PARQUET_FORMAT: Format = Format {
+    name: "parquet-duckdb",
+    about: "OME-Arrow Parquet read and written by DuckDB, to be compared with wellread's own reader",
+    endings: &[],
+    set_ending: "-duckdb.parquet",
+    recognise: |_| false,
+    open: |path, options| {
+        Ok(Box::new(TableStore::open(Box::new(DuckTable::open_parquet(path, options)?), options)?))
+    },
+    create: |path, options| Ok(Box::new(writer(path, options, sink::Target::Parquet)?)),
+    ..FORMAT
+};
+
+register_format!(FORMAT);
+register_format!(PARQUET_FORMAT);
+
+fn writer(path: &std::path::Path, options: &WriteOptions, target: sink::Target) -> Result<TableWriter> {
+    let sink = sink::DuckSink::create(path, options, target)?;
+    TableWriter::create(path, options, Box::new(move |schema| sink.begin(&schema)))
+}
+
+/// Library and the storage versions that it reads and writes.
+fn engine() -> String {
+    connection::version().unwrap_or_else(|e| e.to_string())
+}
+
+/// Refuses what a database does not have.
+fn refuse_level(path: &std::path::Path, options: &OpenOptions) -> Result<()> {
+    if options.level == 0 {
+        return Ok(());
+    }
+    Err(wellread_store::Error::new(path, "a table has no multiscale levels").hint("leave --level out"))
+}

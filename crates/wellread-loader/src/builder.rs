@@ -14,6 +14,8 @@ use wellread_store::{Error, Result};
 /// Bytes of output below which a batch is not split among threads, and that each part has at least. Reading
 /// many small images at once is cheaper than a wake-up of another thread.
 const SLICE_BYTES: usize = 1 << 20;
+/// Bytes of the batches of one joined read, at most.
+const JOINED_BYTES: usize = 64 << 20;
 
 /// Choices of a loader; [`LoaderBuilder::build`] checks them against the dataset.
 ///
@@ -238,7 +240,21 @@ impl LoaderBuilder {
                 error(&format_args!("a batch of {largest} images of {bytes} bytes exceeds all memory"))
                     .hint("choose a smaller batch size")
             })?;
-        let prefetch = self.prefetch.unwrap_or(2 * self.workers).max(1);
+        let threads = self.workers.max(1);
+        // Each thread's read fills a run of batches while the runs before are delivered.
+        let room =
+            self.prefetch.map_or(usize::MAX, |p| if self.workers == 0 { p } else { p / (threads + 1) });
+        let joined = self
+            .dataset
+            .store()
+            .rows_per_read()
+            .div_ceil(largest)
+            .min(JOINED_BYTES / (floats * 4).max(1))
+            .min(room)
+            .min(rows.len().div_ceil(largest))
+            .max(1);
+        let ahead = if joined > 1 { joined * (threads + 1) } else { 2 * self.workers };
+        let prefetch = self.prefetch.unwrap_or(ahead).max(1);
         let order = RowOrder::new(&self.order, rows, self.dataset.store())?;
         let slices = (floats.saturating_mul(4) / SLICE_BYTES).clamp(1, largest);
         let recipe = Recipe::new(&self.transform, info);
@@ -254,7 +270,8 @@ impl LoaderBuilder {
             drop_last: self.drop_last,
             workers: self.workers,
             prefetch,
-            slice_rows: largest.div_ceil(slices),
+            slice_rows: if joined > 1 { largest } else { largest.div_ceil(slices) },
+            joined,
             pool,
             contexts: Mutex::new(Vec::with_capacity(self.workers.clamp(1, 64))),
             dataset: self.dataset,

@@ -56,6 +56,9 @@ impl CachedStore {
             }
             let mut pixels: Vec<u8> = Vec::new();
             pixels.try_reserve_exact(bytes).map_err(|_| {
+                // What was reserved for this image and those before it is free again.
+                let before: usize = images.iter().map(|(.., pixels): &(_, _, Vec<u8>)| pixels.len()).sum();
+                self.room.fetch_add(bytes + before, Ordering::Relaxed);
                 Error::new(self.path(), format_args!("not enough memory to keep an image of {bytes} bytes"))
                     .row(row)
                     .hint("read without the memory cache")
@@ -107,6 +110,12 @@ impl Store for CachedStore {
     }
     fn position(&self, row: usize) -> u64 {
         self.inner.position(row)
+    }
+    fn rows_per_read(&self) -> usize {
+        self.inner.rows_per_read()
+    }
+    fn features(&self) -> Result<Option<wellread_store::features::FeatureColumns>> {
+        self.inner.features()
     }
 
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {

@@ -195,17 +195,18 @@ impl ItemContext {
         out.truncate(shape.pixels());
         let job =
             Job { dataset, recipe: &recipe, reference: None, seed: self.seed, epoch: self.epoch, stop: None };
-        let result = self.fetch(&job, &[row], out);
+        let result = self.fetch(&job, &[row], &mut [out.as_mut_slice()]);
         self.recipe = Some(recipe);
         result.map(|()| shape)
     }
 
-    /// Reads and transforms `rows` into `out`, one after the other.
+    /// Reads and transforms `rows` into `out`, one after the other: into the memory of one batch or, joined, of several
+    /// in turn, of which all but the last are as long as the first.
     ///
     /// # Errors
     /// A row whose shape or type does not fit comes before one that cannot be read; of several of a kind,
     /// the first in order (shapes) or on disk (reading).
-    pub(crate) fn fetch(&mut self, job: &Job<'_>, rows: &[usize], out: &mut [f32]) -> Result<()> {
+    pub(crate) fn fetch(&mut self, job: &Job<'_>, rows: &[usize], out: &mut [&mut [f32]]) -> Result<()> {
         let path = job.dataset.store().path();
         let transform = &job.recipe.transform;
         self.items.clear();
@@ -222,7 +223,7 @@ impl ItemContext {
             let orientation = Orientation::of(&placement);
             self.items.push(Item { row, info, placement, orientation, intermediate });
         }
-        let each = out.len() / rows.len();
+        let each = out.iter().map(|part| part.len()).sum::<usize>() / rows.len();
         let mut first = 0;
         while first < rows.len() {
             let mut floats = 0;
@@ -249,7 +250,7 @@ impl ItemContext {
         job: &Job<'_>,
         group: std::ops::Range<usize>,
         each: usize,
-        out: &mut [f32],
+        out: &mut [&mut [f32]],
     ) -> Result<()> {
         let store = job.dataset.store();
         self.by_position.clear();
@@ -259,10 +260,11 @@ impl ItemContext {
         self.targets.clear();
         for &(_, i) in &self.by_position {
             let Item { row, info, placement, orientation, intermediate } = self.items[i];
+            let (part, within) = place(i, each, out);
             let start = if intermediate > 0 {
                 self.items[group.start..i].iter().map(|item| item.intermediate).sum()
             } else {
-                i * each
+                within
             };
             for run in &job.recipe.runs {
                 let region = Region {
@@ -272,6 +274,7 @@ impl ItemContext {
                 self.requests.push(Request { row, region });
                 self.targets.push(Target {
                     info,
+                    part,
                     start,
                     intermediate: intermediate > 0,
                     channels: job.recipe.affine.len(),
@@ -301,7 +304,7 @@ impl ItemContext {
         job: &Job<'_>,
         group: std::ops::Range<usize>,
         each: usize,
-        out: &mut [f32],
+        out: &mut [&mut [f32]],
     ) -> Result<()> {
         let level = Level::detect();
         let mut start = 0;
@@ -319,7 +322,8 @@ impl ItemContext {
             if resize.is_some() && turned {
                 grow(&mut self.resized, size.0 * size.1, job.dataset)?;
             }
-            let targets = out[i * each..(i + 1) * each].chunks_exact_mut(size.0 * size.1);
+            let (part, within) = place(i, each, out);
+            let targets = out[part][within..within + each].chunks_exact_mut(size.0 * size.1);
             for (plane, target) in planes.zip(targets) {
                 match (resize, turned) {
                     (Some(resize), false) => self.resampler.resize(level, plane, from, resize, target),
@@ -334,6 +338,12 @@ impl ItemContext {
         }
         Ok(())
     }
+}
+
+/// The output that image `i` goes to, and the offset of its first float there.
+fn place(i: usize, each: usize, out: &[&mut [f32]]) -> (usize, usize) {
+    let images = out[0].len() / each;
+    (i / images, i % images * each)
 }
 
 /// Makes `buffer` at least `len` long; what it held stays, so nothing is written when it is long enough.

@@ -49,6 +49,8 @@ pub(crate) struct Inner {
     /// Rows of a batch that one thread takes at a time. Depends on sizes only, so that which error is
     /// reported does not depend on the number of workers.
     pub(crate) slice_rows: usize,
+    /// Batches whose rows are asked of the store in one read.
+    pub(crate) joined: usize,
     pub(crate) pool: Arc<BufferPool>,
     /// Contexts of threads of earlier epochs, for reuse.
     pub(crate) contexts: Mutex<Vec<ItemContext>>,
@@ -135,6 +137,12 @@ impl Loader {
     /// Threads that read ahead.
     pub fn workers(&self) -> usize {
         self.inner.workers
+    }
+
+    /// Batches whose rows are asked of the store in one read: 1 but for stores whose reads have a price of their own,
+    /// such as queries ([`wellread_store::Store::rows_per_read`]).
+    pub fn joined(&self) -> usize {
+        self.inner.joined
     }
 
     /// Batches read ahead.

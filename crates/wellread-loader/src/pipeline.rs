@@ -18,6 +18,7 @@ use crate::item::{ItemContext, Job};
 use crate::loader::Inner;
 use crate::order::EpochOrder;
 use std::any::Any;
+use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,8 +35,9 @@ pub struct Batches {
     shared: Arc<Shared>,
     /// Empty without workers.
     threads: Vec<JoinHandle<()>>,
-    /// Without workers, the caller's own context.
+    /// Without workers, the caller's own context, and batches that were read together with an earlier one.
     context: Option<ItemContext>,
+    ready: VecDeque<Result<BatchBuffer>>,
     /// The batch delivered next.
     next: usize,
     /// Why threads could not be started; delivered first.
@@ -80,8 +82,15 @@ struct Slot {
     error: Option<(usize, Error)>,
 }
 
-/// A slice of a batch, claimed by one thread: its place in the batch's memory.
+/// What one thread has claimed: a slice of a batch or, where reads are joined, a run of whole batches.
 struct Claim {
+    first: Part,
+    /// The batches after the first.
+    more: Vec<Part>,
+}
+
+/// A slice of a batch: its place in the batch's memory.
+struct Part {
     batch: usize,
     slice: usize,
     /// Positions in the epoch.
@@ -89,6 +98,9 @@ struct Claim {
     pixels: *mut [f32],
     rows: *mut [usize],
 }
+
+/// A batch to be read together with others: its positions in the epoch and its memory.
+type Joint<'a> = (std::ops::Range<usize>, &'a mut [usize], &'a mut [f32]);
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Ring> {
@@ -126,10 +138,30 @@ impl Shared {
         rows: &mut [usize],
         pixels: &mut [f32],
     ) -> Result<()> {
-        let Inner { dataset, recipe, reference, seed, .. } = &*self.loader;
+        self.number(rows, positions);
+        self.fetch(context, rows, &mut [pixels])
+    }
+
+    /// Reads several batches in one go.
+    fn fill_joined(&self, context: &mut ItemContext, parts: &mut [Joint<'_>]) -> Result<()> {
+        let mut all = vec![];
+        for (positions, rows, _) in parts.iter_mut() {
+            self.number(rows, positions.clone());
+            all.extend_from_slice(rows);
+        }
+        let mut pixels: Vec<&mut [f32]> = parts.iter_mut().map(|(.., pixels)| &mut **pixels).collect();
+        self.fetch(context, &all, &mut pixels)
+    }
+
+    /// The rows at `positions`.
+    fn number(&self, rows: &mut [usize], positions: std::ops::Range<usize>) {
         for (row, position) in rows.iter_mut().zip(positions) {
             *row = self.order.row(&self.loader.order, position);
         }
+    }
+
+    fn fetch(&self, context: &mut ItemContext, rows: &[usize], pixels: &mut [&mut [f32]]) -> Result<()> {
+        let Inner { dataset, recipe, reference, seed, .. } = &*self.loader;
         let job = Job {
             dataset,
             recipe,
@@ -153,38 +185,21 @@ impl Shared {
         })
     }
 
-    /// The next slice to work on; sleeps while the ring is full. `None` when there is nothing left.
+    /// The next slice or run of batches to work on; sleeps while the ring is full. `None` when there is nothing left.
     fn claim(&self) -> Option<Claim> {
         let mut ring = self.lock();
         loop {
             if self.stop.load(Ordering::Relaxed) || ring.batch == self.batches {
                 return None;
             }
-            if ring.batch - ring.delivered < ring.slots.len() {
-                let (batch, slice) = (ring.batch, ring.slice);
-                let slices = self.slices(batch);
-                let index = batch % ring.slots.len();
-                if slice == 0 {
-                    let slot = &mut ring.slots[index];
-                    match self.take_buffer(batch) {
-                        Ok(buffer) => {
-                            *slot = Slot { buffer: Some(buffer), pending: slices, error: None };
-                        }
-                        Err(error) => {
-                            *slot = Slot { buffer: None, pending: 0, error: Some((0, error)) };
-                            ring.batch += 1;
-                            self.wake_consumer(&mut ring);
-                            continue;
-                        }
-                    }
+            let wanted = self.loader.joined.min(self.batches - ring.batch);
+            if ring.slots.len() - (ring.batch - ring.delivered) >= wanted {
+                let Some(first) = self.part(&mut ring) else { continue };
+                let mut more = vec![];
+                for _ in 1..wanted {
+                    more.extend(self.part(&mut ring));
                 }
-                (ring.batch, ring.slice) =
-                    if slice + 1 == slices { (batch + 1, 0) } else { (batch, slice + 1) };
-                let (positions, within) = self.slice(batch, slice);
-                let each = self.loader.reference.output.pixels();
-                let buffer = ring.slots[index].buffer.as_mut().expect("made with the batch's first slice");
-                let (pixels, rows) = buffer.part(within, each);
-                return Some(Claim { batch, slice, positions, pixels, rows });
+                return Some(Claim { first, more });
             }
             ring.idle += 1;
             ring = self.work.wait(ring).unwrap_or_else(PoisonError::into_inner);
@@ -192,17 +207,43 @@ impl Shared {
         }
     }
 
-    fn finish(&self, claim: &Claim, result: Result<()>) {
+    /// Claims the next slice, for which there is room. `None` where there is no memory: the batch is an error then.
+    fn part(&self, ring: &mut Ring) -> Option<Part> {
+        let (batch, slice) = (ring.batch, ring.slice);
+        let slices = self.slices(batch);
+        let index = batch % ring.slots.len();
+        if slice == 0 {
+            match self.take_buffer(batch) {
+                Ok(buffer) => {
+                    ring.slots[index] = Slot { buffer: Some(buffer), pending: slices, error: None };
+                }
+                Err(error) => {
+                    ring.slots[index] = Slot { buffer: None, pending: 0, error: Some((0, error)) };
+                    ring.batch += 1;
+                    self.wake_consumer(ring);
+                    return None;
+                }
+            }
+        }
+        (ring.batch, ring.slice) = if slice + 1 == slices { (batch + 1, 0) } else { (batch, slice + 1) };
+        let (positions, within) = self.slice(batch, slice);
+        let each = self.loader.reference.output.pixels();
+        let buffer = ring.slots[index].buffer.as_mut().expect("made with the batch's first slice");
+        let (pixels, rows) = buffer.part(within, each);
+        Some(Part { batch, slice, positions, pixels, rows })
+    }
+
+    fn finish(&self, part: &Part, result: Result<()>) {
         let mut ring = self.lock();
-        let index = claim.batch % ring.slots.len();
+        let index = part.batch % ring.slots.len();
         let slot = &mut ring.slots[index];
         if let Err(error) = result
-            && slot.error.as_ref().is_none_or(|(slice, _)| claim.slice < *slice)
+            && slot.error.as_ref().is_none_or(|(slice, _)| part.slice < *slice)
         {
-            slot.error = Some((claim.slice, error));
+            slot.error = Some((part.slice, error));
         }
         slot.pending -= 1;
-        if slot.pending == 0 && claim.batch == ring.delivered {
+        if slot.pending == 0 && part.batch == ring.delivered {
             self.wake_consumer(&mut ring);
         }
     }
@@ -217,11 +258,24 @@ impl Shared {
     fn work(&self) {
         let mut context = self.loader.take_context();
         while let Some(claim) = self.claim() {
-            // SAFETY: the buffer stays in its slot until all its slices are finished, and the memory it
-            // points to does not move; slices of a batch are disjoint, and each is claimed once.
-            let (pixels, rows) = unsafe { (&mut *claim.pixels, &mut *claim.rows) };
-            let result = self.fill(&mut context, claim.positions.clone(), rows, pixels);
-            self.finish(&claim, result);
+            if !claim.more.is_empty() {
+                let all = || std::iter::once(&claim.first).chain(&claim.more);
+                // SAFETY: as below.
+                let memory = |p: &Part| unsafe { (p.positions.clone(), &mut *p.rows, &mut *p.pixels) };
+                let mut parts: Vec<Joint<'_>> = all().map(memory).collect();
+                if self.fill_joined(&mut context, &mut parts).is_ok() {
+                    all().for_each(|part| self.finish(part, Ok(())));
+                    continue;
+                }
+                // Which batch failed shows when each is read by itself.
+            }
+            for part in std::iter::once(&claim.first).chain(&claim.more) {
+                // SAFETY: the buffer stays in its slot until all its slices are finished, and the memory it
+                // points to does not move; slices of a batch are disjoint, and each is claimed once.
+                let (pixels, rows) = unsafe { (&mut *part.pixels, &mut *part.rows) };
+                let result = self.fill(&mut context, part.positions.clone(), rows, pixels);
+                self.finish(part, result);
+            }
         }
         self.loader.give_context(context);
     }
@@ -252,7 +306,14 @@ impl Batches {
             work: Condvar::new(),
             done: Condvar::new(),
         });
-        let mut this = Self { shared, threads: vec![], context: None, next: first, failed: None };
+        let mut this = Self {
+            shared,
+            threads: vec![],
+            context: None,
+            ready: VecDeque::new(),
+            next: first,
+            failed: None,
+        };
         if workers == 0 {
             this.context = Some(this.shared.loader.take_context());
             return this;
@@ -288,8 +349,48 @@ impl Batches {
         self.next
     }
 
-    /// Reads the next batch in this thread.
+    /// Reads the next batch in this thread, and those that belong to the same read.
     fn read(&mut self) -> Result<BatchBuffer> {
+        if let Some(ready) = self.ready.pop_front() {
+            return ready;
+        }
+        let run = self.next..(self.next + self.shared.loader.joined).min(self.shared.batches);
+        if run.len() > 1
+            && let Some(buffers) = self.read_joined(run)
+        {
+            self.ready.extend(buffers.into_iter().map(Ok));
+            return self.ready.pop_front().expect("more than one batch was read");
+        }
+        self.read_one()
+    }
+
+    /// Reads a run of batches in one go. `None` where that fails: which batch is at fault shows when each is read by
+    /// itself.
+    fn read_joined(&mut self, run: std::ops::Range<usize>) -> Option<Vec<BatchBuffer>> {
+        let Self { shared, context, .. } = self;
+        let context = context.as_mut().expect("kept while there are no workers");
+        let pool = &shared.loader.pool;
+        let mut buffers = Vec::with_capacity(run.len());
+        for batch in run.clone() {
+            buffers.extend(shared.take_buffer(batch));
+        }
+        let each = shared.loader.reference.output.pixels();
+        let complete = buffers.len() == run.len();
+        let parts = buffers.iter_mut().zip(run).map(|(buffer, batch)| {
+            let positions = shared.loader.positions(batch);
+            let images = positions.len();
+            let BatchBuffer { pixels, rows, .. } = buffer;
+            (positions, &mut rows[..images], &mut pixels.as_mut_slice()[..images * each])
+        });
+        let mut parts: Vec<Joint<'_>> = parts.collect();
+        if complete && shared.fill_joined(context, &mut parts).is_ok() {
+            return Some(buffers);
+        }
+        buffers.into_iter().for_each(|buffer| pool.give(buffer));
+        None
+    }
+
+    fn read_one(&mut self) -> Result<BatchBuffer> {
         let Self { shared, context, next, .. } = self;
         let context = context.as_mut().expect("kept while there are no workers");
         let mut buffer = shared.take_buffer(*next)?;
@@ -319,7 +420,7 @@ impl Batches {
         ring.delivered = self.next + 1;
         let idle = ring.idle;
         drop(ring);
-        // One slot became free: as many slices can be claimed as its batch has.
+        // One slot became free: as many slices can be claimed as its batch has, or a whole run where reads are joined.
         for _ in 0..idle.min(shared.slices(self.next)) {
             shared.work.notify_one();
         }
@@ -382,6 +483,9 @@ impl Drop for Batches {
             self.shared.loader.give_context(context);
         }
         // Batches that nobody asked for: their memory serves the next epoch.
+        for buffer in self.ready.drain(..).flatten() {
+            self.shared.loader.pool.give(buffer);
+        }
         for slot in &mut self.shared.lock().slots {
             if let Some(buffer) = slot.buffer.take() {
                 self.shared.loader.pool.give(buffer);

@@ -17,7 +17,9 @@ use wellread_store::{Block, Error, PixelSink, Request, Result, RowInfo};
 pub(crate) struct Target {
     /// Pixel type expected.
     pub(crate) info: RowInfo,
-    /// Offset of the image's first float, in the output or in the intermediate buffer.
+    /// Which of the outputs the image goes to.
+    pub(crate) part: usize,
+    /// Offset of the image's first float, in that output or in the intermediate buffer.
     pub(crate) start: usize,
     /// Whether it goes to the intermediate buffer.
     pub(crate) intermediate: bool,
@@ -31,12 +33,13 @@ pub(crate) struct Target {
 }
 
 /// See the module's documentation.
-pub(crate) struct FusedSink<'a> {
+pub(crate) struct FusedSink<'a, 'b> {
     pub(crate) path: &'a Path,
     /// Parallel to `targets`.
     pub(crate) requests: &'a [Request],
     pub(crate) targets: &'a mut [Target],
-    pub(crate) out: &'a mut [f32],
+    /// Memory of one batch or, where reads are joined, of several.
+    pub(crate) out: &'a mut [&'b mut [f32]],
     pub(crate) intermediate: &'a mut [f32],
     /// One per output channel.
     pub(crate) affine: &'a [Affine],
@@ -45,7 +48,7 @@ pub(crate) struct FusedSink<'a> {
     pub(crate) stop: Option<&'a AtomicBool>,
 }
 
-impl FusedSink<'_> {
+impl FusedSink<'_, '_> {
     /// Whether every request got all its pixels. A store that breaks its promise would otherwise leave
     /// pixels of an earlier batch in place.
     pub(crate) fn check_complete(&self) -> Result<()> {
@@ -61,7 +64,7 @@ impl FusedSink<'_> {
     }
 }
 
-impl PixelSink for FusedSink<'_> {
+impl PixelSink for FusedSink<'_, '_> {
     fn put(&mut self, request: usize, block: &Block<'_>) -> Result<()> {
         let Request { row, region } = self.requests[request];
         if self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
@@ -91,7 +94,7 @@ impl PixelSink for FusedSink<'_> {
         let [rows, columns] = [shared.size[3], shared.size[4]];
         let to = target.orientation.at(y0 - region.start[3], x0 - region.start[4]);
         let skipped = (y0 - block.region.start[3]) * block_x + (x0 - block.region.start[4]);
-        let memory = if target.intermediate { &mut *self.intermediate } else { &mut *self.out };
+        let memory = if target.intermediate { &mut *self.intermediate } else { &mut *self.out[target.part] };
         for t in t0..t0 + shared.size[0] {
             for c in c0..c0 + shared.size[1] {
                 let channel = target.first_channel + c - region.start[1];

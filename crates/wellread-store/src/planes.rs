@@ -114,6 +114,10 @@ impl Store for PlaneStore {
         self.inner.files()
     }
 
+    fn rows_per_read(&self) -> usize {
+        self.inner.rows_per_read()
+    }
+
     fn features(&self) -> Result<Option<RecordBatch>> {
         let rows = (0..self.len()).map(|row| Some(self.locate(row).0 as u64));
         let repeated = |batch: RecordBatch| crate::features::taken(&batch, rows);

@@ -121,6 +121,12 @@ pub trait Store: Send + Sync {
         })
     }
 
+    /// How many rows are worth asking for in one [`Self::read`]: 1 where each read costs what its rows cost, more
+    /// where a read has a price of its own (a query). Loaders join the requests of several batches up to that.
+    fn rows_per_read(&self) -> usize {
+        1
+    }
+
     /// Columns of plain values beside the images, a row per image: see [`crate::features`]. `None` where the format
     /// has none.
     ///

@@ -73,6 +73,10 @@ impl Store for Subset {
         self.inner.files()
     }
 
+    fn rows_per_read(&self) -> usize {
+        self.inner.rows_per_read()
+    }
+
     fn features(&self) -> Result<Option<RecordBatch>> {
         let rows = self.rows.iter().map(|&row| Some(row as u64));
         let chosen = |batch: RecordBatch| crate::features::taken(&batch, rows);

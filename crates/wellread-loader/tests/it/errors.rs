@@ -16,9 +16,10 @@ fn refusal(builder: LoaderBuilder) -> String {
 
 #[test]
 fn a_failing_row_fails_its_batch_and_no_other() {
-    for workers in [0, 1, 3] {
+    for (workers, rows_per_read) in [(0, 1), (1, 1), (3, 1), (0, 12), (1, 12), (3, 12), (2, 100)] {
         let mut store = TestStore::new(squares(20));
         store.faults = vec![(9, Fault::Fail), (5, Fault::Fail)];
+        store.rows_per_read = rows_per_read;
         let loader = Loader::builder(&store.dataset()).batch_size(4).workers(workers).build().unwrap();
         let good = Loader::builder(&TestStore::new(squares(20)).dataset()).batch_size(4).build().unwrap();
         for _ in 0..3 {

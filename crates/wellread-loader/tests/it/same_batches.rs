@@ -4,7 +4,7 @@ use crate::support::{Bits, TestStore, bits, images};
 use proptest::prelude::*;
 use std::time::Duration;
 use wellread_image::{PixelType, Shape};
-use wellread_loader::{Grouping, Loader, LoaderBuilder, Order, Transform};
+use wellread_loader::{Dataset, Grouping, Loader, LoaderBuilder, Order, Transform};
 
 fn epochs(builder: &LoaderBuilder, n: usize) -> Vec<Vec<Bits>> {
     let loader = builder.clone().build().unwrap();
@@ -43,6 +43,36 @@ fn whole_large_images_are_the_same_whatever_the_threads() {
     let dataset = TestStore::new(images(6, Shape::plane(700, 900), PixelType::U8)).dataset();
     let builder = Loader::builder(&dataset).batch_size(4).shuffle(3).scale_to_unit();
     assert_eq!(epochs(&builder, 1), epochs(&builder.clone().workers(3), 1));
+}
+
+/// Stores whose reads have a price of their own are asked for several batches at once; the batches are the same, also
+/// when they are resized or end in the middle of a run.
+#[test]
+fn joined_reads_deliver_the_same_batches() {
+    let dataset = |rows_per_read| {
+        let mut store = TestStore::new(images(43, Shape([1, 2, 1, 20, 24]), PixelType::U16));
+        store.rows_per_read = rows_per_read;
+        (store.reads.clone(), store.dataset())
+    };
+    for transform in ["none", "augment"] {
+        let builder = |dataset: &Dataset| {
+            let transform = Transform::preset(transform).unwrap().resize(9, 11);
+            Loader::builder(dataset).batch_size(4).shuffle(5).transform(transform)
+        };
+        let expected = epochs(&builder(&dataset(1).1), 2);
+        for (workers, rows_per_read, joined) in [(0, 16, 4), (1, 17, 5), (2, 1000, 11), (3, 8, 2)] {
+            let (reads, dataset) = dataset(rows_per_read);
+            let builder = builder(&dataset).workers(workers);
+            assert_eq!(builder.clone().build().unwrap().joined(), joined);
+            assert!(epochs(&builder, 2) == expected, "{workers} workers, {joined} joined");
+            assert_eq!(reads.load(std::sync::atomic::Ordering::Relaxed), 2 * 11usize.div_ceil(joined));
+        }
+        // Fewer batches ahead than asked for by the store: what was chosen holds.
+        let (_, dataset) = dataset(1000);
+        let builder = builder(&dataset).workers(1).prefetch(4);
+        assert_eq!(builder.clone().build().unwrap().joined(), 2);
+        assert!(epochs(&builder, 2) == expected);
+    }
 }
 
 #[test]

@@ -32,6 +32,9 @@ pub struct TestStore {
     pub on_read: fn(),
     /// Rows by position on disk run backwards.
     pub backwards: bool,
+    /// See [`Store::rows_per_read`], and how many reads there were.
+    pub rows_per_read: usize,
+    pub reads: Arc<AtomicUsize>,
 }
 
 impl TestStore {
@@ -44,6 +47,8 @@ impl TestStore {
             blocks: Arc::default(),
             on_read: || {},
             backwards: false,
+            rows_per_read: 1,
+            reads: Arc::default(),
         }
     }
 
@@ -116,12 +121,16 @@ impl Store for TestStore {
     fn files(&self) -> Result<Vec<PathBuf>> {
         self.inner.files()
     }
+    fn rows_per_read(&self) -> usize {
+        self.rows_per_read
+    }
     fn position(&self, row: usize) -> u64 {
         if self.backwards { u64::MAX - row as u64 } else { row as u64 }
     }
 
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
         (self.on_read)();
+        self.reads.fetch_add(1, Ordering::Relaxed);
         assert!(requests.is_sorted_by_key(|r| self.position(r.row)), "requests out of order");
         for (i, request) in requests.iter().enumerate() {
             let info = self.check(request)?;

@@ -111,7 +111,8 @@ impl ImageColumn {
     /// Paths of everything but pixels.
     pub fn metadata(&self) -> Vec<Vec<String>> {
         let apart = [field::CHUNKS, field::PLANES, field::MASKS];
-        let names = self.fields.iter().map(|f| f.name().as_str()).filter(|n| !apart.contains(n));
+        let typed = self.fields.iter().filter(|f| *f.data_type() != DataType::Null);
+        let names = typed.map(|f| f.name().as_str()).filter(|n| !apart.contains(n));
         names.map(|name| vec![self.name.clone(), name.to_owned()]).collect()
     }
 

@@ -78,6 +78,11 @@ pub trait ImageTable: Send + Sync {
     /// Whether the table says that its images' declared type is their own ([`wellread_image::ome_arrow::FILE_WRITER_KEY`]).
     fn types_are_trusted(&self) -> bool;
 
+    /// How many rows are worth asking for at once: see [`crate::Store::rows_per_read`].
+    fn rows_per_read(&self) -> usize {
+        1
+    }
+
     /// How pixels are kept. `variant` may be left empty: the store knows it.
     fn layout(&self) -> Result<StoreLayout>;
 

@@ -263,6 +263,10 @@ impl Store for TableStore {
         Ok(found.map_or_else(ImageMetadata::default, |(start, images)| metadata_of_row(images, row - start)))
     }
 
+    fn rows_per_read(&self) -> usize {
+        self.table.rows_per_read()
+    }
+
     fn layout(&self) -> Result<StoreLayout> {
         let mut layout = self.table.layout()?;
         let mut filled = [false; 2];

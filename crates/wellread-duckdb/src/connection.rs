@@ -1,0 +1,113 @@
+//! Databases open for reading, with a connection for each thread that asks.
+
+use duckdb::{AccessMode, Config, Connection};
+use std::ops::Deref;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use wellread_store::{Error, Result};
+
+/// A database and its idle connections.
+pub(crate) struct Database {
+    /// Opened first; others are made from it.
+    root: Mutex<Connection>,
+    idle: Mutex<Vec<Connection>>,
+}
+
+/// A connection on loan.
+pub(crate) struct Borrowed<'a> {
+    connection: Option<Connection>,
+    from: &'a Database,
+}
+
+impl Database {
+    /// Opens a database file for reading.
+    ///
+    /// # Errors
+    /// A file that is corrupt, of a newer DuckDB, or locked by a process that writes to it.
+    pub fn open(path: &Path) -> Result<Self> {
+        let config = config(true).and_then(|c| c.access_mode(AccessMode::ReadOnly));
+        let opened = config.and_then(|c| Connection::open_with_flags(path, c));
+        opened.map(Self::of).map_err(|e| failed(path, "cannot open the database", &e))
+    }
+
+    /// A database in memory, for reading other files.
+    pub fn in_memory(path: &Path) -> Result<Self> {
+        let opened = config(true).and_then(Connection::open_in_memory_with_flags);
+        opened.map(Self::of).map_err(|e| failed(path, "cannot start DuckDB", &e))
+    }
+
+    fn of(root: Connection) -> Self {
+        Self { root: Mutex::new(root), idle: Mutex::default() }
+    }
+
+    /// A connection for this thread.
+    pub fn connection(&self, path: &Path) -> Result<Borrowed<'_>> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let connection = match idle {
+            Some(connection) => connection,
+            None => {
+                let root = self.root.lock().unwrap_or_else(PoisonError::into_inner);
+                root.try_clone().map_err(|e| failed(path, "cannot connect to the database", &e))?
+            }
+        };
+        Ok(Borrowed { connection: Some(connection), from: self })
+    }
+}
+
+impl Deref for Borrowed<'_> {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        self.connection.as_ref().expect("given back only when dropped")
+    }
+}
+
+impl Drop for Borrowed<'_> {
+    fn drop(&mut self) {
+        self.from.idle.lock().unwrap_or_else(PoisonError::into_inner).extend(self.connection.take());
+    }
+}
+
+/// Settings of every database: nothing is downloaded, and rows keep their order.
+pub(crate) fn config(read_only: bool) -> duckdb::Result<Config> {
+    let config = Config::default()
+        .enable_autoload_extension(false)?
+        .with("autoinstall_known_extensions", "false")?
+        .with("preserve_insertion_order", "true")?
+        .custom_user_agent("wellread")?;
+    // A reader must not leave a folder of temporary files beside somebody's database.
+    if read_only { config.with("temp_directory", "") } else { Ok(config) }
+}
+
+/// The library's version and its storage versions.
+pub(crate) fn version() -> Result<String> {
+    let path = Path::new("duckdb");
+    let ask = || -> duckdb::Result<String> {
+        let connection = Connection::open_in_memory_with_flags(config(true)?)?;
+        let version: String = connection.query_row("SELECT version()", [], |row| row.get(0))?;
+        let storage: String =
+            connection.query_row("SELECT current_setting('storage_compatibility_version')", [], |row| row.get(0))?;
+        Ok(format!("DuckDB {version} (storage compatibility {storage})"))
+    };
+    ask().map_err(|e| failed(path, "cannot start DuckDB", &e))
+}
+
+/// What DuckDB says, as an error about `path`, with a hint for the usual causes.
+pub(crate) fn failed(path: &Path, what: &str, error: &duckdb::Error) -> Error {
+    let text = error.to_string();
+    let first = text.lines().next().unwrap_or_default();
+    let hint = if text.contains("lock on file") || text.contains("already open in") {
+        "another process has the database open for writing; close it, or copy the file"
+    } else if text.contains("newer version") || text.contains("newer storage") || text.contains("version number") {
+        "write the table with an older storage version (ATTACH … (STORAGE_VERSION 'v2.0.0')), or use a newer wellread"
+    } else if text.contains("Out of Memory") || text.contains("could not allocate") {
+        "DuckDB reads 2,048 rows at a time; convert the set to Parquet, Lance or OME-Zarr where images are this large"
+    } else if text.contains("WAL") {
+        "open the database once for writing, so that its log is merged (CHECKPOINT)"
+    } else if text.contains("No space left") || text.contains("disk full") {
+        "free some space or write elsewhere; nothing was left behind"
+    } else {
+        "the file may be corrupt; copy or write it again"
+    };
+    Error::new(path, format_args!("{what}: {first}")).hint(hint)
+}

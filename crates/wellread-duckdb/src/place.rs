@@ -1,0 +1,106 @@
+//! Which table of a database holds the images.
+
+use crate::connection::{Database, failed};
+use crate::sql::{literal, quoted};
+use std::path::Path;
+use wellread_image::ome_arrow::FILE_WRITER_KEY;
+use wellread_image::ome_arrow::field;
+use wellread_store::{Error, Result};
+
+/// A table, by the names to ask for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub schema: String,
+    pub table: String,
+    is_view: bool,
+    /// Whether a struct with `pixels_meta` is among its columns.
+    has_images: bool,
+    /// Whether wellread wrote it: then its primary key `row_id` counts rows from 0, and its types are trusted.
+    pub is_ours: bool,
+}
+
+impl Place {
+    /// As SQL.
+    pub fn sql(&self) -> String {
+        format!("{}.{}", quoted(&self.schema), quoted(&self.table))
+    }
+
+    /// As users type it: without the default schema.
+    fn shown(&self) -> String {
+        if self.schema == "main" { self.table.clone() } else { format!("{}.{}", self.schema, self.table) }
+    }
+}
+
+/// The comment by which a table written here is known.
+pub(crate) fn mark() -> String {
+    format!("{FILE_WRITER_KEY}={}", env!("CARGO_PKG_VERSION"))
+}
+
+/// The table `wanted`, which may be qualified by its schema; without a wish, the one table that holds images.
+///
+/// # Errors
+/// No such table, or several that hold images: the message lists those there are.
+pub(crate) fn find(database: &Database, path: &Path, wanted: Option<&str>) -> Result<Place> {
+    let places = list(database, path)?;
+    let shown = |places: &[&Place]| {
+        let names: Vec<_> = places.iter().take(20).map(|p| p.shown()).collect();
+        if names.is_empty() { "it has no tables".to_owned() } else { format!("it has {}", names.join(", ")) }
+    };
+    let all: Vec<&Place> = places.iter().collect();
+    let found: Vec<&Place> = match wanted {
+        Some(wanted) => {
+            let exact = |p: &&Place| p.table == wanted || format!("{}.{}", p.schema, p.table) == wanted;
+            let found: Vec<&Place> = places.iter().filter(exact).collect();
+            if found.is_empty() {
+                return Err(Error::new(path, format_args!("has no table {wanted:?}")).hint(shown(&all)));
+            }
+            // An unqualified name means the default schema before others.
+            match found.iter().find(|p| p.schema == "main" && p.table == wanted) {
+                Some(main) => vec![*main],
+                None => found,
+            }
+        }
+        None => {
+            let found: Vec<&Place> = places.iter().filter(|p| p.has_images && !p.is_view).collect();
+            if found.is_empty() {
+                return Err(Error::new(path, "has no table with images").hint(shown(&all)));
+            }
+            found
+        }
+    };
+    match found.as_slice() {
+        [one] if one.is_view => Err(Error::new(path, format_args!("{} is a view, which has no row numbers", one.shown()))
+            .hint("make a table of it: CREATE TABLE images AS SELECT * FROM …")),
+        [one] => Ok((*one).clone()),
+        several => Err(Error::new(path, "several tables hold images")
+            .hint(format_args!("choose one with --table: {}", shown(several)))),
+    }
+}
+
+fn list(database: &Database, path: &Path) -> Result<Vec<Place>> {
+    let connection = database.connection(path)?;
+    let sql = format!(
+        "SELECT schema_name, table_name, false AS is_view, coalesce(comment, '') = {mark} AS ours, \
+         (SELECT bool_or(data_type LIKE 'STRUCT(%{meta}%') FROM duckdb_columns() c \
+          WHERE c.database_oid = t.database_oid AND c.schema_oid = t.schema_oid AND c.table_oid = t.table_oid) AS images \
+         FROM duckdb_tables() t WHERE NOT internal \
+         UNION ALL SELECT schema_name, view_name, true, false, false FROM duckdb_views() WHERE NOT internal \
+         ORDER BY 1, 2",
+        mark = literal(&mark()),
+        meta = field::PIXELS_META,
+    );
+    let ask = || -> duckdb::Result<Vec<Place>> {
+        let mut statement = connection.prepare(&sql)?;
+        let rows = statement.query_map([], |row| {
+            Ok(Place {
+                schema: row.get(0)?,
+                table: row.get(1)?,
+                is_view: row.get(2)?,
+                is_ours: row.get(3)?,
+                has_images: row.get::<_, Option<bool>>(4)?.unwrap_or(false),
+            })
+        })?;
+        rows.collect()
+    };
+    ask().map_err(|e| failed(path, "cannot list the tables", &e))
+}

@@ -1,0 +1,231 @@
+//! Writing: record batches appended to a staged database, which becomes the output or is copied to Parquet.
+
+use crate::connection::{config, failed};
+use crate::place::mark;
+use crate::sql::{literal, quoted};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch, StructArray, new_null_array};
+use arrow_schema::{DataType, Field, Fields, Schema, TimeUnit};
+use duckdb::Connection;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use wellread_image::ome_arrow::ROW_ID;
+use wellread_store::staged::Staged;
+use wellread_store::table::TableSink;
+use wellread_store::{Compression, Error, Result, Tune, WriteOptions};
+
+/// Name of the table that is written.
+const TABLE: &str = "images";
+
+/// What becomes of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// A database file.
+    Database,
+    /// A Parquet file, copied from a database that is then thrown away.
+    Parquet,
+}
+
+/// A table being written.
+pub(crate) struct DuckSink {
+    /// Closed before the files are removed or moved.
+    connection: Option<Connection>,
+    /// A folder beside the target for the database while it is written, and for DuckDB's log.
+    scratch: Staged,
+    staged: Staged,
+    target: Target,
+    options: WriteOptions,
+    marks: Vec<(String, String)>,
+}
+
+impl DuckSink {
+    /// Stages the output.
+    ///
+    /// # Errors
+    /// The target exists, or options that DuckDB does not have.
+    pub fn create(path: &Path, options: &WriteOptions, target: Target) -> Result<Self> {
+        codec(path, options, target)?;
+        let staged = Staged::new(path, options.overwrite)?;
+        let mut beside = staged.target().as_os_str().to_owned();
+        beside.push(".scratch");
+        let scratch = Staged::new(Path::new(&beside), false)?;
+        scratch.create_dir()?;
+        Ok(Self { connection: None, scratch, staged, target, options: options.clone(), marks: vec![] })
+    }
+
+    /// Makes the table.
+    ///
+    /// # Errors
+    /// What DuckDB says.
+    pub fn begin(mut self, schema: &Schema) -> Result<Box<dyn TableSink>> {
+        self.marks = schema.metadata().iter().map(|(k, v)| (k.clone(), v.clone())).collect();
+        self.marks.sort();
+        let opened = config(false).and_then(|c| Connection::open_with_flags(self.database(), c));
+        let connection = opened.map_err(|e| self.failed(&e))?;
+        let columns = schema.fields().iter().map(|field| {
+            let name = quoted(field.name());
+            // By the key's index single rows are fetched without reading their neighbours.
+            let key = if field.name() == ROW_ID && self.target == Target::Database { " PRIMARY KEY" } else { "" };
+            Ok(format!("{name} {}{key}", sql_type(field.data_type())?))
+        });
+        let columns: std::result::Result<Vec<String>, String> = columns.collect();
+        let columns = columns.map_err(|why| Error::new(self.staged.target(), why))?.join(", ");
+        let mut sql = String::new();
+        if self.options.compression == Compression::None {
+            sql += "SET force_compression = 'uncompressed'; ";
+        }
+        sql += &format!("CREATE TABLE {TABLE} ({columns}); COMMENT ON TABLE {TABLE} IS {}", literal(&mark()));
+        connection.execute_batch(&sql).map_err(|e| self.failed(&e))?;
+        self.connection = Some(connection);
+        Ok(Box::new(self))
+    }
+
+    /// The database while it is written.
+    fn database(&self) -> PathBuf {
+        self.scratch.path().join("images.duckdb")
+    }
+
+    fn failed(&self, error: &duckdb::Error) -> Error {
+        failed(self.staged.target(), "cannot write", error)
+    }
+
+    /// The statement that writes the Parquet file.
+    fn copy(&self) -> Result<String> {
+        let codec = codec(self.staged.target(), &self.options, self.target)?;
+        // DuckDB closes a row group at whole vectors of 2,048 rows, so none is smaller.
+        let rows = match self.options.tune {
+            Tune::Random => 2048,
+            Tune::Scan | Tune::Reference => 122_880,
+            Tune::Size => 1 << 20,
+        };
+        let marks: Vec<_> = self.marks.iter().map(|(k, v)| format!("{}: {}", literal(k), literal(v))).collect();
+        Ok(format!(
+            "COPY {TABLE} TO {} (FORMAT parquet, {codec}, ROW_GROUP_SIZE {rows}, KV_METADATA {{{}}})",
+            literal(&self.staged.path().to_string_lossy()),
+            marks.join(", ")
+        ))
+    }
+}
+
+impl TableSink for DuckSink {
+    fn write(&mut self, batch: RecordBatch) -> Result<()> {
+        let Some(connection) = &self.connection else {
+            return Err(Error::new(self.staged.target(), "the database was closed"));
+        };
+        let append = || -> duckdb::Result<()> {
+            let mut appender = connection.appender(TABLE)?;
+            appender.append_record_batch(without_null_types(&batch))?;
+            appender.flush()
+        };
+        append().map_err(|e| self.failed(&e))
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<()> {
+        let Some(connection) = self.connection.take() else {
+            return Err(Error::new(self.staged.target(), "the database was closed"));
+        };
+        let last = match self.target {
+            Target::Database => "CHECKPOINT".to_owned(),
+            Target::Parquet => self.copy()?,
+        };
+        connection.execute_batch(&last).map_err(|e| self.failed(&e))?;
+        connection.close().map_err(|(_, e)| self.failed(&e))?;
+        if self.target == Target::Database {
+            std::fs::rename(self.database(), self.staged.path())
+                .map_err(|e| Error::io(self.staged.target(), "cannot move the database into place", &e))?;
+        }
+        let Self { staged, .. } = *self;
+        staged.commit()
+    }
+}
+
+/// The compression of a Parquet file as `COPY` says it; what a database has is checked only.
+fn codec(path: &Path, options: &WriteOptions, target: Target) -> Result<String> {
+    let refuse = |has: &str| {
+        Err(Error::new(path, format_args!("DuckDB has no compression {} here", options.compression)).hint(has))
+    };
+    if target == Target::Database {
+        return match options.compression {
+            Compression::Default | Compression::None => Ok(String::new()),
+            _ => refuse("a table has default (bit packing, chosen by DuckDB) and none"),
+        };
+    }
+    Ok(match options.compression {
+        Compression::Default if options.tune == Tune::Reference => "COMPRESSION snappy".into(),
+        Compression::Default => "COMPRESSION zstd, COMPRESSION_LEVEL 3".into(),
+        Compression::None => "COMPRESSION uncompressed".into(),
+        Compression::Lz4 => "COMPRESSION lz4_raw".into(),
+        Compression::Snappy => "COMPRESSION snappy".into(),
+        Compression::Zstd(level) => format!("COMPRESSION zstd, COMPRESSION_LEVEL {}", level.max(1)),
+        Compression::Deflate(_) => "COMPRESSION gzip".into(),
+        Compression::Lzw | Compression::PackBits => {
+            return refuse("its Parquet has none, snappy, lz4, zstd[:LEVEL] and deflate");
+        }
+    })
+}
+
+/// An Arrow type as DuckDB's.
+fn sql_type(of: &DataType) -> std::result::Result<String, String> {
+    Ok(match of {
+        DataType::Boolean => "BOOLEAN".into(),
+        DataType::Int8 => "TINYINT".into(),
+        DataType::Int16 => "SMALLINT".into(),
+        DataType::Int32 => "INTEGER".into(),
+        DataType::Int64 => "BIGINT".into(),
+        DataType::UInt8 => "UTINYINT".into(),
+        DataType::UInt16 => "USMALLINT".into(),
+        DataType::UInt32 => "UINTEGER".into(),
+        DataType::UInt64 => "UBIGINT".into(),
+        DataType::Float16 | DataType::Float32 => "FLOAT".into(),
+        DataType::Float64 => "DOUBLE".into(),
+        DataType::Timestamp(_, Some(_)) => "TIMESTAMPTZ".into(),
+        DataType::Timestamp(TimeUnit::Second, None) => "TIMESTAMP_S".into(),
+        DataType::Timestamp(TimeUnit::Millisecond, None) => "TIMESTAMP_MS".into(),
+        DataType::Timestamp(TimeUnit::Microsecond, None) => "TIMESTAMP".into(),
+        DataType::Timestamp(TimeUnit::Nanosecond, None) => "TIMESTAMP_NS".into(),
+        DataType::Date32 | DataType::Date64 => "DATE".into(),
+        DataType::Time32(_) | DataType::Time64(_) => "TIME".into(),
+        DataType::Duration(_) | DataType::Interval(_) => "INTERVAL".into(),
+        DataType::Decimal128(width, scale) => format!("DECIMAL({width}, {scale})"),
+        // DuckDB's type for columns without values is not one that Arrow can be appended to.
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null => "VARCHAR".into(),
+        DataType::List(element) | DataType::LargeList(element) => format!("{}[]", sql_type(element.data_type())?),
+        DataType::Struct(fields) => {
+            let fields = fields.iter().map(|f| Ok(format!("{} {}", quoted(f.name()), sql_type(f.data_type())?)));
+            format!("STRUCT({})", fields.collect::<std::result::Result<Vec<_>, String>>()?.join(", "))
+        }
+        other => return Err(format!("DuckDB tables of wellread have no columns of type {other}")),
+    })
+}
+
+/// The batch with texts in place of columns without a type.
+fn without_null_types(batch: &RecordBatch) -> RecordBatch {
+    let columns: Vec<ArrayRef> = batch.columns().iter().map(typed).collect();
+    let fields: Fields = batch.schema().fields().iter().zip(&columns).map(|(f, c)| field_of(f, c)).collect();
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).expect("as many rows as before")
+}
+
+fn field_of(field: &Field, column: &ArrayRef) -> Field {
+    Field::new(field.name(), column.data_type().clone(), true)
+}
+
+fn typed(column: &ArrayRef) -> ArrayRef {
+    match column.data_type() {
+        DataType::Null => new_null_array(&DataType::Utf8, column.len()),
+        DataType::Struct(fields) if fields.iter().any(|f| has_null_type(f.data_type())) => {
+            let structure = column.as_struct();
+            let columns: Vec<ArrayRef> = structure.columns().iter().map(typed).collect();
+            let fields: Fields = fields.iter().zip(&columns).map(|(f, c)| field_of(f, c)).collect();
+            Arc::new(StructArray::new(fields, columns, structure.nulls().cloned()))
+        }
+        _ => Arc::clone(column),
+    }
+}
+
+fn has_null_type(of: &DataType) -> bool {
+    match of {
+        DataType::Null => true,
+        DataType::Struct(fields) => fields.iter().any(|f| has_null_type(f.data_type())),
+        _ => false,
+    }
+}

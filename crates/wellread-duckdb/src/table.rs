@@ -1,0 +1,337 @@
+//! Reading: rows to queries, results to record batches.
+
+use crate::connection::{Borrowed, Database, failed};
+use crate::place::{self, Place};
+use crate::{FORMAT, PARQUET_FORMAT, refuse_level, sql};
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{Array, RecordBatch, UInt64Array};
+use arrow_schema::{Schema, SchemaRef};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use wellread_image::ome_arrow::{FILE_WRITER_KEY, ROW_ID};
+use wellread_store::table::{Columns, ImageTable, Rows};
+use wellread_store::{Error, OpenOptions, Result, StoreLayout};
+
+/// Name of the row number among the columns of a query.
+const KEY: &str = "wellread row";
+/// Rows of a table that is read by its primary key, per query of a scan.
+const SCAN_ROWS: usize = 256;
+
+/// A table, open for reading.
+pub struct DuckTable {
+    path: PathBuf,
+    database: Database,
+    source: Source,
+    schema: SchemaRef,
+    rows: usize,
+    is_trusted: bool,
+}
+
+/// Where rows come from and how they are numbered.
+enum Source {
+    /// A native table whose `row_id` is its primary key and counts from 0.
+    Keyed(Place),
+    /// A native table by DuckDB's own row numbers; where rows were deleted, the numbers that are left.
+    Native(Place, Option<Vec<i64>>),
+    /// A Parquet file.
+    Parquet,
+}
+
+type Each<'a> = &'a mut dyn FnMut(RecordBatch) -> Result<()>;
+
+impl DuckTable {
+    /// Opens a table of a database file: the one named, or the only one with images.
+    ///
+    /// # Errors
+    /// A file that is corrupt, newer or locked; no such table, or several (the message lists them).
+    pub fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
+        refuse_level(path, options)?;
+        check_file(path)?;
+        let database = Database::open(path)?;
+        let place = place::find(&database, path, options.table.as_deref())?;
+        let connection = database.connection(path)?;
+        let counts = format!("SELECT count(*), coalesce(min(rowid), 0), coalesce(max(rowid), -1) FROM {}", place.sql());
+        let (rows, first, last): (i64, i64, i64) = connection
+            .query_row(&counts, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+            .map_err(|e| failed(path, "cannot count the rows", &e))?;
+        let source = if place.is_ours {
+            Source::Keyed(place)
+        } else if rows == 0 || (first, last) == (0, rows - 1) {
+            Source::Native(place, None)
+        } else {
+            let sql = format!("SELECT rowid FROM {} ORDER BY rowid", place.sql());
+            let numbers = numbers(&connection, &sql).map_err(|e| failed(path, "cannot number the rows", &e))?;
+            Source::Native(place, Some(numbers))
+        };
+        drop(connection);
+        let is_trusted = matches!(source, Source::Keyed(_));
+        Self::of(path, database, source, rows, is_trusted)
+    }
+
+    /// Opens a Parquet file with DuckDB's reader.
+    ///
+    /// # Errors
+    /// A file that is missing or that DuckDB cannot read.
+    pub fn open_parquet(path: &Path, options: &OpenOptions) -> Result<Self> {
+        refuse_level(path, options)?;
+        if options.table.is_some() {
+            return Err(Error::new(path, "a Parquet file has no tables").hint("leave --table out"));
+        }
+        check_file(path)?;
+        let database = Database::in_memory(path)?;
+        let connection = database.connection(path)?;
+        let name = sql::literal(&path.to_string_lossy());
+        let ask = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
+        let rows = ask(&format!("SELECT num_rows FROM parquet_file_metadata({name})"))
+            .map_err(|e| failed(path, "cannot read the Parquet file", &e))?;
+        let marks = ask(&format!(
+            "SELECT count(*) FROM parquet_kv_metadata({name}) WHERE decode(key) = {}",
+            sql::literal(FILE_WRITER_KEY)
+        ))
+        .map_err(|e| failed(path, "cannot read the Parquet file's marks", &e))?;
+        drop(connection);
+        Self::of(path, database, Source::Parquet, rows, marks > 0)
+    }
+
+    fn of(path: &Path, database: Database, source: Source, rows: i64, is_trusted: bool) -> Result<Self> {
+        let rows = usize::try_from(rows).map_err(|_| Error::new(path, format_args!("declares {rows} rows")))?;
+        let mut table =
+            Self { path: path.to_owned(), database, source, schema: Arc::new(Schema::empty()), rows, is_trusted };
+        let connection = table.database.connection(path)?;
+        let ask = || -> duckdb::Result<SchemaRef> {
+            let mut statement = connection.prepare(&format!("SELECT * FROM {} LIMIT 0", table.from()))?;
+            Ok(statement.query_arrow([])?.get_schema())
+        };
+        let schema = ask().map_err(|e| failed(path, "cannot read the columns", &e))?;
+        drop(connection);
+        table.schema = schema;
+        Ok(table)
+    }
+
+    /// What is selected from.
+    fn from(&self) -> String {
+        match &self.source {
+            Source::Keyed(place) | Source::Native(place, _) => place.sql(),
+            Source::Parquet => {
+                let name = sql::literal(&self.path.to_string_lossy());
+                format!("read_parquet({name}, file_row_number = true)")
+            }
+        }
+    }
+
+    /// The expression that numbers rows.
+    fn key(&self) -> &'static str {
+        match self.source {
+            Source::Keyed(_) => ROW_ID,
+            Source::Native(..) => "rowid",
+            Source::Parquet => "file_row_number",
+        }
+    }
+
+    /// The key of a row.
+    fn key_of(&self, row: usize) -> i64 {
+        match &self.source {
+            Source::Native(_, Some(numbers)) => numbers[row],
+            _ => row as i64,
+        }
+    }
+
+    /// Runs one query for rows with ascending `keys`.
+    fn query(&self, keys: &[i64], columns: &Columns, each: Each<'_>) -> Result<()> {
+        let sql = format!(
+            "SELECT {}, {} AS {} FROM {} WHERE {}",
+            sql::select(columns),
+            self.key(),
+            sql::quoted(KEY),
+            self.from(),
+            sql::one_of(self.key(), keys)
+        );
+        let connection = self.database.connection(&self.path)?;
+        let wrong = |e: duckdb::Error| failed(&self.path, "cannot read rows", &e);
+        let mut statement = connection.prepare(&sql).map_err(wrong)?;
+        let mut at = 0;
+        // Results come in the order of the table, so this is empty unless something is amiss.
+        let mut disordered = vec![];
+        for batch in statement.stream_arrow([]).map_err(wrong)? {
+            let batch = batch.map_err(wrong)?;
+            let numbers = key_column(&batch).ok_or_else(|| Error::new(&self.path, "row numbers are no integers"))?;
+            let in_order = disordered.is_empty() && keys.get(at..at + numbers.len()) == Some(numbers);
+            at += numbers.len();
+            if in_order {
+                each(without_key(&batch))?;
+            } else {
+                disordered.push(batch);
+            }
+        }
+        if disordered.is_empty() {
+            return Ok(());
+        }
+        each(sorted(&disordered).map_err(|e| Error::new(&self.path, format_args!("cannot sort rows: {e}")))?)
+    }
+
+    fn scan(&self, rows: Range<usize>, columns: &Columns, each: Each<'_>) -> Result<()> {
+        // A keyed table is read piece by piece, which bounds memory by rows and not by DuckDB's vectors.
+        let has_pixels = columns.iter().any(|path| path.len() > 2 && path.last().is_some_and(|n| n == "pixels"));
+        let step = if matches!(self.source, Source::Keyed(_)) && has_pixels { SCAN_ROWS } else { rows.len().max(1) };
+        for start in rows.clone().step_by(step) {
+            let end = (start + step).min(rows.end);
+            let whole = (start, end) == (0, self.rows) && !matches!(self.source, Source::Native(_, Some(_)));
+            if whole {
+                self.query_all(columns, each)?;
+            } else {
+                let keys: Vec<i64> = (start..end).map(|row| self.key_of(row)).collect();
+                self.query(&keys, columns, each)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// All rows, streamed.
+    fn query_all(&self, columns: &Columns, each: Each<'_>) -> Result<()> {
+        let sql = format!("SELECT {} FROM {}", sql::select(columns), self.from());
+        let connection = self.database.connection(&self.path)?;
+        let wrong = |e: duckdb::Error| failed(&self.path, "cannot read rows", &e);
+        let mut statement = connection.prepare(&sql).map_err(wrong)?;
+        for batch in statement.stream_arrow([]).map_err(wrong)? {
+            each(batch.map_err(wrong)?)?;
+        }
+        Ok(())
+    }
+
+    /// One text that DuckDB knows about the storage; empty where it knows none.
+    fn text(&self, connection: &Borrowed<'_>, sql: &str) -> Result<String> {
+        let found = connection.query_row(sql, [], |row| row.get::<_, Option<String>>(0));
+        let found = found.map_err(|e| failed(&self.path, "cannot look at the storage", &e))?;
+        Ok(found.unwrap_or_default())
+    }
+}
+
+impl ImageTable for DuckTable {
+    fn format(&self) -> &'static str {
+        if matches!(self.source, Source::Parquet) { PARQUET_FORMAT.name } else { FORMAT.name }
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn len(&self) -> usize {
+        self.rows
+    }
+
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn types_are_trusted(&self) -> bool {
+        self.is_trusted
+    }
+
+    fn rows_per_read(&self) -> usize {
+        // Index look-ups cost the same one by one; scans of whole vectors are worth sharing.
+        if matches!(self.source, Source::Keyed(_)) { 64 } else { 256 }
+    }
+
+    fn layout(&self) -> Result<StoreLayout> {
+        let connection = self.database.connection(&self.path)?;
+        let (codec, pieces, variant);
+        if let Source::Keyed(place) | Source::Native(place, _) = &self.source {
+            let name = sql::literal(&place.sql());
+            codec = self.text(
+                &connection,
+                &format!(
+                    "SELECT lower(string_agg(DISTINCT compression, '+' ORDER BY compression)) FROM \
+                     pragma_storage_info({name}) WHERE segment_type NOT IN ('VALIDITY') AND count > 0 AND column_path \
+                     LIKE '[%, %, %, %' AND compression NOT IN ('Constant', 'Empty Validity')"
+                ),
+            )?;
+            pieces = self.text(
+                &connection,
+                &format!("SELECT count(DISTINCT row_group_id) || ' row groups' FROM pragma_storage_info({name})"),
+            )?;
+            let key = if matches!(self.source, Source::Keyed(_)) { ", primary key" } else { "" };
+            variant = format!("table {}{key}", place.sql().replace('"', ""));
+        } else {
+            let name = sql::literal(&self.path.to_string_lossy());
+            codec = self.text(
+                &connection,
+                &format!(
+                    "SELECT lower(string_agg(DISTINCT compression, '+')) FROM parquet_metadata({name}) WHERE \
+                     path_in_schema LIKE '%pixels%'"
+                ),
+            )?;
+            pieces = self.text(
+                &connection,
+                &format!("SELECT num_row_groups || ' row groups' FROM parquet_file_metadata({name})"),
+            )?;
+            variant = "read by DuckDB".to_owned();
+        }
+        let codec = if codec == "uncompressed" { "none".to_owned() } else { codec };
+        Ok(StoreLayout { codec, pieces, variant })
+    }
+
+    fn files(&self) -> Result<Vec<PathBuf>> {
+        Ok(vec![self.path.clone()])
+    }
+
+    fn read(&self, rows: Rows<'_>, columns: &Columns, each: Each<'_>) -> Result<()> {
+        match rows {
+            Rows::Range(range) if range.is_empty() => Ok(()),
+            Rows::Range(range) => self.scan(range, columns, each),
+            Rows::Chosen([]) => Ok(()),
+            Rows::Chosen(rows) => {
+                let keys: Vec<i64> = rows.iter().map(|&row| self.key_of(row)).collect();
+                self.query(&keys, columns, each)
+            }
+        }
+    }
+}
+
+/// A clear word about what DuckDB would say less clearly.
+fn check_file(path: &Path) -> Result<()> {
+    let meta = std::fs::metadata(path).map_err(|e| Error::io(path, "cannot open", &e))?;
+    if !meta.is_file() {
+        return Err(Error::new(path, "is not a file"));
+    }
+    std::fs::File::open(path).map_err(|e| Error::io(path, "cannot open", &e))?;
+    if meta.len() == 0 {
+        return Err(Error::new(path, "the file is empty"));
+    }
+    Ok(())
+}
+
+fn numbers(connection: &Borrowed<'_>, sql: &str) -> duckdb::Result<Vec<i64>> {
+    let mut statement = connection.prepare(sql)?;
+    let mut out = vec![];
+    for batch in statement.stream_arrow([])? {
+        if let Some(column) = batch?.column(0).as_primitive_opt::<Int64Type>() {
+            out.extend_from_slice(column.values());
+        }
+    }
+    Ok(out)
+}
+
+/// The row numbers of a result: its last column.
+fn key_column(batch: &RecordBatch) -> Option<&[i64]> {
+    let column = batch.columns().last()?.as_primitive_opt::<Int64Type>()?;
+    Some(column.values())
+}
+
+fn without_key(batch: &RecordBatch) -> RecordBatch {
+    let columns: Vec<usize> = (0..batch.num_columns() - 1).collect();
+    batch.project(&columns).expect("these columns are there")
+}
+
+/// Batches as one, ordered by row number.
+fn sorted(batches: &[RecordBatch]) -> std::result::Result<RecordBatch, arrow_schema::ArrowError> {
+    let whole = arrow_select::concat::concat_batches(&batches[0].schema(), batches)?;
+    let keys = key_column(&whole).unwrap_or_default();
+    let mut order: Vec<u64> = (0..keys.len() as u64).collect();
+    order.sort_by_key(|&i| keys[i as usize]);
+    let order = UInt64Array::from(order);
+    let columns = whole.columns().iter().map(|c| arrow_select::take::take(c, &order, None));
+    let whole = RecordBatch::try_new(whole.schema(), columns.collect::<std::result::Result<_, _>>()?)?;
+    Ok(without_key(&whole))
+}
