@@ -17,7 +17,7 @@ pub(crate) fn from_lance(path: &Path, what: &str, error: &LanceError) -> Error {
         LanceError::DiskCapExceeded { .. } => "free some space or write elsewhere; nothing was left behind",
         _ if text.contains("No space left") => "free some space or write elsewhere; nothing was left behind",
         _ if text.contains("Permission denied") => "check the permissions of the folder and what is in it",
-        _ if text.contains("ewer version") || text.contains("nknown version") || text.contains("upgrade") => {
+        _ if text.contains("ewer version") || text.contains("nknown Lance storage version") || text.contains("upgrade") => {
             "it is from a newer Lance than this build has; write it again with an older one"
         }
         _ => "the dataset is probably corrupt or incomplete; copy or write it again",

@@ -26,6 +26,11 @@ fn runtime(path: &Path) -> Result<&'static Runtime> {
         .map_err(|e| Error::new(path, format_args!("the threads that Lance needs cannot be started: {e}")))
 }
 
+/// Runs `work`, which calls Lance; `None` where it panics.
+pub(crate) fn quietly<T>(work: impl FnOnce() -> T) -> Option<T> {
+    guarded(Path::new(""), "", || Ok::<_, Infallible>(work())).ok()
+}
+
 /// Waits for a call of Lance about the table at `path`; its errors and panics are errors of `what`.
 pub(crate) fn wait<T>(
     path: &Path,

@@ -22,6 +22,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use wellread_image::ome_arrow::{self, field};
+use wellread_store::guard::guarded;
 use wellread_store::table::{Columns, ImageTable, Rows};
 use wellread_store::{Error, OpenOptions, Result, StoreLayout};
 
@@ -212,8 +213,10 @@ impl LanceTable {
 
 /// Lance's schema in the Arrow types of this workspace.
 fn schema_of(path: &Path, schema: &Schema) -> Result<SchemaRef> {
-    let theirs = arrow_schema_58::Schema::from(schema);
-    let ours = import_schema(&theirs).map_err(|why| Error::new(path, format_args!("cannot read the schema: {why}")))?;
+    // Types that Lance does not know make it panic.
+    let ours = guarded(path, "cannot read the schema", || {
+        import_schema(&arrow_schema_58::Schema::from(schema))
+    })?;
     Ok(Arc::new(ours))
 }
 

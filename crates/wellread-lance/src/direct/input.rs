@@ -1,6 +1,6 @@
 //! Positional reads of a data file.
 
-use super::Irregular;
+use super::Fault::{self, Irregular};
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -28,7 +28,7 @@ impl Input {
 
     /// Reads `length` bytes from `offset` to the start of `out`, which grows to hold them. They are aligned to eight
     /// bytes, as Lance's pages are in their files.
-    pub fn read<'a>(&self, offset: u64, length: u64, out: &'a mut Vec<u64>) -> Result<&'a [u8], Irregular> {
+    pub fn read<'a>(&self, offset: u64, length: u64, out: &'a mut Vec<u64>) -> Result<&'a [u8], Fault> {
         if offset.checked_add(length).is_none_or(|end| end > self.length) {
             return Err(Irregular("a page is outside of the file"));
         }

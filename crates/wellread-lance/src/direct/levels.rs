@@ -4,7 +4,7 @@
 //! `k`-th from the leaf starts (and all below it), 0 where the innermost list goes on. Pixels come in the ten
 //! thousands per list, so levels are handled as runs: the cost is by lists, not by pixels.
 
-use super::Irregular;
+use super::Fault::{self, Irregular};
 use lance_encoding::buffer::LanceBuffer;
 use lance_encoding::compression::{BlockDecompressor, DecompressionStrategy, DefaultDecompressionStrategy};
 use lance_encoding::data::DataBlock;
@@ -43,7 +43,7 @@ impl LevelCodec {
     }
 
     /// Appends the runs of `count` levels in `data`.
-    pub fn decode(&self, data: &[u8], count: usize, out: &mut Vec<Run>) -> Result<(), Irregular> {
+    pub fn decode(&self, data: &[u8], count: usize, out: &mut Vec<Run>) -> Result<(), Fault> {
         let first = out.len();
         match self {
             Self::Runs(size) => {
@@ -131,7 +131,7 @@ impl Wanted {
         depth: usize,
         base: usize,
         starts: &mut Starts,
-    ) -> Result<Range<usize>, Irregular> {
+    ) -> Result<Range<usize>, Fault> {
         let mut from = (self.seen > 0).then_some(0);
         let mut position = 0;
         for &(level, length) in runs {

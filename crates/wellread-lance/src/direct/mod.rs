@@ -19,23 +19,34 @@ pub(crate) use input::Input;
 use arrow_array::{ArrayRef, GenericListArray, OffsetSizeTrait, RecordBatch, StructArray, make_array};
 use arrow_buffer::{Buffer, MutableBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
-use arrow_schema::{DataType, FieldRef, Fields, SchemaRef};
+use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 use lance::datatypes::Field as LanceField;
 use lance_encoding::decoder::{ColumnInfo, PageEncoding};
 use lance_encoding::format::metadata::page_layout::Layout;
 use levels::Starts;
-use page::{Page, Room};
+use crate::runtime::quietly;
+use page::{Page, Room, Shape};
 use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use wellread_store::Error;
 
 /// Bytes of values that make a batch: few enough to stay in a core's own cache until they are used.
 const BATCH_BYTES: usize = 512 << 10;
+/// Bytes of a buffer that a thread keeps for its next read, at most.
+const KEPT_BYTES: usize = 8 << 20;
 
-/// Bytes that are not as they should be, in a few words.
+/// Why rows could not be read here as they were asked for.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Irregular(pub &'static str);
+enum Fault {
+    /// The bytes are not as they should be, in a few words.
+    Irregular(&'static str),
+    /// A value may not fit the width that it was asked for in.
+    TooNarrow,
+}
+
+use Fault::Irregular;
 
 /// Why reading ended early.
 #[derive(Debug)]
@@ -49,12 +60,20 @@ pub(crate) enum Stop {
 /// Columns of a fragment that can all be read here.
 #[derive(Debug)]
 pub(crate) struct Direct {
-    schema: SchemaRef,
+    /// The columns with lists of 64-bit integers as lists of each of [`WIDTHS`]; the last as they are.
+    schemas: [SchemaRef; WIDTHS.len()],
     tree: Vec<Node>,
     leaves: Vec<Leaf>,
+    /// Index of the width that was wide enough for all that was read until now.
+    width: AtomicUsize,
     /// Rows that make a batch.
     batch_rows: u32,
 }
+
+/// Bytes that the values in lists of 64-bit integers are delivered in. Pixels are 64-bit integers where the type was
+/// inferred; packed to as few bits as they have, they are delivered in as few bytes, which spares writing eight times
+/// as many only to narrow them again.
+const WIDTHS: [usize; 3] = [1, 2, 8];
 
 /// A column of numbers.
 #[derive(Debug)]
@@ -63,19 +82,20 @@ struct Leaf {
     pages: Vec<Page>,
     /// First row of each page.
     starts: Vec<usize>,
-    data_type: DataType,
-    /// Bytes of a value.
+    /// Bytes of a value as it is stored.
     size: usize,
     /// Lists around it.
     depth: usize,
+    /// Whether it is delivered in one of [`WIDTHS`].
+    narrows: bool,
 }
 
-/// How leaves make up columns.
+/// How leaves make up columns; types are those of a schema beside it.
 #[derive(Debug)]
 enum Node {
     Leaf(usize),
-    Struct(Fields, Vec<Node>),
-    List { field: FieldRef, large: bool, element: Box<Node>, leaves: Range<usize> },
+    Struct(Vec<Node>),
+    List { element: Box<Node>, leaves: Range<usize> },
 }
 
 /// What was read of a leaf.
@@ -110,7 +130,7 @@ impl Direct {
             .fields()
             .iter()
             .zip(fields)
-            .map(|(field, lance)| node(field.data_type(), lance, 0, &mut leaves, locate))
+            .map(|(field, lance)| node(field.data_type(), lance, 0, false, &mut leaves, locate))
             .collect::<Option<Vec<_>>>()?;
         let mut bytes = 0;
         for leaf in &leaves {
@@ -120,7 +140,13 @@ impl Direct {
             bytes += leaf.pages.iter().map(|p| p.values * leaf.size).sum::<usize>();
         }
         let batch_rows = (BATCH_BYTES / (bytes / rows).max(1)).clamp(1, 1 << 16) as u32;
-        (!leaves.is_empty()).then_some(Self { schema, tree, leaves, batch_rows })
+        let width = if leaves.iter().any(|l| l.narrows) { 0 } else { WIDTHS.len() - 1 };
+        let schemas = WIDTHS.map(|width| {
+            let narrowed = schema.fields().iter().map(|f| narrowed(f, width, false)).collect::<Vec<_>>();
+            Arc::new(Schema::new_with_metadata(narrowed, schema.metadata().clone()))
+        });
+        let width = AtomicUsize::new(width);
+        (!leaves.is_empty()).then_some(Self { schemas, tree, leaves, width, batch_rows })
     }
 
     /// Reads rows at ascending `positions` of the fragment, handing on batches of them in order.
@@ -133,6 +159,7 @@ impl Direct {
         let mut scratch = SCRATCH.take().unwrap_or_default();
         scratch.outputs.resize_with(scratch.outputs.len().max(self.leaves.len()), Output::default);
         let result = self.read_with(positions, &mut scratch, each);
+        scratch.outputs.retain(|o| o.values.capacity() <= KEPT_BYTES);
         SCRATCH.set(Some(scratch));
         result
     }
@@ -145,16 +172,21 @@ impl Direct {
     ) -> Result<(), Stop> {
         let mut done = 0;
         for rows in positions.chunks(self.batch_rows as usize) {
-            let irregular = |Irregular(why)| Stop::Irregular(done, why);
-            let outputs = &mut scratch.outputs[..self.leaves.len()];
-            for (leaf, output) in self.leaves.iter().zip(outputs.iter_mut()) {
-                leaf.read(rows, &mut scratch.room, output).map_err(irregular)?;
-            }
-            // Buffers go out with the batch and come back when it is gone.
-            let lent: Vec<Buffer> = outputs.iter_mut().map(|o| std::mem::take(&mut o.values).into()).collect();
-            let batch = self.batch(rows.len(), &lent, outputs).map_err(irregular)?;
+            let (batch, lent) = loop {
+                let width = self.width.load(Ordering::Relaxed);
+                // Lance's codecs panic on some bytes that are not as they should be.
+                let made = quietly(|| self.batch(rows, width, scratch)).unwrap_or(Err(Irregular("a panic")));
+                match made {
+                    Ok(made) => break made,
+                    Err(Fault::TooNarrow) if width + 1 < WIDTHS.len() => {
+                        self.width.fetch_max(width + 1, Ordering::Relaxed);
+                    }
+                    Err(Fault::TooNarrow) => return Err(Stop::Irregular(done, "values too large")),
+                    Err(Irregular(why)) => return Err(Stop::Irregular(done, why)),
+                }
+            };
             each(batch).map_err(Stop::Refused)?;
-            for (output, buffer) in outputs.iter_mut().zip(lent) {
+            for (output, buffer) in scratch.outputs.iter_mut().zip(lent) {
                 output.values = buffer.into_mutable().unwrap_or_default();
             }
             done += rows.len();
@@ -162,51 +194,86 @@ impl Direct {
         Ok(())
     }
 
-    fn batch(&self, rows: usize, values: &[Buffer], outputs: &[Output]) -> Result<RecordBatch, Irregular> {
-        let columns = self.tree.iter().map(|node| self.array(node, 0, values, outputs));
+    /// A batch of rows, and the buffers in it, which can be used again when it is gone.
+    fn batch(
+        &self,
+        rows: &[u32],
+        width: usize,
+        scratch: &mut Scratch,
+    ) -> Result<(RecordBatch, Vec<Buffer>), Fault> {
+        let outputs = &mut scratch.outputs[..self.leaves.len()];
+        for (leaf, output) in self.leaves.iter().zip(outputs.iter_mut()) {
+            leaf.read(rows, WIDTHS[width], &mut scratch.room, output)?;
+        }
+        let values: Vec<Buffer> = outputs.iter_mut().map(|o| std::mem::take(&mut o.values).into()).collect();
+        let schema = &self.schemas[width];
+        let columns = self.tree.iter().zip(schema.fields());
+        let columns = columns.map(|(node, field)| self.array(node, field.data_type(), 0, &values, outputs));
         let columns = columns.collect::<Result<Vec<_>, _>>()?;
-        if columns.iter().any(|c| c.len() != rows) {
+        if columns.iter().any(|c| c.len() != rows.len()) {
             return Err(Irregular("columns of another length"));
         }
-        RecordBatch::try_new(Arc::clone(&self.schema), columns).map_err(|_| Irregular("columns do not fit"))
+        let batch = RecordBatch::try_new(Arc::clone(schema), columns);
+        Ok((batch.map_err(|_| Irregular("columns do not fit"))?, values))
     }
 
     /// The array of a node inside of `around` lists.
     fn array(
         &self,
         node: &Node,
+        data_type: &DataType,
         around: usize,
         values: &[Buffer],
         outputs: &[Output],
-    ) -> Result<ArrayRef, Irregular> {
-        match node {
-            Node::Leaf(i) => {
-                let leaf = &self.leaves[*i];
-                let data = ArrayData::builder(leaf.data_type.clone())
-                    .len(values[*i].len() / leaf.size)
+    ) -> Result<ArrayRef, Fault> {
+        match (node, data_type) {
+            (Node::Leaf(i), _) => {
+                let size = data_type.primitive_width().ok_or(Irregular("no primitive type"))?;
+                let data = ArrayData::builder(data_type.clone())
+                    .len(values[*i].len() / size)
                     .add_buffer(values[*i].clone());
                 Ok(make_array(data.build().map_err(|_| Irregular("values do not fit their type"))?))
             }
-            Node::Struct(fields, children) => {
-                let children = children.iter().map(|child| self.array(child, around, values, outputs));
+            (Node::Struct(children), DataType::Struct(fields)) => {
+                let children = children.iter().zip(fields);
+                let children = children.map(|(node, f)| self.array(node, f.data_type(), around, values, outputs));
                 let children = children.collect::<Result<Vec<_>, _>>()?;
                 let array = StructArray::try_new(fields.clone(), children, None);
                 Ok(Arc::new(array.map_err(|_| Irregular("fields of different lengths"))?))
             }
-            Node::List { field, large, element, leaves } => {
+            (Node::List { element, leaves }, DataType::List(field) | DataType::LargeList(field)) => {
                 let starts_of = |i: usize| &outputs[i].starts.0[self.leaves[i].depth - 1 - around];
                 let starts = starts_of(leaves.start);
                 if leaves.clone().any(|i| starts_of(i) != starts) {
                     return Err(Irregular("lists of different lengths"));
                 }
-                let element = self.array(element, around + 1, values, outputs)?;
-                if *large { list::<i64>(field, starts, element) } else { list::<i32>(field, starts, element) }
+                let element = self.array(element, field.data_type(), around + 1, values, outputs)?;
+                match data_type {
+                    DataType::List(_) => list::<i32>(field, starts, element),
+                    _ => list::<i64>(field, starts, element),
+                }
             }
+            _ => Err(Irregular("another type than was planned for")),
         }
     }
 }
 
-fn list<O: OffsetSizeTrait>(field: &FieldRef, starts: &[i64], element: ArrayRef) -> Result<ArrayRef, Irregular> {
+/// The field with its lists of 64-bit integers as lists of integers of `width` bytes.
+fn narrowed(field: &FieldRef, width: usize, in_list: bool) -> FieldRef {
+    let data_type = match (field.data_type(), width) {
+        (DataType::Struct(fields), _) => {
+            DataType::Struct(fields.iter().map(|f| narrowed(f, width, false)).collect())
+        }
+        (DataType::List(element), _) => DataType::List(narrowed(element, width, true)),
+        (DataType::LargeList(element), _) => DataType::LargeList(narrowed(element, width, true)),
+        (DataType::Int64 | DataType::UInt64, 1) if in_list => DataType::UInt8,
+        (DataType::Int64 | DataType::UInt64, 2) if in_list => DataType::UInt16,
+        (other, _) => other.clone(),
+    };
+    Arc::new(Field::clone(field).with_data_type(data_type))
+}
+
+fn list<O: OffsetSizeTrait>(field: &FieldRef, starts: &[i64], element: ArrayRef) -> Result<ArrayRef, Fault> {
     let offsets = starts.iter().copied().chain([element.len() as i64]);
     let offsets: Option<Vec<O>> = offsets.map(|o| O::from_usize(usize::try_from(o).ok()?)).collect();
     let offsets = offsets.ok_or(Irregular("lists too long for their type"))?;
@@ -222,6 +289,7 @@ fn node(
     data_type: &DataType,
     lance: &LanceField,
     depth: usize,
+    in_list: bool,
     leaves: &mut Vec<Leaf>,
     locate: &dyn Fn(i32) -> Option<(Arc<Input>, Arc<ColumnInfo>)>,
 ) -> Option<Node> {
@@ -230,19 +298,14 @@ fn node(
             let children = fields
                 .iter()
                 .zip(&lance.children)
-                .map(|(field, lance)| node(field.data_type(), lance, depth, leaves, locate))
+                .map(|(field, lance)| node(field.data_type(), lance, depth, false, leaves, locate))
                 .collect::<Option<Vec<_>>>()?;
-            Some(Node::Struct(fields.clone(), children))
+            Some(Node::Struct(children))
         }
         DataType::List(field) | DataType::LargeList(field) => {
             let first = leaves.len();
-            let element = node(field.data_type(), lance.children.first()?, depth + 1, leaves, locate)?;
-            Some(Node::List {
-                field: Arc::clone(field),
-                large: matches!(data_type, DataType::LargeList(_)),
-                element: Box::new(element),
-                leaves: first..leaves.len(),
-            })
+            let element = node(field.data_type(), lance.children.first()?, depth + 1, true, leaves, locate)?;
+            Some(Node::List { element: Box::new(element), leaves: first..leaves.len() })
         }
         DataType::Boolean | DataType::Null => None,
         primitive => {
@@ -252,14 +315,18 @@ fn node(
             let pages = pages.collect::<Option<Vec<_>>>()?;
             let starts = pages.iter().scan(0, |row, page| Some(std::mem::replace(row, *row + page.rows)));
             let starts = starts.collect();
-            leaves.push(Leaf { input, pages, starts, data_type: primitive.clone(), size, depth });
+            let narrows = in_list && matches!(primitive, DataType::Int64 | DataType::UInt64);
+            leaves.push(Leaf { input, pages, starts, size, depth, narrows });
             Some(Node::Leaf(leaves.len() - 1))
         }
     }
 }
 
 impl Leaf {
-    fn read(&self, positions: &[u32], room: &mut Room, out: &mut Output) -> Result<(), Irregular> {
+    /// Reads rows; lists of 64-bit integers in `width` bytes.
+    fn read(&self, positions: &[u32], width: usize, room: &mut Room, out: &mut Output) -> Result<(), Fault> {
+        let width = if self.narrows { width } else { self.size };
+        let shape = Shape { size: self.size, width, depth: self.depth };
         out.values.clear();
         out.starts.reset(self.depth);
         for run in crate::rows::runs(positions, u32::MAX) {
@@ -273,7 +340,7 @@ impl Leaf {
                     return Err(Irregular("rows outside of the file"));
                 }
                 let part = rows.start - first..end - first;
-                page.read(&self.input, part, (self.size, self.depth), room, &mut out.values, &mut out.starts)?;
+                page.read(&self.input, part, shape, room, &mut out.values, &mut out.starts)?;
                 rows.start = end;
             }
         }
@@ -287,7 +354,8 @@ pub(crate) fn encoding(column: &ColumnInfo) -> Option<String> {
         PageEncoding::Structural(layout) => match layout.layout.as_ref()? {
             Layout::MiniBlockLayout(chunks) => match (&chunks.dictionary, &chunks.value_compression) {
                 (None, Some(encoding)) => values::words(encoding),
-                _ => "dictionary".into(),
+                (Some(_), Some(encoding)) => format!("dictionary, {}", values::words(encoding)),
+                _ => "unknown".into(),
             },
             Layout::FullZipLayout(zipped) => zipped.value_compression.as_ref().map_or_else(String::new, values::words),
             Layout::ConstantLayout(_) => "constant".into(),

@@ -4,22 +4,26 @@
 //! ([specification](https://lance.org/format/file/encoding/)):
 //!
 //! * *constant*: one value, and all repetition levels in one piece;
-//! * *mini-blocks*: chunks of a few KiB, each with its levels and values. Beside them, a word for each chunk tells its
-//!   size and number of values, and the repetition index how many rows end in it and whether one goes on in the next.
+//! * *mini-blocks*: chunks of a few KiB, each with its levels and values, or indices of values in a dictionary of the
+//!   page. Beside them, a word for each chunk tells its size and number of values, and the repetition index how many
+//!   rows end in it and whether one goes on in the next.
 
-use super::Irregular;
+use super::Fault::{self, Irregular};
 use super::input::Input;
 use super::levels::{LevelCodec, Run, Starts, Wanted};
-use super::values::ValueCodec;
+use super::values::{Dictionary, ValueCodec};
 use arrow_buffer::MutableBuffer;
+use lance_encoding::compression::{BlockDecompressor, DecompressionStrategy, DefaultDecompressionStrategy};
 use lance_encoding::decoder::{PageEncoding, PageInfo};
 use lance_encoding::format::metadata::page_layout::Layout;
 use lance_encoding::format::metadata::{ConstantLayout, MiniBlockLayout, RepDefLayer};
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// Buffers and chunk sizes are multiples of this.
 const ALIGNMENT: usize = 8;
+/// Bytes of an index in a dictionary.
+const INDEX_SIZE: usize = 4;
 
 /// Position and length of a buffer in the file.
 type Extent = (u64, u64);
@@ -58,6 +62,7 @@ struct Chunks {
     sizes: Extent,
     data: Extent,
     repetition: Option<(Extent, usize)>,
+    dictionary: Option<(Extent, Arc<dyn BlockDecompressor>, usize)>,
     index: OnceLock<ChunkIndex>,
 }
 
@@ -72,6 +77,7 @@ struct ChunkIndex {
     rows: Vec<u32>,
     /// Whether the chunk starts in the middle of a row.
     goes_on: Vec<bool>,
+    dictionary: Option<Dictionary>,
 }
 
 /// Memory that is used again from page to page.
@@ -79,6 +85,18 @@ struct ChunkIndex {
 pub(super) struct Room {
     raw: Vec<u64>,
     runs: Vec<Run>,
+    indices: MutableBuffer,
+}
+
+/// What is wanted of a leaf.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shape {
+    /// Bytes of a value as it is stored.
+    pub size: usize,
+    /// Bytes of a value as it is delivered.
+    pub width: usize,
+    /// Lists around it.
+    pub depth: usize,
 }
 
 impl Page {
@@ -134,13 +152,20 @@ impl Page {
     ) -> Option<Self> {
         if !without_nulls(&layout.layers, depth)
             || layout.def_compression.is_some()
-            || layout.dictionary.is_some()
             || layout.rep_compression.is_some() != (depth > 0)
         {
             return None;
         }
         let levels = match &layout.rep_compression {
             Some(encoding) => Some(LevelCodec::new(encoding)?),
+            None => None,
+        };
+        let dictionary = match &layout.dictionary {
+            Some(encoding) => {
+                let codec = DefaultDecompressionStrategy::default().create_block_decompressor(encoding).ok()?;
+                let count = u32::try_from(layout.num_dictionary_items).ok()? as usize;
+                Some((*extents.get(2)?, Arc::from(codec), count))
+            }
             None => None,
         };
         let (sizes, data, repetition) = match (extents, layout.repetition_index_depth as usize) {
@@ -155,33 +180,41 @@ impl Page {
         }
         let values = u32::try_from(layout.num_items).ok()? as usize;
         let chunks = Chunks {
-            values: ValueCodec::new(layout.value_compression.as_ref()?, size)?,
+            values: ValueCodec::new(
+                layout.value_compression.as_ref()?,
+                if dictionary.is_some() { INDEX_SIZE } else { size },
+            )?,
             levels,
             buffers: usize::try_from(layout.num_buffers).ok()?,
             large: layout.has_large_chunk,
             sizes,
             data,
             repetition,
+            dictionary,
             index: OnceLock::new(),
         };
         Some(Self { rows, values, layout: PageLayout::Chunks(chunks) })
     }
 
-    /// Appends values of `size` bytes and the starts of `depth` kinds of lists, of some rows of the page.
+    /// Appends the values of some rows of the page, and where lists start.
     pub fn read(
         &self,
         input: &Input,
         rows: Range<usize>,
-        (size, depth): (usize, usize),
+        shape: Shape,
         room: &mut Room,
         out: &mut MutableBuffer,
         starts: &mut Starts,
-    ) -> Result<(), Irregular> {
+    ) -> Result<(), Fault> {
         if rows.end > self.rows || rows.start >= rows.end {
             return Err(Irregular("rows outside of a page"));
         }
         match &self.layout {
             PageLayout::Constant { value, levels, index } => {
+                let (value, cut) = value.split_at(shape.width);
+                if cut.iter().any(|&byte| byte > 0) {
+                    return Err(Fault::TooNarrow);
+                }
                 let Some((extent, codec)) = levels else {
                     out.extend_from_slice(&value.repeat(rows.len()));
                     return Ok(());
@@ -189,7 +222,7 @@ impl Page {
                 let index = match index.get() {
                     Some(index) => index,
                     None => {
-                        let made = ConstantIndex::new(self, input, *extent, codec.as_ref(), depth, room)?;
+                        let made = ConstantIndex::new(self, input, *extent, codec.as_ref(), shape.depth, room)?;
                         index.get_or_init(|| made)
                     }
                 };
@@ -198,7 +231,7 @@ impl Page {
                 runs.clear();
                 runs.extend(index.levels[items.clone()].iter().map(|&level| (level, 1)));
                 let mut wanted = Wanted { skip: 0, rows: rows.len(), seen: 0 };
-                wanted.take(runs, depth, out.len() / size, starts)?;
+                wanted.take(runs, shape.depth, out.len() / shape.width, starts)?;
                 out.extend_from_slice(&value.repeat(items.len()));
                 Ok(())
             }
@@ -206,11 +239,11 @@ impl Page {
                 let index = match chunks.index.get() {
                     Some(index) => index,
                     None => {
-                        let made = ChunkIndex::new(self, chunks, input, room)?;
+                        let made = ChunkIndex::new(self, chunks, input, shape.size, room)?;
                         chunks.index.get_or_init(|| made)
                     }
                 };
-                chunks.read(index, input, rows, (size, depth), room, out, starts)
+                chunks.read(index, input, rows, shape, room, out, starts)
             }
         }
     }
@@ -232,7 +265,7 @@ impl ConstantIndex {
         codec: Option<&LevelCodec>,
         depth: usize,
         room: &mut Room,
-    ) -> Result<Self, Irregular> {
+    ) -> Result<Self, Fault> {
         let raw = input.read(extent.0, extent.1, &mut room.raw)?;
         let mut levels = Vec::new();
         match codec {
@@ -254,7 +287,20 @@ impl ConstantIndex {
 }
 
 impl ChunkIndex {
-    fn new(page: &Page, chunks: &Chunks, input: &Input, room: &mut Room) -> Result<Self, Irregular> {
+    fn new(
+        page: &Page,
+        chunks: &Chunks,
+        input: &Input,
+        size: usize,
+        room: &mut Room,
+    ) -> Result<Self, Fault> {
+        let dictionary = match &chunks.dictionary {
+            Some((extent, codec, count)) => {
+                let raw = input.read(extent.0, extent.1, &mut room.raw)?;
+                Some(Dictionary::new(codec.as_ref(), raw, *count, size)?)
+            }
+            None => None,
+        };
         let wide = if chunks.large { 4 } else { 2 };
         let count = chunks.sizes.1 as usize / wide;
         let raw = input.read(chunks.sizes.0, chunks.sizes.1, &mut room.raw)?;
@@ -278,7 +324,7 @@ impl ChunkIndex {
         let Some((extent, stored)) = chunks.repetition else {
             let goes_on = vec![false; count];
             return if page.values == page.rows {
-                Ok(Self { bytes, rows: values.clone(), values, goes_on })
+                Ok(Self { bytes, rows: values.clone(), values, goes_on, dictionary })
             } else {
                 Err(Irregular("values do not fit the rows"))
             };
@@ -308,7 +354,7 @@ impl ChunkIndex {
             goes_on.push(left);
         }
         if started == page.rows as u64 {
-            Ok(Self { bytes, values, rows, goes_on })
+            Ok(Self { bytes, values, rows, goes_on, dictionary })
         } else {
             Err(Irregular("fewer rows than the page has"))
         }
@@ -335,11 +381,11 @@ impl Chunks {
         index: &ChunkIndex,
         input: &Input,
         rows: Range<usize>,
-        (size, depth): (usize, usize),
+        shape: Shape,
         room: &mut Room,
         out: &mut MutableBuffer,
         starts: &mut Starts,
-    ) -> Result<(), Irregular> {
+    ) -> Result<(), Fault> {
         let chunks = index.chunks(&rows);
         let first = index.bytes[chunks.start];
         let length = index.bytes[chunks.end] - first;
@@ -349,7 +395,7 @@ impl Chunks {
             rows: rows.len(),
             seen: 0,
         };
-        out.reserve((index.values[chunks.end] - index.values[chunks.start]) as usize * size);
+        out.reserve((index.values[chunks.end] - index.values[chunks.start]) as usize * shape.width);
         for chunk in chunks {
             let data = &raw[(index.bytes[chunk] - first) as usize..(index.bytes[chunk + 1] - first) as usize];
             let values = index.values[chunk] as usize..index.values[chunk + 1] as usize;
@@ -358,7 +404,7 @@ impl Chunks {
                 Some(codec) => {
                     room.runs.clear();
                     codec.decode(parts.next()?, values.len(), &mut room.runs)?;
-                    wanted.take(&room.runs, depth, out.len() / size, starts)?
+                    wanted.take(&room.runs, shape.depth, out.len() / shape.width, starts)?
                 }
                 None => {
                     let start = rows.start.max(values.start) - values.start;
@@ -375,7 +421,14 @@ impl Chunks {
             for buffer in &mut *buffers {
                 *buffer = parts.next()?;
             }
-            self.values.decode(buffers, values.len(), size, range, out)?;
+            let Some(dictionary) = &index.dictionary else {
+                self.values.decode(buffers, values.len(), (shape.size, shape.width), range, out)?;
+                continue;
+            };
+            let indices = &mut room.indices;
+            indices.clear();
+            self.values.decode(buffers, values.len(), (INDEX_SIZE, INDEX_SIZE), range, indices)?;
+            dictionary.look_up(indices.typed_data(), shape.size, shape.width, out)?;
         }
         if wanted.seen == rows.len() { Ok(()) } else { Err(Irregular("rows are missing")) }
     }
@@ -390,7 +443,7 @@ struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    fn new(data: &'a [u8], levels: bool, buffers: usize, large: bool) -> Result<Self, Irregular> {
+    fn new(data: &'a [u8], levels: bool, buffers: usize, large: bool) -> Result<Self, Fault> {
         let mut sizes = [0; 5];
         let mut at = 2;
         let mut number = |wide: usize| {
@@ -406,7 +459,7 @@ impl<'a> Parts<'a> {
         Ok(Self { data, sizes, next: 0, at: at.next_multiple_of(ALIGNMENT) })
     }
 
-    fn next(&mut self) -> Result<&'a [u8], Irregular> {
+    fn next(&mut self) -> Result<&'a [u8], Fault> {
         let size = self.sizes[self.next];
         let end = self.at.checked_add(size);
         let part = end.and_then(|end| self.data.get(self.at..end));
