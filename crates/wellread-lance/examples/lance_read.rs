@@ -6,9 +6,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use wellread_store::{
-    Block, OpenOptions, PixelSink, Request, Result, Scratch, Store,
-};
+use wellread_store::{Block, OpenOptions, PixelSink, Request, Result, Scratch, Store};
 
 struct Sum(u64);
 
@@ -28,7 +26,8 @@ fn main() {
     let store = (wellread_lance::FORMAT.open)(Path::new(&path), &OpenOptions::default()).expect("open");
     let store: &dyn Store = store.as_ref();
     println!("{} images, {:?}", store.len(), store.layout().expect("layout"));
-    let regions: Vec<_> = (0..store.len()).map(|row| store.row_info(row).expect("info").shape.full()).collect();
+    let regions: Vec<_> =
+        (0..store.len()).map(|row| store.row_info(row).expect("info").shape.full()).collect();
     for round in 0..3 {
         let images = AtomicUsize::new(0);
         let start = Instant::now();
@@ -60,11 +59,12 @@ fn main() {
     let start = Instant::now();
     let mut seen = 0;
     while start.elapsed() < Duration::from_secs_f64(seconds) {
-        store.scan(0..store.len(), &mut |_, _, pixels| {
-            seen += usize::from(!pixels.is_empty());
-            Ok(())
-        })
-        .expect("scan");
+        store
+            .scan(0..store.len(), &mut |_, _, pixels| {
+                seen += usize::from(!pixels.is_empty());
+                Ok(())
+            })
+            .expect("scan");
     }
     println!("scan: {:.0} images/s", seen as f64 / start.elapsed().as_secs_f64());
 }

@@ -4,6 +4,9 @@ use lance::Error as LanceError;
 use std::path::Path;
 use wellread_store::Error;
 
+/// What the writer was doing.
+pub(crate) const CANNOT_WRITE: &str = "cannot write";
+
 /// An error of Lance while doing `what` with the table at `path`.
 pub(crate) fn from_lance(path: &Path, what: &str, error: &LanceError) -> Error {
     let text = without_location(&error.to_string());
@@ -17,9 +20,13 @@ pub(crate) fn from_lance(path: &Path, what: &str, error: &LanceError) -> Error {
         LanceError::DiskCapExceeded { .. } => "free some space or write elsewhere; nothing was left behind",
         _ if text.contains("No space left") => "free some space or write elsewhere; nothing was left behind",
         _ if text.contains("Permission denied") => "check the permissions of the folder and what is in it",
-        _ if text.contains("ewer version") || text.contains("nknown Lance storage version") || text.contains("upgrade") => {
+        _ if text.contains("ewer version")
+            || text.contains("nknown Lance storage version")
+            || text.contains("upgrade") =>
+        {
             "it is from a newer Lance than this build has; write it again with an older one"
         }
+        _ if what == CANNOT_WRITE => "nothing was left behind",
         _ => "the dataset is probably corrupt or incomplete; copy or write it again",
     };
     Error::new(path, format_args!("{what}: {text}")).hint(hint)

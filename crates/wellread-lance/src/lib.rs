@@ -30,7 +30,7 @@ const LANCE: &str = "14.0.2";
 /// Lance datasets, and LanceDB folders of them.
 pub static FORMAT: Format = Format {
     name: "lance",
-    about: "OME-Arrow columns in Lance datasets and LanceDB folders",
+    about: "OME-Arrow columns in Lance datasets and LanceDB folders (--table NAME where there are several)",
     endings: &[".lance", ".lancedb"],
     set_ending: ".lance",
     holds_images: place::holds_tables,
@@ -44,3 +44,12 @@ pub static FORMAT: Format = Format {
 };
 
 wellread_store::register_format!(FORMAT);
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_release_is_told_right() {
+        let wanted = format!("lance = {{ version = \"={}\"", super::LANCE);
+        assert!(include_str!("../Cargo.toml").contains(&wanted));
+    }
+}

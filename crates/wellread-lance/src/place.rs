@@ -68,13 +68,14 @@ pub(crate) fn dataset(path: &Path, table: Option<&str>) -> Result<PathBuf> {
     let names = tables(path)?;
     let listed = || format!("its tables are: {}", names.join(", "));
     match (table, names.as_slice()) {
-        (_, []) => Err(Error::new(path, "is no Lance dataset: it holds neither _versions nor a table in Lance format")
-            .hint("copy or write the whole folder again")),
+        (_, []) => Err(Error::new(
+            path,
+            "is no Lance dataset: it holds neither _versions nor a table in Lance format",
+        )
+        .hint("copy or write the whole folder again")),
         (None, [one]) => Ok(path.join(format!("{one}{TABLE}"))),
-        (None, [..]) => {
-            Err(Error::new(path, format_args!("holds {} tables", names.len()))
-                .hint(format_args!("choose one with --table; {}", listed())))
-        }
+        (None, [..]) => Err(Error::new(path, format_args!("holds {} tables", names.len()))
+            .hint(format_args!("choose one with --table; {}", listed()))),
         (Some(table), _) => {
             let wanted = table.strip_suffix(TABLE).unwrap_or(table);
             if names.iter().any(|n| n == wanted) {

@@ -94,7 +94,8 @@ pub(crate) fn runs(positions: &[u32], most: u32) -> impl Iterator<Item = Range<u
     let mut rest = positions;
     std::iter::from_fn(move || {
         let (&start, _) = rest.split_first()?;
-        let length = rest.iter().zip(start..start.saturating_add(most)).take_while(|(p, want)| **p == *want).count();
+        let length =
+            rest.iter().zip(start..start.saturating_add(most)).take_while(|(p, want)| **p == *want).count();
         rest = &rest[length..];
         Some(start..start + length as u32)
     })

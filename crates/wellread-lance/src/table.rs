@@ -41,10 +41,16 @@ pub(crate) struct LanceTable {
     folder: PathBuf,
     dataset: Dataset,
     schema: SchemaRef,
-    fragments: Vec<FileFragment>,
+    fragments: Vec<Fragment>,
     rows: DatasetRows,
     /// By the columns asked for.
     plans: RwLock<HashMap<Box<Columns>, Arc<Plan>>>,
+}
+
+/// A fragment, and its data files once they are known.
+struct Fragment {
+    lance: FileFragment,
+    files: OnceLock<Vec<DataFile>>,
 }
 
 /// What some columns take to be read.
@@ -61,9 +67,9 @@ struct FragmentPlan {
     engine: OnceLock<FragmentReader>,
 }
 
-/// A data file of a fragment: where it is, and what is in it.
-struct Located {
-    path: PathBuf,
+/// A data file of a fragment: open, and what is in it.
+struct DataFile {
+    input: Option<Arc<Input>>,
     metadata: Arc<CachedFileMetadata>,
     /// Columns by fields.
     columns: HashMap<i32, usize>,
@@ -89,6 +95,8 @@ impl LanceTable {
             }
             Ok(rows)
         })?;
+        let fragments =
+            fragments.into_iter().map(|lance| Fragment { lance, files: OnceLock::new() }).collect();
         let path = path.to_owned();
         Ok(Self { path, folder, dataset, schema, fragments, rows, plans: RwLock::default() })
     }
@@ -127,42 +135,43 @@ impl LanceTable {
         id.ok_or_else(|| Error::new(&self.path, "no column was named"))
     }
 
-    /// Data files of a fragment that lie in the dataset's folder, with their metadata.
-    fn locate(&self, fragment: &FileFragment) -> Result<Vec<Located>> {
-        let mut located = vec![];
-        for file in fragment.metadata().files.iter().filter(|f| f.base_id.is_none()) {
+    /// Data files of a fragment that lie in the dataset's folder.
+    fn data_files<'a>(&self, fragment: &'a Fragment) -> Result<&'a [DataFile]> {
+        if let Some(files) = fragment.files.get() {
+            return Ok(files);
+        }
+        let mut files = vec![];
+        for file in fragment.lance.metadata().files.iter().filter(|f| f.base_id.is_none()) {
             let metadata = wait(&self.path, "cannot read the metadata of a data file", async {
                 let store = self.dataset.object_store(None).await?;
                 let config = SchedulerConfig::max_bandwidth(&store);
                 let path = self.dataset.data_dir().join(file.path.as_str());
-                let scheduler = ScanScheduler::new(store, config).open_file(&path, &file.file_size_bytes).await?;
-                fragment.get_file_metadata(&scheduler).await
+                let scheduler =
+                    ScanScheduler::new(store, config).open_file(&path, &file.file_size_bytes).await?;
+                fragment.lance.get_file_metadata(&scheduler).await
             })?;
             let pairs = file.fields.iter().zip(file.column_indices.iter());
-            let columns = pairs.filter_map(|(id, column)| Some((*id, usize::try_from(*column).ok()?))).collect();
-            located.push(Located { path: self.folder.join("data").join(&file.path), metadata, columns });
+            let columns =
+                pairs.filter_map(|(id, column)| Some((*id, usize::try_from(*column).ok()?))).collect();
+            let input = Input::open(&self.folder.join("data").join(&file.path)).ok().map(Arc::new);
+            files.push(DataFile { input, metadata, columns });
         }
-        Ok(located)
+        Ok(fragment.files.get_or_init(|| files))
     }
 
     /// The reader of this crate for a fragment; `None` where Lance has to read it.
     fn direct<'a>(&self, plan: &'a Plan, index: usize) -> Option<&'a Direct> {
         let make = || {
             let fragment = &self.fragments[index];
-            let metadata = fragment.metadata();
+            let metadata = fragment.lance.metadata();
             // Cells that other files write over, and files of the oldest format, whose metadata differs.
             if !metadata.overlays.is_empty() || metadata.files.iter().any(|f| f.file_major_version < 2) {
                 return None;
             }
-            let files = self.locate(fragment).ok()?;
-            let mut inputs: Vec<Option<Arc<Input>>> = vec![None; files.len()];
-            for (file, input) in files.iter().zip(&mut inputs) {
-                *input = Input::open(&file.path).ok().map(Arc::new);
-            }
+            let files = self.data_files(fragment).ok()?;
             let locate = |id: i32| -> Option<(Arc<Input>, Arc<ColumnInfo>)> {
-                let found = files.iter().zip(&inputs).find_map(|(f, i)| Some((f, i, *f.columns.get(&id)?)));
-                let (file, input, column) = found?;
-                Some((input.clone()?, Arc::clone(file.metadata.column_infos.get(column)?)))
+                let (file, column) = files.iter().find_map(|f| Some((f, *f.columns.get(&id)?)))?;
+                Some((file.input.clone()?, Arc::clone(file.metadata.column_infos.get(column)?)))
             };
             Direct::new(Arc::clone(&plan.schema), &plan.projection.fields, metadata.physical_rows?, &locate)
         };
@@ -178,7 +187,7 @@ impl LanceTable {
         let options =
             FileReaderOptions { batch_size_bytes: Some(ENGINE_BATCH_BYTES), ..FileReaderOptions::default() };
         let config = FragReadConfig::default().with_file_reader_options(options);
-        let opening = self.fragments[index].open(&plan.projection, config);
+        let opening = self.fragments[index].lance.open(&plan.projection, config);
         let reader = wait(&self.path, "cannot open a data file", opening)?;
         Ok(kept.get_or_init(|| reader))
     }
@@ -193,7 +202,7 @@ impl LanceTable {
     ) -> Result<()> {
         let reader = self.engine(plan, index)?;
         let what = "cannot read";
-        let files = &self.fragments[index].metadata().files;
+        let files = &self.fragments[index].lance.metadata().files;
         let legacy = files.iter().any(|f| f.file_major_version == 0 && f.file_minor_version < 3);
         let stream = wait(&self.path, what, async {
             if legacy {
@@ -214,9 +223,8 @@ impl LanceTable {
 /// Lance's schema in the Arrow types of this workspace.
 fn schema_of(path: &Path, schema: &Schema) -> Result<SchemaRef> {
     // Types that Lance does not know make it panic.
-    let ours = guarded(path, "cannot read the schema", || {
-        import_schema(&arrow_schema_58::Schema::from(schema))
-    })?;
+    let ours =
+        guarded(path, "cannot read the schema", || import_schema(&arrow_schema_58::Schema::from(schema)))?;
     Ok(Arc::new(ours))
 }
 
@@ -245,7 +253,7 @@ impl ImageTable for LanceTable {
         let version = self.dataset.manifest().data_storage_format.version.clone();
         let mut layout = StoreLayout { variant: format!("Lance {version}"), ..StoreLayout::default() };
         let Some(fragment) = self.fragments.first() else { return Ok(layout) };
-        let files = self.locate(fragment)?;
+        let files = self.data_files(fragment)?;
         let pixels = self.dataset.schema().fields_pre_order().filter(|f| f.name == field::PIXELS);
         let columns = pixels.filter_map(|f| {
             let id = leaf(f).id;
@@ -265,7 +273,10 @@ impl ImageTable for LanceTable {
         for fragment in self.dataset.fragments().iter() {
             for file in &fragment.files {
                 if file.base_id.is_some() {
-                    return Err(Error::new(&self.path, "has data files outside of its folder, which cannot be listed"));
+                    return Err(Error::new(
+                        &self.path,
+                        "has data files outside of its folder, which cannot be listed",
+                    ));
                 }
                 files.push(self.folder.join("data").join(&file.path));
             }
@@ -301,9 +312,7 @@ impl ImageTable for LanceTable {
                     let mut refused = false;
                     let mut noting = |batch| each(batch).inspect_err(|_| refused = true);
                     let result = self.read_by_engine(&plan, index, &positions[done..], &mut noting);
-                    result.map_err(|e| {
-                        if refused { e } else { explained(&e, why) }
-                    })
+                    result.map_err(|e| if refused { e } else { explained(&e, why) })
                 }
             }
         })
@@ -319,4 +328,44 @@ fn explained(error: &Error, why: &str) -> Error {
 /// The leaf below lists.
 fn leaf(field: &Field) -> &Field {
     field.children.first().map_or(field, leaf)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wellread_image::{ImageMetadata, PixelType, Shape};
+    use wellread_store::{ImageView, StoreWriter, WriteOptions};
+
+    /// That pixels are read here, and not by Lance, could only be told by a clock otherwise.
+    #[test]
+    fn numbers_are_read_by_this_crate_and_text_by_lance() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.lance");
+        let mut writer = crate::writer::create(&path, &WriteOptions::default()).unwrap();
+        let metadata = ImageMetadata { name: "a".into(), ..ImageMetadata::default() };
+        let shape = Shape::plane(50, 60);
+        let pixels: Vec<u8> = (0..shape.pixels() * 2).map(|i| (i % 97) as u8).collect();
+        for _ in 0..5 {
+            let image = ImageView { metadata: &metadata, shape, dtype: PixelType::U16, pixels: &pixels };
+            writer.write(&image).unwrap();
+        }
+        writer.finish().unwrap();
+        let table = LanceTable::open(&path, &OpenOptions::default()).unwrap();
+        let path = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
+        let pixels = [path(&["ome_image", "chunks", "x"]), path(&["ome_image", "chunks", "pixels"])];
+        assert!(table.direct(&table.plan(&pixels).unwrap(), 0).is_some());
+        let name = [path(&["ome_image", "name"])];
+        assert!(table.direct(&table.plan(&name).unwrap(), 0).is_none());
+        let mut rows = 0;
+        table
+            .read(Rows::Chosen(&[0, 2, 3]), &name, &mut |batch| {
+                rows += batch.num_rows();
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!(rows, 3);
+        let absent = [path(&["ome_image", "nothing"])];
+        let error = table.read(Rows::Range(0..1), &absent, &mut |_| Ok(())).unwrap_err().to_string();
+        assert!(error.contains("no column ome_image.nothing"), "{error}");
+    }
 }

@@ -1,5 +1,6 @@
 //! Writing: batches of images become one version of a Lance dataset, written under a temporary name.
 
+use crate::error::CANNOT_WRITE;
 use crate::export;
 use crate::runtime::wait;
 use arrow_array_58::RecordBatchIterator;
@@ -69,7 +70,7 @@ fn write(
     schema: SchemaRef,
     batches: Receiver<arrow_array::RecordBatch>,
 ) -> Result<()> {
-    let refuse = |why: String| Error::new(target, format_args!("cannot write: {why}"));
+    let refuse = |why: String| Error::new(target, format_args!("{CANNOT_WRITE}: {why}"));
     let address = folder.into_os_string().into_string().map_err(|_| {
         Error::new(target, "Lance cannot write to a path that is not valid UTF-8").hint("rename the folder")
     })?;
@@ -85,7 +86,7 @@ fn write(
         data_storage_version: Some(LanceFileVersion::Stable),
         ..WriteParams::default()
     };
-    wait(target, "cannot write", async {
+    wait(target, CANNOT_WRITE, async {
         let insert = InsertBuilder::new(address.as_str()).with_params(&params);
         insert.execute_stream(RecordBatchIterator::new(theirs, schema)).await.map(|_| ())
     })

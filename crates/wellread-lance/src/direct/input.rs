@@ -28,7 +28,12 @@ impl Input {
 
     /// Reads `length` bytes from `offset` to the start of `out`, which grows to hold them. They are aligned to eight
     /// bytes, as Lance's pages are in their files.
-    pub fn read<'a>(&self, offset: u64, length: u64, out: &'a mut Vec<u64>) -> Result<&'a [u8], Fault> {
+    pub(super) fn read<'a>(
+        &self,
+        offset: u64,
+        length: u64,
+        out: &'a mut Vec<u64>,
+    ) -> Result<&'a [u8], Fault> {
         if offset.checked_add(length).is_none_or(|end| end > self.length) {
             return Err(Irregular("a page is outside of the file"));
         }

@@ -16,6 +16,7 @@ mod values;
 
 pub(crate) use input::Input;
 
+use crate::runtime::quietly;
 use arrow_array::{ArrayRef, GenericListArray, OffsetSizeTrait, RecordBatch, StructArray, make_array};
 use arrow_buffer::{Buffer, MutableBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
@@ -24,7 +25,6 @@ use lance::datatypes::Field as LanceField;
 use lance_encoding::decoder::{ColumnInfo, PageEncoding};
 use lance_encoding::format::metadata::page_layout::Layout;
 use levels::Starts;
-use crate::runtime::quietly;
 use page::{Page, Room, Shape};
 use std::cell::Cell;
 use std::ops::Range;
@@ -160,6 +160,7 @@ impl Direct {
         scratch.outputs.resize_with(scratch.outputs.len().max(self.leaves.len()), Output::default);
         let result = self.read_with(positions, &mut scratch, each);
         scratch.outputs.retain(|o| o.values.capacity() <= KEPT_BYTES);
+        scratch.room.trim(KEPT_BYTES);
         SCRATCH.set(Some(scratch));
         result
     }
@@ -236,7 +237,8 @@ impl Direct {
             }
             (Node::Struct(children), DataType::Struct(fields)) => {
                 let children = children.iter().zip(fields);
-                let children = children.map(|(node, f)| self.array(node, f.data_type(), around, values, outputs));
+                let children =
+                    children.map(|(node, f)| self.array(node, f.data_type(), around, values, outputs));
                 let children = children.collect::<Result<Vec<_>, _>>()?;
                 let array = StructArray::try_new(fields.clone(), children, None);
                 Ok(Arc::new(array.map_err(|_| Irregular("fields of different lengths"))?))
@@ -357,7 +359,9 @@ pub(crate) fn encoding(column: &ColumnInfo) -> Option<String> {
                 (Some(_), Some(encoding)) => format!("dictionary, {}", values::words(encoding)),
                 _ => "unknown".into(),
             },
-            Layout::FullZipLayout(zipped) => zipped.value_compression.as_ref().map_or_else(String::new, values::words),
+            Layout::FullZipLayout(zipped) => {
+                zipped.value_compression.as_ref().map_or_else(String::new, values::words)
+            }
             Layout::ConstantLayout(_) => "constant".into(),
             Layout::BlobLayout(_) => "blobs".into(),
         },

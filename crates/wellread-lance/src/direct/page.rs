@@ -40,7 +40,11 @@ pub(super) struct Page {
 
 #[derive(Debug)]
 enum PageLayout {
-    Constant { value: Box<[u8]>, levels: Option<(Extent, Option<LevelCodec>)>, index: OnceLock<ConstantIndex> },
+    Constant {
+        value: Box<[u8]>,
+        levels: Option<(Extent, Option<LevelCodec>)>,
+        index: OnceLock<ConstantIndex>,
+    },
     Chunks(Chunks),
 }
 
@@ -86,6 +90,18 @@ pub(super) struct Room {
     raw: Vec<u64>,
     runs: Vec<Run>,
     indices: MutableBuffer,
+}
+
+impl Room {
+    /// Gives memory back that is more than `most` bytes.
+    pub fn trim(&mut self, most: usize) {
+        if self.raw.len() * 8 > most {
+            self.raw = vec![];
+        }
+        if self.indices.capacity() > most {
+            self.indices = MutableBuffer::default();
+        }
+    }
 }
 
 /// What is wanted of a leaf.
@@ -138,8 +154,7 @@ impl Page {
             Some((_, Some(_))) => u32::try_from(layout.num_rep_values).ok()? as usize,
             Some((extent, None)) => u32::try_from(extent.1 / 2).ok()? as usize,
         };
-        let layout =
-            PageLayout::Constant { value: value.as_ref().into(), levels, index: OnceLock::new() };
+        let layout = PageLayout::Constant { value: value.as_ref().into(), levels, index: OnceLock::new() };
         Some(Self { rows, values, layout })
     }
 
@@ -162,7 +177,8 @@ impl Page {
         };
         let dictionary = match &layout.dictionary {
             Some(encoding) => {
-                let codec = DefaultDecompressionStrategy::default().create_block_decompressor(encoding).ok()?;
+                let codec =
+                    DefaultDecompressionStrategy::default().create_block_decompressor(encoding).ok()?;
                 let count = u32::try_from(layout.num_dictionary_items).ok()? as usize;
                 Some((*extents.get(2)?, Arc::from(codec), count))
             }
@@ -222,7 +238,8 @@ impl Page {
                 let index = match index.get() {
                     Some(index) => index,
                     None => {
-                        let made = ConstantIndex::new(self, input, *extent, codec.as_ref(), shape.depth, room)?;
+                        let made =
+                            ConstantIndex::new(self, input, *extent, codec.as_ref(), shape.depth, room)?;
                         index.get_or_init(|| made)
                     }
                 };
@@ -287,13 +304,7 @@ impl ConstantIndex {
 }
 
 impl ChunkIndex {
-    fn new(
-        page: &Page,
-        chunks: &Chunks,
-        input: &Input,
-        size: usize,
-        room: &mut Room,
-    ) -> Result<Self, Fault> {
+    fn new(page: &Page, chunks: &Chunks, input: &Input, size: usize, room: &mut Room) -> Result<Self, Fault> {
         let dictionary = match &chunks.dictionary {
             Some((extent, codec, count)) => {
                 let raw = input.read(extent.0, extent.1, &mut room.raw)?;
@@ -390,11 +401,8 @@ impl Chunks {
         let first = index.bytes[chunks.start];
         let length = index.bytes[chunks.end] - first;
         let raw = input.read(self.data.0 + u64::from(first), u64::from(length), &mut room.raw)?;
-        let mut wanted = Wanted {
-            skip: rows.start - index.rows[chunks.start] as usize,
-            rows: rows.len(),
-            seen: 0,
-        };
+        let mut wanted =
+            Wanted { skip: rows.start - index.rows[chunks.start] as usize, rows: rows.len(), seen: 0 };
         out.reserve((index.values[chunks.end] - index.values[chunks.start]) as usize * shape.width);
         for chunk in chunks {
             let data = &raw[(index.bytes[chunk] - first) as usize..(index.bytes[chunk + 1] - first) as usize];

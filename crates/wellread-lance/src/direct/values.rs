@@ -189,7 +189,13 @@ impl Dictionary {
     }
 
     /// Appends the values of 32-bit `indices` in `width` bytes.
-    pub fn look_up(&self, indices: &[u32], size: usize, width: usize, out: &mut MutableBuffer) -> Result<(), Fault> {
+    pub fn look_up(
+        &self,
+        indices: &[u32],
+        size: usize,
+        width: usize,
+        out: &mut MutableBuffer,
+    ) -> Result<(), Fault> {
         if indices.iter().any(|&i| i as usize >= self.values.len()) {
             return Err(Irregular("an index beyond its dictionary"));
         }

@@ -88,8 +88,12 @@ fn deleted_rows_and_several_fragments() {
     let predicate = gone.map(|row| format!("row_id = {row}")).join(" OR ");
     let deleting = async move { dataset.delete(&predicate).await };
     wait(deleting);
-    let left: Vec<_> =
-        images.iter().enumerate().filter(|(i, _)| !gone.contains(i)).map(|(_, image)| image.clone()).collect();
+    let left: Vec<_> = images
+        .iter()
+        .enumerate()
+        .filter(|(i, _)| !gone.contains(i))
+        .map(|(_, image)| image.clone())
+        .collect();
     let store = open(&path).unwrap();
     check(&*store, &left);
     let files = store.files().unwrap();
@@ -102,7 +106,9 @@ fn deleted_rows_and_several_fragments() {
 fn other_file_versions() {
     let dir = tempfile::tempdir().unwrap();
     let images: Vec<_> = images().into_iter().map(|(shape, dtype, pixels)| (shape, dtype, pixels)).collect();
-    for version in [LanceFileVersion::V2_0, LanceFileVersion::V2_1, LanceFileVersion::V2_2, LanceFileVersion::V2_3] {
+    for version in
+        [LanceFileVersion::V2_0, LanceFileVersion::V2_1, LanceFileVersion::V2_2, LanceFileVersion::V2_3]
+    {
         let params = WriteParams { data_storage_version: Some(version), ..WriteParams::default() };
         let (path, _) = rewritten(dir.path(), &images, params, |batch| batch);
         let store = open(&path).unwrap();
