@@ -173,7 +173,7 @@ impl LanceTable {
                 let (file, column) = files.iter().find_map(|f| Some((f, *f.columns.get(&id)?)))?;
                 Some((file.input.clone()?, Arc::clone(file.metadata.column_infos.get(column)?)))
             };
-            Direct::new(Arc::clone(&plan.schema), &plan.projection.fields, metadata.physical_rows?, &locate)
+            Direct::new(&plan.schema, &plan.projection.fields, metadata.physical_rows?, &locate)
         };
         plan.fragments[index].direct.get_or_init(make).as_ref()
     }
@@ -250,7 +250,7 @@ impl ImageTable for LanceTable {
     }
 
     fn layout(&self) -> Result<StoreLayout> {
-        let version = self.dataset.manifest().data_storage_format.version.clone();
+        let version = self.dataset.manifest().data_storage_format.version;
         let mut layout = StoreLayout { variant: format!("Lance {version}"), ..StoreLayout::default() };
         let Some(fragment) = self.fragments.first() else { return Ok(layout) };
         let files = self.data_files(fragment)?;

@@ -26,7 +26,7 @@ type Encoding = Vec<(&'static str, String)>;
 pub(crate) fn create(target: &Path, options: &WriteOptions) -> Result<Box<dyn StoreWriter>> {
     let encoding = encoding(target, options)?;
     let staged = Staged::new(target, options.overwrite)?;
-    let make = Box::new(move |schema: SchemaRef| sink(staged, encoding, &schema));
+    let make = Box::new(move |schema: SchemaRef| sink(staged, &encoding, &schema));
     Ok(Box::new(TableWriter::create(target, options, make)?))
 }
 
@@ -51,13 +51,13 @@ fn encoding(target: &Path, options: &WriteOptions) -> Result<Encoding> {
 }
 
 /// The sink of a schema that is now known.
-fn sink(staged: Staged, encoding: Encoding, schema: &Schema) -> Result<Box<dyn TableSink>> {
+fn sink(staged: Staged, encoding: &Encoding, schema: &Schema) -> Result<Box<dyn TableSink>> {
     let target = staged.target().to_owned();
     let mut folder = staged.create_dir()?.to_owned();
     if target.extension().is_some_and(|e| e.eq_ignore_ascii_case("lancedb")) {
         folder.push(TABLE);
     }
-    let schema = Arc::new(with_encoding(schema, &encoding));
+    let schema = Arc::new(with_encoding(schema, encoding));
     let errors = target.clone();
     let work = move |batches| write(&errors, folder, schema, batches);
     Ok(Box::new(ThreadSink::spawn(target, work, move || staged.commit())))

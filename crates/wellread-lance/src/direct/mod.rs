@@ -120,7 +120,7 @@ impl Direct {
     /// The columns of `schema`, which are `fields` of Lance; `locate` finds a field's file and its pages there.
     /// `None` where one of them is of another kind than is read here.
     pub fn new(
-        schema: SchemaRef,
+        schema: &Schema,
         fields: &[LanceField],
         rows: usize,
         locate: &dyn Fn(i32) -> Option<(Arc<Input>, Arc<ColumnInfo>)>,

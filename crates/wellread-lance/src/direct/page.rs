@@ -235,13 +235,11 @@ impl Page {
                     out.extend_from_slice(&value.repeat(rows.len()));
                     return Ok(());
                 };
-                let index = match index.get() {
-                    Some(index) => index,
-                    None => {
-                        let made =
-                            ConstantIndex::new(self, input, *extent, codec.as_ref(), shape.depth, room)?;
-                        index.get_or_init(|| made)
-                    }
+                let index = if let Some(index) = index.get() {
+                    index
+                } else {
+                    let made = ConstantIndex::new(self, input, *extent, codec.as_ref(), shape.depth, room)?;
+                    index.get_or_init(|| made)
                 };
                 let items = index.rows[rows.start] as usize..index.rows[rows.end] as usize;
                 let runs = &mut room.runs;
@@ -253,12 +251,11 @@ impl Page {
                 Ok(())
             }
             PageLayout::Chunks(chunks) => {
-                let index = match chunks.index.get() {
-                    Some(index) => index,
-                    None => {
-                        let made = ChunkIndex::new(self, chunks, input, shape.size, room)?;
-                        chunks.index.get_or_init(|| made)
-                    }
+                let index = if let Some(index) = chunks.index.get() {
+                    index
+                } else {
+                    let made = ChunkIndex::new(self, chunks, input, shape.size, room)?;
+                    chunks.index.get_or_init(|| made)
                 };
                 chunks.read(index, input, rows, shape, room, out, starts)
             }
@@ -408,18 +405,15 @@ impl Chunks {
             let data = &raw[(index.bytes[chunk] - first) as usize..(index.bytes[chunk + 1] - first) as usize];
             let values = index.values[chunk] as usize..index.values[chunk + 1] as usize;
             let mut parts = Parts::new(data, self.levels.is_some(), self.buffers, self.large)?;
-            let range = match &self.levels {
-                Some(codec) => {
-                    room.runs.clear();
-                    codec.decode(parts.next()?, values.len(), &mut room.runs)?;
-                    wanted.take(&room.runs, shape.depth, out.len() / shape.width, starts)?
-                }
-                None => {
-                    let start = rows.start.max(values.start) - values.start;
-                    let end = rows.end.min(values.end) - values.start;
-                    wanted.seen += end - start;
-                    start..end
-                }
+            let range = if let Some(codec) = &self.levels {
+                room.runs.clear();
+                codec.decode(parts.next()?, values.len(), &mut room.runs)?;
+                wanted.take(&room.runs, shape.depth, out.len() / shape.width, starts)?
+            } else {
+                let start = rows.start.max(values.start) - values.start;
+                let end = rows.end.min(values.end) - values.start;
+                wanted.seen += end - start;
+                start..end
             };
             if range.is_empty() {
                 continue;

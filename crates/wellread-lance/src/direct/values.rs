@@ -9,7 +9,7 @@ use lance_encoding::compression::{
 };
 use lance_encoding::data::DataBlock;
 use lance_encoding::format::metadata::compressive_encoding::Compression;
-use lance_encoding::format::metadata::{CompressionScheme, CompressiveEncoding};
+use lance_encoding::format::metadata::{BufferCompression, CompressionScheme, CompressiveEncoding};
 use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::sync::Arc;
@@ -96,7 +96,7 @@ fn packed<T: bytemuck::Pod + Into<u64>>(data: &[u8], count: usize) -> Result<(us
     let (&bits, packed) = words.split_first().ok_or(Irregular("packed values without a header"))?;
     let bits = usize::try_from(bits.into()).unwrap_or(usize::MAX);
     let size = size_of::<T>();
-    if bits > size * 8 || packed.len() * size * 8 != bits * PACK || count > PACK {
+    if bits > size * 8 || size_of_val(packed) * 8 != bits * PACK || count > PACK {
         return Err(Irregular("packed values that do not fill their chunk"));
     }
     Ok((bits, packed))
@@ -226,7 +226,7 @@ pub(super) fn words(encoding: &CompressiveEncoding) -> String {
             inner => format!("byte streams, {inner}"),
         },
         Some(Compression::General(general)) => {
-            let scheme = match general.compression.as_ref().map(|c| c.scheme()) {
+            let scheme = match general.compression.as_ref().map(BufferCompression::scheme) {
                 Some(CompressionScheme::CompressionAlgorithmLz4) => "lz4",
                 Some(CompressionScheme::CompressionAlgorithmZstd) => "zstd",
                 _ => "compressed",
