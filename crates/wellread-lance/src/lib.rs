@@ -1,1 +1,55 @@
-//! Skeleton.
+//! Images in [Lance](https://lance.org) datasets and LanceDB folders.
+//!
+//! ```text
+//!  folder ──place──▶ dataset ──LanceTable (table)──▶ TableStore
+//!                     │  pixels, sizes: page bytes ──direct──▶ batches of this Arrow release
+//!                     └─ text and all else: FragmentReader ──bridge──▶ batches
+//!  TableWriter ──batches──▶ writer ──▶ dataset under a temporary name ──▶ its place
+//! ```
+//!
+//! Random reads of pixels are what this crate is for. Lance's own reader spends most of such a read on repetition
+//! levels, one for every pixel, which it writes out, copies and counts. [`mod@direct`] reads the same pages with the
+//! levels left as the runs that they are stored as; whatever it does not know or finds amiss, Lance reads.
+
+mod direct;
+mod error;
+mod place;
+mod rows;
+mod runtime;
+mod table;
+mod writer;
+
+use wellread_store::Format;
+use wellread_store::table::TableStore;
+
+wellread_store::arrow_bridge!(arrow_array_58, arrow_schema_58);
+
+/// Release of the engine, as in `Cargo.toml`.
+const LANCE: &str = "14.0.2";
+
+/// Lance datasets, and LanceDB folders of them.
+pub static FORMAT: Format = Format {
+    name: "lance",
+    about: "OME-Arrow columns in Lance datasets and LanceDB folders (--table NAME where there are several)",
+    endings: &[".lance", ".lancedb"],
+    set_ending: ".lance",
+    holds_images: place::holds_tables,
+    keeps_features: true,
+    engine: || format!("lance {LANCE} (own page reader); Lance file format 2.2"),
+    recognise: place::recognise,
+    open: |path, options| {
+        Ok(Box::new(TableStore::open(Box::new(table::LanceTable::open(path, options)?), options)?))
+    },
+    create: writer::create,
+};
+
+wellread_store::register_format!(FORMAT);
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_release_is_told_right() {
+        let wanted = format!("lance = {{ version = \"={}\"", super::LANCE);
+        assert!(include_str!("../Cargo.toml").contains(&wanted));
+    }
+}

@@ -1,0 +1,210 @@
+//! Repetition levels: where lists start.
+//!
+//! A leaf below `d` lists has one level for each of its values: `d` where a row starts, `k` where the list that is
+//! `k`-th from the leaf starts (and all below it), 0 where the innermost list goes on. Pixels come in the ten
+//! thousands per list, so levels are handled as runs: the cost is by lists, not by pixels.
+
+use super::Fault::{self, Irregular};
+use lance_encoding::buffer::LanceBuffer;
+use lance_encoding::compression::{BlockDecompressor, DecompressionStrategy, DefaultDecompressionStrategy};
+use lance_encoding::data::DataBlock;
+use lance_encoding::format::metadata::CompressiveEncoding;
+use lance_encoding::format::metadata::compressive_encoding::Compression;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A level and how often it comes in a row.
+pub(super) type Run = (u16, usize);
+
+/// How levels are stored.
+#[derive(Debug)]
+pub(super) enum LevelCodec {
+    /// Run lengths of so many bytes.
+    Runs(usize),
+    /// One by one, in an encoding that the engine undoes.
+    Engine(Arc<dyn BlockDecompressor>),
+}
+
+impl LevelCodec {
+    /// The codec of a page; `None` for one that the engine refuses.
+    pub fn new(encoding: &CompressiveEncoding) -> Option<Self> {
+        let flat = |of: Option<&CompressiveEncoding>| match of?.compression.as_ref()? {
+            Compression::Flat(flat) if flat.data.is_none() => Some(flat.bits_per_value),
+            _ => None,
+        };
+        if let Compression::Rle(rle) = encoding.compression.as_ref()?
+            && flat(rle.values.as_deref()) == Some(16)
+            && let Some(bits @ (8 | 16 | 32)) = flat(rle.run_lengths.as_deref())
+        {
+            return Some(Self::Runs(bits as usize / 8));
+        }
+        let codec = DefaultDecompressionStrategy::default().create_block_decompressor(encoding).ok()?;
+        Some(Self::Engine(Arc::from(codec)))
+    }
+
+    /// Appends the runs of `count` levels in `data`.
+    pub fn decode(&self, data: &[u8], count: usize, out: &mut Vec<Run>) -> Result<(), Fault> {
+        let first = out.len();
+        match self {
+            Self::Runs(size) => {
+                // Length of the values in bytes, the values, the lengths.
+                let (head, rest) = data.split_first_chunk::<8>().ok_or(Irregular("runs without a header"))?;
+                let bytes = usize::try_from(u64::from_le_bytes(*head)).unwrap_or(usize::MAX);
+                let (values, lengths) =
+                    rest.split_at_checked(bytes).ok_or(Irregular("runs longer than their page"))?;
+                let values = values.as_chunks::<2>().0;
+                if lengths.len() != values.len() * size {
+                    return Err(Irregular("runs without lengths"));
+                }
+                for (value, length) in values.iter().zip(lengths.chunks_exact(*size)) {
+                    let length = length.iter().rev().fold(0usize, |n, &byte| n << 8 | usize::from(byte));
+                    add(out, first, u16::from_le_bytes(*value), length);
+                }
+            }
+            Self::Engine(codec) => {
+                let block = codec.decompress(Some(LanceBuffer::copy_slice(data)), count as u64);
+                let Ok(DataBlock::FixedWidth(block)) = block else { return Err(Irregular("levels")) };
+                if block.bits_per_value != 16 || block.data.len() != count * 2 {
+                    return Err(Irregular("levels of another size"));
+                }
+                for level in block.data.as_chunks::<2>().0 {
+                    add(out, first, u16::from_le_bytes(*level), 1);
+                }
+            }
+        }
+        if out[first..].iter().map(|r| r.1).sum::<usize>() == count {
+            Ok(())
+        } else {
+            Err(Irregular("more or fewer levels than values"))
+        }
+    }
+}
+
+/// Appends a run, as a part of the one before it where the level is the same.
+fn add(out: &mut Vec<Run>, first: usize, level: u16, length: usize) {
+    match out[first..].last_mut() {
+        Some(last) if last.0 == level => last.1 += length,
+        _ => out.push((level, length)),
+    }
+}
+
+/// Where lists start, from the innermost outwards: indices of their first elements.
+#[derive(Debug, Default)]
+pub(super) struct Starts(pub Vec<Vec<i64>>);
+
+impl Starts {
+    /// Nothing yet, for a leaf below `depth` lists.
+    pub fn reset(&mut self, depth: usize) {
+        self.0.resize_with(depth, Vec::new);
+        self.0.iter_mut().for_each(Vec::clear);
+    }
+
+    /// Lists of the `level` innermost kinds start at value number `value`.
+    fn push(&mut self, level: usize, value: usize) {
+        for k in (1..level).rev() {
+            let below = self.0[k - 1].len() as i64;
+            self.0[k].push(below);
+        }
+        if let Some(innermost) = self.0.first_mut() {
+            innermost.push(value as i64);
+        }
+    }
+}
+
+/// Rows that are wanted of a stretch of chunks.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    /// Rows that start before them in the first chunk.
+    pub skip: usize,
+    /// How many are wanted.
+    pub rows: usize,
+    /// How many have started.
+    pub seen: usize,
+}
+
+impl Wanted {
+    /// Goes through the levels of the next chunk: notes the lists that start in it and tells which of its values are
+    /// wanted. `base` values were taken before.
+    pub fn take(
+        &mut self,
+        runs: &[Run],
+        depth: usize,
+        base: usize,
+        starts: &mut Starts,
+    ) -> Result<Range<usize>, Fault> {
+        let mut from = (self.seen > 0).then_some(0);
+        let mut position = 0;
+        for &(level, length) in runs {
+            let level = usize::from(level);
+            if level > depth {
+                return Err(Irregular("a level above the number of lists"));
+            }
+            if level == depth {
+                let skipped = length.min(self.skip);
+                self.skip -= skipped;
+                let left = length - skipped;
+                let taken = left.min(self.rows - self.seen);
+                let first = position + skipped;
+                if taken > 0 {
+                    let from = *from.get_or_insert(first);
+                    for value in first..first + taken {
+                        starts.push(level, base + value - from);
+                    }
+                    self.seen += taken;
+                }
+                if taken < left {
+                    let end = first + taken;
+                    return Ok(from.unwrap_or(end)..end);
+                }
+            } else if let Some(from) = from.filter(|_| level > 0) {
+                for value in position..position + length {
+                    starts.push(level, base + value - from);
+                }
+            }
+            position += length;
+        }
+        Ok(from.unwrap_or(position)..position)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows `[[a b] [c]] [[d]] [[e f g]]`, in chunks of four values.
+    #[test]
+    fn rows_are_cut_out_of_chunks() {
+        let chunks: [&[Run]; 2] = [&[(2, 1), (0, 1), (1, 1), (2, 1)], &[(2, 1), (0, 2)]];
+        let read = |skip, rows| {
+            let mut starts = Starts::default();
+            starts.reset(2);
+            let mut wanted = Wanted { skip, rows, seen: 0 };
+            let mut taken = 0;
+            let mut ranges = vec![];
+            for runs in chunks {
+                let range = wanted.take(runs, 2, taken, &mut starts).unwrap();
+                taken += range.len();
+                ranges.push(range);
+            }
+            assert_eq!(wanted.seen, rows);
+            (ranges, starts.0)
+        };
+        assert_eq!(read(0, 3), (vec![0..4, 0..3], vec![vec![0, 2, 3, 4], vec![0, 2, 3]]));
+        assert_eq!(read(1, 1), (vec![3..4, 0..0], vec![vec![0], vec![0]]));
+        assert_eq!(read(1, 2), (vec![3..4, 0..3], vec![vec![0, 1], vec![0, 1]]));
+        assert_eq!(read(0, 1), (vec![0..3, 0..0], vec![vec![0, 2], vec![0]]));
+    }
+
+    #[test]
+    fn runs_are_joined_and_counted() {
+        let mut data = 4u64.to_le_bytes().to_vec();
+        data.extend([2, 0, 0, 0, 1, 255]);
+        let mut out = vec![(9, 1)];
+        LevelCodec::Runs(1).decode(&data, 256, &mut out).unwrap();
+        assert_eq!(out, [(9, 1), (2, 1), (0, 255)]);
+        assert!(LevelCodec::Runs(1).decode(&data, 255, &mut out).is_err());
+        assert!(LevelCodec::Runs(2).decode(&data, 256, &mut out).is_err());
+        assert!(LevelCodec::Runs(1).decode(&data[..5], 256, &mut out).is_err());
+        assert!(LevelCodec::Runs(1).decode(&[255; 20], 256, &mut out).is_err());
+    }
+}

@@ -1,0 +1,372 @@
+//! Pages read here instead of by Lance: numbers in structs and lists, without nulls.
+//!
+//! ```text
+//!  rows of a fragment ──Page──▶ values and starts of lists, leaf by leaf ──Tree──▶ record batch
+//! ```
+//!
+//! Lance's metadata says where pages are and how they are encoded, and its codecs are used for what is rare; what is
+//! read here is the bytes of chunks, with their levels as runs ([`levels`]) and their values unpacked to where they
+//! belong ([`values`]). A page of another kind is left to Lance ([`Direct::new`] gives `None`), and so are rows whose
+//! bytes are not as they should be ([`Stop::Irregular`]): what is wrong with them, Lance says.
+
+mod input;
+mod levels;
+mod page;
+mod values;
+
+pub(crate) use input::Input;
+
+use crate::runtime::quietly;
+use arrow_array::{ArrayRef, GenericListArray, OffsetSizeTrait, RecordBatch, StructArray, make_array};
+use arrow_buffer::{Buffer, MutableBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_data::ArrayData;
+use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
+use lance::datatypes::Field as LanceField;
+use lance_encoding::decoder::{ColumnInfo, PageEncoding};
+use lance_encoding::format::metadata::page_layout::Layout;
+use levels::Starts;
+use page::{Page, Room, Shape};
+use std::cell::Cell;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use wellread_store::Error;
+
+/// Bytes of values that make a batch: few enough to stay in a core's own cache until they are used.
+const BATCH_BYTES: usize = 512 << 10;
+/// Bytes of a buffer that a thread keeps for its next read, at most.
+const KEPT_BYTES: usize = 8 << 20;
+
+/// Why rows could not be read here as they were asked for.
+#[derive(Debug, Clone, Copy)]
+enum Fault {
+    /// The bytes are not as they should be, in a few words.
+    Irregular(&'static str),
+    /// A value may not fit the width that it was asked for in.
+    TooNarrow,
+}
+
+use Fault::Irregular;
+
+/// Why reading ended early.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// The bytes are not as they should be, from this number of rows on.
+    Irregular(usize, &'static str),
+    /// Whoever takes the batches said so.
+    Refused(Error),
+}
+
+/// Columns of a fragment that can all be read here.
+#[derive(Debug)]
+pub(crate) struct Direct {
+    /// The columns with lists of 64-bit integers as lists of each of [`WIDTHS`]; the last as they are.
+    schemas: [SchemaRef; WIDTHS.len()],
+    tree: Vec<Node>,
+    leaves: Vec<Leaf>,
+    /// Index of the width that was wide enough for all that was read until now.
+    width: AtomicUsize,
+    /// Rows that make a batch.
+    batch_rows: u32,
+}
+
+/// Bytes that the values in lists of 64-bit integers are delivered in. Pixels are 64-bit integers where the type was
+/// inferred; packed to as few bits as they have, they are delivered in as few bytes, which spares writing eight times
+/// as many only to narrow them again.
+const WIDTHS: [usize; 3] = [1, 2, 8];
+
+/// A column of numbers.
+#[derive(Debug)]
+struct Leaf {
+    input: Arc<Input>,
+    pages: Vec<Page>,
+    /// First row of each page.
+    starts: Vec<usize>,
+    /// Bytes of a value as it is stored.
+    size: usize,
+    /// Lists around it.
+    depth: usize,
+    /// Whether it is delivered in one of [`WIDTHS`].
+    narrows: bool,
+}
+
+/// How leaves make up columns; types are those of a schema beside it.
+#[derive(Debug)]
+enum Node {
+    Leaf(usize),
+    Struct(Vec<Node>),
+    List { element: Box<Node>, leaves: Range<usize> },
+}
+
+/// What was read of a leaf.
+#[derive(Debug, Default)]
+struct Output {
+    values: MutableBuffer,
+    starts: Starts,
+}
+
+/// Memory of a thread, used again from read to read.
+#[derive(Debug, Default)]
+struct Scratch {
+    room: Room,
+    outputs: Vec<Output>,
+}
+
+thread_local! {
+    static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
+}
+
+impl Direct {
+    /// The columns of `schema`, which are `fields` of Lance; `locate` finds a field's file and its pages there.
+    /// `None` where one of them is of another kind than is read here.
+    pub fn new(
+        schema: &Schema,
+        fields: &[LanceField],
+        rows: usize,
+        locate: &dyn Fn(i32) -> Option<(Arc<Input>, Arc<ColumnInfo>)>,
+    ) -> Option<Self> {
+        let mut leaves = vec![];
+        let tree = schema
+            .fields()
+            .iter()
+            .zip(fields)
+            .map(|(field, lance)| node(field.data_type(), lance, 0, false, &mut leaves, locate))
+            .collect::<Option<Vec<_>>>()?;
+        let mut bytes = 0;
+        for leaf in &leaves {
+            if leaf.pages.iter().map(|p| p.rows).sum::<usize>() != rows || rows == 0 {
+                return None;
+            }
+            bytes += leaf.pages.iter().map(|p| p.values * leaf.size).sum::<usize>();
+        }
+        let batch_rows = (BATCH_BYTES / (bytes / rows).max(1)).clamp(1, 1 << 16) as u32;
+        let width = if leaves.iter().any(|l| l.narrows) { 0 } else { WIDTHS.len() - 1 };
+        let schemas = WIDTHS.map(|width| {
+            let narrowed = schema.fields().iter().map(|f| narrowed(f, width, false)).collect::<Vec<_>>();
+            Arc::new(Schema::new_with_metadata(narrowed, schema.metadata().clone()))
+        });
+        let width = AtomicUsize::new(width);
+        (!leaves.is_empty()).then_some(Self { schemas, tree, leaves, width, batch_rows })
+    }
+
+    /// Reads rows at ascending `positions` of the fragment, handing on batches of them in order.
+    pub fn read(
+        &self,
+        positions: &[u32],
+        each: &mut dyn FnMut(RecordBatch) -> wellread_store::Result<()>,
+    ) -> Result<(), Stop> {
+        // Taken, not borrowed: whoever takes the batches may read again.
+        let mut scratch = SCRATCH.take().unwrap_or_default();
+        scratch.outputs.resize_with(scratch.outputs.len().max(self.leaves.len()), Output::default);
+        let result = self.read_with(positions, &mut scratch, each);
+        scratch.outputs.retain(|o| o.values.capacity() <= KEPT_BYTES);
+        scratch.room.trim(KEPT_BYTES);
+        SCRATCH.set(Some(scratch));
+        result
+    }
+
+    fn read_with(
+        &self,
+        positions: &[u32],
+        scratch: &mut Scratch,
+        each: &mut dyn FnMut(RecordBatch) -> wellread_store::Result<()>,
+    ) -> Result<(), Stop> {
+        let mut done = 0;
+        for rows in positions.chunks(self.batch_rows as usize) {
+            let (batch, lent) = loop {
+                let width = self.width.load(Ordering::Relaxed);
+                // Lance's codecs panic on some bytes that are not as they should be.
+                let made = quietly(|| self.batch(rows, width, scratch)).unwrap_or(Err(Irregular("a panic")));
+                match made {
+                    Ok(made) => break made,
+                    Err(Fault::TooNarrow) if width + 1 < WIDTHS.len() => {
+                        self.width.fetch_max(width + 1, Ordering::Relaxed);
+                    }
+                    Err(Fault::TooNarrow) => return Err(Stop::Irregular(done, "values too large")),
+                    Err(Irregular(why)) => return Err(Stop::Irregular(done, why)),
+                }
+            };
+            each(batch).map_err(Stop::Refused)?;
+            for (output, buffer) in scratch.outputs.iter_mut().zip(lent) {
+                output.values = buffer.into_mutable().unwrap_or_default();
+            }
+            done += rows.len();
+        }
+        Ok(())
+    }
+
+    /// A batch of rows, and the buffers in it, which can be used again when it is gone.
+    fn batch(
+        &self,
+        rows: &[u32],
+        width: usize,
+        scratch: &mut Scratch,
+    ) -> Result<(RecordBatch, Vec<Buffer>), Fault> {
+        let outputs = &mut scratch.outputs[..self.leaves.len()];
+        for (leaf, output) in self.leaves.iter().zip(outputs.iter_mut()) {
+            leaf.read(rows, WIDTHS[width], &mut scratch.room, output)?;
+        }
+        let values: Vec<Buffer> = outputs.iter_mut().map(|o| std::mem::take(&mut o.values).into()).collect();
+        let schema = &self.schemas[width];
+        let columns = self.tree.iter().zip(schema.fields());
+        let columns = columns.map(|(node, field)| self.array(node, field.data_type(), 0, &values, outputs));
+        let columns = columns.collect::<Result<Vec<_>, _>>()?;
+        if columns.iter().any(|c| c.len() != rows.len()) {
+            return Err(Irregular("columns of another length"));
+        }
+        let batch = RecordBatch::try_new(Arc::clone(schema), columns);
+        Ok((batch.map_err(|_| Irregular("columns do not fit"))?, values))
+    }
+
+    /// The array of a node inside of `around` lists.
+    fn array(
+        &self,
+        node: &Node,
+        data_type: &DataType,
+        around: usize,
+        values: &[Buffer],
+        outputs: &[Output],
+    ) -> Result<ArrayRef, Fault> {
+        match (node, data_type) {
+            (Node::Leaf(i), _) => {
+                let size = data_type.primitive_width().ok_or(Irregular("no primitive type"))?;
+                let data = ArrayData::builder(data_type.clone())
+                    .len(values[*i].len() / size)
+                    .add_buffer(values[*i].clone());
+                Ok(make_array(data.build().map_err(|_| Irregular("values do not fit their type"))?))
+            }
+            (Node::Struct(children), DataType::Struct(fields)) => {
+                let children = children.iter().zip(fields);
+                let children =
+                    children.map(|(node, f)| self.array(node, f.data_type(), around, values, outputs));
+                let children = children.collect::<Result<Vec<_>, _>>()?;
+                let array = StructArray::try_new(fields.clone(), children, None);
+                Ok(Arc::new(array.map_err(|_| Irregular("fields of different lengths"))?))
+            }
+            (Node::List { element, leaves }, DataType::List(field) | DataType::LargeList(field)) => {
+                let starts_of = |i: usize| &outputs[i].starts.0[self.leaves[i].depth - 1 - around];
+                let starts = starts_of(leaves.start);
+                if leaves.clone().any(|i| starts_of(i) != starts) {
+                    return Err(Irregular("lists of different lengths"));
+                }
+                let element = self.array(element, field.data_type(), around + 1, values, outputs)?;
+                match data_type {
+                    DataType::List(_) => list::<i32>(field, starts, element),
+                    _ => list::<i64>(field, starts, element),
+                }
+            }
+            _ => Err(Irregular("another type than was planned for")),
+        }
+    }
+}
+
+/// The field with its lists of 64-bit integers as lists of integers of `width` bytes.
+fn narrowed(field: &FieldRef, width: usize, in_list: bool) -> FieldRef {
+    let data_type = match (field.data_type(), width) {
+        (DataType::Struct(fields), _) => {
+            DataType::Struct(fields.iter().map(|f| narrowed(f, width, false)).collect())
+        }
+        (DataType::List(element), _) => DataType::List(narrowed(element, width, true)),
+        (DataType::LargeList(element), _) => DataType::LargeList(narrowed(element, width, true)),
+        (DataType::Int64 | DataType::UInt64, 1) if in_list => DataType::UInt8,
+        (DataType::Int64 | DataType::UInt64, 2) if in_list => DataType::UInt16,
+        (other, _) => other.clone(),
+    };
+    Arc::new(Field::clone(field).with_data_type(data_type))
+}
+
+fn list<O: OffsetSizeTrait>(field: &FieldRef, starts: &[i64], element: ArrayRef) -> Result<ArrayRef, Fault> {
+    let offsets = starts.iter().copied().chain([element.len() as i64]);
+    let offsets: Option<Vec<O>> = offsets.map(|o| O::from_usize(usize::try_from(o).ok()?)).collect();
+    let offsets = offsets.ok_or(Irregular("lists too long for their type"))?;
+    if offsets.windows(2).any(|w| w[0] > w[1]) {
+        return Err(Irregular("lists out of order"));
+    }
+    let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
+    let array = GenericListArray::try_new(Arc::clone(field), offsets, element, None);
+    Ok(Arc::new(array.map_err(|_| Irregular("lists do not fit their elements"))?))
+}
+
+fn node(
+    data_type: &DataType,
+    lance: &LanceField,
+    depth: usize,
+    in_list: bool,
+    leaves: &mut Vec<Leaf>,
+    locate: &dyn Fn(i32) -> Option<(Arc<Input>, Arc<ColumnInfo>)>,
+) -> Option<Node> {
+    match data_type {
+        DataType::Struct(fields) if fields.len() == lance.children.len() && !fields.is_empty() => {
+            let children = fields
+                .iter()
+                .zip(&lance.children)
+                .map(|(field, lance)| node(field.data_type(), lance, depth, false, leaves, locate))
+                .collect::<Option<Vec<_>>>()?;
+            Some(Node::Struct(children))
+        }
+        DataType::List(field) | DataType::LargeList(field) => {
+            let first = leaves.len();
+            let element = node(field.data_type(), lance.children.first()?, depth + 1, true, leaves, locate)?;
+            Some(Node::List { element: Box::new(element), leaves: first..leaves.len() })
+        }
+        DataType::Boolean | DataType::Null => None,
+        primitive => {
+            let size = primitive.primitive_width().filter(|s| s.is_power_of_two() && *s <= 8)?;
+            let (input, column) = locate(lance.id)?;
+            let pages = column.page_infos.iter().map(|info| Page::new(info, size, depth));
+            let pages = pages.collect::<Option<Vec<_>>>()?;
+            let starts = pages.iter().scan(0, |row, page| Some(std::mem::replace(row, *row + page.rows)));
+            let starts = starts.collect();
+            let narrows = in_list && matches!(primitive, DataType::Int64 | DataType::UInt64);
+            leaves.push(Leaf { input, pages, starts, size, depth, narrows });
+            Some(Node::Leaf(leaves.len() - 1))
+        }
+    }
+}
+
+impl Leaf {
+    /// Reads rows; lists of 64-bit integers in `width` bytes.
+    fn read(&self, positions: &[u32], width: usize, room: &mut Room, out: &mut Output) -> Result<(), Fault> {
+        let width = if self.narrows { width } else { self.size };
+        let shape = Shape { size: self.size, width, depth: self.depth };
+        out.values.clear();
+        out.starts.reset(self.depth);
+        for run in crate::rows::runs(positions, u32::MAX) {
+            let mut rows = run.start as usize..run.end as usize;
+            while !rows.is_empty() {
+                let at = self.starts.partition_point(|&start| start <= rows.start).wrapping_sub(1);
+                let page = self.pages.get(at).ok_or(Irregular("rows outside of the file"))?;
+                let first = self.starts[at];
+                let end = rows.end.min(first + page.rows);
+                if end <= rows.start {
+                    return Err(Irregular("rows outside of the file"));
+                }
+                let part = rows.start - first..end - first;
+                page.read(&self.input, part, shape, room, &mut out.values, &mut out.starts)?;
+                rows.start = end;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How the values of a column are encoded, in a few words; `None` for a column without pages.
+pub(crate) fn encoding(column: &ColumnInfo) -> Option<String> {
+    let encoding = match &column.page_infos.first()?.encoding {
+        PageEncoding::Structural(layout) => match layout.layout.as_ref()? {
+            Layout::MiniBlockLayout(chunks) => match (&chunks.dictionary, &chunks.value_compression) {
+                (None, Some(encoding)) => values::words(encoding),
+                (Some(_), Some(encoding)) => format!("dictionary, {}", values::words(encoding)),
+                _ => "unknown".into(),
+            },
+            Layout::FullZipLayout(zipped) => {
+                zipped.value_compression.as_ref().map_or_else(String::new, values::words)
+            }
+            Layout::ConstantLayout(_) => "constant".into(),
+            Layout::BlobLayout(_) => "blobs".into(),
+        },
+        PageEncoding::Legacy(_) => "file format 2.0".into(),
+        PageEncoding::Planar(_) => "file format 2.3".into(),
+    };
+    Some(encoding)
+}

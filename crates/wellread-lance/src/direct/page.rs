@@ -1,0 +1,472 @@
+//! Pages of a leaf column: which part of the file holds which rows, and the values and lists of some of them.
+//!
+//! The two layouts of Lance's file format 2.1 and 2.2 that numbers without nulls are stored in
+//! ([specification](https://lance.org/format/file/encoding/)):
+//!
+//! * *constant*: one value, and all repetition levels in one piece;
+//! * *mini-blocks*: chunks of a few KiB, each with its levels and values, or indices of values in a dictionary of the
+//!   page. Beside them, a word for each chunk tells its size and number of values, and the repetition index how many
+//!   rows end in it and whether one goes on in the next.
+
+use super::Fault::{self, Irregular};
+use super::input::Input;
+use super::levels::{LevelCodec, Run, Starts, Wanted};
+use super::values::{Dictionary, ValueCodec};
+use arrow_buffer::MutableBuffer;
+use lance_encoding::compression::{BlockDecompressor, DecompressionStrategy, DefaultDecompressionStrategy};
+use lance_encoding::decoder::{PageEncoding, PageInfo};
+use lance_encoding::format::metadata::page_layout::Layout;
+use lance_encoding::format::metadata::{ConstantLayout, MiniBlockLayout, RepDefLayer};
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+/// Buffers and chunk sizes are multiples of this.
+const ALIGNMENT: usize = 8;
+/// Bytes of an index in a dictionary.
+const INDEX_SIZE: usize = 4;
+
+/// Position and length of a buffer in the file.
+type Extent = (u64, u64);
+
+/// A page whose values can be read here.
+#[derive(Debug)]
+pub(super) struct Page {
+    /// Number of rows.
+    pub rows: usize,
+    /// Number of values.
+    pub values: usize,
+    layout: PageLayout,
+}
+
+#[derive(Debug)]
+enum PageLayout {
+    Constant {
+        value: Box<[u8]>,
+        levels: Option<(Extent, Option<LevelCodec>)>,
+        index: OnceLock<ConstantIndex>,
+    },
+    Chunks(Chunks),
+}
+
+/// All levels of a constant page, as runs, and the value that each row starts at.
+#[derive(Debug)]
+struct ConstantIndex {
+    levels: Vec<u16>,
+    rows: Vec<u32>,
+}
+
+#[derive(Debug)]
+struct Chunks {
+    values: ValueCodec,
+    levels: Option<LevelCodec>,
+    /// Buffers of values in each chunk.
+    buffers: usize,
+    /// Whether sizes of buffers have four bytes instead of two.
+    large: bool,
+    sizes: Extent,
+    data: Extent,
+    repetition: Option<(Extent, usize)>,
+    dictionary: Option<(Extent, Arc<dyn BlockDecompressor>, usize)>,
+    index: OnceLock<ChunkIndex>,
+}
+
+/// Where each chunk starts; one entry more than there are chunks.
+#[derive(Debug)]
+struct ChunkIndex {
+    /// In bytes of the page's data.
+    bytes: Vec<u32>,
+    /// In values.
+    values: Vec<u32>,
+    /// In rows: the first row that starts in the chunk or after it.
+    rows: Vec<u32>,
+    /// Whether the chunk starts in the middle of a row.
+    goes_on: Vec<bool>,
+    dictionary: Option<Dictionary>,
+}
+
+/// Memory that is used again from page to page.
+#[derive(Debug, Default)]
+pub(super) struct Room {
+    raw: Vec<u64>,
+    runs: Vec<Run>,
+    indices: MutableBuffer,
+}
+
+impl Room {
+    /// Gives memory back that is more than `most` bytes.
+    pub fn trim(&mut self, most: usize) {
+        if self.raw.len() * 8 > most {
+            self.raw = vec![];
+        }
+        if self.indices.capacity() > most {
+            self.indices = MutableBuffer::default();
+        }
+    }
+}
+
+/// What is wanted of a leaf.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shape {
+    /// Bytes of a value as it is stored.
+    pub size: usize,
+    /// Bytes of a value as it is delivered.
+    pub width: usize,
+    /// Lists around it.
+    pub depth: usize,
+}
+
+impl Page {
+    /// A page of values of `size` bytes below `depth` lists; `None` for one of another kind: with nulls, a
+    /// dictionary, text.
+    pub fn new(info: &PageInfo, size: usize, depth: usize) -> Option<Self> {
+        let PageEncoding::Structural(layout) = &info.encoding else { return None };
+        let rows = u32::try_from(info.num_rows).ok()? as usize;
+        let extents = &info.buffer_offsets_and_sizes;
+        match layout.layout.as_ref()? {
+            Layout::ConstantLayout(constant) => Self::constant(constant, extents, rows, size, depth),
+            Layout::MiniBlockLayout(chunks) => Self::chunks(chunks, extents, rows, size, depth),
+            _ => None,
+        }
+    }
+
+    fn constant(
+        layout: &ConstantLayout,
+        extents: &[Extent],
+        rows: usize,
+        size: usize,
+        depth: usize,
+    ) -> Option<Self> {
+        let value = layout.inline_value.as_ref().filter(|v| v.len() == size)?;
+        if !without_nulls(&layout.layers, depth) || extents.get(1).is_some_and(|e| e.1 > 0) {
+            return None;
+        }
+        let levels = match (depth, extents.first()) {
+            (0, _) => None,
+            (_, None) => return None,
+            (_, Some(&extent)) => {
+                let codec = layout.rep_compression.as_ref().map(LevelCodec::new);
+                // A codec that is there and not known makes the page unknown.
+                Some((extent, codec.map_or(Some(None), |known| known.map(Some))?))
+            }
+        };
+        let values = match &levels {
+            None => rows,
+            Some((_, Some(_))) => u32::try_from(layout.num_rep_values).ok()? as usize,
+            Some((extent, None)) => u32::try_from(extent.1 / 2).ok()? as usize,
+        };
+        let layout = PageLayout::Constant { value: value.as_ref().into(), levels, index: OnceLock::new() };
+        Some(Self { rows, values, layout })
+    }
+
+    fn chunks(
+        layout: &MiniBlockLayout,
+        extents: &[Extent],
+        rows: usize,
+        size: usize,
+        depth: usize,
+    ) -> Option<Self> {
+        if !without_nulls(&layout.layers, depth)
+            || layout.def_compression.is_some()
+            || layout.rep_compression.is_some() != (depth > 0)
+        {
+            return None;
+        }
+        let levels = match &layout.rep_compression {
+            Some(encoding) => Some(LevelCodec::new(encoding)?),
+            None => None,
+        };
+        let dictionary = match &layout.dictionary {
+            Some(encoding) => {
+                let codec =
+                    DefaultDecompressionStrategy::default().create_block_decompressor(encoding).ok()?;
+                let count = u32::try_from(layout.num_dictionary_items).ok()? as usize;
+                Some((*extents.get(2)?, Arc::from(codec), count))
+            }
+            None => None,
+        };
+        let (sizes, data, repetition) = match (extents, layout.repetition_index_depth as usize) {
+            ([sizes, data, ..], 0) if depth == 0 => (*sizes, *data, None),
+            ([sizes, data, .., last], stored) if extents.len() > 2 && depth > 0 && stored > 0 => {
+                (*sizes, *data, Some((*last, stored)))
+            }
+            _ => return None,
+        };
+        if data.1 > u64::from(u32::MAX) {
+            return None;
+        }
+        let values = u32::try_from(layout.num_items).ok()? as usize;
+        let chunks = Chunks {
+            values: ValueCodec::new(
+                layout.value_compression.as_ref()?,
+                if dictionary.is_some() { INDEX_SIZE } else { size },
+            )?,
+            levels,
+            buffers: usize::try_from(layout.num_buffers).ok()?,
+            large: layout.has_large_chunk,
+            sizes,
+            data,
+            repetition,
+            dictionary,
+            index: OnceLock::new(),
+        };
+        Some(Self { rows, values, layout: PageLayout::Chunks(chunks) })
+    }
+
+    /// Appends the values of some rows of the page, and where lists start.
+    pub fn read(
+        &self,
+        input: &Input,
+        rows: Range<usize>,
+        shape: Shape,
+        room: &mut Room,
+        out: &mut MutableBuffer,
+        starts: &mut Starts,
+    ) -> Result<(), Fault> {
+        if rows.end > self.rows || rows.start >= rows.end {
+            return Err(Irregular("rows outside of a page"));
+        }
+        match &self.layout {
+            PageLayout::Constant { value, levels, index } => {
+                let (value, cut) = value.split_at(shape.width);
+                if cut.iter().any(|&byte| byte > 0) {
+                    return Err(Fault::TooNarrow);
+                }
+                let Some((extent, codec)) = levels else {
+                    out.extend_from_slice(&value.repeat(rows.len()));
+                    return Ok(());
+                };
+                let index = if let Some(index) = index.get() {
+                    index
+                } else {
+                    let made = ConstantIndex::new(self, input, *extent, codec.as_ref(), shape.depth, room)?;
+                    index.get_or_init(|| made)
+                };
+                let items = index.rows[rows.start] as usize..index.rows[rows.end] as usize;
+                let runs = &mut room.runs;
+                runs.clear();
+                runs.extend(index.levels[items.clone()].iter().map(|&level| (level, 1)));
+                let mut wanted = Wanted { skip: 0, rows: rows.len(), seen: 0 };
+                wanted.take(runs, shape.depth, out.len() / shape.width, starts)?;
+                out.extend_from_slice(&value.repeat(items.len()));
+                Ok(())
+            }
+            PageLayout::Chunks(chunks) => {
+                let index = if let Some(index) = chunks.index.get() {
+                    index
+                } else {
+                    let made = ChunkIndex::new(self, chunks, input, shape.size, room)?;
+                    chunks.index.get_or_init(|| made)
+                };
+                chunks.read(index, input, rows, shape, room, out, starts)
+            }
+        }
+    }
+}
+
+/// Whether all layers are of values and lists that are there and not empty, `depth` of them lists.
+fn without_nulls(layers: &[i32], depth: usize) -> bool {
+    let is = |layer: &i32, kind: RepDefLayer| *layer == kind as i32;
+    let lists = layers.iter().filter(|l| is(l, RepDefLayer::RepdefAllValidList)).count();
+    let items = layers.iter().filter(|l| is(l, RepDefLayer::RepdefAllValidItem)).count();
+    lists == depth && lists + items == layers.len()
+}
+
+impl ConstantIndex {
+    fn new(
+        page: &Page,
+        input: &Input,
+        extent: Extent,
+        codec: Option<&LevelCodec>,
+        depth: usize,
+        room: &mut Room,
+    ) -> Result<Self, Fault> {
+        let raw = input.read(extent.0, extent.1, &mut room.raw)?;
+        let mut levels = Vec::new();
+        match codec {
+            None => levels.extend(raw.as_chunks::<2>().0.iter().map(|l| u16::from_le_bytes(*l))),
+            Some(codec) => {
+                room.runs.clear();
+                codec.decode(raw, page.values, &mut room.runs)?;
+                levels.extend(room.runs.iter().flat_map(|&(level, n)| std::iter::repeat_n(level, n)));
+            }
+        }
+        let starts = levels.iter().enumerate().filter(|(_, l)| usize::from(**l) == depth);
+        let mut rows: Vec<u32> = starts.map(|(i, _)| i as u32).collect();
+        if rows.len() != page.rows || rows.first() != Some(&0) || levels.len() != page.values {
+            return Err(Irregular("levels do not fit the rows"));
+        }
+        rows.push(levels.len() as u32);
+        Ok(Self { levels, rows })
+    }
+}
+
+impl ChunkIndex {
+    fn new(page: &Page, chunks: &Chunks, input: &Input, size: usize, room: &mut Room) -> Result<Self, Fault> {
+        let dictionary = match &chunks.dictionary {
+            Some((extent, codec, count)) => {
+                let raw = input.read(extent.0, extent.1, &mut room.raw)?;
+                Some(Dictionary::new(codec.as_ref(), raw, *count, size)?)
+            }
+            None => None,
+        };
+        let wide = if chunks.large { 4 } else { 2 };
+        let count = chunks.sizes.1 as usize / wide;
+        let raw = input.read(chunks.sizes.0, chunks.sizes.1, &mut room.raw)?;
+        let mut bytes = vec![0u32];
+        let mut values = vec![0u32];
+        let (mut end, mut seen) = (0u64, 0u64);
+        for (i, word) in raw.chunks_exact(wide).enumerate() {
+            let word = word.iter().rev().fold(0u64, |n, &byte| n << 8 | u64::from(byte));
+            end += ((word >> 4) + 1) * ALIGNMENT as u64;
+            // The last chunk has what is left.
+            seen = if i + 1 == count { page.values as u64 } else { seen + (1 << (word & 15)) };
+            if end > chunks.data.1 || seen > page.values as u64 {
+                return Err(Irregular("chunks larger than their page"));
+            }
+            bytes.push(end as u32);
+            values.push(seen as u32);
+        }
+        if end != chunks.data.1 || count == 0 {
+            return Err(Irregular("chunks that do not fill their page"));
+        }
+        let Some((extent, stored)) = chunks.repetition else {
+            let goes_on = vec![false; count];
+            return if page.values == page.rows {
+                Ok(Self { bytes, rows: values.clone(), values, goes_on, dictionary })
+            } else {
+                Err(Irregular("values do not fit the rows"))
+            };
+        };
+        // For each chunk: rows that end in it, values of the one that goes on, and as much for inner lists.
+        let stride = (stored + 1) * 8;
+        let raw = input.read(extent.0, extent.1, &mut room.raw)?;
+        if raw.len() != count * stride {
+            return Err(Irregular("a repetition index of another size"));
+        }
+        let mut rows = vec![0u32];
+        let mut goes_on = vec![false];
+        let mut started = 0u64;
+        for entry in raw.chunks_exact(stride) {
+            let word = |i: usize| {
+                entry[i * 8..(i + 1) * 8].iter().rev().fold(0u64, |n, &byte| n << 8 | u64::from(byte))
+            };
+            let (ended, left) = (word(0), word(1) > 0);
+            let before = u64::from(goes_on.last() == Some(&true));
+            // A row that goes on through the whole chunk is neither started nor ended by it.
+            let total = ended.checked_add(u64::from(left)).and_then(|n| n.checked_sub(before));
+            started = total.and_then(|n| n.checked_add(started)).unwrap_or(u64::MAX);
+            if started > page.rows as u64 {
+                return Err(Irregular("more rows than the page has"));
+            }
+            rows.push(started as u32);
+            goes_on.push(left);
+        }
+        if started == page.rows as u64 {
+            Ok(Self { bytes, values, rows, goes_on, dictionary })
+        } else {
+            Err(Irregular("fewer rows than the page has"))
+        }
+    }
+
+    /// The chunks that hold `rows`, of those in the page.
+    fn chunks(&self, rows: &Range<usize>) -> Range<usize> {
+        let of = |row: usize| self.rows.partition_point(|&start| start as usize <= row) - 1;
+        let first = of(rows.start);
+        let mut end = of(rows.end - 1) + 1;
+        // Where no other row starts behind the last one, it may go on in the next chunk.
+        let mut last = self.rows[end] as usize == rows.end;
+        while last && self.goes_on.get(end) == Some(&true) && end + 1 < self.bytes.len() {
+            last = self.rows[end] == self.rows[end + 1];
+            end += 1;
+        }
+        first..end
+    }
+}
+
+impl Chunks {
+    fn read(
+        &self,
+        index: &ChunkIndex,
+        input: &Input,
+        rows: Range<usize>,
+        shape: Shape,
+        room: &mut Room,
+        out: &mut MutableBuffer,
+        starts: &mut Starts,
+    ) -> Result<(), Fault> {
+        let chunks = index.chunks(&rows);
+        let first = index.bytes[chunks.start];
+        let length = index.bytes[chunks.end] - first;
+        let raw = input.read(self.data.0 + u64::from(first), u64::from(length), &mut room.raw)?;
+        let mut wanted =
+            Wanted { skip: rows.start - index.rows[chunks.start] as usize, rows: rows.len(), seen: 0 };
+        out.reserve((index.values[chunks.end] - index.values[chunks.start]) as usize * shape.width);
+        for chunk in chunks {
+            let data = &raw[(index.bytes[chunk] - first) as usize..(index.bytes[chunk + 1] - first) as usize];
+            let values = index.values[chunk] as usize..index.values[chunk + 1] as usize;
+            let mut parts = Parts::new(data, self.levels.is_some(), self.buffers, self.large)?;
+            let range = if let Some(codec) = &self.levels {
+                room.runs.clear();
+                codec.decode(parts.next()?, values.len(), &mut room.runs)?;
+                wanted.take(&room.runs, shape.depth, out.len() / shape.width, starts)?
+            } else {
+                let start = rows.start.max(values.start) - values.start;
+                let end = rows.end.min(values.end) - values.start;
+                wanted.seen += end - start;
+                start..end
+            };
+            if range.is_empty() {
+                continue;
+            }
+            let mut buffers = [&[][..]; 4];
+            let buffers = buffers.get_mut(..self.buffers).ok_or(Irregular("many buffers"))?;
+            for buffer in &mut *buffers {
+                *buffer = parts.next()?;
+            }
+            let Some(dictionary) = &index.dictionary else {
+                self.values.decode(buffers, values.len(), (shape.size, shape.width), range, out)?;
+                continue;
+            };
+            let indices = &mut room.indices;
+            indices.clear();
+            self.values.decode(buffers, values.len(), (INDEX_SIZE, INDEX_SIZE), range, indices)?;
+            dictionary.look_up(indices.typed_data(), shape.size, shape.width, out)?;
+        }
+        if wanted.seen == rows.len() { Ok(()) } else { Err(Irregular("rows are missing")) }
+    }
+}
+
+/// The parts of a chunk: number of levels, sizes of the parts, then levels and buffers of values, all aligned.
+struct Parts<'a> {
+    data: &'a [u8],
+    sizes: [usize; 5],
+    next: usize,
+    at: usize,
+}
+
+impl<'a> Parts<'a> {
+    fn new(data: &'a [u8], levels: bool, buffers: usize, large: bool) -> Result<Self, Fault> {
+        let mut sizes = [0; 5];
+        let mut at = 2;
+        let mut number = |wide: usize| {
+            let bytes = data.get(at..at + wide).ok_or(Irregular("a chunk without a header"))?;
+            at += wide;
+            Ok(bytes.iter().rev().fold(0usize, |n, &byte| n << 8 | usize::from(byte)))
+        };
+        let count = usize::from(levels) + buffers;
+        let parts = sizes.get_mut(..count).ok_or(Irregular("a chunk of many buffers"))?;
+        for (i, part) in parts.iter_mut().enumerate() {
+            *part = number(if large && !(levels && i == 0) { 4 } else { 2 })?;
+        }
+        Ok(Self { data, sizes, next: 0, at: at.next_multiple_of(ALIGNMENT) })
+    }
+
+    fn next(&mut self) -> Result<&'a [u8], Fault> {
+        let size = self.sizes[self.next];
+        let end = self.at.checked_add(size);
+        let part = end.and_then(|end| self.data.get(self.at..end));
+        self.at = (self.at + size).next_multiple_of(ALIGNMENT);
+        self.next += 1;
+        part.ok_or(Irregular("a chunk shorter than its parts"))
+    }
+}

@@ -1,0 +1,75 @@
+//! What Lance says, as errors of a path.
+
+use lance::Error as LanceError;
+use std::path::Path;
+use wellread_store::Error;
+
+/// What the writer was doing.
+pub(crate) const CANNOT_WRITE: &str = "cannot write";
+
+/// An error of Lance while doing `what` with the table at `path`.
+pub(crate) fn from_lance(path: &Path, what: &str, error: &LanceError) -> Error {
+    let text = without_location(&error.to_string());
+    let hint = match error {
+        LanceError::VersionConflict { .. } | LanceError::NotSupported { .. } => {
+            "it is probably from a newer Lance than this build has; write it again with an older one"
+        }
+        LanceError::DatasetNotFound { .. } | LanceError::NotFound { .. } => {
+            "a part of the dataset is missing; copy or write the whole folder again"
+        }
+        LanceError::DiskCapExceeded { .. } => "free some space or write elsewhere; nothing was left behind",
+        _ if text.contains("No space left") => "free some space or write elsewhere; nothing was left behind",
+        _ if text.contains("Permission denied") => "check the permissions of the folder and what is in it",
+        _ if text.contains("ewer version")
+            || text.contains("nknown Lance storage version")
+            || text.contains("upgrade") =>
+        {
+            "it is from a newer Lance than this build has; write it again with an older one"
+        }
+        _ if what == CANNOT_WRITE => "nothing was left behind",
+        _ => "the dataset is probably corrupt or incomplete; copy or write it again",
+    };
+    Error::new(path, format_args!("{what}: {text}")).hint(hint)
+}
+
+/// The text without the places in Lance's source that its errors end with (`, …/file.rs:12:34`), which say nothing
+/// to a reader and name paths of the machine that compiled it.
+fn without_location(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(end) = rest.find(".rs:") {
+        // The place starts behind the last separator before the file's name.
+        let start = rest[..end].rfind(", ").or_else(|| rest[..end].rfind(": "));
+        let after = &rest[end + ".rs:".len()..];
+        let digits = after.find(|c: char| !c.is_ascii_digit() && c != ':').unwrap_or(after.len());
+        let (head, place) = rest.split_at(start.unwrap_or(end));
+        out.push_str(head);
+        if place.contains(char::is_whitespace) && start.is_none() {
+            out.push_str(place);
+            return out;
+        }
+        rest = &after[digits..];
+    }
+    out.push_str(rest);
+    out.trim_end_matches([',', ' ']).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_in_source_are_left_out() {
+        for (from, to) in [
+            ("LanceError(IO): no file, /r/lance-io-1/src/a.rs:12:34", "LanceError(IO): no file"),
+            ("Not found: a/b.lance, src/x.rs:1:2", "Not found: a/b.lance"),
+            (
+                "Wrapped error: LanceError(IO): broken, /r/b.rs:9:7, /r/src/c.rs:134:25",
+                "Wrapped error: LanceError(IO): broken",
+            ),
+            ("nothing to see", "nothing to see"),
+        ] {
+            assert_eq!(without_location(from), to);
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! A Lance dataset as a table of images: its rows, columns and files, and reading some columns of some rows.
+//!
+//! What a set of columns takes in a fragment is worked out once and kept: the pages, the open file, Lance's reader.
+//! So a read is looking rows up and reading their bytes.
+
+use crate::direct::{self, Direct, Input, Stop};
+use crate::rows::DatasetRows;
+use crate::runtime::wait;
+use crate::{import, import_schema, place};
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use futures::StreamExt;
+use lance::Dataset;
+use lance::dataset::builder::DatasetBuilder;
+use lance::dataset::fragment::{FileFragment, FragReadConfig, FragmentReader};
+use lance::datatypes::{Field, Schema};
+use lance_encoding::decoder::ColumnInfo;
+use lance_file::reader::{CachedFileMetadata, FileReaderOptions};
+use lance_io::scheduler::{ScanScheduler, SchedulerConfig};
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use wellread_image::ome_arrow::{self, field};
+use wellread_store::guard::guarded;
+use wellread_store::table::{Columns, ImageTable, Rows};
+use wellread_store::{Error, OpenOptions, Result, StoreLayout};
+
+/// Bytes of a batch that Lance decodes.
+const ENGINE_BATCH_BYTES: u64 = 8 << 20;
+/// Rows of a batch that Lance decodes, at most.
+const ENGINE_BATCH_ROWS: u32 = 4096;
+/// Batches that Lance decodes ahead.
+const ENGINE_AHEAD: usize = 2;
+
+/// A Lance dataset, open for reading.
+pub(crate) struct LanceTable {
+    /// As it was given.
+    path: PathBuf,
+    /// The dataset's own folder.
+    folder: PathBuf,
+    dataset: Dataset,
+    schema: SchemaRef,
+    fragments: Vec<Fragment>,
+    rows: DatasetRows,
+    /// By the columns asked for.
+    plans: RwLock<HashMap<Box<Columns>, Arc<Plan>>>,
+}
+
+/// A fragment, and its data files once they are known.
+struct Fragment {
+    lance: FileFragment,
+    files: OnceLock<Vec<DataFile>>,
+}
+
+/// What some columns take to be read.
+struct Plan {
+    projection: Schema,
+    schema: SchemaRef,
+    fragments: Box<[FragmentPlan]>,
+}
+
+/// Readers of a fragment, made at first use.
+#[derive(Default)]
+struct FragmentPlan {
+    direct: OnceLock<Option<Direct>>,
+    engine: OnceLock<FragmentReader>,
+}
+
+/// A data file of a fragment: open, and what is in it.
+struct DataFile {
+    input: Option<Arc<Input>>,
+    metadata: Arc<CachedFileMetadata>,
+    /// Columns by fields.
+    columns: HashMap<i32, usize>,
+}
+
+impl LanceTable {
+    /// Opens the dataset at `path`, or a table of the LanceDB folder there.
+    pub fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
+        let folder = place::dataset(path, options.table.as_deref())?;
+        let folder = folder.canonicalize().map_err(|e| Error::io(path, "cannot open", &e))?;
+        let address = folder.to_str().ok_or_else(|| {
+            Error::new(path, "Lance cannot open a path that is not valid UTF-8").hint("rename the folder")
+        })?;
+        let dataset = wait(path, "cannot open the dataset", DatasetBuilder::from_uri(address).load())?;
+        let schema = schema_of(path, dataset.schema())?;
+        let fragments = dataset.get_fragments();
+        let rows = wait(path, "cannot read the fragments", async {
+            let mut rows = DatasetRows::default();
+            for fragment in &fragments {
+                let deleted = fragment.get_deletion_vector().await?;
+                let deleted = deleted.map(|d| d.to_sorted_iter().collect()).unwrap_or_default();
+                rows.push(fragment.physical_rows().await?, deleted);
+            }
+            Ok(rows)
+        })?;
+        let fragments =
+            fragments.into_iter().map(|lance| Fragment { lance, files: OnceLock::new() }).collect();
+        let path = path.to_owned();
+        Ok(Self { path, folder, dataset, schema, fragments, rows, plans: RwLock::default() })
+    }
+
+    /// What `columns` take to be read.
+    fn plan(&self, columns: &Columns) -> Result<Arc<Plan>> {
+        if let Some(plan) = self.plans.read().unwrap_or_else(PoisonError::into_inner).get(columns) {
+            return Ok(Arc::clone(plan));
+        }
+        let ids = columns.iter().map(|path| self.field_id(path)).collect::<Result<Vec<_>>>()?;
+        let projection = self.dataset.schema().project_by_ids(&ids, true);
+        let schema = schema_of(&self.path, &projection)?;
+        let fragments = self.fragments.iter().map(|_| FragmentPlan::default()).collect();
+        let plan = Arc::new(Plan { projection, schema, fragments });
+        let mut plans = self.plans.write().unwrap_or_else(PoisonError::into_inner);
+        Ok(Arc::clone(plans.entry(columns.into()).or_insert(plan)))
+    }
+
+    /// The field at the end of a path of names.
+    fn field_id(&self, path: &[String]) -> Result<i32> {
+        let mut fields = &self.dataset.schema().fields;
+        let mut id = None;
+        for name in path {
+            let field = fields.iter().find(|f| f.name == *name).ok_or_else(|| {
+                Error::new(&self.path, format_args!("the table has no column {}", path.join(".")))
+            })?;
+            id = Some(field.id);
+            fields = &field.children;
+            // Lists are passed through.
+            if let [element] = fields.as_slice()
+                && !field.logical_type.is_struct()
+            {
+                fields = &element.children;
+            }
+        }
+        id.ok_or_else(|| Error::new(&self.path, "no column was named"))
+    }
+
+    /// Data files of a fragment that lie in the dataset's folder.
+    fn data_files<'a>(&self, fragment: &'a Fragment) -> Result<&'a [DataFile]> {
+        if let Some(files) = fragment.files.get() {
+            return Ok(files);
+        }
+        let mut files = vec![];
+        for file in fragment.lance.metadata().files.iter().filter(|f| f.base_id.is_none()) {
+            let metadata = wait(&self.path, "cannot read the metadata of a data file", async {
+                let store = self.dataset.object_store(None).await?;
+                let config = SchedulerConfig::max_bandwidth(&store);
+                let path = self.dataset.data_dir().join(file.path.as_str());
+                let scheduler =
+                    ScanScheduler::new(store, config).open_file(&path, &file.file_size_bytes).await?;
+                fragment.lance.get_file_metadata(&scheduler).await
+            })?;
+            let pairs = file.fields.iter().zip(file.column_indices.iter());
+            let columns =
+                pairs.filter_map(|(id, column)| Some((*id, usize::try_from(*column).ok()?))).collect();
+            let input = Input::open(&self.folder.join("data").join(&file.path)).ok().map(Arc::new);
+            files.push(DataFile { input, metadata, columns });
+        }
+        Ok(fragment.files.get_or_init(|| files))
+    }
+
+    /// The reader of this crate for a fragment; `None` where Lance has to read it.
+    fn direct<'a>(&self, plan: &'a Plan, index: usize) -> Option<&'a Direct> {
+        let make = || {
+            let fragment = &self.fragments[index];
+            let metadata = fragment.lance.metadata();
+            // Cells that other files write over, and files of the oldest format, whose metadata differs.
+            if !metadata.overlays.is_empty() || metadata.files.iter().any(|f| f.file_major_version < 2) {
+                return None;
+            }
+            let files = self.data_files(fragment).ok()?;
+            let locate = |id: i32| -> Option<(Arc<Input>, Arc<ColumnInfo>)> {
+                let (file, column) = files.iter().find_map(|f| Some((f, *f.columns.get(&id)?)))?;
+                Some((file.input.clone()?, Arc::clone(file.metadata.column_infos.get(column)?)))
+            };
+            Direct::new(&plan.schema, &plan.projection.fields, metadata.physical_rows?, &locate)
+        };
+        plan.fragments[index].direct.get_or_init(make).as_ref()
+    }
+
+    /// Lance's reader for a fragment.
+    fn engine<'a>(&self, plan: &'a Plan, index: usize) -> Result<&'a FragmentReader> {
+        let kept = &plan.fragments[index].engine;
+        if let Some(reader) = kept.get() {
+            return Ok(reader);
+        }
+        let options =
+            FileReaderOptions { batch_size_bytes: Some(ENGINE_BATCH_BYTES), ..FileReaderOptions::default() };
+        let config = FragReadConfig::default().with_file_reader_options(options);
+        let opening = self.fragments[index].lance.open(&plan.projection, config);
+        let reader = wait(&self.path, "cannot open a data file", opening)?;
+        Ok(kept.get_or_init(|| reader))
+    }
+
+    /// Reads rows of a fragment by Lance.
+    fn read_by_engine(
+        &self,
+        plan: &Plan,
+        index: usize,
+        positions: &[u32],
+        each: &mut dyn FnMut(RecordBatch) -> Result<()>,
+    ) -> Result<()> {
+        let reader = self.engine(plan, index)?;
+        let what = "cannot read";
+        let files = &self.fragments[index].lance.metadata().files;
+        let legacy = files.iter().any(|f| f.file_major_version == 0 && f.file_minor_version < 3);
+        let stream = wait(&self.path, what, async {
+            if legacy {
+                return reader.take(positions, ENGINE_BATCH_ROWS, None).await;
+            }
+            let runs = crate::rows::runs(positions, u32::MAX);
+            let runs: Arc<[Range<u64>]> = runs.map(|r| u64::from(r.start)..u64::from(r.end)).collect();
+            reader.read_ranges(runs, ENGINE_BATCH_ROWS).await
+        })?;
+        let mut batches = stream.buffered(ENGINE_AHEAD);
+        while let Some(batch) = wait(&self.path, what, async { batches.next().await.transpose() })? {
+            each(import(batch).map_err(|why| Error::new(&self.path, format_args!("{what}: {why}")))?)?;
+        }
+        Ok(())
+    }
+}
+
+/// Lance's schema in the Arrow types of this workspace.
+fn schema_of(path: &Path, schema: &Schema) -> Result<SchemaRef> {
+    // Types that Lance does not know make it panic.
+    let ours =
+        guarded(path, "cannot read the schema", || import_schema(&arrow_schema_58::Schema::from(schema)))?;
+    Ok(Arc::new(ours))
+}
+
+impl ImageTable for LanceTable {
+    fn format(&self) -> &'static str {
+        crate::FORMAT.name
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn types_are_trusted(&self) -> bool {
+        self.dataset.schema().metadata.contains_key(ome_arrow::FILE_WRITER_KEY)
+    }
+
+    fn layout(&self) -> Result<StoreLayout> {
+        let version = self.dataset.manifest().data_storage_format.version;
+        let mut layout = StoreLayout { variant: format!("Lance {version}"), ..StoreLayout::default() };
+        let Some(fragment) = self.fragments.first() else { return Ok(layout) };
+        let files = self.data_files(fragment)?;
+        let pixels = self.dataset.schema().fields_pre_order().filter(|f| f.name == field::PIXELS);
+        let columns = pixels.filter_map(|f| {
+            let id = leaf(f).id;
+            files.iter().find_map(|f| f.metadata.column_infos.get(*f.columns.get(&id)?))
+        });
+        let encodings: Vec<_> = columns.filter_map(|c| direct::encoding(c)).collect();
+        // A list that is empty in every row is constant.
+        let stored = encodings.iter().find(|e| *e != "constant").or(encodings.first());
+        layout.codec = stored.cloned().unwrap_or_default();
+        let count = self.fragments.len();
+        layout.pieces = if count == 1 { "1 fragment".into() } else { format!("{count} fragments") };
+        Ok(layout)
+    }
+
+    fn files(&self) -> Result<Vec<PathBuf>> {
+        let mut files = vec![];
+        for fragment in self.dataset.fragments().iter() {
+            for file in &fragment.files {
+                if file.base_id.is_some() {
+                    return Err(Error::new(
+                        &self.path,
+                        "has data files outside of its folder, which cannot be listed",
+                    ));
+                }
+                files.push(self.folder.join("data").join(&file.path));
+            }
+            if let Some(deleted) = &fragment.deletion_file {
+                let name = format!("{}-{}-{}", fragment.id, deleted.read_version, deleted.id);
+                let folder = self.folder.join("_deletions");
+                let found = [".arrow", ".bin"].map(|ending| folder.join(format!("{name}{ending}")));
+                files.extend(found.into_iter().filter(|path| path.exists()));
+            }
+        }
+        if let Some(name) = self.dataset.manifest_location().path.filename() {
+            files.push(self.folder.join("_versions").join(name));
+        }
+        Ok(files)
+    }
+
+    fn read(
+        &self,
+        rows: Rows<'_>,
+        columns: &Columns,
+        each: &mut dyn FnMut(RecordBatch) -> Result<()>,
+    ) -> Result<()> {
+        let plan = self.plan(columns)?;
+        self.rows.stretches(&rows, |index, positions| {
+            let Some(direct) = self.direct(&plan, index) else {
+                return self.read_by_engine(&plan, index, positions, each);
+            };
+            match direct.read(positions, each) {
+                Ok(()) => Ok(()),
+                Err(Stop::Refused(error)) => Err(error),
+                // If Lance thinks so too, it says what is wrong.
+                Err(Stop::Irregular(done, why)) => {
+                    let mut refused = false;
+                    let mut noting = |batch| each(batch).inspect_err(|_| refused = true);
+                    let result = self.read_by_engine(&plan, index, &positions[done..], &mut noting);
+                    result.map_err(|e| if refused { e } else { explained(&e, why) })
+                }
+            }
+        })
+    }
+}
+
+/// Lance's error with what was found here.
+fn explained(error: &Error, why: &str) -> Error {
+    let explained = Error::new(error.path(), format_args!("{} ({why})", error.cause()));
+    error.hint_text().into_iter().fold(explained, Error::hint)
+}
+
+/// The leaf below lists.
+fn leaf(field: &Field) -> &Field {
+    field.children.first().map_or(field, leaf)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wellread_image::{ImageMetadata, PixelType, Shape};
+    use wellread_store::{ImageView, StoreWriter, WriteOptions};
+
+    /// That pixels are read here, and not by Lance, could only be told by a clock otherwise.
+    #[test]
+    fn numbers_are_read_by_this_crate_and_text_by_lance() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.lance");
+        let mut writer = crate::writer::create(&path, &WriteOptions::default()).unwrap();
+        let metadata = ImageMetadata { name: "a".into(), ..ImageMetadata::default() };
+        let shape = Shape::plane(50, 60);
+        let pixels: Vec<u8> = (0..shape.pixels() * 2).map(|i| (i % 97) as u8).collect();
+        for _ in 0..5 {
+            let image = ImageView { metadata: &metadata, shape, dtype: PixelType::U16, pixels: &pixels };
+            writer.write(&image).unwrap();
+        }
+        writer.finish().unwrap();
+        let table = LanceTable::open(&path, &OpenOptions::default()).unwrap();
+        let path = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
+        let pixels = [path(&["ome_image", "chunks", "x"]), path(&["ome_image", "chunks", "pixels"])];
+        assert!(table.direct(&table.plan(&pixels).unwrap(), 0).is_some());
+        let name = [path(&["ome_image", "name"])];
+        assert!(table.direct(&table.plan(&name).unwrap(), 0).is_none());
+        let mut rows = 0;
+        table
+            .read(Rows::Chosen(&[0, 2, 3]), &name, &mut |batch| {
+                rows += batch.num_rows();
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!(rows, 3);
+        let absent = [path(&["ome_image", "nothing"])];
+        let error = table.read(Rows::Range(0..1), &absent, &mut |_| Ok(())).unwrap_err().to_string();
+        assert!(error.contains("no column ome_image.nothing"), "{error}");
+    }
+}
