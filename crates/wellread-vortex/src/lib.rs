@@ -54,6 +54,7 @@ pub static FORMAT: Format = Format {
     set_ending: ".vortex",
     holds_images: file::holds_images,
     keeps_features: true,
+    resumes: false,
     engine: || {
         format!(
             "vortex {LIBRARY} (file format {}, writes edition {})",
