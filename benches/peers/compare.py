@@ -34,8 +34,58 @@ PAIRS = [
     ("ome-arrow dataset, decoded once and kept, beside it", "ome-arrow", 2, "images.ome-arrow-dataset", CACHE, 20.0),
     ("LZW TIFF beside torch DataLoader + tifffile", "tifffile-lzw", 2, "tiff-lzw", [], None),
     ("LZW TIFF, decoded once and kept, beside the same", "tifffile-lzw", 2, "tiff-lzw", CACHE, None),
+    ("Lance beside pylance take, pixels only", "pylance", 0, "images.lance", [], 20.0),
+    ("Lance, decoded once and kept, beside it", "pylance", 0, "images.lance", CACHE, 20.0),
+    ("Vortex beside vortex-data scan by indices", "vortex-data", 0, "images.vortex", [], 10.0),
+    ("Vortex, decoded once and kept, beside it", "vortex-data", 0, "images.vortex", CACHE, 10.0),
+    ("DuckDB beside WHERE row_id IN", "duckdb", 0, "images.duckdb", [], 50.0),
+    ("DuckDB, decoded once and kept, beside it", "duckdb", 0, "images.duckdb", CACHE, 50.0),
     ("NumPy gather from RAM (ceiling)", "gather", 0, None, [], None),
 ]
+
+
+# Formats whose writing is compared, by the ratio to be shown.
+WRITES = ["parquet", "lance", "vortex", "duckdb", "ome-arrow-dataset", "ome-zarr", "tiff"]
+WRITE_TARGET = 5.0
+
+
+def wellread_write(binary, folder):
+    """Writing speed of every format, from the decoded Parquet set, as `bench storage` measures it."""
+    with tempfile.TemporaryDirectory(dir=folder) as out:
+        done = subprocess.run(
+            [binary, "--json", "bench", "storage", "--input", folder / "images.parquet", "--formats", ",".join(WRITES),
+             "--repeats", "2", "--out", out],
+            capture_output=True, text=True,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        import pyarrow.parquet as pq
+
+        rows = pq.read_table(Path(out) / "storage.parquet").to_pylist()
+    return {r["format"]: r["samples_per_sec"] for r in rows if r["operation"] == "write"}
+
+
+def compare_writes(binary, folder, rounds, rng):
+    """Rows of writing: the Python libraries from named arrays as upstream does, and wellread."""
+    theirs, ours = {}, {}
+    for _ in range(rounds):
+        for fmt in rng.sample(WRITES, len(WRITES)):
+            theirs.setdefault(fmt, []).append(peer_run(f"write-{fmt}", folder, 16, 0))
+        for fmt, speed in wellread_write(binary, folder).items():
+            ours.setdefault(fmt, []).append(speed)
+    rows = []
+    for fmt in WRITES:
+        row = {"what": f"write {fmt}", "peer": f"write-{fmt}", "peer_workers": 0, "target_ratio": WRITE_TARGET}
+        row["wellread_samples_per_sec"] = statistics.median(ours[fmt])
+        if "error" in theirs[fmt][0]:
+            row["peer_error"] = theirs[fmt][0]["error"]
+        else:
+            speeds = [r["samples_per_sec"] for r in theirs[fmt]]
+            row["peer_samples_per_sec"] = statistics.median(speeds)
+            ratios = [a / b for a, b in zip(ours[fmt], speeds, strict=True)]
+            row["ratio"] = statistics.median(ratios)
+            row["ratio_low"], row["ratio_high"] = interval(ratios, rng)
+        rows.append(row)
+    return rows
 
 
 def wellread_run(binary, path, batch, workers, seed, flags):
@@ -126,10 +176,10 @@ def main():
     ap.add_argument("--fields", type=int, default=32)
     ap.add_argument("--rounds", type=int, default=5)
     ap.add_argument("--real", help="folder of 1080 x 1080 uint16 TIFFs; cells are generated without it")
-    ap.add_argument("--only", help="only the pairs of this peer")
+    ap.add_argument("--only", help="only the pairs of these peers, or write")
     a = ap.parse_args()
     if a.only:
-        PAIRS[:] = [pair for pair in PAIRS if pair[1] == a.only]
+        PAIRS[:] = [pair for pair in PAIRS if pair[1] in a.only.split(",")]
     if not a.wellread:
         ap.error("no wellread on the PATH: pass --wellread")
     a.out.mkdir(parents=True, exist_ok=True)
@@ -147,6 +197,8 @@ def main():
             "batch": batch,
             "rows": compare(a.wellread, folder, batch, a.rounds, rng),
         }
+        if not a.only or "write" in a.only.split(","):
+            results[name]["rows"] += compare_writes(a.wellread, folder, a.rounds, rng)
     (a.out / "peers.json").write_text(json.dumps(results, indent=1))
     for name, result in results.items():
         print(f"\n{name}, batches of {result['batch']}")
@@ -155,6 +207,7 @@ def main():
             line += row.get("peer_error") or f"peer {row['peer_samples_per_sec']:>9,.0f}/s"
             if "wellread_samples_per_sec" in row:
                 line += f"  wellread {row['wellread_samples_per_sec']:>9,.0f}/s"
+            if "wellread_first_batch_s" in row:
                 line += f"  first batch {row['wellread_first_batch_s'] * 1e3:.0f} ms"
                 line += f"  peak {row['wellread_peak_rss_mb']:.0f} MB"
             if "ratio" in row:

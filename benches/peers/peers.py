@@ -6,6 +6,7 @@ python peers.py NAME FOLDER --batch 16 --workers 2 --epochs 3
 import argparse
 import json
 import resource
+import tempfile
 import time
 from pathlib import Path
 
@@ -108,6 +109,82 @@ def gather(folder, batch, epochs):
         yield time.perf_counter() - start, None, len(cache)
 
 
+def batch_of(chunks, count, shape, scale):
+    """A batch from an Arrow column of chunk lists, without Python objects: offsets and one values buffer."""
+    import pyarrow as pa
+
+    if isinstance(chunks, pa.ChunkedArray):
+        chunks = chunks.combine_chunks()
+    batch = np.empty((count, 1, *shape), np.float32)
+    places = chunks.flatten()
+    first = chunks.offsets.to_numpy() - chunks.offsets[0].as_py()
+    pixels = places.field("pixels")
+    starts = pixels.offsets.to_numpy() - pixels.offsets[0].as_py()
+    values = pixels.flatten().to_numpy()
+    field = {k: places.field(k).to_numpy() for k in ("y", "x", "shape_y", "shape_x")}
+    for i in range(count):
+        for c in range(first[i], first[i + 1]):
+            y, x, dy, dx = (field[k][c] for k in ("y", "x", "shape_y", "shape_x"))
+            batch[i, 0, y : y + dy, x : x + dx] = values[starts[c] : starts[c + 1]].reshape(dy, dx)
+    batch *= scale
+    return torch.from_numpy(batch)
+
+
+def take_epochs(take, about, batch, epochs):
+    """Shuffled batches, each by one call of the library for its rows, in ascending order."""
+    count, shape = about["images"], tuple(about["shape"][-2:])
+    scale = np.float32(1 / np.iinfo(about["dtype"]).max)
+    for epoch in range(epochs):
+        order = np.random.default_rng(epoch).permutation(count)
+        start = time.perf_counter()
+        first = None
+        for at in range(0, count, batch):
+            rows = np.sort(order[at : at + batch])
+            batch_of(take(rows), len(rows), shape, scale)
+            first = first or time.perf_counter() - start
+        yield time.perf_counter() - start, first, count
+
+
+def lance_take(folder):
+    import lance
+    import pyarrow as pa
+
+    dataset = lance.dataset(str(folder / "images.lance"))
+    chunks = dataset.schema.field("ome_image").type.field("chunks")
+    # Pixels and places only: the projection of a struct's field.
+    schema = pa.schema([pa.field("ome_image", pa.struct([chunks]))])
+    return lambda rows: dataset.take(rows.tolist(), columns=schema)["ome_image"].combine_chunks().field("chunks")
+
+
+def vortex_scan(folder):
+    import vortex
+    import vortex.expr as ve
+
+    file = vortex.open(str(folder / "images.vortex"))
+    chunks = ve.column("ome_image")["chunks"]
+
+    def take(rows):
+        import pyarrow as pa
+
+        found = file.scan(chunks, indices=vortex.array(pa.array(rows, pa.uint64()))).read_all().to_arrow_array()
+        return found.cast(pa.list_(found.type.value_type)) if not pa.types.is_list(found.type) else found
+
+    return take
+
+
+def duckdb_in(folder):
+    import duckdb
+
+    connection = duckdb.connect(str(folder / "images.duckdb"), read_only=True)
+    connection.execute("SET threads = 2")
+
+    def take(rows):
+        ids = ",".join(map(str, rows))
+        return connection.sql(f"SELECT ome_image.chunks FROM images WHERE row_id IN ({ids})").to_arrow_table()[0]
+
+    return take
+
+
 def raw_tiffs(folder):
     """Native pixels of a TIFF folder."""
     import tifffile
@@ -128,15 +205,32 @@ def loader_epochs(dataset, batch, workers, epochs):
         yield time.perf_counter() - start, first, n
 
 
+def write_epochs(fmt, folder, epochs):
+    """Writes the set from named arrays in memory, as upstream does, into a folder that is thrown away."""
+    import sets
+    import tifffile
+
+    images = [(p.stem, tifffile.imread(p)) for p in sorted((folder / "tiff").glob("*.tiff"))]
+    images = [(name, array.reshape(1, 1, 1, *array.shape[-2:])) for name, array in images]
+    for _ in range(epochs):
+        with tempfile.TemporaryDirectory(dir=folder) as out:
+            start = time.perf_counter()
+            sets.write_with_library(fmt, Path(out), images)
+            yield time.perf_counter() - start, None, len(images)
+
+
 def peak_mb():
     """Peak resident memory of this process and the largest of its workers (their sum is an upper bound)."""
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return own / 1024
 
 
+TAKES = {"pylance": lance_take, "vortex-data": vortex_scan, "duckdb": duckdb_in}
+
+
 def main():
     ap = argparse.ArgumentParser()
-    ap.add_argument("name", choices=["gather", "ram-cache", "tifffile", "tifffile-lzw", "zarr-python", "ome-arrow"])
+    ap.add_argument("name")
     ap.add_argument("folder", type=Path)
     ap.add_argument("--batch", type=int, default=16)
     ap.add_argument("--workers", type=int, default=2)
@@ -146,6 +240,11 @@ def main():
     opened = time.perf_counter()
     if a.name == "gather":
         epochs = gather(a.folder / "tiff", a.batch, a.epochs)
+    elif a.name in TAKES:
+        about = json.loads((a.folder / "complete-3.json").read_text())
+        epochs = take_epochs(TAKES[a.name](a.folder), about, a.batch, a.epochs)
+    elif a.name.startswith("write-"):
+        epochs = write_epochs(a.name.removeprefix("write-"), a.folder, a.epochs)
     else:
         dataset = {
             "ram-cache": lambda: RamCache(a.folder / "images.parquet"),

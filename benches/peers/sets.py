@@ -4,10 +4,13 @@ import json
 import subprocess
 from pathlib import Path
 
+import duckdb
+import lance
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import tifffile
+import vortex
 import zarr
 from ome_arrow import OMEArrow
 from ome_arrow.dataset import write_ome_arrow_dataset
@@ -51,9 +54,60 @@ def fields(count, wellread, folder, real):
         yield np.ascontiguousarray(np.roll(planes[i % len(planes)], i * 37, axis=-1))
 
 
+def struct(array, name):
+    """An image as upstream's OME-Arrow value: Python objects."""
+    value = OMEArrow(data=array).data.as_py()
+    value.pop("masks", None)
+    value["name"] = value["id"] = name
+    return value
+
+
+def table(structs):
+    """Upstream's table. No schema: every integer becomes 64-bit, as upstream's files are."""
+    return pa.table({"row_id": pa.array(range(len(structs)), pa.int64()), "ome_image": pa.array(structs)})
+
+
+def write_tiff(folder, images):
+    for name, array in images:
+        tifffile.imwrite(folder / f"{name}.tiff", array)
+
+
+def write_zarr(folder, images):
+    for name, array in images:
+        group = zarr.open_group(str(folder / f"{name}.zarr"), mode="w", zarr_format=2)
+        write_image(array, group, axes="tczyx", scaler=None, fmt=FormatV04())
+
+
+def write_duckdb(path, rows):
+    with duckdb.connect(str(path)) as connection:
+        connection.register("rows", rows)
+        connection.execute("CREATE TABLE images AS FROM rows")
+
+
+# How the Python libraries write each format: from named arrays, as upstream does.
+WRITERS = {
+    "parquet": ("images.parquet", lambda path, rows: pq.write_table(rows, path, compression="zstd")),
+    "lance": ("images.lance", lambda path, rows: lance.write_dataset(rows, str(path))),
+    "vortex": ("images.vortex", lambda path, rows: vortex.io.write(rows, str(path))),
+    "duckdb": ("images.duckdb", write_duckdb),
+}
+
+
+def write_with_library(fmt, folder, images):
+    """Write named arrays as `fmt` into `folder`, as upstream does: all of it is what a user waits for."""
+    if fmt in ("tiff", "ome-zarr"):
+        (folder / fmt).mkdir(parents=True)
+        return (write_tiff if fmt == "tiff" else write_zarr)(folder / fmt, images)
+    structs = [struct(array, name) for name, array in images]
+    if fmt == "ome-arrow-dataset":
+        return write_ome_arrow_dataset(structs, folder / "images.ome-arrow-dataset")
+    name, write = WRITERS[fmt]
+    return write(folder / name, table(structs))
+
+
 def write(folder, images):
-    """Write `images` as upstream's Parquet and dataset, a TIFF folder, an LZW TIFF folder and an OME-Zarr folder."""
-    stamp = folder / "complete-2.json"
+    """Write `images` as upstream's tables and dataset, TIFF folders and an OME-Zarr folder."""
+    stamp = folder / "complete-3.json"
     if stamp.exists():
         return json.loads(stamp.read_text())
     for name in ("tiff", "tiff-lzw", "ome-zarr"):
@@ -61,18 +115,14 @@ def write(folder, images):
     structs = []
     for i, array in enumerate(images):
         name = f"image-{i:06d}"
-        value = OMEArrow(data=array).data.as_py()
-        value.pop("masks", None)
-        value["name"] = value["id"] = name
-        structs.append(value)
-        tifffile.imwrite(folder / "tiff" / f"{name}.tiff", array)
+        structs.append(struct(array, name))
+        write_tiff(folder / "tiff", [(name, array)])
         tifffile.imwrite(folder / "tiff-lzw" / f"{name}.tiff", array[0, 0, 0], compression="lzw", predictor=2)
-        group = zarr.open_group(str(folder / "ome-zarr" / f"{name}.zarr"), mode="w", zarr_format=2)
-        write_image(array, group, axes="tczyx", scaler=None, fmt=FormatV04())
+        write_zarr(folder / "ome-zarr", [(name, array)])
     write_ome_arrow_dataset(structs, folder / "images.ome-arrow-dataset")
-    # No schema: every integer becomes 64-bit, as upstream's files are.
-    table = pa.table({"row_id": pa.array(range(len(structs)), pa.int64()), "ome_image": pa.array(structs)})
-    pq.write_table(table, folder / "images.parquet", compression="zstd")
+    rows = table(structs)
+    for name, write_rows in WRITERS.values():
+        write_rows(folder / name, rows)
     about = {"images": len(structs), "shape": list(array.shape), "dtype": str(array.dtype)}
     stamp.write_text(json.dumps(about))
     return about

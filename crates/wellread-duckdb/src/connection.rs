@@ -43,12 +43,11 @@ impl Database {
     /// A connection for this thread.
     pub fn connection(&self, path: &Path) -> Result<Borrowed<'_>> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let connection = match idle {
-            Some(connection) => connection,
-            None => {
-                let root = self.root.lock().unwrap_or_else(PoisonError::into_inner);
-                root.try_clone().map_err(|e| failed(path, "cannot connect to the database", &e))?
-            }
+        let connection = if let Some(connection) = idle {
+            connection
+        } else {
+            let root = self.root.lock().unwrap_or_else(PoisonError::into_inner);
+            root.try_clone().map_err(|e| failed(path, "cannot connect to the database", &e))?
         };
         Ok(Borrowed { connection: Some(connection), from: self })
     }

@@ -47,26 +47,23 @@ pub(crate) fn find(database: &Database, path: &Path, wanted: Option<&str>) -> Re
         if names.is_empty() { "it has no tables".to_owned() } else { format!("it has {}", names.join(", ")) }
     };
     let all: Vec<&Place> = places.iter().collect();
-    let found: Vec<&Place> = match wanted {
-        Some(wanted) => {
-            let exact = |p: &&Place| p.table == wanted || format!("{}.{}", p.schema, p.table) == wanted;
-            let found: Vec<&Place> = places.iter().filter(exact).collect();
-            if found.is_empty() {
-                return Err(Error::new(path, format_args!("has no table {wanted:?}")).hint(shown(&all)));
-            }
-            // An unqualified name means the default schema before others.
-            match found.iter().find(|p| p.schema == "main" && p.table == wanted) {
-                Some(main) => vec![*main],
-                None => found,
-            }
+    let found: Vec<&Place> = if let Some(wanted) = wanted {
+        let exact = |p: &&Place| p.table == wanted || format!("{}.{}", p.schema, p.table) == wanted;
+        let found: Vec<&Place> = places.iter().filter(exact).collect();
+        if found.is_empty() {
+            return Err(Error::new(path, format_args!("has no table {wanted:?}")).hint(shown(&all)));
         }
-        None => {
-            let found: Vec<&Place> = places.iter().filter(|p| p.has_images && !p.is_view).collect();
-            if found.is_empty() {
-                return Err(Error::new(path, "has no table with images").hint(shown(&all)));
-            }
-            found
+        // An unqualified name means the default schema before others.
+        match found.iter().find(|p| p.schema == "main" && p.table == wanted) {
+            Some(main) => vec![*main],
+            None => found,
         }
+    } else {
+        let found: Vec<&Place> = places.iter().filter(|p| p.has_images && !p.is_view).collect();
+        if found.is_empty() {
+            return Err(Error::new(path, "has no table with images").hint(shown(&all)));
+        }
+        found
     };
     match found.as_slice() {
         [one] if one.is_view => {

@@ -386,7 +386,9 @@ impl Batches {
         if complete && shared.fill_joined(context, &mut parts).is_ok() {
             return Some(buffers);
         }
-        buffers.into_iter().for_each(|buffer| pool.give(buffer));
+        for buffer in buffers {
+            pool.give(buffer);
+        }
         None
     }
 
