@@ -334,7 +334,7 @@ fn leaf(field: &Field) -> &Field {
 mod tests {
     use super::*;
     use wellread_image::{ImageMetadata, PixelType, Shape};
-    use wellread_store::{ImageView, StoreWriter, WriteOptions};
+    use wellread_store::{ImageView, WriteOptions};
 
     /// That pixels are read here, and not by Lance, could only be told by a clock otherwise.
     #[test]
