@@ -179,6 +179,7 @@ def test_every_format_that_can_hold_the_images_does(generated, wellread):
 def golden_sets(shared):
     """Every golden copy of the stores of this build, with its expected checksums."""
     names = ["ome-tiff", "tiff", "ome-zarr-0.4", "ome-zarr-0.5"]
+    names += ["images.lancedb", "images.vortex", "images.duckdb"]
     for expected in sorted(shared.glob("golden/*/*/expected.json")):
         for name in [*names, *(p.name for p in expected.parent.glob("*.parquet"))]:
             yield expected.parent / name, expected
@@ -186,7 +187,7 @@ def golden_sets(shared):
 
 def test_golden_sets(wellread, shared):
     sets = list(golden_sets(shared))
-    assert len(sets) >= 32
+    assert len(sets) >= 44
     for path, expected in sets:
         document = wellread("verify", path, "--against", expected)
         assert document["passed"] and document["images"] == len(json.loads(expected.read_text())["images"])

@@ -5,6 +5,9 @@
 mod commands;
 mod output;
 
+// Links the storage engines.
+use wellread as _;
+
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::process::ExitCode;
 

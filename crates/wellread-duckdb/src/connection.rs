@@ -86,7 +86,8 @@ pub(crate) fn version() -> Result<String> {
         let connection = Connection::open_in_memory_with_flags(config(true)?)?;
         let version: String = connection.query_row("SELECT version()", [], |row| row.get(0))?;
         let storage: String =
-            connection.query_row("SELECT current_setting('storage_compatibility_version')", [], |row| row.get(0))?;
+            connection
+                .query_row("SELECT current_setting('storage_compatibility_version')", [], |row| row.get(0))?;
         Ok(format!("DuckDB {version} (storage compatibility {storage})"))
     };
     ask().map_err(|e| failed(path, "cannot start DuckDB", &e))
@@ -98,7 +99,10 @@ pub(crate) fn failed(path: &Path, what: &str, error: &duckdb::Error) -> Error {
     let first = text.lines().next().unwrap_or_default();
     let hint = if text.contains("lock on file") || text.contains("already open in") {
         "another process has the database open for writing; close it, or copy the file"
-    } else if text.contains("newer version") || text.contains("newer storage") || text.contains("version number") {
+    } else if text.contains("newer version")
+        || text.contains("newer storage")
+        || text.contains("version number")
+    {
         "write the table with an older storage version (ATTACH … (STORAGE_VERSION 'v2.0.0')), or use a newer wellread"
     } else if text.contains("Out of Memory") || text.contains("could not allocate") {
         "DuckDB reads 2,048 rows at a time; convert the set to Parquet, Lance or OME-Zarr where images are this large"

@@ -35,12 +35,11 @@ pub static FORMAT: Format = Format {
     set_ending: ".duckdb",
     holds_images: |_| true,
     keeps_features: true,
+    resumes: false,
     engine,
     // The header of a database file: 8 bytes of checksum, then the mark.
     recognise: |probe| !probe.is_dir && probe.head.get(8..12) == Some(b"DUCK"),
-    open: |path, options| {
-        Ok(Box::new(TableStore::open(Box::new(DuckTable::open(path, options)?), options)?))
-    },
+    open: |path, options| Ok(Box::new(TableStore::open(Box::new(DuckTable::open(path, options)?), options)?)),
     create: |path, options| Ok(Box::new(writer(path, options, sink::Target::Database)?)),
 };
 

@@ -69,8 +69,10 @@ pub(crate) fn find(database: &Database, path: &Path, wanted: Option<&str>) -> Re
         }
     };
     match found.as_slice() {
-        [one] if one.is_view => Err(Error::new(path, format_args!("{} is a view, which has no row numbers", one.shown()))
-            .hint("make a table of it: CREATE TABLE images AS SELECT * FROM …")),
+        [one] if one.is_view => {
+            Err(Error::new(path, format_args!("{} is a view, which has no row numbers", one.shown()))
+                .hint("make a table of it: CREATE TABLE images AS SELECT * FROM …"))
+        }
         [one] => Ok((*one).clone()),
         several => Err(Error::new(path, "several tables hold images")
             .hint(format_args!("choose one with --table: {}", shown(several)))),

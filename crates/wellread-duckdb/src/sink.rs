@@ -65,7 +65,8 @@ impl DuckSink {
         let columns = schema.fields().iter().map(|field| {
             let name = quoted(field.name());
             // By the key's index single rows are fetched without reading their neighbours.
-            let key = if field.name() == ROW_ID && self.target == Target::Database { " PRIMARY KEY" } else { "" };
+            let key =
+                if field.name() == ROW_ID && self.target == Target::Database { " PRIMARY KEY" } else { "" };
             Ok(format!("{name} {}{key}", sql_type(field.data_type())?))
         });
         let columns: std::result::Result<Vec<String>, String> = columns.collect();
@@ -98,7 +99,8 @@ impl DuckSink {
             Tune::Scan | Tune::Reference => 122_880,
             Tune::Size => 1 << 20,
         };
-        let marks: Vec<_> = self.marks.iter().map(|(k, v)| format!("{}: {}", literal(k), literal(v))).collect();
+        let marks: Vec<_> =
+            self.marks.iter().map(|(k, v)| format!("{}: {}", literal(k), literal(v))).collect();
         Ok(format!(
             "COPY {TABLE} TO {} (FORMAT parquet, {codec}, ROW_GROUP_SIZE {rows}, KV_METADATA {{{}}})",
             literal(&self.staged.path().to_string_lossy()),
@@ -142,7 +144,8 @@ impl TableSink for DuckSink {
 /// The compression of a Parquet file as `COPY` says it; what a database has is checked only.
 fn codec(path: &Path, options: &WriteOptions, target: Target) -> Result<String> {
     let refuse = |has: &str| {
-        Err(Error::new(path, format_args!("DuckDB has no compression {} here", options.compression)).hint(has))
+        Err(Error::new(path, format_args!("DuckDB has no compression {} here", options.compression))
+            .hint(has))
     };
     if target == Target::Database {
         return match options.compression {
@@ -189,9 +192,12 @@ fn sql_type(of: &DataType) -> std::result::Result<String, String> {
         DataType::Decimal128(width, scale) => format!("DECIMAL({width}, {scale})"),
         // DuckDB's type for columns without values is not one that Arrow can be appended to.
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null => "VARCHAR".into(),
-        DataType::List(element) | DataType::LargeList(element) => format!("{}[]", sql_type(element.data_type())?),
+        DataType::List(element) | DataType::LargeList(element) => {
+            format!("{}[]", sql_type(element.data_type())?)
+        }
         DataType::Struct(fields) => {
-            let fields = fields.iter().map(|f| Ok(format!("{} {}", quoted(f.name()), sql_type(f.data_type())?)));
+            let fields =
+                fields.iter().map(|f| Ok(format!("{} {}", quoted(f.name()), sql_type(f.data_type())?)));
             format!("STRUCT({})", fields.collect::<std::result::Result<Vec<_>, String>>()?.join(", "))
         }
         other => return Err(format!("DuckDB tables of wellread have no columns of type {other}")),

@@ -44,7 +44,8 @@ fn packed(of: &str, paths: &[&[String]]) -> String {
         let inner: Vec<&[String]> = paths.iter().filter(|p| p[0] == *name).map(|p| &p[1..]).collect();
         let place = format!("{of}.{}", quoted(name));
         let is_list = [field::CHUNKS, field::PLANES].contains(name);
-        let value = if is_list || inner.iter().any(|p| p.is_empty()) { place } else { packed(&place, &inner) };
+        let value =
+            if is_list || inner.iter().any(|p| p.is_empty()) { place } else { packed(&place, &inner) };
         format!("{} := {value}", quoted(name))
     });
     format!("struct_pack({})", fields.collect::<Vec<_>>().join(", "))
@@ -53,7 +54,10 @@ fn packed(of: &str, paths: &[&[String]]) -> String {
 /// Rows whose `key` is one of `values`, as the fewest comparisons: ranges where they follow one another.
 pub(crate) fn one_of(key: &str, values: &[i64]) -> String {
     let is_range = values.len() > 1
-        && values.last().zip(values.first()).is_some_and(|(last, first)| last - first + 1 == values.len() as i64);
+        && values
+            .last()
+            .zip(values.first())
+            .is_some_and(|(last, first)| last - first + 1 == values.len() as i64);
     match values {
         [one] => format!("{key} = {one}"),
         [first, .., last] if is_range => format!("{key} BETWEEN {first} AND {last}"),

@@ -5,7 +5,7 @@ use crate::place::{self, Place};
 use crate::{FORMAT, PARQUET_FORMAT, refuse_level, sql};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use arrow_array::{Array, RecordBatch, UInt64Array};
+use arrow_array::{RecordBatch, UInt64Array};
 use arrow_schema::{Schema, SchemaRef};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -16,6 +16,8 @@ use wellread_store::{Error, OpenOptions, Result, StoreLayout};
 
 /// Name of the row number among the columns of a query.
 const KEY: &str = "wellread row";
+/// DuckDB's number of a row of a Parquet file.
+const PARQUET_KEY: &str = "file_row_number";
 /// Rows of a table that is read by its primary key, per query of a scan.
 const SCAN_ROWS: usize = 256;
 
@@ -52,7 +54,10 @@ impl DuckTable {
         let database = Database::open(path)?;
         let place = place::find(&database, path, options.table.as_deref())?;
         let connection = database.connection(path)?;
-        let counts = format!("SELECT count(*), coalesce(min(rowid), 0), coalesce(max(rowid), -1) FROM {}", place.sql());
+        let counts = format!(
+            "SELECT count(*), coalesce(min(rowid), 0), coalesce(max(rowid), -1) FROM {}",
+            place.sql()
+        );
         let (rows, first, last): (i64, i64, i64) = connection
             .query_row(&counts, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
             .map_err(|e| failed(path, "cannot count the rows", &e))?;
@@ -62,7 +67,8 @@ impl DuckTable {
             Source::Native(place, None)
         } else {
             let sql = format!("SELECT rowid FROM {} ORDER BY rowid", place.sql());
-            let numbers = numbers(&connection, &sql).map_err(|e| failed(path, "cannot number the rows", &e))?;
+            let numbers =
+                numbers(&connection, &sql).map_err(|e| failed(path, "cannot number the rows", &e))?;
             Source::Native(place, Some(numbers))
         };
         drop(connection);
@@ -96,9 +102,17 @@ impl DuckTable {
     }
 
     fn of(path: &Path, database: Database, source: Source, rows: i64, is_trusted: bool) -> Result<Self> {
-        let rows = usize::try_from(rows).map_err(|_| Error::new(path, format_args!("declares {rows} rows")))?;
-        let mut table =
-            Self { path: path.to_owned(), database, source, schema: Arc::new(Schema::empty()), rows, is_trusted };
+        let rows =
+            usize::try_from(rows).map_err(|_| Error::new(path, format_args!("declares {rows} rows")))?;
+        let mut table = Self {
+            path: path.to_owned(),
+            database,
+            source,
+            schema: Arc::new(Schema::empty()),
+            rows,
+            is_trusted,
+        };
+        let is_parquet = matches!(table.source, Source::Parquet);
         let connection = table.database.connection(path)?;
         let ask = || -> duckdb::Result<SchemaRef> {
             let mut statement = connection.prepare(&format!("SELECT * FROM {} LIMIT 0", table.from()))?;
@@ -106,7 +120,9 @@ impl DuckTable {
         };
         let schema = ask().map_err(|e| failed(path, "cannot read the columns", &e))?;
         drop(connection);
-        table.schema = schema;
+        // DuckDB's own number is no column of the file.
+        let columns = schema.fields().iter().filter(|f| !is_parquet || f.name() != PARQUET_KEY);
+        table.schema = Arc::new(Schema::new(columns.cloned().collect::<Vec<_>>()));
         Ok(table)
     }
 
@@ -126,7 +142,7 @@ impl DuckTable {
         match self.source {
             Source::Keyed(_) => ROW_ID,
             Source::Native(..) => "rowid",
-            Source::Parquet => "file_row_number",
+            Source::Parquet => PARQUET_KEY,
         }
     }
 
@@ -156,7 +172,8 @@ impl DuckTable {
         let mut disordered = vec![];
         for batch in statement.stream_arrow([]).map_err(wrong)? {
             let batch = batch.map_err(wrong)?;
-            let numbers = key_column(&batch).ok_or_else(|| Error::new(&self.path, "row numbers are no integers"))?;
+            let numbers =
+                key_column(&batch).ok_or_else(|| Error::new(&self.path, "row numbers are no integers"))?;
             let in_order = disordered.is_empty() && keys.get(at..at + numbers.len()) == Some(numbers);
             at += numbers.len();
             if in_order {
@@ -173,8 +190,10 @@ impl DuckTable {
 
     fn scan(&self, rows: Range<usize>, columns: &Columns, each: Each<'_>) -> Result<()> {
         // A keyed table is read piece by piece, which bounds memory by rows and not by DuckDB's vectors.
-        let has_pixels = columns.iter().any(|path| path.len() > 2 && path.last().is_some_and(|n| n == "pixels"));
-        let step = if matches!(self.source, Source::Keyed(_)) && has_pixels { SCAN_ROWS } else { rows.len().max(1) };
+        let has_pixels =
+            columns.iter().any(|path| path.len() > 2 && path.last().is_some_and(|n| n == "pixels"));
+        let step =
+            if matches!(self.source, Source::Keyed(_)) && has_pixels { SCAN_ROWS } else { rows.len().max(1) };
         for start in rows.clone().step_by(step) {
             let end = (start + step).min(rows.end);
             let whole = (start, end) == (0, self.rows) && !matches!(self.source, Source::Native(_, Some(_)));
@@ -243,13 +262,15 @@ impl ImageTable for DuckTable {
                 &connection,
                 &format!(
                     "SELECT lower(string_agg(DISTINCT compression, '+' ORDER BY compression)) FROM \
-                     pragma_storage_info({name}) WHERE segment_type NOT IN ('VALIDITY') AND count > 0 AND column_path \
+                     pragma_storage_info({name}) WHERE segment_type NOT IN ('VALIDITY', 'VARCHAR') AND count > 0 AND column_path \
                      LIKE '[%, %, %, %' AND compression NOT IN ('Constant', 'Empty Validity')"
                 ),
             )?;
             pieces = self.text(
                 &connection,
-                &format!("SELECT count(DISTINCT row_group_id) || ' row groups' FROM pragma_storage_info({name})"),
+                &format!(
+                    "SELECT count(DISTINCT row_group_id) || ' row groups' FROM pragma_storage_info({name})"
+                ),
             )?;
             let key = if matches!(self.source, Source::Keyed(_)) { ", primary key" } else { "" };
             variant = format!("table {}{key}", place.sql().replace('"', ""));

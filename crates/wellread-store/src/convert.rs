@@ -62,12 +62,18 @@ pub fn convert(
     if source.is_empty() {
         return Err(Error::new(source.path(), "there is no image to convert"));
     }
+    // What an interrupted run has left complete is not read again.
+    let first = writer.complete().min(source.len());
+    for row in 0..first {
+        writer.skip(&source.metadata(row)?)?;
+        done(0);
+    }
     let budget = Budget { limit: options.memory / 2, used: Mutex::new(0), freed: Condvar::new() };
     let outcome: Result<()> = std::thread::scope(|scope| {
         let (send, receive) = crossbeam_channel::unbounded::<Result<Image>>();
         let budget = &budget;
         scope.spawn(move || {
-            let result = source.scan(0..source.len(), &mut |row, info, pixels| {
+            let result = source.scan(first..source.len(), &mut |row, info, pixels| {
                 budget.take(pixels.len() as u64);
                 let metadata = source.metadata(row)?;
                 let image = Image { metadata, shape: info.shape, dtype: info.dtype, pixels: pixels.to_vec() };
@@ -77,9 +83,9 @@ pub fn convert(
                 let _ = send.send(Err(e));
             }
         });
-        let mut written = 0;
+        let mut written = first;
         let mut result = Ok(());
-        for (row, image) in receive.iter().enumerate() {
+        for (row, image) in (first..).zip(receive.iter()) {
             let image = match image {
                 Ok(image) => image,
                 Err(e) => {

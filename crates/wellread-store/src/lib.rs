@@ -37,9 +37,12 @@ pub mod features;
 mod file_names;
 mod file_rows;
 pub mod guard;
+#[cfg(feature = "image-folder")]
 pub mod image_folder;
+mod journal;
 mod lazy;
 mod ome_arrow;
+#[cfg(feature = "ome-zarr")]
 pub mod ome_zarr;
 pub mod parquet;
 pub mod planes;
@@ -51,6 +54,7 @@ pub mod staged;
 pub mod store;
 pub mod subset;
 pub mod table;
+#[cfg(feature = "tiff")]
 pub mod tiff;
 pub mod verify;
 

@@ -105,6 +105,8 @@ pub struct Format {
     pub holds_images: fn(&Path) -> bool,
     /// Whether columns of plain values can stand beside the images: [`WriteOptions::features`].
     pub keeps_features: bool,
+    /// Whether an interrupted writer can be gone on with: [`WriteOptions::resume`].
+    pub resumes: bool,
     /// Version of the library or engine behind it, and of the file format.
     pub engine: fn() -> String,
     /// Whether a probe looks like this format.
@@ -161,16 +163,50 @@ macro_rules! register_format {
     };
 }
 
+/// Names a format that this build does not have.
+///
+/// ```
+/// wellread_store::absent_format!("mine", [".mine"], "mine");
+/// assert!(wellread_store::registry::absent_formats().iter().any(|a| a.name == "mine"));
+/// ```
+#[macro_export]
+macro_rules! absent_format {
+    ($name:literal, [$($ending:literal),*], $feature:literal) => {
+        $crate::registry::inventory::submit! {
+            $crate::registry::Absent {
+                name: $name,
+                endings: &[$($ending),*],
+                how_to_get: concat!("left out of this build; build with --features ", $feature),
+            }
+        }
+    };
+}
+
+#[cfg(not(feature = "parquet"))]
+absent_format!("parquet", [".parquet"], "parquet");
+#[cfg(not(feature = "ome-zarr"))]
+absent_format!("ome-zarr", [".zarr"], "ome-zarr");
+#[cfg(not(feature = "tiff"))]
+absent_format!("tiff", [".tif", ".tiff"], "tiff");
+#[cfg(not(feature = "image-folder"))]
+absent_format!("image-folder", [".png", ".jpg", ".jpeg"], "image-folder");
+
 #[doc(hidden)]
 pub use inventory;
 
 /// Formats of this crate, in order of recognition. One line per format.
 static BUILT_IN: &[&Format] = &[
+    #[cfg(feature = "parquet")]
     &crate::parquet::FORMAT,
+    #[cfg(feature = "parquet")]
     &crate::parquet::DEFAULT_FORMAT,
+    #[cfg(feature = "parquet")]
     &crate::parquet::dataset::FORMAT,
+    #[cfg(feature = "ome-zarr")]
     &crate::ome_zarr::FORMAT,
+    #[cfg(feature = "tiff")]
     &crate::tiff::FORMAT,
+    #[cfg(feature = "image-folder")]
     &crate::image_folder::FORMAT,
 ];
 

@@ -4,7 +4,8 @@
 //! signals) or is killed (the next writer of the same target cleans up). Nothing is synchronised to the disk, so
 //! it does not hold when the machine loses power within seconds after.
 
-use crate::{Error, Result, registry};
+use crate::journal::Journal;
+use crate::{Error, Result, WriteOptions, registry};
 use std::fs::FileType;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,7 +34,9 @@ pub fn remove_unfinished() {
 pub struct Staged {
     target: PathBuf,
     temporary: PathBuf,
-    committed: bool,
+    /// Whether what was written goes when this is dropped.
+    remove: bool,
+    journal: Option<Journal>,
 }
 
 impl Staged {
@@ -45,6 +48,21 @@ impl Staged {
     /// # Errors
     /// When `target` exists and may not be replaced, or the parent cannot be made.
     pub fn new(target: &Path, overwrite: bool) -> Result<Self> {
+        let staged = Self::place(target, overwrite)?;
+        // What a run left that could have been resumed is not wanted any more.
+        let left = staged.resume_folder();
+        if left.is_dir() && !Journal::is_busy(&left) {
+            remove_any(&left);
+        }
+        Ok(staged)
+    }
+
+    fn resume_folder(&self) -> PathBuf {
+        let name = self.target.file_name().unwrap_or_default().to_string_lossy();
+        self.target.with_file_name(format!(".wellread-resume-{name}"))
+    }
+
+    fn place(target: &Path, overwrite: bool) -> Result<Self> {
         if let Ok(there) = std::fs::symlink_metadata(target) {
             if !overwrite {
                 return Err(
@@ -68,7 +86,54 @@ impl Staged {
         let n = COUNTER.fetch_add(1, Ordering::Relaxed);
         let temporary = parent.join(format!(".wellread-partial-{}-{n}-{name}", std::process::id()));
         unfinished().push(temporary.clone());
-        Ok(Self { target: place, temporary, committed: false })
+        Ok(Self { target: place, temporary, remove: true, journal: None })
+    }
+
+    /// As [`Self::new`] for a folder that is kept when writing is interrupted, and gone on with: with a journal of
+    /// the images that are complete. `of` says what the set is made of.
+    ///
+    /// # Errors
+    /// As [`Self::new`]; what an earlier run left is of something else, or its process still lives.
+    pub fn resumable(target: &Path, overwrite: bool, of: &str) -> Result<Self> {
+        let mut staged = Self::place(target, overwrite)?;
+        let folder = staged.resume_folder();
+        unfinished().retain(|path| *path != staged.temporary);
+        staged.remove = false;
+        staged.temporary = folder;
+        staged.create_dir()?;
+        staged.journal = Some(Journal::open(&staged.temporary, &staged.target, of)?);
+        Ok(staged)
+    }
+
+    /// A folder for a set that is one file or folder per image: resumable if `options` ask for it.
+    ///
+    /// # Errors
+    /// As [`Self::new`] and [`Self::resumable`]; a target that is a single image and cannot be resumed.
+    pub(crate) fn folder(target: &Path, options: &WriteOptions, single: bool) -> Result<Self> {
+        match &options.resume {
+            Some(_) if single => Err(Error::new(target, "one image cannot be gone on with")
+                .hint("leave --resume out, or write a folder")),
+            Some(of) => Self::resumable(target, options.overwrite, of),
+            None => Self::new(target, options.overwrite),
+        }
+    }
+
+    /// The journal of a resumable output.
+    pub fn journal(&self) -> Option<&Journal> {
+        self.journal.as_ref()
+    }
+
+    /// How many images an earlier run has completed.
+    pub fn complete(&self) -> usize {
+        self.journal.as_ref().map_or(0, Journal::complete)
+    }
+
+    /// Notes that an image is complete, where there is a journal.
+    ///
+    /// # Errors
+    /// The journal cannot be written.
+    pub fn completed(&self, row: usize) -> Result<()> {
+        self.journal.as_ref().map_or(Ok(()), |journal| journal.add(row))
     }
 
     /// Where to write.
@@ -90,6 +155,9 @@ impl Staged {
 
     /// Moves the finished output to its place, replacing what was there.
     pub fn commit(mut self) -> Result<()> {
+        if let Some(journal) = self.journal.take() {
+            journal.remove(&self.target)?;
+        }
         if self.temporary.is_dir() || self.target.is_dir() {
             // A folder cannot be renamed over a folder that is not empty: move the old one aside first.
             let old = self.temporary.with_extension("old");
@@ -107,7 +175,7 @@ impl Staged {
             std::fs::rename(&self.temporary, &self.target)
                 .map_err(|e| Error::io(&self.target, "cannot move the finished output into place", &e))?;
         }
-        self.committed = true;
+        self.remove = false;
         Ok(())
     }
 }
@@ -156,7 +224,7 @@ pub fn write(target: &Path, bytes: impl AsRef<[u8]>) -> Result<()> {
 impl Drop for Staged {
     fn drop(&mut self) {
         unfinished().retain(|path| *path != self.temporary);
-        if !self.committed {
+        if self.remove {
             remove_any(&self.temporary);
         }
     }

@@ -267,6 +267,19 @@ pub trait StoreWriter: Send {
     /// Appends one image.
     fn write(&mut self, image: &ImageView<'_>) -> Result<()>;
 
+    /// How many images, from the first on, an interrupted run has left complete ([`WriteOptions::resume`]).
+    fn complete(&self) -> usize {
+        0
+    }
+
+    /// Counts the next image, which is complete, as written.
+    ///
+    /// # Errors
+    /// A writer that cannot resume.
+    fn skip(&mut self, metadata: &ImageMetadata) -> Result<()> {
+        Err(Error::new(&metadata.name, "this format cannot go on with an interrupted run"))
+    }
+
     /// Completes the output and moves it into place.
     fn finish(self: Box<Self>) -> Result<()>;
 }
@@ -377,6 +390,9 @@ pub struct WriteOptions {
     /// Columns to stand beside the images, a row per image in the order of writing; formats that are no tables
     /// leave them out.
     pub features: Option<RecordBatch>,
+    /// Keep what is complete when writing is interrupted, and go on with what an earlier run left: what the set is made
+    /// of, in one line, which must be the same then. For formats that resume ([`crate::Format::resumes`]).
+    pub resume: Option<String>,
 }
 
 impl Default for WriteOptions {
@@ -390,6 +406,7 @@ impl Default for WriteOptions {
             variant: None,
             shard: None,
             features: None,
+            resume: None,
         }
     }
 }

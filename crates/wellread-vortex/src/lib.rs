@@ -1,1 +1,69 @@
-//! Skeleton.
+//! OME-Arrow images in [Vortex](https://docs.vortex.dev/specs/file-format.html) files.
+//!
+//! A Vortex file is a tree of layouts (structs by field, columns by chunk) whose leaves are compressed arrays that
+//! can be cut without being decompressed. `wellread_store::table` knows what an image is; this crate fetches the
+//! columns and rows that it asks for, and writes the record batches that it makes.
+//!
+//! ```text
+//!  file ──mapped──▶ layouts ──tree──▶ column ──▶ piece (a chunk of rows)        once, when first asked for
+//!                                                  │ piece: lists opened up, values left compressed ──▶ cache
+//!  rows ──────────────────────────────────────────▶│ gather: the rows' values, decompressed
+//!                                                  ▼
+//!                                            RecordBatch ──bridge──▶ TableStore
+//!
+//!  TableWriter ──bridge──▶ RecordBatch ──cut──▶ arrays ──strategy (compressors)──▶ segments, footer
+//! ```
+//!
+//! Why not the library's own scan: it plans anew for every call, and to fetch one list it decompresses the values
+//! of all lists of its chunk, which in files of default settings are the pixels of 8,192 images.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | `session` | what the library needs to be told: registries, runtime; its errors in words |
+//! | `file` | the mapped file: end marker, footer, metadata |
+//! | `tree`, `piece`, `cache` | layouts; arrays opened up for gathering; those that are kept |
+//! | `gather` | Arrow arrays of chosen rows |
+//! | `table` | [`VortexTable`] |
+//! | `writer`, `strategy` | files written; how they are cut and compressed |
+
+mod cache;
+mod file;
+mod gather;
+mod piece;
+mod session;
+mod strategy;
+mod table;
+mod tree;
+mod writer;
+
+wellread_store::arrow_bridge!(arrow_array, arrow_schema);
+
+pub use table::VortexTable;
+
+use wellread_store::Format;
+use wellread_store::table::TableStore;
+
+/// Release of the `vortex` crate that is built in; a test compares it with the lock file.
+pub const LIBRARY: &str = "0.90.0";
+
+/// OME-Arrow columns in Vortex files.
+pub static FORMAT: Format = Format {
+    name: "vortex",
+    about: "OME-Arrow columns in Vortex files",
+    endings: &[".vortex"],
+    set_ending: ".vortex",
+    holds_images: file::holds_images,
+    keeps_features: true,
+    engine: || {
+        format!(
+            "vortex {LIBRARY} (file format {}, writes edition {})",
+            vortex::file::VERSION,
+            vortex::editions::DEFAULT_CORE_EDITION
+        )
+    },
+    recognise: |probe| !probe.is_dir && probe.head.starts_with(&vortex::file::MAGIC_BYTES),
+    open: |path, options| Ok(Box::new(TableStore::open(Box::new(VortexTable::open(path)?), options)?)),
+    create: |path, options| Ok(Box::new(writer::create(path, options)?)),
+};
+
+wellread_store::register_format!(FORMAT);

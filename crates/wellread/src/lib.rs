@@ -1,7 +1,7 @@
 //! Read microscopy images into models at memory speed.
 //!
-//! Open a file or folder in any format that wellread knows (OME-Arrow Parquet, TIFF and OME-TIFF, OME-Zarr,
-//! PNG and JPEG folders), and iterate over batches of `f32`:
+//! Open a file or folder in any format that wellread knows (OME-Arrow in Parquet, Lance, Vortex and DuckDB, TIFF and
+//! OME-TIFF, OME-Zarr, PNG and JPEG folders), and iterate over batches of `f32`:
 //!
 //! ```no_run
 //! let dataset = wellread::Dataset::open("plate.parquet")?;
@@ -64,6 +64,8 @@
 //! | [`loader`] | datasets, loaders, transforms, batches |
 //! | [`store`] | the storage formats and their trait: open, read regions, write, convert, verify |
 //! | [`image`] | shapes, pixel types, metadata, synthetic images |
+
+mod engines;
 
 pub use wellread_image as image;
 pub use wellread_loader as loader;

@@ -297,6 +297,7 @@ mod tests {
             set_ending: whole.set_ending,
             holds_images: whole.holds_images,
             keeps_features: whole.keeps_features,
+            resumes: whole.resumes,
             engine: whole.engine,
             recognise: whole.recognise,
             open: whole.open,

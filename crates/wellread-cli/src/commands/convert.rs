@@ -37,8 +37,25 @@ pub struct Args {
     /// with a file name per channel.
     #[arg(long, value_name = "COLUMN[,COLUMN…]", requires = "join")]
     on: Option<String>,
+    /// Keep what is complete when interrupted, and go on with what an earlier run of the same command left. For formats
+    /// with a file or folder per image: tiff, ome-zarr, image-folder.
+    #[arg(long)]
+    resume: bool,
+    /// Layout of OME-Arrow Parquet: nested (one table, format parquet) or dataset (a folder of tables of chunks, format
+    /// ome-arrow-dataset).
+    #[arg(long, value_enum, conflicts_with = "format")]
+    layout: Option<LayoutArg>,
     #[command(flatten)]
     open: OpenArgs,
+}
+
+/// The two ways of OME-Arrow in Parquet.
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+enum LayoutArg {
+    /// One table with a nested column.
+    Nested,
+    /// A folder of tables: images, chunks, index.
+    Dataset,
 }
 
 /// Options of writing, shared with `generate`.
@@ -97,21 +114,31 @@ impl WriteArgs {
             overwrite: self.overwrite,
             jobs: self.jobs.max(1),
             features: None,
+            resume: None,
         }
     }
 }
 
 pub fn run(args: &Args, ui: Ui) -> Outcome {
-    let format = match &args.format {
-        Some(name) => known_format(name)?,
-        None => guess_format(&args.target)?,
+    let format = match (&args.format, args.layout) {
+        (Some(name), _) => known_format(name)?,
+        (None, Some(LayoutArg::Nested)) => known_format("parquet")?,
+        (None, Some(LayoutArg::Dataset)) => known_format("ome-arrow-dataset")?,
+        (None, None) => guess_format(&args.target)?,
     };
     let source = args.open.open(&args.source)?;
     check_places(&args.source, &args.target)?;
     let mut options = args.write.options();
     let (features, joined) = features_of(&*source, args, format, ui)?;
     options.features = features;
+    if args.resume {
+        options.resume = Some(resume_note(&*source, args, format)?);
+    }
     let writer = registry::create(&args.target, format.name, &options)?;
+    let resumed = writer.complete();
+    if resumed > 0 {
+        ui.say(format!("going on after {resumed} images that an interrupted run has left complete"));
+    }
     let bar = ui.progress(source.len() as u64, "converting");
     let mut total = 0u64;
     let start = std::time::Instant::now();
@@ -125,6 +152,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         "source": args.source, "source_format": source.format(), "target": args.target, "format": format.name,
         "images": source.len(), "bytes_of_pixels": total, "seconds": seconds,
         "feature_columns": options.features.as_ref().map_or(0, FeatureColumns::num_columns),
+        "images_resumed": resumed,
         "images_with_profile": joined.map(|j| j.matched),
     }))?;
     if !ui.json {
@@ -138,6 +166,26 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         ));
     }
     Ok(())
+}
+
+/// What a resumable set is made of: the source, by place and number of images, and all that decides what is written.
+fn resume_note(source: &dyn Store, args: &Args, format: &Format) -> Outcome<String> {
+    if !format.resumes {
+        let can: Vec<_> = registry::formats().iter().filter(|f| f.resumes).map(|f| f.name).collect();
+        return Err(Failure::Usage(format!(
+            "{} is written as one piece and cannot be resumed; formats that can: {}",
+            format.name,
+            can.join(", ")
+        )));
+    }
+    let path = args.source.canonicalize().unwrap_or_else(|_| args.source.clone());
+    let WriteArgs { compression, chunk, shard, variant, .. } = &args.write;
+    Ok(serde_json::json!({
+        "source": path, "images": source.len(), "bytes": source.bytes_on_disk()?, "format": format.name,
+        "compression": compression, "chunk": chunk, "shard": shard, "variant": variant,
+        "tune": format!("{:?}", args.write.tune),
+    })
+    .to_string())
 }
 
 /// Feature columns of the source and of the profiles joined to them.

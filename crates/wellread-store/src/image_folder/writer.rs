@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use wellread_image::PixelType;
+use wellread_image::{ImageMetadata, PixelType};
 
 /// Writes a folder of PNG files, with class folders for names `class/stem`; or one file.
 pub(super) struct PngWriter {
@@ -61,7 +61,7 @@ impl PngWriter {
             .hint("give a name that ends in .png, or a folder and --format image-folder"));
         }
         let single = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("png"));
-        let staged = Staged::new(path, options.overwrite)?;
+        let staged = Staged::folder(path, options, single)?;
         if !single {
             staged.create_dir()?;
         }
@@ -165,7 +165,19 @@ impl StoreWriter for PngWriter {
                 image::ImageError::IoError(e) => cannot(&e),
                 other => wrong(&self.target, format!("cannot encode: {other}")),
             })?;
-        out.flush().map_err(|e| cannot(&e))
+        out.flush().map_err(|e| cannot(&e))?;
+        self.staged.as_ref().map_or(Ok(()), |staged| staged.completed(row))
+    }
+
+    fn complete(&self) -> usize {
+        self.staged.as_ref().map_or(0, Staged::complete)
+    }
+
+    fn skip(&mut self, metadata: &ImageMetadata) -> Result<()> {
+        let root = self.staged.as_ref().map(|s| s.path().to_owned()).unwrap_or_default();
+        self.file(&root, &metadata.name)?;
+        self.count += 1;
+        Ok(())
     }
 
     fn finish(mut self: Box<Self>) -> Result<()> {

@@ -38,7 +38,7 @@ pub(crate) fn metadata(images: &StructArray, i: usize) -> ImageMetadata {
     [out.physical_size_x, out.physical_size_y, out.physical_size_z] = [size(0), size(1), size(2)];
     let channels = meta
         .column_by_name(field::CHANNELS)
-        .and_then(|c| Lists::new(c))
+        .and_then(Lists::new)
         .and_then(|lists| Some(lists.values().slice(lists.range(i)?.start, lists.range(i)?.len())));
     if let Some(channels) = channels.as_ref().and_then(|c| c.as_struct_opt()) {
         out.channels = (0..channels.len())

@@ -48,7 +48,7 @@ impl<'a> SmallColumns<'a> {
             None => Ok(None),
         };
         let name = if source == CHUNKS { field::CHUNKS } else { field::PLANES };
-        let list = images.column_by_name(name).and_then(|c| Lists::new(c));
+        let list = images.column_by_name(name).and_then(Lists::new);
         let element = list.as_ref().and_then(|l| l.values().as_struct_opt());
         let mut batch = Self {
             images,

@@ -5,6 +5,7 @@
 use super::encode::{Compressor, Encoder, check_view, failed};
 use super::write_metadata::{Chunking, DATASET, Version, files};
 use crate::file_names::FileNames;
+use crate::journal::Journal;
 use crate::staged::Staged;
 use crate::{Error, ImageView, Result, StoreWriter, WriteOptions};
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -79,23 +80,24 @@ impl OmeZarrWriter {
         }
         let compressor = Compressor::new(options.compression).map_err(wrong)?;
         let recipe = Recipe { version, compressor, chunk: options.chunk, shard: options.shard };
-        let staged = Staged::new(path, options.overwrite)?;
+        let single = path.extension().is_some_and(|e| e == "zarr");
+        let staged = Staged::folder(path, options, single)?;
         staged.create_dir()?;
+        let journal = staged.journal().cloned();
         let workers = if options.jobs > 1 {
             let (queue, jobs) = bounded(options.jobs);
             let failure = Arc::new(Mutex::new(None));
             let threads = (0..options.jobs)
                 .map(|_| {
                     let (jobs, recipe, failure) = (jobs.clone(), recipe.clone(), failure.clone());
-                    let target = path.to_owned();
-                    std::thread::spawn(move || work(&jobs, &recipe, &target, &failure))
+                    let (target, journal) = (path.to_owned(), journal.clone());
+                    std::thread::spawn(move || work(&jobs, &recipe, &target, journal.as_ref(), &failure))
                 })
                 .collect();
             Workers::Threads { queue: Some(queue), threads, failure }
         } else {
             Workers::Inline(Box::new(Encoder::new(compressor).map_err(failed(path))?))
         };
-        let single = path.extension().is_some_and(|e| e == "zarr");
         let names = FileNames::default();
         Ok(Self { staged: Some(staged), target: path.to_owned(), single, names, recipe, workers })
     }
@@ -123,7 +125,8 @@ impl StoreWriter for OmeZarrWriter {
         check_view(&self.target, image).map_err(|e| e.row(row))?;
         match &mut self.workers {
             Workers::Inline(encoder) => {
-                self.recipe.write(image, &dir, encoder, &self.target).map_err(|e| e.row(row))
+                self.recipe.write(image, &dir, encoder, &self.target).map_err(|e| e.row(row))?;
+                self.staged()?.completed(row)
             }
             Workers::Threads { queue, failure, .. } => {
                 if let Some(error) = failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
@@ -141,6 +144,15 @@ impl StoreWriter for OmeZarrWriter {
                 if sent { Ok(()) } else { Err(Error::new(&self.target, "the writing threads have stopped")) }
             }
         }
+    }
+
+    fn complete(&self) -> usize {
+        self.staged.as_ref().map_or(0, Staged::complete)
+    }
+
+    fn skip(&mut self, metadata: &ImageMetadata) -> Result<()> {
+        self.names.choose(&metadata.name);
+        Ok(())
     }
 
     fn finish(mut self: Box<Self>) -> Result<()> {
@@ -174,7 +186,13 @@ impl Workers {
 }
 
 /// A writing thread: takes jobs until the queue closes; keeps the first failure of all threads.
-fn work(jobs: &Receiver<Job>, recipe: &Recipe, target: &Path, failure: &Mutex<Option<Error>>) {
+fn work(
+    jobs: &Receiver<Job>,
+    recipe: &Recipe,
+    target: &Path,
+    journal: Option<&Journal>,
+    failure: &Mutex<Option<Error>>,
+) {
     let keep = |error: Error| {
         failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
     };
@@ -185,7 +203,9 @@ fn work(jobs: &Receiver<Job>, recipe: &Recipe, target: &Path, failure: &Mutex<Op
     for job in jobs {
         let image =
             ImageView { metadata: &job.metadata, shape: job.shape, dtype: job.dtype, pixels: &job.pixels };
-        if let Err(error) = recipe.write(&image, &job.dir, &mut encoder, target) {
+        let written = recipe.write(&image, &job.dir, &mut encoder, target);
+        let noted = written.and_then(|()| journal.map_or(Ok(()), |journal| journal.add(job.row)));
+        if let Err(error) = noted {
             keep(error.row(job.row));
         }
     }

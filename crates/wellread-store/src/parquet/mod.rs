@@ -71,6 +71,7 @@ pub static FORMAT: Format = Format {
     set_ending: ".parquet",
     holds_images: recognise::holds_images,
     keeps_features: true,
+    resumes: false,
     engine: || {
         let library = parquet::file::properties::DEFAULT_CREATED_BY;
         format!("parquet {} (own page reader)", library.rsplit(' ').next().unwrap_or(library))

@@ -44,7 +44,7 @@ macro_rules! arrow_bridge {
             batch: $crate::table::arrow_array::RecordBatch,
         ) -> ::std::result::Result<$array::RecordBatch, String> {
             use $crate::table::arrow_array as ours;
-            let metadata = batch.schema().metadata().clone();
+            let metadata: ::std::collections::HashMap<_, _> = batch.schema().metadata().clone().into();
             let data = ours::Array::to_data(&ours::StructArray::from(batch));
             let (array, schema) = ours::ffi::to_ffi(&data).map_err(|e| e.to_string())?;
             // SAFETY: as in `import`.

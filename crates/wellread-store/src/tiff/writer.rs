@@ -12,8 +12,8 @@ use crate::staged::Staged;
 use crate::{Compression, Error, ImageView, Result, StoreWriter, Tune, WriteOptions};
 use std::collections::HashMap;
 use std::path::Path;
-use wellread_image::Shape;
 use wellread_image::ome_xml::{self, OmeImage};
+use wellread_image::{ImageMetadata, Shape};
 
 /// Longest file name made of an image's name, in bytes.
 const MAX_NAME: usize = 200;
@@ -58,8 +58,8 @@ impl TiffWriter {
         let packing = Packing::new(path, compression)?;
         let (tile, strip_rows) = pieces(path, options.chunk)?;
         let layout = Layout { packing, tile, strip_rows, endian, big, jobs: options.jobs };
-        let staged = Staged::new(path, options.overwrite)?;
         let is_file = path.file_name().is_some_and(|n| listing::is_tiff_name(&n.to_string_lossy()));
+        let staged = Staged::folder(path, options, is_file)?;
         let output = if is_file {
             let encoder = Encoder::create(staged.path(), path, layout)?;
             Output::File { encoder: Some(encoder), images: vec![] }
@@ -162,7 +162,20 @@ impl StoreWriter for TiffWriter {
                 };
                 encoder.describe(0, text);
                 encoder.finish().map_err(|e| e.row(row))?;
+                self.staged.completed(row)?;
             }
+        }
+        self.written += 1;
+        Ok(())
+    }
+
+    fn complete(&self) -> usize {
+        self.staged.complete()
+    }
+
+    fn skip(&mut self, metadata: &ImageMetadata) -> Result<()> {
+        if let Output::Folder { taken } = &mut self.output {
+            unused(&file_name_of(&metadata.name), taken);
         }
         self.written += 1;
         Ok(())

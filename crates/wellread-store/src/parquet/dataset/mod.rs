@@ -37,6 +37,7 @@ pub static FORMAT: Format = Format {
     set_ending: ".ome-arrow-dataset",
     holds_images: |_| true,
     keeps_features: false,
+    resumes: false,
     engine: || {
         format!("{}; typed-chunk-dataset {}", (super::FORMAT.engine)(), wellread_image::ome_arrow::VERSION)
     },

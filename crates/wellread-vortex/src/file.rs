@@ -1,0 +1,111 @@
+//! The open file: mapped into memory, its end marker checked, its footer read.
+//!
+//! The file is mapped, other than the project's own formats, because a Vortex array has to be whole to be opened and
+//! is as large as its writer made it: with the library's defaults, 8,192 images. Of a mapped array only the pages
+//! that hold the wanted rows are ever read. What a map brings with it, that a file cut short under it kills the
+//! process, is met by looking at the file's length before every read; what is left is the moment between.
+
+use crate::session::{Session, reading};
+use bytes::Bytes;
+use memmap2::Mmap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use vortex::buffer::ByteBuffer;
+use vortex::file::{EOF_SIZE, MAGIC_BYTES, OpenOptionsSessionExt, VERSION, VortexFile};
+use wellread_image::ome_arrow::field;
+use wellread_store::{Error, Result};
+
+/// What to do about a file that is not whole.
+const TRUNCATED: &str = "the file is truncated or corrupt; copy or write it again";
+
+/// A Vortex file open for reading.
+pub(crate) struct OpenFile {
+    pub path: PathBuf,
+    pub vortex: VortexFile,
+    /// Bytes when it was opened.
+    pub length: u64,
+    file: File,
+}
+
+impl OpenFile {
+    /// Opens `path` and reads its footer.
+    ///
+    /// # Errors
+    /// No such file; no Vortex file; one of a newer version; a footer that cannot be read.
+    pub fn open(path: &Path) -> Result<Self> {
+        let meta = std::fs::metadata(path).map_err(|e| Error::io(path, "cannot open", &e))?;
+        if !meta.is_file() {
+            return Err(Error::new(path, "is not a regular file").hint("a set in Vortex is one file"));
+        }
+        let file = File::open(path).map_err(|e| Error::io(path, "cannot open", &e))?;
+        let length = file.metadata().map_err(|e| Error::io(path, "cannot look at", &e))?.len();
+        if length < (MAGIC_BYTES.len() + EOF_SIZE) as u64 {
+            return Err(
+                Error::new(path, format_args!("a file of {length} bytes is no Vortex file")).hint(TRUNCATED)
+            );
+        }
+        // SAFETY: the map is only read. Another process that changes the file changes what is read, which the
+        // decoders have to take as they take any corrupt file.
+        let map = unsafe { Mmap::map(&file) }.map_err(|e| Error::io(path, "cannot map into memory", &e))?;
+        check_ends(path, &map)?;
+        let buffer = ByteBuffer::from(Bytes::from_owner(map));
+        let vortex = reading(path, "cannot read the footer", || {
+            Ok(Session::reading().session.open_options().include_metadata().open_buffer(buffer)?)
+        })?;
+        // Every image takes some bytes; what is sized by the number of rows is bounded by this.
+        if vortex.row_count() > length.saturating_mul(8) {
+            let cause = format_args!("{} rows in {length} bytes are not possible", vortex.row_count());
+            return Err(Error::new(path, cause).hint(TRUNCATED));
+        }
+        Ok(Self { path: path.to_owned(), vortex, length, file })
+    }
+
+    /// Fails where the file has become shorter than it was mapped.
+    pub fn still_whole(&self) -> Result<()> {
+        let now = self.file.metadata().map_err(|e| Error::io(&self.path, "cannot look at", &e))?.len();
+        if now < self.length {
+            return Err(Error::new(&self.path, "the file became shorter while it was open")
+                .hint("do not write to a file that is being read; open it again"));
+        }
+        Ok(())
+    }
+}
+
+/// Checks both magic numbers and the version, which the library words as corruption.
+fn check_ends(path: &Path, bytes: &[u8]) -> Result<()> {
+    let end = &bytes[bytes.len() - EOF_SIZE..];
+    if !bytes.starts_with(&MAGIC_BYTES) {
+        return Err(
+            Error::new(path, "the file does not start like Vortex").hint("check the path and the format")
+        );
+    }
+    if !end.ends_with(&MAGIC_BYTES) {
+        return Err(
+            Error::new(path, "the file does not end like Vortex: its footer is missing").hint(TRUNCATED)
+        );
+    }
+    let version = u16::from_le_bytes([end[0], end[1]]);
+    if version > VERSION {
+        return Err(Error::new(
+            path,
+            format_args!(
+                "is written in version {version} of the Vortex file format; this build reads {VERSION}"
+            ),
+        )
+        .hint("update wellread, or write the file again with an older Vortex"));
+    }
+    Ok(())
+}
+
+/// Whether a Vortex file has a column built like images, one with a field `pixels_meta`.
+pub(crate) fn holds_images(path: &Path) -> bool {
+    OpenFile::open(path).is_ok_and(|file| {
+        file.vortex.dtype().as_struct_fields_opt().is_some_and(|fields| {
+            fields.fields().any(|column| {
+                column
+                    .as_struct_fields_opt()
+                    .is_some_and(|c| c.names().iter().any(|n| n.as_ref() == field::PIXELS_META))
+            })
+        })
+    })
+}

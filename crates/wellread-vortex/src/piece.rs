@@ -1,0 +1,208 @@
+//! Pieces of columns, opened up so that rows can be gathered from them: bounds of lists as plain numbers, values as
+//! they are compressed.
+//!
+//! The encodings that the library chooses by itself (bit-packing, frame of reference, constants …) are cut without
+//! being decompressed, and decompress faster than memory takes the result. Those of its compact mode (Pco, Zstd)
+//! have pages of thousands of values, so pieces of them are decompressed once, where all of them can be kept.
+
+use crate::session::Cause;
+use std::ops::Range;
+use vortex::array::arrays::list::ListArraySlotsExt;
+use vortex::array::arrays::listview::ListViewArraySlotsExt;
+use vortex::array::arrays::{List, ListView, PrimitiveArray, Struct};
+use vortex::array::builtins::ArrayBuiltins;
+use vortex::array::matcher::Matcher;
+use vortex::array::{ArrayRef, Canonical, ExecutionCtx, IntoArray};
+use vortex::dtype::{DType, Nullability, PType};
+use vortex::mask::Mask;
+
+/// Bytes of values up to which they are decompressed when the piece is opened: coordinates, sizes, flags.
+const SMALL: usize = 64 << 10;
+/// The same, at most, for values whose encoding does not let single rows be decompressed cheaply.
+const SMALL_ENOUGH: usize = 4 << 20;
+/// What a value of no fixed size is taken to need.
+const SOME_BYTES: usize = 16;
+
+/// Some rows of a column.
+#[derive(Debug)]
+pub(crate) enum Piece {
+    /// Lists: of each row, where its elements begin and end.
+    List { bounds: Box<[(usize, usize)]>, validity: Mask, elements: Box<Piece> },
+    /// Structs, by their fields.
+    Struct { fields: Vec<(String, Piece)>, validity: Mask },
+    /// Anything else.
+    Leaf(Leaf),
+}
+
+/// Values of a piece.
+#[derive(Debug)]
+pub(crate) struct Leaf {
+    pub values: ArrayRef,
+    /// Bytes of one value, decompressed.
+    pub width: usize,
+    /// Bytes of memory that decompressed values take.
+    owned: usize,
+}
+
+/// How pieces are opened.
+pub(crate) struct Opening<'a> {
+    pub ctx: &'a mut ExecutionCtx,
+    /// Most elements that a file of this size can have lists of; guards against corrupt numbers.
+    pub limit: usize,
+    /// What to decompress right away.
+    pub decode: Decode,
+}
+
+/// What is decompressed when a piece is opened.
+#[derive(Clone, Copy)]
+pub(crate) enum Decode {
+    /// Nothing.
+    Nothing,
+    /// Small values; and those that single rows of cannot be decompressed cheaply, up to a number of bytes: what may
+    /// be kept of each piece so that all can be kept. More would be decompressed again and again.
+    UpTo(usize),
+}
+
+/// `List` or `ListView`.
+struct AnyList;
+
+impl Matcher for AnyList {
+    type Match<'a> = ();
+
+    fn try_match(array: &ArrayRef) -> Option<()> {
+        (array.is::<List>() || array.is::<ListView>()).then_some(())
+    }
+}
+
+impl Opening<'_> {
+    /// Opens up an array.
+    pub fn open(&mut self, array: ArrayRef) -> Result<Piece, Cause> {
+        match array.dtype() {
+            DType::List(..) => self.list(array),
+            DType::Struct(..) => self.structure(array),
+            _ => self.leaf(array).map(Piece::Leaf),
+        }
+    }
+
+    fn list(&mut self, array: ArrayRef) -> Result<Piece, Cause> {
+        let array = array.execute_until::<AnyList>(self.ctx)?;
+        let len = array.len();
+        let validity = self.validity(&array)?;
+        let (elements, bounds): (_, Box<[_]>) = if let Some(list) = array.as_opt::<List>() {
+            let offsets = self.integers(list.offsets())?;
+            (list.elements().clone(), offsets.windows(2).map(|w| (w[0], w[1])).collect())
+        } else if let Some(view) = array.as_opt::<ListView>() {
+            let (offsets, sizes) = (self.integers(view.offsets())?, self.integers(view.sizes())?);
+            let end = |(o, s): (usize, usize)| (o, o.saturating_add(s));
+            (view.elements().clone(), offsets.into_iter().zip(sizes).map(end).collect())
+        } else {
+            return Err(format!("a list is encoded as {}, which is no list", array.encoding_id()).into());
+        };
+        let inside = bounds.iter().all(|&(start, end)| start <= end && end <= elements.len());
+        if bounds.len() != len || !inside {
+            return Err(Cause::from("lists reach beyond their elements".to_owned()));
+        }
+        Ok(Piece::List { bounds, validity, elements: Box::new(self.open(elements)?) })
+    }
+
+    fn structure(&mut self, array: ArrayRef) -> Result<Piece, Cause> {
+        let array = array.execute_until::<Struct>(self.ctx)?;
+        let validity = self.validity(&array)?;
+        let Some(view) = array.as_opt::<Struct>() else {
+            return Err(format!("a struct is encoded as {}, which is no struct", array.encoding_id()).into());
+        };
+        let parts = view.into_owned().into_data_parts();
+        let names = parts.struct_fields.names().iter().map(|n| n.as_ref().to_owned());
+        let fields = names.zip(parts.fields).map(|(name, field)| Ok((name, self.open(field)?)));
+        Ok(Piece::Struct { fields: fields.collect::<Result<_, Cause>>()?, validity })
+    }
+
+    fn leaf(&mut self, values: ArrayRef) -> Result<Leaf, Cause> {
+        let width = values.dtype().element_size();
+        let bytes = values.len().saturating_mul(width.unwrap_or(SOME_BYTES));
+        let bytes = if width.is_none() { bytes.saturating_add(values.nbytes() as usize) } else { bytes };
+        let width = width.unwrap_or(SOME_BYTES);
+        let decode = match self.decode {
+            Decode::Nothing => false,
+            Decode::UpTo(most) => {
+                bytes <= SMALL || (bytes <= most.min(SMALL_ENOUGH) && is_slow_to_cut(&values))
+            }
+        };
+        if decode {
+            let values = values.execute::<Canonical>(self.ctx)?.into_array();
+            return Ok(Leaf { owned: values.nbytes() as usize, values, width });
+        }
+        Ok(Leaf { values, width, owned: 0 })
+    }
+
+    fn validity(&mut self, array: &ArrayRef) -> Result<Mask, Cause> {
+        self.plausible(array.len())?;
+        Ok(array.validity()?.execute_mask(array.len(), self.ctx)?)
+    }
+
+    fn integers(&mut self, array: &ArrayRef) -> Result<Vec<usize>, Cause> {
+        self.plausible(array.len())?;
+        // Negative numbers are refused by the cast.
+        let array = array.cast(DType::Primitive(PType::U64, Nullability::NonNullable))?;
+        let array = array.execute::<PrimitiveArray>(self.ctx)?;
+        Ok(array.as_slice::<u64>().iter().map(|&n| usize::try_from(n)).collect::<Result<_, _>>()?)
+    }
+
+    fn plausible(&self, len: usize) -> Result<(), Cause> {
+        if len > self.limit {
+            return Err(format!("{len} lists or structs are more than the file can hold").into());
+        }
+        Ok(())
+    }
+}
+
+/// Whether any encoding in an array is one of whole pages.
+fn is_slow_to_cut(array: &ArrayRef) -> bool {
+    array.depth_first_traversal().any(|a| {
+        let id = a.encoding_id();
+        ["vortex.pco", "vortex.zstd", "vortex.zstd_buffers"].contains(&id.as_ref())
+    })
+}
+
+impl Piece {
+    /// Bytes of memory that it takes beside the mapped file.
+    pub fn bytes(&self) -> usize {
+        const NODE: usize = 512;
+        NODE + match self {
+            Self::List { bounds, elements, .. } => size_of_val(&**bounds) + elements.bytes(),
+            Self::Struct { fields, .. } => fields.iter().map(|(_, f)| f.bytes()).sum(),
+            Self::Leaf(leaf) => leaf.owned,
+        }
+    }
+
+    /// A piece that says it takes `owned` bytes.
+    #[cfg(test)]
+    pub fn of_bytes(owned: usize) -> Self {
+        let values = PrimitiveArray::empty::<u8>(Nullability::NonNullable).into_array();
+        Self::Leaf(Leaf { values, width: 1, owned })
+    }
+
+    /// The values of the last leaf along a path of field names, through structs and lists.
+    pub fn leaf(&self, path: &[&str]) -> Option<&Leaf> {
+        match self {
+            Self::List { elements, .. } => elements.leaf(path),
+            Self::Struct { fields, .. } => {
+                let (name, rest) = path.split_first()?;
+                fields.iter().find(|(n, _)| n == name)?.1.leaf(rest)
+            }
+            Self::Leaf(leaf) => Some(leaf),
+        }
+    }
+}
+
+/// Ranges in ascending order, joined where one begins at the end of the one before.
+pub(crate) fn joined(ranges: impl Iterator<Item = Range<usize>>) -> Vec<Range<usize>> {
+    let mut out: Vec<Range<usize>> = vec![];
+    for range in ranges.filter(|r| !r.is_empty()) {
+        match out.last_mut() {
+            Some(last) if last.end == range.start => last.end = range.end,
+            _ => out.push(range),
+        }
+    }
+    out
+}

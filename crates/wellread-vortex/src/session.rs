@@ -1,0 +1,81 @@
+//! What the library needs to be told before anything else: its registries and where its futures run.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::OnceLock;
+use vortex::VortexSessionDefault;
+use vortex::error::VortexError;
+use vortex::io::runtime::BlockingRuntime;
+use vortex::io::runtime::current::CurrentThreadRuntime;
+use vortex::io::session::RuntimeSessionExt;
+use vortex::session::VortexSession;
+use wellread_store::guard::guarded;
+use wellread_store::{Error, Result};
+
+/// A session and the runtime that it spawns on. Futures run on the threads that wait for them.
+pub(crate) struct Session {
+    pub runtime: CurrentThreadRuntime,
+    pub session: VortexSession,
+}
+
+impl Session {
+    pub fn new() -> Self {
+        let runtime = CurrentThreadRuntime::new();
+        let session = <VortexSession as VortexSessionDefault>::default().with_handle(runtime.handle());
+        Self { runtime, session }
+    }
+
+    /// The one that all readers share.
+    pub fn reading() -> &'static Self {
+        static READING: OnceLock<Session> = OnceLock::new();
+        READING.get_or_init(Self::new)
+    }
+}
+
+/// An error of the library in one line: without the backtrace that it may carry.
+pub(crate) struct Cause(String);
+
+impl From<VortexError> for Cause {
+    fn from(error: VortexError) -> Self {
+        let text = error.to_string();
+        let text = text.split("\nBacktrace:").next().unwrap_or_default();
+        Self(text.trim().replace('\n', "; "))
+    }
+}
+
+impl From<String> for Cause {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl From<arrow_schema::ArrowError> for Cause {
+    fn from(error: arrow_schema::ArrowError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl From<std::num::TryFromIntError> for Cause {
+    fn from(error: std::num::TryFromIntError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Runs `work`, which reads from a file by the library: its panics and errors become ours, with what to do.
+pub(crate) fn reading<T>(path: &Path, what: &str, work: impl FnOnce() -> Result<T, Cause>) -> Result<T> {
+    guarded(path, what, || Ok::<_, Cause>(work()))?.map_err(|cause| {
+        // An encoding or a layout that the library does not know by name.
+        let hint = if cause.0.contains("Unknown encoding: ") || cause.0.contains("Unknown layout encoding: ") {
+            "the file was probably written by a newer Vortex: update wellread, or write it again with an older edition"
+        } else {
+            "the file is probably corrupt; copy or write it again"
+        };
+        Error::new(path, format_args!("{what}: {cause}")).hint(hint)
+    })
+}

@@ -1,0 +1,349 @@
+//! [`VortexTable`]: rows and columns of a Vortex file.
+
+use crate::cache::Cache;
+use crate::file::OpenFile;
+use crate::gather::{ALL, Gather, Part, Wanted, structure, weight};
+use crate::piece::Piece;
+use crate::session::{Cause, Session, reading};
+use crate::tree::{Column, Series, Source, plain};
+use arrow_array::{Array, ArrayRef, RecordBatch, StructArray};
+use arrow_schema::{DataType, Field};
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use vortex::array::VortexSessionExecute;
+use vortex::arrow::ArrowSessionExt;
+use wellread_image::ome_arrow::{FILE_WRITER_KEY, field};
+use wellread_store::table::{Columns, ImageTable, Rows, arrow_array as ours, arrow_schema as our_schema};
+use wellread_store::{Error, Result, StoreLayout};
+
+/// Bytes of a batch at which it ends. More would leave the nearer caches before they are used.
+const BATCH: usize = 2 << 20;
+/// Bytes of opened pieces that a table keeps.
+const KEPT: usize = 256 << 20;
+
+/// Pieces that are looked at, at most, to tell how pixels are encoded.
+const LOOKED_AT: usize = 16;
+
+/// A Vortex file with a column of images, open for reading.
+pub struct VortexTable {
+    file: OpenFile,
+    source: Source,
+    /// The whole table as one column.
+    columns: Column,
+    /// Its type: a struct of the columns.
+    root: Field,
+    schema: our_schema::SchemaRef,
+    metadata: HashMap<String, String>,
+}
+
+impl VortexTable {
+    /// Opens a file: reads its footer, no rows.
+    ///
+    /// # Errors
+    /// A file that is missing, no Vortex, of a newer version, truncated or corrupt, or not a table.
+    pub fn open(path: &Path) -> Result<Self> {
+        let file = OpenFile::open(path)?;
+        let text = |(key, value): (&str, &vortex::buffer::ByteBuffer)| {
+            (key.to_owned(), String::from_utf8_lossy(value.as_slice()).into_owned())
+        };
+        let metadata: HashMap<_, _> = file.vortex.metadata_segments().map(text).collect();
+        let (columns, root, schema) = reading(path, "cannot read the columns", || {
+            let session = &Session::reading().session;
+            let schema = session.arrow().to_arrow_schema(file.vortex.dtype())?;
+            let fields = schema.fields().iter().map(|f| Arc::new(plain(f)));
+            let root = Field::new("", DataType::Struct(fields.collect()), false);
+            let DataType::Struct(fields) = root.data_type() else { return Err("no table".to_owned().into()) };
+            let theirs = arrow_schema::Schema::new(fields.clone()).with_metadata(metadata.clone());
+            let ours = crate::import_schema(&theirs)?.with_metadata(metadata.clone());
+            Ok((Column::new(Arc::clone(file.vortex.footer().layout()), &mut 0)?, root, ours))
+        })?;
+        let source = Source {
+            segments: file.vortex.segment_source(),
+            cache: Cache::new(KEPT),
+            limit: usize::try_from(file.length.saturating_mul(8)).unwrap_or(usize::MAX),
+        };
+        Ok(Self { file, source, columns, root, schema: Arc::new(schema), metadata })
+    }
+
+    /// How pixels are encoded, by a look at some pieces, and how many rows lie together.
+    fn describe(&self, name: &str, list: &str) -> Result<Option<(String, String)>, Cause> {
+        let mut column = &self.columns;
+        let mut path = &[name, list, field::PIXELS][..];
+        while let (Column::Struct { fields, .. }, Some((name, rest))) = (column, path.split_first()) {
+            let Some((_, below)) = fields.iter().find(|(n, _)| n == name) else { return Ok(None) };
+            (column, path) = (below, rest);
+        }
+        let Column::Series(series) = column else { return Ok(None) };
+        let pieces = series.pieces()?;
+        let mut codecs: Vec<String> = vec![];
+        for at in (0..pieces).step_by(pieces.div_ceil(LOOKED_AT).max(1)) {
+            let piece = series.raw_piece(at, &self.source)?;
+            let Some(leaf) = piece.leaf(path).filter(|leaf| !leaf.values.is_empty()) else { continue };
+            let codec = codec(&leaf.values);
+            if !codecs.contains(&codec) {
+                codecs.push(codec);
+            }
+        }
+        if codecs.is_empty() {
+            return Ok(None);
+        }
+        let rows = self.len().div_ceil(pieces.max(1));
+        let counted = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+        let pieces = format!("{} of about {}", counted(pieces, "chunk"), counted(rows, "image"));
+        Ok(Some((codecs.join(", "), pieces)))
+    }
+
+    /// Columns with lists of pixels, and those lists.
+    fn pixel_lists(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.schema.fields().iter().flat_map(|column| {
+            let our_schema::DataType::Struct(fields) = column.data_type() else { return vec![] };
+            let lists = [field::CHUNKS, field::PLANES].into_iter();
+            let there = lists.filter(|list| fields.iter().any(|f| f.name() == list));
+            there.map(|list| (column.name().as_str(), list)).collect::<Vec<_>>()
+        })
+    }
+}
+
+impl ImageTable for VortexTable {
+    fn format(&self) -> &'static str {
+        crate::FORMAT.name
+    }
+
+    fn path(&self) -> &Path {
+        &self.file.path
+    }
+
+    fn len(&self) -> usize {
+        self.file.vortex.row_count() as usize
+    }
+
+    fn schema(&self) -> our_schema::SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn types_are_trusted(&self) -> bool {
+        self.metadata.contains_key(FILE_WRITER_KEY)
+    }
+
+    fn layout(&self) -> Result<StoreLayout> {
+        self.file.still_whole()?;
+        let found = reading(&self.file.path, "cannot read the layout", || {
+            self.pixel_lists().find_map(|(name, list)| self.describe(name, list).transpose()).transpose()
+        })?;
+        let (codec, pieces) = found.unwrap_or_else(|| ("none".to_owned(), "no pixels".to_owned()));
+        Ok(StoreLayout { codec, pieces, variant: String::new() })
+    }
+
+    fn files(&self) -> Result<Vec<PathBuf>> {
+        Ok(vec![self.file.path.clone()])
+    }
+
+    fn read(
+        &self,
+        rows: Rows<'_>,
+        columns: &Columns,
+        each: &mut dyn FnMut(ours::RecordBatch) -> Result<()>,
+    ) -> Result<()> {
+        let path = &self.file.path;
+        for names in columns {
+            if !leads_somewhere(self.root.data_type(), names) {
+                return Err(Error::new(path, format_args!("has no column {:?}", names.join("."))));
+            }
+        }
+        let last = match &rows {
+            Rows::Range(range) => range.end.checked_sub(1).filter(|_| !range.is_empty()),
+            Rows::Chosen(rows) => rows.last().copied(),
+        };
+        if let Some(row) = last.filter(|row| *row >= self.len()) {
+            return Err(Error::no_such_row(path, row, self.len()));
+        }
+        let mut rows: Box<dyn Iterator<Item = usize>> = match rows {
+            Rows::Range(range) => Box::new(range),
+            Rows::Chosen(rows) => Box::new(rows.iter().copied()),
+        };
+        let wanted = Wanted::of(columns);
+        let mut plan = Plan::default();
+        let pick = plan.pick(&self.columns, &self.root, &wanted);
+        loop {
+            self.file.still_whole()?;
+            let batch = reading(path, "cannot read rows", || {
+                plan.clear();
+                let mut weight = 0;
+                while weight < BATCH
+                    && let Some(row) = rows.next()
+                {
+                    weight += plan.add(row, &self.source)?;
+                }
+                if plan.rows == 0 {
+                    return Ok(None);
+                }
+                let batch = plan.batch(&pick)?;
+                Ok(Some(crate::import(batch)?))
+            })?;
+            match batch {
+                Some(batch) => each(batch)?,
+                None => return Ok(()),
+            }
+        }
+    }
+}
+
+/// The encodings of values, outermost first, such as `for+bitpacked` (frame of reference, bit-packed).
+fn codec(values: &vortex::array::ArrayRef) -> String {
+    let mut names: Vec<String> = vec![];
+    for array in values.depth_first_traversal() {
+        let id = array.encoding_id();
+        // Such as `bitpacked` of `fastlanes.bitpacked.v2`.
+        let short = id.as_ref().split('.').nth(1).unwrap_or_default();
+        if !["primitive", "bool", "slice"].contains(&short) && !names.iter().any(|n| n == short) {
+            names.push(short.to_owned());
+        }
+    }
+    if names.is_empty() { "none".to_owned() } else { names.join("+") }
+}
+
+/// Whether a path of field names exists below a type.
+fn leads_somewhere(data_type: &DataType, path: &[String]) -> bool {
+    let Some((name, rest)) = path.split_first() else { return true };
+    match data_type {
+        DataType::List(element) => leads_somewhere(element.data_type(), path),
+        DataType::Struct(fields) => {
+            fields.iter().find(|f| f.name() == name).is_some_and(|f| leads_somewhere(f.data_type(), rest))
+        }
+        _ => false,
+    }
+}
+
+/// What is read: the series that a call needs, and the parts of their pieces that hold the rows so far.
+#[derive(Default)]
+struct Plan<'a> {
+    series: Vec<Selected<'a>>,
+    rows: usize,
+}
+
+struct Selected<'a> {
+    series: &'a Series,
+    wanted: &'a Wanted,
+    parts: Vec<Held>,
+}
+
+/// Some rows of a piece that is held on to.
+struct Held {
+    piece: Arc<Piece>,
+    /// Rows of the table that the piece has.
+    span: Range<usize>,
+    /// Those of them that are wanted, as the piece counts them.
+    rows: Range<usize>,
+}
+
+/// How columns become arrays: like the wanted part of the tree, with indices into the plan.
+enum Pick<'a> {
+    Series { at: usize, field: &'a Field },
+    Struct { validity: Option<usize>, fields: Vec<(&'a Arc<Field>, Pick<'a>)> },
+}
+
+static MASK: std::sync::LazyLock<Field> =
+    std::sync::LazyLock::new(|| Field::new("", DataType::Boolean, false));
+
+impl<'a> Plan<'a> {
+    fn take(&mut self, series: &'a Series, wanted: &'a Wanted) -> usize {
+        self.series.push(Selected { series, wanted, parts: vec![] });
+        self.series.len() - 1
+    }
+
+    /// Adds what `wanted` needs of a column.
+    fn pick(&mut self, column: &'a Column, field: &'a Field, wanted: &'a Wanted) -> Pick<'a> {
+        match (column, field.data_type()) {
+            (Column::Struct { validity, fields }, DataType::Struct(types)) => {
+                let validity = validity.as_ref().map(|v| self.take(v, &ALL));
+                let mut picked = vec![];
+                for ((name, column), field) in fields.iter().zip(types) {
+                    if let Some(wanted) = wanted.field(name) {
+                        picked.push((field, self.pick(column, field, wanted)));
+                    }
+                }
+                Pick::Struct { validity, fields: picked }
+            }
+            (Column::Struct { .. }, _) => Pick::Struct { validity: None, fields: vec![] },
+            (Column::Series(series), _) => Pick::Series { at: self.take(series, wanted), field },
+        }
+    }
+
+    fn clear(&mut self) {
+        self.rows = 0;
+        for selected in &mut self.series {
+            // The piece of the last row is likely to have the next one too.
+            selected.parts.drain(..selected.parts.len().saturating_sub(1));
+            if let Some(last) = selected.parts.last_mut() {
+                last.rows = 0..0;
+            }
+        }
+    }
+
+    /// Adds a row, and tells how many bytes it will have.
+    fn add(&mut self, row: usize, source: &Source) -> Result<usize, Cause> {
+        let mut bytes = 0;
+        for Selected { series, wanted, parts } in &mut self.series {
+            if let Some(held) = parts.last_mut().filter(|held| held.span.contains(&row)) {
+                let at = row - held.span.start;
+                if held.rows.is_empty() {
+                    held.rows = at..at + 1;
+                } else if held.rows.end == at {
+                    held.rows.end += 1;
+                } else {
+                    let (piece, span) = (Arc::clone(&held.piece), held.span.clone());
+                    parts.push(Held { piece, span, rows: at..at + 1 });
+                }
+            } else {
+                let (piece, span) = series.piece(row, source)?;
+                let at = row - span.start;
+                parts.push(Held { piece, span, rows: at..at + 1 });
+            }
+            let held = parts.last();
+            if let Some(held) = held.filter(|_| series.is_nested()) {
+                bytes += weight(&held.piece, &(held.rows.end - 1..held.rows.end), wanted);
+            } else {
+                bytes += 8;
+            }
+        }
+        self.rows += 1;
+        Ok(bytes)
+    }
+
+    fn batch(&self, pick: &Pick<'_>) -> Result<RecordBatch, Cause> {
+        let session = &Session::reading().session;
+        let mut gather = Gather { session, ctx: session.create_execution_ctx() };
+        let table = self.array(pick, &mut gather)?;
+        let table =
+            table.as_any().downcast_ref::<StructArray>().ok_or_else(|| "the file is no table".to_owned())?;
+        Ok(RecordBatch::from(table))
+    }
+
+    fn array(&self, pick: &Pick<'_>, gather: &mut Gather<'_>) -> Result<ArrayRef, Cause> {
+        match pick {
+            Pick::Series { at, field } => self.gathered(*at, field, gather),
+            Pick::Struct { validity, fields } => {
+                let valid = validity.map(|at| self.gathered(at, &MASK, gather)).transpose()?;
+                let nulls =
+                    valid.as_ref().and_then(|v| v.as_any().downcast_ref::<arrow_array::BooleanArray>());
+                let nulls = nulls.map(|v| arrow_buffer::NullBuffer::new(v.values().clone()));
+                let arrays =
+                    fields.iter().map(|(field, pick)| Ok((Arc::clone(field), self.array(pick, gather)?)));
+                let arrays = arrays.collect::<Result<_, Cause>>()?;
+                structure(arrays, nulls.filter(|n| n.null_count() > 0), self.rows)
+            }
+        }
+    }
+
+    fn gathered(&self, at: usize, field: &Field, gather: &mut Gather<'_>) -> Result<ArrayRef, Cause> {
+        let Selected { wanted, parts, .. } = &self.series[at];
+        let parts: Vec<_> = parts
+            .iter()
+            .filter(|held| !held.rows.is_empty())
+            .map(|held| Part { piece: &held.piece, rows: held.rows.clone() })
+            .collect();
+        gather.array(&parts, field, wanted)
+    }
+}

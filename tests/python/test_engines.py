@@ -1,0 +1,175 @@
+"""Lance, Vortex and DuckDB: our tables read by the engines' Python libraries, theirs read by wellread."""
+
+import duckdb
+import lance
+import lancedb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import vortex
+from ome_arrow import OMEArrow
+from test_cross_reading import assemble, check
+
+
+def read_lance(path):
+    return lance.dataset(str(path)).to_table()
+
+
+def read_lancedb(path):
+    """The same folder as a table of a LanceDB database."""
+    return lancedb.connect(str(path.parent)).open_table(path.stem).to_arrow()
+
+
+def read_vortex(path):
+    return vortex.open(str(path)).scan().read_all().to_arrow_table()
+
+
+def read_duckdb(path):
+    with duckdb.connect(str(path), read_only=True) as connection:
+        return connection.sql("SELECT * FROM images ORDER BY row_id").to_arrow_table()
+
+
+def read_parquet(path):
+    return pq.read_table(path)
+
+
+READERS = {
+    "lance": ("images.lance", read_lance),
+    "lancedb": ("images.lance", read_lancedb),
+    "vortex": ("images.vortex", read_vortex),
+    "duckdb": ("images.duckdb", read_duckdb),
+    "parquet-duckdb": ("images-duckdb.parquet", read_parquet),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_the_engines_libraries_read_our_tables(generated, reader):
+    folder, expected, _ = generated
+    name, read = READERS[reader]
+    table = read(folder / name)
+    assert table["row_id"].to_pylist() == list(range(len(expected)))
+    images = table["ome_image"].to_pylist()
+    check({i["name"]: assemble(i) for i in images}, expected)
+    dtype = next(iter(expected.values()))["dtype"]
+    if dtype in ("uint8", "uint16"):
+        check({i["name"]: OMEArrow(data=i).export(how="numpy", dtype=np.dtype(dtype)) for i in images}, expected)
+
+
+@pytest.mark.parametrize("format", ["lance", "vortex", "duckdb", "parquet-duckdb", "parquet"])
+def test_options_keep_pixels(wellread, generated, tmp_path, format):
+    folder, expected, _ = generated
+    source = folder / "images.parquet"
+    endings = {"lance": "lance", "vortex": "vortex", "duckdb": "duckdb"}
+    for tune in ["random", "scan", "size", "reference"]:
+        target = tmp_path / f"{tune}.{endings.get(format, 'parquet')}"
+        wellread("convert", source, target, "--format", format, "--tune", tune, "--chunk", "1,1,2,24,32")
+        sums = wellread("checksum", target, "--read-as", format)
+        assert {s["name"]: s["sha256"] for s in sums} == {n: e["sha256"] for n, e in expected.items()}, tune
+
+
+def struct_type(pixels):
+    """What upstream's inferred tables look like, with pixels of another type."""
+    chunk = pa.struct(
+        [(a, pa.int64()) for a in ["t", "c", "z", "y", "x", "shape_z", "shape_y", "shape_x"]]
+        + [("pixels", pa.list_(pixels))]
+    )
+    meta = pa.struct([("type", pa.string()), *[(f"size_{a}", pa.int64()) for a in "xyzct"]])
+    return pa.struct([("name", pa.string()), ("pixels_meta", meta), ("chunks", pa.list_(chunk))])
+
+
+def image(i):
+    pixels = np.random.default_rng(i).integers(0, 60_000, (6, 7), dtype=np.uint16)
+    place = dict.fromkeys(["t", "c", "z", "y", "x"], 0)
+    chunk = {**place, "shape_z": 1, "shape_y": 6, "shape_x": 7, "pixels": pixels.ravel().tolist()}
+    sizes = dict(zip(["size_x", "size_y", "size_z", "size_c", "size_t"], [7, 6, 1, 1, 1], strict=True))
+    return pixels, {"name": f"i{i}", "pixels_meta": {"type": "uint16", **sizes}, "chunks": [chunk]}
+
+
+def write_lance(table, path):
+    lance.write_dataset(table, str(path))
+
+
+def write_vortex(table, path):
+    vortex.io.write(table, str(path))
+
+
+def write_duckdb(table, path):
+    with duckdb.connect(str(path)) as connection:
+        connection.register("source", table)
+        connection.execute("CREATE TABLE images AS FROM source")
+
+
+def write_parquet(table, path):
+    pq.write_table(table, path)
+
+
+WRITERS = {
+    "lance": ("a.lance", write_lance),
+    "vortex": ("a.vortex", write_vortex),
+    "duckdb": ("a.duckdb", write_duckdb),
+    "parquet-duckdb": ("a.parquet", write_parquet),
+    "parquet": ("a.parquet", write_parquet),
+}
+
+
+@pytest.mark.parametrize("pixels", ["uint16", "int64", "int32", "uint32", "float64"])
+@pytest.mark.parametrize("format", WRITERS)
+def test_foreign_tables_with_nulls_and_features(wellread, tmp_path, format, pixels):
+    """Rows without an image are named or left out; columns beside the images go through every conversion."""
+    name, write = WRITERS[format]
+    made = [image(i) for i in range(7)]
+    images = [None if i == 3 else m[1] for i, m in enumerate(made)]
+    table = pa.table(
+        {
+            "well": [f"A{i:02}" for i in range(7)],
+            "dose": pa.array([None, *range(6)], pa.float64()),
+            "image": pa.array(images, struct_type(pa.type_for_alias(pixels))),
+        }
+    )
+    path = tmp_path / name
+    write(table, path)
+    error = wellread("checksum", path, "--read-as", format, code=1)
+    assert "row 3" in error and "--skip-null" in error
+    target = tmp_path / "out.parquet"
+    wellread("convert", path, target, "--read-as", format, "--skip-null")
+    out = pq.read_table(target)
+    kept = [i for i in range(7) if i != 3]
+    assert out["well"].to_pylist() == [f"A{i:02}" for i in kept]
+    assert out["dose"].to_pylist() == [table["dose"][i].as_py() for i in kept]
+    for i, found in zip(kept, out["ome_image"].to_pylist(), strict=True):
+        assert np.array_equal(assemble(found)[0, 0, 0], made[i][0])
+
+
+def test_features_go_through_every_engine(wellread, tmp_path):
+    made = [image(i)[1] for i in range(4)]
+    table = pa.table({"well": list("abcd"), "n": [1, None, 3, 4], "image": pa.array(made, struct_type(pa.uint16()))})
+    source = tmp_path / "source.parquet"
+    pq.write_table(table, source)
+    for name, read in [("a.lance", read_lance), ("a.vortex", read_vortex), ("a.duckdb", read_duckdb)]:
+        wellread("convert", source, tmp_path / name)
+        found = read(tmp_path / name)
+        assert (found["well"].to_pylist(), found["n"].to_pylist()) == (list("abcd"), [1, None, 3, 4]), name
+        back = tmp_path / f"{name}.parquet"
+        wellread("convert", tmp_path / name, back)
+        assert pq.read_table(back)["n"].to_pylist() == [1, None, 3, 4], name
+
+
+def test_lancedb_folders_with_several_tables(wellread, tmp_path):
+    database = lancedb.connect(str(tmp_path / "db"))
+    for name, count in [("first", 2), ("second", 3)]:
+        rows = pa.array([image(i)[1] for i in range(count)], struct_type(pa.uint16()))
+        database.create_table(name, pa.table({"image": rows}))
+    assert wellread("info", tmp_path / "db", "--table", "second")["images"] == 3
+    error = wellread("info", tmp_path / "db", code=1)
+    assert "first" in error and "second" in error and "--table" in error
+    assert "first" in wellread("info", tmp_path / "db", "--table", "third", code=1)
+
+
+def test_deleted_lance_rows_are_gone(wellread, tmp_path):
+    rows = pa.array([image(i)[1] for i in range(9)], struct_type(pa.uint16()))
+    path = tmp_path / "a.lance"
+    dataset = lance.write_dataset(pa.table({"n": range(9), "image": rows}), str(path), max_rows_per_file=4)
+    dataset.delete("n IN (0, 5)")
+    sums = wellread("checksum", path)
+    assert [s["name"] for s in sums] == [f"i{i}" for i in [1, 2, 3, 4, 6, 7, 8]]
