@@ -35,6 +35,7 @@ pub static FORMAT: Format = Format {
     set_ending: ".lance",
     holds_images: place::holds_tables,
     keeps_features: true,
+    resumes: false,
     engine: || format!("lance {LANCE} (own page reader); Lance file format 2.2"),
     recognise: place::recognise,
     open: |path, options| {
