@@ -3,18 +3,23 @@
 set -euo pipefail
 
 if ! command -v cargo >/dev/null; then
-    echo "wellread needs Rust 1.91 or newer (cargo): see https://rustup.rs or your distribution's packages." >&2
+    echo "wellread needs Rust 1.95 or newer (cargo): see https://rustup.rs or your distribution's packages." >&2
     exit 1
 fi
 have=$(rustc --version | sed -E 's/rustc ([0-9]+)\.([0-9]+).*/\1 \2/')
 read -r major minor <<<"$have"
-if ((major == 1 && minor < 91)); then
-    echo "wellread needs Rust 1.91 or newer; this is $(rustc --version). Try: rustup update stable" >&2
+if ((major == 1 && minor < 95)); then
+    echo "wellread needs Rust 1.95 or newer; this is $(rustc --version). Try: rustup update stable" >&2
     exit 1
 fi
 
 missing=()
 command -v cc >/dev/null || missing+=(gcc libc6-dev)
+# The storage engines: DuckDB is C++, Lance's formats are protocol buffers, Vortex binds C by libclang.
+command -v c++ >/dev/null || missing+=(g++)
+command -v cmake >/dev/null || missing+=(cmake)
+command -v protoc >/dev/null || missing+=(protobuf-compiler libprotobuf-dev)
+ldconfig -p 2>/dev/null | grep -q 'libclang[-.0-9]*\.so' || compgen -G '/usr/lib/llvm-*/lib/libclang*.so*' >/dev/null || missing+=(libclang-dev)
 command -v python3 >/dev/null || missing+=(python3)
 # Debian splits venv off Python; a Python from elsewhere brings its own.
 python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)

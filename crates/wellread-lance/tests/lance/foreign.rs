@@ -105,7 +105,7 @@ fn deleted_rows_and_several_fragments() {
 #[test]
 fn other_file_versions() {
     let dir = tempfile::tempdir().unwrap();
-    let images: Vec<_> = images().into_iter().collect();
+    let images = images();
     for version in
         [LanceFileVersion::V2_0, LanceFileVersion::V2_1, LanceFileVersion::V2_2, LanceFileVersion::V2_3]
     {

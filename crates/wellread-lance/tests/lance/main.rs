@@ -130,7 +130,7 @@ fn golden_sets_read_to_their_checksums() {
             );
         }
     }
-    assert_eq!(checked, 3 * (18 + 4 + 16 + 12));
+    assert_eq!(checked, 3 * (12 + 4 + 16 + 12));
 }
 
 #[test]
