@@ -10,19 +10,23 @@ CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/wellread
 export CARGO_TARGET_DIR ?= $(CACHE)/target
 PYTHON_ENV ?= $(CACHE)/python
 WELLREAD := $(CARGO_TARGET_DIR)/release/wellread
+LIGHT_WELLREAD := $(CARGO_TARGET_DIR)-light/release/wellread
 DEMO_OUT ?= results/demo
 
-.PHONY: help demo install test build build-all lint test-rust test-python python-env bench-peers system-packages clean
+.PHONY: help demo install test build build-light build-all lint test-rust test-python python-env bench-peers system-packages clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
-demo: build ## measure formats, workers and tensor paths on generated cell images; ends with a report to open
-	$(WELLREAD) bench all --images 512 --size 192x192 --kind cells --batch-size 4 --steps 4 --samples 64 --access random \
+# The demo shows the formats that build in minutes; once `make build` has made the whole program, all of them.
+demo: ## measure formats, workers and tensor paths on generated cell images; ends with a report to open
+	@if [[ -x "$(WELLREAD)" ]]; then $(MAKE) --no-print-directory build; else $(MAKE) --no-print-directory build-light; fi
+	"$$( [[ -x "$(WELLREAD)" ]] && echo "$(WELLREAD)" || echo "$(LIGHT_WELLREAD)" )" bench all --images 512 --size 192x192 --kind cells --batch-size 4 --steps 4 --samples 64 --access random \
 	  --transform none,augment --batch-sizes 4,16 --workers 0,1,2 --time-budget 40 --out $(DEMO_OUT)
 	@echo
 	@echo "Open $(DEMO_OUT)/report.html in a browser. Images: $(DEMO_OUT)/images.png; plots: $(DEMO_OUT)/*.png"
-	@echo "The program: $(WELLREAD); \`make install\` puts it on your PATH. Try: wellread info $(DEMO_OUT)/data/images.parquet"
+	@[[ -x "$(WELLREAD)" ]] || echo "Lance, Vortex and DuckDB were left out of this build: \`make build\` makes the whole program (40 minutes), then \`make demo\` compares them too."
+	@echo "\`make install\` puts the program on your PATH. Try: wellread info $(DEMO_OUT)/data/images.parquet"
 
 install: system-packages ## put the wellread command into cargo's bin folder
 	cargo install --locked --path crates/wellread-cli
@@ -33,9 +37,10 @@ build: system-packages ## the wellread binary with all storage engines (a first 
 	cargo build --release --locked --workspace --bins
 
 # The formats that need no engine: a few minutes. In a target folder of its own, so that neither build undoes the other.
-LIGHT := --no-default-features --features parquet,tiff,ome-zarr,image-folder
-build-light: system-packages
-	CARGO_TARGET_DIR="$(CARGO_TARGET_DIR)-light" cargo build --release --locked -p wellread-cli $(LIGHT)
+build-light: ## the wellread binary without the storage engines: a few minutes
+	@scripts/system-packages.sh light
+	CARGO_TARGET_DIR="$(CARGO_TARGET_DIR)-light" cargo build --release --locked -p wellread-cli \
+	  --no-default-features --features parquet,tiff,ome-zarr,image-folder
 
 # Clippy as the compiler of this workspace's crates: `cargo clippy` would check all 600 dependencies once more, which
 # takes ten minutes, beside building them.

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs what the build needs and is missing: Rust is only looked for, Debian packages are installed when root.
+# system-packages.sh [light]: installs what the build needs and is missing, all of it or without the storage engines.
+# Rust is only looked for, Debian packages are installed when root.
 set -euo pipefail
 
 if ! command -v cargo >/dev/null; then
@@ -15,11 +16,14 @@ fi
 
 missing=()
 command -v cc >/dev/null || missing+=(gcc libc6-dev)
-# The storage engines: DuckDB is C++, Lance's formats are protocol buffers, Vortex binds C by libclang.
-command -v c++ >/dev/null || missing+=(g++)
-command -v cmake >/dev/null || missing+=(cmake)
-command -v protoc >/dev/null || missing+=(protobuf-compiler libprotobuf-dev)
-ldconfig -p 2>/dev/null | grep -q 'libclang[-.0-9]*\.so' || compgen -G '/usr/lib/llvm-*/lib/libclang*.so*' >/dev/null || missing+=(libclang-dev)
+if [[ ${1:-} != light ]]; then
+    # DuckDB is C++, Lance's metadata are protocol buffers, Vortex binds C by libclang.
+    command -v c++ >/dev/null || missing+=(g++)
+    command -v cmake >/dev/null || missing+=(cmake)
+    command -v protoc >/dev/null || missing+=(protobuf-compiler libprotobuf-dev)
+    ldconfig -p 2>/dev/null | grep -q 'libclang[-.0-9]*\.so' ||
+        compgen -G '/usr/lib/llvm-*/lib/libclang*.so*' >/dev/null || missing+=(libclang-dev)
+fi
 command -v python3 >/dev/null || missing+=(python3)
 # Debian splits venv off Python; a Python from elsewhere brings its own.
 python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
