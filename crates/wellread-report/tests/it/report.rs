@@ -15,6 +15,8 @@ fn the_report_has_every_section_and_needs_nothing_else() {
         "Pixel checksum",
         "<img src=\"data:image/png;base64,",
         "id=\"bench-storage\"",
+        "id=\"bench-storage_compression\"",
+        "id=\"bench-storage_layout\"",
         "id=\"bench-dataset\"",
         "id=\"bench-dataloader\"",
         "id=\"bench-loop\"",
@@ -127,7 +129,16 @@ fn hostile_names_stay_text() {
         commands: vec![EVIL.into()],
         ..ReportInput::default()
     };
-    for name in ["storage", "dataset", "dataloader", "loop", "conversion", EVIL] {
+    for name in [
+        "storage",
+        "storage_compression",
+        "storage_layout",
+        "dataset",
+        "dataloader",
+        "loop",
+        "conversion",
+        EVIL,
+    ] {
         let mut table = Table::new(name);
         table.push(row![
             ("format", EVIL),
