@@ -90,7 +90,7 @@ const KNOWN: &[(&str, &str, Unit, Better)] = &[
     ("reads_per_s", "throughput", Unit::PerSecond("reads"), Better::Higher),
     ("used_bytes", "bytes asked for", Unit::Bytes, Better::Neither),
     ("chunk_bytes", "bytes of chunks touched, by the chunk grid", Unit::Bytes, Better::Lower),
-    ("read_amplification", "bytes of chunks touched per byte asked for, by the chunk grid", Unit::Plain("×"), Better::Lower),
+    ("read_amplification", "read amplification of the chunk grid", Unit::Plain("×"), Better::Lower),
     ("open_s", "time to open", Unit::Seconds, Better::Lower),
     ("first_batch_s", "time to first batch", Unit::Seconds, Better::Lower),
     ("epoch_s", "time of an epoch", Unit::Seconds, Better::Lower),

@@ -64,18 +64,22 @@ fn run(session: &Session<'_>) -> Result<Results> {
     for at in 0..session.prepared.sets.len() {
         for setting in &settings {
             let set = &setting.sets[at];
-            for operation in OPERATIONS {
-                let keys: Keys = vec![
+            let keys = |operation: Cell| -> Result<Keys> {
+                Ok(vec![
                     ("format", Cell::from(set.format)),
                     ("compressed_by", compressed_by(registry::format_named(set.format)?).into()),
                     ("compression", Cell::from(setting.compression.to_string())),
-                    ("operation", Cell::from(operation)),
+                    ("operation", operation),
                     ("codec", set.codec.as_deref().map_or(Cell::Null, Cell::from)),
-                ];
-                if let Some(reason) = &set.error {
-                    unavailable.push(Unavailable { keys, reason: reason.clone() });
-                    continue;
-                }
+                ])
+            };
+            if let Some(reason) = &set.error {
+                // One row for all operations.
+                unavailable.push(Unavailable { keys: keys(Cell::Null)?, reason: reason.clone() });
+                continue;
+            }
+            for operation in OPERATIONS {
+                let keys = keys(operation.into())?;
                 let images = images.clone();
                 variants.push(Variant {
                     keys,

@@ -77,6 +77,11 @@ fn prepare(session: &Session<'_>, name: &str, options: &WriteOptions) -> Result<
     if written && prepared.expected != session.prepared.expected {
         bail!("{}: the images differ from those prepared before; was the source changed?", folder.display());
     }
+    for set in &mut prepared.sets {
+        // The folder is this benchmark's own and says nothing; without it equal reasons are told once.
+        let own = format!("{}: ", set.path.display());
+        set.error = set.error.take().map(|e| e.strip_prefix(&own).unwrap_or(&e).to_owned());
+    }
     find_codecs(&mut prepared.sets);
     Ok(prepared.sets)
 }

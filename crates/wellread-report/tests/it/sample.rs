@@ -82,7 +82,7 @@ fn sweep_compression(table: &mut Table, noise: &mut Noise, run: usize, i: usize,
 
 fn sweep_layout(table: &mut Table, noise: &mut Noise, run: usize, format: &str, t: f64) {
     for (layout, amplified) in
-        [("z-plane", [1.0, 1.0, 60.0]), ("block", [1.0, 16.0, 7.5]), ("volume", [1.0, 20.0, 80.0])]
+        [("z-plane", [1.0f64, 1.0, 60.0]), ("block", [1.0, 16.0, 7.5]), ("volume", [1.0, 20.0, 80.0])]
     {
         for (i, operation) in ["read_volume", "read_plane", "read_sub_volume"].into_iter().enumerate() {
             let mut r = start(format, run);
