@@ -389,7 +389,7 @@ mod tests {
             finding.text
         );
         assert!(
-            !finding.text.contains("tiff") && finding.detail.contains("tiff: z-plane 900"),
+            !finding.text.contains("tiff") && finding.detail.contains("tiff: z-plane 903"),
             "{}",
             finding.detail
         );
