@@ -86,7 +86,7 @@ const KNOWN: &[(&str, &str, Unit, Better)] = &[
     ("bits_per_pixel", "size", Unit::Plain("bits/pixel"), Better::Lower),
     ("bytes_on_disk", "size on disk", Unit::Bytes, Better::Lower),
     ("copied_bytes", "bytes copied per image", Unit::Bytes, Better::Lower),
-    ("compression_ratio", "pixels per byte on disk", Unit::Plain("×"), Better::Higher),
+    ("compression_ratio", "compression ratio", Unit::Plain("×"), Better::Higher),
     ("reads_per_s", "throughput", Unit::PerSecond("reads"), Better::Higher),
     ("used_bytes", "bytes asked for", Unit::Bytes, Better::Neither),
     ("chunk_bytes", "bytes of chunks touched, by the chunk grid", Unit::Bytes, Better::Lower),
