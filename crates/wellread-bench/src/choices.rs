@@ -144,6 +144,52 @@ choice! {
 }
 
 choice! {
+    /// What the storage benchmark sweeps over besides the sets as they are.
+    Sweep {
+        /// Codecs.
+        Compression = "compression",
+        /// Chunk layouts of volumes.
+        Layout = "layout",
+    }
+}
+
+choice! {
+    /// Where a format puts a codec.
+    CompressedBy {
+        /// In the payload of every chunk (a Zarr chunk, a strip of a TIFF).
+        Chunk = "chunk",
+        /// Around the values of a column, whatever they are (a page of a Parquet column).
+        Container = "container",
+        /// Around an image, which is a file.
+        File = "file",
+    }
+}
+
+choice! {
+    /// How a volume is cut into chunks.
+    ChunkLayout {
+        /// A chunk per plane.
+        ZPlane = "z-plane",
+        /// Boxes of 16 x 128 x 128 pixels along Z, Y, X.
+        Block = "block",
+        /// A chunk per volume.
+        Volume = "volume",
+    }
+}
+
+choice! {
+    /// What is read of a volume.
+    Extent {
+        /// All of it: every plane of a channel at a time.
+        Volume = "read_volume",
+        /// One of its planes.
+        Plane = "read_plane",
+        /// A box of 16 x 64 x 64 pixels along Z, Y, X.
+        SubVolume = "read_sub_volume",
+    }
+}
+
+choice! {
     /// Whether the operating system has the files in memory.
     PageCache {
         /// As earlier runs left them: in memory, if they fit.

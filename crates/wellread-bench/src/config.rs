@@ -1,6 +1,6 @@
 //! Everything that can be asked of a benchmark run, with upstream's defaults.
 
-use crate::choices::{Access, CachePolicy, Mode, Preset};
+use crate::choices::{Access, CachePolicy, Mode, Preset, Sweep};
 use crate::data::{SetSpec, Source};
 use serde::{Serialize, Serializer};
 use std::path::PathBuf;
@@ -64,8 +64,10 @@ pub struct Config {
     pub scale: Option<f32>,
     /// Storage: cold-cache runs as well.
     pub cold: bool,
-    /// Storage: images of a random read.
+    /// Storage: images of a random read, and reads of a run of the layout sweep.
     pub random_images: usize,
+    /// Storage: sweeps that are run after it.
+    pub sweeps: Vec<Sweep>,
     /// The command line, for the report.
     pub command: String,
 }
@@ -105,6 +107,7 @@ impl Default for Config {
             scale: None,
             cold: true,
             random_images: 10,
+            sweeps: vec![],
             command: String::new(),
         }
     }

@@ -4,7 +4,7 @@
 //! them in order. Two formats are called different only when a [`Judge`] says so: enough rounds, a 95 % interval
 //! of their ratio (paired by round) that excludes 1, and a ratio beyond the benchmark's own noise floor.
 
-use crate::suite;
+use crate::{suite, sweep};
 use std::collections::BTreeMap;
 use wellread_measure::bootstrap::{Bootstrap, Interval, Pairing};
 use wellread_measure::compare::MIN_SAMPLES;
@@ -204,7 +204,8 @@ pub(crate) fn telling_batch_size(table: &Table) -> Option<f64> {
 
 fn unavailable(tables: &[Table]) -> Option<Finding> {
     let mut seen: Vec<(String, String)> = Vec::new();
-    for table in tables {
+    // A sweep asks for what not every format has, and says so itself.
+    for table in tables.iter().filter(|table| !sweep::is_table(table.name())) {
         for row in 0..table.rows() {
             let format = table.str("format", row).unwrap_or_default().to_owned();
             if table.str("status", row) == Some("unavailable") && !seen.iter().any(|(f, _)| *f == format) {

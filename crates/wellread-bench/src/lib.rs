@@ -17,6 +17,7 @@
 //! | [`data`] | the sets that are measured |
 //! | [`expected`] | what must be delivered: hashes computed by a second, simple way |
 //! | [`variants`] | running, statistics, table rows |
+//! | [`sweep`] | storage over codecs and chunk layouts |
 //! | [`storage`], [`dataset`], [`dataloader`], [`model_loop`], [`conversion`] | one benchmark each |
 //! | [`machine`] | the machine in words |
 //! | [`findings`] | sentences computed from the results, in order |
@@ -34,6 +35,7 @@ pub mod machine;
 pub mod model_loop;
 pub mod storage;
 pub mod suite;
+pub mod sweep;
 pub mod variants;
 
 pub use config::Config;

@@ -6,7 +6,8 @@
 //! * `read_random`: opening and reading some images picked at random (`--random-images`, 10 as upstream).
 //!
 //! Opening is part of reading because stores do as little as they can when opened. `cold` runs first drop the
-//! set's files from the page cache, and say when that did not work.
+//! set's files from the page cache, and say when that did not work. Sweeps over codecs and chunk layouts follow on
+//! request: [`crate::sweep`].
 
 use crate::choices::{Operation, PageCache};
 use crate::data::{FormatSet, set_name};
@@ -36,14 +37,15 @@ pub static BENCHMARK: Benchmark = Benchmark {
 /// Most bytes of pixels that are kept in memory to be written; larger sets write their first images only.
 const WRITE_BYTES: u64 = 1 << 29;
 
-struct InMemory {
-    metadata: wellread_image::ImageMetadata,
-    info: wellread_store::RowInfo,
-    pixels: Vec<u8>,
+/// An image of the set.
+pub(crate) struct InMemory {
+    pub metadata: wellread_image::ImageMetadata,
+    pub info: wellread_store::RowInfo,
+    pub pixels: Vec<u8>,
 }
 
 fn run(session: &Session<'_>) -> Result<Results> {
-    let images = Rc::new(load_for_writing(session)?);
+    let images = Rc::new(load_images(session)?);
     let cold_notes = Rc::new(RefCell::new(BTreeSet::new()));
     let mut variants = Vec::new();
     let mut unavailable = Vec::new();
@@ -73,7 +75,9 @@ fn run(session: &Session<'_>) -> Result<Results> {
                             drop_from_cache(session, set, &mut notes.borrow_mut());
                         }
                         match operation {
-                            Operation::Write => write(session, set, &images, turn.warmup),
+                            Operation::Write => {
+                                write(session, set, &session.write_options, &images, turn.warmup)
+                            }
                             Operation::Open => open(session, set),
                             Operation::ReadAll => read_all(session, set, turn.warmup),
                             Operation::ReadRandom => {
@@ -93,13 +97,12 @@ fn run(session: &Session<'_>) -> Result<Results> {
     };
     let mut results = variants::run(session, &settings, variants, unavailable)?;
     results.notes.extend(cold_notes.borrow().iter().cloned());
-    if images.len() < session.prepared.expected.len() {
-        results.notes.push(format!("write: the first {} images only (memory limit)", images.len()));
-    }
+    results.notes.extend(memory_note(session, "write", &images));
     Ok(results)
 }
 
-fn load_for_writing(session: &Session<'_>) -> Result<Vec<InMemory>> {
+/// The first images of the set, as many as may be kept in memory.
+pub(crate) fn load_images(session: &Session<'_>) -> Result<Vec<InMemory>> {
     let Some(set) = session.prepared.sets.iter().find(|s| s.error.is_none()) else { return Ok(vec![]) };
     let store = session.open(set)?;
     let (mut images, mut bytes) = (Vec::new(), 0u64);
@@ -114,6 +117,12 @@ fn load_for_writing(session: &Session<'_>) -> Result<Vec<InMemory>> {
     Ok(images)
 }
 
+/// What to say where not all images are in memory.
+pub(crate) fn memory_note(session: &Session<'_>, what: &str, images: &[InMemory]) -> Option<String> {
+    (images.len() < session.prepared.expected.len())
+        .then(|| format!("{what}: the first {} images only (memory limit)", images.len()))
+}
+
 fn drop_from_cache(session: &Session<'_>, set: &FormatSet, notes: &mut BTreeSet<String>) {
     let files = session.open(set).and_then(|s| Ok(s.files()?)).unwrap_or_default();
     let report = page_cache::drop_pages(&files);
@@ -126,6 +135,7 @@ fn drop_from_cache(session: &Session<'_>, set: &FormatSet, notes: &mut BTreeSet<
     }
 }
 
+/// A run's time, rate and size.
 fn measurement(
     seconds: f64,
     images: usize,
@@ -137,18 +147,29 @@ fn measurement(
     if images > 0 {
         values.push(("images_per_s", images as f64 / seconds));
     }
-    if let Some(bytes) = session.bytes_on_disk(set) {
-        values.push(("bytes_on_disk", bytes as f64));
-        values.push(("bits_per_pixel", bytes as f64 * 8.0 / session.prepared.pixels().max(1) as f64));
-    }
+    values.extend(size(session, set));
     Measurement { values, verified, ..Measurement::default() }
 }
 
-fn write(session: &Session<'_>, set: &FormatSet, images: &[InMemory], full: bool) -> Result<Measurement> {
+/// Columns that say how large a set is.
+pub(crate) fn size(session: &Session<'_>, set: &FormatSet) -> Vec<(&'static str, f64)> {
+    let Some(bytes) = session.bytes_on_disk(set) else { return vec![] };
+    let pixels = session.prepared.pixels().max(1) as f64;
+    vec![("bytes_on_disk", bytes as f64), ("bits_per_pixel", bytes as f64 * 8.0 / pixels)]
+}
+
+/// Writes the images as `set` was written, with the same `options`, beside the prepared sets.
+pub(crate) fn write(
+    session: &Session<'_>,
+    set: &FormatSet,
+    options: &WriteOptions,
+    images: &[InMemory],
+    full: bool,
+) -> Result<Measurement> {
     let format = registry::format_named(set.format)?;
     let folder = session.prepared.folder.join("write");
     let target = folder.join(set_name(format));
-    let options = WriteOptions { overwrite: true, ..session.write_options.clone() };
+    let options = WriteOptions { overwrite: true, ..options.clone() };
     std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let clock = Stopwatch::start();
     let mut writer = (format.create)(&target, &options)?;
@@ -191,7 +212,8 @@ fn open(session: &Session<'_>, set: &FormatSet) -> Result<Measurement> {
     Ok(measurement(seconds, 0, session, set, verified))
 }
 
-fn read_all(session: &Session<'_>, set: &FormatSet, full: bool) -> Result<Measurement> {
+/// Opens the set and reads every image in storage order.
+pub(crate) fn read_all(session: &Session<'_>, set: &FormatSet, full: bool) -> Result<Measurement> {
     let mut agrees = true;
     let mut images = 0;
     let clock = Stopwatch::start();
@@ -205,7 +227,13 @@ fn read_all(session: &Session<'_>, set: &FormatSet, full: bool) -> Result<Measur
     Ok(measurement(seconds, images, session, set, agrees && images == session.prepared.expected.len()))
 }
 
-fn read_random(session: &Session<'_>, set: &FormatSet, round: u64, full: bool) -> Result<Measurement> {
+/// Opens the set and reads the images that `round` picks at random.
+pub(crate) fn read_random(
+    session: &Session<'_>,
+    set: &FormatSet,
+    round: u64,
+    full: bool,
+) -> Result<Measurement> {
     let n = session.prepared.expected.len();
     let permutation = Permutation::new(n, session.config.seed, round);
     let rows: Vec<usize> = (0..session.config.random_images.min(n)).map(|i| permutation.at(i)).collect();

@@ -6,7 +6,7 @@ use crate::data::{self, FormatSet, Prepared, Source};
 use crate::expected::ExpectedPixels;
 use crate::findings::{Judge, Ranked};
 use crate::variants::Results;
-use crate::{conversion, dataloader, dataset, findings, machine, model_loop, storage};
+use crate::{conversion, dataloader, dataset, findings, machine, model_loop, storage, sweep};
 use anyhow::{Context as _, Result, bail};
 use std::collections::BTreeMap;
 use wellread_loader::{Crop, Scale, Transform};
@@ -113,6 +113,7 @@ pub struct Outcome {
 /// measured are results, not errors.
 pub fn run(config: &Config, progress: &dyn Fn(&str, usize, usize)) -> Result<Outcome> {
     let benchmarks = select(&config.what)?;
+    let sweeps = sweep::select(config, &benchmarks)?;
     std::fs::create_dir_all(&config.out)
         .with_context(|| format!("cannot make the results folder {}", config.out.display()))?;
     let mut environment = Environment::capture(&[&config.out]).with_git(std::path::Path::new("."));
@@ -122,17 +123,23 @@ pub fn run(config: &Config, progress: &dyn Fn(&str, usize, usize)) -> Result<Out
         compression: config.compression,
         ..WriteOptions::default()
     };
-    // Preparation reports from several threads; the callback is for one.
     let mut prepared = prepare(config, &write_options, progress)?;
-    for set in prepared.sets.iter_mut().filter(|s| s.error.is_none() && s.codec.is_none()) {
-        let options = OpenOptions { format: Some(set.format.to_owned()), ..OpenOptions::default() };
-        let layout = wellread_store::open(&set.path, &options).and_then(|store| store.layout());
-        set.codec = layout.ok().map(|l| l.codec);
-    }
+    find_codecs(&mut prepared.sets);
     let session = begin(config, &prepared, write_options, &benchmarks, progress)?;
     let mut measured: Vec<(&'static str, Results)> = Vec::new();
     for benchmark in &benchmarks {
-        measured.push((benchmark.name, (benchmark.run)(&session)?));
+        let mut results = (benchmark.run)(&session)?;
+        let mut swept = Vec::new();
+        for &sweep in sweeps.iter().filter(|_| benchmark.name == storage::BENCHMARK.name) {
+            match sweep::reason_to_skip(sweep, &prepared.expected) {
+                Some(reason) => results.notes.push(reason),
+                None => swept.push(sweep::benchmark(sweep)),
+            }
+        }
+        measured.push((benchmark.name, results));
+        for sweep in swept {
+            measured.push((sweep.name, (sweep.run)(&session)?));
+        }
     }
     environment.during_run = CpuTimes::now().zip(times_before).and_then(|(now, before)| now.since(&before));
     // After the benchmarks, so that its buffers are no part of their peak memory.
@@ -144,9 +151,10 @@ pub fn run(config: &Config, progress: &dyn Fn(&str, usize, usize)) -> Result<Out
     Ok(outcome)
 }
 
-/// The benchmark of that name, which is also that of its table.
+/// The benchmark or sweep of that name, which is also that of its table.
 pub fn benchmark(name: &str) -> Option<&'static Benchmark> {
-    BENCHMARKS.iter().copied().find(|benchmark| benchmark.name == name)
+    let sweeps = sweep::SWEEPS.iter().map(|(_, benchmark)| *benchmark);
+    BENCHMARKS.iter().copied().chain(sweeps).find(|benchmark| benchmark.name == name)
 }
 
 /// The benchmarks of these names, in report order.
@@ -154,7 +162,8 @@ pub fn benchmark(name: &str) -> Option<&'static Benchmark> {
 /// # Errors
 /// An unknown name.
 pub fn select(names: &[String]) -> Result<Vec<&'static Benchmark>> {
-    if let Some(unknown) = names.iter().find(|n| *n != "all" && benchmark(n).is_none()) {
+    let is_known = |name: &str| name == "all" || BENCHMARKS.iter().any(|b| b.name == name);
+    if let Some(unknown) = names.iter().find(|name| !is_known(name)) {
         let known: Vec<_> = BENCHMARKS.iter().map(|b| b.name).collect();
         bail!("unknown benchmark {unknown:?}; there are all, {}", known.join(", "));
     }
@@ -181,10 +190,26 @@ fn prepare(
     }
     let formats = data::parse_formats(&config.formats)?;
     let folder = config.data_dir.clone().unwrap_or_else(|| config.out.join("data"));
+    let prepared = prepare_in(&folder, &config.source, &formats, options, progress)?;
+    if prepared.sets.iter().all(|s| s.error.is_some()) {
+        let reasons: Vec<_> = prepared.sets.iter().filter_map(|s| s.error.clone()).collect();
+        bail!("no format can hold these images: {}", reasons.join("; "));
+    }
+    Ok(prepared)
+}
+
+/// [`data::prepare`], which reports from several threads, with a callback that is for one.
+pub(crate) fn prepare_in(
+    folder: &std::path::Path,
+    source: &Source,
+    formats: &[&'static wellread_store::Format],
+    options: &WriteOptions,
+    progress: &dyn Fn(&str, usize, usize),
+) -> Result<Prepared> {
     let done = std::sync::Mutex::new((0, 0));
-    let prepared = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         let work = scope.spawn(|| {
-            data::prepare(&folder, &config.source, &formats, options, &|n, of| {
+            data::prepare(folder, source, formats, options, &|n, of| {
                 *done.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = (n, of);
             })
         });
@@ -194,12 +219,16 @@ fn prepare(
             progress("preparing images", n, of);
         }
         work.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })?;
-    if prepared.sets.iter().all(|s| s.error.is_some()) {
-        let reasons: Vec<_> = prepared.sets.iter().filter_map(|s| s.error.clone()).collect();
-        bail!("no format can hold these images: {}", reasons.join("; "));
+    })
+}
+
+/// Notes the codec of every set that does not know it.
+pub(crate) fn find_codecs(sets: &mut [FormatSet]) {
+    for set in sets.iter_mut().filter(|s| s.error.is_none() && s.codec.is_none()) {
+        let options = OpenOptions { format: Some(set.format.to_owned()), ..OpenOptions::default() };
+        let layout = wellread_store::open(&set.path, &options).and_then(|store| store.layout());
+        set.codec = layout.ok().map(|l| l.codec);
     }
-    Ok(prepared)
 }
 
 /// Verifies the pixels of one copy of the set and computes what must be delivered.

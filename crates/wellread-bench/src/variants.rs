@@ -21,7 +21,8 @@ use wellread_measure::memory::{PeakGuard, PeakMemory, PeakSource, Scope, release
 use wellread_measure::samples::{Samples, median_in_place};
 use wellread_report::{Cell, Row, Table};
 
-/// Columns that tell one configuration from another, in order, `format` first.
+/// Columns that tell one configuration from another, in order, `format` first. A `codec` among them is none of that:
+/// it stands in for the codec of the session's set.
 pub type Keys = Vec<(&'static str, Cell)>;
 
 /// What one turn measured.
@@ -198,7 +199,8 @@ fn inexact_peak(peak: &PeakMemory) -> Option<String> {
 
 /// A variant's name for people: its keys joined.
 pub fn name_of(keys: &Keys) -> String {
-    keys.iter().map(|(_, cell)| cell.text()).filter(|t| !t.is_empty()).collect::<Vec<_>>().join(" ")
+    let telling = keys.iter().filter(|(name, _)| *name != "codec").map(|(_, cell)| cell.text());
+    telling.filter(|t| !t.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 fn value(measured: &Measurement, settings: &Settings<'_>) -> Option<f64> {
@@ -241,9 +243,12 @@ impl Stamp<'_, '_> {
     fn begin(&self, keys: &Keys, run: Option<usize>) -> Row {
         let mut row: Row = keys.iter().map(|(n, c)| ((*n).to_owned(), c.clone())).collect();
         row.extend(run.map(|run| ("run".into(), Cell::from(run))));
-        let format = keys.iter().find(|(name, _)| *name == "format").map(|(_, cell)| cell.text());
-        let set = self.session.prepared.sets.iter().find(|s| Some(s.format) == format.as_deref());
-        row.push(("codec".into(), set.and_then(|s| s.codec.as_deref()).map_or(Cell::Null, Cell::from)));
+        let of = |column: &str| keys.iter().find(|(name, _)| *name == column).map(|(_, cell)| cell.text());
+        if of("codec").is_none() {
+            let format = of("format");
+            let set = self.session.prepared.sets.iter().find(|s| Some(s.format) == format.as_deref());
+            row.push(("codec".into(), set.and_then(|s| s.codec.as_deref()).map_or(Cell::Null, Cell::from)));
+        }
         row.push(("seed".into(), Cell::from(self.session.config.seed as i64)));
         row.push(("timestamp".into(), Cell::from(now())));
         row

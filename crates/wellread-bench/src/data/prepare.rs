@@ -77,7 +77,10 @@ pub fn prepare(
 ) -> Result<Prepared> {
     let opened = Opened::open(source)?;
     let (identity, about) = opened.identity()?;
-    let made_from = format!("{identity}, compression {}", options.compression);
+    let mut made_from = format!("{identity}, compression {}", options.compression);
+    if let Some(chunk) = options.chunk {
+        made_from += &format!(", chunks of {}", wellread_image::Shape(chunk));
+    }
     let (mut held, known) = held(folder, &made_from, formats).unwrap_or_default();
     let missing: Vec<&'static Format> =
         formats.iter().copied().filter(|f| !held.iter().any(|name| name == f.name)).collect();

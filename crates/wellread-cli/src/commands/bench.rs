@@ -6,7 +6,7 @@ use crate::output::{Failure, Outcome, Ui};
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::time::Duration;
-use wellread_bench::choices::{Access, CachePolicy, Mode, Preset};
+use wellread_bench::choices::{Access, CachePolicy, ChunkLayout, Mode, Preset, Sweep};
 use wellread_bench::data::Source;
 use wellread_bench::{Config, suite};
 use wellread_report::Severity;
@@ -21,7 +21,9 @@ Examples:
   wellread bench all
   wellread bench dataloader --input plate.parquet --formats parquet,tiff --workers 0,2
   wellread bench dataloader --input plate.parquet --in-place --batch-sizes 16
-  wellread bench storage --images 1000 --size 100x100 --dtype uint8 --kind noise")]
+  wellread bench storage --images 1000 --size 100x100 --dtype uint8 --kind noise
+  wellread bench storage --input plate.parquet --sweep compression
+  wellread bench storage --images 8 --size 256x256 --depth 32 --sweep layout --formats ome-zarr,parquet")]
 pub struct Args {
     #[arg(required = true, value_name = "WHAT", value_parser = parse_what, help = what_there_is())]
     what: Vec<String>,
@@ -103,20 +105,46 @@ pub struct Args {
     /// Leave out cold-cache runs.
     #[arg(help_heading = "Storage", long)]
     no_cold: bool,
-    /// Images of a random read.
+    /// Images of a random read; reads of a run of --sweep layout.
     #[arg(help_heading = "Storage", long, default_value_t = Config::default().random_images, value_parser = parse_positive)]
     random_images: usize,
+    /// Then write the images in several ways and compare them, in tables of their own: compression (none, lz4,
+    /// zstd:1, zstd:3, zstd:6 in every format, by chunk, container or file), layout (volumes in chunks of a plane,
+    /// a block or all of it: reading a volume, a plane, a box). Both when none is named. Takes its time.
+    #[arg(
+        help_heading = "Storage",
+        long,
+        value_name = "SWEEPS",
+        value_delimiter = ',',
+        num_args = 0..=1,
+        default_missing_values = ["compression", "layout"],
+        conflicts_with = "in_place"
+    )]
+    sweep: Option<Vec<Sweep>>,
 }
 
 impl Args {
     fn config(&self) -> Outcome<Config> {
+        let sweeps = distinct(self.sweep.as_deref().unwrap_or_default());
+        if !sweeps.is_empty() && !self.what.iter().any(|w| w == "all" || w == "storage") {
+            return Err(Failure::Usage(
+                "--sweep belongs to the storage benchmark; ask for it: wellread bench storage --sweep"
+                    .to_owned(),
+            ));
+        }
         let formats =
             wellread_bench::data::parse_formats(&self.formats).map_err(|e| Failure::Usage(e.to_string()))?;
         let source = if let Some(path) = &self.input {
             Source::Path { path: path.clone(), planes: self.planes.then_some(true) }
         } else {
             let spec = self.synthetic.spec()?;
-            check_disk(&spec, formats.len(), self.data_dir.as_ref().unwrap_or(&self.out))?;
+            // Each setting of a sweep is a set in every format.
+            let settings = sweeps.iter().map(|sweep| match sweep {
+                Sweep::Compression => wellread_bench::sweep::compression::CODECS.len(),
+                Sweep::Layout => ChunkLayout::ALL.len(),
+            });
+            let sets = formats.len() * (1 + settings.sum::<usize>());
+            check_disk(&spec, sets, self.data_dir.as_ref().unwrap_or(&self.out))?;
             Source::Synthetic(spec)
         };
         Ok(Config {
@@ -147,6 +175,7 @@ impl Args {
             scale: self.scale,
             cold: !self.no_cold,
             random_images: self.random_images,
+            sweeps,
             command: command_line(),
         })
     }

@@ -58,16 +58,16 @@ impl SyntheticArgs {
     }
 }
 
-/// Refuses a set that cannot fit on the disk of `out`, however well it compresses.
-pub fn check_disk(spec: &SetSpec, formats: usize, out: &Path) -> Outcome {
+/// Refuses `sets` copies of a set that cannot fit on the disk of `out`, however well they compress.
+pub fn check_disk(spec: &SetSpec, sets: usize, out: &Path) -> Outcome {
     let pixels = spec.images as f64 * spec.shape.pixels() as f64 * spec.dtype.size() as f64;
     // Cell images compress to a half or third; four leaves doubtful cases to the disk itself.
-    let least = pixels * formats as f64 / 4.0;
+    let least = pixels * sets as f64 / 4.0;
     let folder = out.ancestors().find(|p| p.is_dir()).unwrap_or(Path::new("."));
     let free = Storage::of(folder).and_then(|s| s.free_bytes);
     match free.filter(|&free| least > free as f64) {
         Some(free) => Err(Failure::Failed(format!(
-            "{}: {} images in {formats} formats take {} at least, {} are free (hint: fewer or smaller images, or fewer formats)",
+            "{}: {} images written {sets} times take {} at least, {} are free (hint: fewer or smaller images, or fewer formats)",
             out.display(),
             spec.images,
             human_bytes(least as u64),

@@ -181,3 +181,117 @@ fn a_damaged_set_is_found_out_before_it_is_measured() {
     assert_eq!(done.code, 1);
     assert!(done.stderr.contains("differ") || done.stderr.contains("row"), "{}", done.stderr);
 }
+
+/// Rows of a table with this status.
+fn rows_with(table: &Table, status: &str) -> Vec<usize> {
+    (0..table.rows()).filter(|&r| table.str("status", r) == Some(status)).collect()
+}
+
+#[test]
+fn a_sweep_compares_codecs_and_layouts_and_names_what_is_lacking() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("results");
+    let mut args = vec!["bench", "storage", "--sweep", "--no-cold", "--images", "3", "--size", "64x64"];
+    args.extend(["--depth", "20", "--random-images", "4", "--repeats", "2", "--out", arg(&out)]);
+    args.extend(["--formats", "parquet,ome-arrow-dataset,ome-zarr,tiff,image-folder"]);
+    let summary = json(&args);
+    assert_eq!(summary["verified"], true);
+    assert_eq!(summary["configuration"]["sweeps"], serde_json::json!(["compression", "layout"]));
+    let open = |name: &str| Table::read_parquet(out.join(format!("{name}.parquet"))).unwrap();
+    let find = |table: &Table, keys: &[(&str, &str)]| -> Vec<usize> {
+        rows_with(table, "ok")
+            .into_iter()
+            .filter(|&r| keys.iter().all(|(k, v)| table.str(k, r) == Some(v)))
+            .collect()
+    };
+
+    let codecs = open("storage_compression");
+    for format in ["parquet", "ome-arrow-dataset", "ome-zarr"] {
+        for codec in ["none", "zstd:1", "zstd:3", "zstd:6"] {
+            for operation in ["write", "read_all", "read_random"] {
+                let keys = [("format", format), ("compression", codec), ("operation", operation)];
+                let rows = find(&codecs, &keys);
+                assert_eq!(rows.len(), 2, "{keys:?}");
+                for r in rows {
+                    assert_eq!(codecs.cell("verified", r), wellread_report::Cell::Bool(true));
+                    assert!(codecs.f64("images_per_s", r).unwrap() > 0.0);
+                    let by = if format == "ome-zarr" { "chunk" } else { "container" };
+                    assert_eq!(codecs.str("compressed_by", r), Some(by));
+                    let packed = codecs.str("codec", r).unwrap();
+                    assert_eq!(packed.contains("zstd"), codec != "none", "{keys:?} {packed}");
+                }
+            }
+        }
+        let size = |codec: &str| {
+            codecs
+                .f64("bits_per_pixel", find(&codecs, &[("format", format), ("compression", codec)])[0])
+                .unwrap()
+        };
+        assert!(size("zstd:3") < 0.9 * size("none"), "{format}");
+    }
+    let lacking: Vec<_> = rows_with(&codecs, "unavailable")
+        .into_iter()
+        .map(|r| (codecs.str("format", r).unwrap().to_owned(), codecs.str("reason", r).unwrap().to_owned()))
+        .collect();
+    assert!(lacking.iter().any(|(f, why)| f == "tiff" && why.to_lowercase().contains("lz4")), "{lacking:?}");
+
+    let layouts = open("storage_layout");
+    for format in ["parquet", "ome-arrow-dataset", "ome-zarr"] {
+        // 20 planes of 64 x 64: blocks are 16 planes deep.
+        for (layout, operation, amplification) in [
+            ("z-plane", "read_volume", 1.0),
+            ("z-plane", "read_plane", 1.0),
+            ("z-plane", "read_sub_volume", 1.0),
+            ("volume", "read_volume", 1.0),
+            ("volume", "read_plane", 20.0),
+            ("volume", "read_sub_volume", 1.25),
+            ("block", "read_volume", 1.0),
+        ] {
+            let keys = [("format", format), ("layout", layout), ("operation", operation)];
+            let rows = find(&layouts, &keys);
+            assert_eq!(rows.len(), 2, "{keys:?}");
+            for r in rows {
+                assert_eq!(layouts.cell("verified", r), wellread_report::Cell::Bool(true));
+                assert_eq!(layouts.f64("read_amplification", r), Some(amplification), "{keys:?}");
+                assert!(layouts.f64("open_s", r).unwrap() < layouts.f64("seconds", r).unwrap());
+            }
+        }
+    }
+    assert!(find(&layouts, &[("format", "image-folder")]).is_empty());
+    let store = json(&["info", arg(&out.join("data/sweep/layout-block/images.parquet"))]);
+    assert_eq!(store["images"], 3);
+    for name in ["storage_compression", "storage_layout"] {
+        assert!(fs::read(out.join(format!("{name}.png"))).unwrap().starts_with(b"\x89PNG"));
+        assert!(out.join(format!("{name}.csv")).exists());
+    }
+    let html = fs::read_to_string(out.join("report.html")).unwrap();
+    assert!(html.contains("Storage: compression") && html.contains("Storage: chunk layouts"));
+    assert!(html.contains("Codecs of the sweep that are not available"));
+    fs::remove_file(out.join("report.html")).unwrap();
+    json(&["report", arg(&out)]);
+    assert!(fs::read_to_string(out.join("report.html")).unwrap().contains("id=\"bench-storage_layout\""));
+}
+
+#[test]
+fn a_set_without_depth_has_no_layouts_and_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("results");
+    let images = dir.path().join("set");
+    generate(&images, 3, &["--formats", "tiff"]);
+    let input = images.join("tiff");
+    let args = ["bench", "storage", "--no-cold", "--repeats", "2", "--formats", "parquet,tiff"];
+    let args = [&args[..], &["--input", arg(&input), "--sweep", "layout", "--out", arg(&out)]].concat();
+    let done = wellread(&args);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert!(done.stderr.contains("no depth") || done.stdout.contains("no depth"), "{}", done.stderr);
+    assert!(!out.join("storage_layout.parquet").exists() && out.join("storage.parquet").exists());
+    for (wrong, message) in [
+        (vec!["bench", "dataset", "--sweep"], "storage"),
+        (vec!["bench", "storage", "--sweep", "codecs"], "compression, layout"),
+        (vec!["bench", "storage", "--input", arg(&input), "--in-place", "--sweep"], "--in-place"),
+    ] {
+        let done = wellread(&wrong);
+        assert_eq!(done.code, 2, "{}", done.stderr);
+        assert!(done.stderr.contains(message), "{}", done.stderr);
+    }
+}

@@ -16,6 +16,7 @@ mod lines;
 mod marks;
 mod render;
 mod rows;
+mod scatter;
 pub(crate) mod svg;
 
 use crate::number::Unit;
@@ -91,6 +92,18 @@ pub enum Layout {
         xs: Vec<String>,
         /// Name of the parameter.
         x_title: String,
+    },
+    /// Points over a second quantity, joined in their order, one line per series; the series' names stand in a
+    /// column at the right. Slot `series * points + point`.
+    Scatter {
+        /// The lines.
+        series: Vec<Series>,
+        /// What the points of a line are called; the names stand beside them where there is room.
+        points: Vec<String>,
+        /// The second quantity by slot, the same in all panels; slots without one are not shown.
+        xs: Vec<Option<f64>>,
+        /// Its axis.
+        x_axis: Axis,
     },
 }
 

@@ -3,7 +3,7 @@
 use super::color::Paint;
 use super::font::Style;
 use super::svg::{Anchor, Svg};
-use super::{Figure, Layout, Mark, lines, marks, rows};
+use super::{Figure, Layout, Mark, lines, marks, rows, scatter};
 
 /// Width of every figure, in pixels.
 const WIDTH: f64 = 1040.0;
@@ -62,6 +62,9 @@ pub(super) fn svg(figure: &Figure) -> String {
             Layout::Lines { series, xs, x_title } => {
                 lines::draw(&mut svg, section, series, xs, x_title, MARGIN, y, inner)
             }
+            Layout::Scatter { series, points, xs, x_axis } => {
+                scatter::draw(&mut svg, section, series, points, xs, x_axis, (MARGIN, y), inner)
+            }
         };
     }
     y += 14.0;
@@ -81,6 +84,15 @@ fn describe(figure: &Figure) -> String {
         let (series, per, names): (_, _, &[String]) = match &section.layout {
             Layout::Rows { series, variants } => (series, variants.len().max(1), variants),
             Layout::Lines { series, xs, .. } => (series, xs.len(), xs),
+            Layout::Scatter { series, points, .. } => (series, points.len(), points),
+        };
+        // The second value of a point.
+        let over = |i: usize| match &section.layout {
+            Layout::Scatter { xs, x_axis, .. } => {
+                let x = xs.get(i).copied().flatten().filter(|x| x.is_finite());
+                x.map_or(String::new(), |x| format!("at {}: ", x_axis.unit.format(x)))
+            }
+            _ => String::new(),
         };
         for panel in &section.panels {
             text += &format!("{}: ", panel.title);
@@ -88,7 +100,8 @@ fn describe(figure: &Figure) -> String {
                 let name = series.get(i / per.max(1)).map_or("", |s| s.name.as_str());
                 let variant = names.get(i % per.max(1)).map_or("", String::as_str);
                 let drawable = marks::drawable(mark);
-                text += &format!("{name} {variant} {}; ", marks::words(&drawable, panel.axis.unit));
+                let words = marks::words(&drawable, panel.axis.unit);
+                text += &format!("{name} {variant} {}{words}; ", over(i));
             }
         }
     }

@@ -12,6 +12,8 @@ mod dataset;
 mod generic;
 mod loop_;
 mod storage;
+mod storage_compression;
+mod storage_layout;
 
 use crate::Result;
 use crate::chart::{Axis, Figure, Layout, Mark, Panel, Section, Series, color};
@@ -37,8 +39,15 @@ struct Spec {
 
 /// The figures made for one table each, in the order of a report. One line each; all other tables get
 /// [`generic::sections`] and come after these.
-static SPECS: [&Spec; 5] =
-    [&storage::SPEC, &dataset::SPEC, &dataloader::SPEC, &loop_::SPEC, &conversion::SPEC];
+static SPECS: [&Spec; 7] = [
+    &storage::SPEC,
+    &storage_compression::SPEC,
+    &storage_layout::SPEC,
+    &dataset::SPEC,
+    &dataloader::SPEC,
+    &loop_::SPEC,
+    &conversion::SPEC,
+];
 
 fn spec(table: &str) -> Option<&'static Spec> {
     SPECS.iter().copied().find(|s| s.table == table)
@@ -165,14 +174,17 @@ pub(crate) fn configuration_name(key: &[Cell]) -> String {
     known.collect::<Vec<_>>().join(", ")
 }
 
+/// The formats of a table in the order of every figure.
+fn formats(table: &Table) -> Vec<(Series, Cell)> {
+    let formats = sorted(table, "format", &color::known_formats().collect::<Vec<_>>());
+    formats.into_iter().map(|format| (Series::from(format.text()), format)).collect()
+}
+
 /// The series of a table: its formats in the order of every figure, split by compression where a format comes
 /// with several; each with the values that choose its rows.
 fn series(table: &Table) -> Vec<(Series, Vec<(&'static str, Cell)>)> {
-    let formats = sorted(table, "format", &color::known_formats().collect::<Vec<_>>());
     let mut all = vec![];
-    for format in formats {
-        let name = format.text();
-        let slot = color::slot(&name);
+    for (Series { name, slot }, format) in formats(table) {
         let of: Vec<_> =
             table.groups(&["format", "compression"]).into_iter().filter(|g| g.key[0] == format).collect();
         let compressions: Vec<_> = of.iter().map(|g| g.key[1].clone()).filter(|c| *c != Cell::Null).collect();

@@ -174,10 +174,16 @@ fn pngs_decode_and_show_something() {
     }
 }
 
+/// Tables with a figure of their own.
+const NAMES: [&str; 7] =
+    ["storage", "storage_compression", "storage_layout", "dataset", "dataloader", "loop", "conversion"];
+
 /// Columns of each benchmark that figures are drawn from.
 fn columns(name: &str) -> &'static [&'static str] {
     match name {
         "storage" => &["seconds", "images_per_s", "bits_per_pixel", "bytes_on_disk"],
+        "storage_compression" => &["images_per_s", "bits_per_pixel", "seconds"],
+        "storage_layout" => &["reads_per_s", "read_amplification", "bits_per_pixel"],
         "dataset" => &[
             "p50_s",
             "p95_s",
@@ -206,7 +212,7 @@ fn odd_number() -> impl Strategy<Value = f64> {
 
 /// A benchmark's table with odd formats and numbers, missing combinations and reasons.
 fn odd_table() -> impl Strategy<Value = Table> {
-    let name = prop::sample::select(vec!["storage", "dataset", "dataloader", "loop", "conversion"]);
+    let name = prop::sample::select(NAMES.to_vec());
     let format = prop::sample::select(vec![
         "parquet",
         "tiff",
@@ -226,6 +232,9 @@ fn odd_table() -> impl Strategy<Value = Table> {
             let mut row: Row = row![
                 ("format", format),
                 ("operation", ["write", "read_all", "read_random", "open"][a]),
+                ("compression", ["none", "lz4", "zstd:3", "a codec with a long name"][a]),
+                ("compressed_by", ["chunk", "container"][c]),
+                ("layout", ["z-plane", "block", "volume"][b]),
                 ("access", ["sequential", "random", "grouped", "some other"][a]),
                 ("transform", ["none", "normalize", "augment"][b]),
                 ("cache", ["warm", "cold"][c]),
@@ -265,7 +274,7 @@ proptest! {
 
     #[test]
     fn tables_of_other_columns_are_no_reason_to_panic(table in any_table()) {
-        for name in ["storage", "dataset", "dataloader", "loop", "conversion"] {
+        for name in NAMES {
             let mut named = Table::new(name);
             for r in 0..table.rows() {
                 named.push(table.columns().iter().map(|c| (c.name().to_owned(), table.cell(c.name(), r))));
@@ -329,6 +338,24 @@ fn one_to_ten_series_of_every_kind_fit() {
                             title: format!("panel {p}"),
                             axis: Axis::new("rate", Unit::PerSecond("images")),
                             marks: (0..count * 4).map(|i| if i % 5 == 3 { Mark::Nothing } else { value(1e3 + i as f64, 1e3, 2e3) }).collect(),
+                        })
+                        .collect(),
+                    columns: 2,
+                    share_axis: false,
+                },
+                Section {
+                    title: "scatter".into(),
+                    layout: Layout::Scatter {
+                        series: (0..count).map(|i| names(i).into()).collect(),
+                        points: ["none", "lz4", "zstd:1", "zstd:3"].map(str::to_owned).to_vec(),
+                        xs: (0..count * 4).map(|i| (i % 7 != 5).then(|| 16.0 - (i % 4) as f64 * 2.0)).collect(),
+                        x_axis: Axis::new("size, less is better", Unit::Plain("bits/pixel")),
+                    },
+                    panels: (0..3)
+                        .map(|p| Panel {
+                            title: format!("panel {p}"),
+                            axis: Axis::new("rate", Unit::PerSecond("images")),
+                            marks: (0..count * 4).map(|i| if i % 5 == 3 { Mark::Nothing } else { value(1e3 + 40.0 * i as f64, 1e3, 2e3) }).collect(),
                         })
                         .collect(),
                     columns: 2,

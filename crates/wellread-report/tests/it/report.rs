@@ -15,6 +15,8 @@ fn the_report_has_every_section_and_needs_nothing_else() {
         "Pixel checksum",
         "<img src=\"data:image/png;base64,",
         "id=\"bench-storage\"",
+        "id=\"bench-storage_compression\"",
+        "id=\"bench-storage_layout\"",
         "id=\"bench-dataset\"",
         "id=\"bench-dataloader\"",
         "id=\"bench-loop\"",
@@ -34,8 +36,8 @@ fn the_report_has_every_section_and_needs_nothing_else() {
     ] {
         assert!(page.contains(part), "{part:?} is missing");
     }
-    assert_eq!(page.matches("<svg ").count(), 5);
-    assert_eq!(page.matches("role=\"img\"").count(), 5);
+    assert_eq!(page.matches("<svg ").count(), 7);
+    assert_eq!(page.matches("role=\"img\"").count(), 7);
     // Nothing is loaded: the only addresses are names of files beside it, anchors and the SVG namespace.
     let rest = page.replace("http://www.w3.org/2000/svg", "");
     for outside in ["http:", "https:", "//cdn", "@import", "url(", "<link", "<iframe"] {
@@ -127,7 +129,16 @@ fn hostile_names_stay_text() {
         commands: vec![EVIL.into()],
         ..ReportInput::default()
     };
-    for name in ["storage", "dataset", "dataloader", "loop", "conversion", EVIL] {
+    for name in [
+        "storage",
+        "storage_compression",
+        "storage_layout",
+        "dataset",
+        "dataloader",
+        "loop",
+        "conversion",
+        EVIL,
+    ] {
         let mut table = Table::new(name);
         table.push(row![
             ("format", EVIL),

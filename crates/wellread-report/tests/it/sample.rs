@@ -52,16 +52,69 @@ fn unavailable(table: &mut Table) {
     ]);
 }
 
-/// All five tables.
+fn sweep_compression(table: &mut Table, noise: &mut Noise, run: usize, i: usize, format: &str, t: f64) {
+    let place = match format {
+        "tiff" | "ome-zarr" => "chunk",
+        "image-folder" => "file",
+        _ => "container",
+    };
+    for (codec, bits, slower) in [
+        ("none", 16.0, 1.0),
+        ("lz4", 11.0, 1.2),
+        ("zstd:1", 8.6, 1.9),
+        ("zstd:3", 8.1, 2.0),
+        ("zstd:6", 7.7, 2.1),
+    ] {
+        for (operation, times) in [("read_random", 1.4), ("read_all", 1.0), ("write", 20.0)] {
+            let mut r = start(format, run);
+            r.extend(row![("compressed_by", place), ("compression", codec), ("operation", operation)]);
+            if codec == "lz4" && place != "container" {
+                r.extend(row![("status", "unavailable"), ("reason", "there is no LZ4")]);
+            } else {
+                let rate = noise.next() / (t * times * slower);
+                r.push(("bits_per_pixel".into(), (bits + 0.2 * i as f64).into()));
+                r = with_interval(r, "images_per_s", rate, 0.03);
+            }
+            table.push(r);
+        }
+    }
+}
+
+fn sweep_layout(table: &mut Table, noise: &mut Noise, run: usize, format: &str, t: f64) {
+    for (layout, amplified) in
+        [("z-plane", [1.0f64, 1.0, 60.0]), ("block", [1.0, 16.0, 7.5]), ("volume", [1.0, 20.0, 80.0])]
+    {
+        for (i, operation) in ["read_volume", "read_plane", "read_sub_volume"].into_iter().enumerate() {
+            let mut r = start(format, run);
+            r.extend(row![("layout", layout), ("operation", operation)]);
+            if format == "image-folder" {
+                r.extend(row![("status", "unavailable"), ("reason", "PNG holds one plane")]);
+            } else {
+                r.extend(row![
+                    ("read_amplification", amplified[i]),
+                    ("bits_per_pixel", 8.0 + amplified[1] / 20.0)
+                ]);
+                r = with_interval(r, "reads_per_s", noise.next() / (t * 20.0 * amplified[i].sqrt()), 0.04);
+            }
+            table.push(r);
+        }
+    }
+}
+
+/// All tables.
 pub fn tables() -> Vec<Table> {
     let mut noise = Noise(1);
     let mut storage = Table::new("storage");
+    let mut compression = Table::new("storage_compression");
+    let mut layout = Table::new("storage_layout");
     let mut dataset = Table::new("dataset");
     let mut loader = Table::new("dataloader");
     let mut model = Table::new("loop");
     let mut conversion = Table::new("conversion");
     for run in 0..5 {
         for (i, (format, t)) in FORMATS.into_iter().enumerate() {
+            sweep_compression(&mut compression, &mut noise, run, i, format, t);
+            sweep_layout(&mut layout, &mut noise, run, format, t);
             for (operation, cache, times) in [
                 ("write", None, 12.0),
                 ("read_all", Some("warm"), 1.0),
@@ -156,7 +209,7 @@ pub fn tables() -> Vec<Table> {
             }
         }
     }
-    let mut all = vec![storage, dataset, loader, model, conversion];
+    let mut all = vec![storage, compression, layout, dataset, loader, model, conversion];
     all.iter_mut().for_each(unavailable);
     all
 }

@@ -1,0 +1,400 @@
+//! Chunk layouts of volumes: what reading a volume, a plane or a box costs by how the volume was cut.
+//!
+//! | layout | a chunk is, along Z, Y, X |
+//! |---|---|
+//! | `z-plane` | a plane |
+//! | `block` | 16 x 128 x 128 pixels |
+//! | `volume` | the volume of a time point and channel |
+//!
+//! Each run opens a set and reads regions that the round draws (the same for every format and layout) through
+//! [`Store::read`](wellread_store::Store::read); `open_s` is the part of `seconds` that opening took. Every pixel
+//! is compared with the image in memory, outside the clock.
+//!
+//! `used_bytes` is what was asked for, `chunk_bytes` are the bytes of the chunks that hold some of it, and
+//! `read_amplification` is their ratio. Both follow from the chunk grid, not from what a format really fetched: a
+//! table that reads whole rows reads more, and then its time says so.
+
+use super::{lacking, prepare};
+use crate::choices::{ChunkLayout, Extent};
+use crate::data::FormatSet;
+use crate::findings::{Judge, Ranked, Series, by_median, number, ranked, series};
+use crate::storage::{self, InMemory};
+use crate::suite::{Benchmark, Session};
+use crate::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
+use anyhow::{Result, bail};
+use std::rc::Rc;
+use wellread_image::{Region, Shape, clip_runs};
+use wellread_loader::order::Permutation;
+use wellread_measure::clock::Stopwatch;
+use wellread_measure::rng::Rng;
+use wellread_report::{Cell, Finding, Severity, Table};
+use wellread_store::checksum::ImageChecksum;
+use wellread_store::{Scratch, WriteOptions, read_region};
+
+/// The sweep's registration.
+pub static BENCHMARK: Benchmark = Benchmark {
+    name: "storage_layout",
+    about: "chunk layouts of volumes: reading a volume, a plane, a box; reading includes opening",
+    run,
+    transforms: |_| vec![],
+    headline: &["seconds", "reads_per_s", "read_amplification", "bits_per_pixel"],
+    findings,
+};
+
+/// Largest block along Z, Y, X.
+const BLOCK: [usize; 3] = [16, 128, 128];
+/// Largest box of [`Extent::SubVolume`] along Z, Y, X.
+const BOX: [usize; 3] = [16, 64, 64];
+
+/// Whether an image is a volume.
+pub(super) fn has_depth(image: &ImageChecksum) -> bool {
+    Shape(image.shape_tczyx).z() > 1
+}
+
+/// The chunk of a layout in an image of a shape.
+fn chunk(layout: ChunkLayout, shape: Shape) -> Shape {
+    let [_, _, z, y, x] = shape.0;
+    Shape(match layout {
+        ChunkLayout::ZPlane => [1, 1, 1, y, x],
+        ChunkLayout::Block => [1, 1, z.min(BLOCK[0]), y.min(BLOCK[1]), x.min(BLOCK[2])],
+        ChunkLayout::Volume => [1, 1, z, y, x],
+    })
+}
+
+/// A region of an extent, anywhere in an image of a shape.
+fn draw(extent: Extent, shape: Shape, rng: &mut Rng) -> Region {
+    let [_, _, z, y, x] = shape.0;
+    let size = match extent {
+        Extent::Volume => [1, 1, z, y, x],
+        Extent::Plane => [1, 1, 1, y, x],
+        Extent::SubVolume => [1, 1, z.min(BOX[0]), y.min(BOX[1]), x.min(BOX[2])],
+    };
+    Region { start: std::array::from_fn(|a| rng.below(shape.0[a] - size[a] + 1)), size }
+}
+
+/// Pixels of the chunks that a region touches, without what chunks at the edge have beyond the image.
+fn touched(region: &Region, chunk: Shape, shape: Shape) -> usize {
+    (0..5)
+        .map(|a| {
+            let (side, end) = (chunk.0[a], region.start[a] + region.size[a]);
+            (end.div_ceil(side) * side).min(shape.0[a]) - region.start[a] / side * side
+        })
+        .product()
+}
+
+/// One read: the image's place in memory, which is its row, and the region.
+struct Read {
+    row: usize,
+    region: Region,
+}
+
+/// The reads of a round: `count` of them, over the volumes in random order and from the start again.
+fn reads(images: &[InMemory], extent: Extent, count: usize, seed: u64, round: u64) -> Vec<Read> {
+    let volumes: Vec<usize> = (0..images.len()).filter(|&row| images[row].info.shape.z() > 1).collect();
+    let order = Permutation::new(volumes.len(), seed, round);
+    let mut rng = Rng::seed(seed ^ round.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let read = |i: usize| {
+        let row = volumes[order.at(i % volumes.len())];
+        Read { row, region: draw(extent, images[row].info.shape, &mut rng) }
+    };
+    if volumes.is_empty() { vec![] } else { (0..count).map(read).collect() }
+}
+
+/// The images in all formats with one layout.
+struct Setting {
+    layout: ChunkLayout,
+    sets: Vec<FormatSet>,
+}
+
+fn run(session: &Session<'_>) -> Result<Results> {
+    let images = Rc::new(storage::load_images(session)?);
+    for (row, image) in images.iter().enumerate() {
+        if !session.expected.agrees_native(row, &image.pixels, true) {
+            bail!("row {row}: the pixels read to be compared with differ from those that were written");
+        }
+    }
+    // One chunk size for a whole set: writers cut it to each image.
+    let shapes = session.prepared.expected.iter().map(|image| image.shape_tczyx);
+    let largest = shapes.fold([1; 5], |all, shape| std::array::from_fn(|a| all[a].max(shape[a])));
+    let mut settings = Vec::new();
+    for &layout in ChunkLayout::ALL {
+        let options =
+            WriteOptions { chunk: Some(chunk(layout, Shape(largest)).0), ..session.write_options.clone() };
+        settings.push(Setting { layout, sets: prepare(session, &format!("layout-{layout}"), &options)? });
+    }
+    let (mut variants, mut unavailable) = (Vec::new(), Vec::new());
+    for at in 0..session.prepared.sets.len() {
+        for Setting { layout, sets } in &settings {
+            let set = &sets[at];
+            let keys = |operation: Cell| -> Keys {
+                vec![
+                    ("format", Cell::from(set.format)),
+                    ("layout", Cell::from(*layout)),
+                    ("operation", operation),
+                    ("codec", set.codec.as_deref().map_or(Cell::Null, Cell::from)),
+                ]
+            };
+            if let Some(reason) = &set.error {
+                // One row for all extents.
+                unavailable.push(Unavailable { keys: keys(Cell::Null), reason: reason.clone() });
+                continue;
+            }
+            for &extent in Extent::ALL {
+                let keys = keys(extent.into());
+                let images = images.clone();
+                variants.push(Variant {
+                    keys,
+                    job: Box::new(move |turn| {
+                        measure(session, set, *layout, extent, &images, turn.round as u64)
+                    }),
+                });
+            }
+        }
+    }
+    let settings = Settings {
+        name: BENCHMARK.name,
+        intervals: &["seconds", "reads_per_s"],
+        noise_figure: "seconds",
+        item_prefix: "item_",
+    };
+    let mut results = variants::run(session, &settings, variants, unavailable)?;
+    results.notes.extend(storage::memory_note(session, "layout sweep", &images));
+    Ok(results)
+}
+
+fn measure(
+    session: &Session<'_>,
+    set: &FormatSet,
+    layout: ChunkLayout,
+    extent: Extent,
+    images: &[InMemory],
+    round: u64,
+) -> Result<Measurement> {
+    let reads = reads(images, extent, session.config.random_images, session.config.seed, round);
+    let mut pixels: Vec<Vec<u8>> = vec![Vec::new(); reads.len()];
+    let mut scratch = Scratch::default();
+    let clock = Stopwatch::start();
+    let store = session.open(set)?;
+    store.row_info(0)?;
+    let open_s = clock.elapsed();
+    for (read, pixels) in reads.iter().zip(&mut pixels) {
+        read_region(&*store, read.row, &read.region, &mut scratch, pixels)?;
+    }
+    let seconds = clock.elapsed();
+    let (mut used, mut chunks, mut verified) = (0, 0, !reads.is_empty());
+    for (Read { row, region }, pixels) in reads.iter().zip(&pixels) {
+        let InMemory { info, pixels: whole, .. } = &images[*row];
+        let size = info.dtype.size();
+        used += region.pixels() * size;
+        chunks += touched(region, chunk(layout, info.shape), info.shape) * size;
+        verified &= same_pixels(whole, info.shape, region, pixels, size);
+    }
+    let mut values = vec![
+        ("seconds", seconds),
+        ("open_s", open_s),
+        ("reads_per_s", reads.len() as f64 / seconds),
+        ("used_bytes", used as f64),
+        ("chunk_bytes", chunks as f64),
+        ("read_amplification", chunks as f64 / used.max(1) as f64),
+    ];
+    values.extend(storage::size(session, set));
+    Ok(Measurement { values, verified, ..Measurement::default() })
+}
+
+/// Whether `pixels` are those of `region` in the image that `whole` is.
+fn same_pixels(whole: &[u8], shape: Shape, region: &Region, pixels: &[u8], size: usize) -> bool {
+    if pixels.len() != region.pixels() * size || whole.len() != shape.pixels() * size {
+        return false;
+    }
+    let mut same = true;
+    clip_runs(&shape.full(), region, |from, to, n| {
+        same &= whole[from * size..(from + n) * size] == pixels[to * size..(to + n) * size];
+    });
+    same
+}
+
+fn findings(table: &Table, judge: &Judge) -> Vec<Ranked> {
+    let mut found: Vec<_> = Extent::ALL
+        .iter()
+        .zip(65..)
+        .filter_map(|(extent, rank)| ranked(rank, best_layout(table, judge, *extent)))
+        .collect();
+    found.extend(ranked(68, lacking(table, "layout", "Layouts")));
+    found
+}
+
+/// In the fastest of the formats that have several layouts: its two fastest compared.
+fn best_layout(table: &Table, judge: &Judge, extent: Extent) -> Option<Finding> {
+    let is = |r: usize| table.cell("operation", r) == Cell::from(extent);
+    let sorted = by_median(series(table, &["layout"], "reads_per_s", is));
+    let (first, second) = sorted
+        .iter()
+        .find_map(|s| Some((s, sorted.iter().find(|o| o.format == s.format && o.label != s.label)?)))?;
+    let compared = judge.compare(first, second)?;
+    let what = match extent {
+        Extent::Volume => "whole volumes",
+        Extent::Plane => "single planes",
+        Extent::SubVolume => "boxes of a volume",
+    };
+    let (best, next) = (format!("{} chunks", first.label), format!("{} chunks", second.label));
+    let place = format!("{}, the fastest format with a choice of chunks", first.format);
+    let text = if compared.is_clear() {
+        format!(
+            "For {what}, {best} are read {} as fast as {next} in {place}: {} reads/s",
+            compared.times(),
+            number(first.median())
+        )
+    } else {
+        let no_verdict = compared.no_verdict(&best, &next);
+        format!("For {what} in {place}: {no_verdict}; {}{}", compared.times(), compared.doubt())
+    };
+    let amplified = |s: &Series| {
+        let of = series(table, &["layout"], "read_amplification", |r| is(r));
+        of.iter().find(|a| a.format == s.format && a.label == s.label).map_or(f64::NAN, Series::median)
+    };
+    let mut formats: Vec<&str> = Vec::new();
+    for s in &sorted {
+        if !formats.contains(&s.format.as_str()) {
+            formats.push(&s.format);
+        }
+    }
+    let each = |format: &&str| {
+        let layouts = sorted.iter().filter(|s| s.format == **format);
+        let rates: Vec<_> = layouts.map(|s| format!("{} {}", s.label, number(s.median()))).collect();
+        format!("{format}: {} reads/s", rates.join(", "))
+    };
+    let grid: Vec<_> = sorted
+        .iter()
+        .filter(|s| s.format == first.format)
+        .map(|s| format!("{} {}", s.label, number(amplified(s))))
+        .collect();
+    let detail = format!(
+        "{}. Bytes of chunks touched per byte asked for, by the chunk grid: {}.",
+        formats.iter().map(each).collect::<Vec<_>>().join("; "),
+        grid.join(", ")
+    );
+    Some(Finding::new(Severity::Info, text, detail))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wellread_image::{ImageMetadata, PixelType};
+    use wellread_report::row;
+    use wellread_store::RowInfo;
+
+    #[test]
+    fn chunks_are_cut_to_the_image() {
+        let shape = Shape([2, 3, 20, 300, 100]);
+        assert_eq!(chunk(ChunkLayout::ZPlane, shape).0, [1, 1, 1, 300, 100]);
+        assert_eq!(chunk(ChunkLayout::Block, shape).0, [1, 1, 16, 128, 100]);
+        assert_eq!(chunk(ChunkLayout::Volume, shape).0, [1, 1, 20, 300, 100]);
+    }
+
+    #[test]
+    fn touched_pixels_are_those_of_the_chunks_that_share_one() {
+        let shape = Shape([2, 1, 5, 7, 9]);
+        let mut rng = Rng::seed(3);
+        for _ in 0..200 {
+            let chunk = Shape(std::array::from_fn(|a| 1 + rng.below(shape.0[a])));
+            let size = std::array::from_fn(|a| 1 + rng.below(shape.0[a]));
+            let region = Region { start: std::array::from_fn(|a| rng.below(shape.0[a] - size[a] + 1)), size };
+            // Counted chunk by chunk.
+            let mut expected = 0;
+            let counts: [usize; 5] = std::array::from_fn(|a| shape.0[a].div_ceil(chunk.0[a]));
+            for i in 0..counts.iter().product() {
+                let mut rest = i;
+                let start: [usize; 5] = std::array::from_fn(|a| {
+                    let at = rest % counts[a];
+                    rest /= counts[a];
+                    at * chunk.0[a]
+                });
+                let piece =
+                    Region { start, size: std::array::from_fn(|a| chunk.0[a].min(shape.0[a] - start[a])) };
+                expected += if piece.intersects(&region) { piece.pixels() } else { 0 };
+            }
+            assert_eq!(touched(&region, chunk, shape), expected, "{region:?} {chunk}");
+        }
+        let plane = Region { start: [0, 0, 2, 0, 0], size: [1, 1, 1, 7, 9] };
+        assert_eq!(touched(&plane, Shape([1, 1, 5, 7, 9]), shape), 5 * plane.pixels());
+        assert_eq!(touched(&plane, Shape([1, 1, 1, 7, 9]), shape), plane.pixels());
+    }
+
+    fn image(shape: Shape) -> InMemory {
+        InMemory {
+            metadata: ImageMetadata::named("x"),
+            info: RowInfo { shape, dtype: PixelType::U8 },
+            pixels: (0..shape.pixels()).map(|i| (i % 251) as u8).collect(),
+        }
+    }
+
+    #[test]
+    fn reads_fit_their_volumes_and_differ_from_round_to_round() {
+        let images =
+            [image(Shape([1, 2, 20, 70, 90])), image(Shape::plane(8, 8)), image(Shape([3, 1, 2, 5, 6]))];
+        for &extent in Extent::ALL {
+            let some = reads(&images, extent, 9, 1, 0);
+            assert_eq!(some.len(), 9);
+            assert!(some.iter().all(|r| r.row != 1 && r.region.fits(images[r.row].info.shape)));
+            let starts = |round| -> Vec<_> {
+                reads(&images, extent, 9, 1, round).iter().map(|r| (r.row, r.region.start)).collect()
+            };
+            assert_eq!(starts(0), starts(0));
+            assert_ne!(starts(0), starts(1));
+        }
+        assert!(reads(&images[1..2], Extent::Plane, 9, 1, 0).is_empty());
+    }
+
+    #[test]
+    fn one_wrong_pixel_is_seen_and_only_inside_the_region() {
+        let InMemory { info, mut pixels, .. } = image(Shape([1, 1, 3, 4, 5]));
+        let region = Region { start: [0, 0, 1, 1, 2], size: [1, 1, 2, 2, 3] };
+        let mut cut = vec![0; region.pixels()];
+        clip_runs(&info.shape.full(), &region, |from, to, n| {
+            cut[to..to + n].copy_from_slice(&pixels[from..from + n]);
+        });
+        assert!(same_pixels(&pixels, info.shape, &region, &cut, 1));
+        pixels[0] ^= 1;
+        assert!(same_pixels(&pixels, info.shape, &region, &cut, 1));
+        cut[11] ^= 1;
+        assert!(!same_pixels(&pixels, info.shape, &region, &cut, 1));
+        assert!(!same_pixels(&pixels, info.shape, &region, &cut[1..], 1));
+    }
+
+    #[test]
+    fn the_best_layout_is_named_with_its_interval() {
+        let mut table = Table::new(BENCHMARK.name);
+        for (format, layout, rate, amplified) in [
+            ("tiff", "z-plane", 900.0, 1.0),
+            ("ome-zarr", "z-plane", 100.0, 1.0),
+            ("ome-zarr", "volume", 20.0, 20.0),
+        ] {
+            for run in 0..7 {
+                table.push(row![
+                    ("format", format),
+                    ("layout", layout),
+                    ("operation", "read_plane"),
+                    ("run", run),
+                    ("verified", true),
+                    ("reads_per_s", rate * (1.0 + 0.001 * f64::from(run))),
+                    ("read_amplification", amplified)
+                ]);
+            }
+        }
+        let found = findings(&table, &Judge::new(1, Some(0.02)));
+        let finding = &found[0].finding;
+        assert!(
+            finding.text.contains("z-plane chunks are read 5.00 (5.00–5.00) times as fast as volume"),
+            "{}",
+            finding.text
+        );
+        assert!(
+            !finding.text.contains("tiff") && finding.detail.contains("tiff: z-plane 903"),
+            "{}",
+            finding.detail
+        );
+        assert!(finding.detail.contains("volume 20.0"), "{}", finding.detail);
+        let noisy = findings(&table, &Judge::new(1, Some(9.0)));
+        assert!(noisy[0].finding.text.contains("cannot be told apart"), "{}", noisy[0].finding.text);
+    }
+}
