@@ -249,7 +249,7 @@ fn best_layout(table: &Table, judge: &Judge, extent: Extent) -> Option<Finding> 
         format!("For {what} in {place}: {no_verdict}; {}{}", compared.times(), compared.doubt())
     };
     let amplified = |s: &Series| {
-        let of = series(table, &["layout"], "read_amplification", |r| is(r));
+        let of = series(table, &["layout"], "read_amplification", is);
         of.iter().find(|a| a.format == s.format && a.label == s.label).map_or(f64::NAN, Series::median)
     };
     let mut formats: Vec<&str> = Vec::new();

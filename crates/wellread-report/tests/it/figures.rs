@@ -348,7 +348,7 @@ fn one_to_ten_series_of_every_kind_fit() {
                     layout: Layout::Scatter {
                         series: (0..count).map(|i| names(i).into()).collect(),
                         points: ["none", "lz4", "zstd:1", "zstd:3"].map(str::to_owned).to_vec(),
-                        xs: (0..count * 4).map(|i| (i % 7 != 5).then(|| 16.0 - (i % 4) as f64 * 2.0)).collect(),
+                        xs: (0..count * 4).map(|i| (i % 7 != 5).then_some(16.0 - (i % 4) as f64 * 2.0)).collect(),
                         x_axis: Axis::new("size, less is better", Unit::Plain("bits/pixel")),
                     },
                     panels: (0..3)
