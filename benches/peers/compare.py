@@ -61,7 +61,7 @@ def wellread_write(binary, folder):
         import pyarrow.parquet as pq
 
         rows = pq.read_table(Path(out) / "storage.parquet").to_pylist()
-    return {r["format"]: r["samples_per_sec"] for r in rows if r["operation"] == "write"}
+    return {r["format"]: r["images_per_s"] for r in rows if r["operation"] == "write"}
 
 
 def compare_writes(binary, folder, rounds, rng):

@@ -147,13 +147,10 @@ def take_epochs(take, about, batch, epochs):
 
 def lance_take(folder):
     import lance
-    import pyarrow as pa
 
     dataset = lance.dataset(str(folder / "images.lance"))
-    chunks = dataset.schema.field("ome_image").type.field("chunks")
-    # Pixels and places only: the projection of a struct's field.
-    schema = pa.schema([pa.field("ome_image", pa.struct([chunks]))])
-    return lambda rows: dataset.take(rows.tolist(), columns=schema)["ome_image"].combine_chunks().field("chunks")
+    # Pixels and places only.
+    return lambda rows: dataset.take(rows.tolist(), columns={"p": "ome_image.chunks"})["p"]
 
 
 def vortex_scan(folder):

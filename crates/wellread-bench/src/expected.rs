@@ -71,8 +71,9 @@ impl ExpectedPixels {
         seed: u64,
         progress: &dyn Fn(usize, usize),
     ) -> Result<Self> {
+        let ahead = store.rows_per_read();
         let mut dataset = Dataset::from_store(store);
-        if !transforms.is_empty() {
+        if !transforms.is_empty() || ahead > 1 {
             dataset = dataset.with_cache(Cache::Memory { limit: KEPT });
         }
         if dataset.len() != expected.len() {
@@ -83,6 +84,9 @@ impl ExpectedPixels {
         let mut this = Self::default();
         let mut out = Vec::new();
         for (row, expected) in expected.iter().enumerate() {
+            if ahead > 1 && row % ahead == 0 {
+                dataset.warm(row..(row + ahead).min(dataset.len()))?;
+            }
             let (info, pixels) = dataset.read(row)?;
             let sha256 = sha256_hex(&pixels);
             if sha256 != expected.sha256 {

@@ -106,14 +106,17 @@ pub(crate) fn load_images(session: &Session<'_>) -> Result<Vec<InMemory>> {
     let Some(set) = session.prepared.sets.iter().find(|s| s.error.is_none()) else { return Ok(vec![]) };
     let store = session.open(set)?;
     let (mut images, mut bytes) = (Vec::new(), 0u64);
-    for row in 0..store.len() {
-        let (info, pixels) = wellread_store::read_image(&*store, row)?;
-        bytes += pixels.len() as u64;
-        images.push(InMemory { metadata: store.metadata(row)?, info, pixels });
-        if bytes > WRITE_BYTES {
-            break;
-        }
+    // As many as fit, told from their shapes: then one pass, whatever a single read costs.
+    let mut last = 0;
+    while last < store.len() && bytes <= WRITE_BYTES {
+        let info = store.row_info(last)?;
+        bytes += (info.shape.pixels() * info.dtype.size()) as u64;
+        last += 1;
     }
+    store.scan(0..last, &mut |row, info, pixels| {
+        images.push(InMemory { metadata: store.metadata(row)?, info, pixels: pixels.to_vec() });
+        Ok(())
+    })?;
     Ok(images)
 }
 

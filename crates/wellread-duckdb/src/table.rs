@@ -250,7 +250,7 @@ impl ImageTable for DuckTable {
 
     fn rows_per_read(&self) -> usize {
         // Index look-ups cost the same one by one; scans of whole vectors are worth sharing.
-        if matches!(self.source, Source::Keyed(_)) { 64 } else { 256 }
+        if matches!(self.source, Source::Keyed(_)) { 128 } else { 512 }
     }
 
     fn layout(&self) -> Result<StoreLayout> {

@@ -243,6 +243,25 @@ fn null_images_and_deleted_rows() {
     let subset = wellread_store::subset::Subset::without_nulls(store).unwrap();
     assert_eq!((subset.len(), subset.left_out()), (5, 3));
     assert_eq!(subset.name(4).unwrap(), "i8");
+    // Scans of views deliver what single reads do.
+    let scanned = |store: &dyn Store, rows: std::ops::Range<usize>| {
+        let mut seen = vec![];
+        store
+            .scan(rows, &mut |row, info, pixels| {
+                assert_eq!(read_image(store, row).unwrap(), (info, pixels.to_vec()));
+                seen.push(row);
+                Ok(())
+            })
+            .unwrap();
+        seen
+    };
+    assert_eq!((scanned(&subset, 0..5), scanned(&subset, 2..4)), (vec![0, 1, 2, 3, 4], vec![2, 3]));
+    let stack = dir.path().join("stacks.duckdb");
+    let stacks: Vec<_> = (0..3).map(|row| made(row, Shape([2, 1, 3, 8, 9]), PixelType::U16)).collect();
+    write(&stack, "duckdb", &WriteOptions::default(), &stacks).unwrap();
+    let planes =
+        wellread_store::planes::PlaneStore::new(open(&stack, &OpenOptions::default()).unwrap()).unwrap();
+    assert_eq!(scanned(&planes, 4..14), (4..14).collect::<Vec<_>>());
 }
 
 #[test]
@@ -257,8 +276,9 @@ fn feature_columns_stand_beside_images() {
         ),
     );
     let store = open(&source, &OpenOptions::default()).unwrap();
-    for (format, name) in FORMATS {
+    for (format, name) in [&FORMATS[..], &[("parquet", "b.parquet"), ("ome-arrow-dataset", "b")]].concat() {
         let path = dir.path().join(name);
+        assert_eq!(store.feature_names(), ["well", "dose"]);
         let options = WriteOptions { features: store.features().unwrap(), ..WriteOptions::default() };
         let writer = create(&path, format, &options).unwrap();
         wellread_store::convert::convert(&*store, writer, Default::default(), &mut |_| {}).unwrap();

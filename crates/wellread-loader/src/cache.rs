@@ -114,6 +114,9 @@ impl Store for CachedStore {
     fn rows_per_read(&self) -> usize {
         self.inner.rows_per_read()
     }
+    fn feature_names(&self) -> Vec<String> {
+        self.inner.feature_names()
+    }
     fn features(&self) -> Result<Option<wellread_store::features::FeatureColumns>> {
         self.inner.features()
     }

@@ -7,7 +7,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use wellread_image::{ImageMetadata, Shape};
-use wellread_store::{Error, OpenOptions, Result, RowInfo, Store};
+use wellread_store::{Block, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store};
 
 /// What is kept of images that have been read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -144,6 +144,24 @@ impl Dataset {
         context: &mut ItemContext,
     ) -> Result<Shape> {
         context.sample(self, row, transform, out)
+    }
+
+    /// Reads whole images in one go and hands them to nobody: into the cache of [`Self::with_cache`], as far as there is
+    /// room. For programs that read row by row a store whose reads have a price of their own
+    /// ([`Store::rows_per_read`]).
+    ///
+    /// # Errors
+    /// No such row, or pixels that cannot be read.
+    pub fn warm(&self, rows: std::ops::Range<usize>) -> Result<()> {
+        struct Ignore;
+        impl PixelSink for Ignore {
+            fn put(&mut self, _: usize, _: &Block<'_>) -> Result<()> {
+                Ok(())
+            }
+        }
+        let request = |row| Ok(Request { row, region: self.row_info(row)?.shape.full() });
+        let requests = rows.map(request).collect::<Result<Vec<_>>>()?;
+        self.store.read(&requests, &mut Scratch::default(), &mut Ignore)
     }
 
     fn check(&self, row: usize) -> Result<()> {

@@ -4,7 +4,7 @@
 //! `numpy.ascontiguousarray(image).tobytes()` gives on a little-endian machine. Two sets hold the same images
 //! exactly when their lists of digests agree, whatever their formats.
 
-use crate::{Error, Result, Scratch, Store};
+use crate::{Error, Result, RowInfo, Scratch, Store};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::path::Path;
@@ -57,6 +57,10 @@ pub fn image(
     pixels: &mut Vec<u8>,
 ) -> Result<ImageChecksum> {
     let info = crate::read_region(store, row, &store.row_info(row)?.shape.full(), scratch, pixels)?;
+    of(store, row, info, pixels)
+}
+
+fn of(store: &dyn Store, row: usize, info: RowInfo, pixels: &[u8]) -> Result<ImageChecksum> {
     Ok(ImageChecksum {
         row,
         name: store.name(row)?,
@@ -72,17 +76,33 @@ pub fn image(
 pub fn all(store: &dyn Store, jobs: usize, done: &(dyn Fn() + Sync)) -> Vec<Result<ImageChecksum>> {
     let next = AtomicUsize::new(0);
     let results = Mutex::new(Vec::with_capacity(store.len()));
+    // Neighbouring rows share pages and chunks, and some stores a query: hand them out in groups.
+    let group = store.rows_per_read().max(16);
     std::thread::scope(|scope| {
         for _ in 0..jobs.clamp(1, store.len().max(1)) {
             scope.spawn(|| {
                 let (mut scratch, mut pixels) = (Scratch::default(), Vec::new());
                 loop {
-                    // Neighbouring rows share pages and chunks: hand them out in small groups.
-                    let start = next.fetch_add(16, Ordering::Relaxed);
+                    let start = next.fetch_add(group, Ordering::Relaxed);
                     if start >= store.len() {
                         return;
                     }
-                    for row in start..(start + 16).min(store.len()) {
+                    let end = (start + group).min(store.len());
+                    let mut first = start;
+                    if store.rows_per_read() > 1 {
+                        // Ends at the first row that fails; from there on each is read by itself.
+                        let _ = store.scan(start..end, &mut |row, info, pixels| {
+                            let sum = of(store, row, info, pixels)?;
+                            results
+                                .lock()
+                                .unwrap_or_else(std::sync::PoisonError::into_inner)
+                                .push((row, Ok(sum)));
+                            first = row + 1;
+                            done();
+                            Ok(())
+                        });
+                    }
+                    for row in first..end {
                         let result = image(store, row, &mut scratch, &mut pixels).map_err(|e| e.row(row));
                         results.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((row, result));
                         done();

@@ -3,8 +3,9 @@
 //! What 2D models are fed from stacks, and the way to batch sets whose images differ in T, C or Z. Only each
 //! image's shape is read when the view is made.
 
-use crate::{Block, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
+use crate::{Block, EachImage, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
 use arrow_array::RecordBatch;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use wellread_image::{ImageMetadata, Region, Shape};
 
@@ -118,6 +119,10 @@ impl Store for PlaneStore {
         self.inner.rows_per_read()
     }
 
+    fn feature_names(&self) -> Vec<String> {
+        self.inner.feature_names()
+    }
+
     fn features(&self) -> Result<Option<RecordBatch>> {
         let rows = (0..self.len()).map(|row| Some(self.locate(row).0 as u64));
         let repeated = |batch: RecordBatch| crate::features::taken(&batch, rows);
@@ -131,6 +136,23 @@ impl Store for PlaneStore {
         }
         let (image, _) = self.locate(row);
         self.inner.position(image)
+    }
+
+    fn scan(&self, rows: Range<usize>, each: &mut EachImage<'_>) -> Result<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        self.row_info(rows.end - 1)?;
+        let images = self.locate(rows.start).0..self.locate(rows.end - 1).0 + 1;
+        self.inner.scan(images, &mut |image, info, pixels| {
+            let plane = Shape::plane(info.shape.y(), info.shape.x());
+            let info = RowInfo { shape: plane, dtype: info.dtype };
+            let planes = pixels.chunks_exact(plane.pixels() * info.dtype.size());
+            for (row, plane) in (self.first[image]..).zip(planes).filter(|(row, _)| rows.contains(row)) {
+                each(row, info, plane)?;
+            }
+            Ok(())
+        })
     }
 
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {

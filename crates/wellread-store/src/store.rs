@@ -127,6 +127,11 @@ pub trait Store: Send + Sync {
         1
     }
 
+    /// Names of the columns of [`Self::features`], without reading them.
+    fn feature_names(&self) -> Vec<String> {
+        vec![]
+    }
+
     /// Columns of plain values beside the images, a row per image: see [`crate::features`]. `None` where the format
     /// has none.
     ///

@@ -1,7 +1,8 @@
 //! Some rows of a set, as a set: for tables with null images.
 
-use crate::{PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
+use crate::{EachImage, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
 use arrow_array::RecordBatch;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use wellread_image::ImageMetadata;
 
@@ -77,6 +78,10 @@ impl Store for Subset {
         self.inner.rows_per_read()
     }
 
+    fn feature_names(&self) -> Vec<String> {
+        self.inner.feature_names()
+    }
+
     fn features(&self) -> Result<Option<RecordBatch>> {
         let rows = self.rows.iter().map(|&row| Some(row as u64));
         let chosen = |batch: RecordBatch| crate::features::taken(&batch, rows);
@@ -86,6 +91,19 @@ impl Store for Subset {
 
     fn position(&self, row: usize) -> u64 {
         self.rows.get(row).map_or(0, |&row| self.inner.position(row))
+    }
+
+    fn scan(&self, rows: Range<usize>, each: &mut EachImage<'_>) -> Result<()> {
+        let chosen = self.rows.get(rows.clone()).unwrap_or_default();
+        let mut at = rows.start;
+        // Rows that follow one another in the inner store are one scan there.
+        for run in chosen.chunk_by(|a, b| a + 1 == *b) {
+            self.inner.scan(run[0]..run[0] + run.len(), &mut |_, info, pixels| {
+                at += 1;
+                each(at - 1, info, pixels)
+            })?;
+        }
+        Ok(())
     }
 
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {

@@ -42,6 +42,7 @@ struct Info {
     bytes_of_pixels: u64,
     bits_per_pixel: f64,
     rows_sampled: usize,
+    feature_columns: Vec<String>,
 }
 
 #[derive(serde::Serialize)]
@@ -79,6 +80,10 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     if let Some([z, y, x]) = info.physical_size_um {
         let show = |v: Option<f64>| v.map_or("?".to_owned(), |v| format!("{v:.4}"));
         line("pixel size", format!("{} x {} x {} µm (ZYX)", show(z), show(y), show(x)));
+    }
+    if let Some(first) = info.feature_columns.first() {
+        let more = if info.feature_columns.len() > 1 { " …" } else { "" };
+        line("features", format!("{} columns beside the images ({first}{more})", info.feature_columns.len()));
     }
     line("layout", info.layout.clone());
     line(
@@ -152,5 +157,6 @@ fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Info> {
         bytes_of_pixels: bytes_of_pixels as u64,
         bits_per_pixel: if pixels == 0 { 0.0 } else { bytes_on_disk as f64 * 8.0 / pixels as f64 },
         rows_sampled: rows,
+        feature_columns: store.feature_names(),
     })
 }

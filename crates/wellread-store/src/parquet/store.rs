@@ -329,8 +329,12 @@ impl Store for ParquetStore {
         Ok(vec![self.path().to_owned()])
     }
 
+    fn feature_names(&self) -> Vec<String> {
+        features::names(self.metadata.schema(), &self.column.name)
+    }
+
     fn features(&self) -> Result<Option<RecordBatch>> {
-        let names = features::names(self.metadata.schema(), &self.column.name);
+        let names = self.feature_names();
         if names.is_empty() || self.rows == 0 {
             return Ok(None);
         }

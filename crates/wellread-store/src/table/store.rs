@@ -291,6 +291,10 @@ impl Store for TableStore {
         self.table.files()
     }
 
+    fn feature_names(&self) -> Vec<String> {
+        self.column.features.clone()
+    }
+
     fn features(&self) -> Result<Option<RecordBatch>> {
         if self.column.features.is_empty() {
             return Ok(None);

@@ -15,7 +15,7 @@
 //!  row group ──▶ which row holds which chunk_id ──▶ pages of `pixel_bytes` ──bytes──▶ Block ──▶ sink
 //! ```
 //!
-//! A region touches the chunks that it overlaps and nothing else. Pixels are stored as bytes, so a decompressed
+//! Feature columns stand in `images.parquet` beside the table's own. A region touches the chunks that it overlaps and nothing else. Pixels are stored as bytes, so a decompressed
 //! page is handed on as it is. Only the bytes of the type that `images.parquet` names are accepted, and chunks must
 //! tile their image: a hole, which the reference reads as zeros, is an error.
 //! (The library turns 8-bit images into `uint16` before it writes them; they are read as the `uint16` that the table
@@ -36,7 +36,7 @@ pub static FORMAT: Format = Format {
     endings: &[".ome-arrow-dataset"],
     set_ending: ".ome-arrow-dataset",
     holds_images: |_| true,
-    keeps_features: false,
+    keeps_features: true,
     resumes: false,
     engine: || {
         format!("{}; typed-chunk-dataset {}", (super::FORMAT.engine)(), wellread_image::ome_arrow::VERSION)

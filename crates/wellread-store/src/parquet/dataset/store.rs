@@ -3,11 +3,14 @@
 use super::super::file::guarded;
 use super::super::file::{PositionalFile, footer};
 use super::super::pages::{self, ColumnPages};
+use super::super::plain;
 use super::super::store::codec_name;
 use super::bytes::{Buffers, ByteColumn};
-use super::tables::{Image, Tables};
+use super::tables::{Image, Tables, is_own};
 use super::{CHUNKS, DESCRIPTION, FORMAT, IMAGES, INDEX};
+use crate::ome_arrow::plain_columns;
 use crate::{Block, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
+use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use parquet::arrow::ProjectionMask;
@@ -21,6 +24,8 @@ use wellread_image::{ImageMetadata, Shape};
 pub(super) struct DatasetStore {
     path: PathBuf,
     tables: Tables,
+    /// Columns of `images.parquet` that are not the table's own.
+    features: Vec<String>,
     file: PositionalFile,
     metadata: ArrowReaderMetadata,
     /// Leaves of `chunk_id` and `pixel_bytes`.
@@ -78,7 +83,11 @@ impl DatasetStore {
             })
             .max()
             .unwrap_or(0);
-        Ok(Self { path: path.to_owned(), tables, file, metadata, leaves, groups, longest })
+        let images = PositionalFile::open(&path.join(IMAGES))?;
+        let schema = footer(&images)?;
+        let features =
+            plain_columns(schema.schema()).filter(|name| !is_own(name)).map(str::to_owned).collect();
+        Ok(Self { path: path.to_owned(), tables, features, file, metadata, leaves, groups, longest })
     }
 
     fn image(&self, row: usize) -> Result<&Image> {
@@ -225,6 +234,18 @@ impl Store for DatasetStore {
     fn files(&self) -> Result<Vec<PathBuf>> {
         let files = [IMAGES, CHUNKS, INDEX, DESCRIPTION].map(|name| self.path.join(name));
         Ok(files.into_iter().filter(|f| f.is_file()).collect())
+    }
+
+    fn feature_names(&self) -> Vec<String> {
+        self.features.clone()
+    }
+
+    fn features(&self) -> Result<Option<RecordBatch>> {
+        if self.features.is_empty() {
+            return Ok(None);
+        }
+        let file = PositionalFile::open(&self.path.join(IMAGES))?;
+        plain::read_columns(&file, &footer(&file)?, &self.features).map(Some)
     }
 
     fn position(&self, row: usize) -> u64 {

@@ -183,6 +183,15 @@ impl Tables {
     }
 }
 
+/// Whether `images.parquet` has a column of this name by itself, as the reference or wellread writes it.
+pub(super) fn is_own(name: &str) -> bool {
+    let axis =
+        ["size_", "chunk_"].iter().find_map(|p| name.strip_prefix(p)).is_some_and(|a| AXES.contains(&a));
+    let named =
+        ["image_id", "name", "image_type", "dtype", "layout", "compression", "channels_json", ACQUIRED];
+    axis || named.contains(&name) || PHYSICAL.contains(&name)
+}
+
 fn read_images(path: &Path) -> Result<Vec<Image>> {
     let mut names = vec!["image_id", "name", "dtype", "layout", "channels_json", ACQUIRED];
     let sizes = AXES.map(|axis| format!("size_{axis}"));

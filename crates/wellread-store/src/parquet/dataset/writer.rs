@@ -280,6 +280,14 @@ impl DatasetWriter {
         }
         let acquired: StringArray = images.iter().map(|i| i.metadata.acquired.as_deref()).collect();
         columns.push((ACQUIRED.to_owned(), Arc::new(acquired)));
+        if let Some(features) = &self.options.features {
+            for (field, column) in features.schema().fields().iter().zip(features.columns()) {
+                // The table's own columns keep their names.
+                let taken = columns.iter().any(|(name, _)| name == field.name());
+                let name = if taken { format!("{}_y", field.name()) } else { field.name().clone() };
+                columns.push((name, column.slice(0, images.len().min(column.len()))));
+            }
+        }
         columns
     }
 
@@ -339,6 +347,9 @@ impl StoreWriter for DatasetWriter {
         let row = self.images.len();
         let target = self.staged.target().to_owned();
         let refuse = |cause: &dyn std::fmt::Display| Error::new(&target, cause).row(row);
+        if self.options.features.as_ref().is_some_and(|f| f.num_rows() <= row) {
+            return Err(refuse(&"there are more images than rows of feature columns"));
+        }
         let bytes = image.shape.checked_bytes(image.dtype).map_err(|e| refuse(&e))?;
         if bytes != image.pixels.len() {
             return Err(refuse(&format_args!(
