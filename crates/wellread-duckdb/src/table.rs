@@ -54,6 +54,7 @@ impl DuckTable {
         let database = Database::open(path)?;
         let place = place::find(&database, path, options.table.as_deref())?;
         let connection = database.connection(path)?;
+        check_length(path, &connection)?;
         let counts = format!(
             "SELECT count(*), coalesce(min(rowid), 0), coalesce(max(rowid), -1) FROM {}",
             place.sql()
@@ -319,6 +320,29 @@ fn check_file(path: &Path) -> Result<()> {
     std::fs::File::open(path).map_err(|e| Error::io(path, "cannot open", &e))?;
     if meta.len() == 0 {
         return Err(Error::new(path, "the file is empty"));
+    }
+    Ok(())
+}
+
+/// Checks that the file has all its blocks: DuckDB itself notices only those that it reads.
+fn check_length(path: &Path, connection: &Borrowed<'_>) -> Result<()> {
+    /// Three headers of 4 KiB come before the blocks.
+    const HEADERS: i64 = 3 * 4096;
+    let sql = "SELECT block_size, total_blocks FROM pragma_database_size()";
+    let (size, blocks): (i64, i64) = connection
+        .query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))
+        .map_err(|e| failed(path, "cannot look at the storage", &e))?;
+    let needed = size.saturating_mul(blocks).saturating_add(HEADERS);
+    let meta = std::fs::metadata(path).map_err(|e| Error::io(path, "cannot look at", &e))?;
+    if i64::try_from(meta.len()).is_ok_and(|len| len < needed) {
+        return Err(Error::new(
+            path,
+            format_args!(
+                "has {} bytes, its {blocks} blocks need {needed}: the file is truncated",
+                meta.len()
+            ),
+        )
+        .hint("copy or write it again"));
     }
     Ok(())
 }
