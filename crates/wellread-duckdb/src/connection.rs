@@ -84,10 +84,7 @@ pub(crate) fn version() -> Result<String> {
     let ask = || -> duckdb::Result<String> {
         let connection = Connection::open_in_memory_with_flags(config(true)?)?;
         let version: String = connection.query_row("SELECT version()", [], |row| row.get(0))?;
-        let storage: String =
-            connection
-                .query_row("SELECT current_setting('storage_compatibility_version')", [], |row| row.get(0))?;
-        Ok(format!("DuckDB {version} (storage compatibility {storage})"))
+        Ok(format!("DuckDB {version} (storage version {version} and older)"))
     };
     ask().map_err(|e| failed(path, "cannot start DuckDB", &e))
 }

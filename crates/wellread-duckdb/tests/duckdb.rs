@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use wellread_image::synthetic::{self, Kind, Spec};
 use wellread_image::{ImageMetadata, PixelType, Region, Shape};
 use wellread_store::checksum::sha256_hex;
+use wellread_store::convert::{ConvertOptions, convert};
 use wellread_store::{
     Compression, ImageView, OpenOptions, Scratch, Store, Tune, WriteOptions, create, open, read_image,
     read_region,
@@ -281,7 +282,7 @@ fn feature_columns_stand_beside_images() {
         assert_eq!(store.feature_names(), ["well", "dose"]);
         let options = WriteOptions { features: store.features().unwrap(), ..WriteOptions::default() };
         let writer = create(&path, format, &options).unwrap();
-        wellread_store::convert::convert(&*store, writer, Default::default(), &mut |_| {}).unwrap();
+        convert(&*store, writer, ConvertOptions::default(), &mut |_| {}).unwrap();
         let copy = open(&path, &self::options(format)).unwrap();
         assert_eq!(copy.features().unwrap(), store.features().unwrap(), "{format}");
         assert_eq!(read_image(&*copy, 3).unwrap().1, read_image(&*store, 3).unwrap().1);
