@@ -113,8 +113,17 @@ pub fn beside(path: &Path, first: Option<RecordBatch>, second: RecordBatch) -> R
         .map_err(|e| Error::new(path, format_args!("cannot put feature columns side by side: {e}")))
 }
 
+/// The feature columns of `inner` for a view of it at rows `rows`; `None` stands for a row of nulls.
+pub(crate) fn of_rows(
+    inner: &dyn Store,
+    rows: impl IntoIterator<Item = Option<u64>>,
+) -> Result<Option<FeatureColumns>> {
+    let Some(columns) = inner.features()? else { return Ok(None) };
+    taken(&columns, rows).map(Some).map_err(|e| Error::new(inner.path(), e))
+}
+
 /// Chosen rows of feature columns; `None` gives nulls.
-pub(crate) fn taken(
+fn taken(
     batch: &RecordBatch,
     rows: impl IntoIterator<Item = Option<u64>>,
 ) -> std::result::Result<RecordBatch, ArrowError> {

@@ -19,6 +19,7 @@
 //! | [`registry`] | [`Format`], recognition by content, [`open`], [`create`] |
 //! | [`error`] | [`Error`]: file, row, cause and what to do |
 //! | [`guard`] | panics of libraries become errors |
+//! | [`regular`] | files opened without waiting, read by position |
 //! | [`staged`] | output written beside its place and renamed when complete |
 //! | [`parquet`] | OME-Arrow columns in Parquet |
 //! | [`table`] | OME-Arrow columns in the tables of any engine |
@@ -49,7 +50,7 @@ pub mod planes;
 pub mod preview;
 mod refusal;
 pub mod registry;
-mod regular;
+pub mod regular;
 pub mod staged;
 pub mod store;
 pub mod subset;

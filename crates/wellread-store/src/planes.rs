@@ -124,10 +124,8 @@ impl Store for PlaneStore {
     }
 
     fn features(&self) -> Result<Option<RecordBatch>> {
-        let rows = (0..self.len()).map(|row| Some(self.locate(row).0 as u64));
-        let repeated = |batch: RecordBatch| crate::features::taken(&batch, rows);
-        let batch = self.inner.features()?.map(repeated).transpose();
-        batch.map_err(|e| crate::Error::new(self.path(), e))
+        let images = (0..self.len()).map(|row| Some(self.locate(row).0 as u64));
+        crate::features::of_rows(&*self.inner, images)
     }
 
     fn position(&self, row: usize) -> u64 {

@@ -13,7 +13,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// A file that cannot be opened, or that is none: a folder, pipe, socket or device.
-pub(crate) fn open(path: &Path) -> io::Result<(File, u64)> {
+pub fn open(path: &Path) -> io::Result<(File, u64)> {
     let mut options = OpenOptions::new();
     options.read(true);
     // Neither flag changes how a regular file is read.
@@ -26,6 +26,35 @@ pub(crate) fn open(path: &Path) -> io::Result<(File, u64)> {
     }
     let what = if meta.is_dir() { "it is a folder" } else { "it is a pipe or a device" };
     Err(io::Error::other(format!("{what}, not a file")))
+}
+
+/// Fills `buffer` from `offset` on without moving a cursor, so that threads can share the handle.
+///
+/// # Errors
+/// A file that ends before, or whatever reading says.
+#[cfg(unix)]
+pub fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)
+}
+
+/// Fills `buffer` from `offset` on without moving a cursor, so that threads can share the handle.
+///
+/// # Errors
+/// A file that ends before, or whatever reading says.
+#[cfg(windows)]
+pub fn read_exact_at(file: &File, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
+    while !buffer.is_empty() {
+        match std::os::windows::fs::FileExt::seek_read(file, buffer, offset) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(n) => {
+                buffer = &mut buffer[n..];
+                offset += n as u64;
+            }
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(())
 }
 
 /// All bytes of a regular file.

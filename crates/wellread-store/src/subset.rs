@@ -83,10 +83,7 @@ impl Store for Subset {
     }
 
     fn features(&self) -> Result<Option<RecordBatch>> {
-        let rows = self.rows.iter().map(|&row| Some(row as u64));
-        let chosen = |batch: RecordBatch| crate::features::taken(&batch, rows);
-        let batch = self.inner.features()?.map(chosen).transpose();
-        batch.map_err(|e| crate::Error::new(self.path(), e))
+        crate::features::of_rows(&*self.inner, self.rows.iter().map(|&row| Some(row as u64)))
     }
 
     fn position(&self, row: usize) -> u64 {

@@ -4,6 +4,7 @@ use super::Fault::{self, Irregular};
 use std::fs::File;
 use std::io;
 use std::path::Path;
+use wellread_store::regular;
 
 /// An open data file; many threads may read it at once.
 #[derive(Debug)]
@@ -15,15 +16,8 @@ pub(crate) struct Input {
 impl Input {
     /// Opens a regular file.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let mut options = File::options();
-        options.read(true);
-        let file = options.open(path)?;
-        let meta = file.metadata()?;
-        if meta.is_file() {
-            Ok(Self { file, length: meta.len() })
-        } else {
-            Err(io::Error::other("not a file"))
-        }
+        let (file, length) = regular::open(path)?;
+        Ok(Self { file, length })
     }
 
     /// Reads `length` bytes from `offset` to the start of `out`, which grows to hold them. They are aligned to eight
@@ -43,28 +37,8 @@ impl Input {
             out.resize(words, 0);
         }
         let bytes = &mut bytemuck::cast_slice_mut(out)[..length];
-        read_at(&self.file, offset, bytes).map_err(|_| Irregular("the file cannot be read"))?;
+        regular::read_exact_at(&self.file, bytes, offset)
+            .map_err(|_| Irregular("the file cannot be read"))?;
         Ok(bytes)
     }
-}
-
-#[cfg(unix)]
-fn read_at(file: &File, offset: u64, out: &mut [u8]) -> io::Result<()> {
-    std::os::unix::fs::FileExt::read_exact_at(file, out, offset)
-}
-
-#[cfg(windows)]
-fn read_at(file: &File, mut offset: u64, mut out: &mut [u8]) -> io::Result<()> {
-    while !out.is_empty() {
-        match std::os::windows::fs::FileExt::seek_read(file, out, offset) {
-            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(n) => {
-                out = &mut out[n..];
-                offset += n as u64;
-            }
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(e),
-        }
-    }
-    Ok(())
 }

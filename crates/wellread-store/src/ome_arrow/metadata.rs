@@ -12,8 +12,31 @@ use arrow_schema::{DataType, TimeUnit};
 use wellread_image::ome_arrow::{UNKNOWN_ILLUMINATION, field};
 use wellread_image::{Channel, ImageMetadata, PhysicalSize};
 
+/// The metadata fields of rows that are read together.
+#[derive(Debug, Default)]
+pub(crate) struct MetadataRows {
+    /// Batches with the row that each starts at.
+    batches: Vec<(usize, StructArray)>,
+    len: usize,
+}
+
+impl MetadataRows {
+    /// Appends the image column of a batch.
+    pub fn push(&mut self, images: &StructArray) {
+        self.batches.push((self.len, images.clone()));
+        self.len += images.len();
+    }
+
+    /// What row `row` says beside pixels; nothing where it is null or not there.
+    pub fn row(&self, row: usize) -> ImageMetadata {
+        let at = self.batches.partition_point(|(start, _)| *start <= row);
+        let found = at.checked_sub(1).map(|at| &self.batches[at]);
+        found.map_or_else(ImageMetadata::default, |(start, images)| metadata(images, row - start))
+    }
+}
+
 /// What row `i` of an image column says beside pixels.
-pub(crate) fn metadata(images: &StructArray, i: usize) -> ImageMetadata {
+fn metadata(images: &StructArray, i: usize) -> ImageMetadata {
     if i >= images.len() || images.is_null(i) {
         return ImageMetadata::default();
     }

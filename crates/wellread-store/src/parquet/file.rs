@@ -58,7 +58,7 @@ impl PositionalFile {
         }
         // Growing without clearing spares zeroing what is overwritten anyway.
         out.resize(length, 0);
-        self.read_at(offset, out).map_err(|e| {
+        regular::read_exact_at(&self.0.file, out, offset).map_err(|e| {
             if e.kind() == io::ErrorKind::UnexpectedEof {
                 Error::new(&self.0.path, "the file became shorter while it was open")
                     .hint("do not write to a file that is being read; open it again")
@@ -66,27 +66,6 @@ impl PositionalFile {
                 Error::io(&self.0.path, "cannot read", &e)
             }
         })
-    }
-
-    #[cfg(unix)]
-    fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        std::os::unix::fs::FileExt::read_exact_at(&self.0.file, out, offset)
-    }
-
-    #[cfg(windows)]
-    fn read_at(&self, mut offset: u64, mut out: &mut [u8]) -> io::Result<()> {
-        while !out.is_empty() {
-            match std::os::windows::fs::FileExt::seek_read(&self.0.file, out, offset) {
-                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(n) => {
-                    out = &mut out[n..];
-                    offset += n as u64;
-                }
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(e),
-            }
-        }
-        Ok(())
     }
 }
 
@@ -121,7 +100,7 @@ impl Read for Cursor {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let left = self.file.length().saturating_sub(self.offset);
         let n = out.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-        self.file.read_at(self.offset, &mut out[..n])?;
+        regular::read_exact_at(&self.file.0.file, &mut out[..n], self.offset)?;
         self.offset += n as u64;
         Ok(n)
     }

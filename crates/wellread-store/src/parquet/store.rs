@@ -4,13 +4,13 @@ use super::cache::Cache;
 use super::check;
 use super::file::{PositionalFile, footer};
 use super::layout::{self, GroupLayout};
-use super::metadata::GroupMetadata;
+use super::metadata;
 use super::pages::{self, ColumnPages};
 use super::plain;
 use super::schema::ImageColumn;
 use crate::lazy::Lazy;
-use crate::ome_arrow::Row;
 use crate::ome_arrow::{CHUNKS, PLANES};
+use crate::ome_arrow::{MetadataRows, Row};
 use crate::{Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout, features};
 use arrow_array::RecordBatch;
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
@@ -34,7 +34,7 @@ pub struct ParquetStore {
     rows: usize,
     pub(super) cache: Cache,
     /// Metadata of the row group that was asked for last.
-    latest: Mutex<Option<(usize, Arc<GroupMetadata>)>>,
+    latest: Mutex<Option<(usize, Arc<MetadataRows>)>>,
 }
 
 pub(super) struct Group {
@@ -219,7 +219,7 @@ impl ParquetStore {
         }
     }
 
-    fn metadata_of(&self, group: usize) -> Result<Arc<GroupMetadata>> {
+    fn metadata_of(&self, group: usize) -> Result<Arc<MetadataRows>> {
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((g, metadata)) = &*latest
             && *g == group
@@ -227,7 +227,7 @@ impl ParquetStore {
             return Ok(Arc::clone(metadata));
         }
         self.check_pages(group, self.column.metadata.iter())?;
-        let metadata = Arc::new(GroupMetadata::read(&self.file, &self.metadata, &self.column, group)?);
+        let metadata = Arc::new(metadata::read(&self.file, &self.metadata, &self.column, group)?);
         *latest = Some((group, Arc::clone(&metadata)));
         Ok(metadata)
     }

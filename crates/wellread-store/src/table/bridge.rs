@@ -39,7 +39,6 @@ macro_rules! arrow_bridge {
         }
 
         /// Our record batch as theirs.
-        #[allow(dead_code)]
         pub(crate) fn export(
             batch: $crate::table::arrow_array::RecordBatch,
         ) -> ::std::result::Result<$array::RecordBatch, String> {

@@ -2,9 +2,7 @@
 
 use super::{ImageTable, Rows};
 use crate::lazy::Lazy;
-use crate::ome_arrow::{
-    CHUNKS, ImageColumn, LISTS, PLANES, PixelColumn, SmallColumns, covers, metadata as metadata_of_row,
-};
+use crate::ome_arrow::{CHUNKS, ImageColumn, LISTS, MetadataRows, PLANES, PixelColumn, SmallColumns, covers};
 use crate::{
     Block, CopySink, EachImage, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store,
     StoreLayout,
@@ -25,8 +23,6 @@ const PROVEN_BYTES: u64 = 1 << 30;
 
 /// Shape and type of a row, or why it is no image.
 type Info = std::result::Result<RowInfo, Box<str>>;
-/// Column batches with the row that each starts at.
-type Batches = Vec<(usize, StructArray)>;
 
 /// Images in an OME-Arrow column of an engine's table, open for reading.
 pub struct TableStore {
@@ -34,9 +30,10 @@ pub struct TableStore {
     column: ImageColumn,
     /// Whether images declared `uint16` are `uint8`: [`wellread_image::ome_arrow::declared_type_is_clamped`].
     clamped: bool,
+    /// As declared.
     blocks: Vec<Lazy<Box<[Info]>>>,
     /// Metadata of the block that was asked for last.
-    latest: Mutex<Option<(usize, Arc<Batches>)>>,
+    latest: Mutex<Option<(usize, Arc<MetadataRows>)>>,
 }
 
 impl TableStore {
@@ -54,7 +51,6 @@ impl TableStore {
         let mut store = Self { table, column, clamped: false, blocks, latest: Mutex::new(None) };
         if !store.table.types_are_trusted() && store.is_proven_8_bit() {
             store.clamped = true;
-            store.blocks = (0..store.table.len().div_ceil(BLOCK)).map(|_| Lazy::new()).collect();
         }
         Ok(store)
     }
@@ -99,7 +95,11 @@ impl TableStore {
         }
         let block = row / BLOCK;
         let infos = self.blocks[block].get(|| self.read_block(block)).map_err(|e| e.row(row))?;
-        infos[row % BLOCK].clone().map_err(|cause| {
+        let declared = infos[row % BLOCK].clone().map(|info| {
+            let dtype = if self.clamped && info.dtype == PixelType::U16 { PixelType::U8 } else { info.dtype };
+            RowInfo { dtype, ..info }
+        });
+        declared.map_err(|cause| {
             let error = Error::new(self.path(), cause).row(row);
             let hint = if error.is_null_image() {
                 "leave out rows without an image (--skip-null)"
@@ -123,7 +123,7 @@ impl TableStore {
                 if images.is_null(i) {
                     return Err(Error::NULL_IMAGE.into());
                 }
-                small.info(i, self.clamped).map_err(Into::into)
+                small.info(i, false).map_err(Into::into)
             }));
             Ok(())
         })?;
@@ -210,23 +210,21 @@ impl TableStore {
         Error::new(self.path(), "the image has neither chunks nor planes").row(row)
     }
 
-    fn metadata_block(&self, block: usize) -> Result<Arc<Batches>> {
+    fn metadata_block(&self, block: usize) -> Result<Arc<MetadataRows>> {
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((known, batches)) = &*latest
+        if let Some((known, rows)) = &*latest
             && *known == block
         {
-            return Ok(Arc::clone(batches));
+            return Ok(Arc::clone(rows));
         }
-        let mut batches = vec![];
-        let mut start = 0;
+        let mut rows = MetadataRows::default();
         self.read_column(Rows::Range(self.rows_of(block)), &self.column.metadata(), &mut |images| {
-            batches.push((start, images.clone()));
-            start += images.len();
+            rows.push(images);
             Ok(())
         })?;
-        let batches = Arc::new(batches);
-        *latest = Some((block, Arc::clone(&batches)));
-        Ok(batches)
+        let rows = Arc::new(rows);
+        *latest = Some((block, Arc::clone(&rows)));
+        Ok(rows)
     }
 }
 
@@ -256,11 +254,8 @@ impl Store for TableStore {
 
     fn metadata(&self, row: usize) -> Result<ImageMetadata> {
         self.info(row)?;
-        let batches = self.metadata_block(row / BLOCK).map_err(|e| e.row(row))?;
-        let row = row % BLOCK;
-        let at = batches.partition_point(|(start, _)| *start <= row);
-        let found = at.checked_sub(1).map(|at| &batches[at]).filter(|(s, b)| row - s < b.len());
-        Ok(found.map_or_else(ImageMetadata::default, |(start, images)| metadata_of_row(images, row - start)))
+        let rows = self.metadata_block(row / BLOCK).map_err(|e| e.row(row))?;
+        Ok(rows.row(row % BLOCK))
     }
 
     fn rows_per_read(&self) -> usize {

@@ -10,7 +10,7 @@
 //! ```
 
 use super::Endian;
-use super::pread::read_exact_at;
+use crate::regular::read_exact_at;
 use crate::{Error, Result};
 use std::collections::HashSet;
 use std::fs::File;

@@ -8,7 +8,7 @@
 //! ```text
 //!  path ──listing──▶ files ──(first use)──▶ ifd ─▶ image ─▶ series ──▶ FileIndex, kept
 //!                      │                   tags   pages    TCZYX planes    │
-//!                      └── pread ──▶ codec ─▶ predictor ─▶ read ◀──────────┘
+//!                      └── regular ─▶ codec ─▶ predictor ─▶ read ◀──────────┘
 //!                                    lzw …                  │
 //!                                                           ▼ Block … Block
 //! ```
@@ -41,7 +41,6 @@ mod image;
 mod listing;
 mod lzw;
 mod ome;
-mod pread;
 mod predictor;
 mod read;
 mod samples;

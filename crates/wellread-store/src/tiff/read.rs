@@ -13,10 +13,10 @@
 use super::codec::{Codec, Decompressors};
 use super::ifd::TRUNCATED;
 use super::image::{Page, PageFormat, SampleKind, Segment};
-use super::pread::read_exact_at;
 use super::predictor;
 use super::samples::{grow, separate, unpack};
 use super::series::{CONVERT, FileIndex, PlaneRef, Series};
+use crate::regular::read_exact_at;
 use crate::{Block, Error, PixelSink, Result, RowInfo, Scratch, regular};
 use std::any::Any;
 use std::fs::File;

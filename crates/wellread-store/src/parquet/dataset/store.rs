@@ -6,9 +6,8 @@ use super::super::pages::{self, ColumnPages};
 use super::super::plain;
 use super::super::store::codec_name;
 use super::bytes::{Buffers, ByteColumn};
-use super::tables::{Image, Tables, is_own};
+use super::tables::{Image, Tables};
 use super::{CHUNKS, DESCRIPTION, FORMAT, IMAGES, INDEX};
-use crate::ome_arrow::plain_columns;
 use crate::{Block, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
@@ -24,8 +23,6 @@ use wellread_image::{ImageMetadata, Shape};
 pub(super) struct DatasetStore {
     path: PathBuf,
     tables: Tables,
-    /// Columns of `images.parquet` that are not the table's own.
-    features: Vec<String>,
     file: PositionalFile,
     metadata: ArrowReaderMetadata,
     /// Leaves of `chunk_id` and `pixel_bytes`.
@@ -83,11 +80,7 @@ impl DatasetStore {
             })
             .max()
             .unwrap_or(0);
-        let images = PositionalFile::open(&path.join(IMAGES))?;
-        let schema = footer(&images)?;
-        let features =
-            plain_columns(schema.schema()).filter(|name| !is_own(name)).map(str::to_owned).collect();
-        Ok(Self { path: path.to_owned(), tables, features, file, metadata, leaves, groups, longest })
+        Ok(Self { path: path.to_owned(), tables, file, metadata, leaves, groups, longest })
     }
 
     fn image(&self, row: usize) -> Result<&Image> {
@@ -237,15 +230,15 @@ impl Store for DatasetStore {
     }
 
     fn feature_names(&self) -> Vec<String> {
-        self.features.clone()
+        self.tables.features.clone()
     }
 
     fn features(&self) -> Result<Option<RecordBatch>> {
-        if self.features.is_empty() {
+        if self.tables.features.is_empty() {
             return Ok(None);
         }
         let file = PositionalFile::open(&self.path.join(IMAGES))?;
-        plain::read_columns(&file, &footer(&file)?, &self.features).map(Some)
+        plain::read_columns(&file, &footer(&file)?, &self.tables.features).map(Some)
     }
 
     fn position(&self, row: usize) -> u64 {

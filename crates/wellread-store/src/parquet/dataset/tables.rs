@@ -3,7 +3,7 @@
 use super::super::file::guarded;
 use super::super::file::{PositionalFile, footer};
 use super::{AXES, CHUNKS, IMAGES, INDEX};
-use crate::ome_arrow::text;
+use crate::ome_arrow::{plain_columns, text};
 use crate::{Error, Result, RowInfo};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type};
@@ -53,6 +53,8 @@ impl Chunk {
 #[derive(Debug)]
 pub(super) struct Tables {
     pub images: Vec<Image>,
+    /// Columns of plain values beside the table of images' own.
+    pub features: Vec<String>,
     /// By image, then by place in the file.
     pub chunks: Vec<Chunk>,
 }
@@ -158,7 +160,7 @@ impl Tables {
     /// A table that is missing, unreadable or lacks a column; chunks of images that are not listed. What is wrong
     /// with one image is kept with it.
     pub fn read(folder: &Path) -> Result<Self> {
-        let mut images = read_images(&folder.join(IMAGES))?;
+        let (mut images, features) = read_images(&folder.join(IMAGES))?;
         let index = folder.join(INDEX);
         let mut chunks = if index.exists() {
             read_places(&index, &images, false)?
@@ -179,12 +181,12 @@ impl Tables {
                 image.info = Err(why);
             }
         }
-        Ok(Self { images, chunks })
+        Ok(Self { images, features, chunks })
     }
 }
 
 /// Whether `images.parquet` has a column of this name by itself, as the reference or wellread writes it.
-pub(super) fn is_own(name: &str) -> bool {
+fn is_own(name: &str) -> bool {
     let axis =
         ["size_", "chunk_"].iter().find_map(|p| name.strip_prefix(p)).is_some_and(|a| AXES.contains(&a));
     let named =
@@ -192,12 +194,13 @@ pub(super) fn is_own(name: &str) -> bool {
     axis || named.contains(&name) || PHYSICAL.contains(&name)
 }
 
-fn read_images(path: &Path) -> Result<Vec<Image>> {
+fn read_images(path: &Path) -> Result<(Vec<Image>, Vec<String>)> {
     let mut names = vec!["image_id", "name", "dtype", "layout", "channels_json", ACQUIRED];
     let sizes = AXES.map(|axis| format!("size_{axis}"));
     names.extend(sizes.iter().map(String::as_str));
     names.extend(PHYSICAL);
-    let (table, _) = Columns::read(path, &names)?;
+    let (table, metadata) = Columns::read(path, &names)?;
+    let features = plain_columns(metadata.schema()).filter(|name| !is_own(name)).map(str::to_owned).collect();
     let ids = table.texts("image_id", false)?;
     let own_names = table.texts("name", true)?;
     let dtypes = table.texts("dtype", false)?;
@@ -210,7 +213,7 @@ fn read_images(path: &Path) -> Result<Vec<Image>> {
         axes.push(table.integers(name)?);
     }
     let columns = own_names.into_iter().zip(dtypes).zip(layouts).zip(channels).zip(acquired);
-    Ok(ids
+    let images = ids
         .into_iter()
         .zip(columns)
         .enumerate()
@@ -224,7 +227,8 @@ fn read_images(path: &Path) -> Result<Vec<Image>> {
             acquired: Some(acquired).filter(|text| !text.is_empty()),
             chunks: 0..0,
         })
-        .collect())
+        .collect();
+    Ok((images, features))
 }
 
 fn info_of(dtype: &str, sizes: [Option<i64>; 5]) -> Result<RowInfo, String> {
