@@ -20,6 +20,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use wellread_loader::order::Permutation;
 use wellread_measure::clock::Stopwatch;
+use wellread_measure::interleave::Turn;
 use wellread_measure::page_cache;
 use wellread_report::{Cell, Finding, Severity, Table};
 use wellread_store::{ImageView, Scratch, WriteOptions, checksum, read_region, registry};
@@ -74,31 +75,38 @@ fn run(session: &Session<'_>) -> Result<Results> {
                         if cache == PageCache::Cold {
                             drop_from_cache(session, set, &mut notes.borrow_mut());
                         }
-                        match operation {
-                            Operation::Write => {
-                                write(session, set, &session.write_options, &images, turn.warmup)
-                            }
-                            Operation::Open => open(session, set),
-                            Operation::ReadAll => read_all(session, set, turn.warmup),
-                            Operation::ReadRandom => {
-                                read_random(session, set, turn.round as u64, turn.warmup)
-                            }
-                        }
+                        perform(session, set, operation, &session.write_options, &images, turn)
                     }),
                 });
             }
         }
     }
-    let settings = Settings {
-        name: BENCHMARK.name,
-        intervals: &["seconds", "images_per_s"],
-        noise_figure: "seconds",
-        item_prefix: "item_",
-    };
-    let mut results = variants::run(session, &settings, variants, unavailable)?;
+    let mut results = variants::run(session, &settings(BENCHMARK.name), variants, unavailable)?;
     results.notes.extend(cold_notes.borrow().iter().cloned());
     results.notes.extend(memory_note(session, "write", &images));
     Ok(results)
+}
+
+/// How tables of storage operations are summarised.
+pub(crate) fn settings(name: &'static str) -> Settings<'static> {
+    Settings { name, intervals: &["seconds", "images_per_s"], noise_figure: "seconds", item_prefix: "item_" }
+}
+
+/// One run of an operation on `set`; what is written is written with `options`.
+pub(crate) fn perform(
+    session: &Session<'_>,
+    set: &FormatSet,
+    operation: Operation,
+    options: &WriteOptions,
+    images: &[InMemory],
+    turn: Turn,
+) -> Result<Measurement> {
+    match operation {
+        Operation::Write => write(session, set, options, images, turn.warmup),
+        Operation::Open => open(session, set),
+        Operation::ReadAll => read_all(session, set, turn.warmup),
+        Operation::ReadRandom => read_random(session, set, turn.round as u64, turn.warmup),
+    }
 }
 
 /// The first images of the set, as many as may be kept in memory.
@@ -162,7 +170,7 @@ pub(crate) fn size(session: &Session<'_>, set: &FormatSet) -> Vec<(&'static str,
 }
 
 /// Writes the images as `set` was written, with the same `options`, beside the prepared sets.
-pub(crate) fn write(
+fn write(
     session: &Session<'_>,
     set: &FormatSet,
     options: &WriteOptions,
@@ -216,7 +224,7 @@ fn open(session: &Session<'_>, set: &FormatSet) -> Result<Measurement> {
 }
 
 /// Opens the set and reads every image in storage order.
-pub(crate) fn read_all(session: &Session<'_>, set: &FormatSet, full: bool) -> Result<Measurement> {
+fn read_all(session: &Session<'_>, set: &FormatSet, full: bool) -> Result<Measurement> {
     let mut agrees = true;
     let mut images = 0;
     let clock = Stopwatch::start();
@@ -231,12 +239,7 @@ pub(crate) fn read_all(session: &Session<'_>, set: &FormatSet, full: bool) -> Re
 }
 
 /// Opens the set and reads the images that `round` picks at random.
-pub(crate) fn read_random(
-    session: &Session<'_>,
-    set: &FormatSet,
-    round: u64,
-    full: bool,
-) -> Result<Measurement> {
+fn read_random(session: &Session<'_>, set: &FormatSet, round: u64, full: bool) -> Result<Measurement> {
     let n = session.prepared.expected.len();
     let permutation = Permutation::new(n, session.config.seed, round);
     let rows: Vec<usize> = (0..session.config.random_images.min(n)).map(|i| permutation.at(i)).collect();

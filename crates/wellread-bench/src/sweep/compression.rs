@@ -11,8 +11,8 @@ use crate::data::FormatSet;
 use crate::findings::{Judge, Ranked, Series, by_median, number, ranked, series};
 use crate::storage;
 use crate::suite::{Benchmark, Session};
-use crate::variants::{self, Keys, Results, Settings, Unavailable, Variant};
-use anyhow::{Result, bail};
+use crate::variants::{self, Keys, Results, Unavailable, Variant};
+use anyhow::Result;
 use std::rc::Rc;
 use wellread_report::{Cell, Finding, Severity, Table};
 use wellread_store::{Compression, Format, WriteOptions, registry};
@@ -84,13 +84,8 @@ fn run(session: &Session<'_>) -> Result<Results> {
                 variants.push(Variant {
                     keys,
                     job: Box::new(move |turn| {
-                        let (round, full) = (turn.round as u64, turn.warmup);
-                        let mut measured = match operation {
-                            Operation::Write => storage::write(session, set, &setting.options, &images, full),
-                            Operation::ReadAll => storage::read_all(session, set, full),
-                            Operation::ReadRandom => storage::read_random(session, set, round, full),
-                            Operation::Open => bail!("opening depends on no codec"),
-                        }?;
+                        let options = &setting.options;
+                        let mut measured = storage::perform(session, set, operation, options, &images, turn)?;
                         let size = measured.values.iter().find(|v| v.0 == "bytes_on_disk").map(|v| v.1);
                         measured.values.extend(size.map(|bytes| ("compression_ratio", pixel_bytes / bytes)));
                         Ok(measured)
@@ -99,12 +94,7 @@ fn run(session: &Session<'_>) -> Result<Results> {
             }
         }
     }
-    let settings = Settings {
-        name: BENCHMARK.name,
-        intervals: &["seconds", "images_per_s"],
-        noise_figure: "seconds",
-        item_prefix: "item_",
-    };
+    let settings = storage::settings(BENCHMARK.name);
     let mut results = variants::run(session, &settings, variants, unavailable)?;
     results.notes.extend(storage::memory_note(session, "compression sweep, write", &images));
     Ok(results)

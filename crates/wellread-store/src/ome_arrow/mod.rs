@@ -12,6 +12,7 @@ pub(crate) mod arrays;
 mod boxes;
 mod collect;
 mod column;
+pub(crate) mod eight_bit;
 mod lists;
 mod metadata;
 mod pixels;

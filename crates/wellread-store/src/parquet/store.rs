@@ -9,8 +9,7 @@ use super::pages::{self, ColumnPages};
 use super::plain;
 use super::schema::ImageColumn;
 use crate::lazy::Lazy;
-use crate::ome_arrow::{CHUNKS, PLANES};
-use crate::ome_arrow::{MetadataRows, Row};
+use crate::ome_arrow::{CHUNKS, MetadataRows, PLANES, Row, eight_bit};
 use crate::{Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout, features};
 use arrow_array::RecordBatch;
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
@@ -99,8 +98,11 @@ impl ParquetStore {
             cache: Cache::new(Self::DEFAULT_CACHE),
             latest: Mutex::new(None),
         };
-        store.clamped =
-            ome_arrow::declared_type_is_clamped(PixelType::U16, store.is_trusted(), store.largest_pixel());
+        store.clamped = ome_arrow::declared_type_is_clamped(
+            PixelType::U16,
+            is_own(&store.metadata),
+            store.largest_pixel(),
+        );
         Ok(store)
     }
 
@@ -121,12 +123,6 @@ impl ParquetStore {
     #[doc(hidden)]
     pub fn left_fast_path(&self) -> bool {
         self.groups.iter().flat_map(|g| &g.general).any(|g| g.load(Ordering::Relaxed))
-    }
-
-    /// Whether wellread wrote the file, so that pixel types are as declared.
-    fn is_trusted(&self) -> bool {
-        let pairs = self.metadata.metadata().file_metadata().key_value_metadata();
-        pairs.is_some_and(|pairs| pairs.iter().any(|pair| pair.key == ome_arrow::FILE_WRITER_KEY))
     }
 
     /// The largest pixel of the file by its statistics; `None` where they do not tell, or where there is a
@@ -304,7 +300,8 @@ impl Store for ParquetStore {
         });
         let mut variant = self.column.variant(filled).to_string();
         if self.clamped {
-            variant += ", 8-bit declared uint16";
+            variant += ", ";
+            variant += eight_bit::NOTE;
         }
         let Some(group) = self.groups.iter().position(|g| !g.rows.is_empty()) else {
             return Ok(StoreLayout { variant, ..StoreLayout::default() });
@@ -375,6 +372,12 @@ impl Store for ParquetStore {
     fn scan(&self, rows: Range<usize>, each: &mut crate::EachImage<'_>) -> Result<()> {
         self.scan_rows(rows, each)
     }
+}
+
+/// Whether wellread wrote the file, so that pixel types are as declared.
+pub(super) fn is_own(metadata: &ArrowReaderMetadata) -> bool {
+    let pairs = metadata.metadata().file_metadata().key_value_metadata();
+    pairs.is_some_and(|pairs| pairs.iter().any(|pair| pair.key == ome_arrow::FILE_WRITER_KEY))
 }
 
 /// The codec as users type it.

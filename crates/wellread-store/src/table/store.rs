@@ -2,7 +2,9 @@
 
 use super::{ImageTable, Rows};
 use crate::lazy::Lazy;
-use crate::ome_arrow::{CHUNKS, ImageColumn, LISTS, MetadataRows, PLANES, PixelColumn, SmallColumns, covers};
+use crate::ome_arrow::{
+    CHUNKS, ImageColumn, LISTS, MetadataRows, PLANES, PixelColumn, SmallColumns, covers, eight_bit,
+};
 use crate::{
     Block, CopySink, EachImage, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store,
     StoreLayout,
@@ -12,14 +14,10 @@ use arrow_array::{Array, RecordBatch, StructArray};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use wellread_image::{ImageMetadata, PixelType};
+use wellread_image::ImageMetadata;
 
 /// Rows whose shapes are read together.
 const BLOCK: usize = 4096;
-/// Rows whose pixels are looked at, at most, to find out whether a foreign `uint16` is 8-bit.
-const PROVEN_ROWS: usize = 1 << 16;
-/// Bytes of pixels that are looked at, at most.
-const PROVEN_BYTES: u64 = 1 << 30;
 
 /// Shape and type of a row, or why it is no image.
 type Info = std::result::Result<RowInfo, Box<str>>;
@@ -49,44 +47,10 @@ impl TableStore {
         let column = ImageColumn::find(table.path(), &table.schema(), options.column.as_deref())?;
         let blocks = (0..table.len().div_ceil(BLOCK)).map(|_| Lazy::new()).collect();
         let mut store = Self { table, column, clamped: false, blocks, latest: Mutex::new(None) };
-        if !store.table.types_are_trusted() && store.is_proven_8_bit() {
+        if !store.table.types_are_trusted() && eight_bit::is_proven(&store) {
             store.clamped = true;
         }
         Ok(store)
-    }
-
-    /// Whether every image is declared `uint16` and no pixel exceeds 255. Rows that cannot be read say nothing; they
-    /// are errors when they are asked for.
-    fn is_proven_8_bit(&self) -> bool {
-        let rows = self.table.len();
-        if rows > PROVEN_ROWS {
-            return false;
-        }
-        let mut bytes = 0u64;
-        let mut images = vec![];
-        for row in 0..rows {
-            match self.info(row) {
-                Ok(info) if info.dtype == PixelType::U16 => {
-                    bytes += (info.shape.pixels() * 2) as u64;
-                    images.push(row);
-                }
-                Ok(_) => return false,
-                Err(_) => {}
-            }
-            if bytes > PROVEN_BYTES {
-                return false;
-            }
-        }
-        if images.is_empty() {
-            return false;
-        }
-        let mut dark = true;
-        let result = self.scan(0..rows, &mut |_, _, pixels| {
-            dark &= pixels.as_chunks::<2>().0.iter().all(|p| p[1] == 0);
-            // Ends the scan at the first image that settles it.
-            if dark { Ok(()) } else { Err(Error::new(self.path(), "settled")) }
-        });
-        dark && result.is_ok()
     }
 
     fn info(&self, row: usize) -> Result<RowInfo> {
@@ -95,10 +59,8 @@ impl TableStore {
         }
         let block = row / BLOCK;
         let infos = self.blocks[block].get(|| self.read_block(block)).map_err(|e| e.row(row))?;
-        let declared = infos[row % BLOCK].clone().map(|info| {
-            let dtype = if self.clamped && info.dtype == PixelType::U16 { PixelType::U8 } else { info.dtype };
-            RowInfo { dtype, ..info }
-        });
+        let declared = infos[row % BLOCK].clone();
+        let declared = declared.map(|info| if self.clamped { eight_bit::narrowed(info) } else { info });
         declared.map_err(|cause| {
             let error = Error::new(self.path(), cause).row(row);
             let hint = if error.is_null_image() {
@@ -277,7 +239,8 @@ impl Store for TableStore {
         let separator = if own.is_empty() { "" } else { ", " };
         layout.variant = format!("{}{separator}{own}", self.column.variant(filled));
         if self.clamped {
-            layout.variant += ", 8-bit declared uint16";
+            layout.variant += ", ";
+            layout.variant += eight_bit::NOTE;
         }
         Ok(layout)
     }

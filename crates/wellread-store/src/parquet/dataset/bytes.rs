@@ -18,6 +18,8 @@ pub(super) struct Buffers {
     decoded: Vec<u8>,
     dictionary_raw: Vec<u8>,
     dictionary: Vec<u8>,
+    /// Pixels of a chunk in a narrower type.
+    pub narrowed: Vec<u8>,
 }
 
 /// A byte-array column of a row group.
@@ -64,7 +66,7 @@ impl ByteColumn<'_> {
         buffers: &mut Buffers,
         each: &mut dyn FnMut(usize, &[u8]) -> Result<()>,
     ) -> std::result::Result<(), Fault> {
-        let Buffers { codecs, raw, decoded, dictionary_raw, dictionary } = buffers;
+        let Buffers { codecs, raw, decoded, dictionary_raw, dictionary, .. } = buffers;
         let codec = self.pages.codec;
         // A nullable column at the top level, as ome-arrow's is, or a required one; nothing nested.
         let descriptor = self.metadata.parquet_schema().column(self.leaf);

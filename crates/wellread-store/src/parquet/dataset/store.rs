@@ -4,10 +4,11 @@ use super::super::file::guarded;
 use super::super::file::{PositionalFile, footer};
 use super::super::pages::{self, ColumnPages};
 use super::super::plain;
-use super::super::store::codec_name;
+use super::super::store::{codec_name, is_own};
 use super::bytes::{Buffers, ByteColumn};
 use super::tables::{Image, Tables};
 use super::{CHUNKS, DESCRIPTION, FORMAT, IMAGES, INDEX};
+use crate::ome_arrow::eight_bit;
 use crate::{Block, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
@@ -30,6 +31,8 @@ pub(super) struct DatasetStore {
     groups: Vec<OnceLock<Group>>,
     /// Bytes of the largest chunk.
     longest: usize,
+    /// Whether images declared `uint16` are `uint8`: [`eight_bit`].
+    clamped: bool,
 }
 
 /// What is known of a row group of chunks once one of them was read.
@@ -48,7 +51,8 @@ struct Needed {
 }
 
 impl DatasetStore {
-    /// Opens a dataset folder: reads its small tables and the footer of the chunks.
+    /// Opens a dataset folder: reads its small tables and the footer of the chunks; of another writer's `uint16`
+    /// also the pixels, up to the first above 255.
     pub fn open(path: &Path, _: &OpenOptions) -> Result<Self> {
         let tables = Tables::read(path)?;
         let chunks = path.join(CHUNKS);
@@ -80,7 +84,11 @@ impl DatasetStore {
             })
             .max()
             .unwrap_or(0);
-        Ok(Self { path: path.to_owned(), tables, file, metadata, leaves, groups, longest })
+        let is_trusted = is_own(&metadata);
+        let mut store =
+            Self { path: path.to_owned(), tables, file, metadata, leaves, groups, longest, clamped: false };
+        store.clamped = !is_trusted && eight_bit::is_proven(&store);
+        Ok(store)
     }
 
     fn image(&self, row: usize) -> Result<&Image> {
@@ -154,32 +162,45 @@ impl DatasetStore {
         };
         let mut next = 0;
         let first_row = requests[needed[0].request].row;
+        let mut narrowed = std::mem::take(&mut buffers.narrowed);
         let result = column.read(&rows, buffers, &mut |i, data| {
             while let Some(n) = needed.get(next).filter(|n| n.row == rows[i]) {
                 let row = requests[n.request].row;
-                let info = self.row_info(row)?;
+                let declared = self.declared(row)?;
                 let chunk = &self.tables.chunks[n.chunk];
                 let region = chunk.region();
-                let expected = region.pixels() * info.dtype.size();
+                let expected = region.pixels() * declared.dtype.size();
+                let refuse = |why: std::fmt::Arguments<'_>| {
+                    Error::new(self.file.path(), format_args!("chunk {} {why}", chunk.id)).row(row)
+                };
                 if data.len() != expected {
-                    return Err(Error::new(
-                        self.file.path(),
-                        format_args!(
-                            "chunk {} has {} bytes, its shape and {} need {expected}",
-                            chunk.id,
-                            data.len(),
-                            info.dtype
-                        ),
-                    )
-                    .row(row)
+                    return Err(refuse(format_args!(
+                        "has {} bytes, its shape and {} need {expected}",
+                        data.len(),
+                        declared.dtype
+                    ))
                     .hint("the file is corrupt; write the dataset again"));
                 }
-                sink.put(n.request, &Block { region, data, dtype: info.dtype })?;
+                let dtype = self.row_info(row)?.dtype;
+                let data = if dtype == declared.dtype {
+                    data
+                } else {
+                    eight_bit::narrow(data, &mut narrowed)
+                        .map_err(|why| refuse(format_args!("cannot be read as {dtype}: {why}")))?;
+                    &narrowed
+                };
+                sink.put(n.request, &Block { region, data, dtype })?;
                 next += 1;
             }
             Ok(())
         });
+        buffers.narrowed = narrowed;
         result.map_err(|e| e.row(first_row))
+    }
+
+    /// Shape and type of a row as the table says.
+    fn declared(&self, row: usize) -> Result<RowInfo> {
+        self.image(row)?.info.clone().map_err(|why| Error::new(&self.path, why).row(row))
     }
 }
 
@@ -197,7 +218,7 @@ impl Store for DatasetStore {
     }
 
     fn row_info(&self, row: usize) -> Result<RowInfo> {
-        self.image(row)?.info.clone().map_err(|why| Error::new(&self.path, why).row(row))
+        self.declared(row).map(|info| if self.clamped { eight_bit::narrowed(info) } else { info })
     }
 
     fn metadata(&self, row: usize) -> Result<ImageMetadata> {
@@ -220,7 +241,11 @@ impl Store for DatasetStore {
                 self.tables.chunks.len(),
                 groups.len()
             ),
-            variant: super::LAYOUT.to_owned(),
+            variant: if self.clamped {
+                format!("{}, {}", super::LAYOUT, eight_bit::NOTE)
+            } else {
+                super::LAYOUT.to_owned()
+            },
         })
     }
 
