@@ -6,7 +6,7 @@
 use serde::Serialize;
 use std::fmt;
 use std::str::FromStr;
-use wellread_loader::{Cache, Transform};
+use wellread_loader::Transform;
 use wellread_report::Cell;
 
 /// A name that is none of those there are.
@@ -97,25 +97,6 @@ impl Preset {
     /// The transform, where the loader has it.
     pub fn transform(self) -> Option<Transform> {
         Transform::preset(self.name())
-    }
-}
-
-choice! {
-    /// What a dataset keeps of images that were read.
-    CachePolicy {
-        /// Nothing.
-        None = "none",
-        /// Decoded pixels.
-        Memory = "memory",
-    }
-}
-
-impl From<CachePolicy> for Cache {
-    fn from(policy: CachePolicy) -> Self {
-        match policy {
-            CachePolicy::None => Self::None,
-            CachePolicy::Memory => Self::MEMORY,
-        }
     }
 }
 

@@ -1,10 +1,11 @@
 //! Everything that can be asked of a benchmark run, with upstream's defaults.
 
-use crate::choices::{Access, CachePolicy, Mode, Preset, Sweep};
+use crate::choices::{Access, Mode, Preset, Sweep};
 use crate::data::{SetSpec, Source};
 use serde::{Serialize, Serializer};
 use std::path::PathBuf;
 use std::time::Duration;
+use wellread_loader::Cache;
 use wellread_store::Compression;
 
 /// One benchmark run. Serialised whole into `summary.json`; its [`Default`] holds the defaults of the command
@@ -36,8 +37,9 @@ pub struct Config {
     pub access: Vec<Access>,
     /// Track 1: transform presets.
     pub transforms: Vec<Preset>,
-    /// Track 1: cache policies.
-    pub caches: Vec<CachePolicy>,
+    /// Track 1: what is kept of images.
+    #[serde(serialize_with = "texts")]
+    pub caches: Vec<Cache>,
     /// Track 1: samples per run.
     pub samples: usize,
     /// Track 2: batch sizes.
@@ -46,8 +48,9 @@ pub struct Config {
     pub workers: Vec<usize>,
     /// Track 2: open each set once and keep its loader from round to round, as a training run does.
     pub keep_open: bool,
-    /// Track 2: bytes of decoded pixels that the loader keeps from epoch to epoch; 0 for none.
-    pub loader_cache: usize,
+    /// Track 2: what the loader keeps of images from epoch to epoch.
+    #[serde(serialize_with = "texts")]
+    pub loader_caches: Vec<Cache>,
     /// Track 3: model.
     pub model: String,
     /// Track 3: train, inference.
@@ -72,6 +75,10 @@ pub struct Config {
     pub command: String,
 }
 
+fn texts<S: Serializer>(values: &[impl ToString], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(values.iter().map(ToString::to_string))
+}
+
 fn seconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64(duration.as_secs_f64())
 }
@@ -92,12 +99,12 @@ impl Default for Config {
             time_budget: Duration::from_mins(2),
             access: Access::ALL.to_vec(),
             transforms: Preset::ALL.to_vec(),
-            caches: CachePolicy::ALL.to_vec(),
+            caches: vec![Cache::None, Cache::MEMORY],
             samples: 100,
             batch_sizes: vec![1, 4, 16],
             workers: vec![0, 2, 4],
             keep_open: false,
-            loader_cache: 0,
+            loader_caches: vec![Cache::None],
             model: "small-cnn".to_owned(),
             modes: Mode::ALL.to_vec(),
             steps: 50,

@@ -5,7 +5,8 @@
 //! same for the whole epoch without the opening. A run repeats epochs for at least a tenth of a second (means are
 //! given), and each opens anew, unless `--keep-open` asks for later epochs of
 //! one loader, as a training run has them (`first_batch_s` is then that of its first epoch); `--loader-cache` then
-//! keeps decoded images in memory from epoch to epoch (the tables say so in a column `cache`). `scaling_efficiency` is
+//! keeps images from epoch to epoch by the policies it names (the tables say so in a column `cache`, and what that came
+//! to in `cache_bytes` and `cache_images`). `scaling_efficiency` is
 //! the throughput relative to 0 workers at the same batch size, divided by the number of workers.
 
 use crate::choices::Preset;
@@ -35,14 +36,15 @@ fn run(session: &Session<'_>) -> Result<Results> {
     let (mut variants, mut unavailable) = (Vec::new(), Vec::new());
     for set in &session.prepared.sets {
         for &batch_size in &config.batch_sizes {
-            for &workers in &config.workers {
+            let with_caches = |&workers| config.loader_caches.iter().map(move |cache| (workers, cache));
+            for (workers, cache) in config.workers.iter().flat_map(with_caches) {
                 let mut keys: Keys = vec![
                     ("format", Cell::from(set.format)),
                     ("batch_size", Cell::from(batch_size)),
                     ("workers", Cell::from(workers)),
                 ];
-                if config.loader_cache > 0 {
-                    keys.push(("cache", Cell::from("memory")));
+                if config.loader_caches != [Cache::None] {
+                    keys.push(("cache", Cell::from(cache.to_string())));
                 }
                 let images = session.prepared.expected.len();
                 let too_large = (batch_size > images).then(|| format!("the set has only {images} images"));
@@ -54,7 +56,8 @@ fn run(session: &Session<'_>) -> Result<Results> {
                 variants.push(Variant {
                     keys,
                     job: Box::new(move |turn| {
-                        epochs(session, set, (batch_size, workers), &mut kept, turn.round as u64, turn.warmup)
+                        let how = (batch_size, workers, cache);
+                        epochs(session, set, how, &mut kept, turn.round as u64, turn.warmup)
                     }),
                 });
             }
@@ -88,7 +91,7 @@ const MOST_EPOCHS: u64 = 50;
 fn epochs(
     session: &Session<'_>,
     set: &FormatSet,
-    choices: (usize, usize),
+    choices: (usize, usize, &Cache),
     kept: &mut Option<Opened>,
     round: u64,
     full: bool,
@@ -124,7 +127,7 @@ fn epochs(
 fn epoch(
     session: &Session<'_>,
     set: &FormatSet,
-    (batch_size, workers): (usize, usize),
+    (batch_size, workers, cache): (usize, usize, &Cache),
     kept: &mut Option<Opened>,
     number: u64,
     full: bool,
@@ -134,10 +137,7 @@ fn epoch(
     let opened = if let Some(opened) = kept {
         opened
     } else {
-        let mut dataset = Dataset::from_store(session.open(set)?);
-        if session.config.loader_cache > 0 {
-            dataset = dataset.with_cache(Cache::Memory { limit: session.config.loader_cache });
-        }
+        let dataset = Dataset::from_store(session.open(set)?).with_cache(cache)?;
         let loader = Loader::builder(&dataset)
             .batch_size(batch_size)
             .shuffle(session.config.seed)
@@ -168,7 +168,7 @@ fn epoch(
         bail!("the loader delivered no image");
     }
     let delivered = session.prepared.pixels() as f64 * 4.0;
-    let values = vec![
+    let mut values = vec![
         ("samples_per_sec", rows as f64 / epoch_s),
         ("first_batch_s", opened.first_batch_s.unwrap_or(f64::NAN)),
         ("epoch_s", epoch_s),
@@ -176,6 +176,10 @@ fn epoch(
         ("num_samples", rows as f64),
         ("delivered_bytes_per_s", delivered / epoch_s),
     ];
+    if *cache != Cache::None {
+        let report = opened.loader.dataset().cache_report();
+        values.extend([("cache_bytes", report.bytes as f64), ("cache_images", report.images as f64)]);
+    }
     Ok(Measurement {
         values,
         items,
@@ -188,7 +192,9 @@ fn epoch(
 fn with_scaling(table: &Table) -> Table {
     let find = |row: usize| {
         (0..table.rows()).find(|&other| {
-            ["format", "batch_size", "run"].iter().all(|k| table.cell(k, other) == table.cell(k, row))
+            ["format", "batch_size", "cache", "run"]
+                .iter()
+                .all(|k| table.cell(k, other) == table.cell(k, row))
                 && table.f64("workers", other) == Some(0.0)
         })
     };

@@ -5,14 +5,14 @@
 //! time runs from asking for a row to having its floats. With the `memory` cache, the rows are read once
 //! before the clock starts.
 
-use crate::choices::{Access, CachePolicy, Preset};
+use crate::choices::{Access, Preset};
 use crate::data::FormatSet;
 use crate::findings::{Judge, Ranked, Series, by_median, number, ranked, series, with_codec};
 use crate::suite::{Benchmark, Session};
 use crate::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
 use anyhow::Result;
 use wellread_loader::order::Permutation;
-use wellread_loader::{Dataset, ItemContext};
+use wellread_loader::{Cache, Dataset, ItemContext};
 use wellread_measure::clock::Stopwatch;
 use wellread_report::{Cell, Finding, Severity, Table};
 
@@ -35,12 +35,12 @@ fn run(session: &Session<'_>) -> Result<Results> {
     for set in &session.prepared.sets {
         for &access in &config.access {
             for &transform in &config.transforms {
-                for &cache in &config.caches {
+                for cache in &config.caches {
                     let keys: Keys = vec![
                         ("format", Cell::from(set.format)),
                         ("access", Cell::from(access)),
                         ("transform", Cell::from(transform)),
-                        ("cache", Cell::from(cache)),
+                        ("cache", Cell::from(cache.to_string())),
                     ];
                     match &set.error {
                         Some(reason) => unavailable.push(Unavailable { keys, reason: reason.clone() }),
@@ -96,7 +96,7 @@ fn take_samples(
     set: &FormatSet,
     access: Access,
     transform: Preset,
-    cache: CachePolicy,
+    cache: &Cache,
     round: u64,
     full: bool,
 ) -> Result<Measurement> {
@@ -106,10 +106,10 @@ fn take_samples(
     let clock = Stopwatch::start();
     let dataset = Dataset::from_store(session.open(set)?);
     let open_s = clock.elapsed();
-    let dataset = dataset.with_cache(cache.into());
+    let dataset = dataset.with_cache(cache)?;
     let (mut out, mut context) = (Vec::new(), ItemContext::new());
     context.set_seed(session.config.seed, 0);
-    if cache == CachePolicy::Memory {
+    if *cache != Cache::None {
         for &row in &rows {
             dataset.sample_into(row, &recipe, &mut out, &mut context)?;
         }
@@ -141,7 +141,7 @@ fn single_images(table: &Table, judge: &Judge) -> Option<Finding> {
     let keep = |r: usize| {
         table.cell("access", r) == Access::Random.into()
             && table.cell("transform", r) == Preset::None.into()
-            && table.cell("cache", r) == CachePolicy::None.into()
+            && table.str("cache", r) == Some(Cache::None.name())
     };
     let sorted = by_median(series(table, &["access"], "samples_per_sec", keep));
     let latency = |column: &str, s: &Series| {

@@ -74,7 +74,7 @@ impl ExpectedPixels {
         let ahead = store.rows_per_read();
         let mut dataset = Dataset::from_store(store);
         if !transforms.is_empty() || ahead > 1 {
-            dataset = dataset.with_cache(Cache::Memory { limit: KEPT });
+            dataset = dataset.with_cache(&Cache::Memory { limit: KEPT })?;
         }
         if dataset.len() != expected.len() {
             bail!("there are {} images, not {}", dataset.len(), expected.len());

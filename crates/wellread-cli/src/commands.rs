@@ -102,24 +102,6 @@ pub fn parse_tczyx(text: &str) -> Result<[usize; 5], String> {
         .ok_or_else(|| format!("{text:?} is not five positive numbers T,C,Z,Y,X, such as 1,1,1,256,256"))
 }
 
-/// Parses an amount of memory, such as `512MiB`, `1GiB`, `2G` or plain bytes.
-pub fn parse_bytes(text: &str) -> Result<u64, String> {
-    let text = text.trim();
-    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(split);
-    let factor: f64 = match unit.trim().to_ascii_lowercase().as_str() {
-        "" | "b" => 1.0,
-        "k" | "kb" | "kib" => 1024.0,
-        "m" | "mb" | "mib" => 1024.0 * 1024.0,
-        "g" | "gb" | "gib" => 1024.0 * 1024.0 * 1024.0,
-        _ => return Err(format!("{text:?}: unknown unit; use KiB, MiB or GiB")),
-    };
-    match number.parse::<f64>() {
-        Ok(n) if n * factor >= 1.0 && n.is_finite() => Ok((n * factor) as u64),
-        _ => Err(format!("{text:?} is no amount of memory; write 512MiB or 1GiB")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,8 +112,5 @@ mod tests {
         assert!(parse_size("100").is_err() && parse_size("0x5").is_err());
         assert_eq!(parse_tczyx("1,2,3,4,5"), Ok([1, 2, 3, 4, 5]));
         assert!(parse_tczyx("1,2,3").is_err() && parse_tczyx("1,1,1,0,1").is_err());
-        assert_eq!(parse_bytes("1GiB"), Ok(1 << 30));
-        assert_eq!(parse_bytes("1.5k"), Ok(1536));
-        assert!(parse_bytes("-1").is_err() && parse_bytes("12 parsecs").is_err());
     }
 }

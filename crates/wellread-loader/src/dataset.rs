@@ -1,6 +1,6 @@
 //! A set of images: a store that is cheap to clone and may be shared by threads.
 
-use crate::cache::CachedStore;
+use crate::cache::{Cache, CacheReport, CachedStore};
 use crate::item::ItemContext;
 use crate::transform::Transform;
 use std::fmt;
@@ -8,28 +8,6 @@ use std::path::Path;
 use std::sync::Arc;
 use wellread_image::{ImageMetadata, Shape};
 use wellread_store::{Block, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store};
-
-/// What is kept of images that have been read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Cache {
-    /// Nothing; the operating system's page cache does its part.
-    #[default]
-    None,
-    /// Decoded pixels of whole images, in their own type, from the first read on and for as long as the
-    /// dataset lives, shared by all threads: the bytes of all pixels of the rows that were read (`info`'s
-    /// `bytes_of_pixels`), up to `limit`. What came first stays: where every row comes once per epoch, in
-    /// whatever order, that serves the share of the set that fits, which least-recently-used eviction does
-    /// not reach. The first read of a row takes the whole image even when a crop is asked for.
-    Memory {
-        /// Bytes of pixels that are kept at most.
-        limit: usize,
-    },
-}
-
-impl Cache {
-    /// Keeps everything.
-    pub const MEMORY: Self = Self::Memory { limit: usize::MAX };
-}
 
 /// A set of images, open for reading. Clones share everything.
 ///
@@ -41,6 +19,8 @@ impl Cache {
 #[derive(Clone)]
 pub struct Dataset {
     store: Arc<dyn Store>,
+    /// The same, where it is a cache.
+    cache: Option<Arc<CachedStore>>,
 }
 
 impl fmt::Debug for Dataset {
@@ -68,15 +48,26 @@ impl Dataset {
 
     /// Makes a dataset of any store.
     pub fn from_store(store: Box<dyn Store>) -> Self {
-        Self { store: store.into() }
+        Self { store: store.into(), cache: None }
     }
 
     /// The same images behind a cache of their own.
-    pub fn with_cache(self, cache: Cache) -> Self {
-        match cache {
-            Cache::None => self,
-            Cache::Memory { limit } => Self { store: Arc::new(CachedStore::new(self.store, limit)) },
-        }
+    ///
+    /// # Errors
+    /// With [`Cache::File`] a file that cannot be made, with [`Cache::Preload`] a thread that cannot be started.
+    pub fn with_cache(self, cache: &Cache) -> Result<Self> {
+        Ok(match CachedStore::new(Arc::clone(&self.store), cache)? {
+            None => self,
+            Some(cached) => {
+                let cached = Arc::new(cached);
+                Self { store: cached.clone(), cache: Some(cached) }
+            }
+        })
+    }
+
+    /// What the cache of [`Self::with_cache`] holds and has served; nothing without one.
+    pub fn cache_report(&self) -> CacheReport {
+        self.cache.as_ref().map(|cache| cache.report()).unwrap_or_default()
     }
 
     /// The store beneath.

@@ -16,7 +16,8 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`dataset`] | [`Dataset`]: a store that is cheap to clone, single items, [`Cache`] |
+//! | [`dataset`] | [`Dataset`]: a store that is cheap to clone, single items |
+//! | [`cache`] | [`Cache`]: what is kept of images that have been read |
 //! | [`loader`] | [`Loader`] and [`LoaderBuilder`] |
 //! | [`pipeline`] | [`Batches`], the iterator that owns the worker threads |
 //! | [`batch`] | [`Batch`] and the pool of aligned buffers behind it |
@@ -27,7 +28,7 @@
 
 pub mod batch;
 mod builder;
-mod cache;
+pub mod cache;
 pub mod dataset;
 mod draw;
 mod item;
@@ -44,7 +45,8 @@ pub mod transform;
 
 pub use batch::Batch;
 pub use builder::LoaderBuilder;
-pub use dataset::{Cache, Dataset};
+pub use cache::{Cache, CacheReport};
+pub use dataset::Dataset;
 pub use item::ItemContext;
 pub use loader::Loader;
 pub use memory::MemoryStore;

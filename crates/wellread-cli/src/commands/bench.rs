@@ -1,14 +1,15 @@
 //! `wellread bench WHAT…`
 
 use super::synthetic::{SyntheticArgs, check_disk};
-use super::{parse_bytes, parse_positive, parse_size, parse_threads};
+use super::{parse_positive, parse_size, parse_threads};
 use crate::output::{Failure, Outcome, Ui};
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::time::Duration;
-use wellread_bench::choices::{Access, CachePolicy, ChunkLayout, Mode, Preset, Sweep};
+use wellread_bench::choices::{Access, ChunkLayout, Mode, Preset, Sweep};
 use wellread_bench::data::Source;
 use wellread_bench::{Config, suite};
+use wellread_loader::Cache;
 use wellread_report::Severity;
 use wellread_store::Compression;
 
@@ -65,7 +66,7 @@ pub struct Args {
     transform: Vec<Preset>,
     /// Caches.
     #[arg(help_heading = "Dataset: single images", long, value_delimiter = ',', default_values_t = Config::default().caches)]
-    cache: Vec<CachePolicy>,
+    cache: Vec<Cache>,
     /// Images per run. (dataset, conversion)
     #[arg(help_heading = "Dataset: single images", long, default_value_t = Config::default().samples, value_parser = parse_positive)]
     samples: usize,
@@ -78,9 +79,10 @@ pub struct Args {
     /// Later epochs of one loader instead of opening anew in every round.
     #[arg(help_heading = "Data loader: batches", long)]
     keep_open: bool,
-    /// With --keep-open, keep up to this many bytes of decoded pixels from epoch to epoch.
-    #[arg(help_heading = "Data loader: batches", long, value_name = "BYTES", value_parser = parse_bytes, requires = "keep_open")]
-    loader_cache: Option<u64>,
+    /// With --keep-open, what is kept of images from epoch to epoch: none, memory[:SIZE] or SIZE, lru:SIZE,
+    /// compressed[:SIZE], file[:SIZE], preload[:SIZE], chunked:ROWS[:SIZE]; several are compared.
+    #[arg(help_heading = "Data loader: batches", long, value_name = "POLICY", value_delimiter = ',', default_values_t = Config::default().loader_caches)]
+    loader_cache: Vec<Cache>,
     /// Model.
     #[arg(help_heading = "Model loop", long, default_value_t = Config::default().model, value_parser = parse_model)]
     model: String,
@@ -165,7 +167,7 @@ impl Args {
             batch_sizes: distinct(&self.batch_sizes),
             workers: distinct(&self.workers),
             keep_open: self.keep_open,
-            loader_cache: self.loader_cache.map_or(0, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
+            loader_caches: distinct(&self.loader_cache),
             model: self.model.clone(),
             modes: distinct(&self.mode),
             steps: self.steps,

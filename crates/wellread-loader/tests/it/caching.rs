@@ -10,7 +10,7 @@ fn cached_images_are_read_once() {
     let store = TestStore::new(images(20, Shape([1, 3, 1, 9, 7]), PixelType::U16));
     let blocks = store.blocks.clone();
     let plain = store.dataset();
-    let cached = plain.clone().with_cache(Cache::MEMORY);
+    let cached = plain.clone().with_cache(&Cache::MEMORY).unwrap();
     let loader = |dataset, workers| {
         Loader::builder(dataset)
             .batch_size(6)
@@ -41,7 +41,7 @@ fn the_limit_holds_and_the_rest_is_read_each_time() {
     let blocks = store.blocks.clone();
     let plain = store.dataset();
     // Room for four images and a half.
-    let cached = plain.clone().with_cache(Cache::Memory { limit: 4 * each + each / 2 });
+    let cached = plain.clone().with_cache(&Cache::Memory { limit: 4 * each + each / 2 }).unwrap();
     let loader = |dataset, workers| {
         Loader::builder(dataset).batch_size(3).shuffle(5).workers(workers).build().unwrap()
     };
@@ -65,7 +65,7 @@ fn the_limit_holds_and_the_rest_is_read_each_time() {
 fn failures_are_not_cached() {
     let mut store = TestStore::new(images(4, Shape::plane(4, 4), PixelType::U8));
     store.faults = vec![(2, Fault::Fail)];
-    let dataset = store.dataset().with_cache(Cache::MEMORY);
+    let dataset = store.dataset().with_cache(&Cache::MEMORY).unwrap();
     let loader = Loader::builder(&dataset).batch_size(2).build().unwrap();
     for _ in 0..2 {
         let got: Vec<_> = loader.iter().collect();

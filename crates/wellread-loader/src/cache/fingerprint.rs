@@ -1,0 +1,54 @@
+//! Which set of images a cache file belongs to, so that it is never taken for another's.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::UNIX_EPOCH;
+use wellread_store::checksum::sha256_hex;
+use wellread_store::{Error, Result, Store};
+
+/// A set's name and state.
+pub(super) struct Fingerprint {
+    /// Of the set's place: the same before and after a change.
+    pub place: String,
+    /// Of its files, their sizes and times of change, how they are read, and of its first and last image's names and
+    /// shapes.
+    pub state: String,
+}
+
+impl Fingerprint {
+    /// Looks at every file of the set, at none of its pixels.
+    ///
+    /// # Errors
+    /// A set that is not in files, or a file that cannot be looked at.
+    pub fn of(store: &dyn Store) -> Result<Self> {
+        let path = store.path();
+        let place = path.canonicalize().map_err(|e| Error::io(path, "cannot look at", &e))?;
+        let files = store.files()?;
+        if files.is_empty() {
+            return Err(Error::new(path, "is not in files, so no cache file can belong to it")
+                .hint("use the cache `memory` instead"));
+        }
+        let layout = store.layout()?;
+        let mut text = format!("{} {} {} {}\n", store.format(), store.len(), layout.variant, layout.pieces);
+        for file in files {
+            let meta = std::fs::metadata(&file).map_err(|e| Error::io(&file, "cannot look at", &e))?;
+            let changed = meta.modified().ok().and_then(|t| t.duration_since(UNIX_EPOCH).ok());
+            let _ = writeln!(text, "{} {} {changed:?}", file.display(), meta.len());
+        }
+        for row in [0, store.len().saturating_sub(1)] {
+            let info = store.row_info(row).map(|info| (info.shape.0, info.dtype)).ok();
+            let _ = writeln!(text, "{:?} {info:?}", store.name(row).unwrap_or_default());
+        }
+        Ok(Self { place: short(&path_bytes(&place)), state: short(text.as_bytes()) })
+    }
+}
+
+fn path_bytes(path: &Path) -> Vec<u8> {
+    path.as_os_str().as_encoded_bytes().to_vec()
+}
+
+fn short(bytes: &[u8]) -> String {
+    let mut hash = sha256_hex(bytes);
+    hash.truncate(24);
+    hash
+}

@@ -1,0 +1,258 @@
+//! Decoded images in a file that is mapped into memory: one copy in the page cache for all processes of the machine,
+//! and still there for the next run.
+//!
+//! ```text
+//!  0     magic, version, rows; bytes of data that are taken (atomic)
+//!  64    one entry per row: offset, bytes, check (atomic; check 0: not there)
+//!  …     data, from a page boundary on: images, each from a multiple of 64 bytes on
+//! ```
+//!
+//! All numbers are in the machine's byte order; the file is no format to exchange. Any process may add an image: it
+//! takes room by adding to the header's counter, writes the pixels (by `write`, not through the map, so that a full
+//! disk is an error and no signal), and then publishes the entry. A published image is never written again. Whoever
+//! is killed half way leaves room that nobody uses, and no entry. The check is a CRC-32C of the pixels, looked at once
+//! per process and image: after a power failure the kernel may have written the entry and not the pixels.
+
+use super::Shelf;
+use super::fingerprint::Fingerprint;
+use memmap2::{MmapOptions, MmapRaw};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use wellread_store::{Error, Result, Store};
+
+const MAGIC: &[u8; 16] = b"wellread pixels\x01";
+const ROWS_AT: usize = 16;
+const TAKEN_AT: usize = 24;
+const ENTRIES_AT: usize = 64;
+const ENTRY: usize = 24;
+const PAGE: usize = 4096;
+const ALIGNMENT: u64 = 64;
+/// Most bytes that are mapped: the address space has room for more, some page tables do not.
+const MOST: usize = 1 << 42;
+
+/// What this process knows of an entry.
+const UNKNOWN: u8 = 0;
+const GOOD: u8 = 1;
+const BAD: u8 = 2;
+
+/// See [`super::Cache::File`].
+pub(super) struct Mapped {
+    file: File,
+    index: MmapRaw,
+    data: MmapRaw,
+    /// Where data begin in the file.
+    data_at: u64,
+    limit: u64,
+    known: Box<[AtomicU8]>,
+    /// The disk is full, or cannot be written to.
+    full: AtomicBool,
+}
+
+impl Mapped {
+    /// Opens the cache file of `store` in `folder`, or makes one; files of earlier states of the set are removed.
+    pub fn open(store: &dyn Store, folder: Option<&Path>, limit: usize) -> Result<Self> {
+        if !cfg!(unix) {
+            return Err(Error::new(store.path(), "a cache file needs a Unix system")
+                .hint("use the cache `memory` instead"));
+        }
+        let folder = match folder {
+            Some(folder) => folder.to_owned(),
+            None => default_folder(store.path())?,
+        };
+        std::fs::create_dir_all(&folder).map_err(|e| Error::io(&folder, "cannot make the folder", &e))?;
+        let Fingerprint { place, state } = Fingerprint::of(store)?;
+        let path = folder.join(format!("{place}-{state}.pixels"));
+        let rows = store.len();
+        let limit = limit.min(MOST);
+        if let Some(mapped) = Self::open_file(&path, rows, limit) {
+            return Ok(mapped);
+        }
+        remove_others(&folder, &place);
+        let made = make(&path, rows).map_err(|e| {
+            Error::io(&path, "cannot make the cache file", &e).hint("use the cache `memory` instead")
+        });
+        made?;
+        Self::open_file(&path, rows, limit).ok_or_else(|| {
+            Error::new(&path, "cannot map the cache file").hint("use the cache `memory` instead")
+        })
+    }
+
+    /// `None` where the file is not there or not what it should be.
+    fn open_file(path: &Path, rows: usize, limit: usize) -> Option<Self> {
+        let file = OpenOptions::new().read(true).write(true).open(path).ok()?;
+        let data_at = data_at(rows);
+        let mut head = [0; ENTRIES_AT];
+        wellread_store::regular::read_exact_at(&file, &mut head, 0).ok()?;
+        let stored = u64::from_ne_bytes(head[ROWS_AT..ROWS_AT + 8].try_into().ok()?);
+        if &head[..16] != MAGIC || stored != rows as u64 || file.metadata().ok()?.len() < data_at {
+            return None;
+        }
+        let index = MmapOptions::new().len(usize::try_from(data_at).ok()?).map_raw(&file).ok()?;
+        // Longer than the file is: what lies behind its end is not touched before it was written.
+        let data = MmapOptions::new().offset(data_at).len(limit.max(1)).map_raw_read_only(&file).ok()?;
+        let known = std::iter::repeat_with(AtomicU8::default).take(rows).collect();
+        Some(Self { file, index, data, data_at, limit: limit as u64, known, full: AtomicBool::new(false) })
+    }
+
+    fn number(&self, at: usize) -> &AtomicU64 {
+        assert!(at.is_multiple_of(8) && at + 8 <= self.index.len());
+        // SAFETY: within the map, as asserted, which begins at a page and lives as long as `self`; every process
+        // reads and writes these numbers atomically. The file keeps its length: nothing shortens it.
+        unsafe { &*self.index.as_mut_ptr().add(at).cast::<AtomicU64>() }
+    }
+
+    /// Offset, bytes and check of a row.
+    fn entry(&self, row: usize) -> [&AtomicU64; 3] {
+        std::array::from_fn(|i| self.number(ENTRIES_AT + row * ENTRY + i * 8))
+    }
+
+    /// The pixels of a row, where an entry is published that this map reaches.
+    fn pixels(&self, row: usize) -> Option<(&[u8], u64)> {
+        let known = self.known.get(row)?;
+        let [offset, bytes, check] = self.entry(row);
+        let check = check.load(Ordering::Acquire);
+        if check == 0 || known.load(Ordering::Relaxed) == BAD {
+            return None;
+        }
+        let (offset, bytes) = (offset.load(Ordering::Relaxed), bytes.load(Ordering::Relaxed));
+        let end = offset.checked_add(bytes).filter(|&end| end <= self.limit)?;
+        // Shorter only if someone else shortened it.
+        if known.load(Ordering::Relaxed) == UNKNOWN && self.file.metadata().ok()?.len() < self.data_at + end {
+            return None;
+        }
+        // SAFETY: within the map, and within the file: looked at above when the entry was first seen. What is
+        // published is never written again.
+        let pixels =
+            unsafe { std::slice::from_raw_parts(self.data.as_ptr().add(offset as usize), bytes as usize) };
+        Some((pixels, check))
+    }
+
+    /// Takes room for `bytes` in the file.
+    fn take(&self, bytes: u64) -> Option<u64> {
+        let next = |taken: u64| {
+            let end = taken.checked_add(bytes)?.checked_next_multiple_of(ALIGNMENT)?;
+            (end <= self.limit).then_some(end)
+        };
+        self.number(TAKEN_AT).fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).ok()
+    }
+}
+
+impl Shelf for Mapped {
+    fn has(&self, row: usize) -> bool {
+        self.pixels(row).is_some()
+    }
+
+    fn lend(&self, row: usize, _: &mut Vec<u8>, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool> {
+        let Some((pixels, check)) = self.pixels(row) else { return Ok(false) };
+        let known = &self.known[row];
+        if known.load(Ordering::Relaxed) == UNKNOWN {
+            let state = if check_of(pixels) == check { GOOD } else { BAD };
+            known.store(state, Ordering::Relaxed);
+            if state == BAD {
+                return Ok(false);
+            }
+        }
+        each(pixels).map(|()| true)
+    }
+
+    fn reserve(&self, bytes: usize) -> bool {
+        let taken = self.number(TAKEN_AT).load(Ordering::Relaxed);
+        !self.full.load(Ordering::Relaxed)
+            && taken.checked_add(bytes as u64).is_some_and(|end| end <= self.limit)
+    }
+
+    fn release(&self, _: usize) {}
+
+    fn keep(&self, row: usize, pixels: Vec<u8>) {
+        // Another thread or process may have been first.
+        if self.pixels(row).is_some() {
+            return;
+        }
+        let Some(at) = self.take(pixels.len() as u64) else { return };
+        if write_at(&self.file, &pixels, self.data_at + at).is_err() {
+            self.full.store(true, Ordering::Relaxed);
+            return;
+        }
+        let [offset, bytes, check] = self.entry(row);
+        offset.store(at, Ordering::Relaxed);
+        bytes.store(pixels.len() as u64, Ordering::Relaxed);
+        check.store(check_of(&pixels), Ordering::Release);
+        self.known[row].store(UNKNOWN, Ordering::Relaxed);
+    }
+
+    fn size(&self) -> (usize, usize) {
+        let images = (0..self.known.len()).filter(|&row| self.pixels(row).is_some()).count();
+        // Another process may have a larger limit; what lies beyond this one's is not used.
+        let taken = self.number(TAKEN_AT).load(Ordering::Relaxed).min(self.limit);
+        (usize::try_from(taken).unwrap_or(usize::MAX), images)
+    }
+}
+
+/// Never 0.
+fn check_of(pixels: &[u8]) -> u64 {
+    1 << 32 | u64::from(crc32c::crc32c(pixels))
+}
+
+/// Where data begin.
+fn data_at(rows: usize) -> u64 {
+    (ENTRIES_AT + rows * ENTRY).next_multiple_of(PAGE) as u64
+}
+
+/// Makes an empty cache file beside and puts it in place, unless another process was first.
+fn make(path: &Path, rows: usize) -> io::Result<()> {
+    let beside = path.with_extension(format!("{}.new", std::process::id()));
+    let write = || {
+        let mut file = File::create(&beside)?;
+        let mut head = [0; ENTRIES_AT];
+        head[..16].copy_from_slice(MAGIC);
+        head[ROWS_AT..ROWS_AT + 8].copy_from_slice(&(rows as u64).to_ne_bytes());
+        file.write_all(&head)?;
+        // Written, not only declared: a map of blocks that do not exist yet is a signal on a full disk.
+        let zeros = data_at(rows) - ENTRIES_AT as u64;
+        io::copy(&mut io::Read::take(io::repeat(0), zeros), &mut file)?;
+        if path.exists() {
+            std::fs::remove_file(path)?;
+        }
+        match std::fs::hard_link(&beside, path) {
+            Err(e) if e.kind() != io::ErrorKind::AlreadyExists => std::fs::rename(&beside, path),
+            _ => Ok(()),
+        }
+    };
+    let result = write();
+    let _ = std::fs::remove_file(&beside);
+    result
+}
+
+/// Removes cache files of the set at `place`.
+fn remove_others(folder: &Path, place: &str) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.strip_prefix(place).is_some_and(|rest| rest.starts_with('-') && rest.ends_with(".pixels")) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// `$XDG_CACHE_HOME/wellread/pixels`, or `~/.cache/…`.
+fn default_folder(set: &Path) -> Result<PathBuf> {
+    let of = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    let cache = of("XDG_CACHE_HOME").or_else(|| of("HOME").map(|home| home.join(".cache")));
+    cache.map(|cache| cache.join("wellread/pixels")).ok_or_else(|| {
+        Error::new(set, "there is no folder for cache files: neither XDG_CACHE_HOME nor HOME is set")
+            .hint("set one of them")
+    })
+}
+
+#[cfg(unix)]
+fn write_at(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::write_all_at(file, bytes, at)
+}
+
+#[cfg(not(unix))]
+fn write_at(_: &File, _: &[u8], _: u64) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}

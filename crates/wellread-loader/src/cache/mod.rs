@@ -1,0 +1,278 @@
+//! What is kept of images that have been read: named policies, and what each costs.
+//!
+//! ```text
+//!  loader ──▶ CachedStore ──has? lend──▶ Shelf          hit: one block, in one pass to the batch
+//!                  │ miss: whole images, read in one call
+//!                  ▼
+//!             inner Store ──pixels──▶ Shelf::keep
+//! ```
+//!
+//! | policy | keeps | costs |
+//! |---|---|---|
+//! | `none` | nothing; the operating system's page cache does its part | – |
+//! | `memory[:SIZE]` | decoded images, those that came first | their pixels in RAM |
+//! | `lru:SIZE` | decoded images, those used last | their pixels in RAM, and one lock per image and batch |
+//! | `compressed[:SIZE]` | LZ4-compressed images, those that came first | a third to all of it in RAM; LZ4 in each epoch |
+//! | `file[:SIZE]` | decoded images in a memory-mapped file, shared by all processes of the machine and later runs | their pixels on disk; page cache, once for all processes |
+//! | `preload[:SIZE]` | as `memory`, filled by a thread of its own from the start on | the same; reads ahead of the training |
+//! | `chunked:ROWS[:SIZE]` | as `memory`; a miss reads this many neighbouring rows at once | the same; the first batch waits for more |
+//!
+//! [`CacheReport`] says what a policy came to: bytes, images, hits and misses.
+
+mod compressed;
+mod fingerprint;
+mod lru;
+mod mapped;
+mod memory;
+mod preload;
+mod store;
+
+pub(crate) use store::CachedStore;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+use wellread_store::Result;
+
+/// What is kept of images that have been read.
+///
+/// Limits are bytes. The first read of a row takes the whole image even when a crop is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Cache {
+    /// Nothing; the operating system's page cache does its part.
+    #[default]
+    None,
+    /// Decoded pixels of whole images, in their own type, from the first read on and for as long as the
+    /// dataset lives, shared by all threads: the bytes of all pixels of the rows that were read (`info`'s
+    /// `bytes_of_pixels`), up to `limit`. What came first stays: where every row comes once per epoch, in
+    /// whatever order, that serves the share of the set that fits, which least-recently-used eviction does
+    /// not reach.
+    Memory {
+        /// Bytes of pixels that are kept at most.
+        limit: usize,
+    },
+    /// As [`Cache::Memory`], but an image that does not fit takes the place of those that were used least
+    /// recently: for orders that come back to rows soon, such as weighted ones.
+    Lru {
+        /// Bytes of pixels that are kept at most.
+        limit: usize,
+    },
+    /// Images compressed by LZ4 after they were decoded; one that does not become smaller stays as it is.
+    Compressed {
+        /// Bytes, compressed, that are kept at most.
+        limit: usize,
+    },
+    /// Decoded images in a file that is mapped into memory: shared by all processes that read the same set, and by
+    /// later runs. A set that has changed (files, sizes, times of change) gets a new one.
+    File {
+        /// Folder of such files; `None` for the user's cache folder.
+        folder: Option<PathBuf>,
+        /// Bytes of pixels that are kept at most.
+        limit: usize,
+    },
+    /// As [`Cache::Memory`], filled in storage order by a thread of its own that begins at once, while the training
+    /// reads what it needs.
+    Preload {
+        /// Bytes of pixels that are kept at most.
+        limit: usize,
+    },
+    /// As [`Cache::Memory`], but a miss reads a run of neighbouring rows in one go.
+    Chunked {
+        /// Rows of a run.
+        rows: usize,
+        /// Bytes of pixels that are kept at most.
+        limit: usize,
+    },
+}
+
+impl Cache {
+    /// Keeps everything.
+    pub const MEMORY: Self = Self::Memory { limit: usize::MAX };
+
+    /// The policy's name, as in the table of the module.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Memory { .. } => "memory",
+            Self::Lru { .. } => "lru",
+            Self::Compressed { .. } => "compressed",
+            Self::File { .. } => "file",
+            Self::Preload { .. } => "preload",
+            Self::Chunked { .. } => "chunked",
+        }
+    }
+
+    /// Bytes that are kept at most.
+    pub const fn limit(&self) -> usize {
+        match self {
+            Self::None => 0,
+            Self::Memory { limit }
+            | Self::Lru { limit }
+            | Self::Compressed { limit }
+            | Self::File { limit, .. }
+            | Self::Preload { limit }
+            | Self::Chunked { limit, .. } => *limit,
+        }
+    }
+}
+
+impl fmt::Display for Cache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())?;
+        if let Self::Chunked { rows, .. } = self {
+            write!(f, ":{rows}")?;
+        }
+        match self.limit() {
+            0 | usize::MAX => Ok(()),
+            limit => {
+                let units = ["", "KiB", "MiB", "GiB", "TiB"];
+                let unit = (limit.trailing_zeros() as usize / 10).min(units.len() - 1);
+                write!(f, ":{}{}", limit >> (10 * unit), units[unit])
+            }
+        }
+    }
+}
+
+impl FromStr for Cache {
+    type Err = String;
+
+    /// Reads a policy as in the table of the module; SIZE is an amount of memory, such as `512MiB`, `1.5GiB` or plain
+    /// bytes. A size alone is that of `memory`.
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let mut parts = text.split(':');
+        let name = parts.next().unwrap_or_default();
+        if name.starts_with(|c: char| c.is_ascii_digit()) && parts.clone().next().is_none() {
+            return Ok(Self::Memory { limit: bytes(name)? });
+        }
+        let rows = match (name, parts.clone().next()) {
+            ("chunked", Some(rows)) => {
+                parts.next();
+                rows.parse::<usize>()
+                    .ok()
+                    .filter(|&n| n > 0)
+                    .ok_or_else(|| format!("{rows:?} is no number of rows (as in chunked:1024)"))?
+            }
+            ("chunked", None) => return Err("chunked needs a number of rows, as in chunked:1024".into()),
+            _ => 0,
+        };
+        let size = parts.next().map(bytes).transpose()?;
+        if let Some(more) = parts.next() {
+            return Err(format!("{more:?} is one part too many in {text:?}"));
+        }
+        let limit = size.unwrap_or(usize::MAX);
+        match name {
+            "none" if size.is_none() => Ok(Self::None),
+            "none" => Err("none keeps nothing and takes no size".into()),
+            "memory" => Ok(Self::Memory { limit }),
+            "lru" if size.is_none() => Err("lru needs a size, as in lru:2GiB".into()),
+            "lru" => Ok(Self::Lru { limit }),
+            "compressed" => Ok(Self::Compressed { limit }),
+            "file" => Ok(Self::File { folder: None, limit }),
+            "preload" => Ok(Self::Preload { limit }),
+            "chunked" => Ok(Self::Chunked { rows, limit }),
+            _ => Err(format!(
+                "{name:?} is no cache: none, memory[:SIZE], lru:SIZE, compressed[:SIZE], file[:SIZE], preload[:SIZE] or \
+                 chunked:ROWS[:SIZE]"
+            )),
+        }
+    }
+}
+
+/// An amount of memory, such as `512MiB`, `1.5GiB`, `2G` or plain bytes.
+fn bytes(text: &str) -> std::result::Result<usize, String> {
+    let text = text.trim();
+    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let unit = unit.trim().to_ascii_lowercase();
+    let shift = match unit.trim_end_matches('b').trim_end_matches('i') {
+        "" => 0,
+        "k" => 10,
+        "m" => 20,
+        "g" => 30,
+        "t" => 40,
+        _ => return Err(format!("{text:?}: unknown unit; use KiB, MiB or GiB")),
+    };
+    let bytes = number.parse::<f64>().ok().map(|n| n * (1u64 << shift) as f64);
+    bytes
+        .filter(|n| (1.0..1e18).contains(n))
+        .map(|n| n as usize)
+        .ok_or_else(|| format!("{text:?} is no amount of memory; write 512MiB or 1GiB"))
+}
+
+/// What a cache holds and has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheReport {
+    /// Bytes that are kept: of RAM or, with [`Cache::File`], of the file.
+    pub bytes: usize,
+    /// Images that are kept.
+    pub images: usize,
+    /// Requests (an image, or a run of its channels) that were served from what was kept.
+    pub hits: u64,
+    /// Images that had to be read from the set.
+    pub misses: u64,
+}
+
+/// Where images are kept. Methods are called by many threads at once.
+pub(crate) trait Shelf: Send + Sync {
+    /// Whether the pixels of `row` are there.
+    fn has(&self, row: usize) -> bool;
+
+    /// Hands the pixels of `row` to `each`; `false` when they are not there. `buffer` may be used.
+    fn lend(
+        &self,
+        row: usize,
+        buffer: &mut Vec<u8>,
+        each: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<bool>;
+
+    /// Whether an image of `bytes` may be kept; room for it is taken then.
+    fn reserve(&self, bytes: usize) -> bool;
+
+    /// Gives room back.
+    fn release(&self, bytes: usize);
+
+    /// Keeps pixels for which there is room.
+    fn keep(&self, row: usize, pixels: Vec<u8>);
+
+    /// Bytes and images that are kept.
+    fn size(&self) -> (usize, usize);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policies_are_read_as_they_are_written() {
+        for (text, cache) in [
+            ("none", Cache::None),
+            ("memory", Cache::MEMORY),
+            ("memory:1000", Cache::Memory { limit: 1000 }),
+            ("lru:1MiB", Cache::Lru { limit: 1 << 20 }),
+            ("compressed", Cache::Compressed { limit: usize::MAX }),
+            ("file:3KiB", Cache::File { folder: None, limit: 3072 }),
+            ("preload", Cache::Preload { limit: usize::MAX }),
+            ("chunked:64:2GiB", Cache::Chunked { rows: 64, limit: 2 << 30 }),
+        ] {
+            assert_eq!(text.parse(), Ok(cache.clone()), "{text}");
+            assert_eq!(cache.to_string(), text);
+        }
+        assert_eq!("512MiB".parse(), Ok(Cache::Memory { limit: 512 << 20 }));
+        assert_eq!("lru:1.5k".parse(), Ok(Cache::Lru { limit: 1536 }));
+        for wrong in [
+            "",
+            "disk",
+            "lru",
+            "memory:",
+            "memory:x",
+            "memory:0",
+            "chunked",
+            "chunked:0",
+            "none:5",
+            "memory:1:2",
+            "9999999999TiB",
+        ] {
+            assert!(wrong.parse::<Cache>().is_err(), "{wrong}");
+        }
+    }
+}

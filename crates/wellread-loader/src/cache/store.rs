@@ -1,0 +1,238 @@
+//! A store that keeps what was read from another.
+
+use super::compressed::Compressed;
+use super::lru::Lru;
+use super::mapped::Mapped;
+use super::memory::Memory;
+use super::preload::Preload;
+use super::{Cache, CacheReport, Shelf};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use wellread_image::ImageMetadata;
+use wellread_store::{
+    Block, CopySink, Error, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout,
+};
+
+/// Images of an inner store, kept from the first read on while there is room. Reading a kept row copies
+/// nothing: its pixels are handed over as one block. Rows for which there is no room are read from the inner
+/// store each time, as if there were no cache.
+pub(crate) struct CachedStore {
+    kept: Arc<Kept>,
+    /// Ends with the store.
+    _preload: Option<Preload>,
+}
+
+/// The inner store and what is kept of it; shared with the thread that preloads.
+pub(super) struct Kept {
+    inner: Arc<dyn Store>,
+    shelf: Box<dyn Shelf>,
+    /// Rows that are read together when one of them is missing.
+    chunk: usize,
+    hits: AtomicU64,
+    misses: AtomicU64,
+}
+
+/// Hands blocks on under the number that their request had in the caller's list.
+struct Renumbered<'a> {
+    numbers: &'a [usize],
+    sink: &'a mut dyn PixelSink,
+}
+
+impl PixelSink for Renumbered<'_> {
+    fn put(&mut self, request: usize, block: &Block<'_>) -> Result<()> {
+        self.sink.put(self.numbers[request], block)
+    }
+}
+
+impl Kept {
+    pub fn inner(&self) -> &dyn Store {
+        &*self.inner
+    }
+
+    pub fn has(&self, row: usize) -> bool {
+        self.shelf.has(row)
+    }
+
+    /// Reads whole images, all in one call, and keeps those for which there is room. Returns whether there was any
+    /// for which there was none.
+    pub fn fill(&self, missing: &[usize], scratch: &mut Scratch) -> Result<bool> {
+        let path = self.inner.path();
+        let mut images = Vec::with_capacity(missing.len());
+        let mut full = false;
+        for &row in missing {
+            let info = self.inner.row_info(row)?;
+            let bytes =
+                info.shape.checked_bytes(info.dtype).map_err(|error| Error::new(path, error).row(row))?;
+            if !self.shelf.reserve(bytes) {
+                full = true;
+                continue;
+            }
+            let mut pixels: Vec<u8> = Vec::new();
+            pixels.try_reserve_exact(bytes).map_err(|_| {
+                // What was reserved for this image and those before it is free again.
+                let before: usize = images.iter().map(|(.., pixels): &(_, _, Vec<u8>)| pixels.len()).sum();
+                self.shelf.release(bytes + before);
+                Error::new(path, format_args!("not enough memory to keep an image of {bytes} bytes"))
+                    .row(row)
+                    .hint("read without the memory cache, or give it a limit")
+            })?;
+            pixels.resize(bytes, 0);
+            images.push((Request { row, region: info.shape.full() }, info.dtype, pixels));
+        }
+        let requests: Vec<Request> = images.iter().map(|(request, ..)| *request).collect();
+        let targets = images
+            .iter_mut()
+            .map(|(request, dtype, pixels)| (request.region, *dtype, pixels.as_mut_slice()))
+            .collect();
+        let result = self.inner.read(&requests, scratch, &mut CopySink::new(targets));
+        for (request, _, pixels) in images {
+            match result {
+                Ok(()) => self.shelf.keep(request.row, pixels),
+                Err(_) => self.shelf.release(pixels.len()),
+            }
+        }
+        result.map(|()| full)
+    }
+
+    /// Rows that are read when `row` is missing: those of its chunk that are missing too.
+    fn with_neighbours(&self, row: usize, missing: &mut Vec<usize>) {
+        let first = row / self.chunk * self.chunk;
+        let chunk = first..(first + self.chunk).min(self.inner.len());
+        // A neighbour that is no image is an error where it is asked for.
+        let wanted =
+            |&other: &usize| !self.shelf.has(other) && (other == row || self.inner.row_info(other).is_ok());
+        missing.extend(chunk.filter(wanted));
+    }
+}
+
+impl CachedStore {
+    /// `inner` behind a cache; `None` for [`Cache::None`].
+    ///
+    /// # Errors
+    /// A cache file or a thread that cannot be made.
+    pub(crate) fn new(inner: Arc<dyn Store>, cache: &Cache) -> Result<Option<Self>> {
+        let rows = inner.len();
+        let shelf: Box<dyn Shelf> = match cache {
+            Cache::None => return Ok(None),
+            Cache::Memory { limit } | Cache::Preload { limit } | Cache::Chunked { limit, .. } => {
+                Box::new(Memory::new(rows, *limit))
+            }
+            Cache::Lru { limit } => Box::new(Lru::new(*limit)),
+            Cache::Compressed { limit } => Box::new(Compressed::new(rows, *limit)),
+            Cache::File { folder, limit } => Box::new(Mapped::open(&*inner, folder.as_deref(), *limit)?),
+        };
+        let chunk = if let Cache::Chunked { rows, .. } = cache { *rows } else { 1 };
+        let (hits, misses) = Default::default();
+        let kept = Arc::new(Kept { inner, shelf, chunk, hits, misses });
+        let preload = matches!(cache, Cache::Preload { .. }).then(|| Preload::start(&kept)).transpose()?;
+        Ok(Some(Self { kept, _preload: preload }))
+    }
+}
+
+impl Store for CachedStore {
+    fn format(&self) -> &'static str {
+        self.kept.inner.format()
+    }
+    fn path(&self) -> &Path {
+        self.kept.inner.path()
+    }
+    fn len(&self) -> usize {
+        self.kept.inner.len()
+    }
+    fn row_info(&self, row: usize) -> Result<RowInfo> {
+        self.kept.inner.row_info(row)
+    }
+    fn name(&self, row: usize) -> Result<String> {
+        self.kept.inner.name(row)
+    }
+    fn metadata(&self, row: usize) -> Result<ImageMetadata> {
+        self.kept.inner.metadata(row)
+    }
+    fn layout(&self) -> Result<StoreLayout> {
+        self.kept.inner.layout()
+    }
+    fn files(&self) -> Result<Vec<PathBuf>> {
+        self.kept.inner.files()
+    }
+    fn position(&self, row: usize) -> u64 {
+        self.kept.inner.position(row)
+    }
+    fn rows_per_read(&self) -> usize {
+        self.kept.inner.rows_per_read()
+    }
+    fn feature_names(&self) -> Vec<String> {
+        self.kept.inner.feature_names()
+    }
+    fn features(&self) -> Result<Option<wellread_store::features::FeatureColumns>> {
+        self.kept.inner.features()
+    }
+
+    fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
+        let Kept { inner, shelf, chunk, hits, misses } = &*self.kept;
+        let mut missing = vec![];
+        let mut read = 0;
+        for request in requests {
+            // Requests for several channels of a row stand together; a row read twice would do no harm.
+            if shelf.has(request.row) || missing.last() == Some(&request.row) {
+                continue;
+            }
+            self.check(request)?;
+            read += 1;
+            if *chunk == 1 {
+                missing.push(request.row);
+            } else if !missing.contains(&request.row) {
+                self.kept.with_neighbours(request.row, &mut missing);
+            }
+        }
+        if !missing.is_empty()
+            && let Err(error) = self.kept.fill(&missing, scratch)
+            // Not for a neighbour that cannot be read: then only what was asked for, below.
+            && *chunk == 1
+        {
+            return Err(error);
+        }
+        misses.fetch_add(read, Ordering::Relaxed);
+        let (mut others, mut numbers) = (vec![], vec![]);
+        let mut buffer = std::mem::take(&mut scratch.pixels);
+        let mut result = Ok(());
+        for (i, request) in requests.iter().enumerate() {
+            let lent = self.check(request).and_then(|info| {
+                shelf.lend(request.row, &mut buffer, &mut |data| {
+                    sink.put(i, &Block { region: info.shape.full(), data, dtype: info.dtype })
+                })
+            });
+            match lent {
+                Ok(true) => {}
+                Ok(false) => {
+                    others.push(*request);
+                    numbers.push(i);
+                }
+                Err(error) => {
+                    result = Err(error);
+                    break;
+                }
+            }
+        }
+        scratch.pixels = buffer;
+        result?;
+        hits.fetch_add((requests.len() as u64).saturating_sub(read), Ordering::Relaxed);
+        if others.is_empty() {
+            return Ok(());
+        }
+        inner.read(&others, scratch, &mut Renumbered { numbers: &numbers, sink })
+    }
+}
+
+impl CachedStore {
+    /// What is kept and was served.
+    pub(crate) fn report(&self) -> CacheReport {
+        let (bytes, images) = self.kept.shelf.size();
+        CacheReport {
+            bytes,
+            images,
+            hits: self.kept.hits.load(Ordering::Relaxed),
+            misses: self.kept.misses.load(Ordering::Relaxed),
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Every cache policy delivers the pixels of the set; each keeps what it says it keeps.
+
+use crate::support::{Fault, TestStore, bits, images};
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use wellread_image::{ImageMetadata, PixelType, Shape};
+use wellread_loader::{Cache, Dataset, Loader};
+use wellread_store::{ImageView, OpenOptions, WriteOptions};
+
+const ROWS: usize = 40;
+
+fn shape() -> Shape {
+    Shape([1, 2, 1, 12, 9])
+}
+
+fn each() -> usize {
+    shape().pixels() * PixelType::U16.size()
+}
+
+/// A set in a file, as cache files need one.
+fn written(path: &Path, seed: usize) {
+    let mut writer = wellread_store::create(path, "tiff", &WriteOptions::default()).unwrap();
+    for row in 0..ROWS {
+        let metadata = ImageMetadata::named(format!("image {row}"));
+        let pixels: Vec<u8> =
+            (0..each()).map(|i| ((i * 31 + row * 7 + seed) * 2_654_435_761 >> 11) as u8).collect();
+        let image = ImageView { metadata: &metadata, shape: shape(), dtype: PixelType::U16, pixels: &pixels };
+        writer.write(&image).unwrap();
+    }
+    writer.finish().unwrap();
+}
+
+fn opened(path: &Path) -> Dataset {
+    Dataset::open_with(path, &OpenOptions::default()).unwrap()
+}
+
+fn epoch(dataset: &Dataset, workers: usize, number: u64) -> Vec<(Vec<usize>, Vec<usize>, Vec<u32>)> {
+    let loader = Loader::builder(dataset)
+        .batch_size(7)
+        .shuffle(3)
+        .channels([1, 0])
+        .random_crop(8, 8)
+        .workers(workers)
+        .build()
+        .unwrap();
+    loader.set_epoch(number);
+    loader.iter().map(|batch| bits(&batch.unwrap())).collect()
+}
+
+#[test]
+fn every_policy_delivers_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a");
+    written(&path, 0);
+    let plain = opened(&path);
+    let folder = Some(dir.path().join("cache"));
+    let part = 10 * each() + 5;
+    for cache in [
+        Cache::MEMORY,
+        Cache::Memory { limit: part },
+        Cache::Lru { limit: part },
+        Cache::Lru { limit: 1 },
+        Cache::Compressed { limit: usize::MAX },
+        Cache::Compressed { limit: part },
+        Cache::File { folder: folder.clone(), limit: usize::MAX },
+        Cache::File { folder, limit: part },
+        Cache::Preload { limit: usize::MAX },
+        Cache::Preload { limit: part },
+        Cache::Chunked { rows: 6, limit: usize::MAX },
+        Cache::Chunked { rows: 6, limit: part },
+    ] {
+        let cached = opened(&path).with_cache(&cache).unwrap();
+        for (workers, number) in [(0, 0), (2, 1), (0, 2)] {
+            assert_eq!(
+                epoch(&cached, workers, number),
+                epoch(&plain, workers, number),
+                "{cache}, epoch {number}"
+            );
+        }
+        let report = cached.cache_report();
+        let limit = if cache.limit() == usize::MAX { ROWS * (each() + 64) } else { cache.limit() };
+        assert!(report.bytes <= limit && report.images <= ROWS, "{cache}: {report:?}");
+        assert_eq!(cached.read(5).unwrap(), plain.read(5).unwrap());
+    }
+}
+
+#[test]
+fn a_cache_file_serves_other_processes_and_later_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a");
+    written(&path, 0);
+    let cache = Cache::File { folder: Some(dir.path().join("cache")), limit: usize::MAX };
+    let first = opened(&path).with_cache(&cache).unwrap();
+    let pixels: Vec<_> = (0..ROWS).map(|row| first.read(row).unwrap()).collect();
+    assert_eq!(first.cache_report().misses, ROWS as u64);
+    // As another process would, at the same time.
+    let second = opened(&path).with_cache(&cache).unwrap();
+    for (row, expected) in pixels.iter().enumerate() {
+        assert_eq!(second.read(row).unwrap(), *expected);
+    }
+    let report = second.cache_report();
+    assert_eq!((report.images, report.hits, report.misses), (ROWS, ROWS as u64, 0));
+    drop((first, second));
+    // Pixels that were damaged on disk are read from the set again.
+    let file = std::fs::read_dir(dir.path().join("cache")).unwrap().next().unwrap().unwrap().path();
+    let mut bytes = std::fs::read(&file).unwrap();
+    let last = bytes.len() - 3;
+    bytes[last] ^= 1;
+    std::fs::write(&file, &bytes).unwrap();
+    let third = opened(&path).with_cache(&cache).unwrap();
+    for (row, expected) in pixels.iter().enumerate() {
+        assert_eq!(third.read(row).unwrap(), *expected);
+    }
+    drop(third);
+    // A file that is cut is never read behind its end.
+    std::fs::File::options().write(true).open(&file).unwrap().set_len(bytes.len() as u64 / 2).unwrap();
+    let fourth = opened(&path).with_cache(&cache).unwrap();
+    for (row, expected) in pixels.iter().enumerate() {
+        assert_eq!(fourth.read(row).unwrap(), *expected);
+    }
+    drop(fourth);
+    // Another state of the set has a file of its own, and the old one goes.
+    written_again(&path);
+    let changed = opened(&path).with_cache(&cache).unwrap();
+    assert_eq!(changed.cache_report().images, 0);
+    assert_ne!(changed.read(0).unwrap(), pixels[0]);
+    let files: Vec<_> = std::fs::read_dir(dir.path().join("cache")).unwrap().collect();
+    assert_eq!(files.len(), 1);
+    assert_ne!(files[0].as_ref().unwrap().path(), file);
+}
+
+fn written_again(path: &Path) {
+    std::fs::remove_dir_all(path).unwrap();
+    written(path, 1);
+}
+
+#[test]
+fn a_cache_file_needs_files_and_a_folder() {
+    let store = TestStore::new(images(3, shape(), PixelType::U16));
+    let dir = tempfile::tempdir().unwrap();
+    let cache = Cache::File { folder: Some(dir.path().to_owned()), limit: usize::MAX };
+    assert!(store.dataset().with_cache(&cache).is_err());
+    let path = dir.path().join("a");
+    written(&path, 0);
+    let file = dir.path().join("not a folder");
+    std::fs::write(&file, "").unwrap();
+    let error = opened(&path)
+        .with_cache(&Cache::File { folder: Some(file.join("folder")), limit: 1 })
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("not a folder"), "{error}");
+}
+
+#[test]
+fn the_least_recently_used_make_room() {
+    let store = TestStore::new(images(10, shape(), PixelType::U16));
+    let blocks = store.blocks.clone();
+    let cached = store.dataset().with_cache(&Cache::Lru { limit: 3 * each() }).unwrap();
+    let read = |row| {
+        let before = blocks.load(Ordering::Relaxed);
+        cached.read(row).unwrap();
+        blocks.load(Ordering::Relaxed) - before
+    };
+    assert_eq!([0, 1, 2, 0].map(read), [1, 1, 1, 0]);
+    // Row 1 was used longest ago.
+    assert_eq!([3, 0, 2, 3, 1].map(read), [1, 0, 0, 0, 1]);
+    // Then row 0.
+    assert_eq!([2, 3, 1, 0].map(read), [0, 0, 0, 1]);
+    let report = cached.cache_report();
+    assert_eq!((report.bytes, report.images, report.hits, report.misses), (3 * each(), 3, 7, 6));
+}
+
+#[test]
+fn a_miss_reads_a_chunk_of_neighbours() {
+    let store = TestStore::new(images(10, shape(), PixelType::U16));
+    let blocks = store.blocks.clone();
+    let cached = store.dataset().with_cache(&Cache::Chunked { rows: 4, limit: usize::MAX }).unwrap();
+    let read = |row| {
+        let before = blocks.load(Ordering::Relaxed);
+        cached.read(row).unwrap();
+        blocks.load(Ordering::Relaxed) - before
+    };
+    assert_eq!([5, 4, 6, 7, 9, 8, 0].map(read), [4, 0, 0, 0, 2, 0, 4]);
+}
+
+#[test]
+fn a_neighbour_that_cannot_be_read_harms_nobody() {
+    for cache in [Cache::Chunked { rows: 4, limit: usize::MAX }, Cache::Preload { limit: usize::MAX }] {
+        let mut store = TestStore::new(images(8, shape(), PixelType::U16));
+        store.faults = vec![(2, Fault::Fail)];
+        let cached = store.dataset().with_cache(&cache).unwrap();
+        assert!(cached.read(1).is_ok() && cached.read(3).is_ok());
+        assert!(cached.read(2).is_err());
+    }
+}
+
+#[test]
+fn preloading_ends_with_the_set_in_memory_or_with_the_dataset() {
+    let store = || TestStore::new(images(50, shape(), PixelType::U16)).dataset();
+    let cached = store().with_cache(&Cache::Preload { limit: usize::MAX }).unwrap();
+    let begun = std::time::Instant::now();
+    while cached.cache_report().images < 50 {
+        assert!(begun.elapsed().as_secs() < 60, "{:?}", cached.cache_report());
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    cached.read(7).unwrap();
+    assert_eq!((cached.cache_report().hits, cached.cache_report().misses), (1, 0));
+    // Dropped at once: the thread ends, and nothing waits for it for long.
+    drop(store().with_cache(&Cache::Preload { limit: usize::MAX }).unwrap());
+}
