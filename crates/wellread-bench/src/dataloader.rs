@@ -14,6 +14,7 @@ use crate::data::FormatSet;
 use crate::findings::{
     Judge, Ranked, Series, by_median, number, ranked, series, telling_batch_size, with_codec,
 };
+use crate::roofline;
 use crate::suite::{Benchmark, Session};
 use crate::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
 use anyhow::{Result, bail};
@@ -70,7 +71,9 @@ fn run(session: &Session<'_>) -> Result<Results> {
         item_prefix: "",
     };
     let mut results = variants::run(session, &settings, variants, unavailable)?;
-    results.table = with_scaling(&results.table);
+    let (table, notes) = roofline::with_limits(session, &with_scaling(&results.table));
+    results.table = table;
+    results.notes.extend(notes);
     Ok(results)
 }
 
@@ -214,10 +217,8 @@ fn with_scaling(table: &Table) -> Table {
 }
 
 fn findings(table: &Table, judge: &Judge) -> Vec<Ranked> {
-    [ranked(10, fastest_loader(table, judge)), ranked(30, best_workers(table, judge))]
-        .into_iter()
-        .flatten()
-        .collect()
+    let found = [fastest_loader(table, judge), best_workers(table, judge), what_binds(table)];
+    [10, 30, 31].into_iter().zip(found).map(|(rank, finding)| ranked(rank, finding)).flatten().collect()
 }
 
 fn rates(table: &Table, batch: f64) -> Vec<Series> {
@@ -339,6 +340,41 @@ fn best_workers(table: &Table, judge: &Judge) -> Option<Finding> {
             format!("This machine has {cores} cores."),
         )
     })
+}
+
+/// Which limit each format's best run comes next to.
+fn what_binds(table: &Table) -> Option<Finding> {
+    let batch = telling_batch_size(table)?;
+    let mut lines: Vec<(String, String)> = Vec::new();
+    for s in rates(table, batch) {
+        if lines.iter().any(|(format, _)| *format == s.format) {
+            continue;
+        }
+        let row = (0..table.rows()).find(|&r| {
+            table.str("format", r) == Some(s.format.as_str())
+                && table.f64("batch_size", r) == Some(batch)
+                && table.f64("workers", r).map(|w| w.to_string()) == Some(s.label.clone())
+        })?;
+        let (Some(bound), Some(reading), Some(copy)) = (
+            table.str("bound_by", row),
+            table.f64("limit_read_per_s", row),
+            table.f64("limit_copy_per_s", row),
+        ) else {
+            continue;
+        };
+        let limit = if bound == "memory copy" { copy } else { reading };
+        let text = format!(
+            "{} runs at {:.2} of {bound} alone ({} images/s with {})",
+            with_codec(table, &s.format),
+            s.median() / limit,
+            number(limit),
+            workers(&s.label)
+        );
+        lines.push((s.format, text));
+    }
+    let (_, first) = lines.first()?;
+    let others: Vec<_> = lines[1..].iter().map(|(_, text)| text.as_str()).collect();
+    Some(Finding::new(Severity::Info, first.clone(), others.join("; ")))
 }
 
 #[cfg(test)]

@@ -33,6 +33,7 @@ pub mod expected;
 pub mod findings;
 pub mod machine;
 pub mod model_loop;
+pub mod roofline;
 pub mod storage;
 pub mod suite;
 pub mod sweep;

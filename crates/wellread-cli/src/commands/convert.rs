@@ -1,8 +1,9 @@
 //! `wellread convert SRC DST`
 
-use super::{OpenArgs, default_jobs, known_format, parse_bytes, parse_tczyx, parse_threads};
+use super::{OpenArgs, default_jobs, known_format, parse_tczyx, parse_threads};
 use crate::output::{Failure, Outcome, Ui, bytes};
 use std::path::{Path, PathBuf};
+use wellread_loader::cache::parse_bytes;
 use wellread_store::convert::{ConvertOptions, convert};
 use wellread_store::features::{self, FeatureColumns};
 use wellread_store::{Compression, Format, Store, Tune, WriteOptions, registry};

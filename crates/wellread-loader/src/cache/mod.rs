@@ -142,7 +142,8 @@ impl FromStr for Cache {
         let mut parts = text.split(':');
         let name = parts.next().unwrap_or_default();
         if name.starts_with(|c: char| c.is_ascii_digit()) && parts.clone().next().is_none() {
-            return Ok(Self::Memory { limit: bytes(name)? });
+            let limit = usize::try_from(parse_bytes(name)?).unwrap_or(usize::MAX);
+            return Ok(Self::Memory { limit });
         }
         let rows = match (name, parts.clone().next()) {
             ("chunked", Some(rows)) => {
@@ -155,6 +156,7 @@ impl FromStr for Cache {
             ("chunked", None) => return Err("chunked needs a number of rows, as in chunked:1024".into()),
             _ => 0,
         };
+        let bytes = |text| parse_bytes(text).map(|n| usize::try_from(n).unwrap_or(usize::MAX));
         let size = parts.next().map(bytes).transpose()?;
         if let Some(more) = parts.next() {
             return Err(format!("{more:?} is one part too many in {text:?}"));
@@ -178,8 +180,11 @@ impl FromStr for Cache {
     }
 }
 
-/// An amount of memory, such as `512MiB`, `1.5GiB`, `2G` or plain bytes.
-fn bytes(text: &str) -> std::result::Result<usize, String> {
+/// Reads an amount of memory, such as `512MiB`, `1.5GiB`, `2G` or plain bytes: a number of bytes, at least 1.
+///
+/// # Errors
+/// Anything else.
+pub fn parse_bytes(text: &str) -> std::result::Result<u64, String> {
     let text = text.trim();
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
@@ -195,7 +200,7 @@ fn bytes(text: &str) -> std::result::Result<usize, String> {
     let bytes = number.parse::<f64>().ok().map(|n| n * (1u64 << shift) as f64);
     bytes
         .filter(|n| (1.0..1e18).contains(n))
-        .map(|n| n as usize)
+        .map(|n| n as u64)
         .ok_or_else(|| format!("{text:?} is no amount of memory; write 512MiB or 1GiB"))
 }
 

@@ -1,0 +1,261 @@
+//! What binds a loader: the limits of this machine beside what was delivered.
+//!
+//! ```text
+//!  memory copy      bytes per second / bytes of an image in a batch          ─┐
+//!  reading alone    the store's own reads into nothing, one thread × threads ─┼─▶ the smallest binds
+//!  zstd alone       the library on whole images, one thread × threads         │   (disk: only with a cold cache)
+//!  disk             the set's files after they left the page cache           ─┘
+//! ```
+//!
+//! All in images per second. Memory copy reads and writes each byte of a batch, in buffers that exceed the caches: a
+//! loader that widens 8-bit pixels into a batch that stays in a cache may exceed it.
+
+use crate::data::FormatSet;
+use crate::suite::Session;
+use anyhow::Result;
+use std::collections::HashMap;
+use std::hint::black_box;
+use std::io::Read as _;
+use std::time::Duration;
+use wellread_loader::Cache;
+use wellread_loader::order::Permutation;
+use wellread_measure::clock::Stopwatch;
+use wellread_measure::limits::{CopyLimits, LimitSettings, measure_copy};
+use wellread_measure::page_cache;
+use wellread_measure::samples::median_in_place;
+use wellread_report::{Cell, Table};
+use wellread_store::{Block, PixelSink, Request, Scratch, Store};
+
+/// Time of one limit of one set.
+const BUDGET: Duration = Duration::from_millis(300);
+/// Fewest passes behind a limit, and most.
+const PASSES: (usize, usize) = (3, 50);
+/// Bytes of pixels that are compressed for the limit of the codec.
+const CODEC_BYTES: usize = 32 << 20;
+/// The level that sets are written with unless another is asked for.
+const ZSTD_LEVEL: i32 = 3;
+
+/// Limits of one set, images per second.
+struct Limits {
+    /// Reading into nothing, one thread.
+    reading: f64,
+    /// The bare codec, one thread.
+    codec: Option<f64>,
+    disk: Option<f64>,
+}
+
+/// Adds to every row of a table of `workers` and `samples_per_sec`: `limit_copy_per_s`, `limit_read_per_s`,
+/// `limit_zstd_per_s`, `limit_disk_per_s`, `bound_by` (the smallest of those that apply to a warm page cache) and
+/// `share_of_limit`. Returns remarks on what could not be measured.
+pub(crate) fn with_limits(session: &Session<'_>, table: &Table) -> (Table, Vec<String>) {
+    let copy = measure_copy(&LimitSettings::default());
+    let delivered = 4.0 * session.prepared.pixels() as f64 / session.prepared.expected.len().max(1) as f64;
+    let mut notes = Vec::new();
+    let mut limits: HashMap<&str, Limits> = HashMap::new();
+    for set in session.prepared.sets.iter().filter(|set| set.error.is_none()) {
+        match measure(session, set, &mut notes) {
+            Ok(found) => {
+                limits.insert(set.format, found);
+            }
+            Err(error) => notes.push(format!("{}: its limits could not be measured: {error:#}", set.format)),
+        }
+    }
+    let mut out = Table::new(table.name());
+    for row in 0..table.rows() {
+        let mut cells: Vec<(String, Cell)> =
+            table.columns().iter().map(|c| (c.name().to_owned(), table.cell(c.name(), row))).collect();
+        let found = table.str("format", row).and_then(|format| limits.get(format));
+        let workers = table.f64("workers", row).unwrap_or(0.0) as usize;
+        let mut added = found.map(|found| found.at(workers, &copy, delivered)).unwrap_or_default();
+        if table.str("cache", row).is_some_and(|cache| cache != Cache::None.name()) {
+            // What is kept is not read again.
+            added.iter_mut().filter(|l| l.name == "read").for_each(|l| l.binds = false);
+        }
+        let bound = added.iter().filter(|l| l.binds).min_by(|a, b| a.rate.total_cmp(&b.rate));
+        for (name, _) in NAMES {
+            let rate = added.iter().find(|l| l.name == name).map(|l| l.rate);
+            cells.push((format!("limit_{name}_per_s"), rate.map_or(Cell::Null, Cell::from)));
+        }
+        let words = |l: &Limit| NAMES.iter().find(|n| n.0 == l.name).map_or("", |n| n.1);
+        cells.push(("bound_by".to_owned(), bound.map_or(Cell::Null, |l| Cell::from(words(l)))));
+        let share = bound.and_then(|l| Some(table.f64("samples_per_sec", row)? / l.rate));
+        cells.push(("share_of_limit".to_owned(), share.map_or(Cell::Null, Cell::from)));
+        out.push(cells);
+    }
+    (out, notes)
+}
+
+/// Limits by the names of their columns, and in words.
+const NAMES: [(&str, &str); 4] =
+    [("copy", "memory copy"), ("read", "reading and decoding"), ("zstd", "bare Zstandard"), ("disk", "disk")];
+
+struct Limit {
+    name: &'static str,
+    rate: f64,
+    /// Whether it can bind with a warm page cache.
+    binds: bool,
+}
+
+impl Limits {
+    /// All limits for a number of threads; `delivered` is the bytes of an image in a batch.
+    fn at(&self, workers: usize, copy: &CopyLimits, delivered: f64) -> Vec<Limit> {
+        // More threads than cores add nothing.
+        let threads = workers.clamp(1, copy.threads) as f64;
+        let bandwidth = if workers > 1 { copy.all_threads } else { copy.one_thread };
+        let mut all = vec![
+            Limit { name: "copy", rate: bandwidth.bytes_per_second / delivered, binds: true },
+            Limit { name: "read", rate: self.reading * threads, binds: true },
+        ];
+        // It bounds reading, of which it is a part: to be looked at, not to be chosen.
+        all.extend(self.codec.map(|rate| Limit { name: "zstd", rate: rate * threads, binds: false }));
+        all.extend(self.disk.map(|rate| Limit { name: "disk", rate, binds: false }));
+        all
+    }
+}
+
+fn measure(session: &Session<'_>, set: &FormatSet, notes: &mut Vec<String>) -> Result<Limits> {
+    let store = session.open(set)?;
+    let reading = reading(&*store, session.config.seed)?;
+    let is_zstd = set.codec.as_deref().is_some_and(|codec| codec.contains("zstd"));
+    let codec = if is_zstd { bare_zstd(&*store)? } else { None };
+    let files = store.files()?;
+    let images = store.len();
+    drop(store);
+    let disk = if session.config.cold { disk(&files, images, set.format, notes) } else { None };
+    Ok(Limits { reading, codec, disk })
+}
+
+/// Images per second of one thread that reads every image in random order, some at a time as a loader does, and does
+/// nothing with it.
+fn reading(store: &dyn Store, seed: u64) -> Result<f64> {
+    struct Nothing(u64);
+    impl PixelSink for Nothing {
+        fn put(&mut self, _: usize, block: &Block<'_>) -> wellread_store::Result<()> {
+            self.0 += u64::from(*block.data.last().unwrap_or(&0));
+            Ok(())
+        }
+    }
+    let at_once = store.rows_per_read().max(16);
+    let mut scratch = Scratch::default();
+    let mut epoch = 0;
+    rate(store.len(), || {
+        let order = Permutation::new(store.len(), seed, epoch);
+        epoch += 1;
+        for first in (0..store.len()).step_by(at_once) {
+            let rows = first..(first + at_once).min(store.len());
+            let mut requests = rows
+                .map(|i| {
+                    let row = order.at(i);
+                    Ok(Request { row, region: store.row_info(row)?.shape.full() })
+                })
+                .collect::<Result<Vec<_>>>()?;
+            requests.sort_by_key(|request| store.position(request.row));
+            let mut nothing = Nothing(0);
+            store.read(&requests, &mut scratch, &mut nothing)?;
+            black_box(nothing.0);
+        }
+        Ok(())
+    })
+}
+
+/// Images per second of Zstandard alone, one thread: whole images, one after the other.
+fn bare_zstd(store: &dyn Store) -> Result<Option<f64>> {
+    let (mut packed, mut longest, mut bytes, mut last) = (vec![], 0, 0, 0);
+    while last < store.len() && bytes < CODEC_BYTES {
+        let info = store.row_info(last)?;
+        bytes += info.shape.pixels() * info.dtype.size();
+        last += 1;
+    }
+    store.scan(0..last, &mut |_, _, pixels| {
+        longest = longest.max(pixels.len());
+        if let Ok(data) = zstd::bulk::compress(pixels, ZSTD_LEVEL) {
+            packed.push(data);
+        }
+        Ok(())
+    })?;
+    if packed.is_empty() {
+        return Ok(None);
+    }
+    let mut buffer = vec![0; longest];
+    let mut codec = zstd::bulk::Decompressor::new()?;
+    let count = packed.len();
+    rate(count, || {
+        for data in &packed {
+            black_box(codec.decompress_to_buffer(data, &mut buffer)?);
+        }
+        Ok(())
+    })
+    .map(Some)
+}
+
+/// Images per second that the disk delivers, the set's files being read one after the other. `None` with a remark
+/// where they stay in the page cache.
+fn disk(files: &[std::path::PathBuf], images: usize, format: &str, notes: &mut Vec<String>) -> Option<f64> {
+    let dropped = page_cache::drop_pages(files);
+    let mut buffer = vec![0; 1 << 20];
+    let clock = Stopwatch::start();
+    for file in files {
+        let mut file = std::fs::File::open(file).ok()?;
+        while file.read(&mut buffer).ok()? > 0 {}
+    }
+    let seconds = clock.elapsed();
+    if !dropped.complete {
+        let why = dropped.reason.unwrap_or_else(|| "pages stayed".to_owned());
+        notes.push(format!("{format}: the disk's limit is unknown ({why})"));
+        return None;
+    }
+    Some(images as f64 / seconds)
+}
+
+/// Things per second over repeated passes of `count` of them: the median.
+fn rate(count: usize, mut pass: impl FnMut() -> Result<()>) -> Result<f64> {
+    // Caches fill, buffers grow.
+    pass()?;
+    let whole = Stopwatch::start();
+    let mut times = Vec::new();
+    while times.len() < PASSES.0 || (times.len() < PASSES.1 && whole.elapsed() < BUDGET.as_secs_f64()) {
+        let clock = Stopwatch::start();
+        pass()?;
+        times.push(clock.elapsed());
+    }
+    Ok(count as f64 / median_in_place(&mut times).unwrap_or(f64::INFINITY))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wellread_measure::limits::Bandwidth;
+
+    fn bandwidth(bytes_per_second: f64) -> Bandwidth {
+        Bandwidth {
+            bytes_per_second,
+            slowest: bytes_per_second,
+            fastest: bytes_per_second,
+            passes: 3,
+            bytes: 1,
+        }
+    }
+
+    #[test]
+    fn limits_grow_with_threads_up_to_the_cores() {
+        let copy = CopyLimits { one_thread: bandwidth(1e9), all_threads: bandwidth(1.5e9), threads: 2 };
+        let limits = Limits { reading: 1000.0, codec: Some(1500.0), disk: Some(10.0) };
+        let at = |workers| -> Vec<(&str, f64)> {
+            limits.at(workers, &copy, 1e6).iter().map(|l| (l.name, l.rate)).collect()
+        };
+        assert_eq!(at(0), [("copy", 1000.0), ("read", 1000.0), ("zstd", 1500.0), ("disk", 10.0)]);
+        assert_eq!(at(2), [("copy", 1500.0), ("read", 2000.0), ("zstd", 3000.0), ("disk", 10.0)]);
+        assert_eq!(at(4), at(2));
+    }
+
+    #[test]
+    fn a_rate_is_things_per_second() {
+        let found = rate(100, || {
+            std::thread::sleep(Duration::from_millis(20));
+            Ok(())
+        });
+        let found = found.unwrap();
+        // Sleeping takes as long as it is told to, or longer.
+        assert!(found > 0.0 && found <= 5000.0, "{found}");
+    }
+}
