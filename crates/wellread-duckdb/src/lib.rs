@@ -17,6 +17,7 @@
 //! [DuckDB](https://duckdb.org/docs/) 2.0 is linked in; files of older releases are read, files of newer ones refused.
 
 mod connection;
+mod direct;
 mod place;
 mod sink;
 mod sql;
