@@ -161,7 +161,7 @@ impl DuckTable {
     }
 
     /// The reader of this crate for some columns; `None` where DuckDB has to read them.
-    fn direct(&self, columns: &Columns) -> Option<Arc<Direct>> {
+    pub(crate) fn direct(&self, columns: &Columns) -> Option<Arc<Direct>> {
         let blocks = self.blocks.as_ref()?;
         if let Some(plan) = self.plans.read().unwrap_or_else(PoisonError::into_inner).get(columns) {
             return plan.clone();
@@ -193,7 +193,7 @@ impl DuckTable {
     }
 
     /// Rows, by queries.
-    fn read_by_query(&self, rows: Rows<'_>, columns: &Columns, each: Each<'_>) -> Result<()> {
+    pub(crate) fn read_by_query(&self, rows: Rows<'_>, columns: &Columns, each: Each<'_>) -> Result<()> {
         match rows {
             Rows::Range(range) => self.scan(range, columns, each),
             Rows::Chosen(rows) => {

@@ -36,7 +36,8 @@ impl<'a> Group<'a> {
     /// The group with `entry` in its segment's table, of values of `stored` bytes.
     pub fn new(bytes: &'a [u8], entry: u32, stored: usize) -> Result<Self, Fault> {
         let word = |i: usize| {
-            let word = bytes.get(i * stored..(i + 1) * stored).ok_or(Irregular("a group without a header"))?;
+            let word =
+                bytes.get(i * stored..(i + 1) * stored).ok_or(Irregular("a group without a header"))?;
             Ok(word.iter().rev().fold(0u64, |n, &byte| n << 8 | u64::from(byte)))
         };
         let base = word(0)?;
@@ -118,3 +119,70 @@ impl<'a> Group<'a> {
 }
 
 const SHORT: Fault = Irregular("a group without all of its values");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A group of 64-bit numbers; `words` follow the base.
+    fn group(mode: u32, base: u64, words: &[u64], packed: &[u8]) -> (Vec<u8>, u32) {
+        let mut bytes: Vec<u8> = [&[base], words].concat().iter().flat_map(|w| w.to_le_bytes()).collect();
+        bytes.extend_from_slice(packed);
+        (bytes, mode << 24 | 16)
+    }
+
+    fn decode<L: Lane>(group: &(Vec<u8>, u32), wanted: Range<usize>) -> Result<Vec<u64>, Fault> {
+        let mut out = vec![L::zeroed(); wanted.len()];
+        Group::new(&group.0, group.1, 8)?.decode(wanted, 8, &mut out)?;
+        Ok(out.iter().map(|v| v.wide()).collect())
+    }
+
+    #[test]
+    fn values_that_do_not_fit_are_told() {
+        let fits = |group: &(Vec<u8>, u32), value: u64| {
+            assert_eq!(decode::<u64>(group, 1..2).unwrap(), [value]);
+            let narrow = (decode::<u8>(group, 1..2), decode::<u16>(group, 1..2));
+            for (result, most) in [(narrow.0, 0xff), (narrow.1, 0xffff)] {
+                match result {
+                    Ok(found) => assert!(found == [value] && value <= most),
+                    Err(fault) => assert!(matches!(fault, Fault::TooNarrow) && value > most),
+                }
+            }
+        };
+        // The second of 32 values of eight bits is 200, and ones of seventeen bits.
+        let mut bytes = [0; 32];
+        bytes[1] = 200;
+        for base in [0, 55, 56, 255, 256, 65_335, 65_336, 1 << 40, u64::MAX - 199, u64::MAX] {
+            fits(&group(2, base, &[], &[]), base);
+            fits(&group(3, base, &[7], &[]), base.wrapping_add(7));
+            let sum = base.wrapping_add(200);
+            assert_eq!(decode::<u64>(&group(5, base, &[8], &bytes), 1..2).unwrap(), [sum]);
+            match decode::<u8>(&group(5, base, &[8], &bytes), 0..2) {
+                Ok(found) => assert_eq!(found, [base, sum]),
+                Err(fault) => assert!(matches!(fault, Fault::TooNarrow) && base.max(sum) > 255),
+            }
+            fits(&group(4, base, &[8, 5], &bytes), base.wrapping_mul(2).wrapping_add(205));
+        }
+        let wide = group(5, 0, &[17], &[0; 68]);
+        assert!(matches!(decode::<u16>(&wide, 0..1), Err(Fault::TooNarrow)));
+        assert_eq!(decode::<u64>(&wide, 0..32).unwrap(), [0; 32]);
+    }
+
+    #[test]
+    fn odd_groups_are_refused() {
+        for (bytes, entry) in [
+            group(0, 0, &[], &[]),
+            group(1, 0, &[], &[]),
+            group(6, 0, &[8], &[0; 32]),
+            group(5, 0, &[65], &[0; 999]),
+            group(5, 0, &[u64::MAX], &[0; 999]),
+            group(5, 0, &[8], &[0; 31]),
+            group(4, 0, &[8, 0], &[0; 31]),
+            group(4, 0, &[8], &[]),
+            group(3, 0, &[], &[]),
+            (vec![1; 7], 2 << 24),
+        ] {
+            assert!(matches!(decode::<u64>(&(bytes, entry), 0..1), Err(Irregular(_))), "{entry:x}");
+        }
+    }
+}

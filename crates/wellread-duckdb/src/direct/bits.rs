@@ -5,6 +5,8 @@ use std::ops::Range;
 
 /// Values that are packed together.
 pub(super) const PACK: usize = 32;
+/// Bytes that are read behind a value.
+const PADDING: usize = 4;
 
 /// An unsigned integer that values are unpacked to.
 pub(super) trait Lane: Pod + Ord {
@@ -58,30 +60,40 @@ pub(super) fn unpack<L: Lane>(packed: &[u8], width: u32, wanted: Range<usize>, o
         bytemuck::cast_slice_mut(out).copy_from_slice(&packed[wanted.start * size..wanted.end * size]);
         return Some(());
     }
+    // A pack is read in words that may end behind it.
     let pack = |k: usize| &packed[packed_bytes(k * PACK, width)..];
+    let last = |k: usize, room: &mut [L; PACK]| {
+        let mut padded = [0u8; PACK / 8 * 64 + PADDING];
+        let bytes = packed_bytes(PACK, width);
+        padded[..bytes].copy_from_slice(&pack(k)[..bytes]);
+        packs(&padded, width, room);
+    };
     let mut room = [L::zeroed(); PACK];
     let mut out = out;
     let mut at = wanted.start;
     if !at.is_multiple_of(PACK) {
         let skip = at % PACK;
         let n = (PACK - skip).min(out.len());
-        packs(pack(at / PACK), width, &mut room);
+        last(at / PACK, &mut room);
         out[..n].copy_from_slice(&room[skip..skip + n]);
         (out, at) = (&mut out[n..], at + n);
     }
-    let whole = out.len() / PACK * PACK;
+    let packs_left =
+        (packed.len() - packed_bytes(at, width)).saturating_sub(PADDING) / packed_bytes(PACK, width).max(1);
+    let whole = (out.len() / PACK).min(packs_left) * PACK;
     if whole > 0 {
         packs(pack(at / PACK), width, &mut out[..whole]);
         (out, at) = (&mut out[whole..], at + whole);
     }
-    if !out.is_empty() {
-        packs(pack(at / PACK), width, &mut room);
+    for out in out.chunks_mut(PACK) {
+        last(at / PACK, &mut room);
         out.copy_from_slice(&room[..out.len()]);
+        at += PACK;
     }
     Some(())
 }
 
-/// Unpacks whole packs, by code made for each width with the widest instructions that there are.
+/// Unpacks whole packs, which more bytes follow, by code made for each width.
 fn packs<L: Lane>(packed: &[u8], width: u32, out: &mut [L]) {
     macro_rules! by_width {
         ($($width:literal)*) => {
@@ -92,9 +104,13 @@ fn packs<L: Lane>(packed: &[u8], width: u32, out: &mut [L]) {
             }
         };
     }
-    pulp::Arch::new().dispatch(
-        || by_width!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32),
-    );
+    let mut unpack = || by_width!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25);
+    // Wider instructions than these were slower, with most widths.
+    #[cfg(target_arch = "x86_64")]
+    if let Some(simd) = pulp::x86::V3::try_new() {
+        return simd.vectorize(unpack);
+    }
+    unpack();
 }
 
 #[inline(always)]
@@ -103,19 +119,18 @@ fn packs_of<L: Lane, const W: usize>(packed: &[u8], out: &mut [L]) {
     if W as u32 >= L::BITS {
         return;
     }
-    let words = packed.as_chunks::<4>().0.as_chunks::<W>().0;
-    for (words, out) in words.iter().zip(out.as_chunks_mut::<PACK>().0) {
-        let word = |i: usize| u32::from_le_bytes(words[i]);
+    for (k, out) in out.as_chunks_mut::<PACK>().0.iter_mut().enumerate() {
+        let words = &packed[k * W * PACK / 8..(k + 1) * W * PACK / 8 + PADDING];
         for (i, out) in out.iter_mut().enumerate() {
-            let (at, shift) = (i * W / 32, i * W % 32);
-            let low = word(at) >> shift;
-            let high = if shift + W > 32 { word(at + 1) << (32 - shift) } else { 0 };
-            *out = L::wrap(u64::from((low | high) & (u32::MAX >> (32 - W))));
+            let (at, shift) = (i * W / 8, i * W % 8);
+            // Four bytes hold a value of up to 25 bits from any bit on.
+            let word = u32::from_le_bytes([words[at], words[at + 1], words[at + 2], words[at + 3]]);
+            *out = L::wrap(u64::from(word >> shift & (u32::MAX >> (32 - W))));
         }
     }
 }
 
-/// Packs of values of more than 32 bits, which are rare.
+/// Packs of values of more bits, which are rare.
 fn wide_packs<L: Lane>(packed: &[u8], width: u32, out: &mut [L]) {
     let mask = u64::MAX >> (64 - width.clamp(1, 64));
     for (i, out) in out.iter_mut().enumerate() {

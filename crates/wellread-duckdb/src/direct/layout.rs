@@ -103,7 +103,8 @@ impl Layout {
         let mut columns: HashMap<String, Vec<Described>> = HashMap::new();
         let (mut row_groups, mut segments) = (0, 0);
         // Computed columns are in the schema and have no storage.
-        let is_column = |number: usize, name: &str| schema.fields().get(number).is_some_and(|f| f.name() == name);
+        let is_column =
+            |number: usize, name: &str| schema.fields().get(number).is_some_and(|f| f.name() == name);
         while let Some(row) = rows.next().ok()? {
             let number = |i: usize| usize::try_from(row.get::<_, i64>(i).ok()?).ok();
             let text = |i: usize| row.get::<_, Option<String>>(i).ok();

@@ -27,6 +27,7 @@ use arrow_buffer::{BooleanBuffer, Buffer, MutableBuffer, NullBuffer, OffsetBuffe
 use arrow_data::ArrayData;
 use arrow_schema::{DataType, SchemaRef};
 use layout::Column;
+use segment::Width;
 use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
@@ -154,7 +155,8 @@ impl Direct {
         };
         let first = row(done);
         let row_group = self.starts.partition_point(|start| *start <= first).wrapping_sub(1);
-        let [start, end] = self.starts.get(row_group..).and_then(<[_]>::first_chunk).copied().ok_or(OUTSIDE)?;
+        let [start, end] =
+            self.starts.get(row_group..).and_then(<[_]>::first_chunk).copied().ok_or(OUTSIDE)?;
         let mut runs: Vec<Range<usize>> = vec![];
         for row in (done..rows.len().min(done + self.batch_rows)).map(row).take_while(|row| *row < end) {
             match runs.last_mut() {
@@ -194,14 +196,11 @@ impl Direct {
                 let column = &self.leaves[*leaf];
                 let mut out = std::mem::take(&mut scratch.values[*leaf]);
                 let read = self.values(column, part.row_group, runs, &mut scratch.raw, &mut out);
-                let length = out.len() / column.width.delivered;
                 values[*leaf] = out.into();
-                read?;
+                let length = read?;
                 let nulls = valid.as_ref().map(|valid| part.nulls(valid)).transpose()?;
-                let data = ArrayData::builder(data_type.clone())
-                    .len(length)
-                    .add_buffer(values[*leaf].clone())
-                    .nulls(nulls);
+                let buffer = values[*leaf].slice_with_length(0, length * column.width.delivered);
+                let data = ArrayData::builder(data_type.clone()).len(length).add_buffer(buffer).nulls(nulls);
                 Ok(make_array(data.build().map_err(|_| Irregular("values do not fit their type"))?))
             }
             (Node::Struct(children), DataType::Struct(fields)) => {
@@ -223,7 +222,7 @@ impl Direct {
         }
     }
 
-    /// Reads the values in `runs` of a column's row group.
+    /// Reads the values in `runs` of a column's row group to the start of `out`, which grows to hold them: how many.
     fn values(
         &self,
         column: &Column,
@@ -231,21 +230,29 @@ impl Direct {
         runs: &[Range<usize>],
         raw: &mut Vec<u8>,
         out: &mut MutableBuffer,
-    ) -> Result<(), Fault> {
-        out.clear();
+    ) -> Result<usize, Fault> {
         let count = column.count(row_group);
         if runs.iter().any(|run| run.end > count) {
             return Err(OUTSIDE);
         }
+        let Width { stored, delivered } = column.width;
         let wanted = runs.iter().map(ExactSizeIterator::len).sum::<usize>();
-        let bytes = wanted.checked_mul(column.width.stored).filter(|bytes| *bytes <= MOST_BYTES);
-        out.reserve(bytes.ok_or(Irregular("too many values at once"))? / column.width.stored * column.width.delivered);
+        if wanted.checked_mul(stored).is_none_or(|bytes| bytes > MOST_BYTES) {
+            return Err(Irregular("too many values at once"));
+        }
+        // What was read before is written over, not cleared.
+        if out.len() < wanted * delivered {
+            out.resize(wanted * delivered, 0);
+        }
+        let mut left = &mut out.as_slice_mut()[..wanted * delivered];
         for run in runs {
             for (segment, inside) in column.pieces(row_group, run.clone()) {
-                segment.read(&self.blocks, inside, column.width, raw, out)?;
+                let (now, rest) = left.split_at_mut_checked(inside.len() * delivered).ok_or(OUTSIDE)?;
+                segment.read(&self.blocks, inside, column.width, raw, now)?;
+                left = rest;
             }
         }
-        if out.len() == wanted * column.width.delivered { Ok(()) } else { Err(OUTSIDE) }
+        if left.is_empty() { Ok(wanted) } else { Err(OUTSIDE) }
     }
 
     /// Where the lists in `runs` begin and end: as offsets of their array, and as runs of their elements. DuckDB keeps
@@ -263,12 +270,15 @@ impl Direct {
         let raw = &mut scratch.raw;
         for run in runs {
             let from = run.start.saturating_sub(1);
-            self.values(ends, row_group, &[from..run.end], raw, &mut scratch.ends)?;
-            let mut ends = scratch.ends.typed_data::<u64>().iter().map(|end| *end as usize);
+            let count = self.values(ends, row_group, &[from..run.end], raw, &mut scratch.ends)?;
+            let mut ends = scratch.ends.typed_data::<u64>()[..count].iter().map(|end| *end as usize);
             let start = if run.start == 0 { 0 } else { ends.next().ok_or(OUTSIDE)? };
             let mut last = start;
             for end in ends {
-                total = end.checked_sub(last).and_then(|n| total.checked_add(n)).ok_or(Irregular("lists out of order"))?;
+                total = end
+                    .checked_sub(last)
+                    .and_then(|n| total.checked_add(n))
+                    .ok_or(Irregular("lists out of order"))?;
                 offsets.push(i32::try_from(total).map_err(|_| Irregular("too many elements at once"))?);
                 last = end;
             }
@@ -291,3 +301,6 @@ impl Part {
 }
 
 const OUTSIDE: Fault = Irregular("rows outside of the table");
+
+#[cfg(test)]
+mod tests;

@@ -171,7 +171,8 @@ impl Builder<'_> {
                     let name = name.map(|name| format!("{name}.{}", quoted(field.name())));
                     self.node(draft, field, name.as_deref(), false)
                 });
-                let (nodes, fields): (Vec<_>, Vec<_>) = children.collect::<Option<Vec<_>>>()?.into_iter().unzip();
+                let (nodes, fields): (Vec<_>, Vec<_>) =
+                    children.collect::<Option<Vec<_>>>()?.into_iter().unzip();
                 Some((Node::Struct(nodes), retyped(DataType::Struct(fields.into()))))
             }
             (Draft::List(path, draft), DataType::List(element)) => {

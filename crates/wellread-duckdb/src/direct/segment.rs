@@ -16,7 +16,6 @@ use super::alp::{self, Split};
 use super::bitpacking::{self, Group};
 use super::bits::Lane;
 use super::blocks::Blocks;
-use arrow_buffer::MutableBuffer;
 use std::ops::Range;
 use std::sync::OnceLock;
 
@@ -92,7 +91,7 @@ impl Segment {
         Self { start, count, codec, block, offset, kept: OnceLock::new() }
     }
 
-    /// Appends the values `wanted` of the segment.
+    /// Reads the values `wanted` of the segment to `out`, which has room for just as many.
     ///
     /// # Errors
     /// Bytes that are not as they should be, and values that do not fit the width asked for.
@@ -102,7 +101,7 @@ impl Segment {
         wanted: Range<usize>,
         width: Width,
         raw: &mut Vec<u8>,
-        out: &mut MutableBuffer,
+        out: &mut [u8],
     ) -> Result<(), Fault> {
         debug_assert!(wanted.start <= wanted.end && wanted.end <= self.count);
         match (width.stored, width.delivered) {
@@ -122,14 +121,12 @@ impl Segment {
         wanted: Range<usize>,
         stored: usize,
         raw: &mut Vec<u8>,
-        out: &mut MutableBuffer,
+        out: &mut [u8],
     ) -> Result<(), Fault> {
-        if wanted.is_empty() {
-            return Ok(());
+        let out: &mut [L] = bytemuck::try_cast_slice_mut(out).map_err(|_| Irregular("values not aligned"))?;
+        if wanted.is_empty() || wanted.len() != out.len() {
+            return if out.is_empty() { Ok(()) } else { Err(Irregular("values of another size")) };
         }
-        let first = out.len();
-        out.resize(first + wanted.len() * size_of::<L>(), 0);
-        let out: &mut [L] = bytemuck::cast_slice_mut(&mut out.as_slice_mut()[first..]);
         let at = self.offset.saturating_add(wanted.start * stored);
         match self.codec {
             Codec::Constant(bits) => narrowed(std::iter::repeat_n(bits, wanted.len()), stored, out),
@@ -248,7 +245,8 @@ impl Segment {
         for group in groups {
             let (from, to) = (start_of(group), start_of(group + 1));
             let part = from.checked_sub(first).zip(to.checked_sub(first));
-            let part = part.and_then(|(from, to)| bytes.get(from..to)).ok_or(Irregular("groups out of order"))?;
+            let part =
+                part.and_then(|(from, to)| bytes.get(from..to)).ok_or(Irregular("groups out of order"))?;
             let values = group * each..((group + 1) * each).min(self.count);
             let inside =
                 wanted.start.max(values.start) - values.start..wanted.end.min(values.end) - values.start;
