@@ -1,5 +1,8 @@
 //! Numbers packed to a few bits each, lowest bits first and back to back, in packs of 32.
 
+// Loops are compiled for the instructions of the function that they end up in.
+#![allow(clippy::inline_always)]
+
 use bytemuck::Pod;
 use std::ops::Range;
 

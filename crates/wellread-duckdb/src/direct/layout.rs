@@ -75,8 +75,8 @@ impl Bounds {
     pub fn bytes(self) -> Option<usize> {
         match self.most {
             _ if self.least < 0 => None,
-            ..=0xff => Some(1),
-            ..=0xffff => Some(2),
+            0..=0xff => Some(1),
+            0x100..=0xffff => Some(2),
             _ => None,
         }
     }

@@ -270,7 +270,9 @@ impl Direct {
         let raw = &mut scratch.raw;
         for run in runs {
             let from = run.start.saturating_sub(1);
-            let count = self.values(ends, row_group, &[from..run.end], raw, &mut scratch.ends)?;
+            let wanted = from..run.end;
+            let wanted = std::slice::from_ref(&wanted);
+            let count = self.values(ends, row_group, wanted, raw, &mut scratch.ends)?;
             let mut ends = scratch.ends.typed_data::<u64>()[..count].iter().map(|end| *end as usize);
             let start = if run.start == 0 { 0 } else { ends.next().ok_or(OUTSIDE)? };
             let mut last = start;

@@ -120,7 +120,9 @@ impl Draft {
             Self::Leaf(path) => out.push(path.clone()),
             Self::Struct(path, children) => {
                 out.push(path.clone());
-                children.iter().for_each(|child| child.paths(out));
+                for child in children {
+                    child.paths(out);
+                }
             }
             Self::List(path, element) => {
                 out.push(path.clone());
@@ -153,7 +155,7 @@ impl Builder<'_> {
             (Draft::Leaf(path), data_type) => {
                 let valid = self.checked(path, name)?;
                 let (kind, size) = kind(data_type)?;
-                let mut column = self.layout.column(path, kind, size, &self.source.blocks)?;
+                let mut column = self.layout.column(path, kind, size, self.source.blocks)?;
                 let mut delivered = data_type.clone();
                 let narrows = is_element && matches!(data_type, DataType::Int64 | DataType::UInt64);
                 if narrows && let Some(bytes) = self.layout.bounds(path).and_then(Bounds::bytes) {
@@ -177,7 +179,7 @@ impl Builder<'_> {
             }
             (Draft::List(path, draft), DataType::List(element)) => {
                 let valid = self.checked(path, name)?;
-                let ends = self.layout.column(path, "LIST", size_of::<u64>(), &self.source.blocks)?;
+                let ends = self.layout.column(path, "LIST", size_of::<u64>(), self.source.blocks)?;
                 let (node, element) = self.node(draft, element, None, true)?;
                 Some((Node::List { ends, valid, element: Box::new(node) }, retyped(DataType::List(element))))
             }
