@@ -180,16 +180,20 @@ impl DuckTable {
         plans.entry(columns.into()).or_insert(plan).clone()
     }
 
-    /// Whether the pixels of all images are read from blocks.
+    /// Whether the pixels of all images are read from blocks: those of the list that a store reads first.
     fn pixels_are_direct(&self) -> bool {
-        let lists = self.schema.fields().iter().filter_map(|column| {
+        let plans = self.schema.fields().iter().filter_map(|column| {
             let DataType::Struct(fields) = column.data_type() else { return None };
-            let has = |name: &str| fields.iter().any(|f| f.name() == name);
-            let list = [field::CHUNKS, field::PLANES].into_iter().find(|list| has(list))?;
-            has(field::PIXELS_META).then(|| vec![column.name().clone(), list.to_owned()])
+            let list = [field::CHUNKS, field::PLANES].into_iter().find_map(|n| fields.find(n))?.1;
+            let DataType::List(element) = list.data_type() else { return None };
+            let DataType::Struct(inner) = element.data_type() else { return None };
+            let names = field::ORIGIN.iter().chain(&field::CHUNK_SHAPE).chain([&field::PIXELS]);
+            let names = names.filter(|name| inner.find(name).is_some());
+            let path = |name: &&str| vec![column.name().clone(), list.name().clone(), (*name).to_owned()];
+            fields.find(field::PIXELS_META).map(|_| names.map(path).collect::<Vec<_>>())
         });
-        let lists: Vec<_> = lists.collect();
-        !lists.is_empty() && lists.into_iter().all(|path| self.direct(&[path]).is_some())
+        let plans: Vec<_> = plans.collect();
+        !plans.is_empty() && plans.iter().all(|columns| self.direct(columns).is_some())
     }
 
     /// Rows, by queries.

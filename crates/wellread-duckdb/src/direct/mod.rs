@@ -75,12 +75,22 @@ pub(crate) struct Direct {
     batch_rows: usize,
 }
 
-/// How leaves make up columns; types are those of the schema beside it. Rows that are null are told where any are.
+/// How leaves make up columns; types are those of the schema beside it.
 #[derive(Debug)]
 enum Node {
-    Leaf { leaf: usize, valid: Option<BooleanBuffer> },
+    /// Rows that are null are told where any are.
+    Leaf {
+        leaf: usize,
+        valid: Option<BooleanBuffer>,
+    },
     Struct(Vec<Node>),
-    List { ends: Column, valid: Option<BooleanBuffer>, element: Box<Node> },
+    /// Where some lists are null, those without elements count as null: asking DuckDB which of them are would have it
+    /// decode them all, and who asks for pixels finds none either way.
+    List {
+        ends: Column,
+        has_nulls: bool,
+        element: Box<Node>,
+    },
 }
 
 /// Memory of a thread, used again from read to read.
@@ -211,10 +221,10 @@ impl Direct {
                 let array = StructArray::try_new(fields.clone(), children, None);
                 Ok(Arc::new(array.map_err(|_| Irregular("fields of different lengths"))?))
             }
-            (Node::List { ends, valid, element }, DataType::List(field)) => {
+            (Node::List { ends, has_nulls, element }, DataType::List(field)) => {
                 let (offsets, inner) = self.lists(ends, part.row_group, runs, scratch)?;
                 let element = self.array(element, field.data_type(), part, &inner, scratch, values)?;
-                let nulls = valid.as_ref().map(|valid| part.nulls(valid)).transpose()?;
+                let nulls = has_nulls.then(|| offsets.lengths().map(|length| length > 0).collect());
                 let array = ListArray::try_new(Arc::clone(field), offsets, element, nulls);
                 Ok(Arc::new(array.map_err(|_| Irregular("lists do not fit their elements"))?))
             }

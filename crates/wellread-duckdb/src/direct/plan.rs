@@ -178,16 +178,22 @@ impl Builder<'_> {
                 Some((Node::Struct(nodes), retyped(DataType::Struct(fields.into()))))
             }
             (Draft::List(path, draft), DataType::List(element)) => {
-                let valid = self.checked(path, name)?;
+                let has_nulls = self.layout.has_nulls(path);
+                if has_nulls && name.is_none() || name.is_some() && self.layout.counts(path)? != self.rows {
+                    return None;
+                }
                 let ends = self.layout.column(path, "LIST", size_of::<u64>(), self.source.blocks)?;
                 let (node, element) = self.node(draft, element, None, true)?;
-                Some((Node::List { ends, valid, element: Box::new(node) }, retyped(DataType::List(element))))
+                Some((
+                    Node::List { ends, has_nulls, element: Box::new(node) },
+                    retyped(DataType::List(element)),
+                ))
             }
             _ => None,
         }
     }
 
-    /// Which values of a leaf or list are not null, where any is: outside of lists only. `None` where it cannot be
+    /// Which values of a leaf are not null, where any is: outside of lists only. `None` where it cannot be
     /// read.
     #[expect(clippy::option_option, reason = "nothing to read, and nothing that is null")]
     fn checked(&self, path: &[usize], name: Option<&str>) -> Option<Option<BooleanBuffer>> {

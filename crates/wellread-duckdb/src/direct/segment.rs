@@ -127,7 +127,7 @@ impl Segment {
         if wanted.is_empty() || wanted.len() != out.len() {
             return if out.is_empty() { Ok(()) } else { Err(Irregular("values of another size")) };
         }
-        let at = self.offset.saturating_add(wanted.start * stored);
+        let at = self.offset.saturating_add(wanted.start.saturating_mul(stored));
         match self.codec {
             Codec::Constant(bits) => narrowed(std::iter::repeat_n(bits, wanted.len()), stored, out),
             Codec::Plain if stored == size_of::<L>() => {

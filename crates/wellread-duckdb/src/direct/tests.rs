@@ -64,9 +64,11 @@ fn numbers(array: &dyn Array, like: &DataType, out: &mut Vec<u64>) {
         DataType::Float32 => primitive!(Float32Type, |v| u64::from(v.to_bits())),
         DataType::Float64 => primitive!(Float64Type, f64::to_bits),
         DataType::Struct(_) | DataType::List(_) => (0..array.len()).for_each(|i| {
-            out.push(if array.is_null(i) { NULL } else { 1 });
+            // Lists without elements are as good as none.
+            let is_empty = array.as_list_opt::<i32>().is_some_and(|list| list.value(i).is_empty());
+            out.push(if array.is_null(i) || is_empty { NULL } else { 1 });
             match (array.as_struct_opt(), like) {
-                _ if array.is_null(i) => {}
+                _ if array.is_null(i) || is_empty => {}
                 (Some(structure), DataType::Struct(fields)) => fields.iter().for_each(|f| {
                     let column = structure.column_by_name(f.name()).unwrap();
                     numbers(&column.slice(i, 1), f.data_type(), out);
@@ -176,7 +178,7 @@ fn every_type_and_compression_is_read_here() {
     let mut check = |sql: &str, kind: &str, pixel: &str, compression: &str| {
         made += 1;
         let path = dir.path().join(format!("{made}.duckdb"));
-        database(&path, &format!("{sql}; {}", create(kind, pixel, "700 + i * 37", 40)));
+        database(&path, &format!("{sql}; {}", create(kind, pixel, "400 + i * 137", 14)));
         let table = open(&path);
         let connection = duckdb::Connection::open(&path).unwrap();
         let found: String = connection
@@ -358,9 +360,7 @@ fn changed_tables_are_left_to_duckdb() {
     // Rewritten as a whole: as good as new.
     database(&path("rewritten"), &format!("{made} UPDATE db.images SET id = id + 1; CHECKPOINT db"));
     let table = open(&path("rewritten"));
-    if table.direct(&chunks(&table)).is_some() {
-        compare_all(&table, &chunks(&table));
-    }
+    compare_all(&table, &chunks(&table));
 }
 
 /// Rows of tables of this crate's own are asked for by key, which must be their place in the file.
@@ -417,7 +417,7 @@ fn damaged_blocks_stop_reading() {
         };
         let size = 256 << 10;
         let blocks = (whole.len() - super::HEADERS as usize) / size;
-        for round in 0..60 {
+        for round in 0..36 {
             let table = open(&path);
             let direct = table.direct(&chunks(&table)).unwrap();
             let mut bytes = whole.clone();
