@@ -5,18 +5,22 @@
 //!    tables ──place──▶ the table with an OME-Arrow column        (duckdb)
 //!    read_parquet(file) ───────────────────────┐                 (parquet-duckdb)
 //!                                              ▼
-//!  rows, columns ──sql──▶ one query for all rows asked for ──▶ record batches ──▶ wellread_store::table
+//!  rows, columns ──direct──▶ values in the file's blocks ──────┐   numbers of native tables
+//!                └─sql──▶ one query for all rows asked for ────┴▶ record batches ──▶ wellread_store::table
 //!  record batches ──sink──▶ appender ──▶ staged database file (──▶ COPY … TO staged Parquet file)
 //! ```
 //!
-//! DuckDB keeps rows in vectors of 2,048 and reads whole vectors, whatever a filter leaves of them; so a query for one
-//! image costs little less than one for a hundred of its neighbours, and requests for several batches are worth
+//! DuckDB keeps rows in vectors of 2,048 and reads whole vectors, whatever a filter leaves of them. So pixels of native
+//! tables are read from the file's blocks here (`direct`), as few of them as the rows have; DuckDB opens the file, says
+//! where columns lie, and reads text, Parquet, and whatever is not as usual. Where it has to read pixels, a query for
+//! one image costs little less than one for a hundred of its neighbours, and requests for several batches are worth
 //! joining ([`wellread_store::Store::rows_per_read`]). Tables written here have a primary key on `row_id`, by whose
 //! index DuckDB fetches single rows.
 //!
 //! [DuckDB](https://duckdb.org/docs/) 2.0 is linked in; files of older releases are read, files of newer ones refused.
 
 mod connection;
+mod direct;
 mod place;
 mod sink;
 mod sql;

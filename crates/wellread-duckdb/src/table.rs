@@ -1,18 +1,21 @@
 //! Reading: rows to queries, results to record batches.
 
 use crate::connection::{Borrowed, Database, failed};
+use crate::direct::{self, Blocks, Direct, HEADERS, Stop};
 use crate::place::{self, Place};
 use crate::{FORMAT, PARQUET_FORMAT, refuse_level, sql};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{RecordBatch, UInt64Array};
-use arrow_schema::{Schema, SchemaRef};
+use arrow_schema::{DataType, Schema, SchemaRef};
+use std::collections::HashMap;
+use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use wellread_image::ome_arrow::{FILE_WRITER_KEY, ROW_ID};
+use std::sync::{Arc, PoisonError, RwLock};
+use wellread_image::ome_arrow::{FILE_WRITER_KEY, ROW_ID, field};
 use wellread_store::table::{Columns, ImageTable, Rows};
-use wellread_store::{Error, OpenOptions, Result, StoreLayout};
+use wellread_store::{Error, OpenOptions, Result, StoreLayout, regular};
 
 /// Name of the row number among the columns of a query.
 const KEY: &str = "wellread row";
@@ -29,6 +32,13 @@ pub struct DuckTable {
     schema: SchemaRef,
     rows: usize,
     is_trusted: bool,
+    /// Blocks of a native table whose rows are numbered as they lie in the file.
+    blocks: Option<Arc<Blocks>>,
+    /// What can be read from them, by the columns asked for.
+    plans: RwLock<HashMap<Box<Columns>, Option<Arc<Direct>>>>,
+    /// Opened before the database and closed after it: closing any handle of a file gives up the process's locks on it,
+    /// of which DuckDB has one.
+    _file: Arc<File>,
 }
 
 /// Where rows come from and how they are numbered.
@@ -50,21 +60,29 @@ impl DuckTable {
     /// A file that is corrupt, newer or locked; no such table, or several (the message lists them).
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
         refuse_level(path, options)?;
-        check_file(path)?;
+        let file = Arc::new(check_file(path)?);
         let database = Database::open(path)?;
         let place = place::find(&database, path, options.table.as_deref())?;
         let connection = database.connection(path)?;
-        check_length(path, &connection)?;
+        let blocks = check_length(path, &file, &connection)?;
+        // Its own rows are asked for by `row_id`, which is their number in the file unless somebody changed that.
+        let moved = if place.is_ours {
+            format!("count(*) FILTER (WHERE {ROW_ID} IS DISTINCT FROM rowid)")
+        } else {
+            "0".to_owned()
+        };
         let counts = format!(
-            "SELECT count(*), coalesce(min(rowid), 0), coalesce(max(rowid), -1) FROM {}",
+            "SELECT count(*), coalesce(min(rowid), 0), coalesce(max(rowid), -1), {moved} FROM {}",
             place.sql()
         );
-        let (rows, first, last): (i64, i64, i64) = connection
-            .query_row(&counts, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
-            .map_err(|e| failed(path, "cannot count the rows", &e))?;
+        let counted =
+            connection.query_row(&counts, [], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?]));
+        let [rows, first, last, moved]: [i64; 4] =
+            counted.map_err(|e| failed(path, "cannot count the rows", &e))?;
+        let is_dense = rows == 0 || (first, last) == (0, rows - 1);
         let source = if place.is_ours {
             Source::Keyed(place)
-        } else if rows == 0 || (first, last) == (0, rows - 1) {
+        } else if is_dense {
             Source::Native(place, None)
         } else {
             let sql = format!("SELECT rowid FROM {} ORDER BY rowid", place.sql());
@@ -74,7 +92,12 @@ impl DuckTable {
         };
         drop(connection);
         let is_trusted = matches!(source, Source::Keyed(_));
-        Self::of(path, database, source, rows, is_trusted)
+        let mut table = Self::of(path, file, database, source, rows, is_trusted)?;
+        // Changes that are not in the file's blocks yet stand in a log beside it.
+        if is_dense && moved == 0 && !has_log(path) {
+            table.blocks = blocks.map(Arc::new);
+        }
+        Ok(table)
     }
 
     /// Opens a Parquet file with DuckDB's reader.
@@ -86,7 +109,7 @@ impl DuckTable {
         if options.table.is_some() {
             return Err(Error::new(path, "a Parquet file has no tables").hint("leave --table out"));
         }
-        check_file(path)?;
+        let file = Arc::new(check_file(path)?);
         let database = Database::in_memory(path)?;
         let connection = database.connection(path)?;
         let name = sql::literal(&path.to_string_lossy());
@@ -99,10 +122,17 @@ impl DuckTable {
         ))
         .map_err(|e| failed(path, "cannot read the Parquet file's marks", &e))?;
         drop(connection);
-        Self::of(path, database, Source::Parquet, rows, marks > 0)
+        Self::of(path, file, database, Source::Parquet, rows, marks > 0)
     }
 
-    fn of(path: &Path, database: Database, source: Source, rows: i64, is_trusted: bool) -> Result<Self> {
+    fn of(
+        path: &Path,
+        file: Arc<File>,
+        database: Database,
+        source: Source,
+        rows: i64,
+        is_trusted: bool,
+    ) -> Result<Self> {
         let rows =
             usize::try_from(rows).map_err(|_| Error::new(path, format_args!("declares {rows} rows")))?;
         let mut table = Self {
@@ -112,6 +142,9 @@ impl DuckTable {
             schema: Arc::new(Schema::empty()),
             rows,
             is_trusted,
+            blocks: None,
+            plans: RwLock::default(),
+            _file: file,
         };
         let is_parquet = matches!(table.source, Source::Parquet);
         let connection = table.database.connection(path)?;
@@ -125,6 +158,53 @@ impl DuckTable {
         let columns = schema.fields().iter().filter(|f| !is_parquet || f.name() != PARQUET_KEY);
         table.schema = Arc::new(Schema::new(columns.cloned().collect::<Vec<_>>()));
         Ok(table)
+    }
+
+    /// The reader of this crate for some columns; `None` where DuckDB has to read them.
+    pub(crate) fn direct(&self, columns: &Columns) -> Option<Arc<Direct>> {
+        let blocks = self.blocks.as_ref()?;
+        if let Some(plan) = self.plans.read().unwrap_or_else(PoisonError::into_inner).get(columns) {
+            return plan.clone();
+        }
+        let (Source::Keyed(place) | Source::Native(place, _)) = &self.source else { return None };
+        let connection = self.database.connection(&self.path).ok()?;
+        let source = direct::Source {
+            blocks,
+            connection: &connection,
+            table: &place.sql(),
+            schema: &self.schema,
+            rows: self.rows,
+        };
+        let plan = Direct::new(&source, columns).map(Arc::new);
+        let mut plans = self.plans.write().unwrap_or_else(PoisonError::into_inner);
+        plans.entry(columns.into()).or_insert(plan).clone()
+    }
+
+    /// Whether the pixels of all images are read from blocks: those of the list that a store reads first.
+    fn pixels_are_direct(&self) -> bool {
+        let plans = self.schema.fields().iter().filter_map(|column| {
+            let DataType::Struct(fields) = column.data_type() else { return None };
+            let list = [field::CHUNKS, field::PLANES].into_iter().find_map(|n| fields.find(n))?.1;
+            let DataType::List(element) = list.data_type() else { return None };
+            let DataType::Struct(inner) = element.data_type() else { return None };
+            let names = field::ORIGIN.iter().chain(&field::CHUNK_SHAPE).chain([&field::PIXELS]);
+            let names = names.filter(|name| inner.find(name).is_some());
+            let path = |name: &&str| vec![column.name().clone(), list.name().clone(), (*name).to_owned()];
+            fields.find(field::PIXELS_META).map(|_| names.map(path).collect::<Vec<_>>())
+        });
+        let plans: Vec<_> = plans.collect();
+        !plans.is_empty() && plans.iter().all(|columns| self.direct(columns).is_some())
+    }
+
+    /// Rows, by queries.
+    pub(crate) fn read_by_query(&self, rows: Rows<'_>, columns: &Columns, each: Each<'_>) -> Result<()> {
+        match rows {
+            Rows::Range(range) => self.scan(range, columns, each),
+            Rows::Chosen(rows) => {
+                let keys: Vec<i64> = rows.iter().map(|&row| self.key_of(row)).collect();
+                self.query(&keys, columns, each)
+            }
+        }
     }
 
     /// What is selected from.
@@ -251,7 +331,11 @@ impl ImageTable for DuckTable {
 
     fn rows_per_read(&self) -> usize {
         // Index look-ups cost the same one by one; scans of whole vectors are worth sharing.
-        if matches!(self.source, Source::Keyed(_)) { 128 } else { 512 }
+        match self.source {
+            _ if self.pixels_are_direct() => 1,
+            Source::Keyed(_) => 128,
+            _ => 512,
+        }
     }
 
     fn layout(&self) -> Result<StoreLayout> {
@@ -299,42 +383,60 @@ impl ImageTable for DuckTable {
     }
 
     fn read(&self, rows: Rows<'_>, columns: &Columns, each: Each<'_>) -> Result<()> {
-        match rows {
-            Rows::Range(range) if range.is_empty() => Ok(()),
-            Rows::Range(range) => self.scan(range, columns, each),
-            Rows::Chosen([]) => Ok(()),
-            Rows::Chosen(rows) => {
-                let keys: Vec<i64> = rows.iter().map(|&row| self.key_of(row)).collect();
-                self.query(&keys, columns, each)
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let Some(direct) = self.direct(columns) else { return self.read_by_query(rows, columns, each) };
+        match direct.read(&rows, each) {
+            Ok(()) => Ok(()),
+            Err(Stop::Refused(error)) => Err(error),
+            // If DuckDB thinks so too, it says what is wrong.
+            Err(Stop::Irregular(done, why)) => {
+                let rest = match rows {
+                    Rows::Range(range) => Rows::Range(range.start + done..range.end),
+                    Rows::Chosen(rows) => Rows::Chosen(&rows[done..]),
+                };
+                let mut refused = false;
+                let mut noting = |batch| each(batch).inspect_err(|_| refused = true);
+                let result = self.read_by_query(rest, columns, &mut noting);
+                result.map_err(|e| if refused { e } else { explained(&e, why) })
             }
         }
     }
 }
 
-/// A clear word about what DuckDB would say less clearly.
-fn check_file(path: &Path) -> Result<()> {
-    let meta = std::fs::metadata(path).map_err(|e| Error::io(path, "cannot open", &e))?;
-    if !meta.is_file() {
-        return Err(Error::new(path, "is not a file"));
-    }
-    std::fs::File::open(path).map_err(|e| Error::io(path, "cannot open", &e))?;
-    if meta.len() == 0 {
-        return Err(Error::new(path, "the file is empty"));
-    }
-    Ok(())
+/// DuckDB's error with what was found here.
+fn explained(error: &Error, why: &str) -> Error {
+    let explained = Error::new(error.path(), format_args!("{} ({why})", error.cause()));
+    error.hint_text().into_iter().fold(explained, Error::hint)
 }
 
-/// Checks that the file has all its blocks: DuckDB itself notices only those that it reads.
-fn check_length(path: &Path, connection: &Borrowed<'_>) -> Result<()> {
-    /// Three headers of 4 KiB come before the blocks.
-    const HEADERS: i64 = 3 * 4096;
+/// Opens a file, with a clear word about what DuckDB would say less clearly.
+fn check_file(path: &Path) -> Result<File> {
+    let (file, length) = regular::open(path).map_err(|e| Error::io(path, "cannot open", &e))?;
+    if length == 0 {
+        return Err(Error::new(path, "the file is empty"));
+    }
+    Ok(file)
+}
+
+/// Whether a log of changes lies beside a database.
+fn has_log(path: &Path) -> bool {
+    let mut log = path.as_os_str().to_owned();
+    log.push(".wal");
+    std::fs::metadata(log).is_ok_and(|meta| meta.len() > 0)
+}
+
+/// The blocks of the file, all of which must be there: DuckDB itself notices only those that it reads. `None` where
+/// they are of another kind than can be read here.
+fn check_length(path: &Path, file: &Arc<File>, connection: &Borrowed<'_>) -> Result<Option<Blocks>> {
     let sql = "SELECT block_size, total_blocks FROM pragma_database_size()";
-    let (size, blocks): (i64, i64) = connection
+    let (size, blocks): (u64, u64) = connection
         .query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))
         .map_err(|e| failed(path, "cannot look at the storage", &e))?;
     let needed = size.saturating_mul(blocks).saturating_add(HEADERS);
-    let meta = std::fs::metadata(path).map_err(|e| Error::io(path, "cannot look at", &e))?;
-    if i64::try_from(meta.len()).is_ok_and(|len| len < needed) {
+    let meta = file.metadata().map_err(|e| Error::io(path, "cannot look at", &e))?;
+    if meta.len() < needed {
         return Err(Error::new(
             path,
             format_args!(
@@ -344,7 +446,7 @@ fn check_length(path: &Path, connection: &Borrowed<'_>) -> Result<()> {
         )
         .hint("copy or write it again"));
     }
-    Ok(())
+    Ok(Blocks::new(Arc::clone(file), size, blocks))
 }
 
 fn numbers(connection: &Borrowed<'_>, sql: &str) -> duckdb::Result<Vec<i64>> {

@@ -301,7 +301,11 @@ fn damaged_files_are_errors() {
         let all = |bytes: &[u8]| {
             std::fs::write(&damaged, bytes).unwrap();
             let store = open(&damaged, &options(format))?;
-            (0..store.len()).try_fold(store.len(), |n, row| read_image(&*store, row).map(|_| n))
+            (0..store.len()).try_fold(store.len(), |n, row| {
+                let pixels = read_image(&*store, row)?.1;
+                assert!(pixels == images[row].pixels, "{format}: wrong pixels");
+                Ok::<_, wellread_store::Error>(n)
+            })
         };
         assert_eq!(all(&whole).unwrap(), 8);
         for part in 1..16 {

@@ -1,0 +1,318 @@
+//! Rows read from the blocks of the file instead of by DuckDB: numbers in structs and lists.
+//!
+//! ```text
+//!  columns ──Layout (pragma_storage_info)──▶ tree of columns, each with its segments      once
+//!  rows ──tree──▶ which values of which leaf ──Segment──▶ values ──tree──▶ record batch    each read
+//! ```
+//!
+//! DuckDB decodes vectors of 2,048 rows, whatever is asked for. Here lists are followed first: where the elements of
+//! the rows begin and end; then only those are unpacked, to as few bytes as they have. DuckDB opens the file, tells
+//! where segments lie, and reads whatever is not as usual: text, other compressions, rows that were deleted or changed
+//! ([`Direct::new`] gives `None`), and bytes that are not as they should be ([`Stop::Irregular`]): what is wrong with
+//! them, DuckDB says.
+
+mod alp;
+mod bitpacking;
+mod bits;
+mod blocks;
+mod layout;
+mod plan;
+mod segment;
+
+pub(crate) use blocks::{Blocks, HEADERS};
+pub(crate) use plan::Source;
+
+use arrow_array::{Array, ArrayRef, ListArray, RecordBatch, StructArray, make_array};
+use arrow_buffer::{BooleanBuffer, Buffer, MutableBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_data::ArrayData;
+use arrow_schema::{DataType, SchemaRef};
+use layout::Column;
+use segment::Width;
+use std::cell::Cell;
+use std::ops::Range;
+use std::sync::Arc;
+use wellread_store::Error;
+use wellread_store::table::Rows;
+
+/// Bytes of values that make a batch: few enough to stay in a core's own cache until they are used.
+const BATCH_BYTES: usize = 512 << 10;
+/// Bytes of a buffer that a thread keeps for its next read, at most.
+const KEPT_BYTES: usize = 8 << 20;
+/// Bytes of values that are read at once, at most; more is left to DuckDB, which minds its memory.
+const MOST_BYTES: usize = 1 << 31;
+
+/// Why rows could not be read here.
+#[derive(Debug, Clone, Copy)]
+enum Fault {
+    /// The bytes are not as they should be, in a few words.
+    Irregular(&'static str),
+    /// A value does not fit the width that its column's bounds promise.
+    TooNarrow,
+}
+
+use Fault::Irregular;
+
+/// Why reading ended early.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// The bytes are not as they should be, from this number of rows on.
+    Irregular(usize, &'static str),
+    /// Whoever takes the batches said so.
+    Refused(Error),
+}
+
+/// Columns that can all be read here.
+#[derive(Debug)]
+pub(crate) struct Direct {
+    blocks: Arc<Blocks>,
+    schema: SchemaRef,
+    /// The columns, and which of their values are null.
+    tree: Vec<(Node, Option<BooleanBuffer>)>,
+    leaves: Vec<Column>,
+    /// The first row of each row group, and the number of rows.
+    starts: Vec<usize>,
+    /// Rows that make a batch.
+    batch_rows: usize,
+}
+
+/// How leaves make up columns; types are those of the schema beside it.
+#[derive(Debug)]
+enum Node {
+    /// Rows that are null are told where any are.
+    Leaf {
+        leaf: usize,
+        valid: Option<BooleanBuffer>,
+    },
+    Struct(Vec<Node>),
+    /// Where some lists are null, those without elements count as null: asking DuckDB which of them are would have it
+    /// decode them all, and who asks for pixels finds none either way.
+    List {
+        ends: Column,
+        has_nulls: bool,
+        element: Box<Node>,
+    },
+}
+
+/// Memory of a thread, used again from read to read.
+#[derive(Debug, Default)]
+struct Scratch {
+    raw: Vec<u8>,
+    ends: MutableBuffer,
+    /// Values of each leaf.
+    values: Vec<MutableBuffer>,
+}
+
+thread_local! {
+    static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
+}
+
+/// The rows of a batch: a row group, runs of rows in it, and its first row in the table.
+struct Part {
+    row_group: usize,
+    runs: Vec<Range<usize>>,
+    first: usize,
+}
+
+impl Direct {
+    /// Reads rows, handing on batches of them in order.
+    pub fn read(
+        &self,
+        rows: &Rows<'_>,
+        each: &mut dyn FnMut(RecordBatch) -> wellread_store::Result<()>,
+    ) -> Result<(), Stop> {
+        // Taken, not borrowed: whoever takes the batches may read again.
+        let mut scratch = SCRATCH.take().unwrap_or_default();
+        scratch.values.resize_with(scratch.values.len().max(self.leaves.len()), MutableBuffer::default);
+        let result = self.read_with(rows, &mut scratch, each);
+        for buffer in scratch.values.iter_mut().chain([&mut scratch.ends]) {
+            if buffer.capacity() > KEPT_BYTES {
+                *buffer = MutableBuffer::default();
+            }
+        }
+        SCRATCH.set(Some(scratch));
+        result
+    }
+
+    fn read_with(
+        &self,
+        rows: &Rows<'_>,
+        scratch: &mut Scratch,
+        each: &mut dyn FnMut(RecordBatch) -> wellread_store::Result<()>,
+    ) -> Result<(), Stop> {
+        let mut done = 0;
+        while done < rows.len() {
+            let (batch, values) = self.part(rows, done).and_then(|part| self.batch(&part, scratch)).map_err(
+                |fault| match fault {
+                    Irregular(why) => Stop::Irregular(done, why),
+                    Fault::TooNarrow => Stop::Irregular(done, "values larger than they should be"),
+                },
+            )?;
+            done += batch.num_rows();
+            each(batch).map_err(Stop::Refused)?;
+            // Who took the batch may have kept it; if not, its memory is used again.
+            for (room, buffer) in scratch.values.iter_mut().zip(values) {
+                *room = buffer.into_mutable().unwrap_or_default();
+            }
+        }
+        Ok(())
+    }
+
+    /// The next rows for a batch: of one row group.
+    fn part(&self, rows: &Rows<'_>, done: usize) -> Result<Part, Fault> {
+        let row = |i: usize| match rows {
+            Rows::Range(range) => range.start + i,
+            Rows::Chosen(rows) => rows[i],
+        };
+        let first = row(done);
+        let row_group = self.starts.partition_point(|start| *start <= first).wrapping_sub(1);
+        let [start, end] =
+            self.starts.get(row_group..).and_then(<[_]>::first_chunk).copied().ok_or(OUTSIDE)?;
+        let mut runs: Vec<Range<usize>> = vec![];
+        for row in (done..rows.len().min(done + self.batch_rows)).map(row).take_while(|row| *row < end) {
+            match runs.last_mut() {
+                Some(run) if run.end == row - start => run.end += 1,
+                _ => runs.push(row - start..row - start + 1),
+            }
+        }
+        Ok(Part { row_group, runs, first: start })
+    }
+
+    /// A batch of rows, and the values in it, whose memory can be used again when it is gone.
+    fn batch(&self, part: &Part, scratch: &mut Scratch) -> Result<(RecordBatch, Vec<Buffer>), Fault> {
+        let mut values = vec![Buffer::default(); self.leaves.len()];
+        let columns = self.tree.iter().zip(self.schema.fields()).map(|((node, valid), field)| {
+            let array = self.array(node, field.data_type(), part, &part.runs, scratch, &mut values)?;
+            let nulls = valid.as_ref().map(|valid| part.nulls(valid)).transpose()?;
+            let data = array.into_data().into_builder().nulls(nulls).build();
+            Ok(make_array(data.map_err(|_| Irregular("nulls do not fit their rows"))?))
+        });
+        let columns = columns.collect::<Result<Vec<_>, Fault>>()?;
+        let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns);
+        Ok((batch.map_err(|_| Irregular("columns do not fit"))?, values))
+    }
+
+    /// The array of a node, of the values in `runs`.
+    fn array(
+        &self,
+        node: &Node,
+        data_type: &DataType,
+        part: &Part,
+        runs: &[Range<usize>],
+        scratch: &mut Scratch,
+        values: &mut [Buffer],
+    ) -> Result<ArrayRef, Fault> {
+        match (node, data_type) {
+            (Node::Leaf { leaf, valid }, _) => {
+                let column = &self.leaves[*leaf];
+                let mut out = std::mem::take(&mut scratch.values[*leaf]);
+                let read = self.values(column, part.row_group, runs, &mut scratch.raw, &mut out);
+                values[*leaf] = out.into();
+                let length = read?;
+                let nulls = valid.as_ref().map(|valid| part.nulls(valid)).transpose()?;
+                let buffer = values[*leaf].slice_with_length(0, length * column.width.delivered);
+                let data = ArrayData::builder(data_type.clone()).len(length).add_buffer(buffer).nulls(nulls);
+                Ok(make_array(data.build().map_err(|_| Irregular("values do not fit their type"))?))
+            }
+            (Node::Struct(children), DataType::Struct(fields)) => {
+                let children = children.iter().zip(fields);
+                let children =
+                    children.map(|(node, f)| self.array(node, f.data_type(), part, runs, scratch, values));
+                let children = children.collect::<Result<Vec<_>, _>>()?;
+                let array = StructArray::try_new(fields.clone(), children, None);
+                Ok(Arc::new(array.map_err(|_| Irregular("fields of different lengths"))?))
+            }
+            (Node::List { ends, has_nulls, element }, DataType::List(field)) => {
+                let (offsets, inner) = self.lists(ends, part.row_group, runs, scratch)?;
+                let element = self.array(element, field.data_type(), part, &inner, scratch, values)?;
+                let nulls = has_nulls.then(|| offsets.lengths().map(|length| length > 0).collect());
+                let array = ListArray::try_new(Arc::clone(field), offsets, element, nulls);
+                Ok(Arc::new(array.map_err(|_| Irregular("lists do not fit their elements"))?))
+            }
+            _ => Err(Irregular("another type than was planned for")),
+        }
+    }
+
+    /// Reads the values in `runs` of a column's row group to the start of `out`, which grows to hold them: how many.
+    fn values(
+        &self,
+        column: &Column,
+        row_group: usize,
+        runs: &[Range<usize>],
+        raw: &mut Vec<u8>,
+        out: &mut MutableBuffer,
+    ) -> Result<usize, Fault> {
+        let count = column.count(row_group);
+        if runs.iter().any(|run| run.end > count) {
+            return Err(OUTSIDE);
+        }
+        let Width { stored, delivered } = column.width;
+        let wanted = runs.iter().map(ExactSizeIterator::len).sum::<usize>();
+        if wanted.checked_mul(stored).is_none_or(|bytes| bytes > MOST_BYTES) {
+            return Err(Irregular("too many values at once"));
+        }
+        // What was read before is written over, not cleared.
+        if out.len() < wanted * delivered {
+            out.resize(wanted * delivered, 0);
+        }
+        let mut left = &mut out.as_slice_mut()[..wanted * delivered];
+        for run in runs {
+            for (segment, inside) in column.pieces(row_group, run.clone()) {
+                let (now, rest) = left.split_at_mut_checked(inside.len() * delivered).ok_or(OUTSIDE)?;
+                segment.read(&self.blocks, inside, column.width, raw, now)?;
+                left = rest;
+            }
+        }
+        if left.is_empty() { Ok(wanted) } else { Err(OUTSIDE) }
+    }
+
+    /// Where the lists in `runs` begin and end: as offsets of their array, and as runs of their elements. DuckDB keeps
+    /// of each list where it ends.
+    fn lists(
+        &self,
+        ends: &Column,
+        row_group: usize,
+        runs: &[Range<usize>],
+        scratch: &mut Scratch,
+    ) -> Result<(OffsetBuffer<i32>, Vec<Range<usize>>), Fault> {
+        let mut offsets = vec![0i32];
+        let mut inner: Vec<Range<usize>> = vec![];
+        let mut total = 0usize;
+        let raw = &mut scratch.raw;
+        for run in runs {
+            let from = run.start.saturating_sub(1);
+            let wanted = from..run.end;
+            let wanted = std::slice::from_ref(&wanted);
+            let count = self.values(ends, row_group, wanted, raw, &mut scratch.ends)?;
+            let mut ends = scratch.ends.typed_data::<u64>()[..count].iter().map(|end| *end as usize);
+            let start = if run.start == 0 { 0 } else { ends.next().ok_or(OUTSIDE)? };
+            let mut last = start;
+            for end in ends {
+                total = end
+                    .checked_sub(last)
+                    .and_then(|n| total.checked_add(n))
+                    .ok_or(Irregular("lists out of order"))?;
+                offsets.push(i32::try_from(total).map_err(|_| Irregular("too many elements at once"))?);
+                last = end;
+            }
+            match inner.last_mut() {
+                _ if last == start => {}
+                Some(before) if before.end == start => before.end = last,
+                _ => inner.push(start..last),
+            }
+        }
+        Ok((OffsetBuffer::new(ScalarBuffer::from(offsets)), inner))
+    }
+}
+
+impl Part {
+    /// Which of the rows are null.
+    fn nulls(&self, valid: &BooleanBuffer) -> Result<NullBuffer, Fault> {
+        let rows = self.runs.iter().flat_map(|run| run.start + self.first..run.end + self.first);
+        rows.map(|row| if row < valid.len() { Ok(valid.value(row)) } else { Err(OUTSIDE) }).collect()
+    }
+}
+
+const OUTSIDE: Fault = Irregular("rows outside of the table");
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,461 @@
+//! Rows read here against the same rows read by DuckDB: every compression, type and kind of table, and damaged blocks.
+
+use crate::DuckTable;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type,
+    UInt64Type,
+};
+use arrow_array::{Array, RecordBatch};
+use arrow_schema::{DataType, Schema};
+use std::path::{Path, PathBuf};
+use wellread_store::OpenOptions;
+use wellread_store::table::{ImageTable, Rows};
+
+/// Numbers of a sequence that looks random.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self, below: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % below
+    }
+}
+
+/// A database made by SQL in an attached file with small row groups; the table is `db.images`.
+fn database(path: &Path, sql: &str) {
+    let connection = duckdb::Connection::open_in_memory().unwrap();
+    let attach = format!("ATTACH '{}' AS db (ROW_GROUP_SIZE 2048); ", path.display());
+    connection.execute_batch(&(attach + sql)).unwrap();
+}
+
+fn open(path: &Path) -> DuckTable {
+    DuckTable::open(path, &OpenOptions::default()).unwrap()
+}
+
+fn paths(of: &[&str]) -> Vec<Vec<String>> {
+    of.iter().map(|p| p.split('/').map(str::to_owned).collect()).collect()
+}
+
+/// The chunks of a table's first image column.
+fn chunks(table: &DuckTable) -> Vec<Vec<String>> {
+    let schema = table.schema();
+    let column = schema.fields().iter().find(|f| matches!(f.data_type(), DataType::Struct(_))).unwrap();
+    paths(&[&format!("{}/chunks", column.name())])
+}
+
+/// All that is in an array, as numbers: lengths of lists, bits of values, and marks of nulls. Of structs the fields
+/// that `like` has.
+fn numbers(array: &dyn Array, like: &DataType, out: &mut Vec<u64>) {
+    macro_rules! primitive {
+        ($type:ty, $to:expr) => {
+            out.extend(array.as_primitive::<$type>().iter().map(|v| v.map_or(NULL, $to)))
+        };
+    }
+    match array.data_type() {
+        DataType::Int8 => primitive!(Int8Type, |v| v as i64 as u64),
+        DataType::Int16 => primitive!(Int16Type, |v| v as i64 as u64),
+        DataType::Int32 => primitive!(Int32Type, |v| v as i64 as u64),
+        DataType::Int64 => primitive!(Int64Type, |v| v as u64),
+        DataType::UInt8 => primitive!(UInt8Type, u64::from),
+        DataType::UInt16 => primitive!(UInt16Type, u64::from),
+        DataType::UInt32 => primitive!(UInt32Type, u64::from),
+        DataType::UInt64 => primitive!(UInt64Type, |v| v),
+        DataType::Float32 => primitive!(Float32Type, |v| u64::from(v.to_bits())),
+        DataType::Float64 => primitive!(Float64Type, f64::to_bits),
+        DataType::Struct(_) | DataType::List(_) => (0..array.len()).for_each(|i| {
+            // Lists without elements are as good as none.
+            let is_empty = array.as_list_opt::<i32>().is_some_and(|list| list.value(i).is_empty());
+            out.push(if array.is_null(i) || is_empty { NULL } else { 1 });
+            match (array.as_struct_opt(), like) {
+                _ if array.is_null(i) || is_empty => {}
+                (Some(structure), DataType::Struct(fields)) => fields.iter().for_each(|f| {
+                    let column = structure.column_by_name(f.name()).unwrap();
+                    numbers(&column.slice(i, 1), f.data_type(), out);
+                }),
+                (None, DataType::List(element)) => {
+                    let list = array.as_list::<i32>().value(i);
+                    out.push(list.len() as u64);
+                    numbers(&list, element.data_type(), out);
+                }
+                other => panic!("{other:?}"),
+            }
+        }),
+        other => panic!("{other}"),
+    }
+}
+
+/// Stands for a null.
+const NULL: u64 = 0x6e75_6c6c_6e75_6c6c;
+
+/// Batches as numbers, row by row, of the fields that `like` has.
+fn collect(
+    like: &Schema,
+    read: impl FnOnce(&mut dyn FnMut(RecordBatch) -> wellread_store::Result<()>),
+) -> Vec<u64> {
+    let mut out = vec![];
+    read(&mut |batch| {
+        for row in 0..batch.num_rows() {
+            for (column, field) in batch.columns().iter().zip(like.fields()) {
+                numbers(&column.slice(row, 1), field.data_type(), &mut out);
+            }
+        }
+        Ok(())
+    });
+    out
+}
+
+/// Reads rows here and by DuckDB, which must agree.
+fn compare(table: &DuckTable, columns: &[Vec<String>], rows: &Rows<'_>) -> Vec<u64> {
+    let direct = table.direct(columns).expect("read here");
+    let here = collect(&direct.schema, |each| direct.read(rows, each).unwrap());
+    let there = collect(&direct.schema, |each| table.read_by_query(rows.clone(), columns, each).unwrap());
+    assert!(here == there, "{columns:?} {rows:?}");
+    here
+}
+
+/// Compares all rows, single rows, and some.
+fn compare_all(table: &DuckTable, columns: &[Vec<String>]) -> Vec<u64> {
+    let mut random = Random(table.len() as u64);
+    for _ in 0..4 {
+        compare(table, columns, &Rows::Chosen(&[random.next(table.len())]));
+        let mut some: Vec<usize> = (0..9).map(|_| random.next(table.len())).collect();
+        some.sort_unstable();
+        some.dedup();
+        compare(table, columns, &Rows::Chosen(&some));
+        let start = random.next(table.len());
+        compare(table, columns, &Rows::Range(start..(start + random.next(40)).min(table.len())));
+    }
+    compare(table, columns, &Rows::Range(0..table.len()))
+}
+
+#[test]
+fn golden_sets_are_read_here_as_by_duckdb() {
+    let Some(shared) = std::env::var_os("WELLREAD_SHARED").map(PathBuf::from).filter(|p| p.is_dir()) else {
+        println!("skipped: WELLREAD_SHARED does not name the folder of shared data");
+        return;
+    };
+    let mut count = 0;
+    for source in ["jump", "examplehuman"] {
+        for set in std::fs::read_dir(shared.join("golden").join(source)).unwrap() {
+            let table = open(&set.unwrap().path().join("images.duckdb"));
+            for list in ["chunks", "planes"] {
+                compare_all(&table, &paths(&[&format!("ome_image/{list}")]));
+                compare_all(
+                    &table,
+                    &paths(&[&format!("ome_image/{list}/pixels"), "ome_image/pixels_meta/size_x"]),
+                );
+            }
+            assert_eq!(table.rows_per_read(), 1);
+            // Text is DuckDB's.
+            assert!(table.direct(&paths(&["ome_image/name"])).is_none());
+            assert!(table.direct(&paths(&["ome_image"])).is_none());
+            count += 1;
+        }
+    }
+    assert!(count >= 4);
+}
+
+/// Images of `lengths` pixels `pixel` of type `kind`, by the row `i` and the pixel `j`.
+fn images(kind: &str, pixel: &str, lengths: &str) -> String {
+    format!(
+        "struct_pack(pixels_meta := struct_pack(size_x := {lengths}), chunks := [struct_pack(x := i % 3, pixels := \
+         list_transform(range({lengths}), lambda j: ({pixel})::{kind}))])"
+    )
+}
+
+fn create(kind: &str, pixel: &str, lengths: &str, rows: usize) -> String {
+    let image = images(kind, pixel, lengths);
+    format!(
+        "CREATE TABLE db.images AS SELECT i AS id, {image} AS image FROM range({rows}) t(i); CHECKPOINT db;"
+    )
+}
+
+#[test]
+fn every_type_and_compression_is_read_here() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut made = 0;
+    let mut check = |sql: &str, kind: &str, pixel: &str, compression: &str| {
+        made += 1;
+        let path = dir.path().join(format!("{made}.duckdb"));
+        database(&path, &format!("{sql}; {}", create(kind, pixel, "400 + i * 137", 14)));
+        let table = open(&path);
+        let connection = duckdb::Connection::open(&path).unwrap();
+        let found: String = connection
+            .query_row(
+                "SELECT string_agg(DISTINCT compression, '+' ORDER BY compression) FROM pragma_storage_info('images') \
+                 WHERE column_path = '[1, 2, 1, 2, 1]'",
+                [],
+                |row| row.get(0),
+            )
+            .unwrap();
+        assert!(found.contains(compression), "{kind} {pixel}: {found}, not {compression}");
+        compare_all(&table, &chunks(&table));
+    };
+    let integers = [
+        ("TINYINT", "j % 100 - 50"),
+        ("SMALLINT", "(hash(j) % 3000)::INT - 1500"),
+        ("INTEGER", "(hash(j) % 900000)::INT - 70"),
+        ("BIGINT", "hash(i + j) % 200"),
+        ("BIGINT", "hash(i + j) % 60000"),
+        ("BIGINT", "(hash(i + j) % 60000)::INT - 3"),
+        ("BIGINT", "hash(j) >> 2"),
+        ("UTINYINT", "hash(j * i) % 256"),
+        ("USMALLINT", "hash(j) % 4096 + 90"),
+        ("UINTEGER", "hash(j) % 4294967296"),
+        ("UBIGINT", "hash(j)"),
+        ("UBIGINT", "hash(j) % 251"),
+    ];
+    let force = |compression: &str| format!("PRAGMA force_compression = '{compression}'");
+    for (kind, pixel) in integers {
+        check("", kind, pixel, "");
+        check(&force("bitpacking"), kind, pixel, "BitPacking");
+        check(&force("rle"), kind, pixel, "RLE");
+        check(&force("uncompressed"), kind, pixel, "Uncompressed");
+    }
+    for (kind, pixel, mode) in [
+        ("BIGINT", "j % 256", "for"),
+        ("BIGINT", "j", "constant_delta"),
+        ("USMALLINT", "60000 - j * 3", "constant_delta"),
+        ("BIGINT", "1000 + j * 2 + hash(j) % 2", "delta_for"),
+        ("BIGINT", "10 + hash(j) % 200", "delta_for"),
+        ("USMALLINT", "j * 3 + hash(j) % 9", "delta_for"),
+        ("TINYINT", "(hash(j) % 50)::INT - 25", "delta_for"),
+        ("UBIGINT", "j // 300", "constant"),
+    ] {
+        let sql = format!("{}; PRAGMA force_bitpacking_mode = '{mode}'", force("bitpacking"));
+        check(&sql, kind, pixel, "BitPacking");
+    }
+    // Runs of many lengths, and one value everywhere.
+    for kind in ["UTINYINT", "BIGINT", "DOUBLE", "FLOAT", "INTEGER"] {
+        check(&force("rle"), kind, "j // 23", "RLE");
+        check("", kind, "7", "Constant");
+    }
+    for kind in ["FLOAT", "DOUBLE"] {
+        check(&force("uncompressed"), kind, "j / 7", "Uncompressed");
+        check(&force("alp"), kind, "(hash(j) % 10000) / 100", "ALP");
+        check(&force("alp"), kind, "CASE WHEN j % 100 = 3 THEN pi() * j ELSE j / 4 END", "ALP");
+        check(&force("alp"), kind, "hash(j) / 3.1e7", "ALP");
+        check(&force("alprd"), kind, "sin(j) * pi()", "ALPRD");
+        check(&force("alprd"), kind, "CASE WHEN j % 90 = 3 THEN pow(10, j % 30) ELSE sin(j) END", "ALPRD");
+        check(&force("alprd"), kind, "hash(j) / 3.1e7", "ALPRD");
+        check("", kind, "-0.5", "Constant");
+    }
+}
+
+/// What this crate does not know is left to DuckDB.
+#[test]
+fn other_compressions_are_left_to_duckdb() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.duckdb");
+    database(&path, &create("HUGEINT", "j", "50", 20));
+    assert!(open(&path).direct(&paths(&["image/chunks/pixels"])).is_none());
+    assert!(open(&path).direct(&paths(&["image/chunks/x"])).is_some());
+    let path = dir.path().join("b.duckdb");
+    database(&path, &create("BOOLEAN", "j % 2 = 0", "50", 20));
+    assert!(open(&path).direct(&paths(&["image/chunks/pixels"])).is_none());
+}
+
+#[test]
+fn lists_span_segments_and_tables_row_groups() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("long.duckdb");
+    database(&path, &create("BIGINT", "hash(i * j) % 5000", "CASE WHEN i = 3 THEN 0 ELSE 300000 + i END", 7));
+    let table = open(&path);
+    compare_all(&table, &chunks(&table));
+    let path = dir.path().join("many.duckdb");
+    database(&path, &create("USMALLINT", "hash(i * j) % 5000", "i % 9", 9000));
+    let table = open(&path);
+    compare_all(&table, &chunks(&table));
+    compare_all(&table, &paths(&["image/pixels_meta/size_x", "image/chunks/pixels", "image/chunks/x"]));
+    let across: Vec<usize> = (2040..2060).chain([4095, 4096, 8999]).collect();
+    compare(&table, &chunks(&table), &Rows::Chosen(&across));
+    // In batches, so that there is no end to what can be streamed.
+    let mut batches = 0;
+    table
+        .direct(&chunks(&table))
+        .unwrap()
+        .read(&Rows::Range(0..9000), &mut |_| {
+            batches += 1;
+            Ok(())
+        })
+        .unwrap();
+    assert!(batches >= 5);
+    // Several chunks, several of them empty; appended after a checkpoint.
+    let path = dir.path().join("appended.duckdb");
+    let image = "struct_pack(pixels_meta := struct_pack(size_x := 1), chunks := list_transform(range(i % 4), lambda k: \
+                 struct_pack(x := k, pixels := list_transform(range(k * 5), lambda j: (i + j) % 256))))";
+    let some = |rows: &str| format!("SELECT {image} AS image FROM range({rows}) t(i); CHECKPOINT db;");
+    let (first, second) = (some("3000"), some("3000, 5500"));
+    database(&path, &format!("CREATE TABLE db.images AS {first} INSERT INTO db.images {second}"));
+    let table = open(&path);
+    assert_eq!(table.len(), 5500);
+    compare_all(&table, &chunks(&table));
+    // Lists that are all empty have no segments.
+    let path = dir.path().join("empty.duckdb");
+    database(&path, &create("USMALLINT", "j", "0", 3000));
+    let table = open(&path);
+    compare_all(&table, &chunks(&table));
+}
+
+#[test]
+fn nulls_of_images_are_read_here_and_those_in_lists_by_duckdb() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = images("BIGINT", "hash(j) % 300", "20");
+    let table = |name: &str, select: &str| {
+        let path = dir.path().join(name);
+        let sql = format!("CREATE TABLE db.images AS {select} FROM range(5000) t(i); CHECKPOINT db");
+        database(&path, &sql);
+        open(&path)
+    };
+    let some = table("images", &format!("SELECT CASE WHEN i % 7 = 2 THEN NULL ELSE {image} END AS image"));
+    let all = compare_all(&some, &chunks(&some));
+    assert_eq!(all.iter().filter(|n| **n == NULL).count(), 714);
+    compare_all(&some, &paths(&["image/pixels_meta/size_x", "image/chunks/x"]));
+    // No chunks, or no size: null by themselves.
+    let part = "struct_pack(pixels_meta := struct_pack(size_x := CASE WHEN i % 5 > 0 THEN i END), chunks := CASE WHEN i \
+                % 3 > 0 THEN [struct_pack(x := 1, pixels := [i % 256, 2])] END)";
+    let some = table("parts", &format!("SELECT {part} AS image"));
+    compare_all(&some, &paths(&["image/pixels_meta/size_x", "image/chunks/pixels"]));
+    for pixels in ["[i, NULL]", "CASE WHEN i > 10 THEN [i] END"] {
+        let image = format!(
+            "struct_pack(pixels_meta := struct_pack(size_x := 2), chunks := [struct_pack(x := 1, pixels := {pixels})])"
+        );
+        let some = table(&pixels.len().to_string(), &format!("SELECT {image} AS image"));
+        assert!(some.direct(&chunks(&some)).is_none());
+    }
+}
+
+#[test]
+fn changed_tables_are_left_to_duckdb() {
+    let dir = tempfile::tempdir().unwrap();
+    let made = create("BIGINT", "hash(j) % 300", "20", 5000);
+    let path = |name: &str| dir.path().join(name);
+    for (name, change) in [
+        ("middle", "DELETE FROM db.images WHERE id = 77"),
+        ("first", "DELETE FROM db.images WHERE id < 5"),
+        ("last", "DELETE FROM db.images WHERE id > 4990"),
+    ] {
+        database(&path(name), &format!("{made} {change}; CHECKPOINT db"));
+        let table = open(&path(name));
+        assert!(table.direct(&chunks(&table)).is_none(), "{name}");
+        assert_eq!(table.rows_per_read(), 512);
+    }
+    // In the log only: the process ends without a checkpoint.
+    for change in [
+        "INSERT INTO images SELECT 5000, image FROM images LIMIT 1",
+        "DELETE FROM images WHERE id = 9",
+        "UPDATE images SET id = 3",
+    ] {
+        let path = path(&change.len().to_string());
+        database(&path, &made);
+        let connection = duckdb::Connection::open(&path).unwrap();
+        let sql = format!("PRAGMA disable_checkpoint_on_shutdown; {change}");
+        connection.execute_batch(&sql).unwrap();
+        drop(connection);
+        assert!(std::fs::metadata(path.with_extension("wal")).is_ok_and(|m| m.len() > 0));
+        let table = open(&path);
+        assert!(table.direct(&chunks(&table)).is_none(), "{change}");
+    }
+    // Rewritten as a whole: as good as new.
+    database(&path("rewritten"), &format!("{made} UPDATE db.images SET id = id + 1; CHECKPOINT db"));
+    let table = open(&path("rewritten"));
+    compare_all(&table, &chunks(&table));
+}
+
+/// Rows of tables of this crate's own are asked for by key, which must be their place in the file.
+#[test]
+fn own_tables_are_read_here_while_keys_are_places() {
+    use wellread_image::{ImageMetadata, PixelType, Shape};
+    use wellread_store::{ImageView, WriteOptions, create};
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.duckdb");
+    let mut writer = create(&path, "duckdb", &WriteOptions::default()).unwrap();
+    let metadata = ImageMetadata { name: "a".into(), ..ImageMetadata::default() };
+    let shape = Shape::plane(50, 60);
+    for row in 0..5u8 {
+        let pixels: Vec<u8> = (0..shape.pixels() * 2).map(|i| (i % 97) as u8 + row).collect();
+        writer
+            .write(&ImageView { metadata: &metadata, shape, dtype: PixelType::U16, pixels: &pixels })
+            .unwrap();
+    }
+    writer.finish().unwrap();
+    let columns = paths(&["ome_image/chunks"]);
+    {
+        let table = open(&path);
+        compare_all(&table, &columns);
+        assert_eq!(table.rows_per_read(), 1);
+    }
+    let connection = duckdb::Connection::open(&path).unwrap();
+    connection.execute_batch("UPDATE images SET row_id = 5 - row_id; CHECKPOINT").unwrap();
+    drop(connection);
+    let table = open(&path);
+    assert!(table.direct(&columns).is_none());
+}
+
+/// The file is changed under an open plan, so that DuckDB is asked nothing: whatever the bytes, reading ends with rows
+/// or a stop.
+#[test]
+fn damaged_blocks_stop_reading() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut random = Random(5);
+    for (force, kind, pixel) in [
+        ("bitpacking", "BIGINT", "hash(i * j) % 5000"),
+        ("bitpacking", "USMALLINT", "j * 3 + hash(j) % 9"),
+        ("rle", "UTINYINT", "j // 9 % 256"),
+        ("alp", "FLOAT", "(hash(j) % 10000) / 100"),
+        ("alprd", "DOUBLE", "sin(j)"),
+        ("uncompressed", "UINTEGER", "j"),
+    ] {
+        let path = dir.path().join(kind);
+        let sql = format!("PRAGMA force_compression = '{force}'; {}", create(kind, pixel, "3000 + i", 24));
+        database(&path, &sql);
+        let whole = std::fs::read(&path).unwrap();
+        let good = {
+            let table = open(&path);
+            compare(&table, &chunks(&table), &Rows::Range(0..24))
+        };
+        let size = 256 << 10;
+        let blocks = (whole.len() - super::HEADERS as usize) / size;
+        for round in 0..36 {
+            let table = open(&path);
+            let direct = table.direct(&chunks(&table)).unwrap();
+            let mut bytes = whole.clone();
+            let start = super::HEADERS as usize + random.next(blocks) * size;
+            let at = start + 8 + random.next(if round % 2 == 0 { 4096 } else { size - 8 });
+            // Some damage that a checksum tells, some that it does not, many bytes or one bit.
+            let end = (at + [1, 8, 300][round % 3]).min(start + size);
+            for byte in &mut bytes[at..end] {
+                *byte ^= if round % 3 == 0 { 1 << random.next(8) } else { random.next(256) as u8 };
+            }
+            let is_told = round % 4 == 0;
+            if !is_told {
+                let sum = super::blocks::checksum(bytes[start + 8..start + size].as_chunks::<8>().0);
+                bytes[start..start + 8].copy_from_slice(&sum.to_le_bytes());
+            }
+            std::fs::write(&path, &bytes).unwrap();
+            let mut here = vec![];
+            let result = direct.read(&Rows::Range(0..24), &mut |batch| {
+                let schema = batch.schema();
+                for (column, field) in batch.columns().iter().zip(schema.fields()) {
+                    for row in 0..batch.num_rows() {
+                        numbers(&column.slice(row, 1), field.data_type(), &mut here);
+                    }
+                }
+                Ok(())
+            });
+            assert!(!is_told || result.is_err() || here.len() == good.len(), "{force}");
+            if is_told && result.is_ok() {
+                assert!(here == good, "{force}");
+            }
+            std::fs::write(&path, &whole).unwrap();
+        }
+        // A file that ends early.
+        let table = open(&path);
+        let direct = table.direct(&chunks(&table)).unwrap();
+        for part in [0, 3, 9] {
+            std::fs::write(&path, &whole[..whole.len() * part / 10]).unwrap();
+            assert!(direct.read(&Rows::Range(0..24), &mut |_| Ok(())).is_err());
+        }
+    }
+}
