@@ -4,10 +4,29 @@
 //! terminal or a device may wait for ever or never end. So every file of pixels or metadata is opened here:
 //! without waiting, and refused unless it is a regular file (or a link to one). The one look at the open file
 //! that this takes also gives its length, which every reader needs anyway.
+//!
+//! What is read of pixels is counted, per thread, so that read amplification can be told whatever the format: readers
+//! that do not call [`read_exact_at`] say so by [`count_read`].
 
+use std::cell::Cell;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::path::Path;
+
+thread_local! {
+    static BYTES_READ: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Notes that this thread has read some bytes of files, or looked at as many of a mapped one.
+pub fn count_read(bytes: usize) {
+    BYTES_READ.set(BYTES_READ.get().wrapping_add(bytes as u64));
+}
+
+/// Bytes of files that this thread has read so far; only differences mean anything. What an engine reads in threads of
+/// its own is not among them.
+pub fn bytes_read() -> u64 {
+    BYTES_READ.get()
+}
 
 /// Opens a regular file for reading; also its length in bytes.
 ///
@@ -34,6 +53,7 @@ pub fn open(path: &Path) -> io::Result<(File, u64)> {
 /// A file that ends before, or whatever reading says.
 #[cfg(unix)]
 pub fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+    count_read(buffer.len());
     std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)
 }
 
@@ -43,6 +63,7 @@ pub fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<
 /// A file that ends before, or whatever reading says.
 #[cfg(windows)]
 pub fn read_exact_at(file: &File, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
+    count_read(buffer.len());
     while !buffer.is_empty() {
         match std::os::windows::fs::FileExt::seek_read(file, buffer, offset) {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
@@ -80,6 +101,10 @@ mod tests {
         std::fs::write(&file, b"12345").unwrap();
         assert_eq!(open(&file).unwrap().1, 5);
         assert_eq!(read(&file).unwrap(), b"12345");
+        let before = bytes_read();
+        let mut three = [0; 3];
+        read_exact_at(&open(&file).unwrap().0, &mut three, 2).unwrap();
+        assert_eq!((&three, bytes_read() - before), (b"345", 3));
         assert_eq!(open(&dir.path().join("b")).unwrap_err().kind(), io::ErrorKind::NotFound);
         assert!(open(dir.path()).is_err());
     }

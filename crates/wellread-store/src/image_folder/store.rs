@@ -53,6 +53,7 @@ impl ImageFolder {
         regular::open(&path)
             .and_then(|(mut file, _)| file.read_to_end(&mut scratch.raw))
             .map_err(|e| Error::io(&path, "cannot read", &e).row(row))?;
+        regular::count_read(scratch.raw.len());
         header.decode(&scratch.raw, &mut scratch.decoded).map_err(|e| unreadable(&path, row, &e))?;
         let size = header.bytes();
         let mut data = &scratch.decoded[..size];

@@ -128,6 +128,7 @@ impl ShardCodec {
             .ok_or_else(|| format!("its {length} bytes are too few for the index of a shard"))?;
         let start = if self.index_at_end { length - size } else { 0 };
         let mut bytes = vec![0; size as usize];
+        crate::regular::count_read(bytes.len());
         file.seek(SeekFrom::Start(start))
             .and_then(|_| file.read_exact(&mut bytes))
             .map_err(|e| format!("cannot read the shard's index: {e}"))?;

@@ -106,6 +106,7 @@ impl OmeZarrStore {
                 (Some((file, length)), Kind::Chunk(codec)) => {
                     let length = read_whole(file, *length, buffers.raw)
                         .map_err(|e| Error::io(&context.file, "cannot read", &e))?;
+                    regular::count_read(length);
                     // The raw bytes are lent beside the buffers that they are decoded into.
                     let raw = std::mem::take(buffers.raw);
                     let reorder = plan.chain.reorder;
@@ -170,6 +171,7 @@ impl OmeZarrStore {
         for (start, end, count) in joint_reads(&mut pieces) {
             let bytes = (end - start) as usize;
             make_room(buffers.raw, bytes)?;
+            regular::count_read(bytes);
             file.seek(SeekFrom::Start(start))
                 .and_then(|_| file.read_exact(&mut buffers.raw[..bytes]))
                 .map_err(|e| Failure::Chunk(format!("cannot read: {e}")))?;
