@@ -41,7 +41,11 @@ impl Cache {
 #[derive(Clone)]
 pub struct Dataset {
     store: Arc<dyn Store>,
+    /// Opens the store anew; `None` where it was given.
+    open: Option<Arc<Open>>,
 }
+
+type Open = dyn Fn() -> Result<Arc<dyn Store>> + Send + Sync;
 
 impl fmt::Debug for Dataset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -63,19 +67,38 @@ impl Dataset {
     /// # Errors
     /// As [`Self::open`].
     pub fn open_with(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
-        Ok(Self::from_store(wellread_store::open(path, options)?))
+        let (path, options) = (path.as_ref().to_owned(), options.clone());
+        let open = move || wellread_store::open(&path, &options).map(Arc::from);
+        Ok(Self { store: open()?, open: Some(Arc::new(open)) })
     }
 
     /// Makes a dataset of any store.
     pub fn from_store(store: Box<dyn Store>) -> Self {
-        Self { store: store.into() }
+        Self { store: store.into(), open: None }
+    }
+
+    /// The same images opened anew, with an empty cache: for a process that was forked from the one that opened
+    /// them, where locks may be closed for ever that a thread held at that moment. Loaders do so by
+    /// themselves. A dataset of [`Self::from_store`] is returned as it is.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn reopened(&self) -> Result<Self> {
+        match &self.open {
+            None => Ok(self.clone()),
+            Some(open) => Ok(Self { store: open()?, open: self.open.clone() }),
+        }
     }
 
     /// The same images behind a cache of their own.
     pub fn with_cache(self, cache: Cache) -> Self {
         match cache {
             Cache::None => self,
-            Cache::Memory { limit } => Self { store: Arc::new(CachedStore::new(self.store, limit)) },
+            Cache::Memory { limit } => {
+                let cached = move |store| Arc::new(CachedStore::new(store, limit)) as Arc<dyn Store>;
+                let open = self.open.map(|open| Arc::new(move || open().map(cached)) as Arc<Open>);
+                Self { store: cached(self.store), open }
+            }
         }
     }
 
