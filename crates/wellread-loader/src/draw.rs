@@ -32,6 +32,10 @@ impl Digest {
         self.0 = mix(self.0.rotate_left(23) ^ mix(n));
     }
 
+    pub(crate) fn numbers(&mut self, numbers: impl IntoIterator<Item = u64>) {
+        numbers.into_iter().for_each(|n| self.number(n));
+    }
+
     pub(crate) fn text(&mut self, text: &str) {
         for part in text.as_bytes().chunks(8) {
             let mut bytes = [0; 8];

@@ -208,6 +208,10 @@ pub fn keys(source: &dyn Store, columns: &[String]) -> Result<Vec<String>> {
         return Err(Error::new(source.path(), "no column was given to group by").hint("give at least one"));
     }
     let columns = columns.iter().map(column).collect::<Result<Vec<_>>>()?;
+    if columns[0].len() != source.len() {
+        let (rows, images) = (columns[0].len(), source.len());
+        return Err(Error::new(source.path(), format_args!("columns of {rows} rows beside {images} images")));
+    }
     let key = |row| {
         let values = columns.iter().map(|column| key_at(column, row).unwrap_or_else(|| NULL.to_owned()));
         // Separated by what no name has, so that "a", "bc" differs from "ab", "c".
@@ -256,6 +260,10 @@ mod tests {
         let schema = both.schema();
         let names: Vec<_> = schema.fields().iter().map(|f| f.name().as_str()).collect();
         assert_eq!(names, ["a", "b", "b_y", "c"]);
+        let key = |column: ArrayRef, row| key_at(&column, row);
+        assert_eq!(key(Arc::new(arrow_array::Float32Array::from(vec![0.5])), 0).as_deref(), Some("0.5"));
+        assert_eq!(key(Arc::new(arrow_array::BooleanArray::from(vec![true])), 0).as_deref(), Some("true"));
+        assert_eq!(key(Arc::new(StringArray::from(vec![None, Some("a")])), 0), None);
         let some = taken(&second, [Some(1), None]).unwrap();
         assert!(some.column(2).is_null(1));
         assert_eq!(key_at(some.column(1), 0).as_deref(), Some("6"));

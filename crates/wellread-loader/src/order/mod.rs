@@ -118,7 +118,7 @@ impl Rows {
     fn digest(&self, digest: &mut Digest) {
         match self {
             Self::All(n) => digest.number(*n as u64),
-            Self::Some(rows) => rows.iter().for_each(|&row| digest.number(row as u64)),
+            Self::Some(rows) => digest.numbers(rows.iter().map(|&row| row as u64)),
         }
     }
 }
@@ -161,7 +161,7 @@ impl RowOrder {
     pub(crate) fn fingerprint(&self) -> u64 {
         let mut digest = Digest::new(key([0x6f, 0x72, 0x64]));
         let groups = |digest: &mut Digest, groups: &Groups| {
-            groups.rows().iter().chain(groups.starts()).for_each(|&n| digest.number(n as u64));
+            digest.numbers(groups.rows().iter().chain(groups.starts()).map(|&n| n as u64));
         };
         // What stands first tells the kinds apart.
         match self {
@@ -174,7 +174,7 @@ impl RowOrder {
                 rows.digest(&mut digest);
             }
             Self::Block { of, rows, window } => {
-                [3, *rows as u64, *window as u64].map(|n| digest.number(n));
+                digest.numbers([3, *rows as u64, *window as u64]);
                 of.digest(&mut digest);
             }
             Self::Grouped(of) => {
@@ -186,7 +186,7 @@ impl RowOrder {
                 weighted.digest(&mut digest);
             }
             Self::Balanced(Balanced { classes, images }) => {
-                [6, *images as u64].map(|n| digest.number(n));
+                digest.numbers([6, *images as u64]);
                 groups(&mut digest, classes);
             }
         }

@@ -142,5 +142,5 @@ mod tests {
         assert_eq!([0, 1, 2, 3].map(|i| Permutation::new(1000, 42, 0).at(i)), PINNED);
     }
 
-    const PINNED: [usize; 4] = [0, 0, 0, 0];
+    const PINNED: [usize; 4] = [763, 352, 572, 809];
 }

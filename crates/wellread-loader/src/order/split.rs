@@ -100,7 +100,7 @@ mod tests {
         assert_eq!(parts[1][..4], PINNED);
     }
 
-    const PINNED: [usize; 4] = [0, 0, 0, 0];
+    const PINNED: [usize; 4] = [10, 31, 32, 47];
 
     #[test]
     fn appending_and_reordering_move_no_row_to_another_part() {

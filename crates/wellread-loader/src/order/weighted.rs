@@ -55,7 +55,7 @@ impl Weighted {
     pub(crate) fn digest(&self, digest: &mut Digest) {
         digest.number(self.images as u64);
         for (&row, &(threshold, other)) in self.rows.iter().zip(&self.table) {
-            [row as u64, threshold, other as u64].map(|n| digest.number(n));
+            digest.numbers([row as u64, threshold, other as u64]);
         }
     }
 

@@ -3,7 +3,12 @@
 mod allocation;
 mod caching;
 mod errors;
+#[cfg(unix)]
+mod fork;
+mod orders;
 mod reference;
+mod resume;
 mod same_batches;
+mod skipping;
 mod support;
 mod threads;
