@@ -163,7 +163,9 @@ impl Shared {
         self.number(rows, positions);
         let error = match self.fetch(context, rows, &mut [&mut *pixels]) {
             Ok(()) => return Ok(vec![]),
-            Err(error) if self.loader.plan.on_error == OnError::Raise => return Err(error),
+            Err(error) if self.loader.plan.on_error == OnError::Raise || self.is_stopped() => {
+                return Err(error);
+            }
             Err(error) => error,
         };
         if rows.len() == 1 {
@@ -172,6 +174,9 @@ impl Shared {
         // Which rows failed shows when each is read by itself.
         let each = self.loader.plan.reference.output.pixels();
         let single = |(i, (row, pixels))| {
+            if self.is_stopped() {
+                return None;
+            }
             let result = self.fetch(context, std::slice::from_ref(row), &mut [pixels]);
             result.err().map(|error| (first + i, error))
         };
@@ -226,7 +231,7 @@ impl Shared {
     fn claim(&self) -> Option<Claim> {
         let mut ring = self.lock();
         loop {
-            if self.stop.load(Ordering::Relaxed) || ring.batch == self.batches {
+            if self.is_stopped() || ring.batch == self.batches {
                 return None;
             }
             let wanted = self.loader.plan.joined.min(self.batches - ring.batch);
@@ -351,6 +356,11 @@ impl Shared {
                 Err(error.expect("a batch without buffer has an error").1)
             }
         }
+    }
+
+    /// Whether nobody wants the batches any more.
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
     }
 
     /// Ends all work at the next block.

@@ -301,6 +301,28 @@ pub(crate) mod tests {
         assert_ne!(print(&all[1], Rows::Some(selected)), prints[1]);
     }
 
+    /// A change here changes the order of every user's images, and what saved states mean: then
+    /// `LoaderState`'s version has to rise.
+    #[test]
+    fn orders_stay_what_they_are() {
+        let store = numbered(1000);
+        let by = Grouping::keys((0..1000).map(|i| (i % 20).to_string()));
+        let pinned: [(Order, [usize; 4]); 5] = [
+            (Order::Random, [0; 4]),
+            (Order::Block { rows: 30, window: 4 }, [0; 4]),
+            (Order::Grouped(by.clone()), [0; 4]),
+            (Order::Weighted { weights: (0..1000).map(f64::from).collect(), images: None }, [0; 4]),
+            (Order::Balanced { by, images: None }, [0; 4]),
+        ];
+        let rows = |order| {
+            let order = RowOrder::new(order, Rows::All(1000), &store).unwrap();
+            let epoch = EpochOrder::new(&order, 42, 1);
+            [0, 1, 2, 999].map(|p| epoch.row(&order, p))
+        };
+        let got: Vec<_> = pinned.iter().map(|(order, _)| rows(order)).collect();
+        assert_eq!(got, pinned.map(|(_, rows)| rows));
+    }
+
     #[test]
     fn orders_that_make_no_sense_are_refused() {
         let store = numbered(3);

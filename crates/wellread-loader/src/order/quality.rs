@@ -88,24 +88,30 @@ fn measure(loader: &Loader, epoch: u64, unit: impl Fn(usize) -> usize) -> OrderQ
         (0..count).map(|i| batch(i).map(|p| row(p % plan.order.len())).collect()).collect()
     };
     let disk = |row| loader.dataset().store().position(row);
-    let spread = |row: &dyn Fn(usize) -> usize| Spread::of(&runs(row), &unit, disk);
-    OrderQuality {
-        order: spread(&|p| order.row(&plan.order, p)),
-        shuffled: spread(&|p| order.row(&plan.order, shuffle.at(p))),
-    }
+    let ordered = runs(&|p| order.row(&plan.order, p));
+    let shuffled = runs(&|p| order.row(&plan.order, shuffle.at(p)));
+    let extent = extent(ordered.iter().chain(&shuffled).flatten().copied(), disk);
+    let spread = |runs: &[Vec<usize>]| Spread::of(runs, &unit, disk, extent);
+    OrderQuality { order: spread(&ordered), shuffled: spread(&shuffled) }
+}
+
+/// The distance on disk from the first of some rows to the last.
+pub fn extent(rows: impl Iterator<Item = usize>, disk: impl Fn(usize) -> u64) -> u64 {
+    let (first, last) = rows.map(disk).fold((u64::MAX, 0), |(a, b), at| (at.min(a), at.max(b)));
+    last.saturating_sub(first)
 }
 
 impl Spread {
     /// The numbers of batches of rows, in their order: `unit` tells the block or group of a row, `disk` its position
-    /// on disk ([`wellread_store::Store::position`]).
+    /// on disk ([`wellread_store::Store::position`]), `extent` the distance there from the first row to the last.
     pub fn of<B: AsRef<[usize]>>(
         batches: &[B],
         unit: impl Fn(usize) -> usize,
         disk: impl Fn(usize) -> u64,
+        extent: u64,
     ) -> Self {
         let mut units = 0;
         let (mut steps, mut way) = (0u64, 0.0);
-        let (mut first, mut last) = (u64::MAX, 0);
         let mut distinct = vec![];
         let mut before: Option<u64> = None;
         for batch in batches {
@@ -117,7 +123,6 @@ impl Spread {
             units += distinct.len();
             for &row in batch {
                 let at = disk(row);
-                (first, last) = (first.min(at), last.max(at));
                 if let Some(before) = before {
                     steps += 1;
                     way += at.abs_diff(before) as f64;
@@ -129,12 +134,11 @@ impl Spread {
                 before = None;
             }
         }
-        let extent = last.saturating_sub(first) as f64;
         let rows: Vec<usize> = batches.iter().flat_map(|batch| batch.as_ref().iter().copied()).collect();
         Self {
             units_per_batch: units as f64 / batches.len().max(1) as f64,
             rank_correlation: rank_correlation(&rows),
-            jump: if steps == 0 || extent == 0.0 { 0.0 } else { way / steps as f64 / extent },
+            jump: if steps == 0 || extent == 0 { 0.0 } else { way / steps as f64 / extent as f64 },
         }
     }
 }
@@ -213,10 +217,10 @@ mod tests {
     #[test]
     fn single_images_and_single_rows_have_numbers() {
         let rows = [[3], [1], [2]];
-        let spread = Spread::of(&rows, |row| row, |row| row as u64);
+        let spread = Spread::of(&rows, |row| row, |row| row as u64, 2);
         assert_eq!((spread.units_per_batch, spread.jump), (1.0, 0.75));
         assert!((spread.rank_correlation + 0.5).abs() < 1e-12);
-        let one = Spread::of(&[[7]], |row| row, |row| row as u64);
+        let one = Spread::of(&[[7]], |row| row, |row| row as u64, 0);
         assert_eq!((one.rank_correlation, one.jump), (0.0, 0.0));
         assert!((rank_correlation(&[5, 5, 9, 9]) - 0.894).abs() < 1e-3);
     }
