@@ -308,11 +308,14 @@ pub(crate) mod tests {
         let store = numbered(1000);
         let by = Grouping::keys((0..1000).map(|i| (i % 20).to_string()));
         let pinned: [(Order, [usize; 4]); 5] = [
-            (Order::Random, [0; 4]),
-            (Order::Block { rows: 30, window: 4 }, [0; 4]),
-            (Order::Grouped(by.clone()), [0; 4]),
-            (Order::Weighted { weights: (0..1000).map(f64::from).collect(), images: None }, [0; 4]),
-            (Order::Balanced { by, images: None }, [0; 4]),
+            (Order::Random, [945, 41, 590, 555]),
+            (Order::Block { rows: 30, window: 4 }, [255, 177, 298, 440]),
+            (Order::Grouped(by.clone()), [8, 28, 48, 996]),
+            (
+                Order::Weighted { weights: (0..1000).map(f64::from).collect(), images: None },
+                [596, 576, 619, 596],
+            ),
+            (Order::Balanced { by, images: None }, [517, 908, 154, 759]),
         ];
         let rows = |order| {
             let order = RowOrder::new(order, Rows::All(1000), &store).unwrap();
