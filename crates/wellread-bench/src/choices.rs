@@ -78,6 +78,8 @@ choice! {
         Random = "random",
         /// Blocks of neighbours, the blocks in any order.
         Grouped = "grouped",
+        /// The same, and the images of several blocks in any order among each other.
+        Block = "block",
     }
 }
 
@@ -201,7 +203,7 @@ mod tests {
             assert_eq!(serde_json::to_value(access).unwrap(), access.name());
         }
         let unknown = "Random".parse::<Access>().unwrap_err().to_string();
-        assert_eq!(unknown, "unknown \"Random\"; there are sequential, random, grouped");
+        assert_eq!(unknown, "unknown \"Random\"; there are sequential, random, grouped, block");
     }
 
     #[test]

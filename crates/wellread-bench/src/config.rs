@@ -35,6 +35,10 @@ pub struct Config {
     pub time_budget: Duration,
     /// Track 1: order of access.
     pub access: Vec<Access>,
+    /// Track 1: rows of a block of grouped and block access.
+    pub block_rows: usize,
+    /// Track 1: blocks whose rows block access mixes.
+    pub block_window: usize,
     /// Track 1: transform presets.
     pub transforms: Vec<Preset>,
     /// Track 1: what is kept of images.
@@ -97,7 +101,9 @@ impl Default for Config {
             out: PathBuf::from("results"),
             data_dir: None,
             time_budget: Duration::from_mins(2),
-            access: Access::ALL.to_vec(),
+            access: vec![Access::Sequential, Access::Random, Access::Grouped],
+            block_rows: 10,
+            block_window: 8,
             transforms: Preset::ALL.to_vec(),
             caches: vec![Cache::None, Cache::MEMORY],
             samples: 100,

@@ -74,7 +74,7 @@ fn convert(
 ) -> Result<Measurement> {
     let recipe = session.transform(Preset::None)?;
     let n = session.prepared.expected.len();
-    let rows = crate::dataset::rows_of(Access::Random, n, session.config.samples, session.config.seed, round);
+    let rows = crate::dataset::rows_of(Access::Random, n, session.config, round);
     let dataset = Dataset::from_store(session.open(set)?);
     let mut context = ItemContext::new();
     let (mut array_s, mut conversion_s, mut total_s) = (Samples::new(), Samples::new(), Samples::new());

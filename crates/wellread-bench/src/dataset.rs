@@ -1,17 +1,24 @@
 //! Track 1: one image at a time, as `Dataset.__getitem__`.
 //!
 //! Each run opens the set anew (`open_s`) and then takes samples one by one, in sequential, random or grouped
-//! order (blocks of neighbouring rows, the blocks in random order), through a transform preset. A sample's
+//! order (blocks of neighbouring rows, the blocks in random order) or block order (the rows of several such blocks
+//! shuffled among each other), through a transform preset. A sample's
 //! time runs from asking for a row to having its floats. With the `memory` cache, the rows are read once
 //! before the clock starts.
+//!
+//! Beside each order stands how random it is: `mixing`, how many blocks 16 images come from relative to random order,
+//! and `jump`, how far on disk it is from one image to the next, as a share of the set (see
+//! [`wellread_loader::OrderQuality`]).
 
 use crate::choices::{Access, Preset};
+use crate::config::Config;
 use crate::data::FormatSet;
 use crate::findings::{Judge, Ranked, Series, by_median, number, ranked, series, with_codec};
 use crate::suite::{Benchmark, Session};
 use crate::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
 use anyhow::Result;
-use wellread_loader::order::Permutation;
+use wellread_loader::order::quality::{self, Spread};
+use wellread_loader::order::{BlockPermutation, Permutation};
 use wellread_loader::{Cache, Dataset, ItemContext};
 use wellread_measure::clock::Stopwatch;
 use wellread_report::{Cell, Finding, Severity, Table};
@@ -22,12 +29,12 @@ pub static BENCHMARK: Benchmark = Benchmark {
     about: "single images, as Dataset.__getitem__ (upstream's Track 1); opening is not included",
     run,
     transforms: |config| config.transforms.clone(),
-    headline: &["p50_s", "p95_s", "samples_per_sec", "open_s"],
+    headline: &["p50_s", "p95_s", "samples_per_sec", "open_s", "mixing", "jump"],
     findings,
 };
 
-/// Rows of a block of grouped access.
-const GROUP: usize = 10;
+/// Images that follow each other and are looked at together for [`Spread`]: a batch of the defaults.
+const TOGETHER: usize = 16;
 
 fn run(session: &Session<'_>) -> Result<Results> {
     let config = session.config;
@@ -73,7 +80,8 @@ fn run(session: &Session<'_>) -> Result<Results> {
 }
 
 /// Rows of one run.
-pub fn rows_of(access: Access, n: usize, samples: usize, seed: u64, round: u64) -> Vec<usize> {
+pub fn rows_of(access: Access, n: usize, config: &Config, round: u64) -> Vec<usize> {
+    let Config { samples, seed, block_rows, block_window, .. } = *config;
     let samples = samples.min(n);
     match access {
         Access::Random => {
@@ -81,11 +89,15 @@ pub fn rows_of(access: Access, n: usize, samples: usize, seed: u64, round: u64) 
             (0..samples).map(|i| order.at(i)).collect()
         }
         Access::Grouped => {
-            let order = Permutation::new(n.div_ceil(GROUP), seed, round);
-            (0..n.div_ceil(GROUP))
-                .flat_map(|g| order.at(g) * GROUP..(order.at(g) * GROUP + GROUP).min(n))
+            let order = Permutation::new(n.div_ceil(block_rows), seed, round);
+            (0..n.div_ceil(block_rows))
+                .flat_map(|g| order.at(g) * block_rows..(order.at(g) * block_rows + block_rows).min(n))
                 .take(samples)
                 .collect()
+        }
+        Access::Block => {
+            let order = BlockPermutation::new(n, block_rows, block_window, seed, round);
+            (0..samples).map(|i| order.at(i)).collect()
         }
         Access::Sequential => (0..samples).collect(),
     }
@@ -101,8 +113,8 @@ fn take_samples(
     full: bool,
 ) -> Result<Measurement> {
     let recipe = session.transform(transform)?;
-    let rows =
-        rows_of(access, session.prepared.expected.len(), session.config.samples, session.config.seed, round);
+    let images = session.prepared.expected.len();
+    let rows = rows_of(access, images, session.config, round);
     let clock = Stopwatch::start();
     let dataset = Dataset::from_store(session.open(set)?);
     let open_s = clock.elapsed();
@@ -122,11 +134,22 @@ fn take_samples(
         items.push(clock.elapsed());
         verified &= session.expected.agrees(transform, row, &out, full);
     }
+    let random = rows_of(Access::Random, images, session.config, round);
+    let disk = |row| dataset.store().position(row);
+    let extent = quality::extent(random.iter().copied(), disk);
+    let spread = |rows: &[usize]| {
+        let batches: Vec<&[usize]> = rows.chunks(TOGETHER).collect();
+        Spread::of(&batches, |row| row / session.config.block_rows, disk, extent)
+    };
+    let (order, shuffled) = (spread(&rows), spread(&random));
     let total: f64 = items.iter().sum();
     let values = vec![
         ("samples_per_sec", rows.len() as f64 / total),
         ("num_samples", rows.len() as f64),
         ("open_s", open_s),
+        ("mixing", order.units_per_batch / shuffled.units_per_batch),
+        ("rank_correlation", order.rank_correlation),
+        ("jump", order.jump),
     ];
     Ok(Measurement { values, items, verified, ..Measurement::default() })
 }
@@ -191,14 +214,18 @@ mod tests {
 
     #[test]
     fn grouped_rows_are_blocks_in_another_order() {
-        let rows = rows_of(Access::Grouped, 95, 95, 1, 0);
+        let config = |samples| Config { samples, seed: 1, ..Config::default() };
+        let rows = rows_of(Access::Grouped, 95, &config(95), 0);
         let mut sorted = rows.clone();
         sorted.sort_unstable();
         assert_eq!(sorted, (0..95).collect::<Vec<_>>());
         assert_ne!(rows, sorted);
         let steps = rows.windows(2).filter(|w| w[1] == w[0] + 1).count();
         assert!(steps >= 95 - 10 - 1);
-        assert_eq!(rows_of(Access::Sequential, 10, 4, 1, 0), [0, 1, 2, 3]);
-        assert_eq!(rows_of(Access::Random, 10, 400, 1, 0).len(), 10);
+        assert_eq!(rows_of(Access::Sequential, 10, &config(4), 0), [0, 1, 2, 3]);
+        assert_eq!(rows_of(Access::Random, 10, &config(400), 0).len(), 10);
+        let mut rows = rows_of(Access::Block, 95, &config(95), 0);
+        rows.sort_unstable();
+        assert_eq!(rows, sorted);
     }
 }

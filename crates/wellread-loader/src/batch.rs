@@ -123,6 +123,23 @@ pub(crate) struct BatchBuffer {
 }
 
 impl BatchBuffer {
+    /// Takes images out of the first `images`, `each` floats to an image: those after them close up.
+    ///
+    /// # Panics
+    /// When `failed` is not in order or not below `images`.
+    pub(crate) fn remove(&mut self, failed: impl Iterator<Item = usize>, images: usize, each: usize) {
+        let pixels = self.pixels.as_mut_slice();
+        let mut failed = failed.peekable();
+        let mut to = failed.peek().copied().unwrap_or(images);
+        while let Some(gap) = failed.next() {
+            let next = failed.peek().copied().unwrap_or(images);
+            let kept = gap + 1..next;
+            self.rows.copy_within(kept.clone(), to);
+            pixels.copy_within(kept.start * each..kept.end * each, to * each);
+            to += kept.len();
+        }
+    }
+
     /// The memory of some rows, `each` floats to a row, as pointers that outlive the borrow: threads fill
     /// disjoint rows at the same time. No reference to the whole is made, which would invalidate theirs.
     ///
@@ -151,12 +168,15 @@ pub(crate) struct BufferPool {
     rows: usize,
     /// Buffers kept for reuse; more than these are freed.
     keep: usize,
+    /// The process it was made in. A batch that a forked child drops is freed there instead: another thread may have
+    /// held the lock at the fork.
+    process: u32,
 }
 
 impl BufferPool {
     /// A pool of buffers for `rows` images and `floats` floats in all.
     pub(crate) fn new(floats: usize, rows: usize, keep: usize) -> Self {
-        Self { free: Mutex::new(Vec::with_capacity(keep)), floats, rows, keep }
+        Self { free: Mutex::new(Vec::with_capacity(keep)), floats, rows, keep, process: std::process::id() }
     }
 
     /// A buffer, used before or new; `None` when memory is exhausted.
@@ -169,6 +189,9 @@ impl BufferPool {
     }
 
     pub(crate) fn give(&self, buffer: BatchBuffer) {
+        if self.process != std::process::id() {
+            return;
+        }
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         if free.len() < self.keep {
             free.push(buffer);
@@ -252,6 +275,22 @@ mod tests {
         }
         assert_eq!(pool.free.lock().unwrap().len(), 2);
         assert!(BufferPool::new(usize::MAX / 2, 1, 1).take().is_none());
+    }
+
+    #[test]
+    fn images_are_taken_out_and_the_others_close_up() {
+        for bits in 0u32..64 {
+            let mut buffer = BufferPool::new(12, 6, 1).take().unwrap();
+            for i in 0..6 {
+                buffer.rows[i] = i;
+                buffer.pixels.as_mut_slice()[2 * i..2 * i + 2].fill(i as f32);
+            }
+            buffer.remove((0..6).filter(|i| bits >> i & 1 == 1), 6, 2);
+            for (at, row) in (0..6).filter(|i| bits >> i & 1 == 0).enumerate() {
+                assert_eq!(buffer.rows[at], row);
+                assert_eq!(buffer.pixels.as_slice()[2 * at..2 * at + 2], [row as f32; 2]);
+            }
+        }
     }
 
     #[test]

@@ -1,13 +1,12 @@
 //! The choices of a loader, and their checking.
 
-use crate::batch::BufferPool;
 use crate::dataset::Dataset;
 use crate::item::{Recipe, Reference};
-use crate::loader::{Inner, Loader};
-use crate::order::{Grouping, Order, RowOrder, Rows};
+use crate::loader::{Loader, Plan};
+use crate::order::{Grouping, Order, RowOrder, Rows, Steps, Uneven};
+use crate::skip::{OnError, Skipped};
 use crate::transform::{Resize, RightAngles, Transform};
-use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use wellread_image::PixelType;
 use wellread_store::{Error, Result};
 
@@ -30,6 +29,10 @@ pub struct LoaderBuilder {
     seed: u64,
     epoch: u64,
     drop_last: bool,
+    rank: usize,
+    world: usize,
+    uneven: Uneven,
+    on_error: OnError,
     workers: usize,
     prefetch: Option<usize>,
     transform: Transform,
@@ -45,6 +48,10 @@ impl LoaderBuilder {
             seed: 0,
             epoch: 0,
             drop_last: false,
+            rank: 0,
+            world: 1,
+            uneven: Uneven::default(),
+            on_error: OnError::default(),
             workers: 0,
             prefetch: None,
             transform: Transform::default(),
@@ -70,6 +77,42 @@ impl LoaderBuilder {
     /// Rows of a group together, groups in random order; sets the seed of all random draws.
     pub fn grouped(self, grouping: Grouping, seed: u64) -> Self {
         self.order(Order::Grouped(grouping)).seed(seed)
+    }
+
+    /// Blocks of `rows` neighbouring rows in random order, the rows of `window` blocks shuffled among each other:
+    /// nearly random, and read from few places at a time ([`Order::Block`]). Sets the seed of all random draws.
+    pub fn block_shuffle(self, rows: usize, window: usize, seed: u64) -> Self {
+        self.order(Order::Block { rows, window }).seed(seed)
+    }
+
+    /// Rows drawn with replacement, each as often as its weight says; `weights` has one for every row of the
+    /// dataset, also for rows that are left out. An epoch has as many images as there are rows with a weight;
+    /// [`Order::Weighted`] lets choose. Sets the seed of all random draws.
+    pub fn weighted(self, weights: impl Into<Vec<f64>>, seed: u64) -> Self {
+        self.order(Order::Weighted { weights: weights.into().into(), images: None }).seed(seed)
+    }
+
+    /// Classes in equal shares: in every batch, each comes as often as the batch size divided by the number of
+    /// classes, rounded down or up (with 16 classes or more, batches that are not a multiple of them may have one
+    /// more or less of some). Rows of rare classes are repeated, each pass over a class in a new order; of large
+    /// classes, an epoch has a part, and the next goes on from there. An epoch has as many images as there are
+    /// rows; [`Order::Balanced`] lets choose. Sets the seed of all random draws.
+    pub fn balanced(self, by: Grouping, seed: u64) -> Self {
+        self.order(Order::Balanced { by, images: None }).seed(seed)
+    }
+
+    /// This process is rank `rank` of `world` that train together, each with a loader of the same choices but for
+    /// this: all get equally many batches and images, and together each row once, but for what does not divide
+    /// among them, which `uneven` decides. The batch size is that of each rank.
+    pub fn shard(mut self, rank: usize, world: usize, uneven: Uneven) -> Self {
+        (self.rank, self.world, self.uneven) = (rank, world, uneven);
+        self
+    }
+
+    /// What happens to rows that cannot be read, or do not fit the others.
+    pub fn on_error(mut self, on_error: OnError) -> Self {
+        self.on_error = on_error;
+        self
     }
 
     /// The order of rows.
@@ -187,7 +230,8 @@ impl LoaderBuilder {
         self
     }
 
-    /// Makes the loader. Reads the first row's shape, and with [`Order::Grouped`] the names; no pixels.
+    /// Makes the loader. Reads the first row's shape, and the names or columns that the order
+    /// asks for; no pixels.
     ///
     /// # Errors
     /// A choice that makes no sense or does not fit the first row; rows that do not exist; nothing to load.
@@ -206,9 +250,9 @@ impl LoaderBuilder {
             return Err(error(&"prefetch is 0 batches")
                 .hint("give at least 1, or workers(0) to read each batch when it is asked for"));
         }
-        let rows = match self.rows {
+        let rows = match &self.rows {
             None => Rows::All(self.dataset.len()),
-            Some(rows) => Rows::Some(rows),
+            Some(rows) => Rows::Some(Arc::clone(rows)),
         };
         if let Rows::Some(rows) = &rows {
             if rows.is_empty() {
@@ -220,21 +264,36 @@ impl LoaderBuilder {
                     .hint("rows are counted from 0"));
             }
         }
-        if self.drop_last && rows.len() < self.batch_size {
+        let (rank, world) = (self.rank, self.world);
+        if rank >= world {
+            return Err(error(&format_args!("there is no rank {rank} of {world}"))
+                .hint("ranks are counted from 0, and there is at least one"));
+        }
+        self.transform.check().map_err(|error| error.at(path, None))?;
+        let reference = self.reference(&rows)?;
+        let Reference { row, info, output } = reference;
+        let bytes = output.checked_bytes(PixelType::F32).map_err(|e| error(&e).row(row))?;
+        let order = RowOrder::new(&self.order, rows, self.dataset.store())?;
+        let steps = Steps {
+            images: order.len(),
+            first: 0,
+            batch_size: self.batch_size,
+            rank,
+            world,
+            uneven: self.uneven,
+            drop_last: self.drop_last,
+        };
+        if steps.len() == 0 {
+            let ranks = if world == 1 { String::new() } else { format!(" on each of {world} ranks") };
             return Err(error(&format_args!(
-                "dropping the last batch leaves none: {} images, batches of {}",
-                rows.len(),
+                "dropping the last batch leaves none: {} images, batches of {}{ranks}",
+                order.len(),
                 self.batch_size
             ))
             .hint("choose a smaller batch size or keep the last batch"));
         }
-        self.transform.check().map_err(|error| error.at(path, None))?;
-        let row = rows.get(0);
-        let info = self.dataset.row_info(row)?;
-        let output = self.transform.output_shape(info.shape).map_err(|error| error.at(path, Some(row)))?;
-        let bytes = output.checked_bytes(PixelType::F32).map_err(|e| error(&e).row(row))?;
-        // Never more than there are rows: a huge batch size costs nothing.
-        let largest = self.batch_size.min(rows.len());
+        // Never more than there are images: a huge batch size costs nothing.
+        let largest = self.batch_size.min(order.len().div_ceil(world));
         let floats =
             largest.checked_mul(output.pixels()).filter(|n| n.checked_mul(4).is_some()).ok_or_else(|| {
                 error(&format_args!("a batch of {largest} images of {bytes} bytes exceeds all memory"))
@@ -251,30 +310,51 @@ impl LoaderBuilder {
             .div_ceil(largest)
             .min(JOINED_BYTES / (floats * 4).max(1))
             .min(room)
-            .min(rows.len().div_ceil(largest))
+            .min(steps.len())
             .max(1);
         let ahead = if joined > 1 { joined * (threads + 1) } else { 2 * self.workers };
         let prefetch = self.prefetch.unwrap_or(ahead).max(1);
-        let order = RowOrder::new(&self.order, rows, self.dataset.store())?;
         let slices = (floats.saturating_mul(4) / SLICE_BYTES).clamp(1, largest);
         let recipe = Recipe::new(&self.transform, info);
-        // Besides the batches ahead, the consumer holds one or two.
-        let pool = Arc::new(BufferPool::new(floats, largest, prefetch + 2));
-        Ok(Loader::from_inner(Inner {
-            reference: Reference { row, info, output },
+        let plan = Plan {
+            reference,
             recipe,
+            dataset_rows: self.dataset.len(),
             order,
             seed: self.seed,
-            next_epoch: AtomicU64::new(self.epoch),
-            batch_size: self.batch_size,
-            drop_last: self.drop_last,
+            steps,
+            on_error: self.on_error,
             workers: self.workers,
             prefetch,
             slice_rows: if joined > 1 { largest } else { largest.div_ceil(slices) },
             joined,
-            pool,
-            contexts: Mutex::new(Vec::with_capacity(self.workers.clamp(1, 64))),
-            dataset: self.dataset,
-        }))
+            largest,
+            fingerprints: Default::default(),
+        };
+        Ok(Loader::new(plan, self.dataset, self.epoch))
+    }
+
+    /// The row that all others must agree with: the first or, where rows may be skipped, the first that can be read
+    /// and suits the transform.
+    fn reference(&self, rows: &Rows) -> Result<Reference> {
+        let of = |i: usize| {
+            let row = rows.get(i);
+            let info = self.dataset.row_info(row)?;
+            let output = self
+                .transform
+                .output_shape(info.shape)
+                .map_err(|error| error.at(self.dataset.store().path(), Some(row)))?;
+            Ok(Reference { row, info, output })
+        };
+        match self.on_error {
+            OnError::Raise => of(0),
+            OnError::Skip => {
+                let first = of(0);
+                if first.is_ok() {
+                    return first;
+                }
+                (1..rows.len().min(Skipped::LISTED)).find_map(|i| of(i).ok()).map_or(first, Ok)
+            }
+        }
     }
 }

@@ -21,7 +21,13 @@ pub struct Dataset {
     store: Arc<dyn Store>,
     /// The same, where it is a cache.
     cache: Option<Arc<CachedStore>>,
+    /// Opens the store beneath all caches anew; `None` where it was given.
+    open: Option<Arc<Open>>,
+    /// Caches over that, innermost first.
+    caches: Vec<Cache>,
 }
+
+type Open = dyn Fn() -> Result<Arc<dyn Store>> + Send + Sync;
 
 impl fmt::Debug for Dataset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -43,26 +49,40 @@ impl Dataset {
     /// # Errors
     /// As [`Self::open`].
     pub fn open_with(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
-        Ok(Self::from_store(wellread_store::open(path, options)?))
+        let (path, options) = (path.as_ref().to_owned(), options.clone());
+        let open = move || wellread_store::open(&path, &options).map(Arc::from);
+        Ok(Self { store: open()?, cache: None, open: Some(Arc::new(open)), caches: vec![] })
     }
 
     /// Makes a dataset of any store.
     pub fn from_store(store: Box<dyn Store>) -> Self {
-        Self { store: store.into(), cache: None }
+        Self { store: store.into(), cache: None, open: None, caches: vec![] }
+    }
+
+    /// The same images opened anew, with empty caches: for a process that was forked from the one that opened
+    /// them, where locks may be closed for ever that a thread held at that moment. Loaders do so by
+    /// themselves. A dataset of [`Self::from_store`] is returned as it is.
+    ///
+    /// # Errors
+    /// As [`Self::open`] and [`Self::with_cache`].
+    pub fn reopened(&self) -> Result<Self> {
+        let Some(open) = &self.open else { return Ok(self.clone()) };
+        let bare = Self { store: open()?, cache: None, open: Some(Arc::clone(open)), caches: vec![] };
+        self.caches.iter().try_fold(bare, Self::with_cache)
     }
 
     /// The same images behind a cache of their own.
     ///
     /// # Errors
     /// With [`Cache::File`] a file that cannot be made, with [`Cache::Preload`] a thread that cannot be started.
-    pub fn with_cache(self, cache: &Cache) -> Result<Self> {
-        Ok(match CachedStore::new(Arc::clone(&self.store), cache)? {
-            None => self,
-            Some(cached) => {
-                let cached = Arc::new(cached);
-                Self { store: cached.clone(), cache: Some(cached) }
-            }
-        })
+    pub fn with_cache(mut self, cache: &Cache) -> Result<Self> {
+        if let Some(cached) = CachedStore::new(Arc::clone(&self.store), cache)? {
+            let cached = Arc::new(cached);
+            self.caches.push(cache.clone());
+            self.store = cached.clone();
+            self.cache = Some(cached);
+        }
+        Ok(self)
     }
 
     /// What the cache of [`Self::with_cache`] holds and has served; nothing without one.

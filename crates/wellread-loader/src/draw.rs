@@ -18,6 +18,39 @@ pub(crate) const fn key(parts: [u64; 3]) -> u64 {
     mix(mix(mix(parts[0]) ^ parts[1]) ^ parts[2])
 }
 
+/// A keyed 64-bit hash of numbers and texts, the same in every release: splits and saved states hold on to it.
+/// Not for secrets.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Digest(u64);
+
+impl Digest {
+    pub(crate) const fn new(key: u64) -> Self {
+        Self(key)
+    }
+
+    pub(crate) const fn number(&mut self, n: u64) {
+        self.0 = mix(self.0.rotate_left(23) ^ mix(n));
+    }
+
+    pub(crate) fn numbers(&mut self, numbers: impl IntoIterator<Item = u64>) {
+        numbers.into_iter().for_each(|n| self.number(n));
+    }
+
+    pub(crate) fn text(&mut self, text: &str) {
+        for part in text.as_bytes().chunks(8) {
+            let mut bytes = [0; 8];
+            bytes[..part.len()].copy_from_slice(part);
+            self.number(u64::from_le_bytes(bytes));
+        }
+        // So that zeros at the end, and where one text ends and the next begins, count.
+        self.number(text.len() as u64);
+    }
+
+    pub(crate) const fn finish(self) -> u64 {
+        mix(self.0)
+    }
+}
+
 /// What a number is drawn for. Each purpose has its own stream, so that switching one transform on leaves
 /// the draws of all others as they were.
 #[derive(Clone, Copy, Debug)]

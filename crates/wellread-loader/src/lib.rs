@@ -10,8 +10,9 @@
 //!                                                           to scaled floats in the batch's memory
 //! ```
 //!
-//! Everything that is random is a function of (seed, epoch, row), never of the thread or of time: the
-//! batches of an epoch are bit-identical whatever the number of workers. Everything that is large is
+//! Everything that is random is a function of (seed, epoch, row), and the order one of (seed, epoch, position), never
+//! of the thread or of time: the batches of an epoch are bit-identical whatever the number of workers, and an epoch is
+//! resumed from one small record. Everything that is large is
 //! reused: in steady state nothing is allocated.
 //!
 //! | module | what it holds |
@@ -21,7 +22,9 @@
 //! | [`loader`] | [`Loader`] and [`LoaderBuilder`] |
 //! | [`pipeline`] | [`Batches`], the iterator that owns the worker threads |
 //! | [`batch`] | [`Batch`] and the pool of aligned buffers behind it |
-//! | [`order`] | [`Order`], [`Grouping`], keyed permutations |
+//! | [`order`] | [`Order`], [`Grouping`], keyed permutations, splits; how random an order is |
+//! | [`state`] | [`LoaderState`], where an epoch is: saved and resumed |
+//! | [`skip`] | [`OnError`]: what becomes of rows that cannot be read |
 //! | [`transform`] | [`Transform`], [`Placement`] and what they are made of |
 //! | [`kernels`] | bytes of any pixel type to scaled floats, at the CPU's best vector width |
 //! | [`memory`] | [`MemoryStore`]: images in RAM, as a store |
@@ -39,8 +42,11 @@ pub mod order;
 mod orientation;
 pub mod pipeline;
 mod resample;
+mod ring;
 pub mod simd;
 mod sink;
+pub mod skip;
+pub mod state;
 pub mod transform;
 
 pub use batch::Batch;
@@ -50,8 +56,10 @@ pub use dataset::Dataset;
 pub use item::ItemContext;
 pub use loader::Loader;
 pub use memory::MemoryStore;
-pub use order::{Grouping, Order};
+pub use order::{Grouping, Order, OrderQuality, Uneven};
 pub use pipeline::Batches;
+pub use skip::{OnError, Skipped};
+pub use state::LoaderState;
 pub use transform::{
     Crop, Filter, Normalize, Placement, Resize, RightAngles, Scale, Transform, TransformError,
 };

@@ -1,17 +1,25 @@
-//! The loader: what each epoch has in common.
+//! The loader: what each epoch has in common, and what each process has of its own.
+//!
+//! ```text
+//!  Loader ── Plan (choices, order; never changes) ──┬── Inner of the process that built it ── Batches …
+//!                                                   └── Inner of a forked child: the set opened anew, new buffers
+//! ```
 
 use crate::batch::BufferPool;
 use crate::builder::LoaderBuilder;
 use crate::dataset::Dataset;
+use crate::draw::{Digest, key};
 use crate::item::{ItemContext, Recipe, Reference};
-use crate::order::{EpochOrder, RowOrder};
+use crate::order::{EpochOrder, RowOrder, Steps};
 use crate::pipeline::Batches;
+use crate::skip::OnError;
+use crate::state::{Identity, LoaderState};
 use crate::transform::Transform;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use wellread_image::{PixelType, Shape};
-use wellread_store::Result;
+use wellread_store::{Error, Result, Store};
 
 /// Delivers a dataset in batches of `f32`, epoch after epoch.
 ///
@@ -30,20 +38,32 @@ use wellread_store::Result;
 /// }
 /// # Ok::<(), wellread_store::Error>(())
 /// ```
+///
+/// # Forked processes
+/// A loader works in a process that was forked from its own (as `multiprocessing` and `DataLoader` do on Linux), even
+/// if threads were reading at that moment: the child opens the set anew, at its first iteration, and shares nothing
+/// but the choices. Not so an iterator that was under way: its threads stayed behind, and it says so. Two limits:
+/// a cache in memory starts empty in each child, and a store that was given by [`Dataset::from_store`] cannot be
+/// opened anew and is used as it is, which is safe where it has no locks (as [`crate::MemoryStore`]).
 pub struct Loader {
-    inner: Arc<Inner>,
+    /// Of the process that built the loader.
+    home: Arc<Inner>,
+    /// Of a process that was forked from it.
+    forked: Mutex<Option<Arc<Inner>>>,
+    next_epoch: AtomicU64,
 }
 
-/// What all epochs and threads share.
-pub(crate) struct Inner {
-    pub(crate) dataset: Dataset,
+/// What is chosen once and never changes.
+pub(crate) struct Plan {
     pub(crate) recipe: Recipe,
     pub(crate) reference: Reference,
+    /// Rows of the dataset.
+    pub(crate) dataset_rows: usize,
     pub(crate) order: RowOrder,
     pub(crate) seed: u64,
-    pub(crate) next_epoch: AtomicU64,
-    pub(crate) batch_size: usize,
-    pub(crate) drop_last: bool,
+    /// The batches of an epoch.
+    pub(crate) steps: Steps,
+    pub(crate) on_error: OnError,
     pub(crate) workers: usize,
     pub(crate) prefetch: usize,
     /// Rows of a batch that one thread takes at a time. Depends on sizes only, so that which error is
@@ -51,25 +71,72 @@ pub(crate) struct Inner {
     pub(crate) slice_rows: usize,
     /// Batches whose rows are asked of the store in one read.
     pub(crate) joined: usize,
+    /// Images of the largest batch.
+    pub(crate) largest: usize,
+    /// [`Identity::rows`] and [`Identity::order`], once they were asked for; 0 before. No lock that a fork could
+    /// leave closed: made twice, they are the same.
+    pub(crate) fingerprints: [AtomicU64; 2],
+}
+
+impl Plan {
+    /// The batches of an epoch from a position on.
+    pub(crate) fn steps(&self, first: usize) -> Steps {
+        Steps { first, ..self.steps }
+    }
+
+    /// What a saved state has to agree with: the number of rows and some of their names, the order, the seed.
+    pub(crate) fn identity(&self, store: &dyn Store) -> Identity {
+        let rows = || {
+            let mut digest = Digest::new(key([0x72, 0x6f, 0x77]));
+            digest.number(store.len() as u64);
+            // All names would have to be read; these tell sets apart that are as large.
+            for i in 0..NAMES.min(store.len()) {
+                let row = (i as u128 * (store.len() - 1) as u128 / (NAMES - 1) as u128) as usize;
+                digest.text(&store.name(row).unwrap_or_default());
+            }
+            digest.finish()
+        };
+        let once = |cell: &AtomicU64, make: &dyn Fn() -> u64| match cell.load(Ordering::Relaxed) {
+            0 => {
+                // 0 stands for "not known".
+                let made = make().max(1);
+                cell.store(made, Ordering::Relaxed);
+                made
+            }
+            known => known,
+        };
+        Identity {
+            seed: self.seed,
+            images: self.order.len(),
+            rows: once(&self.fingerprints[0], &rows),
+            order: once(&self.fingerprints[1], &|| self.order.fingerprint()),
+        }
+    }
+}
+
+/// Names that tell a set from another.
+const NAMES: usize = 8;
+
+/// What the epochs and threads of one process share.
+pub(crate) struct Inner {
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) dataset: Dataset,
     pub(crate) pool: Arc<BufferPool>,
     /// Contexts of threads of earlier epochs, for reuse.
-    pub(crate) contexts: Mutex<Vec<ItemContext>>,
+    contexts: Mutex<Vec<ItemContext>>,
+    /// The process that it was made in. Another one, forked from it, must not touch its locks: a thread that exists
+    /// only here may hold them.
+    pub(crate) process: u32,
 }
 
 impl Inner {
-    /// Number of batches of an epoch.
-    pub(crate) fn batches(&self) -> usize {
-        if self.drop_last {
-            self.order.len() / self.batch_size
-        } else {
-            self.order.len().div_ceil(self.batch_size)
-        }
-    }
-
-    /// Positions of a batch in the epoch.
-    pub(crate) fn positions(&self, batch: usize) -> std::ops::Range<usize> {
-        let start = batch * self.batch_size;
-        start..start.saturating_add(self.batch_size).min(self.order.len())
+    pub(crate) fn new(plan: Arc<Plan>, dataset: Dataset) -> Self {
+        let floats = plan.largest * plan.reference.output.pixels();
+        // Besides the batches ahead, the consumer holds one or two.
+        let keep = plan.prefetch.min(plan.steps.len()) + 2;
+        let pool = Arc::new(BufferPool::new(floats, plan.largest, keep));
+        let contexts = Mutex::new(Vec::with_capacity(plan.workers.clamp(1, 64)));
+        Self { plan, dataset, pool, contexts, process: std::process::id() }
     }
 
     pub(crate) fn take_context(&self) -> ItemContext {
@@ -78,7 +145,7 @@ impl Inner {
 
     pub(crate) fn give_context(&self, context: ItemContext) {
         let mut contexts = self.contexts.lock().unwrap_or_else(PoisonError::into_inner);
-        if contexts.len() < self.workers.max(1) {
+        if contexts.len() < self.plan.workers.max(1) {
             contexts.push(context);
         }
     }
@@ -90,13 +157,50 @@ impl Loader {
         LoaderBuilder::new(dataset)
     }
 
-    pub(crate) fn from_inner(inner: Inner) -> Self {
-        Self { inner: Arc::new(inner) }
+    pub(crate) fn new(plan: Plan, dataset: Dataset, epoch: u64) -> Self {
+        let home = Arc::new(Inner::new(Arc::new(plan), dataset));
+        Self { home, forked: Mutex::new(None), next_epoch: AtomicU64::new(epoch) }
     }
 
-    /// Batches of an epoch.
+    pub(crate) fn plan(&self) -> &Plan {
+        &self.home.plan
+    }
+
+    /// What this process uses: in a forked child, the set opened anew.
+    fn inner(&self) -> Result<Arc<Inner>> {
+        let process = std::process::id();
+        if self.home.process == process {
+            return Ok(Arc::clone(&self.home));
+        }
+        // Not waited for: in a child of a child, a thread that is not here may hold it.
+        let mut kept = self.forked.try_lock();
+        if let Ok(kept) = &kept
+            && let Some(inner) = kept.as_ref().filter(|inner| inner.process == process)
+        {
+            return Ok(Arc::clone(inner));
+        }
+        let dataset = self.home.dataset.reopened()?;
+        let (before, now) = (self.plan().dataset_rows, dataset.len());
+        if before != now {
+            return Err(Error::new(
+                dataset.store().path(),
+                format_args!(
+                    "had {before} images when the loader was made and has {now} in the forked process"
+                ),
+            )
+            .hint("make a new loader"));
+        }
+        let inner = Arc::new(Inner::new(Arc::clone(&self.home.plan), dataset));
+        if let Ok(kept) = &mut kept {
+            // What the parent had there is not taken apart here: its threads are not in this process.
+            std::mem::forget(kept.replace(Arc::clone(&inner)));
+        }
+        Ok(inner)
+    }
+
+    /// Batches of an epoch, of this rank.
     pub fn len(&self) -> usize {
-        self.inner.batches()
+        self.plan().steps.len()
     }
 
     /// Never: a loader without batches cannot be built.
@@ -104,83 +208,111 @@ impl Loader {
         self.len() == 0
     }
 
-    /// Images of an epoch.
+    /// Images of an epoch, of this rank.
     pub fn images(&self) -> usize {
-        if self.inner.drop_last { self.len() * self.inner.batch_size } else { self.inner.order.len() }
+        self.plan().steps.total()
     }
 
     /// Images per batch.
     pub fn batch_size(&self) -> usize {
-        self.inner.batch_size
+        self.plan().steps.batch_size
     }
 
     /// Shape (TCZYX) of each image as delivered.
     pub fn image_shape(&self) -> Shape {
-        self.inner.reference.output
+        self.plan().reference.output
     }
 
     /// Pixel type of the images as stored.
     pub fn dtype(&self) -> PixelType {
-        self.inner.reference.info.dtype
+        self.plan().reference.info.dtype
     }
 
     /// The recipe.
     pub fn transform(&self) -> &Transform {
-        &self.inner.recipe.transform
+        &self.plan().recipe.transform
     }
 
     /// What is loaded.
     pub fn dataset(&self) -> &Dataset {
-        &self.inner.dataset
+        &self.home.dataset
     }
 
     /// Threads that read ahead.
     pub fn workers(&self) -> usize {
-        self.inner.workers
+        self.plan().workers
     }
 
     /// Batches whose rows are asked of the store in one read: 1 but for stores whose reads have a price of their own,
     /// such as queries ([`wellread_store::Store::rows_per_read`]).
     pub fn joined(&self) -> usize {
-        self.inner.joined
+        self.plan().joined
     }
 
     /// Batches read ahead.
     pub fn prefetch(&self) -> usize {
-        self.inner.prefetch
+        self.plan().prefetch
     }
 
     /// Seed of the order and of all random draws.
     pub fn seed(&self) -> u64 {
-        self.inner.seed
+        self.plan().seed
     }
 
     /// The epoch that the next iteration will run.
     pub fn epoch(&self) -> u64 {
-        self.inner.next_epoch.load(Ordering::Relaxed)
+        self.next_epoch.load(Ordering::Relaxed)
     }
 
     /// Sets the epoch that the next iteration runs. Iterations count up by themselves, so this is needed
-    /// only to resume or to repeat.
+    /// only to repeat, or where each epoch has a loader of its own.
     pub fn set_epoch(&self, epoch: u64) {
-        self.inner.next_epoch.store(epoch, Ordering::Relaxed);
+        self.next_epoch.store(epoch, Ordering::Relaxed);
     }
 
     /// Runs the next epoch. Worker threads start now and end with the iterator.
     pub fn iter(&self) -> Batches {
-        self.iter_at(self.inner.next_epoch.fetch_add(1, Ordering::Relaxed), 0)
+        self.run(self.next_epoch.fetch_add(1, Ordering::Relaxed), 0)
     }
 
-    /// Runs `epoch` from batch `first` on, without reading what comes before: resumes in mid-epoch. Does
-    /// not change the epoch that [`Self::iter`] runs next.
+    /// Runs `epoch` from batch `first` on, without reading what comes before. Does not change the epoch that
+    /// [`Self::iter`] runs next. To go on where another run stopped, see [`Self::resume`].
     pub fn iter_at(&self, epoch: u64, first: usize) -> Batches {
-        Batches::new(self.inner.clone(), epoch, first)
+        self.run(epoch, self.plan().steps.after(first))
     }
 
-    /// The dataset's rows in the order in which `epoch` delivers them.
+    /// Goes on where the iteration was whose [`Batches::state`] this is, with exactly the images that it had not
+    /// yet delivered. [`Self::iter`] then runs the epoch after that.
+    ///
+    /// The loader may have another number of workers, another `prefetch`, batch size, transform, or number
+    /// of ranks: positions count the images of all ranks. With the same batch size and number of ranks the
+    /// batches are those that would have come. With others they are cut anew from the first remaining image on, so
+    /// the last one, and where there are ranks the images that do not divide among them
+    /// ([`crate::order::Uneven`]), may be others than in an epoch that was not interrupted.
+    ///
+    /// # Errors
+    /// A state of another set, order, choice of rows, or seed.
+    pub fn resume(&self, state: &LoaderState) -> Result<Batches> {
+        let inner = self.inner()?;
+        let store = inner.dataset.store();
+        let position = state.check(&self.plan().identity(store), store.path())?;
+        self.set_epoch(state.epoch().wrapping_add(1));
+        Ok(Batches::new(inner, state.epoch(), position))
+    }
+
+    fn run(&self, epoch: u64, position: usize) -> Batches {
+        match self.inner() {
+            Ok(inner) => Batches::new(inner, epoch, position),
+            Err(error) => Batches::failed(Arc::clone(&self.home), epoch, error),
+        }
+    }
+
+    /// The dataset's rows in the order in which `epoch` delivers them, to this rank.
     pub fn rows(&self, epoch: u64) -> Vec<usize> {
-        let order = EpochOrder::new(&self.inner.order, self.inner.seed, epoch);
-        (0..self.images()).map(|position| order.row(&self.inner.order, position)).collect()
+        let plan = self.plan();
+        let order = EpochOrder::new(&plan.order, plan.seed, epoch);
+        let positions = (0..plan.steps.len()).flat_map(|batch| plan.steps.positions(batch));
+        positions.map(|position| order.row(&plan.order, position)).collect()
     }
 
     /// As [`Self::iter`], reading until the first error: all batches in one list.
@@ -204,13 +336,13 @@ impl IntoIterator for &Loader {
 impl fmt::Debug for Loader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Loader")
-            .field("dataset", &self.inner.dataset)
+            .field("dataset", &self.home.dataset)
             .field("batches", &self.len())
-            .field("batch_size", &self.inner.batch_size)
+            .field("batch_size", &self.batch_size())
             .field("image_shape", &self.image_shape())
-            .field("workers", &self.inner.workers)
-            .field("prefetch", &self.inner.prefetch)
-            .field("seed", &self.inner.seed)
+            .field("workers", &self.workers())
+            .field("prefetch", &self.prefetch())
+            .field("seed", &self.seed())
             .field("transform", self.transform())
             .finish_non_exhaustive()
     }

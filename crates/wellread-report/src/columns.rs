@@ -108,6 +108,9 @@ const KNOWN: &[(&str, &str, Unit, Better)] = &[
     ("peak_rss_mb", "peak memory of the process", Unit::Plain("MB"), Better::Lower),
     ("peak_growth_mb", "peak memory added", Unit::Plain("MB"), Better::Lower),
     ("memory_mb", "memory", Unit::Plain("MB"), Better::Lower),
+    ("mixing", "blocks per 16 images, relative to a shuffle", Unit::Fraction, Better::Higher),
+    ("rank_correlation", "correlation of position and row", Unit::Plain(""), Better::Neither),
+    ("jump", "way to the next image, share of the set", Unit::Fraction, Better::Lower),
     ("loss", "loss", Unit::Plain(""), Better::Neither),
 ];
 

@@ -12,8 +12,8 @@
 use crate::ome_arrow::{plain_columns, text};
 use crate::parquet::read_plain_columns;
 use crate::{Error, Result, Store};
-use arrow_array::types::Int64Type;
-use arrow_array::{Array, ArrayRef, PrimitiveArray, RecordBatch, UInt64Array};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch, UInt64Array, downcast_primitive_array};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use std::collections::HashMap;
 use std::path::Path;
@@ -181,11 +181,59 @@ fn stem(name: &str) -> &str {
     name
 }
 
-fn key_at(column: &ArrayRef, row: usize) -> Option<String> {
-    if let Some(numbers) = column.as_any().downcast_ref::<PrimitiveArray<Int64Type>>() {
-        return (!numbers.is_null(row)).then(|| numbers.value(row).to_string());
+/// One text per row for the values of `columns` in it: equal where all of them are equal. Nulls are equal to each
+/// other and to nothing else.
+///
+/// # Errors
+/// A set without such columns.
+pub fn keys(source: &dyn Store, columns: &[String]) -> Result<Vec<String>> {
+    let table = source.features()?;
+    let column = |name: &String| {
+        table.as_ref().and_then(|table| table.column_by_name(name)).cloned().ok_or_else(|| {
+            let error = Error::new(source.path(), format_args!("has no column {name:?} to group by"));
+            match source.feature_names() {
+                names if names.is_empty() => {
+                    error.hint("it has no columns beside the images: `wellread convert --join` adds them")
+                }
+                names => error.hint(format_args!(
+                    "it has {} columns beside the images: {}{}",
+                    names.len(),
+                    names[..names.len().min(12)].join(", "),
+                    if names.len() > 12 { " …" } else { "" }
+                )),
+            }
+        })
+    };
+    if columns.is_empty() {
+        return Err(Error::new(source.path(), "no column was given to group by").hint("give at least one"));
     }
-    text(column, row).map(str::to_owned)
+    let columns = columns.iter().map(column).collect::<Result<Vec<_>>>()?;
+    if columns[0].len() != source.len() {
+        let (rows, images) = (columns[0].len(), source.len());
+        return Err(Error::new(source.path(), format_args!("columns of {rows} rows beside {images} images")));
+    }
+    let key = |row| {
+        let values = columns.iter().map(|column| key_at(column, row).unwrap_or_else(|| NULL.to_owned()));
+        // Separated by what no name has, so that "a", "bc" differs from "ab", "c".
+        values.collect::<Vec<_>>().join("\u{1f}")
+    };
+    Ok((0..source.len()).map(key).collect())
+}
+
+/// What stands for a null in [`keys`].
+const NULL: &str = "\0";
+
+/// A plain value as text; `None` where there is none.
+fn key_at(column: &ArrayRef, row: usize) -> Option<String> {
+    if column.is_null(row) {
+        return None;
+    }
+    let array: &dyn Array = column;
+    downcast_primitive_array!(
+        array => Some(format!("{:?}", array.value(row))),
+        DataType::Boolean => Some(array.as_boolean().value(row).to_string()),
+        _ => text(array, row).map(str::to_owned)
+    )
 }
 
 #[cfg(test)]
@@ -212,6 +260,10 @@ mod tests {
         let schema = both.schema();
         let names: Vec<_> = schema.fields().iter().map(|f| f.name().as_str()).collect();
         assert_eq!(names, ["a", "b", "b_y", "c"]);
+        let key = |column: ArrayRef, row| key_at(&column, row);
+        assert_eq!(key(Arc::new(arrow_array::Float32Array::from(vec![0.5])), 0).as_deref(), Some("0.5"));
+        assert_eq!(key(Arc::new(arrow_array::BooleanArray::from(vec![true])), 0).as_deref(), Some("true"));
+        assert_eq!(key(Arc::new(StringArray::from(vec![None, Some("a")])), 0), None);
         let some = taken(&second, [Some(1), None]).unwrap();
         assert!(some.column(2).is_null(1));
         assert_eq!(key_at(some.column(1), 0).as_deref(), Some("6"));

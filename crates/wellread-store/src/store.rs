@@ -56,6 +56,8 @@ pub struct Scratch {
     pub decoded: Vec<u8>,
     /// Pixels after conversion to the row's dtype.
     pub pixels: Vec<u8>,
+    /// Indices of requests, in the order in which they are read.
+    pub order: Vec<usize>,
     /// Anything else a format keeps per thread (decompressor contexts, caches of its own).
     pub context: Option<Box<dyn std::any::Any + Send>>,
 }

@@ -58,9 +58,16 @@ pub struct Args {
     /// Seconds after which no further round of a benchmark begins.
     #[arg(long, default_value_t = Config::default().time_budget.as_secs_f64(), value_parser = parse_seconds)]
     time_budget: f64,
-    /// Orders of access: sequential, random, grouped (blocks of ten neighbours, blocks in random order).
+    /// Orders of access: sequential, random, grouped (blocks of neighbours, blocks in random order), block (and the
+    /// images of several blocks shuffled among each other).
     #[arg(help_heading = "Dataset: single images", long, value_delimiter = ',', default_values_t = Config::default().access)]
     access: Vec<Access>,
+    /// Images of a block, for grouped and block access.
+    #[arg(help_heading = "Dataset: single images", long, default_value_t = Config::default().block_rows, value_parser = parse_positive)]
+    block_rows: usize,
+    /// Blocks whose images are shuffled among each other, for block access.
+    #[arg(help_heading = "Dataset: single images", long, default_value_t = Config::default().block_window, value_parser = parse_positive)]
+    block_window: usize,
     /// Transforms.
     #[arg(help_heading = "Dataset: single images", long, value_delimiter = ',', default_values_t = Config::default().transforms)]
     transform: Vec<Preset>,
@@ -161,6 +168,8 @@ impl Args {
             data_dir: self.data_dir.clone(),
             time_budget: Duration::from_secs_f64(self.time_budget),
             access: distinct(&self.access),
+            block_rows: self.block_rows,
+            block_window: self.block_window,
             transforms: distinct(&self.transform),
             caches: distinct(&self.cache),
             samples: self.samples,

@@ -3,13 +3,15 @@
 //! A counting allocator counts only threads that are marked, so that other tests in this process do not
 //! disturb: the test marks its own, and the store marks each worker as it reads.
 
-use crate::support::{TestStore, images};
+use crate::support::{TestStore, images, parquet};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use wellread_image::{PixelType, Shape};
-use wellread_loader::{ItemContext, Loader, Transform};
+use wellread_image::{ImageMetadata, PixelType, Shape};
+use wellread_loader::{Dataset, ItemContext, Loader, Transform};
+use wellread_store::{OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
 
 struct Counting;
 
@@ -67,36 +69,87 @@ fn steady_state_allocates_nothing() {
     ];
     for transform in transforms {
         for workers in [0, 1, 2] {
-            let mut store = TestStore::new(images(256, Shape([1, 2, 1, 32, 32]), PixelType::U16));
-            store.on_read = || MARKED.set(true);
-            let loader = Loader::builder(&store.dataset())
-                .batch_size(4)
-                .shuffle(1)
-                .workers(workers)
-                .transform(transform.clone())
-                .build()
-                .unwrap();
-            // Buffers are made as threads first need them, and pass on to the threads of the next epoch. On
-            // a busy machine a thread may sleep through whole epochs, so several are tried; an allocation
-            // per batch or item would show in each.
-            let epoch = || {
-                let mut iter = loader.iter();
-                for _ in 0..16 {
-                    iter.next().unwrap().unwrap();
-                }
-                let before = COUNT.load(Ordering::Relaxed);
-                marked(|| {
-                    for _ in 0..40 {
-                        iter.next().unwrap().unwrap();
-                    }
-                });
-                COUNT.load(Ordering::Relaxed) - before
-            };
-            let counts: Vec<usize> = (0..20).map(|_| epoch()).collect();
-            assert!(counts.contains(&0), "{counts:?} allocations, {workers} workers, {transform:?}");
+            let dataset = Watched(Box::new(images(256, Shape([1, 2, 1, 32, 32]), PixelType::U16))).dataset();
+            check_steady_state(&dataset, workers, &transform);
         }
     }
+}
+
+/// A file whose decoded pages fit the reader's cache: each is decoded once, and from then on nothing is allocated.
+#[test]
+fn steady_state_allocates_nothing_for_parquet() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("set.parquet");
+    parquet(&path, &images(256, Shape([1, 2, 1, 32, 32]), PixelType::U16), None);
+    for workers in [0, 2] {
+        let store = wellread_store::open(&path, &OpenOptions::default()).unwrap();
+        check_steady_state(&Watched(store).dataset(), workers, &Transform::default().scale_to_unit());
+    }
+}
+
+/// Marks the threads that read.
+struct Watched(Box<dyn Store>);
+
+impl Watched {
+    fn dataset(self) -> Dataset {
+        Dataset::from_store(Box::new(self))
+    }
+}
+
+impl Store for Watched {
+    fn format(&self) -> &'static str {
+        self.0.format()
+    }
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+    fn row_info(&self, row: usize) -> Result<RowInfo> {
+        self.0.row_info(row)
+    }
+    fn metadata(&self, row: usize) -> Result<ImageMetadata> {
+        self.0.metadata(row)
+    }
+    fn layout(&self) -> Result<StoreLayout> {
+        self.0.layout()
+    }
+    fn files(&self) -> Result<Vec<PathBuf>> {
+        self.0.files()
+    }
+    fn position(&self, row: usize) -> u64 {
+        self.0.position(row)
+    }
+    fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
+        MARKED.set(true);
+        self.0.read(requests, scratch, sink)
+    }
+}
+
+/// Buffers are made as threads first need them, and pass on to the threads of the next epoch. On a busy machine
+/// a thread may sleep through whole epochs, so several are tried; an allocation per batch or item would show in
+/// each.
+fn check_steady_state(dataset: &Dataset, workers: usize, transform: &Transform) {
+    let builder = Loader::builder(dataset).batch_size(4).shuffle(1).workers(workers);
+    let loader = builder.transform(transform.clone()).build().unwrap();
+    let epoch = || {
+        let mut iter = loader.iter();
+        for _ in 0..16 {
+            iter.next().unwrap().unwrap();
+        }
+        let before = COUNT.load(Ordering::Relaxed);
+        marked(|| {
+            for _ in 0..40 {
+                iter.next().unwrap().unwrap();
+            }
+        });
+        COUNT.load(Ordering::Relaxed) - before
+    };
+    let counts: Vec<usize> = (0..20).map(|_| epoch()).collect();
     MARKED.set(false);
+    assert!(counts.contains(&0), "{counts:?} allocations, {workers} workers, {transform:?}");
 }
 
 #[test]

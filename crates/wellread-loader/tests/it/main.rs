@@ -4,7 +4,12 @@ mod allocation;
 mod cache_policies;
 mod caching;
 mod errors;
+#[cfg(unix)]
+mod fork;
+mod orders;
 mod reference;
+mod resume;
 mod same_batches;
+mod skipping;
 mod support;
 mod threads;

@@ -107,9 +107,9 @@ fn an_epoch_can_be_resumed_in_the_middle() {
         assert_eq!(all[2..], rest);
         assert_eq!(loader.iter_at(7, 100).count(), 0);
         let mut iter = loader.iter_at(7, 4);
-        assert_eq!((iter.len(), iter.position()), (2, 4));
+        assert_eq!((iter.remaining(), iter.position()), (2, 4));
         assert_eq!(iter.next().unwrap().unwrap().index(), 4);
-        assert_eq!(iter.len(), 1);
+        assert_eq!(iter.remaining(), 1);
     }
 }
 

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use wellread_image::{ImageMetadata, PixelType, Region, Shape};
 use wellread_loader::{Dataset, MemoryStore};
-use wellread_store::{Block, Error, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
+use wellread_store::{
+    Block, Error, ImageView, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout, WriteOptions,
+};
 
 /// What a [`TestStore`] does to those who read a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -197,6 +199,20 @@ pub fn images(n: usize, shape: Shape, dtype: PixelType) -> MemoryStore {
         store.push(format!("{group}_{i}"), shape, dtype, pixels(shape, dtype, i as u64 + 1)).unwrap();
     }
     store
+}
+
+/// The images of a store in a Parquet file of small pages and row groups, opened.
+pub fn parquet(path: &Path, store: &MemoryStore, features: Option<arrow_array::RecordBatch>) -> Dataset {
+    let options = WriteOptions { features, ..WriteOptions::default() };
+    let mut writer = wellread_store::create(path, "parquet", &options).unwrap();
+    for row in 0..store.len() {
+        let (info, pixels) = wellread_store::read_image(store, row).unwrap();
+        let metadata = store.metadata(row).unwrap();
+        let RowInfo { shape, dtype } = info;
+        writer.write(&ImageView { metadata: &metadata, shape, dtype, pixels: &pixels }).unwrap();
+    }
+    writer.finish().unwrap();
+    Dataset::open(path).unwrap()
 }
 
 /// Shape, rows and pixels of a batch, to be compared bit by bit.

@@ -4,7 +4,7 @@ use crate::support::{TestStore, images};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use wellread_image::{PixelType, Shape};
-use wellread_loader::{Batch, Dataset, Loader, Transform};
+use wellread_loader::{Batch, Dataset, Loader, OnError, Transform};
 
 fn is_shareable<T: Send + Sync>() {}
 
@@ -19,13 +19,13 @@ fn everything_may_be_shared() {
 /// Dropping an iterator in mid-epoch ends reading at the next block: the batches in work are not finished.
 #[test]
 fn dropping_in_mid_epoch_stops_the_threads() {
-    for workers in [1, 2, 4] {
+    for (workers, on_error) in [(1, OnError::Raise), (2, OnError::Raise), (4, OnError::Skip)] {
         let mut store = TestStore::new(images(40, Shape::plane(64, 64), PixelType::U8));
         store.chunk = Some([1, 1, 1, 4, 4]);
         store.delay = Duration::from_millis(20);
         let blocks = store.blocks.clone();
-        let loader = Loader::builder(&store.dataset()).batch_size(2).workers(workers).build().unwrap();
-        let iter = loader.iter();
+        let builder = Loader::builder(&store.dataset()).batch_size(2).workers(workers);
+        let iter = builder.on_error(on_error).build().unwrap().iter();
         while blocks.load(Ordering::Relaxed) < 3 {
             std::thread::yield_now();
         }

@@ -18,7 +18,7 @@ pub(super) static SPEC: Spec = Spec {
 
 fn sections(table: &Table) -> Vec<Section> {
     let series = series(table);
-    let access = facet(table, "access", &["sequential", "random", "grouped"]);
+    let access = facet(table, "access", &["sequential", "random", "grouped", "block"]);
     let transform = facet(table, "transform", &["none", "normalize", "augment"]);
     let cache = facet(table, "cache", &["none", "memory"]);
     let cache_names: Vec<_> = cache.iter().map(|c| cache_name(&c.1)).collect();

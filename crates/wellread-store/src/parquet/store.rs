@@ -352,8 +352,11 @@ impl Store for ParquetStore {
         for request in requests {
             self.check(request)?;
         }
-        let mut order: Vec<usize> = (0..requests.len()).collect();
-        order.sort_by_key(|&i| requests[i].row);
+        // Taken out while it is used, since the readers below use the rest of the scratch memory.
+        let mut order = std::mem::take(&mut scratch.order);
+        order.clear();
+        order.extend(0..requests.len());
+        order.sort_unstable_by_key(|&i| (requests[i].row, i));
         let mut rest = order.as_slice();
         while let Some(&first) = rest.first() {
             let group = self.group_of(requests[first].row);
@@ -366,6 +369,7 @@ impl Store for ParquetStore {
             }
             rest = later;
         }
+        scratch.order = order;
         Ok(())
     }
 

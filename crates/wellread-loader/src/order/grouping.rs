@@ -1,0 +1,184 @@
+//! What makes rows belong together: their names, given keys, or columns of the table; and the groups of rows
+//! that follow.
+
+use super::{Permutation, Rows};
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use wellread_store::{Error, Result, Store, features};
+
+/// What makes rows belong together.
+#[derive(Clone)]
+pub enum Grouping {
+    /// The part of the row's name before the first occurrence of this text; the whole name without one.
+    NamePrefix(String),
+    /// A function of the row's name.
+    Name(Arc<dyn Fn(&str) -> String + Send + Sync>),
+    /// One key for every row of the dataset.
+    Keys(Arc<[String]>),
+    /// The values of columns that stand beside the images ([`Store::features`]), such as `Metadata_Plate` and
+    /// `Metadata_Well`: rows belong together that agree in all of them. A null is a value of its own.
+    Columns(Arc<[String]>),
+}
+
+impl fmt::Debug for Grouping {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NamePrefix(separator) => f.debug_tuple("NamePrefix").field(separator).finish(),
+            Self::Name(_) => f.write_str("Name(function)"),
+            Self::Keys(keys) => write!(f, "Keys({} rows)", keys.len()),
+            Self::Columns(names) => f.debug_tuple("Columns").field(names).finish(),
+        }
+    }
+}
+
+impl Grouping {
+    /// By the part of the name before the first `separator`, such as `_`.
+    pub fn name_prefix(separator: impl Into<String>) -> Self {
+        Self::NamePrefix(separator.into())
+    }
+
+    /// By a function of the name.
+    pub fn by_name(key: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
+        Self::Name(Arc::new(key))
+    }
+
+    /// By a table: one key per row of the dataset.
+    pub fn keys(keys: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self::Keys(keys.into_iter().map(Into::into).collect())
+    }
+
+    /// By columns that stand beside the images: the plate and the well, say.
+    pub fn columns(names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self::Columns(names.into_iter().map(Into::into).collect())
+    }
+
+    /// The keys of a store's rows. Reads columns whole, names one by one when they are asked for.
+    pub(crate) fn of<'a>(&'a self, store: &'a dyn Store) -> Result<GroupKeys<'a>> {
+        let keys = match self {
+            Self::NamePrefix(_) | Self::Name(_) => None,
+            Self::Keys(keys) => {
+                if keys.len() != store.len() {
+                    return Err(Error::new(
+                        store.path(),
+                        format_args!("{} group keys were given for {} images", keys.len(), store.len()),
+                    )
+                    .hint("give one key for every row of the dataset, also for rows that are left out"));
+                }
+                Some(Cow::Borrowed(&keys[..]))
+            }
+            Self::Columns(names) => Some(Cow::Owned(features::keys(store, names)?)),
+        };
+        Ok(GroupKeys { grouping: self, store, keys })
+    }
+}
+
+/// The key of each row of a store.
+pub(crate) struct GroupKeys<'a> {
+    grouping: &'a Grouping,
+    store: &'a dyn Store,
+    /// Where they are not made from names.
+    keys: Option<Cow<'a, [String]>>,
+}
+
+impl GroupKeys<'_> {
+    pub(crate) fn get(&self, row: usize) -> Result<Cow<'_, str>> {
+        if let Some(keys) = &self.keys {
+            return Ok(Cow::Borrowed(&keys[row]));
+        }
+        let name = self.store.name(row)?;
+        Ok(Cow::Owned(match self.grouping {
+            Grouping::NamePrefix(separator) => match name.split_once(separator) {
+                Some((prefix, _)) => prefix.to_owned(),
+                None => name,
+            },
+            Grouping::Name(key) => key(&name),
+            Grouping::Keys(_) | Grouping::Columns(_) => unreachable!("these have a list of keys"),
+        }))
+    }
+}
+
+/// Rows by group. Groups are numbered as they first appear, rows of a group stay in order.
+#[derive(Debug)]
+pub(crate) struct Groups {
+    rows: Vec<usize>,
+    /// Where each group starts, and one more for the end.
+    starts: Vec<usize>,
+}
+
+impl Groups {
+    pub(crate) fn new(grouping: &Grouping, rows: &Rows, store: &dyn Store) -> Result<Self> {
+        let keys = grouping.of(store)?;
+        let mut groups: Vec<Vec<usize>> = vec![];
+        let mut known: HashMap<String, usize> = HashMap::new();
+        for i in 0..rows.len() {
+            let row = rows.get(i);
+            let key = keys.get(row)?;
+            let group = known.get(&*key).copied().unwrap_or_else(|| {
+                known.insert(key.into_owned(), groups.len());
+                groups.push(vec![]);
+                groups.len() - 1
+            });
+            groups[group].push(row);
+        }
+        Ok(Self::of(groups))
+    }
+
+    pub(crate) fn of(groups: Vec<Vec<usize>>) -> Self {
+        let mut starts = vec![0];
+        starts.extend(groups.iter().scan(0, |end, group| {
+            *end += group.len();
+            Some(*end)
+        }));
+        Self { rows: groups.concat(), starts }
+    }
+
+    /// Number of groups.
+    pub(crate) fn len(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// The rows of a group.
+    pub(crate) fn get(&self, group: usize) -> &[usize] {
+        &self.rows[self.starts[group]..self.starts[group + 1]]
+    }
+
+    /// Rows of all groups, one group after the other.
+    pub(crate) fn rows(&self) -> &[usize] {
+        &self.rows
+    }
+
+    /// Where each group starts in [`Self::rows`], and one more for the end.
+    pub(crate) fn starts(&self) -> &[usize] {
+        &self.starts
+    }
+}
+
+/// One epoch's order of groups.
+#[derive(Debug)]
+pub(crate) struct GroupedEpoch {
+    permutation: Permutation,
+    /// Positions at which the groups end.
+    ends: Vec<usize>,
+}
+
+impl GroupedEpoch {
+    pub(crate) fn new(groups: &Groups, seed: u64, epoch: u64) -> Self {
+        let permutation = Permutation::new(groups.len(), seed, epoch);
+        let mut end = 0;
+        let ends = (0..groups.len())
+            .map(|i| {
+                end += groups.get(permutation.at(i)).len();
+                end
+            })
+            .collect();
+        Self { permutation, ends }
+    }
+
+    pub(crate) fn row(&self, groups: &Groups, position: usize) -> usize {
+        let i = self.ends.partition_point(|&end| end <= position);
+        let rows = groups.get(self.permutation.at(i));
+        rows[rows.len() - (self.ends[i] - position)]
+    }
+}

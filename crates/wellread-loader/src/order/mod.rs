@@ -1,0 +1,340 @@
+//! In which order rows come: position in the epoch → row.
+//!
+//! ```text
+//!  Order ──with the rows──▶ RowOrder ──seed, epoch──▶ EpochOrder ──position──▶ row
+//!                                                          Steps: batch of a rank → positions
+//! ```
+//!
+//! The order is a function of seed, epoch and position alone, never of the batch size, the rank or the number of
+//! threads. Sequential, random and block order keep nothing per row: a shuffled epoch is a keyed bijection of
+//! `0..n` ([`Permutation`]), so any position can be asked for at once, and resuming and splitting over ranks are
+//! free. The others keep a list of the rows they choose from.
+//!
+//! | order | an epoch | memory |
+//! |---|---|---|
+//! | [`Order::Sequential`] | every row once, as stored | none |
+//! | [`Order::Random`] | every row once | none |
+//! | [`Order::Block`] | every row once, blocks of neighbours near each other | none |
+//! | [`Order::Grouped`] | every row once, a group's rows together | 8 bytes a row |
+//! | [`Order::Weighted`] | draws with replacement | 24 bytes a row |
+//! | [`Order::Balanced`] | classes in equal shares, rows of small ones repeated | 8 bytes a row |
+
+mod balanced;
+mod block;
+mod grouping;
+mod permutation;
+pub mod quality;
+mod shard;
+mod split;
+mod weighted;
+
+use crate::draw::{Digest, key};
+use balanced::{Balanced, BalancedEpoch};
+use grouping::{GroupedEpoch, Groups};
+use std::sync::Arc;
+use weighted::Weighted;
+use wellread_store::{Error, Result, Store};
+
+pub use block::BlockPermutation;
+pub use grouping::Grouping;
+pub use permutation::Permutation;
+pub use quality::OrderQuality;
+pub(crate) use shard::Steps;
+pub use shard::Uneven;
+
+/// The order of rows in an epoch.
+#[derive(Clone, Debug, Default)]
+pub enum Order {
+    /// As stored, the same in each epoch.
+    #[default]
+    Sequential,
+    /// Every row once, in a random order that differs from epoch to epoch.
+    Random,
+    /// Every row once, nearly random, and read from few places at a time: blocks of neighbouring rows in random
+    /// order, and the rows of `window` blocks shuffled among each other. For sets that are not in memory; see
+    /// [`BlockPermutation`].
+    Block {
+        /// Rows of a block: those of a page, row group or shard, or a multiple.
+        rows: usize,
+        /// Blocks whose rows are mixed. As many as fit into memory.
+        window: usize,
+    },
+    /// Rows of a group together, in storage order; the order of groups is random and differs from epoch to
+    /// epoch. Needs every row's name (or keys, or columns) when the loader is built.
+    Grouped(Grouping),
+    /// Rows drawn with replacement, each as often as its weight says: see
+    /// [`LoaderBuilder::weighted`](crate::LoaderBuilder::weighted).
+    Weighted {
+        /// One for every row of the dataset, finite and not below 0.
+        weights: Arc<[f64]>,
+        /// Images of an epoch; as many as there are rows with a weight unless given.
+        images: Option<usize>,
+    },
+    /// Groups in equal shares in every batch, as far as the batch size allows: see
+    /// [`LoaderBuilder::balanced`](crate::LoaderBuilder::balanced).
+    Balanced {
+        /// What the classes are.
+        by: Grouping,
+        /// Images of an epoch; as many as there are rows unless given.
+        images: Option<usize>,
+    },
+}
+
+/// The order of a loader, before an epoch is chosen.
+#[derive(Debug)]
+pub(crate) enum RowOrder {
+    Sequential(Rows),
+    Random(Rows),
+    Block { of: Rows, rows: usize, window: usize },
+    Grouped(Groups),
+    Weighted(Weighted),
+    Balanced(Balanced),
+}
+
+/// The rows to be loaded.
+#[derive(Clone, Debug)]
+pub(crate) enum Rows {
+    /// `0..n`.
+    All(usize),
+    /// These.
+    Some(Arc<[usize]>),
+}
+
+impl Rows {
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::All(n) => *n,
+            Self::Some(rows) => rows.len(),
+        }
+    }
+
+    pub(crate) fn get(&self, i: usize) -> usize {
+        match self {
+            Self::All(_) => i,
+            Self::Some(rows) => rows[i],
+        }
+    }
+
+    fn digest(&self, digest: &mut Digest) {
+        match self {
+            Self::All(n) => digest.number(*n as u64),
+            Self::Some(rows) => digest.numbers(rows.iter().map(|&row| row as u64)),
+        }
+    }
+}
+
+impl RowOrder {
+    pub(crate) fn new(order: &Order, rows: Rows, store: &dyn Store) -> Result<Self> {
+        let error = |cause: &str, hint: &str| Err(Error::new(store.path(), cause).hint(hint));
+        let order = match order {
+            Order::Sequential => Self::Sequential(rows),
+            Order::Random => Self::Random(rows),
+            Order::Block { rows: 0, .. } => return error("blocks of 0 rows", "give at least 1"),
+            Order::Block { window: 0, .. } => return error("a window of 0 blocks", "give at least 1"),
+            Order::Block { rows: each, window } => Self::Block { of: rows, rows: *each, window: *window },
+            Order::Grouped(grouping) => Self::Grouped(Groups::new(grouping, &rows, store)?),
+            Order::Weighted { weights, images } => {
+                Self::Weighted(Weighted::new(weights, *images, &rows, store)?)
+            }
+            Order::Balanced { by, images } => {
+                let images = images.unwrap_or(rows.len());
+                Self::Balanced(Balanced { classes: Groups::new(by, &rows, store)?, images })
+            }
+        };
+        if order.len() == 0 {
+            return error("an epoch of 0 images", "give at least 1");
+        }
+        Ok(order)
+    }
+
+    /// Images of an epoch.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Sequential(rows) | Self::Random(rows) | Self::Block { of: rows, .. } => rows.len(),
+            Self::Grouped(groups) => groups.rows().len(),
+            Self::Weighted(weighted) => weighted.images,
+            Self::Balanced(balanced) => balanced.images,
+        }
+    }
+
+    /// A number that differs where the order does, seed and epoch aside.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        let mut digest = Digest::new(key([0x6f, 0x72, 0x64]));
+        let groups = |digest: &mut Digest, groups: &Groups| {
+            digest.numbers(groups.rows().iter().chain(groups.starts()).map(|&n| n as u64));
+        };
+        // What stands first tells the kinds apart.
+        match self {
+            Self::Sequential(rows) => {
+                digest.number(1);
+                rows.digest(&mut digest);
+            }
+            Self::Random(rows) => {
+                digest.number(2);
+                rows.digest(&mut digest);
+            }
+            Self::Block { of, rows, window } => {
+                digest.numbers([3, *rows as u64, *window as u64]);
+                of.digest(&mut digest);
+            }
+            Self::Grouped(of) => {
+                digest.number(4);
+                groups(&mut digest, of);
+            }
+            Self::Weighted(weighted) => {
+                digest.number(5);
+                weighted.digest(&mut digest);
+            }
+            Self::Balanced(Balanced { classes, images }) => {
+                digest.numbers([6, *images as u64]);
+                groups(&mut digest, classes);
+            }
+        }
+        digest.finish()
+    }
+}
+
+/// The order of one epoch: position → row.
+#[derive(Debug)]
+pub(crate) enum EpochOrder {
+    Sequential,
+    Random(Permutation),
+    Block(BlockPermutation),
+    Grouped(GroupedEpoch),
+    Weighted { seed: u64, epoch: u64 },
+    Balanced(BalancedEpoch),
+}
+
+impl EpochOrder {
+    pub(crate) fn new(order: &RowOrder, seed: u64, epoch: u64) -> Self {
+        match order {
+            RowOrder::Sequential(_) => Self::Sequential,
+            RowOrder::Random(rows) => Self::Random(Permutation::new(rows.len(), seed, epoch)),
+            RowOrder::Block { of, rows, window } => {
+                Self::Block(BlockPermutation::new(of.len(), *rows, *window, seed, epoch))
+            }
+            RowOrder::Grouped(groups) => Self::Grouped(GroupedEpoch::new(groups, seed, epoch)),
+            RowOrder::Weighted(_) => Self::Weighted { seed, epoch },
+            RowOrder::Balanced(balanced) => Self::Balanced(balanced.epoch(seed, epoch)),
+        }
+    }
+
+    /// The row at a position. Positions after the end start anew, as ranks that are padded need them.
+    pub(crate) fn row(&self, order: &RowOrder, position: usize) -> usize {
+        let n = order.len();
+        let i = if position < n { position } else { position % n };
+        match (order, self) {
+            (RowOrder::Sequential(rows), _) => rows.get(i),
+            (RowOrder::Random(rows), Self::Random(permutation)) => rows.get(permutation.at(i)),
+            (RowOrder::Block { of, .. }, Self::Block(permutation)) => of.get(permutation.at(i)),
+            (RowOrder::Grouped(groups), Self::Grouped(epoch)) => epoch.row(groups, i),
+            (RowOrder::Weighted(weighted), Self::Weighted { seed, epoch }) => weighted.row(*seed, *epoch, i),
+            (RowOrder::Balanced(balanced), Self::Balanced(epoch)) => balanced.row(epoch, i),
+            _ => unreachable!("an epoch's order is made from the loader's"),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::MemoryStore;
+    use proptest::prelude::*;
+    use wellread_image::{PixelType, Shape};
+
+    /// `n` images of one pixel, named by number.
+    pub(crate) fn numbered(n: usize) -> MemoryStore {
+        let mut store = MemoryStore::new("numbered");
+        for i in 0..n {
+            store.push(i.to_string(), Shape::plane(1, 1), PixelType::U8, vec![0]).unwrap();
+        }
+        store
+    }
+
+    fn orders(n: usize) -> [Order; 4] {
+        let keys = (0..n).map(|i| (i * i % 5).to_string());
+        [
+            Order::Sequential,
+            Order::Random,
+            Order::Block { rows: 7, window: 3 },
+            Order::Grouped(Grouping::keys(keys)),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn every_selected_row_comes_once(n in 1usize..150, step in 1usize..4, seed: u64, epoch in 0u64..4) {
+            let store = numbered(n);
+            let some: Vec<usize> = (0..n).rev().step_by(step).collect();
+            for order in orders(n) {
+                for rows in [Rows::All(n), Rows::Some(some.clone().into())] {
+                    let mut expected: Vec<usize> = (0..rows.len()).map(|i| rows.get(i)).collect();
+                    let order = RowOrder::new(&order, rows, &store).unwrap();
+                    let epoch = EpochOrder::new(&order, seed, epoch);
+                    let mut got: Vec<usize> = (0..order.len()).map(|p| epoch.row(&order, p)).collect();
+                    prop_assert_eq!(epoch.row(&order, order.len()), got[0]);
+                    expected.sort_unstable();
+                    got.sort_unstable();
+                    prop_assert_eq!(got, expected);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn fingerprints_tell_orders_apart() {
+        let store = numbered(30);
+        let print = |order: &Order, rows| RowOrder::new(order, rows, &store).unwrap().fingerprint();
+        let mut all = orders(30).to_vec();
+        all.push(Order::Block { rows: 7, window: 4 });
+        all.push(Order::Weighted { weights: vec![1.0; 30].into(), images: None });
+        all.push(Order::Weighted { weights: (0..30).map(f64::from).collect(), images: None });
+        for images in [None, Some(60)] {
+            all.push(Order::Balanced { by: Grouping::keys((0..30).map(|i| (i % 4).to_string())), images });
+        }
+        let prints: Vec<u64> = all.iter().map(|order| print(order, Rows::All(30))).collect();
+        for (i, a) in prints.iter().enumerate() {
+            assert!(prints[i + 1..].iter().all(|b| a != b), "{:?}", all[i]);
+        }
+        assert_eq!(print(&all[1], Rows::All(30)), prints[1]);
+        let selected: Arc<[usize]> = (1..30).collect();
+        assert_ne!(print(&all[1], Rows::Some(selected)), prints[1]);
+    }
+
+    /// A change here changes the order of every user's images, and what saved states mean: then
+    /// `LoaderState`'s version has to rise.
+    #[test]
+    fn orders_stay_what_they_are() {
+        let store = numbered(1000);
+        let by = Grouping::keys((0..1000).map(|i| (i % 20).to_string()));
+        let pinned: [(Order, [usize; 4]); 5] = [
+            (Order::Random, [945, 41, 590, 555]),
+            (Order::Block { rows: 30, window: 4 }, [255, 177, 298, 440]),
+            (Order::Grouped(by.clone()), [8, 28, 48, 996]),
+            (
+                Order::Weighted { weights: (0..1000).map(f64::from).collect(), images: None },
+                [596, 576, 619, 596],
+            ),
+            (Order::Balanced { by, images: None }, [517, 908, 154, 759]),
+        ];
+        let rows = |order| {
+            let order = RowOrder::new(order, Rows::All(1000), &store).unwrap();
+            let epoch = EpochOrder::new(&order, 42, 1);
+            [0, 1, 2, 999].map(|p| epoch.row(&order, p))
+        };
+        let got: Vec<_> = pinned.iter().map(|(order, _)| rows(order)).collect();
+        assert_eq!(got, pinned.map(|(_, rows)| rows));
+    }
+
+    #[test]
+    fn orders_that_make_no_sense_are_refused() {
+        let store = numbered(3);
+        let refusal = |order| RowOrder::new(&order, Rows::All(3), &store).unwrap_err().to_string();
+        assert!(refusal(Order::Block { rows: 0, window: 1 }).contains("blocks of 0 rows"));
+        assert!(refusal(Order::Block { rows: 1, window: 0 }).contains("window of 0 blocks"));
+        let by = Grouping::name_prefix("_");
+        assert!(refusal(Order::Balanced { by, images: Some(0) }).contains("epoch of 0 images"));
+        let columns = refusal(Order::Grouped(Grouping::columns(["Metadata_Well"])));
+        assert!(columns.contains("Metadata_Well"), "{columns}");
+    }
+}

@@ -1,0 +1,170 @@
+//! Which positions of an epoch each batch of each rank holds.
+//!
+//! ```text
+//!  positions   0 ........ B ........ 2B ....... 3B ....... 4B ...... n      two ranks, batches of B
+//!  step 0      [ rank 0   ][ rank 1   ]
+//!  step 1                              [ rank 0  ][ rank 1  ]
+//!  last step                                                [r 0][r 1]      what is left, in equal parts
+//! ```
+//!
+//! All ranks take the same steps, so one number, the position that all of them have reached, is where an epoch
+//! is: another number of ranks or another batch size goes on from there.
+
+use std::ops::Range;
+
+/// What happens to the images that do not divide evenly among the ranks: fewer than there are ranks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Uneven {
+    /// They are left out of the epoch (of a shuffled order, others in each epoch).
+    #[default]
+    DropLast,
+    /// The first images of the order come again, so that every rank has one of them.
+    Pad,
+}
+
+/// The batches of one rank, from some position of an epoch on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Steps {
+    /// Images of the epoch.
+    pub(crate) images: usize,
+    /// Position of the first.
+    pub(crate) first: usize,
+    /// Images of a full batch.
+    pub(crate) batch_size: usize,
+    pub(crate) rank: usize,
+    pub(crate) world: usize,
+    pub(crate) uneven: Uneven,
+    /// Whether the last step is left out where it is not full.
+    pub(crate) drop_last: bool,
+}
+
+impl Steps {
+    /// Images of a full step of all ranks.
+    fn stride(&self) -> usize {
+        self.batch_size.saturating_mul(self.world)
+    }
+
+    /// Number of full steps, and how many images each rank has in the last one that is not full.
+    fn parts(&self) -> (usize, usize) {
+        let left = self.images - self.first;
+        let (full, tail) = (left / self.stride(), left % self.stride());
+        let share = match (self.drop_last, self.uneven) {
+            (true, _) => 0,
+            (false, Uneven::DropLast) => tail / self.world,
+            (false, Uneven::Pad) => tail.div_ceil(self.world),
+        };
+        (full, share)
+    }
+
+    /// Batches of this rank; those of all ranks are as many.
+    pub(crate) fn len(&self) -> usize {
+        let (full, share) = self.parts();
+        full + usize::from(share > 0)
+    }
+
+    /// Images of this rank.
+    pub(crate) fn total(&self) -> usize {
+        let (full, share) = self.parts();
+        full * self.batch_size + share
+    }
+
+    /// Positions of batch `batch` of this rank. Where the last step is padded, positions from [`Self::images`]
+    /// on stand for those from 0 on.
+    pub(crate) fn positions(&self, batch: usize) -> Range<usize> {
+        let (full, share) = self.parts();
+        let size = if batch < full { self.batch_size } else { share };
+        let start = self.after(batch) + self.rank * size;
+        start..start + size
+    }
+
+    /// The position that the ranks have reached together after `batches` batches each.
+    pub(crate) fn after(&self, batches: usize) -> usize {
+        self.first + batches.saturating_mul(self.stride()).min(self.images - self.first)
+    }
+
+    /// The number of batches before [`Self::first`], so that batches of a resumed epoch are numbered as they would have
+    /// been.
+    pub(crate) fn before(&self) -> usize {
+        self.first.div_ceil(self.stride())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn steps() -> impl Strategy<Value = Steps> {
+        (1usize..200, 1usize..20, 1usize..7, any::<bool>(), any::<bool>()).prop_map(
+            |(images, batch_size, world, pad, drop_last)| Steps {
+                images,
+                first: 0,
+                batch_size,
+                rank: 0,
+                world,
+                uneven: if pad { Uneven::Pad } else { Uneven::DropLast },
+                drop_last,
+            },
+        )
+    }
+
+    /// Positions of all ranks from a step on.
+    fn all(steps: Steps) -> Vec<usize> {
+        let ranks = (0..steps.world).map(|rank| Steps { rank, ..steps });
+        let mut all: Vec<usize> =
+            ranks.flat_map(|s| (0..s.len()).flat_map(move |b| s.positions(b))).collect();
+        all.sort_unstable();
+        all
+    }
+
+    proptest! {
+        #[test]
+        fn ranks_have_equal_parts_that_make_the_whole(steps in steps()) {
+            for rank in 0..steps.world {
+                let s = Steps { rank, ..steps };
+                let sizes: Vec<usize> = (0..s.len()).map(|b| s.positions(b).len()).collect();
+                prop_assert_eq!(sizes.iter().sum::<usize>(), s.total());
+                prop_assert_eq!(s.total(), steps.total());
+                prop_assert!(sizes.iter().rev().skip(1).all(|&n| n == s.batch_size));
+                prop_assert!(sizes.last().is_none_or(|&n| 0 < n && n <= s.batch_size));
+            }
+            let all = all(steps);
+            // Each position once, from 0 on, with less than a rank's worth too few or too many.
+            prop_assert_eq!(&all, &(0..all.len()).collect::<Vec<_>>());
+            match (steps.drop_last, steps.uneven) {
+                (true, _) => prop_assert!(steps.images - all.len() < steps.batch_size * steps.world),
+                (false, Uneven::DropLast) => prop_assert!(steps.images - all.len() < steps.world),
+                (false, Uneven::Pad) => {
+                    prop_assert!(all.len() >= steps.images && all.len() - steps.images < steps.world);
+                }
+            }
+        }
+
+        /// After any number of batches, other batch sizes and ranks have exactly the rest.
+        #[test]
+        fn what_is_left_does_not_depend_on_who_came_before(
+            before in steps(), after in steps(), batches in 0usize..40,
+        ) {
+            let batches = batches.min(before.len());
+            let first = before.after(batches);
+            let rest = all(Steps { images: before.images, first, uneven: Uneven::Pad, drop_last: false, ..after });
+            prop_assert!(rest.len() < before.images - first + after.world);
+            prop_assert_eq!(&rest, &(first..first + rest.len()).collect::<Vec<_>>());
+            prop_assert!(rest.len() >= before.images - first);
+        }
+    }
+
+    #[test]
+    fn a_huge_batch_size_is_one_batch() {
+        let steps = Steps {
+            images: 10,
+            first: 0,
+            batch_size: usize::MAX,
+            rank: 1,
+            world: 3,
+            uneven: Uneven::Pad,
+            drop_last: false,
+        };
+        assert_eq!((steps.len(), steps.positions(0), steps.after(1)), (1, 4..8, 10));
+    }
+}

@@ -1,0 +1,391 @@
+//! The ring of batches that threads fill: who reads what, and when a batch is done.
+//!
+//! Work is cut into slices: a whole batch when it is small, some rows of it when it is large, so that all
+//! threads hurry for the batch that is needed first. Threads claim slices in order and write straight into
+//! the batch's memory; a batch is delivered when its last slice is done, in order. A ring of `prefetch` slots
+//! bounds how far they run ahead.
+//!
+//! ```text
+//!   slots   [ batch 7: done ][ batch 8: 1 slice pending ][ batch 9: claimed next ][ free ]
+//!              ▲ delivered next                             ▲ workers
+//! ```
+//!
+//! One mutex guards the ring. It is taken twice per slice and once per batch, which is nothing beside
+//! reading a slice; threads are woken only when they are asleep.
+
+use crate::batch::BatchBuffer;
+use crate::item::{ItemContext, Job};
+use crate::loader::{Inner, Plan};
+use crate::order::{EpochOrder, Steps};
+use crate::skip::OnError;
+use std::any::Any;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use wellread_store::{Error, Result};
+
+/// Images of a batch that could not be read, where they are skipped: index in the batch, and why.
+pub(crate) type Failed = Vec<(usize, Error)>;
+
+/// A batch's memory with its pixels in it, and which of its images are none.
+pub(crate) struct Filled {
+    pub(crate) buffer: BatchBuffer,
+    pub(crate) failed: Failed,
+}
+
+/// One epoch, as the threads see it.
+pub(crate) struct Shared {
+    pub(crate) loader: Arc<Inner>,
+    order: EpochOrder,
+    pub(crate) epoch: u64,
+    /// Batches are counted from where the iteration begins.
+    pub(crate) steps: Steps,
+    /// Their number.
+    pub(crate) batches: usize,
+    /// Ends reading at the next block.
+    stop: AtomicBool,
+    ring: Mutex<Ring>,
+    /// There may be a slice to claim.
+    work: Condvar,
+    /// The batch that is waited for may be done.
+    done: Condvar,
+}
+
+struct Ring {
+    /// Batch `b` is in slot `b % slots.len()`.
+    slots: Vec<Slot>,
+    /// The slice to be claimed next.
+    batch: usize,
+    slice: usize,
+    /// Batches delivered, so slots up to this plus their number may be filled.
+    delivered: usize,
+    /// Threads asleep on `work`.
+    idle: usize,
+    /// Whether the consumer is asleep on `done`.
+    waiting: bool,
+}
+
+#[derive(Default)]
+struct Slot {
+    buffer: Option<BatchBuffer>,
+    /// Slices not yet finished.
+    pending: usize,
+    /// The error of the lowest failing slice.
+    error: Option<(usize, Error)>,
+    failed: Failed,
+}
+
+/// What one thread has claimed: a slice of a batch or, where reads are joined, a run of whole batches.
+struct Claim {
+    first: Part,
+    /// The batches after the first.
+    more: Vec<Part>,
+}
+
+/// A slice of a batch: its place in the batch's memory.
+struct Part {
+    batch: usize,
+    slice: usize,
+    /// Positions in the epoch.
+    positions: Range<usize>,
+    pixels: *mut [f32],
+    rows: *mut [usize],
+}
+
+/// A batch to be read together with others: its positions in the epoch and its memory.
+pub(crate) type Joint<'a> = (Range<usize>, &'a mut [usize], &'a mut [f32]);
+
+impl Shared {
+    pub(crate) fn new(loader: Arc<Inner>, epoch: u64, position: usize) -> Self {
+        let Plan { order, seed, workers, prefetch, .. } = &*loader.plan;
+        let order = EpochOrder::new(order, *seed, epoch);
+        let steps = loader.plan.steps(position);
+        let batches = steps.len();
+        let slots = if *workers == 0 { 0 } else { (*prefetch).min(batches) };
+        let ring = Ring {
+            slots: std::iter::repeat_with(Slot::default).take(slots).collect(),
+            batch: 0,
+            slice: 0,
+            delivered: 0,
+            idle: 0,
+            waiting: false,
+        };
+        Self {
+            loader,
+            order,
+            epoch,
+            steps,
+            batches,
+            stop: AtomicBool::new(false),
+            ring: Mutex::new(ring),
+            work: Condvar::new(),
+            done: Condvar::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Ring> {
+        // No code that can panic runs under the lock; should it, the state is still the best there is.
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn slices(&self, batch: usize) -> usize {
+        self.steps.positions(batch).len().div_ceil(self.loader.plan.slice_rows)
+    }
+
+    /// Positions of a slice, and its range of rows in the batch.
+    pub(crate) fn slice(&self, batch: usize, slice: usize) -> (Range<usize>, Range<usize>) {
+        let positions = self.steps.positions(batch);
+        let first = slice * self.loader.plan.slice_rows;
+        let last = (first + self.loader.plan.slice_rows).min(positions.len());
+        (positions.start + first..positions.start + last, first..last)
+    }
+
+    pub(crate) fn take_buffer(&self, batch: usize) -> Result<BatchBuffer> {
+        self.loader.pool.take().ok_or_else(|| {
+            let images = self.steps.positions(batch).len();
+            let path = self.loader.dataset.store().path();
+            Error::new(path, format_args!("not enough memory for a batch of {images} images"))
+                .hint("choose a smaller batch size or fewer batches ahead (prefetch)")
+        })
+    }
+
+    /// Reads the rows at `positions`, which are those from `first` on of their batch: the work itself, the same
+    /// with and without threads. A panic of a reader becomes an error.
+    pub(crate) fn fill(
+        &self,
+        context: &mut ItemContext,
+        positions: Range<usize>,
+        first: usize,
+        rows: &mut [usize],
+        pixels: &mut [f32],
+    ) -> Result<Failed> {
+        self.number(rows, positions);
+        let error = match self.fetch(context, rows, &mut [&mut *pixels]) {
+            Ok(()) => return Ok(vec![]),
+            Err(error) if self.loader.plan.on_error == OnError::Raise || self.is_stopped() => {
+                return Err(error);
+            }
+            Err(error) => error,
+        };
+        if rows.len() == 1 {
+            return Ok(vec![(first, error)]);
+        }
+        // Which rows failed shows when each is read by itself.
+        let each = self.loader.plan.reference.output.pixels();
+        let single = |(i, (row, pixels))| {
+            if self.is_stopped() {
+                return None;
+            }
+            let result = self.fetch(context, std::slice::from_ref(row), &mut [pixels]);
+            result.err().map(|error| (first + i, error))
+        };
+        Ok(rows.iter().zip(pixels.chunks_exact_mut(each)).enumerate().filter_map(single).collect())
+    }
+
+    /// Reads several batches in one go.
+    pub(crate) fn fill_joined(&self, context: &mut ItemContext, parts: &mut [Joint<'_>]) -> Result<()> {
+        let mut all = vec![];
+        for (positions, rows, _) in parts.iter_mut() {
+            self.number(rows, positions.clone());
+            all.extend_from_slice(rows);
+        }
+        let mut pixels: Vec<&mut [f32]> = parts.iter_mut().map(|(.., pixels)| &mut **pixels).collect();
+        self.fetch(context, &all, &mut pixels)
+    }
+
+    /// The rows at `positions`.
+    fn number(&self, rows: &mut [usize], positions: Range<usize>) {
+        for (row, position) in rows.iter_mut().zip(positions) {
+            *row = self.order.row(&self.loader.plan.order, position);
+        }
+    }
+
+    fn fetch(&self, context: &mut ItemContext, rows: &[usize], pixels: &mut [&mut [f32]]) -> Result<()> {
+        let dataset = &self.loader.dataset;
+        let Plan { recipe, reference, seed, .. } = &*self.loader.plan;
+        let job = Job {
+            dataset,
+            recipe,
+            reference: Some(reference),
+            seed: *seed,
+            epoch: self.epoch,
+            stop: Some(&self.stop),
+        };
+        catch_unwind(AssertUnwindSafe(|| context.fetch(&job, rows, pixels))).unwrap_or_else(|panic| {
+            // What the panic left in the buffers is of no use to anyone.
+            *context = ItemContext::default();
+            let rows = match rows {
+                [row] => format!("row {row}"),
+                rows => format!("{} rows from row {} on", rows.len(), rows[0]),
+            };
+            Err(Error::new(
+                dataset.store().path(),
+                format_args!("panicked while reading {rows}: {}", message(&*panic)),
+            )
+            .hint("this is a defect of wellread; please report it"))
+        })
+    }
+
+    /// The next slice or run of batches to work on; sleeps while the ring is full. `None` when there is nothing left.
+    fn claim(&self) -> Option<Claim> {
+        let mut ring = self.lock();
+        loop {
+            if self.is_stopped() || ring.batch == self.batches {
+                return None;
+            }
+            let wanted = self.loader.plan.joined.min(self.batches - ring.batch);
+            if ring.slots.len() - (ring.batch - ring.delivered) >= wanted {
+                let Some(first) = self.part(&mut ring) else { continue };
+                let mut more = vec![];
+                for _ in 1..wanted {
+                    more.extend(self.part(&mut ring));
+                }
+                return Some(Claim { first, more });
+            }
+            ring.idle += 1;
+            ring = self.work.wait(ring).unwrap_or_else(PoisonError::into_inner);
+            ring.idle -= 1;
+        }
+    }
+
+    /// Claims the next slice, for which there is room. `None` where there is no memory: the batch is an error then.
+    fn part(&self, ring: &mut Ring) -> Option<Part> {
+        let (batch, slice) = (ring.batch, ring.slice);
+        let slices = self.slices(batch);
+        let index = batch % ring.slots.len();
+        if slice == 0 {
+            match self.take_buffer(batch) {
+                Ok(buffer) => {
+                    ring.slots[index] = Slot { buffer: Some(buffer), pending: slices, ..Slot::default() };
+                }
+                Err(error) => {
+                    ring.slots[index] = Slot { error: Some((0, error)), ..Slot::default() };
+                    ring.batch += 1;
+                    self.wake_consumer(ring);
+                    return None;
+                }
+            }
+        }
+        (ring.batch, ring.slice) = if slice + 1 == slices { (batch + 1, 0) } else { (batch, slice + 1) };
+        let (positions, within) = self.slice(batch, slice);
+        let each = self.loader.plan.reference.output.pixels();
+        let buffer = ring.slots[index].buffer.as_mut().expect("made with the batch's first slice");
+        let (pixels, rows) = buffer.part(within, each);
+        Some(Part { batch, slice, positions, pixels, rows })
+    }
+
+    fn finish(&self, part: &Part, result: Result<Failed>) {
+        let mut ring = self.lock();
+        let index = part.batch % ring.slots.len();
+        let slot = &mut ring.slots[index];
+        match result {
+            Ok(failed) => slot.failed.extend(failed),
+            Err(error) => {
+                if slot.error.as_ref().is_none_or(|(slice, _)| part.slice < *slice) {
+                    slot.error = Some((part.slice, error));
+                }
+            }
+        }
+        slot.pending -= 1;
+        if slot.pending == 0 && part.batch == ring.delivered {
+            self.wake_consumer(&mut ring);
+        }
+    }
+
+    fn wake_consumer(&self, ring: &mut Ring) {
+        if std::mem::take(&mut ring.waiting) {
+            self.done.notify_one();
+        }
+    }
+
+    /// What each thread does.
+    pub(crate) fn work(&self) {
+        let mut context = self.loader.take_context();
+        while let Some(claim) = self.claim() {
+            if !claim.more.is_empty() {
+                let all = || std::iter::once(&claim.first).chain(&claim.more);
+                // SAFETY: as below.
+                let memory = |p: &Part| unsafe { (p.positions.clone(), &mut *p.rows, &mut *p.pixels) };
+                let mut parts: Vec<Joint<'_>> = all().map(memory).collect();
+                if self.fill_joined(&mut context, &mut parts).is_ok() {
+                    all().for_each(|part| self.finish(part, Ok(vec![])));
+                    continue;
+                }
+                // Which batch failed shows when each is read by itself.
+            }
+            for part in std::iter::once(&claim.first).chain(&claim.more) {
+                // SAFETY: the buffer stays in its slot until all its slices are finished, and the memory it
+                // points to does not move; slices of a batch are disjoint, and each is claimed once.
+                let (pixels, rows) = unsafe { (&mut *part.pixels, &mut *part.rows) };
+                let first = part.slice * self.loader.plan.slice_rows;
+                let result = self.fill(&mut context, part.positions.clone(), first, rows, pixels);
+                self.finish(part, result);
+            }
+        }
+        self.loader.give_context(context);
+    }
+
+    /// Waits for batch `next`, the one after those that were received before.
+    pub(crate) fn receive(&self, next: usize) -> Result<Filled> {
+        let mut ring = self.lock();
+        // Done is what was claimed and has nothing pending.
+        while !(ring.batch > next && ring.slots[next % ring.slots.len()].pending == 0) {
+            ring.waiting = true;
+            ring = self.done.wait(ring).unwrap_or_else(PoisonError::into_inner);
+        }
+        let index = next % ring.slots.len();
+        let Slot { buffer, error, mut failed, .. } = std::mem::take(&mut ring.slots[index]);
+        ring.delivered = next + 1;
+        let idle = ring.idle;
+        drop(ring);
+        // One slot became free: as many slices can be claimed as its batch has, or a whole run where reads are joined.
+        for _ in 0..idle.min(self.slices(next)) {
+            self.work.notify_one();
+        }
+        match (buffer, error) {
+            (Some(buffer), None) => {
+                // Slices end in any order.
+                failed.sort_unstable_by_key(|(i, _)| *i);
+                Ok(Filled { buffer, failed })
+            }
+            (buffer, error) => {
+                if let Some(buffer) = buffer {
+                    self.loader.pool.give(buffer);
+                }
+                Err(error.expect("a batch without buffer has an error").1)
+            }
+        }
+    }
+
+    /// Whether nobody wants the batches any more.
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Ends all work at the next block.
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+        // Under the lock, so that no thread is between its look at `stop` and its sleep.
+        drop(self.lock());
+        self.work.notify_all();
+    }
+
+    /// Gives back the memory of batches that nobody received; after all threads have ended.
+    pub(crate) fn clear(&self) {
+        for slot in &mut self.lock().slots {
+            if let Some(buffer) = slot.buffer.take() {
+                self.loader.pool.give(buffer);
+            }
+        }
+    }
+}
+
+/// What a panic said.
+fn message(panic: &(dyn Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message")
+}

@@ -1,0 +1,152 @@
+//! Forked processes: loaders work there, iterators of the parent say that they do not, and nothing hangs.
+
+use crate::support::{images, parquet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use wellread_image::{PixelType, Shape};
+use wellread_loader::{Cache, Dataset, Loader};
+
+/// Runs `work` in a forked process and tells whether it returned `true`; one that hangs is ended.
+fn in_child(work: impl FnOnce() -> bool) -> bool {
+    // SAFETY: the child runs `work` and ends without running anything of the test's own. That allocating and starting
+    // threads works there is what glibc and Darwin promise beyond POSIX, and Python relies on.
+    match unsafe { libc::fork() } {
+        -1 => panic!("cannot fork: {}", std::io::Error::last_os_error()),
+        0 => {
+            let code = catch_unwind(AssertUnwindSafe(work)).map_or(2, |good| i32::from(!good));
+            // SAFETY: ends the process at once.
+            unsafe { libc::_exit(code) }
+        }
+        child => {
+            let began = Instant::now();
+            let mut status = 0;
+            // SAFETY: `child` is a child of this process, waited for once.
+            while unsafe { libc::waitpid(child, &raw mut status, libc::WNOHANG) } == 0 {
+                if began.elapsed() > Duration::from_mins(1) {
+                    // SAFETY: as above.
+                    unsafe {
+                        libc::kill(child, libc::SIGKILL);
+                        libc::waitpid(child, &raw mut status, 0);
+                    }
+                    panic!("the child hangs");
+                }
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0
+        }
+    }
+}
+
+/// All images of an epoch, by a sum over their pixels.
+fn sums(loader: &Loader, epoch: u64) -> Option<Vec<(usize, f64)>> {
+    let mut all = vec![];
+    for batch in loader.iter_at(epoch, 0) {
+        let batch = batch.ok()?;
+        for (i, &row) in batch.rows().iter().enumerate() {
+            all.push((row, batch.image(i).iter().map(|&v| f64::from(v)).sum()));
+        }
+    }
+    Some(all)
+}
+
+/// The same images in memory and in a file, with and without a cache.
+fn datasets(folder: &std::path::Path) -> [Dataset; 3] {
+    let store = images(200, Shape::plane(40, 40), PixelType::U16);
+    let file = parquet(&folder.join("set.parquet"), &store, None);
+    let cached = file.clone().with_cache(&Cache::MEMORY).unwrap();
+    [Dataset::from_store(Box::new(store)), file, cached]
+}
+
+#[test]
+fn a_loader_works_in_a_forked_process() {
+    let folder = tempfile::tempdir().unwrap();
+    for dataset in datasets(folder.path()) {
+        for workers in [0, 2] {
+            let loader = Loader::builder(&dataset).batch_size(8).shuffle(1).workers(workers).build().unwrap();
+            assert!(in_child(|| loader.iter().next().unwrap().unwrap().len() == 8), "before any iteration");
+            let expected = [sums(&loader, 0), sums(&loader, 1)];
+            assert!(expected.iter().all(Option::is_some));
+            let works = || [sums(&loader, 0), sums(&loader, 1)] == expected;
+            assert!(in_child(works), "{dataset:?}, {workers} workers, after an iteration");
+            assert!(
+                in_child(|| works() && in_child(works)),
+                "{dataset:?}, {workers} workers, a child's child"
+            );
+        }
+    }
+}
+
+/// Threads of the parent are reading, and hold locks, while it forks.
+#[test]
+fn a_loader_works_in_a_process_forked_in_the_middle_of_reading() {
+    let folder = tempfile::tempdir().unwrap();
+    for dataset in datasets(folder.path()) {
+        let loader = Loader::builder(&dataset).batch_size(4).shuffle(1).workers(3).build().unwrap();
+        let expected = sums(&loader, 7).unwrap();
+        let (end, epochs) = (AtomicBool::new(false), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                // A new opening each time: readers are at their first pages, under their locks.
+                while !end.load(Ordering::Relaxed) {
+                    let fresh = dataset.reopened().unwrap();
+                    let loader = Loader::builder(&fresh).batch_size(4).shuffle(2).workers(2).build().unwrap();
+                    assert!(loader.iter().chain(&loader).all(|batch| batch.is_ok()));
+                    epochs.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+            for _ in 0..15 {
+                let mut batches = loader.iter();
+                let held = batches.next().unwrap().unwrap();
+                let good = in_child(|| {
+                    drop(held);
+                    sums(&loader, 7).as_ref() == Some(&expected)
+                });
+                if !good {
+                    end.store(true, Ordering::Relaxed);
+                }
+                assert!(good, "{dataset:?}");
+            }
+            end.store(true, Ordering::Relaxed);
+        });
+        assert!(epochs.load(Ordering::Relaxed) > 0);
+    }
+}
+
+#[test]
+fn an_iterator_does_not_cross_a_fork_and_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    for dataset in datasets(folder.path()) {
+        for workers in [0, 2] {
+            let loader = Loader::builder(&dataset).batch_size(8).workers(workers).build().unwrap();
+            let mut batches = loader.iter();
+            batches.next().unwrap().unwrap();
+            let state = batches.state();
+            let good = in_child(move || {
+                let error = batches.next().unwrap().unwrap_err().to_string();
+                let told = error.contains("fork") && error.contains("begin an iteration");
+                let ended = batches.next().is_none();
+                drop(batches);
+                // A state does cross.
+                let rest: Vec<_> =
+                    loader.resume(&state).unwrap().map(|batch| batch.unwrap().index()).collect();
+                told && ended && rest == (1..25).collect::<Vec<_>>()
+            });
+            assert!(good, "{dataset:?}, {workers} workers");
+        }
+    }
+}
+
+#[test]
+fn a_set_that_is_gone_is_an_error_in_the_child() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = images(8, Shape::plane(4, 4), PixelType::U8);
+    let dataset = parquet(&folder.path().join("set.parquet"), &store, None);
+    let loader = Loader::builder(&dataset).workers(1).build().unwrap();
+    std::fs::remove_file(folder.path().join("set.parquet")).unwrap();
+    assert!(in_child(|| {
+        let mut batches = loader.iter();
+        batches.next().unwrap().unwrap_err().to_string().contains("set.parquet") && batches.next().is_none()
+    }));
+    assert_eq!(loader.iter().next().unwrap().unwrap().len(), 8, "the parent still has it open");
+}
