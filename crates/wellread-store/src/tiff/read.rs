@@ -105,7 +105,7 @@ pub(super) struct Job<'a> {
 impl Job<'_> {
     /// Reads the region and hands it to `sink`.
     pub(super) fn run(&self, scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
-        let Scratch { raw, decoded, pixels, context } = scratch;
+        let Scratch { raw, decoded, pixels, context, .. } = scratch;
         let context = Context::of(context);
         let [t0, c0, z0, y0, x0] = self.region.start;
         let [nt, nc, nz, ny, nx] = self.region.size;
