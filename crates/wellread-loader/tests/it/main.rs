@@ -3,7 +3,7 @@
 mod allocation;
 mod caching;
 mod errors;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod fork;
 mod orders;
 mod reference;
