@@ -42,9 +42,11 @@ use wellread_store::{Error, Result, Store};
 /// # Forked processes
 /// A loader works in a process that was forked from its own (as `multiprocessing` and `DataLoader` do on Linux), even
 /// if threads were reading at that moment: the child opens the set anew, at its first iteration, and shares nothing
-/// but the choices. Not so an iterator that was under way: its threads stayed behind, and it says so. Two limits:
-/// a cache in memory starts empty in each child, and a store that was given by [`Dataset::from_store`] cannot be
-/// opened anew and is used as it is, which is safe where it has no locks (as [`crate::MemoryStore`]).
+/// but the choices. Not so an iterator that was under way: its threads stayed behind, and it says so. Limits: a
+/// cache in memory starts empty in each child; a store that was given by [`Dataset::from_store`] cannot be
+/// opened anew and is used as it is, which is safe where it has no locks (as [`crate::MemoryStore`]); and a program
+/// whose `main` is Rust's must not fork at the moment another thread starts or ends, when Rust's runtime holds a
+/// lock of its own that every new thread takes (hosts such as Python have no such lock).
 pub struct Loader {
     /// Of the process that built the loader.
     home: Arc<Inner>,

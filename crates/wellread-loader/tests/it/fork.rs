@@ -7,6 +7,27 @@ use std::time::{Duration, Instant};
 use wellread_image::{PixelType, Shape};
 use wellread_loader::{Cache, Dataset, Loader};
 
+/// Runs before `main`, and makes this process one as a Python interpreter is.
+///
+/// Where `main` is Rust's, its runtime reports stack overflows and takes a lock for that in every thread that starts or
+/// ends; a fork at that moment leaves it closed, and no thread can be started in the child. It does not where a
+/// handler is there before it, nor in programs of other languages.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static BEFORE_MAIN: extern "C" fn() = {
+    extern "C" fn end(_: libc::c_int) {
+        // SAFETY: may be called in a signal handler.
+        unsafe { libc::abort() }
+    }
+    extern "C" fn before_main() {
+        for signal in [libc::SIGSEGV, libc::SIGBUS] {
+            // SAFETY: `end` does nothing that a signal handler must not do.
+            unsafe { libc::signal(signal, end as extern "C" fn(libc::c_int) as libc::sighandler_t) };
+        }
+    }
+    before_main
+};
+
 /// Runs `work` in a forked process and tells whether it returned `true`; one that hangs is ended.
 fn in_child(work: impl FnOnce() -> bool) -> bool {
     // SAFETY: the child runs `work` and ends without running anything of the test's own. That allocating and starting

@@ -4,7 +4,7 @@ mod allocation;
 mod cache_policies;
 mod caching;
 mod errors;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod fork;
 mod orders;
 mod reference;
