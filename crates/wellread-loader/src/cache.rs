@@ -114,6 +114,9 @@ impl Store for CachedStore {
     fn rows_per_read(&self) -> usize {
         self.inner.rows_per_read()
     }
+    fn grid(&self, row: usize) -> Option<[usize; 2]> {
+        self.inner.grid(row)
+    }
     fn feature_names(&self) -> Vec<String> {
         self.inner.feature_names()
     }

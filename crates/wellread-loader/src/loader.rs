@@ -3,9 +3,11 @@
 use crate::batch::BufferPool;
 use crate::builder::LoaderBuilder;
 use crate::dataset::Dataset;
-use crate::item::{ItemContext, Recipe, Reference};
+use crate::dtype::{DType, Output};
+use crate::item::{ItemContext, Reference};
 use crate::order::{EpochOrder, RowOrder};
 use crate::pipeline::Batches;
+use crate::recipe::Recipe;
 use crate::transform::Transform;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use wellread_image::{PixelType, Shape};
 use wellread_store::Result;
 
-/// Delivers a dataset in batches of `f32`, epoch after epoch.
+/// Delivers a dataset in batches, epoch after epoch.
 ///
 /// ```
 /// use wellread_image::{PixelType, Shape};
@@ -42,7 +44,9 @@ pub(crate) struct Inner {
     pub(crate) order: RowOrder,
     pub(crate) seed: u64,
     pub(crate) next_epoch: AtomicU64,
+    /// Rows of a batch; each becomes `crops` images.
     pub(crate) batch_size: usize,
+    pub(crate) crops: usize,
     pub(crate) drop_last: bool,
     pub(crate) workers: usize,
     pub(crate) prefetch: usize,
@@ -64,6 +68,16 @@ impl Inner {
         } else {
             self.order.len().div_ceil(self.batch_size)
         }
+    }
+
+    /// The type of what is delivered.
+    pub(crate) fn dtype(&self) -> DType {
+        self.recipe.output.dtype(self.reference.info.dtype)
+    }
+
+    /// Bytes of the images that one row becomes.
+    pub(crate) fn row_bytes(&self) -> usize {
+        self.reference.output.pixels() * self.dtype().size() * self.crops
     }
 
     /// Positions of a batch in the epoch.
@@ -104,14 +118,33 @@ impl Loader {
         self.len() == 0
     }
 
-    /// Images of an epoch.
+    /// Images of an epoch: as many as rows, or as crops of these.
     pub fn images(&self) -> usize {
+        self.rows_per_epoch() * self.inner.crops
+    }
+
+    fn rows_per_epoch(&self) -> usize {
         if self.inner.drop_last { self.len() * self.inner.batch_size } else { self.inner.order.len() }
     }
 
     /// Images per batch.
     pub fn batch_size(&self) -> usize {
-        self.inner.batch_size
+        self.inner.batch_size * self.inner.crops
+    }
+
+    /// Crops of each image, which come in the same batch, one after the other.
+    pub fn crops_per_image(&self) -> usize {
+        self.inner.crops
+    }
+
+    /// The type that was chosen for batches.
+    pub fn output(&self) -> Output {
+        self.inner.recipe.output
+    }
+
+    /// The type of the pixels of batches.
+    pub fn output_dtype(&self) -> DType {
+        self.inner.dtype()
     }
 
     /// Shape (TCZYX) of each image as delivered.
@@ -180,7 +213,7 @@ impl Loader {
     /// The dataset's rows in the order in which `epoch` delivers them.
     pub fn rows(&self, epoch: u64) -> Vec<usize> {
         let order = EpochOrder::new(&self.inner.order, self.inner.seed, epoch);
-        (0..self.images()).map(|position| order.row(&self.inner.order, position)).collect()
+        (0..self.rows_per_epoch()).map(|position| order.row(&self.inner.order, position)).collect()
     }
 
     /// As [`Self::iter`], reading until the first error: all batches in one list.

@@ -95,12 +95,12 @@ struct Part {
     slice: usize,
     /// Positions in the epoch.
     positions: std::ops::Range<usize>,
-    pixels: *mut [f32],
+    pixels: *mut [u8],
     rows: *mut [usize],
 }
 
 /// A batch to be read together with others: its positions in the epoch and its memory.
-type Joint<'a> = (std::ops::Range<usize>, &'a mut [usize], &'a mut [f32]);
+type Joint<'a> = (std::ops::Range<usize>, &'a mut [usize], &'a mut [u8]);
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Ring> {
@@ -122,7 +122,7 @@ impl Shared {
 
     fn take_buffer(&self, batch: usize) -> Result<BatchBuffer> {
         self.loader.pool.take().ok_or_else(|| {
-            let images = self.loader.positions(batch).len();
+            let images = self.loader.positions(batch).len() * self.loader.crops;
             let path = self.loader.dataset.store().path();
             Error::new(path, format_args!("not enough memory for a batch of {images} images"))
                 .hint("choose a smaller batch size or fewer batches ahead (prefetch)")
@@ -136,7 +136,7 @@ impl Shared {
         context: &mut ItemContext,
         positions: std::ops::Range<usize>,
         rows: &mut [usize],
-        pixels: &mut [f32],
+        pixels: &mut [u8],
     ) -> Result<()> {
         self.number(rows, positions);
         self.fetch(context, rows, &mut [pixels])
@@ -149,7 +149,7 @@ impl Shared {
             self.number(rows, positions.clone());
             all.extend_from_slice(rows);
         }
-        let mut pixels: Vec<&mut [f32]> = parts.iter_mut().map(|(.., pixels)| &mut **pixels).collect();
+        let mut pixels: Vec<&mut [u8]> = parts.iter_mut().map(|(.., pixels)| &mut **pixels).collect();
         self.fetch(context, &all, &mut pixels)
     }
 
@@ -160,12 +160,13 @@ impl Shared {
         }
     }
 
-    fn fetch(&self, context: &mut ItemContext, rows: &[usize], pixels: &mut [&mut [f32]]) -> Result<()> {
-        let Inner { dataset, recipe, reference, seed, .. } = &*self.loader;
+    fn fetch(&self, context: &mut ItemContext, rows: &[usize], pixels: &mut [&mut [u8]]) -> Result<()> {
+        let Inner { dataset, recipe, reference, crops, seed, .. } = &*self.loader;
         let job = Job {
             dataset,
             recipe,
             reference: Some(reference),
+            crops: *crops,
             seed: *seed,
             epoch: self.epoch,
             stop: Some(&self.stop),
@@ -227,7 +228,7 @@ impl Shared {
         }
         (ring.batch, ring.slice) = if slice + 1 == slices { (batch + 1, 0) } else { (batch, slice + 1) };
         let (positions, within) = self.slice(batch, slice);
-        let each = self.loader.reference.output.pixels();
+        let each = self.loader.row_bytes();
         let buffer = ring.slots[index].buffer.as_mut().expect("made with the batch's first slice");
         let (pixels, rows) = buffer.part(within, each);
         Some(Part { batch, slice, positions, pixels, rows })
@@ -374,7 +375,7 @@ impl Batches {
         for batch in run.clone() {
             buffers.extend(shared.take_buffer(batch));
         }
-        let each = shared.loader.reference.output.pixels();
+        let each = shared.loader.row_bytes();
         let complete = buffers.len() == run.len();
         let parts = buffers.iter_mut().zip(run).map(|(buffer, batch)| {
             let positions = shared.loader.positions(batch);
@@ -396,7 +397,7 @@ impl Batches {
         let Self { shared, context, next, .. } = self;
         let context = context.as_mut().expect("kept while there are no workers");
         let mut buffer = shared.take_buffer(*next)?;
-        let each = shared.loader.reference.output.pixels();
+        let each = shared.loader.row_bytes();
         for slice in 0..shared.slices(*next) {
             let (positions, within) = shared.slice(*next, slice);
             let pixels = &mut buffer.pixels.as_mut_slice()[within.start * each..within.end * each];
@@ -455,8 +456,8 @@ impl Iterator for Batches {
         self.next += 1;
         let loader = &self.shared.loader;
         Some(result.map(|buffer| {
-            let images = loader.positions(index).len();
-            let each = loader.reference.output;
+            let images = [loader.positions(index).len(), loader.crops];
+            let each = (loader.reference.output, loader.dtype());
             Batch::new(buffer, loader.pool.clone(), images, each, index, self.shared.epoch)
         }))
     }

@@ -1,11 +1,15 @@
-//! The choices of a loader, and their checking.
+//! The choices of a loader, and their checking. Those that belong to the transform are in `recipe`.
+
+mod recipe;
 
 use crate::batch::BufferPool;
 use crate::dataset::Dataset;
-use crate::item::{Recipe, Reference};
+use crate::dtype::Output;
+use crate::item::Reference;
 use crate::loader::{Inner, Loader};
 use crate::order::{Grouping, Order, RowOrder, Rows};
-use crate::transform::{Resize, RightAngles, Transform};
+use crate::recipe::Recipe;
+use crate::transform::Transform;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use wellread_image::PixelType;
@@ -32,6 +36,8 @@ pub struct LoaderBuilder {
     drop_last: bool,
     workers: usize,
     prefetch: Option<usize>,
+    output: Output,
+    crops: usize,
     transform: Transform,
 }
 
@@ -47,6 +53,8 @@ impl LoaderBuilder {
             drop_last: false,
             workers: 0,
             prefetch: None,
+            output: Output::F32,
+            crops: 1,
             transform: Transform::default(),
         }
     }
@@ -115,75 +123,17 @@ impl LoaderBuilder {
         self
     }
 
-    /// The whole recipe at once, in place of those below.
-    pub fn transform(mut self, transform: Transform) -> Self {
-        self.transform = transform;
+    /// The type of the numbers in batches; `f32` unless set.
+    pub fn output(mut self, output: Output) -> Self {
+        self.output = output;
         self
     }
 
-    /// Takes these channels, in this order.
-    pub fn channels(mut self, channels: impl Into<Vec<usize>>) -> Self {
-        self.transform = self.transform.channels(channels);
-        self
-    }
-
-    /// Takes the centre, `height` by `width` pixels.
-    pub fn crop(mut self, height: usize, width: usize) -> Self {
-        self.transform = self.transform.crop(height, width);
-        self
-    }
-
-    /// Takes a random part, `height` by `width` pixels.
-    pub fn random_crop(mut self, height: usize, width: usize) -> Self {
-        self.transform = self.transform.random_crop(height, width);
-        self
-    }
-
-    /// Flips with these probabilities: left to right, top to bottom.
-    pub fn flip(mut self, horizontal: f32, vertical: f32) -> Self {
-        self.transform = self.transform.flip(horizontal, vertical);
-        self
-    }
-
-    /// Turns by random multiples of 90 degrees.
-    pub fn right_angles(mut self, turns: RightAngles) -> Self {
-        self.transform = self.transform.right_angles(turns);
-        self
-    }
-
-    /// Rotates by a random angle of up to `max_degrees` either way.
-    pub fn rotate_degrees(mut self, max_degrees: f32) -> Self {
-        self.transform = self.transform.rotate_degrees(max_degrees);
-        self
-    }
-
-    /// Resizes every plane, averaging where it shrinks.
-    pub fn resize(mut self, height: usize, width: usize) -> Self {
-        self.transform = self.transform.resize(height, width);
-        self
-    }
-
-    /// Resizes every plane.
-    pub fn resize_with(mut self, resize: Resize) -> Self {
-        self.transform = self.transform.resize_with(resize);
-        self
-    }
-
-    /// Scales to `[0, 1]` by the range of the pixel type.
-    pub fn scale_to_unit(mut self) -> Self {
-        self.transform = self.transform.scale_to_unit();
-        self
-    }
-
-    /// Multiplies by `factor`.
-    pub fn scale(mut self, factor: f32) -> Self {
-        self.transform = self.transform.scale(factor);
-        self
-    }
-
-    /// Normalises, after scaling, by one mean and standard deviation for all channels or one per channel.
-    pub fn normalize(mut self, mean: impl Into<Vec<f32>>, std: impl Into<Vec<f32>>) -> Self {
-        self.transform = self.transform.normalize(mean, std);
+    /// Takes `crops` crops of each image, each with draws of its own, from one read: every piece (chunk, tile, strip)
+    /// is decoded once, also where crops overlap. A batch of `batch_size` images, which must be a multiple of this,
+    /// holds `batch_size / crops` rows in the order of the sampler, the crops of each one after the other.
+    pub fn crops_per_image(mut self, crops: usize) -> Self {
+        self.crops = crops;
         self
     }
 
@@ -202,6 +152,15 @@ impl LoaderBuilder {
         if self.batch_size == 0 {
             return Err(error(&"the batch size is 0").hint("give at least 1"));
         }
+        if self.crops == 0 || !self.batch_size.is_multiple_of(self.crops) {
+            return Err(error(&format_args!(
+                "a batch of {} images cannot hold {} crops of each row",
+                self.batch_size, self.crops
+            ))
+            .hint("give a batch size that is a multiple of the crops per image"));
+        }
+        // From here on a batch is counted in rows.
+        let batch_size = self.batch_size / self.crops;
         if self.prefetch == Some(0) {
             return Err(error(&"prefetch is 0 batches")
                 .hint("give at least 1, or workers(0) to read each batch when it is asked for"));
@@ -220,26 +179,34 @@ impl LoaderBuilder {
                     .hint("rows are counted from 0"));
             }
         }
-        if self.drop_last && rows.len() < self.batch_size {
+        if self.drop_last && rows.len() < batch_size {
             return Err(error(&format_args!(
                 "dropping the last batch leaves none: {} images, batches of {}",
-                rows.len(),
+                rows.len() * self.crops,
                 self.batch_size
             ))
             .hint("choose a smaller batch size or keep the last batch"));
         }
         self.transform.check().map_err(|error| error.at(path, None))?;
+        if self.output == Output::Stored {
+            self.transform.check_stored().map_err(|error| error.at(path, None))?;
+        }
         let row = rows.get(0);
         let info = self.dataset.row_info(row)?;
+        self.transform.check_dtype(info.dtype).map_err(|error| error.at(path, Some(row)))?;
         let output = self.transform.output_shape(info.shape).map_err(|error| error.at(path, Some(row)))?;
-        let bytes = output.checked_bytes(PixelType::F32).map_err(|e| error(&e).row(row))?;
+        output.checked_bytes(PixelType::F64).map_err(|e| error(&e).row(row))?;
         // Never more than there are rows: a huge batch size costs nothing.
-        let largest = self.batch_size.min(rows.len());
-        let floats =
-            largest.checked_mul(output.pixels()).filter(|n| n.checked_mul(4).is_some()).ok_or_else(|| {
-                error(&format_args!("a batch of {largest} images of {bytes} bytes exceeds all memory"))
-                    .hint("choose a smaller batch size")
-            })?;
+        let largest = batch_size.min(rows.len());
+        let size = self.output.dtype(info.dtype).size();
+        let pixels = output.0.iter().try_fold(self.crops, |n, &axis| n.checked_mul(axis));
+        let bytes = pixels.and_then(|n| n.checked_mul(size)?.checked_mul(largest));
+        // A second copy of everything must be countable as well.
+        let bytes = bytes.filter(|n| n.checked_mul(4).is_some()).ok_or_else(|| {
+            error(&format_args!("a batch of {} images of {output} exceeds all memory", largest * self.crops))
+                .row(row)
+                .hint("choose a smaller batch size")
+        })?;
         let threads = self.workers.max(1);
         // Each thread's read fills a run of batches while the runs before are delivered.
         let room =
@@ -249,24 +216,25 @@ impl LoaderBuilder {
             .store()
             .rows_per_read()
             .div_ceil(largest)
-            .min(JOINED_BYTES / (floats * 4).max(1))
+            .min(JOINED_BYTES / bytes.max(1))
             .min(room)
             .min(rows.len().div_ceil(largest))
             .max(1);
         let ahead = if joined > 1 { joined * (threads + 1) } else { 2 * self.workers };
         let prefetch = self.prefetch.unwrap_or(ahead).max(1);
         let order = RowOrder::new(&self.order, rows, self.dataset.store())?;
-        let slices = (floats.saturating_mul(4) / SLICE_BYTES).clamp(1, largest);
-        let recipe = Recipe::new(&self.transform, info);
+        let slices = (bytes / SLICE_BYTES).clamp(1, largest);
+        let recipe = Recipe::new(&self.transform, self.output, info);
         // Besides the batches ahead, the consumer holds one or two.
-        let pool = Arc::new(BufferPool::new(floats, largest, prefetch + 2));
+        let pool = Arc::new(BufferPool::new(bytes, largest * self.crops, prefetch + 2));
         Ok(Loader::from_inner(Inner {
             reference: Reference { row, info, output },
             recipe,
             order,
             seed: self.seed,
             next_epoch: AtomicU64::new(self.epoch),
-            batch_size: self.batch_size,
+            batch_size,
+            crops: self.crops,
             drop_last: self.drop_last,
             workers: self.workers,
             prefetch,
