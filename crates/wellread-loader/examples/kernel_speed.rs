@@ -13,7 +13,9 @@ use std::time::Instant;
 use wellread_image::{PixelType, Shape};
 use wellread_loader::kernels::{Affine, Turn, convert_at, convert_plane};
 use wellread_loader::simd::Level;
-use wellread_loader::{Dataset, ItemContext, Jitter, Loader, MemoryStore, Noise, Normalize, Output, Transform};
+use wellread_loader::{
+    Dataset, ItemContext, Jitter, Loader, MemoryStore, Noise, Normalize, Output, Transform,
+};
 
 const ROUNDS: usize = 31;
 
@@ -28,10 +30,18 @@ fn median(mut values: Vec<f64>) -> f64 {
 /// Times the contenders in turn; the first is the copy. Each makes `floats` floats, `images` images.
 fn compare(title: &str, floats: usize, images: usize, contenders: &mut [Contender<'_>]) {
     println!("\n{title}");
-    let repeats = (4_000_000 / floats).max(1);
     let mut times = vec![vec![]; contenders.len()];
+    // About a millisecond each: shorter than what a busy machine takes away at a time.
+    let repeats: Vec<usize> = contenders
+        .iter_mut()
+        .map(|(_, run)| {
+            let start = Instant::now();
+            run();
+            (0.001 / start.elapsed().as_secs_f64()).clamp(1.0, 1000.0) as usize
+        })
+        .collect();
     for _ in 0..ROUNDS {
-        for ((_, run), times) in contenders.iter_mut().zip(&mut times) {
+        for (((_, run), times), &repeats) in contenders.iter_mut().zip(&mut times).zip(&repeats) {
             let start = Instant::now();
             (0..repeats).for_each(|_| run());
             times.push(start.elapsed().as_secs_f64() / repeats as f64);
@@ -111,7 +121,7 @@ fn turns(side: usize) {
             let out: &mut [u8] = bytemuck::cast_slice_mut(&mut out);
             let (from, mut to) = (vec![1u8; traffic / 2 * images], vec![0u8; traffic / 2 * images]);
             let mut times = vec![vec![]; 1 + turns.len()];
-            let repeats = (4_000_000 / (pixels * images)).max(1);
+            let repeats = 1;
             for _ in 0..ROUNDS {
                 let start = Instant::now();
                 for _ in 0..repeats {
@@ -127,7 +137,16 @@ fn turns(side: usize) {
                         for (data, out) in planes.zip(out.chunks_exact_mut(pixels * size)) {
                             let affine = Affine { scale: 1.0 / 255.0, ..Affine::IDENTITY };
                             let level = Level::detect();
-                            convert_plane(level, dtype, black_box(data), [side; 2], *turn, affine, output, out);
+                            convert_plane(
+                                level,
+                                dtype,
+                                black_box(data),
+                                [side; 2],
+                                *turn,
+                                affine,
+                                output,
+                                out,
+                            );
                         }
                     }
                     times.push(start.elapsed().as_secs_f64());
@@ -135,7 +154,11 @@ fn turns(side: usize) {
             }
             let bytes = (traffic * images * repeats) as f64;
             let name = output.dtype(dtype).name();
-            print!("  {:<8} to {name:<9} copy {:>6.1}", dtype.name(), bytes * 1e-9 / median(times[0].clone()));
+            print!(
+                "  {:<8} to {name:<9} copy {:>6.1}",
+                dtype.name(),
+                bytes * 1e-9 / median(times[0].clone())
+            );
             for ((turn, _), own) in turns.iter().zip(&times[1..]) {
                 let share = median(times[0].iter().zip(own).map(|(copy, own)| copy / own).collect());
                 print!("   {turn} {:>6.1} {share:>5.2}", bytes * 1e-9 / median(own.clone()));
@@ -224,7 +247,7 @@ fn first_batch(workers: usize) {
 
 fn main() {
     println!("widest level: {:?}", Level::detect());
-    [100, 1080].map(turns);
+    [100, 1080].into_iter().for_each(turns);
     if std::env::args().any(|arg| arg == "turns") {
         return;
     }

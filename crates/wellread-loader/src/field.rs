@@ -47,7 +47,9 @@ impl Field {
         {
             return Err(Error::new(
                 dark_path,
-                format_args!("the dark field is of {other:?} (channels, rows, columns), the flat field of {size:?}"),
+                format_args!(
+                    "the dark field is of {other:?} (channels, rows, columns), the flat field of {size:?}"
+                ),
             )
             .hint("give both for the same camera and channels"));
         }
@@ -84,7 +86,10 @@ impl Field {
             ));
         }
         if dark.as_ref().is_some_and(|dark| dark.iter().any(|v| !v.is_finite())) {
-            return Err(TransformError::new("the dark field holds numbers that are not finite", "give finite numbers"));
+            return Err(TransformError::new(
+                "the dark field holds numbers that are not finite",
+                "give finite numbers",
+            ));
         }
         Ok(Self { size, gain: flat.iter().map(|v| 1.0 / v).collect(), dark })
     }
@@ -111,7 +116,11 @@ impl Field {
         let [channels, height, width] = self.size;
         let plane = if channels == 1 { 0 } else { channel };
         let start = (plane * height + top) * width + left;
-        FieldPart { dark: self.dark.as_ref().map(|dark| &dark[start..]), gain: &self.gain[start..], stride: width }
+        FieldPart {
+            dark: self.dark.as_ref().map(|dark| &dark[start..]),
+            gain: &self.gain[start..],
+            stride: width,
+        }
     }
 }
 
@@ -125,9 +134,12 @@ fn read(path: &Path) -> Result<([usize; 3], Vec<f32>)> {
         let shape = store.row_info(row)?.shape;
         let fits = shape.t() == 1 && shape.z() == 1 && (shape.y(), shape.x()) == (first.y(), first.x());
         if !fits || (store.len() > 1 && shape.c() > 1) {
-            return Err(Error::new(path, format_args!("an image of {shape} (TCZYX) is no illumination field"))
-                .row(row)
-                .hint("give one image with a plane per channel, or an image of one plane for each channel"));
+            return Err(Error::new(
+                path,
+                format_args!("an image of {shape} (TCZYX) is no illumination field"),
+            )
+            .row(row)
+            .hint("give one image with a plane per channel, or an image of one plane for each channel"));
         }
         if planes.len().saturating_add(shape.pixels()) > MOST_PIXELS {
             return Err(Error::new(path, "more pixels than an illumination field may have (2^28)").row(row));

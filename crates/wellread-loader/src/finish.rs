@@ -69,27 +69,34 @@ impl Channel<'_> {
 }
 
 impl Finish {
-    /// Does the steps on an image of `channels` channels, in C order (time, channel, the rest). `sorted` is scratch.
+    /// Does the steps on an image of `channels` channels, in C order (time, channel, the rest). `near` is scratch.
     pub(crate) fn run(
         &self,
         level: Level,
         draws: Draws,
         floats: &mut [f32],
         [times, channels]: [usize; 2],
-        sorted: &mut Vec<f32>,
+        near: &mut Vec<f32>,
     ) {
         let len = floats.len() / (times * channels);
         for c in 0..channels {
             let mut channel = Channel { floats: &mut *floats, stride: len * channels, start: c * len, len };
-            self.run_channel(level, draws, &mut channel, c, sorted);
+            self.run_channel(level, draws, &mut channel, c, near);
         }
     }
 
-    fn run_channel(&self, level: Level, draws: Draws, channel: &mut Channel<'_>, c: usize, sorted: &mut Vec<f32>) {
+    fn run_channel(
+        &self,
+        level: Level,
+        draws: Draws,
+        channel: &mut Channel<'_>,
+        c: usize,
+        near: &mut Vec<f32>,
+    ) {
         let Jitter { contrast, gamma, .. } = self.jitter;
         let mut next = Pointwise { clip: self.clip, ..Pointwise::default() };
         if let Some(percentiles) = self.percentiles {
-            next.scale = Some(stretch(percentiles.map(|p| percentile(channel, p, sorted))));
+            next.scale = Some(stretch(self::percentiles(channel, percentiles, near)));
         }
         if self.brightness > 0.0 {
             let factor = factor(self.jitter, self.brightness, Purpose::Brightness, draws, c);
@@ -141,20 +148,41 @@ fn stretch([low, high]: [f64; 2]) -> Affine {
     Affine { scale: scale as f32, offset: (-low * scale) as f32 }
 }
 
-/// A percentile of the values that are numbers, interpolated between neighbours as NumPy does; 0 where there are none.
-fn percentile(channel: &Channel<'_>, percent: f64, sorted: &mut Vec<f32>) -> f64 {
-    sorted.clear();
-    channel.runs().for_each(|run| sorted.extend(run.iter().filter(|v| !v.is_nan())));
-    let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
-    let at = percent / 100.0 * last as f64;
-    let (_, low, above) = sorted.select_nth_unstable_by(at as usize, f32::total_cmp);
-    let low = f64::from(*low);
-    let fraction = at.fract();
-    if fraction == 0.0 {
-        return low;
+/// Percentiles of the values that are numbers, interpolated between neighbours as NumPy does; 0 where there are none.
+///
+/// Values are counted by their upper bits first; only those that share these with the one sought are looked at closer.
+fn percentiles(channel: &Channel<'_>, percents: [f64; 2], near: &mut Vec<f32>) -> [f64; 2] {
+    const BINS: usize = 1 << 11;
+    let bin = |v: f32| {
+        let bits = v.to_bits();
+        // Ascends with the value.
+        ((if bits >> 31 == 1 { !bits } else { bits | 0x8000_0000 }) >> 21) as usize
+    };
+    let mut counts = [0usize; BINS];
+    for v in channel.runs().flatten().filter(|v| !v.is_nan()) {
+        counts[bin(*v)] += 1;
     }
-    let high = above.iter().fold(f32::INFINITY, |a, b| a.min(*b));
-    low + (f64::from(high) - low) * fraction
+    let Some(last) = counts.iter().sum::<usize>().checked_sub(1) else { return [0.0; 2] };
+    percents.map(|percent| {
+        let at = percent / 100.0 * last as f64;
+        let (mut rank, fraction) = (at as usize, at.fract());
+        let mut first = 0;
+        while rank >= counts[first] {
+            rank -= counts[first];
+            first += 1;
+        }
+        let mut bins = first..=first;
+        if fraction > 0.0 && rank + 1 == counts[first] {
+            // The neighbour is the least of the next bin that holds any.
+            bins = first..=(first + 1..BINS).find(|i| counts[*i] > 0).unwrap_or(first);
+        }
+        near.clear();
+        near.extend(channel.runs().flatten().filter(|v| !v.is_nan() && bins.contains(&bin(**v))));
+        let (_, low, above) = near.select_nth_unstable_by(rank, f32::total_cmp);
+        let low = f64::from(*low);
+        let high = above.iter().fold(f32::INFINITY, |a, b| a.min(*b));
+        if fraction == 0.0 { low } else { low + (f64::from(high) - low) * fraction }
+    })
 }
 
 /// Mean and population variance of the finite values; 0 where there are none.
@@ -239,7 +267,7 @@ struct Steps<'a> {
     run: &'a mut [f32],
 }
 
-/// Floats of a tile: 4 KiB, and whole blocks of deviates.
+/// Floats of a tile: 4 KiB.
 const TILE: usize = 1024;
 
 impl Kernel for Steps<'_> {
@@ -249,7 +277,9 @@ impl Kernel for Steps<'_> {
         for (i, tile) in run.chunks_mut(TILE).enumerate() {
             let first = first + i * TILE;
             if let Some(a) = steps.scale {
-                tile.iter_mut().for_each(|v| *v = *v * a.scale + a.offset);
+                for v in tile.iter_mut() {
+                    *v = *v * a.scale + a.offset;
+                }
             }
             if steps.clip {
                 // Comparisons, not minimum and maximum: NaN stays.
@@ -259,10 +289,14 @@ impl Kernel for Steps<'_> {
                 }
             }
             if let Some(a) = steps.then {
-                tile.iter_mut().for_each(|v| *v = *v * a.scale + a.offset);
+                for v in tile.iter_mut() {
+                    *v = *v * a.scale + a.offset;
+                }
             }
             if let Some(gamma) = steps.gamma {
-                tile.iter_mut().for_each(|v| *v = math::pow(*v, gamma));
+                for v in tile.iter_mut() {
+                    *v = math::pow(*v, gamma);
+                }
             }
             if let Some((stream, photon)) = steps.photon {
                 add_noise(stream, first, tile, |v| {
@@ -274,7 +308,9 @@ impl Kernel for Steps<'_> {
                 add_noise(stream, first, tile, |_| deviation);
             }
             if let Some(a) = steps.last {
-                tile.iter_mut().for_each(|v| *v = *v * a.scale + a.offset);
+                for v in tile.iter_mut() {
+                    *v = *v * a.scale + a.offset;
+                }
             }
         }
     }
@@ -283,24 +319,14 @@ impl Kernel for Steps<'_> {
 /// Adds normal deviates, number `first` and following, times what `deviation` says for each value.
 #[inline(always)]
 fn add_noise(stream: Stream, first: usize, tile: &mut [f32], deviation: impl Fn(f32) -> f32) {
-    let skipped = first % DEVIATES;
-    let mut block = (first / DEVIATES) as u64;
-    let (head, rest) = tile.split_at_mut(if skipped == 0 { 0 } else { (DEVIATES - skipped).min(tile.len()) });
-    if !head.is_empty() {
-        let normals = stream.normals(block);
-        head.iter_mut().zip(&normals[skipped..]).for_each(|(v, n)| *v += deviation(*v) * n);
-        block += 1;
+    // All deviates of the tile first, then one loop over its values: both vectorise.
+    let mut normals = [0f32; TILE + 2 * DEVIATES];
+    let (skipped, block) = (first % DEVIATES, first / DEVIATES);
+    let count = (skipped + tile.len()).div_ceil(DEVIATES);
+    for (i, normals) in normals.as_chunks_mut::<DEVIATES>().0[..count].iter_mut().enumerate() {
+        *normals = stream.normals((block + i) as u64);
     }
-    let (blocks, tail) = rest.as_chunks_mut::<DEVIATES>();
-    for values in blocks {
-        let normals = stream.normals(block);
-        for i in 0..DEVIATES {
-            values[i] += deviation(values[i]) * normals[i];
-        }
-        block += 1;
-    }
-    if !tail.is_empty() {
-        let normals = stream.normals(block);
-        tail.iter_mut().zip(&normals).for_each(|(v, n)| *v += deviation(*v) * n);
+    for (v, n) in tile.iter_mut().zip(&normals[skipped..]) {
+        *v += deviation(*v) * n;
     }
 }

@@ -90,7 +90,8 @@ impl Stream {
             let square = -1.386_294_4 * log2(u);
             let radius = (if square > 0.0 { square } else { 0.0 }).sqrt();
             // The angle: a quadrant and an eighth of a turn to either side.
-            let x = ((b & 0xff_ffff) as i32 - 0x80_0000) as f32 * (std::f32::consts::FRAC_PI_2 / 16_777_216.0);
+            let x =
+                ((b & 0xff_ffff) as i32 - 0x80_0000) as f32 * (std::f32::consts::FRAC_PI_2 / 16_777_216.0);
             let x2 = x * x;
             let sine = x * (1.0 + x2 * (-1.666_666_7e-1 + x2 * (8.333_333_8e-3 + x2 * -1.984_127e-4)));
             let low = 4.166_666_8e-2 + x2 * (-1.388_888_9e-3 + x2 * 2.480_158_7e-5);

@@ -73,7 +73,8 @@ pub use wellread_store as store;
 
 pub use wellread_image::{ImageMetadata, PixelType, Region, Shape};
 pub use wellread_loader::{
-    Batch, Batches, Cache, Crop, DType, Dataset, Field, Filter, Grouping, ItemContext, Jitter, Loader, LoaderBuilder,
-    MemoryStore, Noise, Normalize, Order, Output, Placement, Resize, RightAngles, Scale, Stats, Transform,
+    Batch, Batches, Cache, Crop, DType, Dataset, Field, Filter, Grouping, ItemContext, Jitter, Loader,
+    LoaderBuilder, MemoryStore, Noise, Normalize, Order, Output, Placement, Resize, RightAngles, Scale,
+    Stats, Transform,
 };
 pub use wellread_store::{Error, OpenOptions, Result, Store};

@@ -195,7 +195,7 @@ impl LoaderBuilder {
         let info = self.dataset.row_info(row)?;
         self.transform.check_dtype(info.dtype).map_err(|error| error.at(path, Some(row)))?;
         let output = self.transform.output_shape(info.shape).map_err(|error| error.at(path, Some(row)))?;
-        output.checked_bytes(PixelType::F64).map_err(|e| error(&e).row(row))?;
+        output.checked_bytes(PixelType::F32).map_err(|e| error(&e).row(row))?;
         // Never more than there are rows: a huge batch size costs nothing.
         let largest = batch_size.min(rows.len());
         let size = self.output.dtype(info.dtype).size();

@@ -91,11 +91,11 @@ impl SecondPass {
                 }
             }
         }
-        let Self { floats, sorted, .. } = self;
+        let Self { floats, near, .. } = self;
         let size = [item.info.shape.t(), recipe.channels.len()];
         let mut finish = |floats: &mut [f32]| {
             if let Some(finish) = &recipe.finish {
-                finish.run(level, item.draws, floats, size, sorted);
+                finish.run(level, item.draws, floats, size, near);
             }
         };
         if at == At::Out {
@@ -144,7 +144,12 @@ impl SecondPass {
         if let Some(field) = &recipe.transform.illumination {
             for (number, plane) in source[..pixels].chunks_exact_mut(plane).enumerate() {
                 let stored = recipe.channels[number / depth % channels];
-                plane::correct(level, field.part(stored, item.placement.top, item.placement.left), width, plane);
+                plane::correct(
+                    level,
+                    field.part(stored, item.placement.top, item.placement.left),
+                    width,
+                    plane,
+                );
             }
         }
         let (target, output) = match to {

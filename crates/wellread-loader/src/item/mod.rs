@@ -60,8 +60,8 @@ struct SecondPass {
     floats: Vec<f32>,
     /// One plane between resize and rotation.
     resized: Vec<f32>,
-    /// One channel's values, in part sorted.
-    sorted: Vec<f32>,
+    /// The values of a channel that are near a percentile.
+    near: Vec<f32>,
     resampler: Resampler,
 }
 
@@ -289,11 +289,22 @@ impl ItemContext {
         if recipe.bright {
             affine = self.affine.len();
             let jitter = transform.jitter;
-            let of = |c| recipe.affine_at(c, factor(jitter, jitter.brightness, Purpose::Brightness, draws, c));
+            let of =
+                |c| recipe.affine_at(c, factor(jitter, jitter.brightness, Purpose::Brightness, draws, c));
             self.affine.extend((0..recipe.channels.len()).map(of));
         }
         let orientation = Orientation::of(&placement);
-        self.items.push(Item { row, info, draws, placement, orientation, resampled, via, intermediate, affine });
+        self.items.push(Item {
+            row,
+            info,
+            draws,
+            placement,
+            orientation,
+            resampled,
+            via,
+            intermediate,
+            affine,
+        });
         Ok(())
     }
 }

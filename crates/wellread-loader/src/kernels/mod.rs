@@ -96,7 +96,11 @@ pub fn convert_plane(
     out: &mut [u8],
 ) {
     assert_eq!(data.len(), rows * columns * dtype.size(), "bytes do not match the number of pixels");
-    assert_eq!(out.len(), rows * columns * output.dtype(dtype).size(), "room does not match the number of pixels");
+    assert_eq!(
+        out.len(),
+        rows * columns * output.dtype(dtype).size(),
+        "room does not match the number of pixels"
+    );
     let to = Orientation::new([rows, columns], turn);
     let patch = Patch { data, dtype, rows, columns, stride: columns };
     convert_patch(level, &patch, to, affine, output, out);

@@ -11,9 +11,12 @@ pub(crate) fn narrow(level: Level, output: Output, floats: &[f32], out: &mut [u1
     match output {
         Output::F16 => {
             #[cfg(target_arch = "x86_64")]
-            if level >= Level::Avx2 {
-                // SAFETY: these levels have F16C, see `Level::available`; levels the CPU lacks are not given out.
-                return unsafe { f16_by_instruction(floats, out) };
+            match level {
+                Level::Baseline => {}
+                // SAFETY: the level has F16C, see `Level::available`; levels the CPU lacks are not given out.
+                Level::Avx2 => return unsafe { f16_by_eight(floats, out) },
+                // SAFETY: the level has AVX-512 F.
+                Level::Avx512 => return unsafe { f16_by_sixteen(floats, out) },
             }
             dispatch(level, Each { floats, out, round: f16_bits });
         }
@@ -60,18 +63,46 @@ fn f16_bits(value: f32) -> u16 {
 }
 
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,f16c")]
-fn f16_by_instruction(floats: &[f32], out: &mut [u16]) {
-    use std::arch::x86_64::{_MM_FROUND_TO_NEAREST_INT, _mm256_cvtps_ph};
-    let (floats, floats_rest) = floats.as_chunks::<8>();
-    let (out, out_rest) = out.as_chunks_mut::<8>();
-    for (out, floats) in out.iter_mut().zip(floats) {
-        *out = bytemuck::cast(_mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(bytemuck::cast(*floats)));
-    }
-    for (out, value) in out_rest.iter_mut().zip(floats_rest) {
-        *out = f16_bits(*value);
-    }
+macro_rules! f16_by_instruction {
+    ($name:ident, $features:literal, $lanes:literal, $load:ident, $round:ident, $store:ident, $to:ty) => {
+        #[target_feature(enable = $features)]
+        fn $name(floats: &[f32], out: &mut [u16]) {
+            use std::arch::x86_64::{_MM_FROUND_TO_NEAREST_INT, $load, $round, $store};
+            let (floats, floats_rest) = floats.as_chunks::<$lanes>();
+            let (out, out_rest) = out.as_chunks_mut::<$lanes>();
+            for (out, floats) in out.iter_mut().zip(floats) {
+                // SAFETY: both arrays are of the vectors' length; loads and stores need no alignment.
+                unsafe {
+                    let halves = $round::<_MM_FROUND_TO_NEAREST_INT>($load(floats.as_ptr()));
+                    $store(out.as_mut_ptr().cast::<$to>(), halves);
+                }
+            }
+            for (out, value) in out_rest.iter_mut().zip(floats_rest) {
+                *out = f16_bits(*value);
+            }
+        }
+    };
 }
+#[cfg(target_arch = "x86_64")]
+f16_by_instruction!(
+    f16_by_eight,
+    "avx2,f16c",
+    8,
+    _mm256_loadu_ps,
+    _mm256_cvtps_ph,
+    _mm_storeu_si128,
+    std::arch::x86_64::__m128i
+);
+#[cfg(target_arch = "x86_64")]
+f16_by_instruction!(
+    f16_by_sixteen,
+    "avx512f",
+    16,
+    _mm512_loadu_ps,
+    _mm512_cvtps_ph,
+    _mm256_storeu_si256,
+    std::arch::x86_64::__m256i
+);
 
 #[cfg(test)]
 mod tests {
@@ -97,8 +128,20 @@ mod tests {
         const LOW: [u32; 11] = [0, 1, 0xfff, 0x1000, 0x1001, 0x2fff, 0x3000, 0x7fff, 0x8000, 0x8001, 0xffff];
         let all = (0..=u32::from(u16::MAX)).flat_map(|high| LOW.map(|low| f32::from_bits(high << 16 | low)));
         check(&all.collect::<Vec<_>>());
-        let edges = [0.0, -0.0, 65504.0, 65519.99, 65520.0, 65536.0, 1e9, f32::MAX, f32::INFINITY, f32::NEG_INFINITY];
-        let small = [f32::NAN, -f32::NAN, 5.96e-8, 2.98e-8, 2.981e-8, 8.94e-8, 6.1e-5, 6.097_6e-5, 1e-40, f32::MIN_POSITIVE];
+        let edges =
+            [0.0, -0.0, 65504.0, 65519.99, 65520.0, 65536.0, 1e9, f32::MAX, f32::INFINITY, f32::NEG_INFINITY];
+        let small = [
+            f32::NAN,
+            -f32::NAN,
+            5.96e-8,
+            2.98e-8,
+            2.981e-8,
+            8.94e-8,
+            6.1e-5,
+            6.097_6e-5,
+            1e-40,
+            f32::MIN_POSITIVE,
+        ];
         check(&[edges, small].concat());
     }
 

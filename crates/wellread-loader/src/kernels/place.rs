@@ -1,13 +1,14 @@
 //! Where pixels go: rows as they lie, reversed rows, or rows that become columns.
 //!
-//! All turning is done on raw bytes, in pieces of 64 bytes in the first-level cache: before widening there are
-//! fewest of them. What the [`Write`] gets is contiguous and in the order of the target, so that it reads and
-//! writes whole vectors.
+//! All turning is done on raw bytes, in registers of 16 and tiles of 4096, which stay in the first-level cache: before
+//! widening there are fewest of them. What the [`Write`] gets is contiguous and in the order of the target, in runs of
+//! 64 pixels and more, so that it reads and writes whole vectors.
 
-use super::write::Write;
 use super::Patch;
+use super::write::Write;
 use crate::orientation::Orientation;
 use crate::simd::Kernel;
+use bytemuck::Zeroable;
 
 /// A pixel's bytes.
 pub(super) trait Raw: bytemuck::Pod {
@@ -17,13 +18,17 @@ pub(super) trait Raw: bytemuck::Pod {
     /// Transposes a square of `SIDE` x `SIDE`: `row(i)` gives the 16 bytes of row `i`, `column(i, …)` takes those of
     /// column `i`.
     fn transpose<'a>(row: impl Fn(usize) -> &'a [u8; 16], column: impl FnMut(usize, [u8; 16]));
+
+    /// 16 bytes with their elements in reverse order.
+    fn reversed(elements: [u8; 16]) -> [u8; 16];
 }
 
 #[cfg(target_arch = "x86_64")]
 mod vector {
     use std::arch::x86_64::{
-        __m128i, _mm_unpackhi_epi8, _mm_unpackhi_epi16, _mm_unpackhi_epi32, _mm_unpackhi_epi64, _mm_unpacklo_epi8,
-        _mm_unpacklo_epi16, _mm_unpacklo_epi32, _mm_unpacklo_epi64,
+        __m128i, _mm_or_si128, _mm_shuffle_epi32, _mm_shufflehi_epi16, _mm_shufflelo_epi16, _mm_slli_epi16,
+        _mm_srli_epi16, _mm_unpackhi_epi8, _mm_unpackhi_epi16, _mm_unpackhi_epi32, _mm_unpackhi_epi64,
+        _mm_unpacklo_epi8, _mm_unpacklo_epi16, _mm_unpacklo_epi32, _mm_unpacklo_epi64,
     };
 
     /// 16 bytes in a register; every x86-64 has SSE2.
@@ -43,6 +48,24 @@ mod vector {
             }
         }
     }
+
+    /// The elements in reverse order.
+    #[inline(always)]
+    pub(super) fn reverse<const BYTES: usize>(v: Vector) -> Vector {
+        // SAFETY: SSE2 belongs to the target.
+        #[allow(unused_unsafe)]
+        unsafe {
+            if BYTES == 8 {
+                return _mm_shuffle_epi32::<0b01_00_11_10>(v);
+            }
+            let v = _mm_shuffle_epi32::<0b00_01_10_11>(v);
+            if BYTES == 4 {
+                return v;
+            }
+            let v = _mm_shufflehi_epi16::<0b10_11_00_01>(_mm_shufflelo_epi16::<0b10_11_00_01>(v));
+            if BYTES == 2 { v } else { _mm_or_si128(_mm_slli_epi16::<8>(v), _mm_srli_epi16::<8>(v)) }
+        }
+    }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
@@ -60,6 +83,12 @@ mod vector {
                 from[half * 8 + element / 2 * BYTES + byte]
             })
         })
+    }
+
+    /// The elements in reverse order.
+    #[inline(always)]
+    pub(super) fn reverse<const BYTES: usize>(v: Vector) -> Vector {
+        std::array::from_fn(|i| v[16 - BYTES - i / BYTES * BYTES + i % BYTES])
     }
 }
 
@@ -82,17 +111,29 @@ macro_rules! raw {
                     column(i, bytemuck::cast(row));
                 }
             }
+
+            #[inline(always)]
+            fn reversed(elements: [u8; 16]) -> [u8; 16] {
+                bytemuck::cast(vector::reverse::<$bytes>(bytemuck::cast(elements)))
+            }
         }
     )*};
 }
 raw!(1, 2, 4, 8);
 
-/// Bytes of a tile's row: a cache line.
+/// Bytes of a tile's row in the source: a cache line.
 const LINE: usize = 64;
+/// Rows of a tile: elements that are written in one go.
+const TALL: usize = 64;
+/// Bytes of a tile, and of a piece of a reversed row.
+const TILE: usize = LINE * TALL;
 
-/// A tile: 64 bytes of each of as many rows as 64 bytes have elements.
+/// Runs of a tile that are converted together where that is asked for.
+const GROUP: usize = 8;
+
+/// The first-level cache's part of the work.
 #[repr(align(64))]
-struct Tile([[u8; LINE]; LINE]);
+struct Tile([u8; TILE]);
 
 /// The kernel.
 pub(super) struct Place<'a, R, W: Write<R>> {
@@ -123,22 +164,38 @@ impl<'a, R: Raw, W: Write<R>> Place<'a, R, W> {
     /// Rows from right to left.
     #[inline(always)]
     fn reversed(&mut self) {
-        let &Patch { rows, columns, .. } = self.patch;
-        let mut line = [R::zeroed(); LINE];
-        for y in 0..rows {
+        let &Patch { rows, columns, stride, .. } = self.patch;
+        let source = self.source;
+        let mut tile = Tile([0; TILE]);
+        let line: &mut [R] = bytemuck::cast_slice_mut(&mut tile.0);
+        // Rows that follow one another in the target, in its order, are written together as far as a tile has room.
+        let (upwards, together) = match self.to.row_step {
+            step if step == columns as isize => (false, (line.len() / columns).max(1)),
+            step if step == -(columns as isize) => (true, (line.len() / columns).max(1)),
+            _ => (false, 1),
+        };
+        for first in (0..rows).step_by(together) {
+            let count = together.min(rows - first);
+            // The first of them in the target.
+            let y = if upwards { rows - 1 - first } else { first };
             let start = self.target(y, columns - 1);
-            let source = self.row(y, 0, columns);
-            let out = &mut self.plane[start..][..columns];
-            for (out, source) in out.chunks_mut(LINE).zip(source.rchunks(LINE)) {
-                if let Ok(source) = <&[R; LINE]>::try_from(source) {
-                    // Of fixed length: shuffles of whole vectors.
-                    for i in 0..LINE {
-                        line[i] = source[LINE - 1 - i];
-                    }
-                } else {
-                    line.iter_mut().zip(source.iter().rev()).for_each(|(l, s)| *l = *s);
+            let row = |i: usize| &source[(if upwards { y - i } else { y + i }) * stride..][..columns];
+            let out = &mut self.plane[start..][..count * columns];
+            if let Some(out) = W::as_raw(out) {
+                for (i, out) in out.chunks_exact_mut(columns).enumerate() {
+                    reverse(row(i), out);
                 }
-                self.write.write(&line[..source.len()], out);
+            } else if columns <= line.len() {
+                for (i, line) in line.chunks_exact_mut(columns).take(count).enumerate() {
+                    reverse(row(i), line);
+                }
+                self.write.write(&line[..count * columns], out);
+            } else {
+                for (out, source) in out.chunks_mut(line.len()).zip(row(0).rchunks(line.len())) {
+                    let line = &mut line[..source.len()];
+                    reverse(source, line);
+                    self.write.write(line, out);
+                }
             }
         }
     }
@@ -147,20 +204,42 @@ impl<'a, R: Raw, W: Write<R>> Place<'a, R, W> {
     #[inline(always)]
     fn transposed(&mut self) {
         let &Patch { rows, columns, .. } = self.patch;
-        let side = LINE / size_of::<R>();
-        let mut tile = Tile([[0; LINE]; LINE]);
-        for y in (0..rows).step_by(side) {
-            let height = side.min(rows - y);
-            for x in (0..columns).step_by(side) {
+        let across = LINE / size_of::<R>();
+        let mut tile = Tile([0; TILE]);
+        let mut staged = [W::Out::zeroed(); GROUP * TALL];
+        for y in (0..rows).step_by(TALL) {
+            let height = TALL.min(rows - y);
+            for x in (0..columns).step_by(across) {
                 // The last tile is no narrower than a register: it may share columns with the one before.
                 let x = x.min(columns - R::SIDE);
-                let width = side.min(columns - x);
+                let width = across.min(columns - x);
                 self.load(&mut tile, [y, x], [height, width]);
                 let last = if self.to.row_step == 1 { y } else { y + height - 1 };
-                for (c, line) in tile.0.iter().enumerate().take(width) {
+                let runs: &[R] = bytemuck::cast_slice(&tile.0);
+                if W::IN_GROUPS {
+                    for (group, runs) in runs[..width * TALL].chunks(staged.len()).enumerate() {
+                        let staged = &mut staged[..runs.len()];
+                        self.write.write(runs, staged);
+                        for (i, run) in staged.chunks_exact(TALL).enumerate() {
+                            let start = self.target(last, x + group * GROUP + i);
+                            if let (TALL, Some(out)) = (height, self.plane[start..].first_chunk_mut::<TALL>())
+                            {
+                                out.copy_from_slice(&run[..TALL]);
+                            } else {
+                                self.plane[start..][..height].copy_from_slice(&run[..height]);
+                            }
+                        }
+                    }
+                    continue;
+                }
+                for (c, run) in runs.chunks_exact(TALL).enumerate().take(width) {
                     let start = self.target(last, x + c);
-                    let line: &[R] = bytemuck::cast_slice(line);
-                    self.write.write(&line[..height], &mut self.plane[start..][..height]);
+                    // Whole runs are of a length that the compiler knows.
+                    if let (TALL, Some(out)) = (height, self.plane[start..].first_chunk_mut::<TALL>()) {
+                        self.write.write(&run[..TALL], out);
+                    } else {
+                        self.write.write(&run[..height], &mut self.plane[start..][..height]);
+                    }
                 }
             }
         }
@@ -170,18 +249,25 @@ impl<'a, R: Raw, W: Write<R>> Place<'a, R, W> {
     #[inline(always)]
     fn load(&self, tile: &mut Tile, [y, x]: [usize; 2], [height, width]: [usize; 2]) {
         let upwards = self.to.row_step != 1;
-        for c in (0..width).step_by(R::SIDE) {
-            let c = c.min(width - R::SIDE);
-            for r in (0..height).step_by(R::SIDE) {
+        let pitch = TALL * size_of::<R>();
+        for r in (0..height).step_by(R::SIDE) {
+            let at = r * size_of::<R>();
+            let mut c = 0;
+            while c < width {
+                let from = c.min(width - R::SIDE);
                 let row = |i: usize| {
                     // Rows beyond the last are of no account.
                     let r = (r + i).min(height - 1);
                     let r = if upwards { height - 1 - r } else { r };
-                    let row: &[u8] = bytemuck::cast_slice(self.row(y + r, x + c, R::SIDE));
+                    let start = (y + r) * self.patch.stride + x + from;
+                    let row: &[u8] = bytemuck::cast_slice(&self.source[start..start + R::SIDE]);
                     row.try_into().expect("as many elements as fit 16 bytes")
                 };
-                let at = r * size_of::<R>();
-                R::transpose(row, |i, column| tile.0[c + i][at..at + 16].copy_from_slice(&column));
+                R::transpose(row, |i, column| {
+                    let at = (from + i) * pitch + at;
+                    tile.0[at..at + 16].copy_from_slice(&column);
+                });
+                c += R::SIDE;
             }
         }
     }
@@ -190,9 +276,9 @@ impl<'a, R: Raw, W: Write<R>> Place<'a, R, W> {
     #[inline(always)]
     fn transposed_narrow(&mut self) {
         let &Patch { rows, columns, .. } = self.patch;
-        let mut line = [R::zeroed(); LINE];
-        for y in (0..rows).step_by(LINE) {
-            let height = LINE.min(rows - y);
+        let mut line = [R::zeroed(); TALL];
+        for y in (0..rows).step_by(TALL) {
+            let height = TALL.min(rows - y);
             let last = if self.to.row_step == 1 { y } else { y + height - 1 };
             for x in 0..columns {
                 for (r, line) in line.iter_mut().enumerate().take(height) {
@@ -203,6 +289,27 @@ impl<'a, R: Raw, W: Write<R>> Place<'a, R, W> {
                 self.write.write(&line[..height], &mut self.plane[start..][..height]);
             }
         }
+    }
+}
+
+/// Writes `source` from its end to its start.
+#[inline(always)]
+fn reverse<R: Raw>(source: &[R], out: &mut [R]) {
+    let n = source.len();
+    if n < R::SIDE {
+        for (out, source) in out.iter_mut().zip(source.iter().rev()) {
+            *out = *source;
+        }
+        return;
+    }
+    let (source, out) = (bytemuck::cast_slice::<R, u8>(source), bytemuck::cast_slice_mut::<R, u8>(out));
+    let (vectors, _) = out.as_chunks_mut::<16>();
+    for (out, source) in vectors.iter_mut().zip(source.as_rchunks::<16>().1.iter().rev()) {
+        *out = R::reversed(*source);
+    }
+    // The last vector may share elements with the one before.
+    if let (Some(out), Some(source)) = (out.last_chunk_mut::<16>(), source.first_chunk::<16>()) {
+        *out = R::reversed(*source);
     }
 }
 

@@ -39,14 +39,38 @@ ordered!(
 macro_rules! by_type {
     ($dtype:expr, $Type:ident => $do:expr) => {
         match $dtype {
-            PixelType::U8 => { type $Type = u8; $do }
-            PixelType::I8 => { type $Type = i8; $do }
-            PixelType::U16 => { type $Type = u16; $do }
-            PixelType::I16 => { type $Type = i16; $do }
-            PixelType::U32 => { type $Type = u32; $do }
-            PixelType::I32 => { type $Type = i32; $do }
-            PixelType::F32 => { type $Type = f32; $do }
-            PixelType::F64 => { type $Type = f64; $do }
+            PixelType::U8 => {
+                type $Type = u8;
+                $do
+            }
+            PixelType::I8 => {
+                type $Type = i8;
+                $do
+            }
+            PixelType::U16 => {
+                type $Type = u16;
+                $do
+            }
+            PixelType::I16 => {
+                type $Type = i16;
+                $do
+            }
+            PixelType::U32 => {
+                type $Type = u32;
+                $do
+            }
+            PixelType::I32 => {
+                type $Type = i32;
+                $do
+            }
+            PixelType::F32 => {
+                type $Type = f32;
+                $do
+            }
+            PixelType::F64 => {
+                type $Type = f64;
+                $do
+            }
         }
     };
 }

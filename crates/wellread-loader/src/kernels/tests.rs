@@ -48,10 +48,7 @@ fn aligned(bytes: usize) -> Vec<u64> {
 }
 
 fn an_affine() -> impl Strategy<Value = Affine> {
-    (
-        prop_oneof![Just(1.0f32), Just(1.0 / 255.0), -2.0f32..2.0],
-        prop_oneof![Just(-0.0f32), -1.0f32..1.0],
-    )
+    (prop_oneof![Just(1.0f32), Just(1.0 / 255.0), -2.0f32..2.0], prop_oneof![Just(-0.0f32), -1.0f32..1.0])
         .prop_map(|(scale, offset)| Affine { scale, offset })
 }
 
@@ -137,11 +134,23 @@ fn large_and_tiny_planes_of_every_type() {
                 let size = output.dtype(dtype).size();
                 let mut memory = aligned(rows * columns * size);
                 let plane: &mut [u8] = &mut bytemuck::cast_slice_mut(&mut memory)[..rows * columns * size];
-                convert_plane(Level::detect(), dtype, &data, [rows, columns], turn, Affine::IDENTITY, output, plane);
+                convert_plane(
+                    Level::detect(),
+                    dtype,
+                    &data,
+                    [rows, columns],
+                    turn,
+                    Affine::IDENTITY,
+                    output,
+                    plane,
+                );
                 for i in (0..rows * columns).step_by(if rows * columns > 10_000 { 97 } else { 1 }) {
                     let at = to.at(i / columns, i % columns).first as usize * size;
                     let expected = one(dtype, &data[i * pixel..][..pixel], Affine::IDENTITY, output);
-                    assert!(same(output, &plane[at..at + size], &expected), "{dtype} {output:?} {rows}x{columns}");
+                    assert!(
+                        same(output, &plane[at..at + size], &expected),
+                        "{dtype} {output:?} {rows}x{columns}"
+                    );
                 }
             }
         }

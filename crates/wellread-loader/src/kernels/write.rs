@@ -1,30 +1,41 @@
 //! What pixels become once they lie in the order of the target.
 
+use super::Affine;
 use super::narrow::narrow;
 use super::place::Raw;
-use super::Affine;
 use crate::dtype::Output;
 use crate::simd::Level;
 use std::marker::PhantomData;
 
 /// Turns contiguous pixels, given as raw bytes, into as many contiguous numbers.
-pub(super) trait Write<R>: Copy {
+pub(super) trait Write<R> {
     /// The numbers.
-    type Out: Copy;
+    type Out: bytemuck::Pod;
+    /// Whether several short runs are better converted in one go, and copied from there.
+    const IN_GROUPS: bool = false;
 
-    fn write(self, source: &[R], out: &mut [Self::Out]);
+    fn write(&mut self, source: &[R], out: &mut [Self::Out]);
+
+    /// The numbers as raw bytes, where they are nothing else.
+    fn as_raw(_: &mut [Self::Out]) -> Option<&mut [R]> {
+        None
+    }
 }
 
 /// The bytes themselves.
-#[derive(Clone, Copy)]
 pub(super) struct Same;
 
 impl<R: Raw> Write<R> for Same {
     type Out = R;
 
     #[inline(always)]
-    fn write(self, source: &[R], out: &mut [R]) {
+    fn write(&mut self, source: &[R], out: &mut [R]) {
         out.copy_from_slice(source);
+    }
+
+    #[inline(always)]
+    fn as_raw(out: &mut [R]) -> Option<&mut [R]> {
+        Some(out)
     }
 }
 
@@ -51,7 +62,6 @@ macro_rules! pixel {
 pixel!(u8, i8, u16, i16, u32, i32, f32, f64);
 
 /// Scaled floats.
-#[derive(Clone, Copy)]
 pub(super) struct Floats<P> {
     affine: Affine,
     pixel: PhantomData<P>,
@@ -63,54 +73,43 @@ impl<P> Floats<P> {
     }
 }
 
-/// Pixels converted together: one vector of the widest level. Of fixed length, so that short runs are vectorised as
-/// long ones are.
-const LANES: usize = 16;
-
 impl<P: Pixel> Write<P::Raw> for Floats<P> {
     type Out = f32;
 
     #[inline(always)]
-    fn write(self, source: &[P::Raw], out: &mut [f32]) {
+    fn write(&mut self, source: &[P::Raw], out: &mut [f32]) {
         let Affine { scale, offset } = self.affine;
-        let (source, source_rest) = source.as_chunks::<LANES>();
-        let (out, out_rest) = out.as_chunks_mut::<LANES>();
         for (out, source) in out.iter_mut().zip(source) {
-            for i in 0..LANES {
-                out[i] = P::widen(source[i]) * scale + offset;
-            }
-        }
-        for (out, source) in out_rest.iter_mut().zip(source_rest) {
             *out = P::widen(*source) * scale + offset;
         }
     }
 }
 
 /// Scaled floats, rounded to half precision.
-#[derive(Clone, Copy)]
 pub(super) struct Halves<P> {
     floats: Floats<P>,
     output: Output,
     level: Level,
+    /// Floats between widening and narrowing, which stay in the first-level cache.
+    between: [f32; BETWEEN],
 }
 
 impl<P> Halves<P> {
     pub(super) const fn new(floats: Floats<P>, output: Output, level: Level) -> Self {
-        Self { floats, output, level }
+        Self { floats, output, level, between: [0.0; BETWEEN] }
     }
 }
 
-/// Floats between widening and narrowing: a kilobyte, which stays in the first-level cache.
-const BETWEEN: usize = 256;
+const BETWEEN: usize = 512;
 
 impl<P: Pixel> Write<P::Raw> for Halves<P> {
     type Out = u16;
+    const IN_GROUPS: bool = true;
 
     #[inline(always)]
-    fn write(self, source: &[P::Raw], out: &mut [u16]) {
-        let mut between = [0f32; BETWEEN];
+    fn write(&mut self, source: &[P::Raw], out: &mut [u16]) {
         for (source, out) in source.chunks(BETWEEN).zip(out.chunks_mut(BETWEEN)) {
-            let between = &mut between[..source.len()];
+            let between = &mut self.between[..source.len()];
             self.floats.write(source, between);
             narrow(self.level, self.output, between, out);
         }

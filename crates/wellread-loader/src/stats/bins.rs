@@ -35,9 +35,7 @@ pub(super) fn wide_bin(value: f64) -> usize {
 
 /// The middle of a wide bin.
 fn wide_middle(bin: usize) -> f64 {
-    let value = |key: u32| {
-        f64::from(f32::from_bits(if key >> 31 == 1 { key & 0x7fff_ffff } else { !key }))
-    };
+    let value = |key: u32| f64::from(f32::from_bits(if key >> 31 == 1 { key & 0x7fff_ffff } else { !key }));
     let first = (bin as u32) << (32 - WIDE_BITS);
     let last = first | ((1 << (32 - WIDE_BITS)) - 1);
     let (first, last) = (value(first), value(last));
@@ -71,7 +69,11 @@ impl Counts {
     /// Counts pixels of an 8- or 16-bit type.
     pub(super) fn count_narrow(&mut self, data: &[u8]) {
         // Signed values in order: the lowest first.
-        let flip = if matches!(self.dtype, PixelType::I8 | PixelType::I16) { 1 << (self.dtype.size() * 8 - 1) } else { 0 };
+        let flip = if matches!(self.dtype, PixelType::I8 | PixelType::I16) {
+            1 << (self.dtype.size() * 8 - 1)
+        } else {
+            0
+        };
         if self.dtype.size() == 1 {
             // Four tables: neighbours are often equal, and would wait for each other's count.
             let mut tables = [[0u64; 256]; 4];
@@ -174,7 +176,10 @@ mod tests {
     fn whole_numbers_have_bins_of_their_own_where_there_is_room() {
         let mut counts = Counts::new(PixelType::I8);
         counts.count_narrow(&[0x80, 0xff, 0, 0, 1, 0x7f]);
-        assert_eq!(counts.values().collect::<Vec<_>>(), [(-128.0, 1), (-1.0, 1), (0.0, 2), (1.0, 1), (127.0, 1)]);
+        assert_eq!(
+            counts.values().collect::<Vec<_>>(),
+            [(-128.0, 1), (-1.0, 1), (0.0, 2), (1.0, 1), (127.0, 1)]
+        );
         let histogram = counts.histogram((-128.0, 127.0));
         assert_eq!((histogram.low, histogram.high, histogram.counts.len()), (-128.5, 127.5, 256));
         assert_eq!((histogram.counts[0], histogram.counts[128], histogram.counts[255]), (1, 2, 1));

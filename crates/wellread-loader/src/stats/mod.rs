@@ -142,7 +142,8 @@ impl Stats {
             )
             .hint("select other channels, or normalise by numbers of your own")),
         });
-        let (mean, std) = self.not_empty(path).and_then(|()| each.collect::<Result<Vec<_>>>())?.into_iter().unzip();
+        let (mean, std) =
+            self.not_empty(path).and_then(|()| each.collect::<Result<Vec<_>>>())?.into_iter().unzip();
         Ok(Normalize::Stored { mean, std })
     }
 
@@ -157,12 +158,16 @@ impl Stats {
             let find = |percent: f64| {
                 let found = channel.percentiles.iter().find(|p| (p.percent - percent).abs() < 1e-9);
                 found.map(|p| p.value as f32).ok_or_else(|| {
-                    let there: Vec<String> = channel.percentiles.iter().map(|p| p.percent.to_string()).collect();
-                    Error::new(path, format_args!("holds no percentile {percent} of channel {}", channel.channel))
-                        .hint(format_args!(
-                            "choose from {}, or compute it: wellread stats --percentiles",
-                            there.join(", ")
-                        ))
+                    let there: Vec<String> =
+                        channel.percentiles.iter().map(|p| p.percent.to_string()).collect();
+                    Error::new(
+                        path,
+                        format_args!("holds no percentile {percent} of channel {}", channel.channel),
+                    )
+                    .hint(format_args!(
+                        "choose from {}, or compute it: wellread stats --percentiles",
+                        there.join(", ")
+                    ))
                 })
             };
             let (low, high) = (find(low)?, find(high)?);

@@ -112,7 +112,10 @@ impl Transform {
                 }
                 let bad = low.iter().zip(high).find(|(l, h)| !(l.is_finite() && h.is_finite() && l < h));
                 bad.map_or(Ok(()), |(l, h)| {
-                    refuse(format!("the range to scale is {l} to {h}"), "give a lower number, then a higher one")
+                    refuse(
+                        format!("the range to scale is {l} to {h}"),
+                        "give a lower number, then a higher one",
+                    )
                 })
             }
             Scale::Percentiles { low, high } if !(0.0 <= *low && low < high && *high <= 100.0) => refuse(
@@ -134,7 +137,10 @@ impl Transform {
             [("gamma", jitter.gamma), ("photon noise", noise.photon), ("Gaussian noise", noise.gaussian)]
         {
             if !(value >= 0.0 && value.is_finite()) {
-                return refuse(format!("the strength of {name} is {value}"), "give 0 (off) or a positive number");
+                return refuse(
+                    format!("the strength of {name} is {value}"),
+                    "give 0 (off) or a positive number",
+                );
             }
         }
         Ok(())

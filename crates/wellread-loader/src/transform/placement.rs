@@ -50,7 +50,8 @@ fn random_resized([y, x]: [usize; 2], scale: [f32; 2], ratio: [f32; 2], draws: D
         // Of the logarithm, so that upright and lying crops are equally likely. Exponential and logarithm are those of
         // the C library; rounded to whole pixels, their last bit is of no account.
         let ratio = between(ratio.map(f64::ln), Purpose::CropRatio, i).exp();
-        let (height, width) = ((area / ratio).sqrt().round() as usize, (area * ratio).sqrt().round() as usize);
+        let (height, width) =
+            ((area / ratio).sqrt().round() as usize, (area * ratio).sqrt().round() as usize);
         if (1..=y).contains(&height) && (1..=x).contains(&width) {
             let top = draws.below(Purpose::CropY, y - height + 1);
             return [top, draws.below(Purpose::CropX, x - width + 1), height, width];

@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use wellread_image::{PixelType, Shape};
-use wellread_loader::{ItemContext, Loader, Transform};
+use wellread_loader::{ItemContext, Jitter, Loader, Noise, Normalize, Output, Transform};
 
 struct Counting;
 
@@ -64,15 +64,24 @@ fn steady_state_allocates_nothing() {
         augment.clone(),
         augment.random_crop(20, 20),
         Transform::default().resize(12, 12),
+        Transform::default()
+            .random_resized_crop(12, 12)
+            .scale_by_percentiles(1.0, 99.0)
+            .jitter(Jitter { brightness: 0.1, contrast: 0.1, gamma: 0.1, per_channel: true })
+            .noise(Noise { photon: 0.01, gaussian: 0.01 })
+            .normalize_with(Normalize::PerImage)
+            .channel_dropout(0.3),
     ];
     for transform in transforms {
         for workers in [0, 1, 2] {
-            let mut store = TestStore::new(images(256, Shape([1, 2, 1, 32, 32]), PixelType::U16));
+            let mut store = TestStore::new(images(512, Shape([1, 2, 1, 32, 32]), PixelType::U16));
             store.on_read = || MARKED.set(true);
             let loader = Loader::builder(&store.dataset())
                 .batch_size(4)
                 .shuffle(1)
                 .workers(workers)
+                .crops_per_image(1 + workers % 2)
+                .output(if workers == 2 { Output::F16 } else { Output::F32 })
                 .transform(transform.clone())
                 .build()
                 .unwrap();
