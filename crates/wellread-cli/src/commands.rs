@@ -7,6 +7,7 @@ pub mod doctor;
 pub mod generate;
 pub mod info;
 pub mod report;
+pub mod stats;
 pub mod synthetic;
 pub mod verify;
 pub mod view;

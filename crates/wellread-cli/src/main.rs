@@ -33,6 +33,8 @@ enum Command {
     Checksum(commands::checksum::Args),
     /// Read every pixel; compare with expected checksums or with another set.
     Verify(commands::verify::Args),
+    /// Compute each channel's mean, deviation, percentiles and histogram over a set.
+    Stats(commands::stats::Args),
     /// Convert a set of images from any format to any other.
     Convert(commands::convert::Args),
     /// Make a synthetic set of images in any or all formats.
@@ -66,6 +68,7 @@ fn main() -> ExitCode {
         Command::Info(args) => commands::info::run(&args, ui),
         Command::Checksum(args) => commands::checksum::run(&args, ui),
         Command::Verify(args) => commands::verify::run(&args, ui),
+        Command::Stats(args) => commands::stats::run(&args, ui),
         Command::Convert(args) => commands::convert::run(&args, ui),
         Command::Generate(args) => commands::generate::run(&args, ui),
         Command::View(args) => commands::view::run(&args, ui),

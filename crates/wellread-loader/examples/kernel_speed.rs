@@ -1,7 +1,7 @@
-//! How fast bytes become floats: kernels, single items and whole epochs from RAM, beside a memory copy.
+//! How fast bytes become the numbers of batches: kernels in every turn, single items and whole epochs from RAM, beside a memory copy.
 //!
 //! ```text
-//! cargo run --release -p wellread-loader --example kernel_speed
+//! cargo run --release -p wellread-loader --example kernel_speed [turns]
 //! ```
 //!
 //! Contenders are interleaved, so that a busy machine disturbs all alike, and each line is a median over
@@ -11,9 +11,11 @@
 use std::hint::black_box;
 use std::time::Instant;
 use wellread_image::{PixelType, Shape};
-use wellread_loader::kernels::{Affine, convert_at};
+use wellread_loader::kernels::{Affine, Turn, convert_at, convert_plane};
 use wellread_loader::simd::Level;
-use wellread_loader::{Dataset, ItemContext, Loader, MemoryStore, Transform};
+use wellread_loader::{
+    Dataset, ItemContext, Jitter, Loader, MemoryStore, Noise, Normalize, Output, Transform,
+};
 
 const ROUNDS: usize = 31;
 
@@ -28,10 +30,18 @@ fn median(mut values: Vec<f64>) -> f64 {
 /// Times the contenders in turn; the first is the copy. Each makes `floats` floats, `images` images.
 fn compare(title: &str, floats: usize, images: usize, contenders: &mut [Contender<'_>]) {
     println!("\n{title}");
-    let repeats = (4_000_000 / floats).max(1);
     let mut times = vec![vec![]; contenders.len()];
+    // About a millisecond each: shorter than what a busy machine takes away at a time.
+    let repeats: Vec<usize> = contenders
+        .iter_mut()
+        .map(|(_, run)| {
+            let start = Instant::now();
+            run();
+            (0.001 / start.elapsed().as_secs_f64()).clamp(1.0, 1000.0) as usize
+        })
+        .collect();
     for _ in 0..ROUNDS {
-        for ((_, run), times) in contenders.iter_mut().zip(&mut times) {
+        for (((_, run), times), &repeats) in contenders.iter_mut().zip(&mut times).zip(&repeats) {
             let start = Instant::now();
             (0..repeats).for_each(|_| run());
             times.push(start.elapsed().as_secs_f64() / repeats as f64);
@@ -87,6 +97,77 @@ fn kernels(dtype: PixelType, bytes: usize) {
     compare(&format!("{dtype} to float32, {bytes} bytes"), floats, 1, &mut contenders);
 }
 
+/// One line per pixel type, output and turn: GB/s read and written, and the share of a copy that moves as many bytes.
+fn turns(side: usize) {
+    println!("\nplanes of {side} x {side}: GB/s read and written, and the share of what a copy moves");
+    let pixels = side * side;
+    let straight = Turn::default();
+    let turns = [
+        ("straight", straight),
+        ("flipped", Turn { flip_horizontal: true, ..straight }),
+        ("transposed", Turn { quarter_turns: 1, ..straight }),
+    ];
+    // One image after the other, as in an epoch: 64 small ones fit the second-level cache, a large one does not.
+    let images = (640_000 / pixels).max(1);
+    for dtype in [PixelType::U8, PixelType::U16, PixelType::F32] {
+        for output in [Output::Stored, Output::F16, Output::BF16, Output::F32] {
+            if output == Output::Stored && dtype == PixelType::F32 {
+                continue;
+            }
+            let size = output.dtype(dtype).size();
+            let traffic = pixels * (dtype.size() + size);
+            let data: Vec<u8> = (0..pixels * dtype.size() * images).map(|i| (i * 7 % 64) as u8).collect();
+            let mut out = vec![0u64; (pixels * size * images).div_ceil(8)];
+            let out: &mut [u8] = bytemuck::cast_slice_mut(&mut out);
+            let (from, mut to) = (vec![1u8; traffic / 2 * images], vec![0u8; traffic / 2 * images]);
+            let mut times = vec![vec![]; 1 + turns.len()];
+            let repeats = 1;
+            for _ in 0..ROUNDS {
+                let start = Instant::now();
+                for _ in 0..repeats {
+                    for (from, to) in from.chunks(traffic / 2).zip(to.chunks_mut(traffic / 2)) {
+                        black_box(to).copy_from_slice(black_box(from));
+                    }
+                }
+                times[0].push(start.elapsed().as_secs_f64());
+                for ((_, turn), times) in turns.iter().zip(&mut times[1..]) {
+                    let start = Instant::now();
+                    for _ in 0..repeats {
+                        let planes = data.chunks_exact(pixels * dtype.size());
+                        for (data, out) in planes.zip(out.chunks_exact_mut(pixels * size)) {
+                            let affine = Affine { scale: 1.0 / 255.0, ..Affine::IDENTITY };
+                            let level = Level::detect();
+                            convert_plane(
+                                level,
+                                dtype,
+                                black_box(data),
+                                [side; 2],
+                                *turn,
+                                affine,
+                                output,
+                                out,
+                            );
+                        }
+                    }
+                    times.push(start.elapsed().as_secs_f64());
+                }
+            }
+            let bytes = (traffic * images * repeats) as f64;
+            let name = output.dtype(dtype).name();
+            print!(
+                "  {:<8} to {name:<9} copy {:>6.1}",
+                dtype.name(),
+                bytes * 1e-9 / median(times[0].clone())
+            );
+            for ((turn, _), own) in turns.iter().zip(&times[1..]) {
+                let share = median(times[0].iter().zip(own).map(|(copy, own)| copy / own).collect());
+                print!("   {turn} {:>6.1} {share:>5.2}", bytes * 1e-9 / median(own.clone()));
+            }
+            println!();
+        }
+    }
+}
+
 fn images(n: usize, shape: Shape, dtype: PixelType) -> Dataset {
     let mut store = MemoryStore::new("images in memory");
     for i in 0..n {
@@ -106,6 +187,14 @@ fn items(shape: Shape, dtype: PixelType) {
         ("right angles", unit().right_angles(wellread_loader::RightAngles::Fitting)),
         ("augment", Transform::preset("augment").expect("a preset")),
         ("resize to 224 x 224", unit().resize(224, 224)),
+        ("random resized crop to 224", unit().random_resized_crop(224, 224)),
+        ("normalised per image", unit().normalize_with(Normalize::PerImage)),
+        ("percentiles per image", Transform::default().scale_by_percentiles(1.0, 99.0)),
+        ("brightness", unit().jitter(Jitter { brightness: 0.2, ..Jitter::default() })),
+        ("contrast", unit().jitter(Jitter { contrast: 0.2, ..Jitter::default() })),
+        ("gamma", unit().jitter(Jitter { gamma: 0.3, ..Jitter::default() })),
+        ("Gaussian noise", unit().noise(Noise { gaussian: 0.02, photon: 0.0 })),
+        ("photon and Gaussian noise", unit().noise(Noise { gaussian: 0.02, photon: 0.01 })),
     ];
     let mut contenders = vec![copy(&from, &mut to)];
     for (name, transform) in transforms {
@@ -158,6 +247,10 @@ fn first_batch(workers: usize) {
 
 fn main() {
     println!("widest level: {:?}", Level::detect());
+    [100, 1080].into_iter().for_each(turns);
+    if std::env::args().any(|arg| arg == "turns") {
+        return;
+    }
     for bytes in [10_000, 4_000_000] {
         kernels(PixelType::U8, bytes);
         kernels(PixelType::U16, bytes);

@@ -3,12 +3,16 @@
 //! Memory is aligned to 64 bytes (a cache line, an AVX-512 vector, what DLPack consumers hope for), zeroed
 //! once by the operating system when it is first taken and never again: each batch overwrites all it shows.
 
+use crate::dtype::{DType, Element};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::fmt;
 use std::ptr::{self, NonNull};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Images as `f32`, contiguous in C order, with the rows they came from.
+/// Images, contiguous in C order, with the rows they came from.
+///
+/// They are `f32` ([`Self::pixels`]) unless another [`crate::Output`] was asked for ([`Self::pixels_as`],
+/// [`Self::bytes`]).
 ///
 /// Dropping a batch gives its memory back to the loader's pool; keep as many as memory allows.
 pub struct Batch {
@@ -17,43 +21,90 @@ pub struct Batch {
     pool: Arc<BufferPool>,
     shape: [usize; 6],
     axes: usize,
+    dtype: DType,
     index: usize,
     epoch: u64,
 }
 
 impl Batch {
+    /// A batch of `rows` rows, each of which became `crops` images.
     pub(crate) fn new(
-        buffer: BatchBuffer,
+        mut buffer: BatchBuffer,
         pool: Arc<BufferPool>,
-        images: usize,
-        each: wellread_image::Shape,
+        [rows, crops]: [usize; 2],
+        (each, dtype): (wellread_image::Shape, DType),
         index: usize,
         epoch: u64,
     ) -> Self {
+        let images = rows * crops;
+        // Until here the list has a row once, from now on once per crop.
+        for i in (0..images).rev() {
+            buffer.rows[i] = buffer.rows[i / crops];
+        }
         let [t, c, z, y, x] = each.0;
         let (shape, axes) =
             if t == 1 && z == 1 { ([images, c, y, x, 1, 1], 4) } else { ([images, t, c, z, y, x], 6) };
-        Self { buffer: Some(buffer), pool, shape, axes, index, epoch }
+        Self { buffer: Some(buffer), pool, shape, axes, dtype, index, epoch }
     }
 
     fn buffer(&self) -> &BatchBuffer {
         self.buffer.as_ref().expect("a batch has its buffer until it is dropped")
     }
 
-    fn floats(&self) -> usize {
-        self.shape.iter().product()
+    fn size(&self) -> usize {
+        self.shape.iter().product::<usize>() * self.dtype.size()
     }
 
-    /// The pixels, in C order of [`Self::shape`], aligned to 64 bytes.
-    pub fn pixels(&self) -> &[f32] {
-        &self.buffer().pixels.as_slice()[..self.floats()]
+    /// The type of the pixels.
+    pub fn dtype(&self) -> DType {
+        self.dtype
     }
 
-    /// The pixels, to be changed in place.
-    pub fn pixels_mut(&mut self) -> &mut [f32] {
-        let floats = self.floats();
+    /// The pixels as bytes, in C order of [`Self::shape`], little-endian, aligned to 64 bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.buffer().pixels.as_slice()[..self.size()]
+    }
+
+    /// The pixels as bytes, to be changed in place.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        let size = self.size();
         let buffer = self.buffer.as_mut().expect("a batch has its buffer until it is dropped");
-        &mut buffer.pixels.as_mut_slice()[..floats]
+        &mut buffer.pixels.as_mut_slice()[..size]
+    }
+
+    /// The pixels of a batch of `f32`, in C order of [`Self::shape`], aligned to 64 bytes.
+    ///
+    /// # Panics
+    /// When the loader delivers another type ([`Self::dtype`]).
+    pub fn pixels(&self) -> &[f32] {
+        self.pixels_as()
+    }
+
+    /// The pixels of a batch of `f32`, to be changed in place.
+    ///
+    /// # Panics
+    /// When the loader delivers another type ([`Self::dtype`]).
+    pub fn pixels_mut(&mut self) -> &mut [f32] {
+        self.expect(DType::F32);
+        bytemuck::cast_slice_mut(self.bytes_mut())
+    }
+
+    /// The pixels as numbers: `u8`, `u16`, `half::f16` …
+    ///
+    /// # Panics
+    /// When the batch holds another type ([`Self::dtype`]).
+    pub fn pixels_as<T: Element>(&self) -> &[T] {
+        self.expect(T::DTYPE);
+        T::cast(self.bytes())
+    }
+
+    #[track_caller]
+    fn expect(&self, dtype: DType) {
+        assert!(
+            self.dtype == dtype,
+            "the batch holds {}, not {dtype}: use pixels_as or bytes, or choose another output of the loader",
+            self.dtype
+        );
     }
 
     /// `[N, C, Y, X]`, or `[N, T, C, Z, Y, X]` for images with more than one time point or depth.
@@ -61,7 +112,7 @@ impl Batch {
         &self.shape[..self.axes]
     }
 
-    /// The dataset's row of each image.
+    /// The dataset's row of each image. Crops of one row stand together.
     pub fn rows(&self) -> &[usize] {
         &self.buffer().rows[..self.len()]
     }
@@ -76,13 +127,22 @@ impl Batch {
         self.len() == 0
     }
 
-    /// The pixels of image `i` of the batch.
+    /// The pixels of image `i` of a batch of `f32`.
     ///
     /// # Panics
-    /// When `i` is not below [`Self::len`].
+    /// When `i` is not below [`Self::len`], or the loader delivers another type ([`Self::dtype`]).
     pub fn image(&self, i: usize) -> &[f32] {
-        let each = self.floats() / self.len();
-        &self.pixels()[i * each..(i + 1) * each]
+        self.image_as(i)
+    }
+
+    /// The pixels of image `i` as numbers.
+    ///
+    /// # Panics
+    /// When `i` is not below [`Self::len`], or the batch holds another type ([`Self::dtype`]).
+    pub fn image_as<T: Element>(&self, i: usize) -> &[T] {
+        let pixels = self.pixels_as();
+        let each = pixels.len() / self.len();
+        &pixels[i * each..(i + 1) * each]
     }
 
     /// Which batch of the epoch it is, from 0.
@@ -102,6 +162,7 @@ impl fmt::Debug for Batch {
             .field("epoch", &self.epoch)
             .field("index", &self.index)
             .field("shape", &self.shape())
+            .field("dtype", &self.dtype)
             .field("rows", &self.rows())
             .finish_non_exhaustive()
     }
@@ -118,12 +179,12 @@ impl Drop for Batch {
 /// Memory for one full batch.
 #[derive(Debug)]
 pub(crate) struct BatchBuffer {
-    pub(crate) pixels: AlignedFloats,
+    pub(crate) pixels: AlignedBytes,
     pub(crate) rows: Vec<usize>,
 }
 
 impl BatchBuffer {
-    /// Takes images out of the first `images`, `each` floats to an image: those after them close up.
+    /// Takes images out of the first `images`, `each` bytes to an image: those after them close up.
     ///
     /// # Panics
     /// When `failed` is not in order or not below `images`.
@@ -140,18 +201,18 @@ impl BatchBuffer {
         }
     }
 
-    /// The memory of some rows, `each` floats to a row, as pointers that outlive the borrow: threads fill
+    /// The memory of some rows, `each` bytes to a row, as pointers that outlive the borrow: threads fill
     /// disjoint rows at the same time. No reference to the whole is made, which would invalidate theirs.
     ///
     /// # Panics
-    /// When the buffer has fewer rows or floats.
-    pub(crate) fn part(&mut self, rows: std::ops::Range<usize>, each: usize) -> (*mut [f32], *mut [usize]) {
+    /// When the buffer has fewer rows or bytes.
+    pub(crate) fn part(&mut self, rows: std::ops::Range<usize>, each: usize) -> (*mut [u8], *mut [usize]) {
         assert!(rows.start <= rows.end && rows.end <= self.rows.len() && rows.end * each <= self.pixels.len);
         // SAFETY: both ranges lie inside their allocations, as asserted.
         unsafe {
             (
                 ptr::slice_from_raw_parts_mut(
-                    self.pixels.floats.as_ptr().add(rows.start * each),
+                    self.pixels.start.as_ptr().add(rows.start * each),
                     rows.len() * each,
                 ),
                 ptr::slice_from_raw_parts_mut(self.rows.as_mut_ptr().add(rows.start), rows.len()),
@@ -164,7 +225,8 @@ impl BatchBuffer {
 #[derive(Debug)]
 pub(crate) struct BufferPool {
     free: Mutex<Vec<BatchBuffer>>,
-    floats: usize,
+    bytes: usize,
+    /// Images.
     rows: usize,
     /// Buffers kept for reuse; more than these are freed.
     keep: usize,
@@ -174,16 +236,16 @@ pub(crate) struct BufferPool {
 }
 
 impl BufferPool {
-    /// A pool of buffers for `rows` images and `floats` floats in all.
-    pub(crate) fn new(floats: usize, rows: usize, keep: usize) -> Self {
-        Self { free: Mutex::new(Vec::with_capacity(keep)), floats, rows, keep, process: std::process::id() }
+    /// A pool of buffers for `rows` images and `bytes` bytes in all.
+    pub(crate) fn new(bytes: usize, rows: usize, keep: usize) -> Self {
+        Self { free: Mutex::new(Vec::with_capacity(keep)), bytes, rows, keep, process: std::process::id() }
     }
 
     /// A buffer, used before or new; `None` when memory is exhausted.
     pub(crate) fn take(&self) -> Option<BatchBuffer> {
         let used = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
         used.or_else(|| {
-            let pixels = AlignedFloats::new(self.floats)?;
+            let pixels = AlignedBytes::new(self.bytes)?;
             Some(BatchBuffer { pixels, rows: vec![0; self.rows] })
         })
     }
@@ -202,54 +264,54 @@ impl BufferPool {
 /// Bytes of alignment.
 const ALIGNMENT: usize = 64;
 
-/// A fixed number of floats, aligned to 64 bytes, zero at first.
-pub(crate) struct AlignedFloats {
+/// A fixed number of bytes, aligned to 64 bytes, zero at first.
+pub(crate) struct AlignedBytes {
     /// What was allocated: bytes, with room to align.
     base: NonNull<u8>,
     layout: Layout,
-    floats: NonNull<f32>,
+    start: NonNull<u8>,
     len: usize,
 }
 
-impl AlignedFloats {
+impl AlignedBytes {
     fn new(len: usize) -> Option<Self> {
         // Not `Layout` with an alignment of 64: the system allocator can give zeroed pages for free only at
         // its natural alignment, and would write the zeros itself otherwise.
-        let bytes = len.checked_mul(size_of::<f32>())?.checked_add(ALIGNMENT)?;
-        let layout = Layout::from_size_align(bytes, align_of::<f32>()).ok()?;
+        let bytes = len.checked_add(ALIGNMENT)?;
+        let layout = Layout::from_size_align(bytes, align_of::<u64>()).ok()?;
         // SAFETY: the layout has at least `ALIGNMENT` bytes.
         let base = NonNull::new(unsafe { alloc_zeroed(layout) })?;
         // SAFETY: the offset is below `ALIGNMENT`, and that many bytes were added above.
-        let floats = unsafe { base.add(base.align_offset(ALIGNMENT)) }.cast();
-        Some(Self { base, layout, floats, len })
+        let start = unsafe { base.add(base.align_offset(ALIGNMENT)) };
+        Some(Self { base, layout, start, len })
     }
 
-    pub(crate) fn as_slice(&self) -> &[f32] {
-        // SAFETY: `floats` points to `len` aligned floats of this allocation, zero or written since.
-        unsafe { std::slice::from_raw_parts(self.floats.as_ptr(), self.len) }
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        // SAFETY: `start` points to `len` bytes of this allocation, zero or written since.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 
-    pub(crate) fn as_mut_slice(&mut self) -> &mut [f32] {
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
         // SAFETY: as above, and `self` is borrowed mutably.
-        unsafe { std::slice::from_raw_parts_mut(self.floats.as_ptr(), self.len) }
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
 }
 
-impl Drop for AlignedFloats {
+impl Drop for AlignedBytes {
     fn drop(&mut self) {
         // SAFETY: allocated in `new` with this layout.
         unsafe { dealloc(self.base.as_ptr(), self.layout) }
     }
 }
 
-// SAFETY: it owns its memory, as a `Box<[f32]>` does.
-unsafe impl Send for AlignedFloats {}
+// SAFETY: it owns its memory, as a `Box<[u8]>` does.
+unsafe impl Send for AlignedBytes {}
 // SAFETY: shared access only reads.
-unsafe impl Sync for AlignedFloats {}
+unsafe impl Sync for AlignedBytes {}
 
-impl fmt::Debug for AlignedFloats {
+impl fmt::Debug for AlignedBytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "AlignedFloats({})", self.len)
+        write!(f, "AlignedBytes({})", self.len)
     }
 }
 
@@ -259,22 +321,22 @@ mod tests {
 
     #[test]
     fn memory_is_aligned_reused_and_bounded() {
-        let pool = Arc::new(BufferPool::new(100, 2, 2));
+        let pool = Arc::new(BufferPool::new(400, 2, 2));
         let shape = wellread_image::Shape([1, 2, 1, 5, 5]);
-        let mut first = Batch::new(pool.take().unwrap(), pool.clone(), 2, shape, 0, 0);
+        let mut first = Batch::new(pool.take().unwrap(), pool.clone(), [2, 1], (shape, DType::F32), 0, 0);
         assert_eq!((first.shape(), first.pixels().len()), (&[2, 2, 5, 5][..], 100));
         assert_eq!(first.pixels().as_ptr() as usize % 64, 0);
         first.pixels_mut()[99] = 1.0;
-        let address = first.pixels().as_ptr();
+        let address = first.bytes().as_ptr();
         drop(first);
         let again = pool.take().unwrap();
         assert_eq!(again.pixels.as_slice().as_ptr(), address);
-        assert_eq!(again.pixels.as_slice()[99], 1.0);
+        assert_eq!(again.pixels.as_slice()[396..], 1f32.to_le_bytes());
         for _ in 0..4 {
-            pool.give(BatchBuffer { pixels: AlignedFloats::new(1).unwrap(), rows: vec![] });
+            pool.give(BatchBuffer { pixels: AlignedBytes::new(1).unwrap(), rows: vec![] });
         }
         assert_eq!(pool.free.lock().unwrap().len(), 2);
-        assert!(BufferPool::new(usize::MAX / 2, 1, 1).take().is_none());
+        assert!(BufferPool::new(usize::MAX / 2 - 7, 1, 1).take().is_none());
     }
 
     #[test]
@@ -283,22 +345,36 @@ mod tests {
             let mut buffer = BufferPool::new(12, 6, 1).take().unwrap();
             for i in 0..6 {
                 buffer.rows[i] = i;
-                buffer.pixels.as_mut_slice()[2 * i..2 * i + 2].fill(i as f32);
+                buffer.pixels.as_mut_slice()[2 * i..2 * i + 2].fill(i as u8);
             }
             buffer.remove((0..6).filter(|i| bits >> i & 1 == 1), 6, 2);
             for (at, row) in (0..6).filter(|i| bits >> i & 1 == 0).enumerate() {
                 assert_eq!(buffer.rows[at], row);
-                assert_eq!(buffer.pixels.as_slice()[2 * at..2 * at + 2], [row as f32; 2]);
+                assert_eq!(buffer.pixels.as_slice()[2 * at..2 * at + 2], [row as u8; 2]);
             }
         }
     }
 
     #[test]
     fn five_dimensions_are_shown_when_they_are_there() {
-        let pool = Arc::new(BufferPool::new(120, 1, 1));
+        let pool = Arc::new(BufferPool::new(480, 1, 1));
         let shape = wellread_image::Shape([2, 1, 3, 4, 5]);
-        let batch = Batch::new(pool.take().unwrap(), pool, 1, shape, 3, 7);
+        let batch = Batch::new(pool.take().unwrap(), pool, [1, 1], (shape, DType::F32), 3, 7);
         assert_eq!(batch.shape(), [1, 2, 1, 3, 4, 5]);
         assert_eq!((batch.index(), batch.epoch(), batch.len()), (3, 7, 1));
+    }
+
+    #[test]
+    fn numbers_are_seen_as_what_they_are() {
+        let pool = Arc::new(BufferPool::new(24, 4, 1));
+        let mut buffer = pool.take().unwrap();
+        buffer.rows = vec![5, 9, 0, 0];
+        let shape = wellread_image::Shape([1, 1, 1, 1, 3]);
+        let mut batch = Batch::new(buffer, pool, [2, 2], (shape, DType::BF16), 0, 0);
+        batch.bytes_mut()[..4].copy_from_slice(&[0x80, 0x3f, 0, 0xc0]);
+        assert_eq!(batch.pixels_as::<half::bf16>()[..2], [1.0, -2.0].map(half::bf16::from_f32));
+        assert_eq!((batch.image_as::<half::bf16>(3).len(), batch.rows()), (3, &[5, 5, 9, 9][..]));
+        let wrong = std::panic::catch_unwind(|| batch.pixels().len()).unwrap_err();
+        assert!(wrong.downcast_ref::<String>().unwrap().contains("holds bfloat16, not float32"));
     }
 }

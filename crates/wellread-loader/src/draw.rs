@@ -61,6 +61,14 @@ pub(crate) enum Purpose {
     FlipVertical = 4,
     Turns = 5,
     Degrees = 6,
+    CropArea = 7,
+    CropRatio = 8,
+    Brightness = 9,
+    Contrast = 10,
+    Gamma = 11,
+    PhotonNoise = 12,
+    GaussianNoise = 13,
+    Dropout = 14,
 }
 
 /// The draws of one row in one epoch.
@@ -72,8 +80,19 @@ impl Draws {
         Self(key([seed, epoch, row as u64]))
     }
 
+    /// The draws of one of several crops of the row; crop 0 is the row itself.
+    pub(crate) const fn of_crop(self, crop: usize) -> Self {
+        if crop == 0 { self } else { Self(mix(self.0 ^ mix(crop as u64))) }
+    }
+
     const fn bits(self, purpose: Purpose) -> u64 {
-        mix(self.0 ^ (purpose as u64).wrapping_mul(GOLDEN))
+        self.nth(purpose, 0).0
+    }
+
+    /// Number `i` of several draws for one purpose, such as one per channel.
+    pub(crate) const fn nth(self, purpose: Purpose, i: u64) -> Drawn {
+        let number = (purpose as u64).wrapping_add(i << 8);
+        Drawn(mix(self.0 ^ number.wrapping_mul(GOLDEN)))
     }
 
     /// A whole number in `0..n`, uniform to within `n / 2^64`.
@@ -83,7 +102,18 @@ impl Draws {
 
     /// A number in `[0, 1)`, a multiple of 2^-53.
     pub(crate) const fn unit(self, purpose: Purpose) -> f64 {
-        (self.bits(purpose) >> 11) as f64 / (1u64 << 53) as f64
+        self.nth(purpose, 0).unit()
+    }
+}
+
+/// 64 random bits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Drawn(pub(crate) u64);
+
+impl Drawn {
+    /// A number in `[0, 1)`, a multiple of 2^-53.
+    pub(crate) const fn unit(self) -> f64 {
+        (self.0 >> 11) as f64 / (1u64 << 53) as f64
     }
 }
 

@@ -1,13 +1,13 @@
-//! From a store to batches of `f32`: sampler, fetch, transform, batch.
+//! From a store to batches: sampler, fetch, transform, batch.
 //!
 //! ```text
-//!  Dataset ──builder──▶ Loader ──iter──▶ Batches ──next──▶ Batch   &[f32], N C Y X (or N T C Z Y X)
+//!  Dataset ──builder──▶ Loader ──iter──▶ Batches ──next──▶ Batch   N C Y X (or N T C Z Y X)
 //!                                          │ slices of batches, in order, claimed by threads
 //!                                          ▼
 //!      order: position → row      transform: row → Placement (crop, flip, turn), the same whoever asks
 //!                                          ▼
 //!      Store::read(requests by position on disk) ──Block──▶ fused sink: one pass from decoded bytes
-//!                                                           to scaled floats in the batch's memory
+//!                                                           to scaled numbers in the batch's memory
 //! ```
 //!
 //! Everything that is random is a function of (seed, epoch, row), and the order one of (seed, epoch, position), never
@@ -26,33 +26,45 @@
 //! | [`state`] | [`LoaderState`], where an epoch is: saved and resumed |
 //! | [`skip`] | [`OnError`]: what becomes of rows that cannot be read |
 //! | [`transform`] | [`Transform`], [`Placement`] and what they are made of |
-//! | [`kernels`] | bytes of any pixel type to scaled floats, at the CPU's best vector width |
+//! | [`field`] | [`Field`]: illumination |
+//! | [`stats`] | [`Stats`]: means, deviations, percentiles and histograms of a set |
+//! | [`dtype`] | [`Output`], [`DType`]: what the numbers of a batch are |
+//! | [`kernels`] | bytes of any pixel type to the numbers of a batch, at the CPU's best vector width |
 //! | [`memory`] | [`MemoryStore`]: images in RAM, as a store |
 
 pub mod batch;
 mod builder;
 pub mod cache;
+mod cover;
 pub mod dataset;
 mod draw;
+pub mod dtype;
+pub mod field;
+mod finish;
 mod item;
 pub mod kernels;
 pub mod loader;
+mod math;
 pub mod memory;
 pub mod order;
 mod orientation;
 pub mod pipeline;
+mod recipe;
 mod resample;
 mod ring;
 pub mod simd;
 mod sink;
 pub mod skip;
 pub mod state;
+pub mod stats;
 pub mod transform;
 
 pub use batch::Batch;
 pub use builder::LoaderBuilder;
 pub use cache::{Cache, CacheReport};
 pub use dataset::Dataset;
+pub use dtype::{DType, Element, Output};
+pub use field::Field;
 pub use item::ItemContext;
 pub use loader::Loader;
 pub use memory::MemoryStore;
@@ -60,6 +72,7 @@ pub use order::{Grouping, Order, OrderQuality, Uneven};
 pub use pipeline::Batches;
 pub use skip::{OnError, Skipped};
 pub use state::LoaderState;
+pub use stats::Stats;
 pub use transform::{
-    Crop, Filter, Normalize, Placement, Resize, RightAngles, Scale, Transform, TransformError,
+    Crop, Filter, Jitter, Noise, Normalize, Placement, Resize, RightAngles, Scale, Transform, TransformError,
 };

@@ -9,9 +9,11 @@ use crate::batch::BufferPool;
 use crate::builder::LoaderBuilder;
 use crate::dataset::Dataset;
 use crate::draw::{Digest, key};
-use crate::item::{ItemContext, Recipe, Reference};
+use crate::dtype::{DType, Output};
+use crate::item::{ItemContext, Reference};
 use crate::order::{EpochOrder, RowOrder, Steps};
 use crate::pipeline::Batches;
+use crate::recipe::Recipe;
 use crate::skip::OnError;
 use crate::state::{Identity, LoaderState};
 use crate::transform::Transform;
@@ -21,7 +23,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use wellread_image::{PixelType, Shape};
 use wellread_store::{Error, Result, Store};
 
-/// Delivers a dataset in batches of `f32`, epoch after epoch.
+/// Delivers a dataset in batches, epoch after epoch.
 ///
 /// ```
 /// use wellread_image::{PixelType, Shape};
@@ -63,8 +65,9 @@ pub(crate) struct Plan {
     pub(crate) dataset_rows: usize,
     pub(crate) order: RowOrder,
     pub(crate) seed: u64,
-    /// The batches of an epoch.
+    /// The batches of an epoch, counted in rows; each row becomes `crops` images.
     pub(crate) steps: Steps,
+    pub(crate) crops: usize,
     pub(crate) on_error: OnError,
     pub(crate) workers: usize,
     pub(crate) prefetch: usize,
@@ -81,6 +84,16 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
+    /// The type of what is delivered.
+    pub(crate) fn dtype(&self) -> DType {
+        self.recipe.output.dtype(self.reference.info.dtype)
+    }
+
+    /// Bytes of the images that one row becomes.
+    pub(crate) fn row_bytes(&self) -> usize {
+        self.reference.output.pixels() * self.dtype().size() * self.crops
+    }
+
     /// The batches of an epoch from a position on.
     pub(crate) fn steps(&self, first: usize) -> Steps {
         Steps { first, ..self.steps }
@@ -133,10 +146,10 @@ pub(crate) struct Inner {
 
 impl Inner {
     pub(crate) fn new(plan: Arc<Plan>, dataset: Dataset) -> Self {
-        let floats = plan.largest * plan.reference.output.pixels();
         // Besides the batches ahead, the consumer holds one or two.
         let keep = plan.prefetch.min(plan.steps.len()) + 2;
-        let pool = Arc::new(BufferPool::new(floats, plan.largest, keep));
+        let bytes = plan.largest * plan.row_bytes();
+        let pool = Arc::new(BufferPool::new(bytes, plan.largest * plan.crops, keep));
         let contexts = Mutex::new(Vec::with_capacity(plan.workers.clamp(1, 64)));
         Self { plan, dataset, pool, contexts, process: std::process::id() }
     }
@@ -210,14 +223,29 @@ impl Loader {
         self.len() == 0
     }
 
-    /// Images of an epoch, of this rank.
+    /// Images of an epoch, of this rank: as many as rows, or as crops of these.
     pub fn images(&self) -> usize {
-        self.plan().steps.total()
+        self.plan().steps.total() * self.plan().crops
     }
 
     /// Images per batch.
     pub fn batch_size(&self) -> usize {
-        self.plan().steps.batch_size
+        self.plan().steps.batch_size * self.plan().crops
+    }
+
+    /// Crops of each image, which come in the same batch, one after the other.
+    pub fn crops_per_image(&self) -> usize {
+        self.plan().crops
+    }
+
+    /// The type that was chosen for batches.
+    pub fn output(&self) -> Output {
+        self.plan().recipe.output
+    }
+
+    /// The type of the pixels of batches.
+    pub fn output_dtype(&self) -> DType {
+        self.plan().dtype()
     }
 
     /// Shape (TCZYX) of each image as delivered.

@@ -4,6 +4,7 @@
 //! `first + y * row_step + x * column_step` of the turned plane, so turning costs no pass of its own: the
 //! pixels are written where they belong.
 
+use crate::kernels::Turn;
 use crate::transform::Placement;
 
 /// Where the pixels of a plane go in the turned plane, both in C order.
@@ -18,13 +19,19 @@ pub(crate) struct Orientation {
 }
 
 impl Orientation {
-    /// That of a placement: flips first, then `quarter_turns` counter-clockwise (as `numpy.rot90`).
+    /// That of a placement.
     pub(crate) fn of(placement: &Placement) -> Self {
-        let (h, w) = (placement.height as isize, placement.width as isize);
+        let &Placement { height, width, flip_horizontal, flip_vertical, quarter_turns, .. } = placement;
+        Self::new([height, width], Turn { flip_horizontal, flip_vertical, quarter_turns })
+    }
+
+    /// That of a plane: flips first, then `quarter_turns` counter-clockwise (as `numpy.rot90`).
+    pub(crate) fn new([height, width]: [usize; 2], turn: Turn) -> Self {
+        let (h, w) = (height as isize, width as isize);
         // Source row y lies at y0 + y * dy after the flips, likewise columns.
-        let (y0, dy) = if placement.flip_vertical { (h - 1, -1) } else { (0, 1) };
-        let (x0, dx) = if placement.flip_horizontal { (w - 1, -1) } else { (0, 1) };
-        match placement.quarter_turns & 3 {
+        let (y0, dy) = if turn.flip_vertical { (h - 1, -1) } else { (0, 1) };
+        let (x0, dx) = if turn.flip_horizontal { (w - 1, -1) } else { (0, 1) };
+        match turn.quarter_turns & 3 {
             0 => Self { first: y0 * w + x0, row_step: dy * w, column_step: dx },
             1 => Self { first: (w - 1 - x0) * h + y0, row_step: dy, column_step: -dx * h },
             2 => Self { first: (h - 1 - y0) * w + (w - 1 - x0), row_step: -dy * w, column_step: -dx },

@@ -145,7 +145,7 @@ impl Batches {
         for batch in run.clone() {
             buffers.extend(shared.take_buffer(batch));
         }
-        let each = shared.loader.plan.reference.output.pixels();
+        let each = shared.loader.plan.row_bytes();
         let complete = buffers.len() == run.len();
         let parts = buffers.iter_mut().zip(run).map(|(buffer, batch)| {
             let positions = shared.steps.positions(batch);
@@ -167,7 +167,7 @@ impl Batches {
         let Self { shared, context, next, .. } = self;
         let context = context.as_mut().expect("kept while there are no workers");
         let mut buffer = shared.take_buffer(*next)?;
-        let each = shared.loader.plan.reference.output.pixels();
+        let each = shared.loader.plan.row_bytes();
         let mut failed: Failed = vec![];
         for slice in 0..shared.slices(*next) {
             let (positions, within) = shared.slice(*next, slice);
@@ -188,12 +188,12 @@ impl Batches {
     fn batch(&mut self, index: usize, filled: Filled) -> Option<Batch> {
         let Filled { mut buffer, failed } = filled;
         let Inner { plan, pool, .. } = &*self.shared.loader;
+        // Rows, each of which becomes some images.
         let images = self.shared.steps.positions(index).len();
         let left = images - failed.len();
-        let each = plan.reference.output;
         if !failed.is_empty() {
             let failed_rows: Vec<usize> = failed.iter().map(|(i, _)| buffer.rows[*i]).collect();
-            buffer.remove(failed.iter().map(|(i, _)| *i), images, each.pixels());
+            buffer.remove(failed.iter().map(|(i, _)| *i), images, plan.row_bytes());
             for (row, (_, error)) in failed_rows.into_iter().zip(failed) {
                 self.skipped.push(row, error);
             }
@@ -205,7 +205,8 @@ impl Batches {
         }
         (self.barren, self.delivered) = (0, true);
         let number = self.shared.steps.before() + index;
-        Some(Batch::new(buffer, Arc::clone(pool), left, each, number, self.shared.epoch))
+        let each = (plan.reference.output, plan.dtype());
+        Some(Batch::new(buffer, Arc::clone(pool), [left, plan.crops], each, number, self.shared.epoch))
     }
 
     /// Whether so much failed that it is no matter of single rows.

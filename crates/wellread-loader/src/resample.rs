@@ -36,6 +36,15 @@ impl Axis {
                     let overlap = high.min((s + 1) as f64) - low.max(s as f64);
                     (overlap / ratio) as f32
                 }));
+            } else if filter == Filter::Antialias && from > to {
+                // A triangle of two output pixels' width; where the image ends, what is inside counts for all.
+                let middle = (i as f64 + 0.5) * ratio;
+                let first = ((middle - ratio + 0.5).max(0.0) as usize).min(from - 1);
+                let last = ((middle + ratio + 0.5) as usize).clamp(first + 1, from);
+                let weight = |s: usize| (1.0 - ((s as f64 + 0.5 - middle) / ratio).abs()).max(0.0);
+                let total: f64 = (first..last).map(weight).sum();
+                self.spans.push((first, self.weights.len()));
+                self.weights.extend((first..last).map(|s| (weight(s) / total) as f32));
             } else {
                 let at = ((i as f64 + 0.5) * ratio - 0.5).clamp(0.0, (from - 1) as f64);
                 let (first, fraction) = (at as usize, at.fract() as f32);

@@ -89,12 +89,12 @@ struct Part {
     slice: usize,
     /// Positions in the epoch.
     positions: Range<usize>,
-    pixels: *mut [f32],
+    pixels: *mut [u8],
     rows: *mut [usize],
 }
 
 /// A batch to be read together with others: its positions in the epoch and its memory.
-pub(crate) type Joint<'a> = (Range<usize>, &'a mut [usize], &'a mut [f32]);
+pub(crate) type Joint<'a> = (Range<usize>, &'a mut [usize], &'a mut [u8]);
 
 impl Shared {
     pub(crate) fn new(loader: Arc<Inner>, epoch: u64, position: usize) -> Self {
@@ -143,7 +143,7 @@ impl Shared {
 
     pub(crate) fn take_buffer(&self, batch: usize) -> Result<BatchBuffer> {
         self.loader.pool.take().ok_or_else(|| {
-            let images = self.steps.positions(batch).len();
+            let images = self.steps.positions(batch).len() * self.loader.plan.crops;
             let path = self.loader.dataset.store().path();
             Error::new(path, format_args!("not enough memory for a batch of {images} images"))
                 .hint("choose a smaller batch size or fewer batches ahead (prefetch)")
@@ -158,7 +158,7 @@ impl Shared {
         positions: Range<usize>,
         first: usize,
         rows: &mut [usize],
-        pixels: &mut [f32],
+        pixels: &mut [u8],
     ) -> Result<Failed> {
         self.number(rows, positions);
         let error = match self.fetch(context, rows, &mut [&mut *pixels]) {
@@ -172,7 +172,7 @@ impl Shared {
             return Ok(vec![(first, error)]);
         }
         // Which rows failed shows when each is read by itself.
-        let each = self.loader.plan.reference.output.pixels();
+        let each = self.loader.plan.row_bytes();
         let single = |(i, (row, pixels))| {
             if self.is_stopped() {
                 return None;
@@ -190,7 +190,7 @@ impl Shared {
             self.number(rows, positions.clone());
             all.extend_from_slice(rows);
         }
-        let mut pixels: Vec<&mut [f32]> = parts.iter_mut().map(|(.., pixels)| &mut **pixels).collect();
+        let mut pixels: Vec<&mut [u8]> = parts.iter_mut().map(|(.., pixels)| &mut **pixels).collect();
         self.fetch(context, &all, &mut pixels)
     }
 
@@ -201,13 +201,14 @@ impl Shared {
         }
     }
 
-    fn fetch(&self, context: &mut ItemContext, rows: &[usize], pixels: &mut [&mut [f32]]) -> Result<()> {
+    fn fetch(&self, context: &mut ItemContext, rows: &[usize], pixels: &mut [&mut [u8]]) -> Result<()> {
         let dataset = &self.loader.dataset;
-        let Plan { recipe, reference, seed, .. } = &*self.loader.plan;
+        let Plan { recipe, reference, crops, seed, .. } = &*self.loader.plan;
         let job = Job {
             dataset,
             recipe,
             reference: Some(reference),
+            crops: *crops,
             seed: *seed,
             epoch: self.epoch,
             stop: Some(&self.stop),
@@ -269,7 +270,7 @@ impl Shared {
         }
         (ring.batch, ring.slice) = if slice + 1 == slices { (batch + 1, 0) } else { (batch, slice + 1) };
         let (positions, within) = self.slice(batch, slice);
-        let each = self.loader.plan.reference.output.pixels();
+        let each = self.loader.plan.row_bytes();
         let buffer = ring.slots[index].buffer.as_mut().expect("made with the batch's first slice");
         let (pixels, rows) = buffer.part(within, each);
         Some(Part { batch, slice, positions, pixels, rows })

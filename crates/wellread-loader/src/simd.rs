@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 pub enum Level {
     /// What every CPU of the target has: SSE2 on x86-64, NEON on aarch64.
     Baseline,
-    /// AVX2, 256 bits.
+    /// AVX2 and F16C, 256 bits.
     #[cfg(target_arch = "x86_64")]
     Avx2,
     /// AVX-512 F, BW, DQ and VL, 512 bits.
@@ -35,10 +35,11 @@ impl Level {
         let mut levels = vec![Self::Baseline];
         #[cfg(target_arch = "x86_64")]
         {
-            if is_x86_feature_detected!("avx2") {
+            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("f16c") {
                 levels.push(Self::Avx2);
             }
-            if is_x86_feature_detected!("avx512f")
+            if levels.len() == 2
+                && is_x86_feature_detected!("avx512f")
                 && is_x86_feature_detected!("avx512bw")
                 && is_x86_feature_detected!("avx512dq")
                 && is_x86_feature_detected!("avx512vl")

@@ -136,6 +136,10 @@ impl Store for PlaneStore {
         self.inner.position(image)
     }
 
+    fn grid(&self, row: usize) -> Option<[usize; 2]> {
+        self.inner.grid(self.locate(row).0)
+    }
+
     fn scan(&self, rows: Range<usize>, each: &mut EachImage<'_>) -> Result<()> {
         if rows.is_empty() {
             return Ok(());

@@ -149,6 +149,14 @@ pub trait Store: Send + Sync {
         row as u64
     }
 
+    /// Rows and columns of the pieces (chunks, tiles, strips) that the row's planes are decoded in, where these tile each
+    /// plane from its first pixel on. Who wants several parts of an image asks for them so that no piece is in two
+    /// requests. `None` where pieces are not of that kind, or not known without reading.
+    fn grid(&self, row: usize) -> Option<[usize; 2]> {
+        let _ = row;
+        None
+    }
+
     /// Reads every request, handing decoded pieces to `sink` in any order. Pieces of one request cover its
     /// region completely, each pixel at least once.
     ///

@@ -90,6 +90,10 @@ impl Store for Subset {
         self.rows.get(row).map_or(0, |&row| self.inner.position(row))
     }
 
+    fn grid(&self, row: usize) -> Option<[usize; 2]> {
+        self.inner.grid(*self.rows.get(row)?)
+    }
+
     fn scan(&self, rows: Range<usize>, each: &mut EachImage<'_>) -> Result<()> {
         let chosen = self.rows.get(rows.clone()).unwrap_or_default();
         let mut at = rows.start;

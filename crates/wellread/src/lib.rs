@@ -73,8 +73,8 @@ pub use wellread_store as store;
 
 pub use wellread_image::{ImageMetadata, PixelType, Region, Shape};
 pub use wellread_loader::{
-    Batch, Batches, Cache, CacheReport, Crop, Dataset, Filter, Grouping, ItemContext, Loader, LoaderBuilder, LoaderState,
-    MemoryStore, Normalize, OnError, Order, OrderQuality, Placement, Resize, RightAngles, Scale, Skipped,
-    Transform, Uneven,
+    Batch, Batches, Cache, CacheReport, Crop, DType, Dataset, Field, Filter, Grouping, ItemContext, Jitter,
+    Loader, LoaderBuilder, LoaderState, MemoryStore, Noise, Normalize, OnError, Order, OrderQuality, Output,
+    Placement, Resize, RightAngles, Scale, Skipped, Stats, Transform, Uneven,
 };
 pub use wellread_store::{Error, OpenOptions, Result, Store};

@@ -146,7 +146,7 @@ fn doctor_names_every_format_and_says_what_is_missing() {
 
 #[test]
 fn help_has_examples() {
-    for command in ["info", "checksum", "verify", "convert", "generate", "view", "bench", "report"] {
+    for command in ["info", "checksum", "verify", "stats", "convert", "generate", "view", "bench", "report"] {
         let done = wellread(&[command, "--help"]);
         assert_eq!(done.code, 0);
         assert!(done.stdout.contains("Example"), "{command}: {}", done.stdout);
@@ -196,4 +196,55 @@ fn an_interrupted_conversion_goes_on() {
     }
     let refused = wellread(&["convert", arg(&source), "x.parquet", "--resume"]);
     assert!(refused.code == 2 && refused.stderr.contains("tiff"), "{}", refused.stderr);
+}
+
+/// Statistics are the same in every format and with any number of threads, and the file holds what is printed.
+#[test]
+fn statistics_of_a_set() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    let written = generate(&set, 20, &["--channels", "2"]);
+    let paths: Vec<&str> =
+        written["written"].as_array().unwrap().iter().map(|w| w["path"].as_str().unwrap()).collect();
+    let mut first = json(&["stats", paths[0], "--jobs", "1"]);
+    assert_eq!((&first["images"], &first["dtype"]), (&20.into(), &"uint16".into()));
+    let channels = first["channels"].as_array().unwrap();
+    assert_eq!(channels.len(), 2);
+    for channel in channels {
+        assert_eq!(channel["count"], 20 * 40 * 56);
+        let counts = channel["histogram"]["counts"].as_array().unwrap();
+        assert_eq!(counts.iter().map(|n| n.as_u64().unwrap()).sum::<u64>(), 20 * 40 * 56);
+        let values = |key: &str| channel[key].as_f64().unwrap();
+        assert!(values("min") < values("mean") && values("mean") < values("max") && values("std") > 0.0);
+        let percentiles = channel["percentiles"].as_array().unwrap();
+        assert_eq!(percentiles.len(), 9);
+        assert!(percentiles.windows(2).all(|p| p[0]["value"].as_f64() <= p[1]["value"].as_f64()));
+    }
+    let out = dir.path().join("stats.json");
+    let done = wellread(&["stats", paths[0], "--jobs", "2", "--out", arg(&out)]);
+    assert!(
+        done.code == 0 && done.stdout.contains("channel 1") && done.stdout.contains("p99.9"),
+        "{}",
+        done.stdout
+    );
+    let file: Value = serde_json::from_slice(&std::fs::read(&out).unwrap()).unwrap();
+    assert_eq!(file, first);
+    // Names of channels are not kept by every format.
+    let strip = |document: &mut Value| {
+        for channel in document["channels"].as_array_mut().unwrap() {
+            channel["name"] = Value::Null;
+        }
+    };
+    strip(&mut first);
+    for path in &paths[1..] {
+        let mut other = json(&["stats", path]);
+        strip(&mut other);
+        assert_eq!(other, first, "{path}");
+    }
+    let one = json(&["stats", paths[0], "--percentiles", "50"]);
+    assert_eq!(one["channels"][0]["percentiles"].as_array().unwrap().len(), 1);
+    assert_eq!(wellread(&["stats", paths[0], "--percentiles", "101"]).code, 2);
+    let nowhere = dir.path().join("set").join("expected.json").join("stats.json");
+    assert_eq!(wellread(&["stats", paths[0], "--out", arg(&nowhere)]).code, 1);
+    assert_eq!(wellread(&["stats", arg(&dir.path().join("nothing"))]).code, 1);
 }

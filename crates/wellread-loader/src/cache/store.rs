@@ -161,6 +161,9 @@ impl Store for CachedStore {
     fn rows_per_read(&self) -> usize {
         self.kept.inner.rows_per_read()
     }
+    fn grid(&self, row: usize) -> Option<[usize; 2]> {
+        self.kept.inner.grid(row)
+    }
     fn feature_names(&self) -> Vec<String> {
         self.kept.inner.feature_names()
     }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use wellread_image::{ImageMetadata, PixelType, Shape};
-use wellread_loader::{Dataset, ItemContext, Loader, Transform};
+use wellread_loader::{Dataset, ItemContext, Jitter, Loader, Noise, Normalize, Output, Transform};
 use wellread_store::{OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
 
 struct Counting;
@@ -66,10 +66,17 @@ fn steady_state_allocates_nothing() {
         augment.clone(),
         augment.random_crop(20, 20),
         Transform::default().resize(12, 12),
+        Transform::default()
+            .random_resized_crop(12, 12)
+            .scale_by_percentiles(1.0, 99.0)
+            .jitter(Jitter { brightness: 0.1, contrast: 0.1, gamma: 0.1, per_channel: true })
+            .noise(Noise { photon: 0.01, gaussian: 0.01 })
+            .normalize_with(Normalize::PerImage)
+            .channel_dropout(0.3),
     ];
     for transform in transforms {
         for workers in [0, 1, 2] {
-            let dataset = Watched(Box::new(images(256, Shape([1, 2, 1, 32, 32]), PixelType::U16))).dataset();
+            let dataset = Watched(Box::new(images(512, Shape([1, 2, 1, 32, 32]), PixelType::U16))).dataset();
             check_steady_state(&dataset, workers, &transform);
         }
     }
@@ -133,6 +140,8 @@ impl Store for Watched {
 /// each.
 fn check_steady_state(dataset: &Dataset, workers: usize, transform: &Transform) {
     let builder = Loader::builder(dataset).batch_size(4).shuffle(1).workers(workers);
+    let builder = builder.crops_per_image(1 + workers % 2);
+    let builder = builder.output(if workers == 2 { Output::F16 } else { Output::F32 });
     let loader = builder.transform(transform.clone()).build().unwrap();
     let epoch = || {
         let mut iter = loader.iter();

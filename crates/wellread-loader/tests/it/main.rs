@@ -3,13 +3,18 @@
 mod allocation;
 mod cache_policies;
 mod caching;
+mod crops;
 mod errors;
 #[cfg(target_os = "linux")]
 mod fork;
+mod intensities;
 mod orders;
+mod outputs;
 mod reference;
+mod resizing;
 mod resume;
 mod same_batches;
 mod skipping;
+mod statistics;
 mod support;
 mod threads;

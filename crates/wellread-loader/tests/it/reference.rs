@@ -96,13 +96,15 @@ fn reference(t: &Transform, p: &Placement, shape: Shape, dtype: PixelType, data:
                         Scale::None => v,
                         Scale::By(k) => v * k as f64,
                         Scale::Unit => (v - min) / (max - min),
+                        ref other => unreachable!("{other:?} is tested elsewhere"),
                     };
                     match &t.normalize {
                         None => v,
-                        Some(Normalize { mean, std }) => {
+                        Some(Normalize::Given { mean, std }) => {
                             let i = if mean.len() == 1 { 0 } else { to };
                             (v - mean[i] as f64) / std[i] as f64
                         }
+                        Some(other) => unreachable!("{other:?} is tested elsewhere"),
                     }
                 };
                 let mut plane: Plane = (0..p.height)
@@ -160,8 +162,8 @@ fn a_transform(shape: Shape) -> impl Strategy<Value = Transform> {
             let count = channels.as_ref().map_or(shape.c(), Vec::len);
             let normalize = match normal {
                 0 => None,
-                1 => Some(Normalize { mean: vec![0.5], std: vec![0.25] }),
-                _ => Some(Normalize {
+                1 => Some(Normalize::Given { mean: vec![0.5], std: vec![0.25] }),
+                _ => Some(Normalize::Given {
                     mean: (0..count).map(|c| c as f32 / 8.0).collect(),
                     std: (0..count).map(|c| 0.5 + c as f32 / 4.0).collect(),
                 }),
@@ -176,6 +178,7 @@ fn a_transform(shape: Shape) -> impl Strategy<Value = Transform> {
                 max_degrees,
                 scale,
                 normalize,
+                ..Transform::default()
             }
         },
     )

@@ -126,6 +126,9 @@ impl Store for TestStore {
     fn rows_per_read(&self) -> usize {
         self.rows_per_read
     }
+    fn grid(&self, _: usize) -> Option<[usize; 2]> {
+        self.chunk.map(|chunk| [chunk[3], chunk[4]])
+    }
     fn position(&self, row: usize) -> u64 {
         if self.backwards { u64::MAX - row as u64 } else { row as u64 }
     }

@@ -330,6 +330,15 @@ impl Store for OmeZarrStore {
         Ok(files)
     }
 
+    fn grid(&self, row: usize) -> Option<[usize; 2]> {
+        let plan = self.plan(row).ok()?;
+        let piece = match &plan.chain.kind {
+            Kind::Chunk(_) => plan.chunk,
+            Kind::Shard(shard) => shard.inner,
+        };
+        Some([piece[3], piece[4]])
+    }
+
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
         let mut boxed = scratch
             .context

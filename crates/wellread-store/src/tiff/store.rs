@@ -349,6 +349,14 @@ impl Store for TiffStore {
         first.unwrap_or(0)
     }
 
+    fn grid(&self, row: usize) -> Option<[usize; 2]> {
+        let found = self.with(row, |index, series, _, _| {
+            let plane = series.planes.first().filter(|p| p.source == 0);
+            Ok(plane.map(|p| index.pages[p.page as usize].format.segment))
+        });
+        found.ok().flatten().map(|[width, height]| [height, width])
+    }
+
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
         for (i, request) in requests.iter().enumerate() {
             let (place, path) = self.row(request.row)?;

@@ -1,11 +1,15 @@
-//! The choices of a loader, and their checking.
+//! The choices of a loader, and their checking. Those that belong to the transform are in `recipe`.
+
+mod recipe;
 
 use crate::dataset::Dataset;
-use crate::item::{Recipe, Reference};
+use crate::dtype::Output;
+use crate::item::Reference;
 use crate::loader::{Loader, Plan};
 use crate::order::{Grouping, Order, RowOrder, Rows, Steps, Uneven};
+use crate::recipe::Recipe;
 use crate::skip::{OnError, Skipped};
-use crate::transform::{Resize, RightAngles, Transform};
+use crate::transform::Transform;
 use std::sync::Arc;
 use wellread_image::PixelType;
 use wellread_store::{Error, Result};
@@ -35,6 +39,8 @@ pub struct LoaderBuilder {
     on_error: OnError,
     workers: usize,
     prefetch: Option<usize>,
+    output: Output,
+    crops: usize,
     transform: Transform,
 }
 
@@ -54,6 +60,8 @@ impl LoaderBuilder {
             on_error: OnError::default(),
             workers: 0,
             prefetch: None,
+            output: Output::F32,
+            crops: 1,
             transform: Transform::default(),
         }
     }
@@ -158,75 +166,17 @@ impl LoaderBuilder {
         self
     }
 
-    /// The whole recipe at once, in place of those below.
-    pub fn transform(mut self, transform: Transform) -> Self {
-        self.transform = transform;
+    /// The type of the numbers in batches; `f32` unless set.
+    pub fn output(mut self, output: Output) -> Self {
+        self.output = output;
         self
     }
 
-    /// Takes these channels, in this order.
-    pub fn channels(mut self, channels: impl Into<Vec<usize>>) -> Self {
-        self.transform = self.transform.channels(channels);
-        self
-    }
-
-    /// Takes the centre, `height` by `width` pixels.
-    pub fn crop(mut self, height: usize, width: usize) -> Self {
-        self.transform = self.transform.crop(height, width);
-        self
-    }
-
-    /// Takes a random part, `height` by `width` pixels.
-    pub fn random_crop(mut self, height: usize, width: usize) -> Self {
-        self.transform = self.transform.random_crop(height, width);
-        self
-    }
-
-    /// Flips with these probabilities: left to right, top to bottom.
-    pub fn flip(mut self, horizontal: f32, vertical: f32) -> Self {
-        self.transform = self.transform.flip(horizontal, vertical);
-        self
-    }
-
-    /// Turns by random multiples of 90 degrees.
-    pub fn right_angles(mut self, turns: RightAngles) -> Self {
-        self.transform = self.transform.right_angles(turns);
-        self
-    }
-
-    /// Rotates by a random angle of up to `max_degrees` either way.
-    pub fn rotate_degrees(mut self, max_degrees: f32) -> Self {
-        self.transform = self.transform.rotate_degrees(max_degrees);
-        self
-    }
-
-    /// Resizes every plane, averaging where it shrinks.
-    pub fn resize(mut self, height: usize, width: usize) -> Self {
-        self.transform = self.transform.resize(height, width);
-        self
-    }
-
-    /// Resizes every plane.
-    pub fn resize_with(mut self, resize: Resize) -> Self {
-        self.transform = self.transform.resize_with(resize);
-        self
-    }
-
-    /// Scales to `[0, 1]` by the range of the pixel type.
-    pub fn scale_to_unit(mut self) -> Self {
-        self.transform = self.transform.scale_to_unit();
-        self
-    }
-
-    /// Multiplies by `factor`.
-    pub fn scale(mut self, factor: f32) -> Self {
-        self.transform = self.transform.scale(factor);
-        self
-    }
-
-    /// Normalises, after scaling, by one mean and standard deviation for all channels or one per channel.
-    pub fn normalize(mut self, mean: impl Into<Vec<f32>>, std: impl Into<Vec<f32>>) -> Self {
-        self.transform = self.transform.normalize(mean, std);
+    /// Takes `crops` crops of each image, each with draws of its own, from one read: every piece (chunk, tile, strip)
+    /// is decoded once, also where crops overlap. A batch of `batch_size` images, which must be a multiple of this,
+    /// holds `batch_size / crops` rows in the order of the sampler, the crops of each one after the other.
+    pub fn crops_per_image(mut self, crops: usize) -> Self {
+        self.crops = crops;
         self
     }
 
@@ -246,6 +196,15 @@ impl LoaderBuilder {
         if self.batch_size == 0 {
             return Err(error(&"the batch size is 0").hint("give at least 1"));
         }
+        if self.crops == 0 || !self.batch_size.is_multiple_of(self.crops) {
+            return Err(error(&format_args!(
+                "a batch of {} images cannot hold {} crops of each row",
+                self.batch_size, self.crops
+            ))
+            .hint("give a batch size that is a multiple of the crops per image"));
+        }
+        // From here on a batch is counted in rows.
+        let batch_size = self.batch_size / self.crops;
         if self.prefetch == Some(0) {
             return Err(error(&"prefetch is 0 batches")
                 .hint("give at least 1, or workers(0) to read each batch when it is asked for"));
@@ -270,14 +229,17 @@ impl LoaderBuilder {
                 .hint("ranks are counted from 0, and there is at least one"));
         }
         self.transform.check().map_err(|error| error.at(path, None))?;
+        if self.output == Output::Stored {
+            self.transform.check_stored().map_err(|error| error.at(path, None))?;
+        }
         let reference = self.reference(&rows)?;
         let Reference { row, info, output } = reference;
-        let bytes = output.checked_bytes(PixelType::F32).map_err(|e| error(&e).row(row))?;
+        output.checked_bytes(PixelType::F32).map_err(|e| error(&e).row(row))?;
         let order = RowOrder::new(&self.order, rows, self.dataset.store())?;
         let steps = Steps {
             images: order.len(),
             first: 0,
-            batch_size: self.batch_size,
+            batch_size,
             rank,
             world,
             uneven: self.uneven,
@@ -287,18 +249,22 @@ impl LoaderBuilder {
             let ranks = if world == 1 { String::new() } else { format!(" on each of {world} ranks") };
             return Err(error(&format_args!(
                 "dropping the last batch leaves none: {} images, batches of {}{ranks}",
-                order.len(),
+                order.len() * self.crops,
                 self.batch_size
             ))
             .hint("choose a smaller batch size or keep the last batch"));
         }
-        // Never more than there are images: a huge batch size costs nothing.
-        let largest = self.batch_size.min(order.len().div_ceil(world));
-        let floats =
-            largest.checked_mul(output.pixels()).filter(|n| n.checked_mul(4).is_some()).ok_or_else(|| {
-                error(&format_args!("a batch of {largest} images of {bytes} bytes exceeds all memory"))
-                    .hint("choose a smaller batch size")
-            })?;
+        // Never more than there are rows: a huge batch size costs nothing.
+        let largest = batch_size.min(order.len().div_ceil(world));
+        let size = self.output.dtype(info.dtype).size();
+        let pixels = output.0.iter().try_fold(self.crops, |n, &axis| n.checked_mul(axis));
+        let bytes = pixels.and_then(|n| n.checked_mul(size)?.checked_mul(largest));
+        // A second copy of everything must be countable as well.
+        let bytes = bytes.filter(|n| n.checked_mul(4).is_some()).ok_or_else(|| {
+            error(&format_args!("a batch of {} images of {output} exceeds all memory", largest * self.crops))
+                .row(row)
+                .hint("choose a smaller batch size")
+        })?;
         let threads = self.workers.max(1);
         // Each thread's read fills a run of batches while the runs before are delivered.
         let room =
@@ -308,14 +274,14 @@ impl LoaderBuilder {
             .store()
             .rows_per_read()
             .div_ceil(largest)
-            .min(JOINED_BYTES / (floats * 4).max(1))
+            .min(JOINED_BYTES / bytes.max(1))
             .min(room)
             .min(steps.len())
             .max(1);
         let ahead = if joined > 1 { joined * (threads + 1) } else { 2 * self.workers };
         let prefetch = self.prefetch.unwrap_or(ahead).max(1);
-        let slices = (floats.saturating_mul(4) / SLICE_BYTES).clamp(1, largest);
-        let recipe = Recipe::new(&self.transform, info);
+        let slices = (bytes / SLICE_BYTES).clamp(1, largest);
+        let recipe = Recipe::new(&self.transform, self.output, info);
         let plan = Plan {
             reference,
             recipe,
@@ -323,6 +289,7 @@ impl LoaderBuilder {
             order,
             seed: self.seed,
             steps,
+            crops: self.crops,
             on_error: self.on_error,
             workers: self.workers,
             prefetch,
@@ -340,10 +307,9 @@ impl LoaderBuilder {
         let of = |i: usize| {
             let row = rows.get(i);
             let info = self.dataset.row_info(row)?;
-            let output = self
-                .transform
-                .output_shape(info.shape)
-                .map_err(|error| error.at(self.dataset.store().path(), Some(row)))?;
+            let suits = self.transform.check_dtype(info.dtype);
+            let output = suits.and_then(|()| self.transform.output_shape(info.shape));
+            let output = output.map_err(|error| error.at(self.dataset.store().path(), Some(row)))?;
             Ok(Reference { row, info, output })
         };
         match self.on_error {

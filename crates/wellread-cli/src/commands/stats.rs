@@ -1,0 +1,101 @@
+//! `wellread stats PATH`
+
+use super::{OpenArgs, default_jobs, parse_threads};
+use crate::output::{Failure, Outcome, Ui};
+use std::path::PathBuf;
+use wellread_loader::stats::{ChannelStats, PERCENTILES, Stats};
+
+/// Computes each channel's mean, standard deviation, extremes, percentiles and histogram over all images, in one pass.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Values are those stored. Of 8- and 16-bit types all is exact; of wider types percentiles are off by at most 0.1 % of
+their value. NaN and infinite values are counted apart and are part of nothing else.
+
+Example:
+  wellread stats plate.parquet --out stats.json
+
+A loader normalises by the file: Normalize::from_stats(\"stats.json\"), or scales by its percentiles:
+Scale::from_stats(\"stats.json\", 1.0, 99.0).")]
+pub struct Args {
+    /// A file or folder of images.
+    path: PathBuf,
+    #[command(flatten)]
+    open: OpenArgs,
+    /// Percentiles to compute.
+    #[arg(long, value_delimiter = ',', default_values_t = PERCENTILES, value_parser = parse_percentile)]
+    percentiles: Vec<f64>,
+    /// File to write all of it to, histograms included, as JSON.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Threads.
+    #[arg(long, default_value_t = default_jobs(), value_parser = parse_threads)]
+    jobs: usize,
+}
+
+fn parse_percentile(text: &str) -> Result<f64, String> {
+    let percent = text.trim().parse().ok().filter(|p| (0.0..=100.0).contains(p));
+    percent.ok_or_else(|| format!("{text:?} is no percentile from 0 to 100"))
+}
+
+pub fn run(args: &Args, ui: Ui) -> Outcome {
+    let store = args.open.open(&args.path)?;
+    let bar = ui.progress(store.len() as u64, "reading");
+    let stats = Stats::of(&*store, &args.percentiles, args.jobs, &|| bar.inc(1));
+    bar.finish_and_clear();
+    let stats = stats?;
+    if let Some(out) = &args.out {
+        let text = serde_json::to_string_pretty(&stats)
+            .map_err(|e| Failure::Failed(format!("cannot write the statistics as JSON: {e}")))?;
+        wellread_store::staged::write(out, text + "\n")?;
+    }
+    if ui.json {
+        return ui.document(&stats);
+    }
+    ui.say(format!("{} images of {}", stats.images, stats.dtype));
+    stats.channels.iter().for_each(|channel| ui.say(describe(channel)));
+    if stats.percentile_error > 0.0 {
+        ui.hint(format!(
+            "percentiles are off by at most {:.1} % of their value",
+            stats.percentile_error * 100.0
+        ));
+    }
+    if let Some(out) = &args.out {
+        ui.say(format!("written to {}", out.display()));
+    }
+    Ok(())
+}
+
+/// One channel in a few lines.
+fn describe(channel: &ChannelStats) -> String {
+    let name = channel.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
+    let mut text = format!("channel {}{name}: {} values", channel.channel, channel.count);
+    for (count, what) in [(channel.nan, "NaN"), (channel.infinite, "infinite")] {
+        if count > 0 {
+            text += &format!(", {count} {what}");
+        }
+    }
+    if let (Some(mean), Some(std), Some(min), Some(max)) =
+        (channel.mean, channel.std, channel.min, channel.max)
+    {
+        text += &format!(
+            "\n  mean {}  std {}  min {}  max {}",
+            number(mean),
+            number(std),
+            number(min),
+            number(max)
+        );
+        let each = channel.percentiles.iter().map(|p| format!("p{} {}", p.percent, number(p.value)));
+        text += &format!("\n  {}", each.collect::<Vec<_>>().join("  "));
+    }
+    text
+}
+
+/// Six significant digits.
+fn number(value: f64) -> String {
+    if value == value.trunc() && value.abs() < 1e15 {
+        return format!("{value}");
+    }
+    let digits = (5 - value.abs().log10().floor() as i32).clamp(0, 12) as usize;
+    let text = format!("{value:.digits$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}

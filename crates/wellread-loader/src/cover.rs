@@ -1,0 +1,131 @@
+//! Which boxes to ask a store for when several crops of one image are wanted, so that no piece is decoded twice.
+//!
+//! Crops are widened to whole pieces (chunks, tiles, strips), which then are in one or several crops, or in none; those
+//! in any are cut into bands of equal columns:
+//!
+//! ```text
+//!   ┌───────┐                 ┌───────┐
+//!   │  ┌────┼──┐              │       │      band 1
+//!   │  │    │  │      ─▶      ├───────┴──┐
+//!   └──┼────┘  │              │          │   band 2
+//!      │       │              └──┬───────┤
+//!      └───────┘                 │       │   band 3
+//!                                └───────┘
+//! ```
+
+use std::ops::Range;
+use wellread_image::Region;
+
+/// Rows and columns of a crop.
+pub(crate) type Box2 = [Range<usize>; 2];
+
+/// Lists that are reused from image to image.
+#[derive(Debug, Default)]
+pub(crate) struct Cover {
+    widened: Vec<Box2>,
+    edges: Vec<usize>,
+    columns: Vec<Range<usize>>,
+    /// What to ask for.
+    pub(crate) boxes: Vec<Box2>,
+}
+
+impl Cover {
+    /// Finds the boxes for `crops`, none of them empty. Without a grid it is one, which holds them all.
+    pub(crate) fn find(&mut self, crops: impl Iterator<Item = Box2>, grid: Option<[usize; 2]>) {
+        let Self { widened, edges, columns, boxes } = self;
+        widened.clear();
+        widened.extend(crops);
+        boxes.clear();
+        let Some(first) = widened.first() else { return };
+        let mut bounds = first.clone();
+        for crop in widened.iter() {
+            for (bound, range) in bounds.iter_mut().zip(crop) {
+                *bound = bound.start.min(range.start)..bound.end.max(range.end);
+            }
+        }
+        let Some(grid) = grid.filter(|grid| widened.len() > 1 && !grid.contains(&0)) else {
+            boxes.push(bounds);
+            return;
+        };
+        edges.clear();
+        for crop in widened.iter_mut() {
+            for ((range, piece), bound) in crop.iter_mut().zip(grid).zip(&bounds) {
+                let start = range.start / piece * piece;
+                let end = range.end.div_ceil(piece).saturating_mul(piece);
+                // No further than any crop goes: what is asked for may be less than whole pieces.
+                *range = start.max(bound.start)..end.min(bound.end);
+            }
+            edges.extend([crop[0].start, crop[0].end]);
+        }
+        edges.sort_unstable();
+        edges.dedup();
+        for band in edges.windows(2) {
+            let rows = band[0]..band[1];
+            columns.clear();
+            let inside = |crop: &&Box2| crop[0].start <= rows.start && rows.end <= crop[0].end;
+            columns.extend(widened.iter().filter(inside).map(|crop| crop[1].clone()));
+            columns.sort_unstable_by_key(|range| range.start);
+            let mut joined: Option<Range<usize>> = None;
+            for range in columns.drain(..) {
+                match &mut joined {
+                    Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+                    _ => boxes.extend(joined.replace(range).map(|range| [rows.clone(), range])),
+                }
+            }
+            boxes.extend(joined.map(|range| [rows.clone(), range]));
+        }
+    }
+}
+
+/// The box that two boxes share. Unlike `clip_runs` it keeps rows and columns apart, which turning needs.
+pub(crate) fn intersection(a: &Region, b: &Region) -> Option<Region> {
+    let mut shared = Region { start: [0; 5], size: [0; 5] };
+    for axis in 0..5 {
+        let start = a.start[axis].max(b.start[axis]);
+        let end = (a.start[axis] + a.size[axis]).min(b.start[axis] + b.size[axis]);
+        shared.start[axis] = start;
+        shared.size[axis] = end.checked_sub(start).filter(|&n| n > 0)?;
+    }
+    Some(shared)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Every pixel of every crop is asked for once, and no piece twice.
+        #[test]
+        fn boxes_cover_all_and_share_no_piece(
+            crops in prop::collection::vec((0usize..40, 0usize..40, 1usize..20, 1usize..20), 1..7),
+            grid in prop::option::of((1usize..12, 1usize..12)),
+        ) {
+            let crops: Vec<Box2> = crops.into_iter().map(|(y, x, h, w)| [y..y + h, x..x + w]).collect();
+            let mut cover = Cover::default();
+            cover.find(crops.iter().cloned(), grid.map(|(y, x)| [y, x]));
+            let mut asked = [[0u8; 60]; 60];
+            for [rows, columns] in &cover.boxes {
+                prop_assert!(!rows.is_empty() && !columns.is_empty());
+                for y in rows.clone() {
+                    asked[y][columns.clone()].iter_mut().for_each(|n| *n += 1);
+                }
+            }
+            prop_assert!(asked.as_flattened().iter().all(|n| *n <= 1));
+            for [rows, columns] in &crops {
+                for y in rows.clone() {
+                    prop_assert!(asked[y][columns.clone()].iter().all(|n| *n == 1));
+                }
+            }
+            if let Some((y, x)) = grid {
+                let mut pieces = std::collections::HashSet::new();
+                for [rows, columns] in &cover.boxes {
+                    let across = columns.start / x..=(columns.end - 1) / x;
+                    for piece in (rows.start / y..=(rows.end - 1) / y).flat_map(|y| across.clone().map(move |x| (y, x))) {
+                        prop_assert!(pieces.insert(piece) || crops.len() == 1, "{piece:?} twice");
+                    }
+                }
+            }
+        }
+    }
+}

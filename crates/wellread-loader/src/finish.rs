@@ -1,0 +1,332 @@
+//! What is done to the floats of one image after the pass over its pixels: percentiles, clipping, changes of intensity,
+//! noise, normalisation by the image's own statistics, channel by channel.
+//!
+//! ```text
+//!   percentiles? ─▶ scale, clip, brightness ─▶ mean? ─▶ contrast, gamma, noise, given normalisation
+//!                                                          ─▶ mean and deviation? ─▶ normalisation per image
+//! ```
+//!
+//! Steps between two that need the whole channel go over it in one pass, in tiles that stay in the first-level cache.
+
+#![allow(clippy::inline_always)]
+
+use crate::draw::{Draws, Purpose};
+use crate::kernels::Affine;
+use crate::math::{self, DEVIATES, Stream};
+use crate::simd::{Kernel, Level, dispatch};
+use crate::transform::{Jitter, Noise};
+
+/// The last step.
+#[derive(Clone, Debug)]
+pub(crate) enum Last {
+    Nothing,
+    /// By given numbers, one of each per channel.
+    Affine(Vec<Affine>),
+    PerImage,
+}
+
+/// The steps that a transform leaves to be done.
+#[derive(Clone, Debug)]
+pub(crate) struct Finish {
+    /// Scale by these percentiles of each channel.
+    pub(crate) percentiles: Option<[f64; 2]>,
+    /// Clip to `[0, 1]`.
+    pub(crate) clip: bool,
+    /// Brightness, where the pass over the pixels could not take it along.
+    pub(crate) brightness: f32,
+    pub(crate) jitter: Jitter,
+    pub(crate) noise: Noise,
+    pub(crate) last: Last,
+}
+
+/// A factor drawn from `1 - strength` to `1 + strength`, for a channel or for all.
+pub(crate) fn factor(jitter: Jitter, strength: f32, purpose: Purpose, draws: Draws, channel: usize) -> f32 {
+    let drawn = draws.nth(purpose, if jitter.per_channel { channel as u64 } else { 0 }).unit();
+    (1.0 + (2.0 * drawn - 1.0) * f64::from(strength)) as f32
+}
+
+/// One channel of an image: as many equal, equally spaced runs of floats as there are time points.
+struct Channel<'a> {
+    floats: &'a mut [f32],
+    /// Floats from one run to the next.
+    stride: usize,
+    /// Start and length of a run.
+    start: usize,
+    len: usize,
+}
+
+impl Channel<'_> {
+    fn runs(&self) -> impl Iterator<Item = &[f32]> {
+        self.floats.chunks_exact(self.stride).map(|time| &time[self.start..self.start + self.len])
+    }
+
+    /// Runs, each with the number of its first value in the channel.
+    fn runs_mut(&mut self) -> impl Iterator<Item = (usize, &mut [f32])> {
+        let (start, len) = (self.start, self.len);
+        let times = self.floats.chunks_exact_mut(self.stride).enumerate();
+        times.map(move |(t, time)| (t * len, &mut time[start..start + len]))
+    }
+}
+
+impl Finish {
+    /// Does the steps on an image of `channels` channels, in C order (time, channel, the rest). `near` is scratch.
+    pub(crate) fn run(
+        &self,
+        level: Level,
+        draws: Draws,
+        floats: &mut [f32],
+        [times, channels]: [usize; 2],
+        near: &mut Vec<f32>,
+    ) {
+        let len = floats.len() / (times * channels);
+        for c in 0..channels {
+            let mut channel = Channel { floats: &mut *floats, stride: len * channels, start: c * len, len };
+            self.run_channel(level, draws, &mut channel, c, near);
+        }
+    }
+
+    fn run_channel(
+        &self,
+        level: Level,
+        draws: Draws,
+        channel: &mut Channel<'_>,
+        c: usize,
+        near: &mut Vec<f32>,
+    ) {
+        let Jitter { contrast, gamma, .. } = self.jitter;
+        let mut next = Pointwise { clip: self.clip, ..Pointwise::default() };
+        if let Some(percentiles) = self.percentiles {
+            next.scale = Some(stretch(self::percentiles(channel, percentiles, near)));
+        }
+        if self.brightness > 0.0 {
+            let factor = factor(self.jitter, self.brightness, Purpose::Brightness, draws, c);
+            next.then = Some(Affine { scale: factor, ..Affine::IDENTITY });
+        }
+        if contrast > 0.0 {
+            next.apply(level, channel);
+            let factor = f64::from(factor(self.jitter, contrast, Purpose::Contrast, draws, c));
+            let (mean, _) = moments(level, channel);
+            let offset = mean * (1.0 - factor);
+            next = Pointwise {
+                then: Some(Affine { scale: factor as f32, offset: offset as f32 }),
+                ..Pointwise::default()
+            };
+        }
+        if gamma > 0.0 {
+            let drawn = draws.nth(Purpose::Gamma, if self.jitter.per_channel { c as u64 } else { 0 }).unit();
+            next.gamma = Some((1.0 + f64::from(gamma)).powf(2.0 * drawn - 1.0) as f32);
+        }
+        let stream = |purpose| Stream::new(draws.nth(purpose, c as u64).0);
+        if self.noise.photon > 0.0 {
+            next.photon = Some((stream(Purpose::PhotonNoise), self.noise.photon));
+        }
+        if self.noise.gaussian > 0.0 {
+            next.gaussian = Some((stream(Purpose::GaussianNoise), self.noise.gaussian));
+        }
+        match &self.last {
+            Last::Nothing => {}
+            Last::Affine(affine) => next.last = Some(affine[c]),
+            Last::PerImage => {
+                next.apply(level, channel);
+                let (mean, variance) = moments(level, channel);
+                let scale = if variance > 0.0 { 1.0 / variance.sqrt() } else { 1.0 };
+                // Subtracting first loses nothing where the values are large and close to each other.
+                next = Pointwise {
+                    scale: Some(Affine { scale: 1.0, offset: -mean as f32 }),
+                    then: Some(Affine { scale: scale as f32, ..Affine::IDENTITY }),
+                    ..Pointwise::default()
+                };
+            }
+        }
+        next.apply(level, channel);
+    }
+}
+
+/// What sends the first number to 0 and the second to 1; everything to 0 when they are equal.
+fn stretch([low, high]: [f64; 2]) -> Affine {
+    let scale = if high > low { 1.0 / (high - low) } else { 0.0 };
+    Affine { scale: scale as f32, offset: (-low * scale) as f32 }
+}
+
+/// Percentiles of the values that are numbers, interpolated between neighbours as NumPy does; 0 where there are none.
+///
+/// Values are counted by their upper bits first; only those that share these with the one sought are looked at closer.
+fn percentiles(channel: &Channel<'_>, percents: [f64; 2], near: &mut Vec<f32>) -> [f64; 2] {
+    const BINS: usize = 1 << 11;
+    let bin = |v: f32| {
+        let bits = v.to_bits();
+        // Ascends with the value.
+        ((if bits >> 31 == 1 { !bits } else { bits | 0x8000_0000 }) >> 21) as usize
+    };
+    let mut counts = [0usize; BINS];
+    for v in channel.runs().flatten().filter(|v| !v.is_nan()) {
+        counts[bin(*v)] += 1;
+    }
+    let Some(last) = counts.iter().sum::<usize>().checked_sub(1) else { return [0.0; 2] };
+    percents.map(|percent| {
+        let at = percent / 100.0 * last as f64;
+        let (mut rank, fraction) = (at as usize, at.fract());
+        let mut first = 0;
+        while rank >= counts[first] {
+            rank -= counts[first];
+            first += 1;
+        }
+        let mut bins = first..=first;
+        if fraction > 0.0 && rank + 1 == counts[first] {
+            // The neighbour is the least of the next bin that holds any.
+            bins = first..=(first + 1..BINS).find(|i| counts[*i] > 0).unwrap_or(first);
+        }
+        near.clear();
+        near.extend(channel.runs().flatten().filter(|v| !v.is_nan() && bins.contains(&bin(**v))));
+        let (_, low, above) = near.select_nth_unstable_by(rank, f32::total_cmp);
+        let low = f64::from(*low);
+        let high = above.iter().fold(f32::INFINITY, |a, b| a.min(*b));
+        if fraction == 0.0 { low } else { low + (f64::from(high) - low) * fraction }
+    })
+}
+
+/// Mean and population variance of the finite values; 0 where there are none.
+fn moments(level: Level, channel: &Channel<'_>) -> (f64, f64) {
+    let pivot = channel.runs().flatten().copied().find(|v| v.is_finite()).map_or(0.0, f64::from);
+    let mut sums = [0f64; 3];
+    for run in channel.runs() {
+        dispatch(level, Moments { run, pivot, sums: &mut sums });
+    }
+    let [n, sum, squares] = sums;
+    if n == 0.0 {
+        return (0.0, 0.0);
+    }
+    let mean = sum / n;
+    (pivot + mean, (squares / n - mean * mean).max(0.0))
+}
+
+/// Adds number, sum and sum of squares of the finite values, less `pivot`.
+struct Moments<'a> {
+    run: &'a [f32],
+    pivot: f64,
+    sums: &'a mut [f64; 3],
+}
+
+impl Kernel for Moments<'_> {
+    #[inline(always)]
+    fn run(self) {
+        // Sums of every sixteenth value: the same at every vector width.
+        const LANES: usize = 16;
+        let (mut n, mut sum, mut squares) = ([0u64; LANES], [0f64; LANES], [0f64; LANES]);
+        let mut add = |i: usize, value: f32| {
+            let finite = value.is_finite();
+            let value = if finite { f64::from(value) - self.pivot } else { 0.0 };
+            n[i] += u64::from(finite);
+            sum[i] += value;
+            squares[i] += value * value;
+        };
+        let (blocks, rest) = self.run.as_chunks::<LANES>();
+        for block in blocks {
+            for i in 0..LANES {
+                add(i, block[i]);
+            }
+        }
+        rest.iter().enumerate().for_each(|(i, value)| add(i, *value));
+        self.sums[0] += n.iter().sum::<u64>() as f64;
+        self.sums[1] += sum.iter().sum::<f64>();
+        self.sums[2] += squares.iter().sum::<f64>();
+    }
+}
+
+/// Steps that need nothing but each value and its place, in this order.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pointwise {
+    scale: Option<Affine>,
+    clip: bool,
+    then: Option<Affine>,
+    gamma: Option<f32>,
+    photon: Option<(Stream, f32)>,
+    gaussian: Option<(Stream, f32)>,
+    last: Option<Affine>,
+}
+
+impl Pointwise {
+    fn apply(self, level: Level, channel: &mut Channel<'_>) {
+        let Self { scale, clip, then, gamma, photon, gaussian, last } = self;
+        if !clip && gamma.is_none() && photon.is_none() && gaussian.is_none() {
+            let affine = [scale, then, last];
+            if affine.iter().all(Option::is_none) {
+                return;
+            }
+        }
+        for (first, run) in channel.runs_mut() {
+            dispatch(level, Steps { steps: self, first, run });
+        }
+    }
+}
+
+struct Steps<'a> {
+    steps: Pointwise,
+    /// Number of the first value in its channel.
+    first: usize,
+    run: &'a mut [f32],
+}
+
+/// Floats of a tile: 4 KiB.
+const TILE: usize = 1024;
+
+impl Kernel for Steps<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let Self { steps, first, run } = self;
+        for (i, tile) in run.chunks_mut(TILE).enumerate() {
+            let first = first + i * TILE;
+            if let Some(a) = steps.scale {
+                for v in tile.iter_mut() {
+                    *v = *v * a.scale + a.offset;
+                }
+            }
+            if steps.clip {
+                // Comparisons, not minimum and maximum: NaN stays.
+                for v in tile.iter_mut() {
+                    let low = if *v < 0.0 { 0.0 } else { *v };
+                    *v = if low > 1.0 { 1.0 } else { low };
+                }
+            }
+            if let Some(a) = steps.then {
+                for v in tile.iter_mut() {
+                    *v = *v * a.scale + a.offset;
+                }
+            }
+            if let Some(gamma) = steps.gamma {
+                for v in tile.iter_mut() {
+                    *v = math::pow(*v, gamma);
+                }
+            }
+            if let Some((stream, photon)) = steps.photon {
+                add_noise(stream, first, tile, |v| {
+                    let variance = v * photon;
+                    (if variance > 0.0 { variance } else { 0.0 }).sqrt()
+                });
+            }
+            if let Some((stream, deviation)) = steps.gaussian {
+                add_noise(stream, first, tile, |_| deviation);
+            }
+            if let Some(a) = steps.last {
+                for v in tile.iter_mut() {
+                    *v = *v * a.scale + a.offset;
+                }
+            }
+        }
+    }
+}
+
+/// Adds normal deviates, number `first` and following, times what `deviation` says for each value.
+#[inline(always)]
+fn add_noise(stream: Stream, first: usize, tile: &mut [f32], deviation: impl Fn(f32) -> f32) {
+    // All deviates of the tile first, then one loop over its values: both vectorise.
+    let mut normals = [0f32; TILE + 2 * DEVIATES];
+    let (skipped, block) = (first % DEVIATES, first / DEVIATES);
+    let count = (skipped + tile.len()).div_ceil(DEVIATES);
+    for (i, normals) in normals.as_chunks_mut::<DEVIATES>().0[..count].iter_mut().enumerate() {
+        *normals = stream.normals((block + i) as u64);
+    }
+    for (v, n) in tile.iter_mut().zip(&normals[skipped..]) {
+        *v += deviation(*v) * n;
+    }
+}

@@ -1,0 +1,194 @@
+//! What comes after reading, image by image: illumination, turning of what was read straight, resize and rotation, the
+//! steps of [`crate::finish`], rounding to half precision, dropped channels.
+//!
+//! ```text
+//!   Maximum ──▶ Straight ──▶ Turned ──▶ resize, rotate ──▶ finish ──▶ half precision ──▶ drop
+//!   (stored)    × field      × affine    (when asked for)
+//! ```
+//!
+//! An image enters where its [`Via`] put it; each step writes to the batch itself when it is the last.
+
+use super::{Item, Job, SecondPass, grow};
+use crate::draw::{Draws, Purpose};
+use crate::dtype::Output;
+use crate::kernels::{Affine, Patch, bytes_of, convert, convert_patch, narrow, plane};
+use crate::recipe::Recipe;
+use crate::resample::rotate;
+use crate::simd::Level;
+use crate::sink::Via;
+use wellread_image::PixelType;
+use wellread_store::Result;
+
+/// Where the image's floats are.
+#[derive(Clone, Copy, PartialEq)]
+enum At {
+    /// In the batch: they are what it holds, or will be when no step is left.
+    Out,
+    /// In the intermediate buffer.
+    Intermediate,
+    /// In [`SecondPass::turned`].
+    Turned,
+    /// In [`SecondPass::floats`].
+    Own,
+}
+
+impl SecondPass {
+    /// Does what is left to do for `item`. `out` is its place in the batch.
+    pub(super) fn complete(
+        &mut self,
+        job: &Job<'_>,
+        item: &Item,
+        affine: &[Affine],
+        intermediate: &mut [f32],
+        out: &mut [u8],
+    ) -> Result<()> {
+        let recipe = job.recipe;
+        let level = Level::detect();
+        // Floats that are not yet what the batch holds need memory of their own.
+        let is_half = matches!(recipe.output, Output::F16 | Output::BF16);
+        let (read, mut at) = match item.via {
+            Via::Out { .. } => (&mut [][..], At::Out),
+            Via::Turned { start } => (&mut intermediate[start..start + item.intermediate], At::Intermediate),
+            Via::Straight { start } | Via::Maximum { start } => {
+                let read = &mut intermediate[start..start + item.intermediate];
+                let to = match (item.resampled, recipe.finish.is_some() && is_half) {
+                    (true, _) => At::Turned,
+                    (false, true) => At::Own,
+                    (false, false) => At::Out,
+                };
+                self.turn(job, item, affine, read, out, to)?;
+                (read, to)
+            }
+        };
+        if item.resampled {
+            let images = out.len() / recipe.output.dtype(item.info.dtype).size();
+            let Self { turned, floats, resized, resampler, .. } = self;
+            let source = if at == At::Turned { &turned[..] } else { &*read };
+            at = if is_half { At::Own } else { At::Out };
+            let target = if is_half {
+                grow(floats, images, job.dataset)?;
+                &mut floats[..images]
+            } else {
+                bytemuck::cast_slice_mut(&mut *out)
+            };
+            let from = item.placement.turned_size();
+            let resize = recipe.transform.resize.filter(|to| (to.height, to.width) != from);
+            let size = resize.map_or(from, |to| (to.height, to.width));
+            let degrees = item.placement.degrees;
+            if resize.is_some() && degrees != 0.0 {
+                grow(resized, size.0 * size.1, job.dataset)?;
+            }
+            let planes = source.chunks_exact(from.0 * from.1);
+            for (plane, target) in planes.zip(target.chunks_exact_mut(size.0 * size.1)) {
+                match resize {
+                    Some(resize) if degrees == 0.0 => resampler.resize(level, plane, from, resize, target),
+                    Some(resize) => {
+                        let middle = &mut resized[..size.0 * size.1];
+                        resampler.resize(level, plane, from, resize, middle);
+                        rotate(level, middle, size, degrees, target);
+                    }
+                    None => rotate(level, plane, from, degrees, target),
+                }
+            }
+        }
+        let Self { floats, near, .. } = self;
+        let size = [item.info.shape.t(), recipe.channels.len()];
+        let mut finish = |floats: &mut [f32]| {
+            if let Some(finish) = &recipe.finish {
+                finish.run(level, item.draws, floats, size, near);
+            }
+        };
+        if at == At::Out {
+            if recipe.finish.is_some() {
+                finish(bytemuck::cast_slice_mut(&mut *out));
+            }
+        } else {
+            let halves: &mut [u16] = bytemuck::cast_slice_mut(&mut *out);
+            let floats = if at == At::Own { &mut floats[..halves.len()] } else { read };
+            finish(floats);
+            narrow(level, recipe.output, floats, halves);
+        }
+        drop_channels(recipe, item.draws, item.info.shape.t(), out);
+        Ok(())
+    }
+
+    /// From straight pixels, or those of the maximum, to turned and scaled ones.
+    fn turn(
+        &mut self,
+        job: &Job<'_>,
+        item: &Item,
+        affine: &[Affine],
+        read: &mut [f32],
+        out: &mut [u8],
+        to: At,
+    ) -> Result<()> {
+        let (recipe, level) = (job.recipe, Level::detect());
+        let (height, width) = (item.placement.height, item.placement.width);
+        let depth = if recipe.transform.project { 1 } else { item.info.shape.z() };
+        let channels = recipe.channels.len();
+        let plane = height * width;
+        let pixels = item.info.shape.t() * channels * depth * plane;
+        let Self { straight, turned, floats, .. } = self;
+        let mut dtype = PixelType::F32;
+        let mut source: &mut [f32] = read;
+        if matches!(item.via, Via::Maximum { .. }) {
+            if recipe.transform.illumination.is_some() {
+                grow(straight, pixels, job.dataset)?;
+                let stored = &bytes_of(source)[..pixels * item.info.dtype.size()];
+                convert(item.info.dtype, stored, Affine::IDENTITY, &mut straight[..pixels]);
+                source = straight;
+            } else {
+                dtype = item.info.dtype;
+            }
+        }
+        if let Some(field) = &recipe.transform.illumination {
+            for (number, plane) in source[..pixels].chunks_exact_mut(plane).enumerate() {
+                let stored = recipe.channels[number / depth % channels];
+                plane::correct(
+                    level,
+                    field.part(stored, item.placement.top, item.placement.left),
+                    width,
+                    plane,
+                );
+            }
+        }
+        let (target, output) = match to {
+            At::Turned => {
+                grow(turned, pixels, job.dataset)?;
+                (bytes_of(&mut turned[..pixels]), Output::F32)
+            }
+            At::Own => {
+                grow(floats, pixels, job.dataset)?;
+                (bytes_of(&mut floats[..pixels]), Output::F32)
+            }
+            At::Out | At::Intermediate => (out, recipe.output),
+        };
+        let source: &[u8] = &bytes_of(source)[..pixels * dtype.size()];
+        let planes = source.chunks_exact(plane * dtype.size());
+        let targets = target.chunks_exact_mut(plane * output.dtype(dtype).size());
+        for (number, (data, target)) in planes.zip(targets).enumerate() {
+            let patch = Patch { data, dtype, rows: height, columns: width, stride: width };
+            let affine = affine[item.affine + number / depth % channels];
+            convert_patch(level, &patch, item.orientation, affine, output, target);
+        }
+        Ok(())
+    }
+}
+
+/// Makes dropped channels 0, which is 0 in every type. Were all to be dropped, the one of the largest draw stays.
+fn drop_channels(recipe: &Recipe, draws: Draws, times: usize, out: &mut [u8]) {
+    let probability = f64::from(recipe.transform.channel_dropout);
+    if probability == 0.0 {
+        return;
+    }
+    let channels = recipe.channels.len();
+    let drawn = |c: usize| draws.nth(Purpose::Dropout, c as u64).unit();
+    let kept = (0..channels).max_by(|a, b| drawn(*a).total_cmp(&drawn(*b)));
+    let each = out.len() / (times * channels);
+    for (number, channel) in out.chunks_exact_mut(each).enumerate() {
+        let c = number % channels;
+        if drawn(c) < probability && kept != Some(c) {
+            channel.fill(0);
+        }
+    }
+}

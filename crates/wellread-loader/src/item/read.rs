@@ -1,0 +1,79 @@
+//! Reading the rows of a group, in order of position, each crop to its place.
+
+use super::{ItemContext, Job};
+use crate::kernels::{bytes_of, plane};
+use crate::simd::Level;
+use crate::sink::{FusedSink, Target, Via};
+use std::ops::Range;
+use wellread_image::Region;
+use wellread_store::{Request, Result};
+
+impl ItemContext {
+    /// Reads the items `group`, whole rows of [`Job::crops`] each.
+    pub(super) fn read_group(
+        &mut self,
+        job: &Job<'_>,
+        group: Range<usize>,
+        out: &mut [&mut [u8]],
+    ) -> Result<()> {
+        let store = job.dataset.store();
+        self.by_position.clear();
+        let rows = group.step_by(job.crops);
+        self.by_position.extend(rows.map(|first| (store.position(self.items[first].row), first)));
+        self.by_position.sort_unstable();
+        self.requests.clear();
+        self.serves.clear();
+        self.targets.clear();
+        for &(_, first) in &self.by_position {
+            let items = &self.items[first..first + job.crops];
+            let (row, info) = (items[0].row, items[0].info);
+            let grid = if job.crops > 1 { store.grid(row) } else { None };
+            self.cover.find(items.iter().map(super::Item::crop), grid);
+            for run in &job.recipe.runs {
+                let region = |[rows, columns]: &crate::cover::Box2| Region {
+                    start: [0, run.from, 0, rows.start, columns.start],
+                    size: [info.shape.t(), run.count, info.shape.z(), rows.len(), columns.len()],
+                };
+                let served = self.targets.len()..self.targets.len() + items.len();
+                for item in items {
+                    let region = region(&item.crop());
+                    self.targets.push(Target {
+                        info,
+                        region,
+                        via: item.via,
+                        channels: job.recipe.channels.len(),
+                        first_channel: run.to,
+                        affine: item.affine,
+                        orientation: item.orientation,
+                        missing: region.pixels(),
+                    });
+                }
+                for area in &self.cover.boxes {
+                    self.requests.push(Request { row, region: region(area) });
+                    self.serves.push(served.clone());
+                }
+            }
+            for item in items {
+                if let Via::Maximum { start } = item.via {
+                    let planes = &mut self.intermediate[start..start + item.intermediate];
+                    let whole = planes.len() * 4 / info.dtype.size() * info.dtype.size();
+                    plane::fill_lowest(info.dtype, &mut bytes_of(planes)[..whole]);
+                }
+            }
+        }
+        let mut sink = FusedSink {
+            path: store.path(),
+            requests: &self.requests,
+            serves: &self.serves,
+            targets: &mut self.targets,
+            out,
+            output: job.recipe.output,
+            intermediate: &mut self.intermediate,
+            affine: &self.affine,
+            level: Level::detect(),
+            stop: job.stop,
+        };
+        store.read(&self.requests, &mut self.scratch, &mut sink)?;
+        sink.check_complete()
+    }
+}

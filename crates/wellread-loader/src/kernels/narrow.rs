@@ -1,0 +1,154 @@
+//! `f32` to half precision, round to nearest, ties to even.
+//!
+//! NaN stays NaN: sign and upper payload bits are kept, the quiet bit is set, as CPUs and the `half` crate do.
+//! (AVX-512's own instruction for bfloat16 takes subnormal numbers for zero and is of no use here.)
+
+use crate::dtype::Output;
+use crate::simd::{Kernel, Level, dispatch};
+
+/// Rounds `floats` to [`Output::F16`] or [`Output::BF16`], as bits.
+pub(crate) fn narrow(level: Level, output: Output, floats: &[f32], out: &mut [u16]) {
+    match output {
+        Output::F16 => {
+            #[cfg(target_arch = "x86_64")]
+            match level {
+                Level::Baseline => {}
+                // SAFETY: the level has F16C, see `Level::available`; levels the CPU lacks are not given out.
+                Level::Avx2 => return unsafe { f16_by_eight(floats, out) },
+                // SAFETY: the level has AVX-512 F.
+                Level::Avx512 => return unsafe { f16_by_sixteen(floats, out) },
+            }
+            dispatch(level, Each { floats, out, round: f16_bits });
+        }
+        Output::BF16 => dispatch(level, Each { floats, out, round: bf16_bits }),
+        Output::F32 | Output::Stored => unreachable!("not of half precision"),
+    }
+}
+
+struct Each<'a, F> {
+    floats: &'a [f32],
+    out: &'a mut [u16],
+    round: F,
+}
+
+impl<F: Fn(f32) -> u16> Kernel for Each<'_, F> {
+    #[inline(always)]
+    fn run(self) {
+        for (out, value) in self.out.iter_mut().zip(self.floats) {
+            *out = (self.round)(*value);
+        }
+    }
+}
+
+#[inline(always)]
+fn bf16_bits(value: f32) -> u16 {
+    let bits = value.to_bits();
+    let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16;
+    (if value.is_nan() { bits >> 16 | 0x40 } else { rounded }) as u16
+}
+
+/// Without branches, so that it is vectorised: all three cases are computed and one is taken.
+#[inline(always)]
+fn f16_bits(value: f32) -> u16 {
+    let bits = value.to_bits();
+    let (sign, magnitude) = (bits >> 16 & 0x8000, bits & 0x7fff_ffff);
+    // Normal numbers: the exponent's bias goes from 127 to 15, half of the last place is added to round. What exceeds
+    // the largest half carries over into the bits of infinity.
+    let normal = magnitude.wrapping_sub(112 << 23).wrapping_add(0xfff + (magnitude >> 13 & 1)) >> 13;
+    // Subnormal halves are multiples of 2^-24, the last place of 0.5: adding 0.5 rounds to one.
+    let subnormal = (f32::from_bits(magnitude) + 0.5).to_bits().wrapping_sub(0.5f32.to_bits());
+    let nan = 0x7e00 | (magnitude >> 13 & 0x3ff);
+    let finite = if magnitude < 0x3880_0000 { subnormal } else { normal.min(0x7c00) };
+    (sign | if magnitude > 0x7f80_0000 { nan } else { finite }) as u16
+}
+
+#[cfg(target_arch = "x86_64")]
+macro_rules! f16_by_instruction {
+    ($name:ident, $features:literal, $lanes:literal, $load:ident, $round:ident, $store:ident, $to:ty) => {
+        #[target_feature(enable = $features)]
+        fn $name(floats: &[f32], out: &mut [u16]) {
+            use std::arch::x86_64::{_MM_FROUND_TO_NEAREST_INT, $load, $round, $store};
+            let (floats, floats_rest) = floats.as_chunks::<$lanes>();
+            let (out, out_rest) = out.as_chunks_mut::<$lanes>();
+            for (out, floats) in out.iter_mut().zip(floats) {
+                // SAFETY: both arrays are of the vectors' length; loads and stores need no alignment.
+                unsafe {
+                    let halves = $round::<_MM_FROUND_TO_NEAREST_INT>($load(floats.as_ptr()));
+                    $store(out.as_mut_ptr().cast::<$to>(), halves);
+                }
+            }
+            for (out, value) in out_rest.iter_mut().zip(floats_rest) {
+                *out = f16_bits(*value);
+            }
+        }
+    };
+}
+#[cfg(target_arch = "x86_64")]
+f16_by_instruction!(
+    f16_by_eight,
+    "avx2,f16c",
+    8,
+    _mm256_loadu_ps,
+    _mm256_cvtps_ph,
+    _mm_storeu_si128,
+    std::arch::x86_64::__m128i
+);
+#[cfg(target_arch = "x86_64")]
+f16_by_instruction!(
+    f16_by_sixteen,
+    "avx512f",
+    16,
+    _mm512_loadu_ps,
+    _mm512_cvtps_ph,
+    _mm256_storeu_si256,
+    std::arch::x86_64::__m256i
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(values: &[f32]) {
+        for level in Level::available() {
+            let mut out = vec![0; values.len()];
+            narrow(level, Output::F16, values, &mut out);
+            for (v, o) in values.iter().zip(&out) {
+                assert_eq!(*o, half::f16::from_f32_const(*v).to_bits(), "{v:e} {:x} {level:?}", v.to_bits());
+            }
+            narrow(level, Output::BF16, values, &mut out);
+            for (v, o) in values.iter().zip(&out) {
+                assert_eq!(*o, half::bf16::from_f32_const(*v).to_bits(), "{v:e} {:x} {level:?}", v.to_bits());
+            }
+        }
+    }
+
+    /// Every sign, exponent and upper fraction, with the lower bits that decide about rounding.
+    #[test]
+    fn halves_are_rounded_to_nearest_even() {
+        const LOW: [u32; 11] = [0, 1, 0xfff, 0x1000, 0x1001, 0x2fff, 0x3000, 0x7fff, 0x8000, 0x8001, 0xffff];
+        let all = (0..=u32::from(u16::MAX)).flat_map(|high| LOW.map(|low| f32::from_bits(high << 16 | low)));
+        check(&all.collect::<Vec<_>>());
+        let edges =
+            [0.0, -0.0, 65504.0, 65519.99, 65520.0, 65536.0, 1e9, f32::MAX, f32::INFINITY, f32::NEG_INFINITY];
+        let small = [
+            f32::NAN,
+            -f32::NAN,
+            5.96e-8,
+            2.98e-8,
+            2.981e-8,
+            8.94e-8,
+            6.1e-5,
+            6.097_6e-5,
+            1e-40,
+            f32::MIN_POSITIVE,
+        ];
+        check(&[edges, small].concat());
+    }
+
+    /// All halves come back from single precision as they were.
+    #[test]
+    fn every_half_is_itself() {
+        let values: Vec<f32> = (0..=u16::MAX).map(|bits| half::f16::from_bits(bits).to_f32_const()).collect();
+        check(&values);
+    }
+}

@@ -1,0 +1,337 @@
+//! Where pixels go: rows as they lie, reversed rows, or rows that become columns.
+//!
+//! All turning is done on raw bytes, in registers of 16 and tiles of 4096, which stay in the first-level cache: before
+//! widening there are fewest of them. What the [`Write`] gets is contiguous and in the order of the target, in runs of
+//! 64 pixels and more, so that it reads and writes whole vectors.
+
+use super::Patch;
+use super::write::Write;
+use crate::orientation::Orientation;
+use crate::simd::Kernel;
+use bytemuck::Zeroable;
+
+/// A pixel's bytes.
+pub(super) trait Raw: bytemuck::Pod {
+    /// Elements of 16 bytes: the side of the square that is transposed in registers.
+    const SIDE: usize = 16 / size_of::<Self>();
+
+    /// Transposes a square of `SIDE` x `SIDE`: `row(i)` gives the 16 bytes of row `i`, `column(i, …)` takes those of
+    /// column `i`.
+    fn transpose<'a>(row: impl Fn(usize) -> &'a [u8; 16], column: impl FnMut(usize, [u8; 16]));
+
+    /// 16 bytes with their elements in reverse order.
+    fn reversed(elements: [u8; 16]) -> [u8; 16];
+}
+
+#[cfg(target_arch = "x86_64")]
+mod vector {
+    use std::arch::x86_64::{
+        __m128i, _mm_or_si128, _mm_shuffle_epi32, _mm_shufflehi_epi16, _mm_shufflelo_epi16, _mm_slli_epi16,
+        _mm_srli_epi16, _mm_unpackhi_epi8, _mm_unpackhi_epi16, _mm_unpackhi_epi32, _mm_unpackhi_epi64,
+        _mm_unpacklo_epi8, _mm_unpacklo_epi16, _mm_unpacklo_epi32, _mm_unpacklo_epi64,
+    };
+
+    /// 16 bytes in a register; every x86-64 has SSE2.
+    pub(super) type Vector = __m128i;
+
+    /// The elements of `a` and `b` by turns: those of the lower halves, those of the upper halves.
+    #[inline(always)]
+    pub(super) fn interleave<const BYTES: usize>(a: Vector, b: Vector) -> [Vector; 2] {
+        // SAFETY: SSE2 belongs to the target.
+        #[allow(unused_unsafe)]
+        unsafe {
+            match BYTES {
+                1 => [_mm_unpacklo_epi8(a, b), _mm_unpackhi_epi8(a, b)],
+                2 => [_mm_unpacklo_epi16(a, b), _mm_unpackhi_epi16(a, b)],
+                4 => [_mm_unpacklo_epi32(a, b), _mm_unpackhi_epi32(a, b)],
+                _ => [_mm_unpacklo_epi64(a, b), _mm_unpackhi_epi64(a, b)],
+            }
+        }
+    }
+
+    /// The elements in reverse order.
+    #[inline(always)]
+    pub(super) fn reverse<const BYTES: usize>(v: Vector) -> Vector {
+        // SAFETY: SSE2 belongs to the target.
+        #[allow(unused_unsafe)]
+        unsafe {
+            if BYTES == 8 {
+                return _mm_shuffle_epi32::<0b01_00_11_10>(v);
+            }
+            let v = _mm_shuffle_epi32::<0b00_01_10_11>(v);
+            if BYTES == 4 {
+                return v;
+            }
+            let v = _mm_shufflehi_epi16::<0b10_11_00_01>(_mm_shufflelo_epi16::<0b10_11_00_01>(v));
+            if BYTES == 2 { v } else { _mm_or_si128(_mm_slli_epi16::<8>(v), _mm_srli_epi16::<8>(v)) }
+        }
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+mod vector {
+    /// 16 bytes; LLVM makes registers of them.
+    pub(super) type Vector = [u8; 16];
+
+    /// The elements of `a` and `b` by turns: those of the lower halves, those of the upper halves.
+    #[inline(always)]
+    pub(super) fn interleave<const BYTES: usize>(a: Vector, b: Vector) -> [Vector; 2] {
+        std::array::from_fn(|half| {
+            std::array::from_fn(|i| {
+                let (element, byte) = (i / BYTES, i % BYTES);
+                let from = if element % 2 == 0 { &a } else { &b };
+                from[half * 8 + element / 2 * BYTES + byte]
+            })
+        })
+    }
+
+    /// The elements in reverse order.
+    #[inline(always)]
+    pub(super) fn reverse<const BYTES: usize>(v: Vector) -> Vector {
+        std::array::from_fn(|i| v[16 - BYTES - i / BYTES * BYTES + i % BYTES])
+    }
+}
+
+macro_rules! raw {
+    ($($bytes:literal),*) => {$(
+        impl Raw for [u8; $bytes] {
+            #[inline(always)]
+            fn transpose<'a>(row: impl Fn(usize) -> &'a [u8; 16], mut column: impl FnMut(usize, [u8; 16])) {
+                const SIDE: usize = 16 / $bytes;
+                let mut rows: [vector::Vector; SIDE] = std::array::from_fn(|i| bytemuck::cast(*row(i)));
+                // Interleaving the first half of the rows with the second, log2(SIDE) times, transposes.
+                for _ in 0..SIDE.ilog2() {
+                    let before = rows;
+                    for i in 0..SIDE / 2 {
+                        let [low, high] = vector::interleave::<$bytes>(before[i], before[i + SIDE / 2]);
+                        (rows[2 * i], rows[2 * i + 1]) = (low, high);
+                    }
+                }
+                for (i, row) in rows.into_iter().enumerate() {
+                    column(i, bytemuck::cast(row));
+                }
+            }
+
+            #[inline(always)]
+            fn reversed(elements: [u8; 16]) -> [u8; 16] {
+                bytemuck::cast(vector::reverse::<$bytes>(bytemuck::cast(elements)))
+            }
+        }
+    )*};
+}
+raw!(1, 2, 4, 8);
+
+/// Bytes of a tile's row in the source: a cache line.
+const LINE: usize = 64;
+/// Rows of a tile: elements that are written in one go.
+const TALL: usize = 64;
+/// Bytes of a tile, and of a piece of a reversed row.
+const TILE: usize = LINE * TALL;
+
+/// Runs of a tile that are converted together where that is asked for.
+const GROUP: usize = 8;
+
+/// The first-level cache's part of the work.
+#[repr(align(64))]
+struct Tile([u8; TILE]);
+
+/// The kernel.
+pub(super) struct Place<'a, R, W: Write<R>> {
+    patch: &'a Patch<'a>,
+    source: &'a [R],
+    to: Orientation,
+    write: W,
+    plane: &'a mut [W::Out],
+}
+
+impl<'a, R: Raw, W: Write<R>> Place<'a, R, W> {
+    pub(super) fn new(patch: &'a Patch<'a>, to: Orientation, write: W, plane: &'a mut [W::Out]) -> Self {
+        Self { patch, source: patch.elements(), to, write, plane }
+    }
+
+    /// `n` pixels of row `y` from column `x` on.
+    #[inline(always)]
+    fn row(&self, y: usize, x: usize, n: usize) -> &'a [R] {
+        &self.source[y * self.patch.stride + x..][..n]
+    }
+
+    /// Where pixel (y, x) goes.
+    #[inline(always)]
+    fn target(&self, y: usize, x: usize) -> usize {
+        self.to.at(y, x).first as usize
+    }
+
+    /// Rows from right to left.
+    #[inline(always)]
+    fn reversed(&mut self) {
+        let &Patch { rows, columns, stride, .. } = self.patch;
+        let source = self.source;
+        let mut tile = Tile([0; TILE]);
+        let line: &mut [R] = bytemuck::cast_slice_mut(&mut tile.0);
+        // Rows that follow one another in the target, in its order, are written together as far as a tile has room.
+        let (upwards, together) = match self.to.row_step {
+            step if step == columns as isize => (false, (line.len() / columns).max(1)),
+            step if step == -(columns as isize) => (true, (line.len() / columns).max(1)),
+            _ => (false, 1),
+        };
+        for first in (0..rows).step_by(together) {
+            let count = together.min(rows - first);
+            // The first of them in the target.
+            let y = if upwards { rows - 1 - first } else { first };
+            let start = self.target(y, columns - 1);
+            let row = |i: usize| &source[(if upwards { y - i } else { y + i }) * stride..][..columns];
+            let out = &mut self.plane[start..][..count * columns];
+            if let Some(out) = W::as_raw(out) {
+                for (i, out) in out.chunks_exact_mut(columns).enumerate() {
+                    reverse(row(i), out);
+                }
+            } else if columns <= line.len() {
+                for (i, line) in line.chunks_exact_mut(columns).take(count).enumerate() {
+                    reverse(row(i), line);
+                }
+                self.write.write(&line[..count * columns], out);
+            } else {
+                for (out, source) in out.chunks_mut(line.len()).zip(row(0).rchunks(line.len())) {
+                    let line = &mut line[..source.len()];
+                    reverse(source, line);
+                    self.write.write(line, out);
+                }
+            }
+        }
+    }
+
+    /// Rows of the source become columns of the target.
+    #[inline(always)]
+    fn transposed(&mut self) {
+        let &Patch { rows, columns, .. } = self.patch;
+        let across = LINE / size_of::<R>();
+        let mut tile = Tile([0; TILE]);
+        let mut staged = [W::Out::zeroed(); GROUP * TALL];
+        for y in (0..rows).step_by(TALL) {
+            let height = TALL.min(rows - y);
+            for x in (0..columns).step_by(across) {
+                // The last tile is no narrower than a register: it may share columns with the one before.
+                let x = x.min(columns - R::SIDE);
+                let width = across.min(columns - x);
+                self.load(&mut tile, [y, x], [height, width]);
+                let last = if self.to.row_step == 1 { y } else { y + height - 1 };
+                let runs: &[R] = bytemuck::cast_slice(&tile.0);
+                if W::IN_GROUPS {
+                    for (group, runs) in runs[..width * TALL].chunks(staged.len()).enumerate() {
+                        let staged = &mut staged[..runs.len()];
+                        self.write.write(runs, staged);
+                        for (i, run) in staged.chunks_exact(TALL).enumerate() {
+                            let start = self.target(last, x + group * GROUP + i);
+                            if let (TALL, Some(out)) = (height, self.plane[start..].first_chunk_mut::<TALL>())
+                            {
+                                out.copy_from_slice(&run[..TALL]);
+                            } else {
+                                self.plane[start..][..height].copy_from_slice(&run[..height]);
+                            }
+                        }
+                    }
+                    continue;
+                }
+                for (c, run) in runs.chunks_exact(TALL).enumerate().take(width) {
+                    let start = self.target(last, x + c);
+                    // Whole runs are of a length that the compiler knows.
+                    if let (TALL, Some(out)) = (height, self.plane[start..].first_chunk_mut::<TALL>()) {
+                        self.write.write(&run[..TALL], out);
+                    } else {
+                        self.write.write(&run[..height], &mut self.plane[start..][..height]);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Transposes a tile's pixels into it, rows in the order that the target has them in.
+    #[inline(always)]
+    fn load(&self, tile: &mut Tile, [y, x]: [usize; 2], [height, width]: [usize; 2]) {
+        let upwards = self.to.row_step != 1;
+        let pitch = TALL * size_of::<R>();
+        for r in (0..height).step_by(R::SIDE) {
+            let at = r * size_of::<R>();
+            let mut c = 0;
+            while c < width {
+                let from = c.min(width - R::SIDE);
+                let row = |i: usize| {
+                    // Rows beyond the last are of no account.
+                    let r = (r + i).min(height - 1);
+                    let r = if upwards { height - 1 - r } else { r };
+                    let start = (y + r) * self.patch.stride + x + from;
+                    let row: &[u8] = bytemuck::cast_slice(&self.source[start..start + R::SIDE]);
+                    row.try_into().expect("as many elements as fit 16 bytes")
+                };
+                R::transpose(row, |i, column| {
+                    let at = (from + i) * pitch + at;
+                    tile.0[at..at + 16].copy_from_slice(&column);
+                });
+                c += R::SIDE;
+            }
+        }
+    }
+
+    /// As [`Self::transposed`] for patches narrower than a register: pixel by pixel.
+    #[inline(always)]
+    fn transposed_narrow(&mut self) {
+        let &Patch { rows, columns, .. } = self.patch;
+        let mut line = [R::zeroed(); TALL];
+        for y in (0..rows).step_by(TALL) {
+            let height = TALL.min(rows - y);
+            let last = if self.to.row_step == 1 { y } else { y + height - 1 };
+            for x in 0..columns {
+                for (r, line) in line.iter_mut().enumerate().take(height) {
+                    let r = if self.to.row_step == 1 { r } else { height - 1 - r };
+                    *line = self.source[(y + r) * self.patch.stride + x];
+                }
+                let start = self.target(last, x);
+                self.write.write(&line[..height], &mut self.plane[start..][..height]);
+            }
+        }
+    }
+}
+
+/// Writes `source` from its end to its start.
+#[inline(always)]
+fn reverse<R: Raw>(source: &[R], out: &mut [R]) {
+    let n = source.len();
+    if n < R::SIDE {
+        for (out, source) in out.iter_mut().zip(source.iter().rev()) {
+            *out = *source;
+        }
+        return;
+    }
+    let (source, out) = (bytemuck::cast_slice::<R, u8>(source), bytemuck::cast_slice_mut::<R, u8>(out));
+    let (vectors, _) = out.as_chunks_mut::<16>();
+    for (out, source) in vectors.iter_mut().zip(source.as_rchunks::<16>().1.iter().rev()) {
+        *out = R::reversed(*source);
+    }
+    // The last vector may share elements with the one before.
+    if let (Some(out), Some(source)) = (out.last_chunk_mut::<16>(), source.first_chunk::<16>()) {
+        *out = R::reversed(*source);
+    }
+}
+
+impl<R: Raw, W: Write<R>> Kernel for Place<'_, R, W> {
+    #[inline(always)]
+    fn run(mut self) {
+        let &Patch { rows, columns, stride, .. } = self.patch;
+        match self.to.column_step {
+            1 if stride == columns && self.to.row_step == columns as isize => {
+                let start = self.target(0, 0);
+                let n = rows * columns;
+                self.write.write(self.row(0, 0, n), &mut self.plane[start..][..n]);
+            }
+            1 => {
+                for y in 0..rows {
+                    let start = self.target(y, 0);
+                    self.write.write(self.row(y, 0, columns), &mut self.plane[start..][..columns]);
+                }
+            }
+            -1 => self.reversed(),
+            _ if columns >= R::SIDE => self.transposed(),
+            _ => self.transposed_narrow(),
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! What pixels become once they lie in the order of the target.
+
+use super::Affine;
+use super::narrow::narrow;
+use super::place::Raw;
+use crate::dtype::Output;
+use crate::simd::Level;
+use std::marker::PhantomData;
+
+/// Turns contiguous pixels, given as raw bytes, into as many contiguous numbers.
+pub(super) trait Write<R> {
+    /// The numbers.
+    type Out: bytemuck::Pod;
+    /// Whether several short runs are better converted in one go, and copied from there.
+    const IN_GROUPS: bool = false;
+
+    fn write(&mut self, source: &[R], out: &mut [Self::Out]);
+
+    /// The numbers as raw bytes, where they are nothing else.
+    fn as_raw(_: &mut [Self::Out]) -> Option<&mut [R]> {
+        None
+    }
+}
+
+/// The bytes themselves.
+pub(super) struct Same;
+
+impl<R: Raw> Write<R> for Same {
+    type Out = R;
+
+    #[inline(always)]
+    fn write(&mut self, source: &[R], out: &mut [R]) {
+        out.copy_from_slice(source);
+    }
+
+    #[inline(always)]
+    fn as_raw(out: &mut [R]) -> Option<&mut [R]> {
+        Some(out)
+    }
+}
+
+/// A pixel type: how its bytes widen to `f32`.
+pub(super) trait Pixel: Copy {
+    type Raw: Raw;
+
+    /// The value of little-endian bytes, rounded to `f32`.
+    fn widen(bytes: Self::Raw) -> f32;
+}
+
+macro_rules! pixel {
+    ($($type:ty),*) => {$(
+        impl Pixel for $type {
+            type Raw = [u8; size_of::<$type>()];
+
+            #[inline(always)]
+            fn widen(bytes: Self::Raw) -> f32 {
+                <$type>::from_le_bytes(bytes) as f32
+            }
+        }
+    )*};
+}
+pixel!(u8, i8, u16, i16, u32, i32, f32, f64);
+
+/// Scaled floats.
+pub(super) struct Floats<P> {
+    affine: Affine,
+    pixel: PhantomData<P>,
+}
+
+impl<P> Floats<P> {
+    pub(super) const fn new(affine: Affine) -> Self {
+        Self { affine, pixel: PhantomData }
+    }
+}
+
+impl<P: Pixel> Write<P::Raw> for Floats<P> {
+    type Out = f32;
+
+    #[inline(always)]
+    fn write(&mut self, source: &[P::Raw], out: &mut [f32]) {
+        let Affine { scale, offset } = self.affine;
+        for (out, source) in out.iter_mut().zip(source) {
+            *out = P::widen(*source) * scale + offset;
+        }
+    }
+}
+
+/// Scaled floats, rounded to half precision.
+pub(super) struct Halves<P> {
+    floats: Floats<P>,
+    output: Output,
+    level: Level,
+    /// Floats between widening and narrowing, which stay in the first-level cache.
+    between: [f32; BETWEEN],
+}
+
+impl<P> Halves<P> {
+    pub(super) const fn new(floats: Floats<P>, output: Output, level: Level) -> Self {
+        Self { floats, output, level, between: [0.0; BETWEEN] }
+    }
+}
+
+const BETWEEN: usize = 512;
+
+impl<P: Pixel> Write<P::Raw> for Halves<P> {
+    type Out = u16;
+    const IN_GROUPS: bool = true;
+
+    #[inline(always)]
+    fn write(&mut self, source: &[P::Raw], out: &mut [u16]) {
+        for (source, out) in source.chunks(BETWEEN).zip(out.chunks_mut(BETWEEN)) {
+            let between = &mut self.between[..source.len()];
+            self.floats.write(source, between);
+            narrow(self.level, self.output, between, out);
+        }
+    }
+}

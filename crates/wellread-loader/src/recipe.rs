@@ -1,0 +1,179 @@
+//! A transform compiled for one pixel type and number of channels: what is folded into the pass over the pixels, and
+//! what is left to do with the image's floats.
+
+use crate::dtype::Output;
+use crate::finish::{Finish, Last};
+use crate::kernels::Affine;
+use crate::transform::{Normalize, Scale, Transform};
+use wellread_image::PixelType;
+use wellread_store::RowInfo;
+
+/// A run of neighbouring channels that is read by one request.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct ChannelRun {
+    /// First channel of the image.
+    pub(crate) from: usize,
+    pub(crate) count: usize,
+    /// The output channel that it becomes.
+    pub(crate) to: usize,
+}
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(crate) struct Recipe {
+    pub(crate) transform: Transform,
+    pub(crate) output: Output,
+    dtype: PixelType,
+    stored_channels: usize,
+    /// The stored channel of each output channel.
+    pub(crate) channels: Vec<usize>,
+    /// Factor and summand of each output channel in the pass over the pixels; where brightness varies, those of
+    /// brightness 1.
+    pub(crate) affine: Vec<Affine>,
+    /// Whether the factors differ from image to image.
+    pub(crate) bright: bool,
+    /// What comes after the pass.
+    pub(crate) finish: Option<Finish>,
+    pub(crate) runs: Vec<ChannelRun>,
+}
+
+impl Recipe {
+    /// Compiles a transform that [`Transform::check`] and [`Transform::output_shape`] accept.
+    pub(crate) fn new(transform: &Transform, output: Output, info: RowInfo) -> Self {
+        let mut runs: Vec<ChannelRun> = vec![];
+        let channels = transform.channels.clone().unwrap_or_else(|| (0..info.shape.c()).collect());
+        for (to, &from) in channels.iter().enumerate() {
+            match runs.last_mut() {
+                Some(run) if run.from + run.count == from => run.count += 1,
+                _ => runs.push(ChannelRun { from, count: 1, to }),
+            }
+        }
+        let affine = channels.iter().enumerate();
+        let affine = affine.map(|(c, &stored)| first_affine(transform, info.dtype, c, stored, 1.0)).collect();
+        Self {
+            output,
+            dtype: info.dtype,
+            stored_channels: info.shape.c(),
+            affine,
+            bright: transform.jitter.brightness > 0.0 && !is_clipped(transform),
+            finish: is_finished_late(transform).then(|| finish(transform, info.dtype, &channels)),
+            transform: transform.clone(),
+            channels,
+            runs,
+        }
+    }
+
+    pub(crate) fn fits(&self, transform: &Transform, info: RowInfo) -> bool {
+        self.dtype == info.dtype && self.stored_channels == info.shape.c() && self.transform == *transform
+    }
+
+    /// The factor and summand of an output channel under a brightness.
+    pub(crate) fn affine_at(&self, channel: usize, brightness: f32) -> Affine {
+        first_affine(&self.transform, self.dtype, channel, self.channels[channel], f64::from(brightness))
+    }
+}
+
+/// Whether scaling ends with what no factor and summand can do.
+fn is_clipped(transform: &Transform) -> bool {
+    matches!(transform.scale, Scale::Range { .. } | Scale::Percentiles { .. })
+}
+
+/// Whether anything comes between scaling and normalisation.
+fn is_between(transform: &Transform) -> bool {
+    is_clipped(transform)
+        || transform.jitter.contrast > 0.0
+        || transform.jitter.gamma > 0.0
+        || !transform.noise.is_none()
+}
+
+fn is_finished_late(transform: &Transform) -> bool {
+    is_between(transform) || transform.normalize == Some(Normalize::PerImage)
+}
+
+/// `list[i]`, or the one number that is for all.
+fn of_list(list: &[f32], i: usize) -> f64 {
+    f64::from(list[if list.len() == 1 { 0 } else { i }])
+}
+
+/// Factor and summand of the scale; those of percentiles are found image by image.
+fn scale(transform: &Transform, dtype: PixelType, stored: usize) -> (f64, f64) {
+    match &transform.scale {
+        Scale::None | Scale::Percentiles { .. } => (1.0, 0.0),
+        Scale::By(factor) => (f64::from(*factor), 0.0),
+        Scale::Unit => {
+            let (min, max) = dtype.range();
+            (1.0 / (max - min), -min / (max - min))
+        }
+        Scale::Range { low, high } => {
+            let (low, high) = (of_list(low, stored), of_list(high, stored));
+            (1.0 / (high - low), -low / (high - low))
+        }
+    }
+}
+
+/// Mean and standard deviation to normalise scaled values of a channel by.
+fn mean_and_std(
+    transform: &Transform,
+    dtype: PixelType,
+    channel: usize,
+    stored: usize,
+) -> Option<(f64, f64)> {
+    match transform.normalize.as_ref()? {
+        Normalize::PerImage => None,
+        Normalize::Given { mean, std } => Some((of_list(mean, channel), of_list(std, channel))),
+        Normalize::Stored { mean, std } => {
+            let (k, b) = scale(transform, dtype, stored);
+            Some((of_list(mean, stored) * k + b, of_list(std, stored) * k.abs()))
+        }
+    }
+}
+
+fn affine(scale: f64, offset: f64) -> Affine {
+    Affine { scale: scale as f32, offset: if offset == 0.0 { -0.0 } else { offset as f32 } }
+}
+
+/// What the pass over the pixels multiplies with and adds, computed in `f64`.
+pub(crate) fn first_affine(
+    transform: &Transform,
+    dtype: PixelType,
+    channel: usize,
+    stored: usize,
+    brightness: f64,
+) -> Affine {
+    let (mut k, mut b) = scale(transform, dtype, stored);
+    if !is_clipped(transform) {
+        (k, b) = (k * brightness, b * brightness);
+    }
+    if let Some((mean, std)) = mean_and_std(transform, dtype, channel, stored)
+        && !is_between(transform)
+    {
+        (k, b) = (k / std, (b - mean) / std);
+    }
+    affine(k, b)
+}
+
+fn finish(transform: &Transform, dtype: PixelType, channels: &[usize]) -> Finish {
+    let clipped = is_clipped(transform);
+    let jitter = transform.jitter;
+    Finish {
+        percentiles: match transform.scale {
+            Scale::Percentiles { low, high } => Some([low, high].map(f64::from)),
+            _ => None,
+        },
+        clip: clipped,
+        brightness: if clipped { jitter.brightness } else { 0.0 },
+        jitter,
+        noise: transform.noise,
+        last: match &transform.normalize {
+            None => Last::Nothing,
+            Some(Normalize::PerImage) => Last::PerImage,
+            Some(_) => {
+                let each = channels.iter().enumerate().map(|(c, &stored)| {
+                    let (mean, std) = mean_and_std(transform, dtype, c, stored).unwrap_or((0.0, 1.0));
+                    affine(1.0 / std, -mean / std)
+                });
+                Last::Affine(each.collect())
+            }
+        },
+    }
+}

@@ -1,0 +1,193 @@
+//! The pass over a set.
+
+use super::bins::{Counts, WIDE_ERROR, bins, is_exact};
+use super::moments::Moments;
+use super::{ChannelStats, FORMAT, Stats, VERSION};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use wellread_image::PixelType;
+use wellread_store::{Error, Result, RowInfo, Scratch, Store};
+
+/// Bytes of counts of one thread, at most: a bound on the channels of a set.
+const MOST_COUNTS: usize = 256 << 20;
+/// Bytes of counts of all threads, at most: a bound on their number.
+const MOST_COUNTS_OF_ALL: usize = 1 << 30;
+
+/// What one thread has counted.
+struct Pass<'a> {
+    store: &'a dyn Store,
+    dtype: PixelType,
+    counts: Vec<Counts>,
+    /// Of the group at hand, one per channel.
+    moments: Vec<Moments>,
+}
+
+/// Moments of a group of rows, by its number.
+type Group = (usize, Vec<Moments>);
+
+pub(super) fn collect(
+    store: &dyn Store,
+    percents: &[f64],
+    jobs: usize,
+    done: &(dyn Fn() + Sync),
+) -> Result<Stats> {
+    if store.is_empty() {
+        return Err(Error::new(store.path(), "there are no images to compute statistics of"));
+    }
+    if let Some(bad) = percents.iter().find(|p| !(0.0..=100.0).contains(*p)) {
+        return Err(Error::new(store.path(), format_args!("{bad} is no percentile")).hint("give 0 to 100"));
+    }
+    let info = store.row_info(0)?;
+    let dtype = info.dtype;
+    let each = bins(dtype) * size_of::<u64>();
+    let jobs = jobs.clamp(1, store.len()).min((MOST_COUNTS_OF_ALL / (each * info.shape.c())).max(1));
+    // Neighbouring rows share pages and chunks, and some stores a query: hand them out in groups.
+    let group = store.rows_per_read().max(16);
+    let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let groups = Mutex::new(Vec::<Group>::new());
+    let all = Mutex::new(Vec::<Counts>::new());
+    let failed = Mutex::new(None::<(usize, Error)>);
+    std::thread::scope(|scope| {
+        for _ in 0..jobs {
+            scope.spawn(|| {
+                let mut pass = Pass { store, dtype, counts: vec![], moments: vec![] };
+                let (mut scratch, mut pixels) = (Scratch::default(), vec![]);
+                while !stop.load(Ordering::Relaxed) {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    let first = number.saturating_mul(group);
+                    if first >= store.len() {
+                        break;
+                    }
+                    let rows = first..(first + group).min(store.len());
+                    if let Err(error) = pass.group(rows, &mut scratch, &mut pixels, done) {
+                        stop.store(true, Ordering::Relaxed);
+                        let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
+                        // Of several, the first in order: groups are handed out in order.
+                        if failed.as_ref().is_none_or(|(before, _)| number < *before) {
+                            *failed = Some((number, error));
+                        }
+                        break;
+                    }
+                    let moments = std::mem::take(&mut pass.moments);
+                    groups.lock().unwrap_or_else(PoisonError::into_inner).push((number, moments));
+                }
+                let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+                for (c, counts) in pass.counts.into_iter().enumerate() {
+                    match all.get_mut(c) {
+                        Some(sum) => sum.add(&counts),
+                        None => all.push(counts),
+                    }
+                }
+            });
+        }
+    });
+    if let Some((_, error)) = failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        return Err(error);
+    }
+    let counts = all.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut groups = groups.into_inner().unwrap_or_else(PoisonError::into_inner);
+    groups.sort_unstable_by_key(|(number, _)| *number);
+    let names = store.metadata(0)?.channels;
+    let channels = counts.iter().enumerate().map(|(c, counts)| {
+        let moments = if is_exact(dtype) {
+            Moments::of_counts(counts)
+        } else {
+            groups.iter().filter_map(|(_, all)| all.get(c)).fold(Moments::NONE, |sum, m| sum.merge(*m))
+        };
+        let name = names.get(c).map(|channel| channel.name.clone()).filter(|name| !name.is_empty());
+        of_channel(c, name, moments, counts, percents)
+    });
+    Ok(Stats {
+        format: FORMAT.into(),
+        version: VERSION,
+        images: store.len() as u64,
+        dtype: dtype.name().into(),
+        percentile_error: if is_exact(dtype) { 0.0 } else { WIDE_ERROR },
+        channels: channels.collect(),
+    })
+}
+
+fn of_channel(
+    channel: usize,
+    name: Option<String>,
+    moments: Moments,
+    counts: &Counts,
+    percents: &[f64],
+) -> ChannelStats {
+    let Moments { count, mean, squares, min, max, nan, infinite } = moments;
+    let there = |value: f64| (count > 0).then_some(value);
+    ChannelStats {
+        channel,
+        name,
+        count,
+        nan,
+        infinite,
+        mean: there(mean),
+        std: there((squares / count.max(1) as f64).sqrt()),
+        min: there(min),
+        max: there(max),
+        percentiles: counts.percentiles(percents, (min, max)),
+        histogram: (count > 0).then(|| counts.histogram((min, max))),
+    }
+}
+
+impl Pass<'_> {
+    fn group(
+        &mut self,
+        rows: std::ops::Range<usize>,
+        scratch: &mut Scratch,
+        pixels: &mut Vec<u8>,
+        done: &(dyn Fn() + Sync),
+    ) -> Result<()> {
+        let store = self.store;
+        if store.rows_per_read() > 1 {
+            return store.scan(rows, &mut |row, info, pixels| {
+                self.image(row, info, pixels)?;
+                done();
+                Ok(())
+            });
+        }
+        for row in rows {
+            let info = store.row_info(row)?;
+            wellread_store::read_region(store, row, &info.shape.full(), scratch, pixels)?;
+            self.image(row, info, pixels)?;
+            done();
+        }
+        Ok(())
+    }
+
+    fn image(&mut self, row: usize, info: RowInfo, pixels: &[u8]) -> Result<()> {
+        let path = self.store.path();
+        if info.dtype != self.dtype {
+            return Err(Error::new(
+                path,
+                format_args!("the image is {}, but row 0 is {}", info.dtype, self.dtype),
+            )
+            .row(row)
+            .hint("compute the statistics of each pixel type by itself, or convert the set to one type"));
+        }
+        let channels = info.shape.c();
+        if channels.saturating_mul(bins(self.dtype) * size_of::<u64>()) > MOST_COUNTS {
+            return Err(Error::new(path, format_args!("there are too many channels to count: {channels}"))
+                .row(row)
+                .hint("are these channels, or another axis?"));
+        }
+        if self.counts.len() < channels {
+            self.counts.resize_with(channels, || Counts::new(self.dtype));
+        }
+        if self.moments.len() < channels {
+            self.moments.resize(channels, Moments::NONE);
+        }
+        let volume = info.shape.z() * info.shape.y() * info.shape.x() * info.dtype.size();
+        for (number, data) in pixels.chunks_exact(volume).enumerate() {
+            let c = number % channels;
+            if is_exact(self.dtype) {
+                self.counts[c].count_narrow(data);
+            } else {
+                let moments = Moments::of_wide(self.dtype, data, &mut self.counts[c]);
+                self.moments[c] = self.moments[c].merge(moments);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,110 @@
+//! Number, mean and spread of values, plane by plane, merged in a fixed order.
+
+use super::bins::Counts;
+use wellread_image::PixelType;
+
+/// Number, mean, sum of squared distances from it, extremes, and what is no finite number.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Moments {
+    pub(super) count: u64,
+    pub(super) mean: f64,
+    pub(super) squares: f64,
+    pub(super) min: f64,
+    pub(super) max: f64,
+    pub(super) nan: u64,
+    pub(super) infinite: u64,
+}
+
+impl Moments {
+    pub(super) const NONE: Self = Self {
+        count: 0,
+        mean: 0.0,
+        squares: 0.0,
+        min: f64::INFINITY,
+        max: f64::NEG_INFINITY,
+        nan: 0,
+        infinite: 0,
+    };
+
+    /// Those of all values of two sets (Chan, Golub & LeVeque 1979).
+    pub(super) fn merge(self, other: Self) -> Self {
+        let count = self.count + other.count;
+        let share = other.count as f64 / (count as f64).max(1.0);
+        let apart = other.mean - self.mean;
+        Self {
+            count,
+            mean: self.mean + apart * share,
+            squares: self.squares + other.squares + apart * apart * self.count as f64 * share,
+            min: self.min.min(other.min),
+            max: self.max.max(other.max),
+            nan: self.nan + other.nan,
+            infinite: self.infinite + other.infinite,
+        }
+    }
+
+    /// Those of a plane of 32 bits and more, whose values are counted as well.
+    pub(super) fn of_wide(dtype: PixelType, data: &[u8], counts: &mut Counts) -> Self {
+        macro_rules! of {
+            ($type:ty) => {{
+                let (pixels, _) = data.as_chunks::<{ size_of::<$type>() }>();
+                Self::of_values(pixels.iter().map(|pixel| <$type>::from_le_bytes(*pixel) as f64), counts)
+            }};
+        }
+        match dtype {
+            PixelType::U32 => of!(u32),
+            PixelType::I32 => of!(i32),
+            PixelType::F32 => of!(f32),
+            PixelType::F64 => of!(f64),
+            PixelType::U8 | PixelType::I8 | PixelType::U16 | PixelType::I16 => {
+                unreachable!("every value of these is counted")
+            }
+        }
+    }
+
+    fn of_values(values: impl Iterator<Item = f64> + Clone, counts: &mut Counts) -> Self {
+        // Sums of distances from one of the values do not cancel.
+        let pivot = values.clone().find(|v| v.is_finite()).unwrap_or(0.0);
+        let mut found = Self::NONE;
+        let (mut sum, mut squares) = (0.0, 0.0);
+        for value in values {
+            if value.is_finite() {
+                let apart = value - pivot;
+                sum += apart;
+                squares += apart * apart;
+                found.min = found.min.min(value);
+                found.max = found.max.max(value);
+                found.count += 1;
+                counts.count_wide(value);
+            } else if value.is_nan() {
+                found.nan += 1;
+            } else {
+                found.infinite += 1;
+            }
+        }
+        if found.count > 0 {
+            let mean = sum / found.count as f64;
+            found.mean = pivot + mean;
+            found.squares = (squares - mean * sum).max(0.0);
+        }
+        found
+    }
+
+    /// Those of counted values.
+    pub(super) fn of_counts(counts: &Counts) -> Self {
+        let mut found = Self::NONE;
+        let mut sum = 0i128;
+        for (value, n) in counts.values() {
+            // Whole numbers: exact.
+            sum += value as i128 * i128::from(n);
+            found.count += n;
+            found.min = found.min.min(value);
+            found.max = found.max.max(value);
+        }
+        if found.count > 0 {
+            found.mean = sum as f64 / found.count as f64;
+            let apart = |(value, n): (f64, u64)| (value - found.mean) * (value - found.mean) * n as f64;
+            found.squares = counts.values().map(apart).sum();
+        }
+        found
+    }
+}

@@ -1,0 +1,300 @@
+//! What makes no sense, or does not fit an image.
+
+use super::{Crop, Normalize, Resize, RightAngles, Scale, Transform};
+use wellread_image::{PixelType, Shape};
+
+/// A transform that cannot be applied: what is wrong and what to do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{cause} (hint: {hint})")]
+pub struct TransformError {
+    /// What is wrong.
+    pub cause: String,
+    /// What to do about it.
+    pub hint: String,
+}
+
+impl TransformError {
+    pub(crate) fn new(cause: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { cause: cause.into(), hint: hint.into() }
+    }
+
+    /// As an error about a file, and a row of it if one is at fault.
+    pub(crate) fn at(self, path: &std::path::Path, row: Option<usize>) -> wellread_store::Error {
+        let error = wellread_store::Error::new(path, self.cause).hint(self.hint);
+        match row {
+            Some(row) => error.row(row),
+            None => error,
+        }
+    }
+}
+
+type Checked<T = ()> = Result<T, TransformError>;
+
+fn refuse<T>(cause: impl Into<String>, hint: impl Into<String>) -> Checked<T> {
+    Err(TransformError::new(cause, hint))
+}
+
+impl Transform {
+    /// Checks the numbers that need no image: probabilities, angles, sizes, standard deviations.
+    ///
+    /// # Errors
+    /// The first that makes no sense.
+    pub fn check(&self) -> Checked {
+        let probabilities = [
+            (self.flip_horizontal, "a horizontal flip"),
+            (self.flip_vertical, "a vertical flip"),
+            (self.channel_dropout, "dropping a channel"),
+        ];
+        for (p, what) in probabilities {
+            if !(0.0..=1.0).contains(&p) {
+                return refuse(format!("the probability of {what} is {p}"), "give 0 to 1");
+            }
+        }
+        if !(0.0..=180.0).contains(&self.max_degrees) {
+            return refuse(format!("the largest rotation is {} degrees", self.max_degrees), "give 0 to 180");
+        }
+        if self.channels.as_ref().is_some_and(Vec::is_empty) {
+            return refuse("no channel is selected", "give at least one");
+        }
+        self.check_crop()?;
+        self.check_scale()?;
+        self.check_intensities()?;
+        self.check_normalize()
+    }
+
+    fn check_crop(&self) -> Checked {
+        let empty = match (self.crop, self.resize) {
+            (Crop::Center { height, width } | Crop::Random { height, width }, _)
+                if height == 0 || width == 0 =>
+            {
+                Some(("crop", height, width))
+            }
+            (_, Some(Resize { height, width, .. })) if height == 0 || width == 0 => {
+                Some(("resize", height, width))
+            }
+            _ => None,
+        };
+        if let Some((what, height, width)) = empty {
+            return refuse(
+                format!("{what} to {height}x{width} leaves no pixels"),
+                "give at least 1 row and 1 column",
+            );
+        }
+        if let Crop::RandomResized { scale, ratio } = self.crop {
+            if self.resize.is_none() {
+                return refuse(
+                    "crops of random size would differ in shape",
+                    "add a resize, or crop to a given size (random_crop)",
+                );
+            }
+            let ordered = |[a, b]: [f32; 2]| a > 0.0 && b >= a && b.is_finite();
+            if !ordered(scale) || scale[1] > 1.0 || !ordered(ratio) {
+                return refuse(
+                    format!("crops of {scale:?} of the area with width to height of {ratio:?}"),
+                    "give the smaller number first, all above 0, shares of the area up to 1",
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn check_scale(&self) -> Checked {
+        match &self.scale {
+            Scale::By(factor) if !factor.is_finite() => {
+                refuse(format!("the scale is {factor}"), "give a finite number")
+            }
+            Scale::Range { low, high } => {
+                if low.len() != high.len() || low.is_empty() {
+                    return refuse(
+                        format!("{} lower and {} upper ends of the range to scale", low.len(), high.len()),
+                        "give one of each, or one of each per channel of the stored images",
+                    );
+                }
+                let bad = low.iter().zip(high).find(|(l, h)| !(l.is_finite() && h.is_finite() && l < h));
+                bad.map_or(Ok(()), |(l, h)| {
+                    refuse(
+                        format!("the range to scale is {l} to {h}"),
+                        "give a lower number, then a higher one",
+                    )
+                })
+            }
+            Scale::Percentiles { low, high } if !(0.0 <= *low && low < high && *high <= 100.0) => refuse(
+                format!("the percentiles to scale by are {low} and {high}"),
+                "give two numbers from 0 to 100, the lower first",
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_intensities(&self) -> Checked {
+        let (jitter, noise) = (self.jitter, self.noise);
+        for (name, value) in [("brightness", jitter.brightness), ("contrast", jitter.contrast)] {
+            if !(0.0..=1.0).contains(&value) {
+                return refuse(format!("{name} changes by {value}"), "give 0 (off) to 1");
+            }
+        }
+        for (name, value) in
+            [("gamma", jitter.gamma), ("photon noise", noise.photon), ("Gaussian noise", noise.gaussian)]
+        {
+            if !(value >= 0.0 && value.is_finite()) {
+                return refuse(
+                    format!("the strength of {name} is {value}"),
+                    "give 0 (off) or a positive number",
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn check_normalize(&self) -> Checked {
+        match &self.normalize {
+            None | Some(Normalize::PerImage) => Ok(()),
+            Some(Normalize::Stored { .. }) if matches!(self.scale, Scale::Percentiles { .. }) => refuse(
+                "statistics of stored values do not apply to values scaled by each image's percentiles",
+                "scale by a given range (Scale::from_stats), or normalise per image",
+            ),
+            Some(Normalize::Given { mean, std } | Normalize::Stored { mean, std }) => {
+                if mean.len() != std.len() || mean.is_empty() {
+                    return refuse(
+                        format!("{} means and {} standard deviations to normalise by", mean.len(), std.len()),
+                        "give one of each, or one of each per channel",
+                    );
+                }
+                if let Some(bad) = std.iter().find(|s| !(s.is_finite() && **s > 0.0)) {
+                    return refuse(
+                        format!("a standard deviation to normalise by is {bad}"),
+                        "give positive numbers",
+                    );
+                }
+                if mean.iter().any(|m| !m.is_finite()) {
+                    return refuse("a mean to normalise by is not finite", "give finite numbers");
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Checks that pixels can stay as they are stored: nothing is computed.
+    ///
+    /// # Errors
+    /// The first step that computes.
+    pub fn check_stored(&self) -> Checked {
+        let steps = [
+            (self.illumination.is_some(), "an illumination correction"),
+            (self.resize.is_some(), "a resize"),
+            (self.max_degrees > 0.0, "a rotation by a few degrees"),
+            (self.scale != Scale::None, "a scale"),
+            (!self.jitter.is_none(), "a change of intensities"),
+            (!self.noise.is_none(), "noise"),
+            (self.normalize.is_some(), "a normalisation"),
+        ];
+        match steps.into_iter().find(|(asked, _)| *asked) {
+            None => Ok(()),
+            Some((_, step)) => refuse(
+                format!("{step} is asked for, but pixels are to be delivered as stored"),
+                "do it on the device, or choose float32, float16 or bfloat16 as output",
+            ),
+        }
+    }
+
+    /// Checks what needs the pixel type.
+    ///
+    /// # Errors
+    /// A gamma of values that are not scaled to `[0, 1]`.
+    pub fn check_dtype(&self, dtype: PixelType) -> Checked {
+        if self.jitter.gamma > 0.0 && self.scale == Scale::None && !dtype.is_float() {
+            return refuse(
+                format!("gamma is for values from 0 to 1, but {dtype} is not scaled"),
+                "add scale_to_unit or percentiles",
+            );
+        }
+        Ok(())
+    }
+
+    /// Size of the crop in an image of `shape`; of crops of random size, the largest.
+    pub(super) fn cropped(&self, shape: Shape) -> Checked<(usize, usize)> {
+        match self.crop {
+            Crop::None | Crop::RandomResized { .. } => Ok((shape.y(), shape.x())),
+            Crop::Center { height, width } | Crop::Random { height, width } => {
+                if height > shape.y() || width > shape.x() {
+                    return refuse(
+                        format!(
+                            "the crop of {height}x{width} is larger than the image of {}x{} (TCZYX {shape})",
+                            shape.y(),
+                            shape.x()
+                        ),
+                        "crop to no more than the smallest image, or use resize",
+                    );
+                }
+                Ok((height, width))
+            }
+        }
+    }
+
+    /// The shape (TCZYX) of what an image of `shape` becomes.
+    ///
+    /// # Errors
+    /// A crop larger than the image, a channel the image does not have, normalisation for another number of
+    /// channels, a field of another size, or quarter turns of an image that is not square.
+    pub fn output_shape(&self, shape: Shape) -> Checked<Shape> {
+        let (height, width) = self.cropped(shape)?;
+        let channels = match &self.channels {
+            None => shape.c(),
+            Some(channels) => {
+                if let Some(missing) = channels.iter().find(|&&c| c >= shape.c()) {
+                    return refuse(
+                        format!("channel {missing} is selected, but the image has {} channels", shape.c()),
+                        format!("channels are counted from 0: the last is {}", shape.c() - 1),
+                    );
+                }
+                channels.len()
+            }
+        };
+        self.check_channels(shape.c(), channels)?;
+        if let Some(field) = &self.illumination {
+            field.check(shape)?;
+        }
+        let (height, width) = match self.resize {
+            Some(resize) => (resize.height, resize.width),
+            None if self.right_angles == RightAngles::QuarterTurns && height != width => {
+                return refuse(
+                    format!("quarter turns would exchange the height and width of {height}x{width} pixels"),
+                    "crop to a square, add a resize, or turn by half turns only",
+                );
+            }
+            None => (height, width),
+        };
+        let depth = if self.project { 1 } else { shape.z() };
+        Ok(Shape([shape.t(), channels, depth, height, width]))
+    }
+
+    /// Checks that lists of one number per channel are as long as there are channels.
+    fn check_channels(&self, stored: usize, selected: usize) -> Checked {
+        let lists = [
+            match &self.normalize {
+                Some(Normalize::Given { mean, .. }) => {
+                    Some(("means to normalise by", mean.len(), selected, "(selected) channel"))
+                }
+                Some(Normalize::Stored { mean, .. }) => {
+                    Some(("means to normalise by", mean.len(), stored, "channel of the stored images"))
+                }
+                _ => None,
+            },
+            match &self.scale {
+                Scale::Range { low, .. } => {
+                    Some(("ranges to scale", low.len(), stored, "channel of the stored images"))
+                }
+                _ => None,
+            },
+        ];
+        for (what, given, there, each) in lists.into_iter().flatten() {
+            if given != 1 && given != there {
+                return refuse(
+                    format!("{what} are given for {given} channels, but there are {there}"),
+                    format!("give one for all channels, or one per {each}"),
+                );
+            }
+        }
+        Ok(())
+    }
+}
