@@ -18,7 +18,7 @@ use crate::roofline;
 use crate::suite::{Benchmark, Session};
 use crate::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
 use anyhow::{Result, bail};
-use wellread_loader::{Cache, Dataset, Loader};
+use wellread_loader::{Cache, Dataset, Loader, Traffic};
 use wellread_measure::clock::Stopwatch;
 use wellread_report::{Cell, Finding, Severity, Table};
 
@@ -150,6 +150,7 @@ fn epoch(
         kept.insert(Opened { loader, open_s: opening.elapsed(), first_batch_s: None })
     };
     opened.loader.set_epoch(number);
+    let before = opened.loader.traffic();
     let mut items = Vec::with_capacity(opened.loader.len());
     let (mut rows, mut verified) = (0, true);
     let whole = Stopwatch::start();
@@ -179,6 +180,9 @@ fn epoch(
         ("num_samples", rows as f64),
         ("delivered_bytes_per_s", delivered / epoch_s),
     ];
+    let after = opened.loader.traffic();
+    let traffic = Traffic { read: after.read - before.read, used: after.used - before.used };
+    values.extend(traffic.amplification().map(|times| ("bytes_read_per_used", times)));
     if *cache != Cache::None {
         let report = opened.loader.dataset().cache_report();
         values.extend([("cache_bytes", report.bytes as f64), ("cache_images", report.images as f64)]);

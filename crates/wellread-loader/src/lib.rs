@@ -30,6 +30,7 @@
 //! | [`stats`] | [`Stats`]: means, deviations, percentiles and histograms of a set |
 //! | [`dtype`] | [`Output`], [`DType`]: what the numbers of a batch are |
 //! | [`kernels`] | bytes of any pixel type to the numbers of a batch, at the CPU's best vector width |
+//! | [`traffic`] | [`Traffic`]: bytes read for the bytes used |
 //! | [`memory`] | [`MemoryStore`]: images in RAM, as a store |
 
 pub mod batch;
@@ -57,6 +58,7 @@ mod sink;
 pub mod skip;
 pub mod state;
 pub mod stats;
+pub mod traffic;
 pub mod transform;
 
 pub use batch::Batch;
@@ -73,6 +75,7 @@ pub use pipeline::Batches;
 pub use skip::{OnError, Skipped};
 pub use state::LoaderState;
 pub use stats::Stats;
+pub use traffic::Traffic;
 pub use transform::{
     Crop, Filter, Jitter, Noise, Normalize, Placement, Resize, RightAngles, Scale, Transform, TransformError,
 };

@@ -16,6 +16,7 @@ use crate::pipeline::Batches;
 use crate::recipe::Recipe;
 use crate::skip::OnError;
 use crate::state::{Identity, LoaderState};
+use crate::traffic::{Counters, Traffic};
 use crate::transform::Transform;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -139,6 +140,7 @@ pub(crate) struct Inner {
     pub(crate) pool: Arc<BufferPool>,
     /// Contexts of threads of earlier epochs, for reuse.
     contexts: Mutex<Vec<ItemContext>>,
+    pub(crate) traffic: Counters,
     /// The process that it was made in. Another one, forked from it, must not touch its locks: a thread that exists
     /// only here may hold them.
     pub(crate) process: u32,
@@ -151,7 +153,7 @@ impl Inner {
         let bytes = plan.largest * plan.row_bytes();
         let pool = Arc::new(BufferPool::new(bytes, plan.largest * plan.crops, keep));
         let contexts = Mutex::new(Vec::with_capacity(plan.workers.clamp(1, 64)));
-        Self { plan, dataset, pool, contexts, process: std::process::id() }
+        Self { plan, dataset, pool, contexts, traffic: Counters::default(), process: std::process::id() }
     }
 
     pub(crate) fn take_context(&self) -> ItemContext {
@@ -266,6 +268,11 @@ impl Loader {
     /// What is loaded.
     pub fn dataset(&self) -> &Dataset {
         &self.home.dataset
+    }
+
+    /// What was read of files so far, and how much of that became pixels of batches. In a forked process, of its own.
+    pub fn traffic(&self) -> Traffic {
+        self.inner().map(|inner| inner.traffic.sum()).unwrap_or_default()
     }
 
     /// Threads that read ahead.

@@ -213,7 +213,9 @@ impl Shared {
             epoch: self.epoch,
             stop: Some(&self.stop),
         };
-        catch_unwind(AssertUnwindSafe(|| context.fetch(&job, rows, pixels))).unwrap_or_else(|panic| {
+        let fetched = catch_unwind(AssertUnwindSafe(|| context.fetch(&job, rows, pixels)));
+        self.loader.traffic.add(std::mem::take(&mut context.traffic));
+        fetched.unwrap_or_else(|panic| {
             // What the panic left in the buffers is of no use to anyone.
             *context = ItemContext::default();
             let rows = match rows {

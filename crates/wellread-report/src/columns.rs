@@ -95,6 +95,7 @@ const KNOWN: &[(&str, &str, Unit, Better)] = &[
     ("open_s", "time to open", Unit::Seconds, Better::Lower),
     ("first_batch_s", "time to first batch", Unit::Seconds, Better::Lower),
     ("epoch_s", "time of an epoch", Unit::Seconds, Better::Lower),
+    ("bytes_read_per_used", "read amplification", Unit::Plain("×"), Better::Lower),
     ("share_of_limit", "share of what binds", Unit::Fraction, Better::Neither),
     ("limit_copy_per_s", "limit: memory copy", Unit::PerSecond("images"), Better::Neither),
     ("limit_read_per_s", "limit: reading and decoding alone", Unit::PerSecond("images"), Better::Neither),

@@ -75,6 +75,6 @@ pub use wellread_image::{ImageMetadata, PixelType, Region, Shape};
 pub use wellread_loader::{
     Batch, Batches, Cache, CacheReport, Crop, DType, Dataset, Field, Filter, Grouping, ItemContext, Jitter,
     Loader, LoaderBuilder, LoaderState, MemoryStore, Noise, Normalize, OnError, Order, OrderQuality, Output,
-    Placement, Resize, RightAngles, Scale, Skipped, Stats, Transform, Uneven,
+    Placement, Resize, RightAngles, Scale, Skipped, Stats, Traffic, Transform, Uneven,
 };
 pub use wellread_store::{Error, OpenOptions, Result, Store};

@@ -17,6 +17,7 @@ use crate::orientation::Orientation;
 use crate::recipe::Recipe;
 use crate::resample::Resampler;
 use crate::sink::{Target, Via};
+use crate::traffic::Traffic;
 use crate::transform::{Placement, Transform};
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
@@ -47,6 +48,8 @@ pub struct ItemContext {
     recipe: Option<Recipe>,
     seed: u64,
     epoch: u64,
+    /// What was read since this was last taken.
+    pub(crate) traffic: Traffic,
 }
 
 /// Buffers of what comes after reading.

@@ -6,6 +6,7 @@ use crate::simd::Level;
 use crate::sink::{FusedSink, Target, Via};
 use std::ops::Range;
 use wellread_image::Region;
+use wellread_store::regular::bytes_read;
 use wellread_store::{Request, Result};
 
 impl ItemContext {
@@ -37,6 +38,7 @@ impl ItemContext {
                 let served = self.targets.len()..self.targets.len() + items.len();
                 for item in items {
                     let region = region(&item.crop());
+                    self.traffic.used += (region.pixels() * info.dtype.size()) as u64;
                     self.targets.push(Target {
                         info,
                         region,
@@ -73,7 +75,10 @@ impl ItemContext {
             level: Level::detect(),
             stop: job.stop,
         };
-        store.read(&self.requests, &mut self.scratch, &mut sink)?;
+        let before = bytes_read();
+        let result = store.read(&self.requests, &mut self.scratch, &mut sink);
+        self.traffic.read += bytes_read().wrapping_sub(before);
+        result?;
         sink.check_complete()
     }
 }

@@ -3,8 +3,9 @@
 use crate::support::{TestStore, bits, images};
 use proptest::prelude::*;
 use std::sync::atomic::Ordering;
-use wellread_image::{PixelType, Shape};
-use wellread_loader::{Loader, RightAngles, Transform};
+use wellread_image::{ImageMetadata, PixelType, Shape};
+use wellread_loader::{Dataset, Loader, RightAngles, Transform};
+use wellread_store::{ImageView, WriteOptions};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
@@ -86,4 +87,33 @@ fn batches_hold_whole_rows() {
     let short = Loader::builder(&dataset).batch_size(10).crops_per_image(5).build().unwrap();
     let sizes: Vec<usize> = short.iter().map(|batch| batch.unwrap().len()).collect();
     assert_eq!(sizes, [10, 10, 10, 10, 5]);
+}
+
+/// Bytes read are those of the files, and those used those of the crops.
+#[test]
+fn traffic_tells_what_is_read_for_what_is_used() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a");
+    let options = WriteOptions { compression: wellread_store::Compression::None, ..WriteOptions::default() };
+    let mut writer = wellread_store::create(&path, "tiff", &options).unwrap();
+    for row in 0..4 {
+        let metadata = ImageMetadata::named(format!("image {row}"));
+        let pixels = vec![row as u8; 64 * 64];
+        let shape = Shape::plane(64, 64);
+        let image = ImageView { metadata: &metadata, shape, dtype: PixelType::U8, pixels: &pixels };
+        writer.write(&image).unwrap();
+    }
+    writer.finish().unwrap();
+    let dataset = Dataset::open(&path).unwrap();
+    for workers in [0, 2] {
+        let whole = Loader::builder(&dataset).batch_size(2).workers(workers).build().unwrap();
+        assert_eq!(whole.collect_epoch().unwrap().len(), 2);
+        let traffic = whole.traffic();
+        assert_eq!(traffic.used, 4 * 64 * 64);
+        assert!(traffic.amplification().is_some_and(|times| (1.0..1.6).contains(&times)), "{traffic:?}");
+        let part = Loader::builder(&dataset).batch_size(2).workers(workers).crop(8, 8).build().unwrap();
+        part.collect_epoch().unwrap();
+        assert_eq!(part.traffic().used, 4 * 64);
+        assert!(part.traffic().amplification().is_some_and(|times| times >= 1.0), "{:?}", part.traffic());
+    }
 }
