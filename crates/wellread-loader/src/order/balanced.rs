@@ -73,7 +73,7 @@ mod tests {
         let groups: Vec<Vec<usize>> = sizes.iter().map(|&n| next.by_ref().take(n).collect()).collect();
         let class_of =
             sizes.iter().enumerate().flat_map(|(class, &n)| std::iter::repeat_n(class, n)).collect();
-        (Balanced { classes: Groups::of(groups), images }, class_of)
+        (Balanced { classes: Groups::of(&groups), images }, class_of)
     }
 
     proptest! {
@@ -87,7 +87,9 @@ mod tests {
             let classes: Vec<usize> = (0..300).map(|p| class_of[balanced.row(&epoch, p)]).collect();
             for run in classes.windows(batch) {
                 let mut counts = vec![0usize; sizes.len()];
-                run.iter().for_each(|&class| counts[class] += 1);
+                for &class in run {
+                    counts[class] += 1;
+                }
                 let (least, most) = (*counts.iter().min().unwrap(), *counts.iter().max().unwrap());
                 prop_assert!(most - least <= 1, "{counts:?}");
             }

@@ -122,10 +122,10 @@ impl Groups {
             });
             groups[group].push(row);
         }
-        Ok(Self::of(groups))
+        Ok(Self::of(&groups))
     }
 
-    pub(crate) fn of(groups: Vec<Vec<usize>>) -> Self {
+    pub(crate) fn of(groups: &[Vec<usize>]) -> Self {
         let mut starts = vec![0];
         starts.extend(groups.iter().scan(0, |end, group| {
             *end += group.len();

@@ -72,7 +72,9 @@ impl Weighted {
 fn alias_table(mut weights: Vec<f64>) -> Vec<(u64, usize)> {
     let n = weights.len();
     let sum: f64 = weights.iter().sum();
-    weights.iter_mut().for_each(|w| *w *= n as f64 / sum);
+    for weight in &mut weights {
+        *weight *= n as f64 / sum;
+    }
     let mut table: Vec<(u64, usize)> = (0..n).map(|i| (u64::MAX, i)).collect();
     let (mut small, mut large): (Vec<usize>, Vec<usize>) = (0..n).partition(|&i| weights[i] < 1.0);
     // What a small one leaves of its column, a large one fills.
@@ -118,7 +120,9 @@ mod tests {
         let weights = [1.0, 0.0, 2.0, 5.0, 2.0];
         let weighted = Weighted::new(&weights, None, &Rows::All(5), &store).unwrap();
         let (n, mut counts) = (100_000, [0u32; 5]);
-        (0..n).for_each(|p| counts[weighted.row(3, 4, p)] += 1);
+        for position in 0..n {
+            counts[weighted.row(3, 4, position)] += 1;
+        }
         assert_eq!(counts[1], 0);
         for (count, weight) in counts.iter().zip(weights) {
             // Six standard deviations of a binomial count.

@@ -141,7 +141,9 @@ fn every_batch_is_balanced() {
         for epoch in 0..3 {
             for batch in loader.iter_at(epoch, 0) {
                 let mut counts = [0usize; 3];
-                batch.unwrap().rows().iter().for_each(|&row| counts[class(row)] += 1);
+                for &row in batch.unwrap().rows() {
+                    counts[class(row)] += 1;
+                }
                 assert!(counts.iter().max().unwrap() - counts.iter().min().unwrap() <= 1, "{counts:?}");
             }
         }
@@ -163,7 +165,9 @@ fn weights_hold_for_what_is_delivered() {
     let mut counts = HashMap::new();
     for _ in 0..2000 {
         for batch in &loader {
-            batch.unwrap().rows().iter().for_each(|row| *counts.entry(*row).or_insert(0usize) += 1);
+            for &row in batch.unwrap().rows() {
+                *counts.entry(row).or_insert(0usize) += 1;
+            }
         }
     }
     assert_eq!(counts.len(), 2);

@@ -3,7 +3,7 @@
 use crate::support::{TestStore, bits, images};
 use proptest::prelude::*;
 use wellread_image::{PixelType, Shape};
-use wellread_loader::{Dataset, Grouping, Loader, LoaderBuilder, LoaderState, Order, Uneven};
+use wellread_loader::{Batches, Dataset, Grouping, Loader, LoaderBuilder, LoaderState, Order, Uneven};
 
 fn dataset(n: usize) -> Dataset {
     TestStore::new(images(n, Shape::plane(6, 6), PixelType::U8)).dataset()
@@ -80,7 +80,7 @@ proptest! {
                 }
                 got.extend(images);
             }
-            let states: Vec<_> = ranks.iter().map(|batches| batches.state()).collect();
+            let states: Vec<_> = ranks.iter().map(Batches::state).collect();
             prop_assert!(states.windows(2).all(|s| s[0] == s[1]), "ranks in step are at the same place");
             let json = states[0].to_json();
             state = Some(LoaderState::from_json(&json).unwrap());
