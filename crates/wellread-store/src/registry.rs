@@ -105,8 +105,8 @@ pub struct Format {
     pub holds_images: fn(&Path) -> bool,
     /// Whether columns of plain values can stand beside the images: [`WriteOptions::features`].
     pub keeps_features: bool,
-    /// Whether an interrupted writer can be gone on with: [`WriteOptions::resume`].
-    pub resumes: bool,
+    /// Why an interrupted writer cannot be gone on with ([`WriteOptions::resume`]); `None` where it can.
+    pub cannot_resume: Option<&'static str>,
     /// Version of the library or engine behind it, and of the file format.
     pub engine: fn() -> String,
     /// Whether a probe looks like this format.
@@ -326,5 +326,10 @@ pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Box<dyn Sto
 
 /// Creates a set of images for writing.
 pub fn create(path: impl AsRef<Path>, format: &str, options: &WriteOptions) -> Result<Box<dyn StoreWriter>> {
-    (format_named(format)?.create)(path.as_ref(), options)
+    let format = format_named(format)?;
+    match format.cannot_resume.filter(|_| options.resume.is_some()) {
+        Some(why) => Err(Error::new(path, format_args!("{} cannot be resumed: {why}", format.name))
+            .hint("leave WriteOptions::resume out")),
+        None => (format.create)(path.as_ref(), options),
+    }
 }

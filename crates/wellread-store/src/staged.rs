@@ -4,25 +4,32 @@
 //! signals) or is killed (the next writer of the same target cleans up). Nothing is synchronised to the disk, so
 //! it does not hold when the machine loses power within seconds after.
 
-use crate::journal::Journal;
+use crate::journal::{self, Journal};
 use crate::{Error, Result, WriteOptions, registry};
 use std::fs::FileType;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Temporary names in use by this process.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+/// Outputs of this process that are kept when they are interrupted.
+static RESUMABLE: AtomicUsize = AtomicUsize::new(0);
+/// How often a target is cleared that other processes write to at the same time.
+const ATTEMPTS: usize = 100;
 
 fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes all output that this process has begun and not finished: for the moment before it ends on a signal.
-pub fn remove_unfinished() {
+/// Removes all output that this process has begun and not finished: for the moment before it ends on a signal. `true`
+/// where some is kept for a later run to go on with.
+pub fn remove_unfinished() -> bool {
     for path in unfinished().drain(..) {
         remove_any(&path);
     }
+    RESUMABLE.load(Ordering::Relaxed) > 0
 }
 
 /// A file or folder being written under a temporary name beside its final place.
@@ -34,8 +41,12 @@ pub fn remove_unfinished() {
 pub struct Staged {
     target: PathBuf,
     temporary: PathBuf,
+    /// Whether what is at the target then is replaced.
+    overwrite: bool,
     /// Whether what was written goes when this is dropped.
     remove: bool,
+    /// Whether what was written stays when it is interrupted.
+    resumable: bool,
     journal: Option<Journal>,
 }
 
@@ -51,7 +62,7 @@ impl Staged {
         let staged = Self::place(target, overwrite)?;
         // What a run left that could have been resumed is not wanted any more.
         let left = staged.resume_folder();
-        if left.is_dir() && !Journal::is_busy(&left) {
+        if !Journal::is_busy(&left) {
             remove_any(&left);
         }
         Ok(staged)
@@ -63,14 +74,10 @@ impl Staged {
     }
 
     fn place(target: &Path, overwrite: bool) -> Result<Self> {
-        if let Ok(there) = std::fs::symlink_metadata(target) {
-            if !overwrite {
-                return Err(
-                    Error::new(target, "already exists").hint("choose another name or pass --overwrite")
-                );
-            }
-            may_be_replaced(target, there.file_type())?;
+        if !overwrite && target.symlink_metadata().is_ok() {
+            return Err(Error::new(target, "already exists").hint("choose another name or pass --overwrite"));
         }
+        may_be_replaced(target)?;
         let parent = match target.parent() {
             Some(p) if !p.as_os_str().is_empty() => p.to_owned(),
             _ => PathBuf::from("."),
@@ -86,7 +93,7 @@ impl Staged {
         let n = COUNTER.fetch_add(1, Ordering::Relaxed);
         let temporary = parent.join(format!(".wellread-partial-{}-{n}-{name}", std::process::id()));
         unfinished().push(temporary.clone());
-        Ok(Self { target: place, temporary, remove: true, journal: None })
+        Ok(Self { target: place, temporary, overwrite, remove: true, resumable: false, journal: None })
     }
 
     /// As [`Self::new`] for a folder that is kept when writing is interrupted, and gone on with: with a journal of
@@ -101,7 +108,26 @@ impl Staged {
         staged.remove = false;
         staged.temporary = folder;
         staged.create_dir()?;
-        staged.journal = Some(Journal::open(&staged.temporary, &staged.target, of)?);
+        let journal = Journal::open(&staged.temporary, &staged.target, of)?;
+        if journal.begun() {
+            // Whatever is there, no journal knows it.
+            let entries = std::fs::read_dir(&staged.temporary)
+                .map_err(|e| Error::io(&staged.target, "cannot list what an earlier run left", &e))?;
+            entries.flatten().filter(|e| e.file_name() != journal::NAME).for_each(|e| remove_any(&e.path()));
+        }
+        staged.journal = Some(journal);
+        staged.resumable = true;
+        RESUMABLE.fetch_add(1, Ordering::Relaxed);
+        Ok(staged)
+    }
+
+    /// A folder for the output of a table's engine: resumable if `options` ask for it.
+    ///
+    /// # Errors
+    /// As [`Self::new`] and [`Self::resumable`].
+    pub fn for_table(target: &Path, options: &WriteOptions) -> Result<Self> {
+        let staged = Self::folder(target, options, false)?;
+        staged.create_dir()?;
         Ok(staged)
     }
 
@@ -153,35 +179,110 @@ impl Staged {
         Ok(&self.temporary)
     }
 
-    /// Moves the finished output to its place, replacing what was there.
+    /// Moves the finished output to its place.
+    ///
+    /// # Errors
+    /// Something is there meanwhile that may not be replaced; what the system says.
     pub fn commit(mut self) -> Result<()> {
-        if let Some(journal) = self.journal.take() {
-            journal.remove(&self.target)?;
+        // Held until the output is in place, except where no folder can be moved with a file open in it.
+        let journal = self.journal.take();
+        let had_journal = journal.is_some();
+        let journal = journal.filter(|_| !cfg!(windows));
+        self.place_at_target(&self.temporary)?;
+        self.remove = false;
+        if had_journal {
+            std::fs::remove_file(self.target.join(journal::NAME))
+                .map_err(|e| Error::io(&self.target, "cannot remove the journal", &e))?;
         }
-        if self.temporary.is_dir() || self.target.is_dir() {
-            // A folder cannot be renamed over a folder that is not empty: move the old one aside first.
-            let old = self.temporary.with_extension("old");
+        drop(journal);
+        Ok(())
+    }
+
+    /// Moves the finished file `name` of the temporary folder to the target. The folder goes when this is dropped.
+    ///
+    /// # Errors
+    /// As [`Self::commit`].
+    pub fn commit_file(&mut self, name: &str) -> Result<()> {
+        self.place_at_target(&self.temporary.join(name))?;
+        self.remove = true;
+        Ok(())
+    }
+
+    /// Moves `from` to the target, whatever other processes do there at the same time.
+    fn place_at_target(&self, from: &Path) -> Result<()> {
+        let cannot = |e: &io::Error| Error::io(&self.target, "cannot move the finished output into place", e);
+        if !self.overwrite {
+            return move_new(from, &self.target).map_err(|e| match e.kind() {
+                io::ErrorKind::AlreadyExists => {
+                    Error::new(&self.target, "was put there by another process meanwhile, and is kept")
+                        .hint("choose another name or pass --overwrite")
+                }
+                _ => cannot(&e),
+            });
+        }
+        if from.is_file() && !self.target.is_dir() {
+            return std::fs::rename(from, &self.target).map_err(|e| cannot(&e));
+        }
+        // A folder cannot be renamed over a folder that is not empty: the old one is moved aside first.
+        let old = self.temporary.with_extension("old");
+        for attempt in 1.. {
             let had_old = std::fs::rename(&self.target, &old).is_ok();
-            if let Err(e) = std::fs::rename(&self.temporary, &self.target) {
-                if had_old {
+            let result = std::fs::rename(from, &self.target);
+            // Another process was faster: what it put there is replaced in its turn.
+            let again = result.is_err() && attempt < ATTEMPTS && self.target.symlink_metadata().is_ok();
+            match &result {
+                Err(_) if had_old && !again => {
                     let _ = std::fs::rename(&old, &self.target);
                 }
-                return Err(Error::io(&self.target, "cannot move the finished output into place", &e));
+                _ if had_old => remove_any(&old),
+                _ => {}
             }
-            if had_old {
-                remove_any(&old);
+            if !again {
+                return result.map_err(|e| cannot(&e));
             }
-        } else {
-            std::fs::rename(&self.temporary, &self.target)
-                .map_err(|e| Error::io(&self.target, "cannot move the finished output into place", &e))?;
         }
-        self.remove = false;
         Ok(())
     }
 }
 
-/// Whether what is at `target` may be replaced on request.
-fn may_be_replaced(target: &Path, there: FileType) -> Result<()> {
+/// Renames a file or folder to a name at which nothing is.
+fn move_new(from: &Path, to: &Path) -> io::Result<()> {
+    if from.is_file() && std::fs::hard_link(from, to).map_or_else(exists, |()| Ok(true))? {
+        return std::fs::remove_file(from);
+    }
+    // A folder never takes the place of a file or of a folder with something in it.
+    if to.symlink_metadata().is_ok() {
+        return Err(io::ErrorKind::AlreadyExists.into());
+    }
+    std::fs::rename(from, to).map_err(|e| match to.symlink_metadata() {
+        Ok(_) if from.symlink_metadata().is_ok() => io::ErrorKind::AlreadyExists.into(),
+        _ => e,
+    })
+}
+
+/// An error of linking that says that something is there; `false` for others, such as of file systems without links.
+fn exists(error: io::Error) -> io::Result<bool> {
+    if error.kind() == io::ErrorKind::AlreadyExists { Err(error) } else { Ok(false) }
+}
+
+/// Whether what is at `target`, if anything, may be replaced on request.
+fn may_be_replaced(target: &Path) -> Result<()> {
+    let look = || target.symlink_metadata().ok().map(|there| (there.file_type(), there.modified().ok()));
+    let mut seen = look();
+    for _ in 0..ATTEMPTS {
+        let Some((there, _)) = seen else { return Ok(()) };
+        let result = is_replaceable(target, there);
+        let now = look();
+        // What was refused may have been half of one set and half of another, which replaced it meanwhile.
+        if result.is_ok() || now == seen {
+            return result;
+        }
+        seen = now;
+    }
+    Err(Error::new(target, "is being replaced by other processes").hint("wait until they have finished"))
+}
+
+fn is_replaceable(target: &Path, there: FileType) -> Result<()> {
     if there.is_file() || there.is_symlink() {
         return Ok(());
     }
@@ -224,6 +325,9 @@ pub fn write(target: &Path, bytes: impl AsRef<[u8]>) -> Result<()> {
 impl Drop for Staged {
     fn drop(&mut self) {
         unfinished().retain(|path| *path != self.temporary);
+        if self.resumable {
+            RESUMABLE.fetch_sub(1, Ordering::Relaxed);
+        }
         if self.remove {
             remove_any(&self.temporary);
         }
@@ -301,6 +405,79 @@ mod tests {
         staged.commit().unwrap();
         assert!(set.join("new.tif").exists() && !set.join("old.tif").exists());
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_another_process_put_there_is_kept_unless_told_otherwise() {
+        let dir = tempfile::tempdir().unwrap();
+        let read = |path: &Path| std::fs::read(path).unwrap();
+        let target = dir.path().join("file");
+        let [first, second] = [(), ()].map(|()| Staged::new(&target, false).unwrap());
+        std::fs::write(first.path(), b"first").unwrap();
+        std::fs::write(second.path(), b"second").unwrap();
+        first.commit().unwrap();
+        assert!(second.commit().unwrap_err().to_string().contains("another process"));
+        assert_eq!(read(&target), b"first");
+        let target = dir.path().join("folder");
+        let staged = || {
+            let staged = Staged::new(&target, false).unwrap();
+            std::fs::write(staged.create_dir().unwrap().join("a.tif"), b"").unwrap();
+            staged
+        };
+        let [first, second, mut third] = [(); 3].map(|()| staged());
+        first.commit().unwrap();
+        assert!(second.commit().unwrap_err().to_string().contains("another process"));
+        // A file that would take the folder's place, and a folder that replaces it.
+        std::fs::write(third.path().join("one"), b"one").unwrap();
+        assert!(third.commit_file("one").unwrap_err().to_string().contains("another process"));
+        let mut fourth = Staged::new(&target, true).unwrap();
+        std::fs::write(fourth.create_dir().unwrap().join("one"), b"one").unwrap();
+        fourth.commit_file("one").unwrap();
+        drop((third, fourth));
+        assert_eq!(read(&target), b"one");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn writers_that_replace_each_other_leave_one_whole_set() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("set");
+        std::thread::scope(|scope| {
+            for writer in 0..4 {
+                let target = &target;
+                scope.spawn(move || {
+                    for _ in 0..50 {
+                        let staged = Staged::new(target, true).unwrap();
+                        let folder = staged.create_dir().unwrap();
+                        for file in ["a.tif", "b.tif"] {
+                            std::fs::write(folder.join(file), writer.to_string()).unwrap();
+                        }
+                        staged.commit().unwrap();
+                    }
+                });
+            }
+        });
+        let [a, b] = ["a.tif", "b.tif"].map(|file| std::fs::read(target.join(file)).unwrap());
+        assert_eq!(a, b);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_no_journal_knows_is_not_gone_on_with() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("set");
+        let open = || Staged::resumable(&target, false, "a to b").unwrap();
+        let left = open().path().to_owned();
+        std::fs::write(left.join("known"), b"").unwrap();
+        drop(open());
+        assert!(left.join("known").exists());
+        std::fs::remove_file(left.join(journal::NAME)).unwrap();
+        let staged = open();
+        assert!(!left.join("known").exists());
+        std::fs::write(staged.path().join("a.tif"), b"").unwrap();
+        staged.commit().unwrap();
+        assert!(!left.exists());
+        assert_eq!(std::fs::read_dir(&target).unwrap().count(), 1);
     }
 
     #[test]

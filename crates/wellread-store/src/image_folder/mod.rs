@@ -30,7 +30,7 @@ pub static FORMAT: Format = Format {
     set_ending: "",
     holds_images: |_| true,
     keeps_features: false,
-    resumes: true,
+    cannot_resume: None,
     engine: || "png 0.18, zune-jpeg 0.5".to_owned(),
     recognise: layout::recognise,
     open: |path, options| Ok(Box::new(store::ImageFolder::open(path, options)?)),

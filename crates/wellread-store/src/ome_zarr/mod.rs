@@ -55,7 +55,7 @@ pub static FORMAT: Format = Format {
     set_ending: "",
     holds_images: |_| true,
     keeps_features: false,
-    resumes: true,
+    cannot_resume: None,
     engine: || "own chunk reader, zarrs 0.23 for rare codecs; OME-Zarr 0.4 and 0.5".to_owned(),
     recognise: layout::recognise,
     open: |path, options| Ok(Box::new(store::OmeZarrStore::open(path, options)?)),

@@ -58,7 +58,7 @@ pub static FORMAT: Format = Format {
     set_ending: "",
     holds_images: |_| true,
     keeps_features: false,
-    resumes: true,
+    cannot_resume: None,
     engine: || format!("wellread {}; TIFF 6.0, BigTIFF, OME-TIFF 2016-06", env!("CARGO_PKG_VERSION")),
     recognise: listing::recognise,
     open: |path, options| Ok(Box::new(store::TiffStore::open(path, options)?)),

@@ -37,7 +37,7 @@ pub static FORMAT: Format = Format {
     set_ending: ".ome-arrow-dataset",
     holds_images: |_| true,
     keeps_features: true,
-    resumes: false,
+    cannot_resume: Some(super::NO_APPENDING),
     engine: || {
         format!("{}; typed-chunk-dataset {}", (super::FORMAT.engine)(), wellread_image::ome_arrow::VERSION)
     },
