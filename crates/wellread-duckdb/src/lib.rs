@@ -49,7 +49,9 @@ pub static PARQUET_FORMAT: Format = Format {
     about: "OME-Arrow Parquet read and written by DuckDB, to be compared with wellread's own reader",
     endings: &[],
     set_ending: "-duckdb.parquet",
-    cannot_resume: Some("DuckDB writes the whole Parquet file by one statement at the end, which cannot be interrupted"),
+    cannot_resume: Some(
+        "DuckDB writes the whole Parquet file by one statement at the end, which cannot be interrupted",
+    ),
     recognise: |_| false,
     open: |path, options| {
         Ok(Box::new(TableStore::open(Box::new(DuckTable::open_parquet(path, options)?), options)?))

@@ -64,7 +64,16 @@ impl DuckSink {
     pub fn create(path: &Path, options: &WriteOptions, target: Target) -> Result<Self> {
         codec(path, options, target)?;
         let staged = Staged::for_table(path, options)?;
-        Ok(Self { connection: None, staged, target, options: options.clone(), marks: vec![], complete: 0, pending: 0, committed: 0 })
+        Ok(Self {
+            connection: None,
+            staged,
+            target,
+            options: options.clone(),
+            marks: vec![],
+            complete: 0,
+            pending: 0,
+            committed: 0,
+        })
     }
 
     /// Makes the table, or goes on with the one that an interrupted run has left. DuckDB commits each batch, and drops

@@ -53,7 +53,8 @@ impl Budget {
 /// The types of the images in `source`, each once: [`crate::WriteOptions::types`]. Rows that are no images are left
 /// out; what is wrong with them is said when they are read.
 pub fn pixel_types(source: &dyn Store) -> Vec<PixelType> {
-    let found: BTreeSet<_> = (0..source.len()).filter_map(|row| Some(source.row_info(row).ok()?.dtype)).collect();
+    let found: BTreeSet<_> =
+        (0..source.len()).filter_map(|row| Some(source.row_info(row).ok()?.dtype)).collect();
     found.into_iter().collect()
 }
 

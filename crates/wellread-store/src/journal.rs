@@ -26,19 +26,26 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Opens the journal of `folder`, or begins it. `of` is one line; errors speak of `target`.
+    /// Opens the journal of `folder`, or begins it. `of` is one line; errors speak of `target`. `None` where another
+    /// process has just moved the folder to its place.
     ///
     /// # Errors
     /// A journal of something else; one that a living process writes.
-    pub(crate) fn open(folder: &Path, target: &Path, of: &str) -> Result<Self> {
+    pub(crate) fn open(folder: &Path, target: &Path, of: &str) -> Result<Option<Self>> {
         let path = folder.join(NAME);
         let io = |e: std::io::Error| Error::io(target, "cannot open the journal of the interrupted run", &e);
-        let mut file = OpenOptions::new().read(true).append(true).create(true).open(&path).map_err(io)?;
+        let mut file = match OpenOptions::new().read(true).append(true).create(true).open(&path) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            opened => opened.map_err(io)?,
+        };
         // Held until the file is closed, also by a killed process.
         if let Err(std::fs::TryLockError::WouldBlock) = file.try_lock() {
             return Err(
                 Error::new(target, "another process is writing it").hint("wait until it has finished")
             );
+        }
+        if !is_at(&file, &path) {
+            return Ok(None);
         }
         let text = std::fs::read(&path).map_err(io)?;
         let first = format!("{of}\n");
@@ -65,7 +72,8 @@ impl Journal {
         rows.sort_unstable();
         rows.dedup();
         let complete = rows.iter().enumerate().take_while(|(i, row)| i == *row).count();
-        Ok(Self { file: Arc::new(Mutex::new(file)), path, head: first.len(), lines, complete, begun })
+        let file = Arc::new(Mutex::new(file));
+        Ok(Some(Self { file, path, head: first.len(), lines, complete, begun }))
     }
 
     /// Whether a living process writes to `folder`.
@@ -119,6 +127,20 @@ impl Journal {
     }
 }
 
+/// Whether an open file is still what is found at `path`.
+fn is_at(file: &File, path: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let of = |meta: &std::fs::Metadata| (meta.dev(), meta.ino());
+        matches!((file.metadata(), path.metadata()), (Ok(a), Ok(b)) if of(&a) == of(&b))
+    }
+    #[cfg(not(unix))]
+    {
+        file.metadata().is_ok() && path.exists()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,7 +148,7 @@ mod tests {
     #[test]
     fn images_count_up_to_the_first_gap() {
         let dir = tempfile::tempdir().unwrap();
-        let open = |of: &str| Journal::open(dir.path(), Path::new("set"), of);
+        let open = |of: &str| Journal::open(dir.path(), Path::new("set"), of).map(Option::unwrap);
         let journal = open("a to b").unwrap();
         assert_eq!(journal.complete(), 0);
         for row in [1, 0, 2, 5] {
@@ -145,7 +167,10 @@ mod tests {
         drop(journal);
         // Nor when it is looked at again.
         let mut journal = open("a to b").unwrap();
-        assert_eq!((journal.complete(), journal.lines()), (3, ["1", "0", "2", "5"].map(String::from).as_slice()));
+        assert_eq!(
+            (journal.complete(), journal.lines()),
+            (3, ["1", "0", "2", "5"].map(String::from).as_slice())
+        );
         journal.keep(2).unwrap();
         journal.note("{}").unwrap();
         drop(journal);

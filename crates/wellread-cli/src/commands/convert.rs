@@ -147,10 +147,14 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let bar = ui.progress(source.len() as u64, "converting");
     let mut total = 0u64;
     let start = std::time::Instant::now();
-    convert(&*source, writer, ConvertOptions { memory: args.memory }, &mut |n| {
+    let converted = convert(&*source, writer, ConvertOptions { memory: args.memory }, &mut |n| {
         total += n;
         bar.inc(1);
-    })?;
+    });
+    if converted.is_err() && args.resume {
+        ui.say("what is complete is kept: the same command goes on with it");
+    }
+    converted?;
     bar.finish_and_clear();
     let seconds = start.elapsed().as_secs_f64();
     ui.document(&serde_json::json!({

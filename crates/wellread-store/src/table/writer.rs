@@ -3,12 +3,12 @@
 use super::TableSink;
 use crate::ome_arrow::Collector;
 use crate::{Error, ImageView, Result, StoreWriter, Tune, WriteOptions};
-use wellread_image::ImageMetadata;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
+use wellread_image::ImageMetadata;
 
 /// Bytes of pixels that are collected before they become a record batch.
 const BATCH_BYTES: usize = 8 << 20;
@@ -49,8 +49,11 @@ impl TableWriter {
             return Err(Error::new(target, "tables have no shards").hint("leave the shard size out"));
         }
         if options.resume.is_some() && options.types.is_empty() {
-            return Err(Error::new(target, "a table is gone on with only where the types of its images are known")
-                .hint("give them in WriteOptions::types"));
+            return Err(Error::new(
+                target,
+                "a table is gone on with only where the types of its images are known",
+            )
+            .hint("give them in WriteOptions::types"));
         }
         let collector = Collector::new(target, options, |dtype| dtype)?;
         let batch_bytes = if options.tune == Tune::Random { BATCH_BYTES } else { 4 * BATCH_BYTES };
@@ -146,7 +149,13 @@ impl ThreadSink {
     ) -> Self {
         let (send, receive) = bounded(2);
         let thread = std::thread::spawn(move || work(receive));
-        Self { target, batches: Some(send), thread: Some(thread), commit: Some(Box::new(commit)), complete: 0 }
+        Self {
+            target,
+            batches: Some(send),
+            thread: Some(thread),
+            commit: Some(Box::new(commit)),
+            complete: 0,
+        }
     }
 
     /// With rows that an interrupted run has left.
