@@ -1,12 +1,12 @@
 //! Writing: record batches appended to a staged database, which becomes the output or is copied to Parquet.
 
-use crate::connection::{config, failed};
+use crate::connection::{config, failed, is_lock};
 use crate::place::mark;
 use crate::sql::{literal, quoted};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, StructArray, new_null_array};
 use arrow_schema::{DataType, Field, Fields, Schema, TimeUnit};
-use duckdb::Connection;
+use duckdb::{AccessMode, Connection};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wellread_image::ome_arrow::ROW_ID;
@@ -64,6 +64,10 @@ impl DuckSink {
     pub fn create(path: &Path, options: &WriteOptions, target: Target) -> Result<Self> {
         codec(path, options, target)?;
         let staged = Staged::for_table(path, options)?;
+        if target == Target::Database {
+            check_log(staged.target())?;
+            refuse_held(staged.target())?;
+        }
         Ok(Self {
             connection: None,
             staged,
@@ -209,8 +213,46 @@ impl TableSink for DuckSink {
         };
         connection.execute_batch(&last).map_err(|e| self.failed(&e))?;
         connection.close().map_err(|(_, e)| self.failed(&e))?;
-        let file = if self.target == Target::Database { DATABASE } else { PARQUET };
-        self.staged.commit_file(file)
+        if self.target == Target::Parquet {
+            return self.staged.commit_file(PARQUET);
+        }
+        refuse_held(self.staged.target())?;
+        self.staged.commit_file(DATABASE)?;
+        // That of a database that was replaced, and not closed: with it, the new one could not be opened.
+        let _ = std::fs::remove_file(log_of(self.staged.target()));
+        Ok(())
+    }
+}
+
+/// Where DuckDB keeps the log of a database.
+fn log_of(database: &Path) -> PathBuf {
+    let mut name = database.as_os_str().to_owned();
+    name.push(".wal");
+    name.into()
+}
+
+/// Refuses a name beside which the log of a database lies that is not there.
+fn check_log(database: &Path) -> Result<()> {
+    let log = log_of(database);
+    if database.exists() || !log.exists() {
+        return Ok(());
+    }
+    Err(Error::new(
+        log,
+        "is the log of a database that is not there; a new one could not be opened beside it",
+    )
+    .hint("remove it, or choose another name"))
+}
+
+/// Refuses to replace a database that another process writes to: its log would end up beside the new one.
+fn refuse_held(database: &Path) -> Result<()> {
+    if !database.is_file() {
+        return Ok(());
+    }
+    let options = config(true).and_then(|c| c.access_mode(AccessMode::ReadOnly));
+    match options.and_then(|c| Connection::open_with_flags(database, c)) {
+        Err(e) if is_lock(&e) => Err(failed(database, "cannot replace the database", &e)),
+        _ => Ok(()),
     }
 }
 

@@ -388,17 +388,25 @@ fn a_database_that_another_process_writes_says_so() {
         let error = open(&path, &options).err().unwrap().to_string();
         assert!(error.contains("busy.duckdb") && error.contains("another process"), "{error}");
     }
-    // It may be replaced: who holds the old file keeps it.
-    let error = write(&path, "duckdb", &WriteOptions::default(), &images).unwrap_err().to_string();
-    assert!(error.contains("already exists"), "{error}");
-    write(&path, "duckdb", &WriteOptions { overwrite: true, ..WriteOptions::default() }, &images[..2])
-        .unwrap();
-    assert_eq!(open(&path, &OpenOptions::default()).unwrap().len(), 2);
-    drop(process.stdin.take());
-    assert!(process.wait().unwrap().success());
+    // Replaced, it would be found beside the log of the old one.
+    let overwrite = WriteOptions { overwrite: true, ..WriteOptions::default() };
+    let error = write(&path, "duckdb", &overwrite, &images[..2]).unwrap_err().to_string();
+    assert!(error.contains("cannot replace") && error.contains("another process"), "{error}");
+    // Killed, it leaves its log, which goes with the database.
+    process.kill().unwrap();
+    process.wait().unwrap();
+    let log = dir.path().join("busy.duckdb.wal");
+    assert!(log.exists());
+    assert_eq!(open(&path, &OpenOptions::default()).unwrap().len(), 3);
+    write(&path, "duckdb", &overwrite, &images[..2]).unwrap();
     let store = open(&path, &OpenOptions::default()).unwrap();
-    assert!(read_image(&*store, 1).unwrap().1 == images[1].pixels);
+    assert!(store.len() == 2 && read_image(&*store, 1).unwrap().1 == images[1].pixels);
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    drop(store);
+    std::fs::remove_file(&path).unwrap();
+    std::fs::write(&log, "a log").unwrap();
+    let error = write(&path, "duckdb", &WriteOptions::default(), &images).unwrap_err().to_string();
+    assert!(error.contains("busy.duckdb.wal") && error.contains("remove it"), "{error}");
 }
 
 /// The query of `docs/features-and-pixels.md`, over both files that it names.

@@ -372,7 +372,7 @@ mod tests {
     #[test]
     fn null_rows_do_not_keep_this_crate_from_reading_the_others() {
         use arrow_array_58::cast::AsArray;
-        use arrow_array_58::{Array, RecordBatch, RecordBatchIterator, StructArray};
+        use arrow_array_58::{RecordBatch, RecordBatchIterator, StructArray};
         let dir = tempfile::tempdir().unwrap();
         let [from, to] = ["a.lance", "b.lance"].map(|name| dir.path().join(name));
         let mut writer = crate::writer::create(&from, &WriteOptions::default()).unwrap();
