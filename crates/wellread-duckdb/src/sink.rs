@@ -63,11 +63,13 @@ impl DuckSink {
     /// The target exists, or options that DuckDB does not have.
     pub fn create(path: &Path, options: &WriteOptions, target: Target) -> Result<Self> {
         codec(path, options, target)?;
-        let staged = Staged::for_table(path, options)?;
         if target == Target::Database {
-            check_log(staged.target())?;
-            refuse_held(staged.target())?;
+            check_log(path)?;
+            if options.overwrite {
+                refuse_held(path)?;
+            }
         }
+        let staged = Staged::for_table(path, options)?;
         Ok(Self {
             connection: None,
             staged,

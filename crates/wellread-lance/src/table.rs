@@ -307,6 +307,11 @@ impl ImageTable for LanceTable {
             match direct.read(positions, each) {
                 Ok(()) => Ok(()),
                 Err(Stop::Refused(error)) => Err(error),
+                Err(Stop::Unknown(done)) => self.read_by_engine(&plan, index, &positions[done..], each),
+                Err(Stop::Irregular(_, why)) if direct.has_prefixes() => {
+                    Err(Error::new(&self.path, format_args!("cannot read: the data file is damaged: {why}"))
+                        .hint("the dataset is probably corrupt or incomplete; copy or write it again"))
+                }
                 // If Lance thinks so too, it says what is wrong.
                 Err(Stop::Irregular(done, why)) => {
                     let mut refused = false;

@@ -11,6 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// Temporary names in use by this process.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
@@ -18,6 +19,8 @@ static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 static RESUMABLE: AtomicUsize = AtomicUsize::new(0);
 /// How often a target is cleared that other processes write to at the same time.
 const ATTEMPTS: usize = 100;
+/// How often a folder is looked at again before it is said not to be replaceable.
+const LOOKS: usize = 5;
 
 fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
@@ -297,19 +300,15 @@ fn exists(error: io::Error) -> io::Result<bool> {
 
 /// Whether what is at `target`, if anything, may be replaced on request.
 fn may_be_replaced(target: &Path) -> Result<()> {
-    let look = || target.symlink_metadata().ok().map(|there| (there.file_type(), there.modified().ok()));
-    let mut seen = look();
-    for _ in 0..ATTEMPTS {
-        let Some((there, _)) = seen else { return Ok(()) };
-        let result = is_replaceable(target, there);
-        let now = look();
-        // What was refused may have been half of one set and half of another, which replaced it meanwhile.
-        if result.is_ok() || now == seen {
-            return result;
+    let look = || target.symlink_metadata().map_or(Ok(()), |there| is_replaceable(target, there.file_type()));
+    // What is refused may be half of one set and half of another that other processes put there: it is looked at again.
+    for _ in 0..LOOKS {
+        if look().is_ok() {
+            return Ok(());
         }
-        seen = now;
+        std::thread::sleep(Duration::from_millis(5));
     }
-    Err(being_replaced(target))
+    look()
 }
 
 fn being_replaced(target: &Path) -> Error {

@@ -107,8 +107,8 @@ pub(super) fn add(out: &mut Vec<Run>, first: usize, level: u16, length: usize) -
     Ok(())
 }
 
-/// Marks the rows of `runs` that are null, which `defined`, definition levels, say by 1. The number of values.
-pub(super) fn mark_absent(runs: &mut Vec<Run>, defined: &[Run]) -> Result<usize, Fault> {
+/// Marks the rows of `runs` that are null, which `defined`, definition levels, say by `null`. The number of values.
+pub(super) fn mark_absent(runs: &mut Vec<Run>, defined: &[Run], null: u16) -> Result<usize, Fault> {
     let mut defined = defined.iter().copied();
     let (mut absent, mut left, mut values) = (0, 0, 0);
     let mut marked = Vec::with_capacity(runs.len() + defined.len());
@@ -119,13 +119,14 @@ pub(super) fn mark_absent(runs: &mut Vec<Run>, defined: &[Run]) -> Result<usize,
             }
             let both = length.min(left);
             (length, left) = (length - both, left - both);
-            match absent {
-                0 => {
-                    values += both;
-                    marked.push((level, both));
-                }
-                1 => marked.push((level | ABSENT, both)),
-                _ => return Err(Irregular("a definition level above that of nulls")),
+            if absent == 0 {
+                values += both;
+                marked.push((level, both));
+            } else if absent == null {
+                marked.push((level | ABSENT, both));
+            } else {
+                // Something is null that is no whole row.
+                return Err(Fault::Unknown);
             }
         }
     }
@@ -264,7 +265,7 @@ mod tests {
     #[test]
     fn null_rows_have_levels_and_no_values() {
         let mut runs = vec![(2, 1), (0, 1), (1, 1), (2, 3)];
-        assert_eq!(mark_absent(&mut runs, &[(0, 3), (1, 2), (0, 1)]).unwrap(), 4);
+        assert_eq!(mark_absent(&mut runs, &[(0, 3), (2, 2), (0, 1)], 2).unwrap(), 4);
         assert_eq!(runs, [(2, 1), (0, 1), (1, 1), (2 | ABSENT, 2), (2, 1)]);
         let read = |skip, rows| {
             let mut starts = Starts::default();
@@ -278,12 +279,14 @@ mod tests {
         assert_eq!(read(1, 1), (3..3, vec![vec![], vec![0]]));
         assert_eq!(read(2, 2), (3..4, vec![vec![0], vec![0, 0]]));
         assert_eq!(read(0, 2), (0..3, vec![vec![0, 2], vec![0, 2]]));
-        for wrong in [&[(0, 5)][..], &[(0, 7)], &[(2, 6)], &[]] {
-            assert!(mark_absent(&mut vec![(2, 6)], wrong).is_err());
+        for wrong in [&[(0, 5)][..], &[(0, 7)], &[(1, 6)], &[]] {
+            assert!(mark_absent(&mut vec![(2, 6)], wrong, 2).is_err());
         }
         let inside = [(2, 1), (1 | ABSENT, 1)];
         let mut wanted = Wanted { skip: 0, rows: 1, seen: 0 };
-        assert!(wanted.take(&inside, 2, 0, &mut Starts::default()).is_err());
+        let mut starts = Starts::default();
+        starts.reset(2);
+        assert!(wanted.take(&inside, 2, 0, &mut starts).is_err());
     }
 
     #[test]

@@ -7,7 +7,9 @@
 //! Lance's metadata says where pages are and how they are encoded, and its codecs are used for what is rare; what is
 //! read here is the bytes of chunks, with their levels as runs ([`levels`]) and their values unpacked to where they
 //! belong ([`values`]). A page of another kind is left to Lance ([`Direct::new`] gives `None`), and so are rows whose
-//! bytes are not as they should be ([`Stop::Irregular`]): what is wrong with them, Lance says.
+//! bytes are not as they should be ([`Stop::Irregular`]): what is wrong with them, Lance says, unless they are compressed
+//! by zstd or LZ4: Lance asks for as much memory as such bytes say they take, and the process ends where there is not so
+//! much ([`Direct::has_prefixes`]).
 
 mod input;
 mod levels;
@@ -45,6 +47,8 @@ enum Fault {
     Irregular(&'static str),
     /// A value may not fit the width that it was asked for in.
     TooNarrow,
+    /// The bytes may well be right, but are of a kind that is not read here.
+    Unknown,
 }
 
 use Fault::Irregular;
@@ -54,6 +58,8 @@ use Fault::Irregular;
 pub(crate) enum Stop {
     /// The bytes are not as they should be, from this number of rows on.
     Irregular(usize, &'static str),
+    /// From this number of rows on, they are of a kind that is not read here.
+    Unknown(usize),
     /// Whoever takes the batches said so.
     Refused(Error),
 }
@@ -133,7 +139,7 @@ impl Direct {
         for (field, lance) in schema.fields().iter().zip(fields) {
             let first = leaves.len();
             tree.push(node(field.data_type(), lance, 0, false, &mut leaves, locate)?);
-            let may_be = |leaf: &Leaf| leaf.pages.iter().any(|page| page.has_nulls);
+            let may_be = |leaf: &Leaf| leaf.pages.iter().any(Page::has_nulls);
             let found = leaves[first..].iter().position(may_be).map(|i| first + i);
             // Values outside of lists do not tell a null from a zero.
             if found.is_some() && leaves[first..].iter().any(|leaf| leaf.depth == 0) {
@@ -156,6 +162,11 @@ impl Direct {
         });
         let width = AtomicUsize::new(width);
         (!leaves.is_empty()).then_some(Self { schemas, tree, leaves, nulls, width, batch_rows })
+    }
+
+    /// Whether values are compressed into pieces that say how much memory they take.
+    pub fn has_prefixes(&self) -> bool {
+        self.leaves.iter().flat_map(|leaf| &leaf.pages).any(Page::has_prefixes)
     }
 
     /// Reads rows at ascending `positions` of the fragment, handing on batches of them in order.
@@ -192,6 +203,7 @@ impl Direct {
                         self.width.fetch_max(width + 1, Ordering::Relaxed);
                     }
                     Err(Fault::TooNarrow) => return Err(Stop::Irregular(done, "values too large")),
+                    Err(Fault::Unknown) => return Err(Stop::Unknown(done)),
                     Err(Irregular(why)) => return Err(Stop::Irregular(done, why)),
                 }
             };

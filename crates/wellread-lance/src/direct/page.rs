@@ -35,8 +35,8 @@ pub(super) struct Page {
     pub rows: usize,
     /// Number of values.
     pub values: usize,
-    /// Whether rows may be null.
-    pub has_nulls: bool,
+    /// Definition level of rows that are null, where there are such.
+    null: u16,
     layout: PageLayout,
 }
 
@@ -93,8 +93,9 @@ struct ConstantIndex {
 struct Chunks {
     values: ValueCodec,
     levels: Option<LevelCodec>,
-    /// Definition levels, where rows may be null.
+    /// Definition levels, where rows may be null, and the level of those.
     defined: Option<LevelCodec>,
+    null: u16,
     /// Buffers of values in each chunk.
     buffers: usize,
     /// Whether sizes of buffers have four bytes instead of two.
@@ -153,6 +154,16 @@ pub(super) struct Shape {
 }
 
 impl Page {
+    /// Whether values are compressed into pieces that say how much memory they take.
+    pub fn has_prefixes(&self) -> bool {
+        matches!(&self.layout, PageLayout::Chunks(chunks) if chunks.values.has_prefixes())
+    }
+
+    /// Whether rows may be null.
+    pub fn has_nulls(&self) -> bool {
+        self.null > 0
+    }
+
     /// A page of values of `size` bytes below `depth` lists; `None` for one of another kind: with nulls that are no whole
     /// rows, text.
     pub fn new(info: &PageInfo, size: usize, depth: usize) -> Option<Self> {
@@ -174,14 +185,14 @@ impl Page {
         depth: usize,
     ) -> Option<Self> {
         let value = layout.inline_value.as_ref().filter(|v| v.len() == size)?;
-        let has_nulls = has_nulls(&layout.layers, depth)?;
+        let null = null_level(&layout.layers, depth)?;
         let defined = match extents.get(1).filter(|e| e.1 > 0) {
             Some(&extent) => {
                 Some(Stored::new(extent, layout.def_compression.as_ref(), layout.num_def_values)?)
             }
             None => None,
         };
-        if defined.is_some() != has_nulls {
+        if defined.is_some() != (null > 0) {
             return None;
         }
         let levels = if depth == 0 {
@@ -192,7 +203,7 @@ impl Page {
         };
         let values = levels.as_ref().map_or(rows, |levels| levels.0.count);
         let layout = PageLayout::Constant { value: value.as_ref().into(), levels, index: OnceLock::new() };
-        Some(Self { rows, values, has_nulls, layout })
+        Some(Self { rows, values, null, layout })
     }
 
     fn chunks(
@@ -202,8 +213,8 @@ impl Page {
         size: usize,
         depth: usize,
     ) -> Option<Self> {
-        let has_nulls = has_nulls(&layout.layers, depth)?;
-        if layout.def_compression.is_some() != has_nulls || layout.rep_compression.is_some() != (depth > 0) {
+        let null = null_level(&layout.layers, depth)?;
+        if layout.def_compression.is_some() != (null > 0) || layout.rep_compression.is_some() != (depth > 0) {
             return None;
         }
         let codec = |of: &Option<CompressiveEncoding>| match of {
@@ -240,6 +251,7 @@ impl Page {
             )?,
             levels,
             defined,
+            null,
             buffers: usize::try_from(layout.num_buffers).ok()?,
             large: layout.has_large_chunk,
             sizes,
@@ -248,7 +260,7 @@ impl Page {
             dictionary,
             index: OnceLock::new(),
         };
-        Some(Self { rows, values, has_nulls, layout: PageLayout::Chunks(chunks) })
+        Some(Self { rows, values, null, layout: PageLayout::Chunks(chunks) })
     }
 
     /// Appends the values of some rows of the page, and where lists start.
@@ -303,17 +315,22 @@ impl Page {
     }
 }
 
-/// Whether rows below `depth` lists may be null as a whole, by the layers from the values outwards: the outermost is a
-/// struct that may be. `None` where anything else may be null or empty.
-fn has_nulls(layers: &[i32], depth: usize) -> Option<bool> {
-    let is = |layer: &i32, kind: RepDefLayer| *layer == kind as i32;
-    let (inner, has_nulls) = match layers.split_last() {
-        Some((last, inner)) if depth > 0 && is(last, RepDefLayer::RepdefNullableItem) => (inner, true),
-        _ => (layers, false),
+/// The definition level of rows below `depth` lists that are null as a whole, 0 where none is, by the layers from the
+/// values outwards: nulls are of the outermost struct, and of the outermost list, which Lance makes null with it. `None`
+/// where anything else may be null or empty.
+fn null_level(layers: &[i32], depth: usize) -> Option<u16> {
+    use RepDefLayer::{
+        RepdefAllValidItem as Item, RepdefAllValidList as List, RepdefNullableItem as NullItem,
+        RepdefNullableList as NullList,
     };
-    let lists = inner.iter().filter(|l| is(l, RepDefLayer::RepdefAllValidList)).count();
-    let items = inner.iter().filter(|l| is(l, RepDefLayer::RepdefAllValidItem)).count();
-    (lists == depth && lists + items == inner.len()).then_some(has_nulls)
+    let layers = layers.iter().map(|&layer| RepDefLayer::try_from(layer).ok()).collect::<Option<Vec<_>>>()?;
+    let (inner, level) = match layers.as_slice() {
+        [inner @ .., NullList, NullItem] => (inner, 2),
+        [inner @ .., List, NullItem] => (inner, 1),
+        all => (all, 0),
+    };
+    let lists = inner.iter().filter(|&&layer| layer == List).count() + usize::from(level > 0);
+    (lists == depth && inner.iter().all(|&layer| layer == List || layer == Item)).then_some(level)
 }
 
 impl ConstantIndex {
@@ -327,7 +344,7 @@ impl ConstantIndex {
         repeated.runs(input, &mut room.raw, &mut room.runs)?;
         if let Some(defined) = defined {
             defined.runs(input, &mut room.raw, &mut room.defined)?;
-            mark_absent(&mut room.runs, &room.defined)?;
+            mark_absent(&mut room.runs, &room.defined, page.null)?;
         }
         let levels = room.runs.iter().flat_map(|&(level, n)| std::iter::repeat_n(level, n));
         let levels: Vec<u16> = levels.collect();
@@ -453,7 +470,7 @@ impl Chunks {
                     codec.decode_chunk(parts.next()?, parts.levels, &mut room.runs)?;
                     room.defined.clear();
                     defined.decode_chunk(parts.next()?, parts.levels, &mut room.defined)?;
-                    if mark_absent(&mut room.runs, &room.defined)? != values.len() {
+                    if mark_absent(&mut room.runs, &room.defined, self.null)? != values.len() {
                         return Err(Irregular("more or fewer levels than values"));
                     }
                 } else {
