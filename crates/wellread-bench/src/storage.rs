@@ -180,7 +180,8 @@ fn write(
     let format = registry::format_named(set.format)?;
     let folder = session.prepared.folder.join("write");
     let target = folder.join(set_name(format));
-    let options = WriteOptions { overwrite: true, ..options.clone() };
+    let types = images.iter().map(|image| image.info.dtype).collect();
+    let options = WriteOptions { overwrite: true, types, ..options.clone() };
     std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let clock = Stopwatch::start();
     let mut writer = (format.create)(&target, &options)?;

@@ -57,10 +57,14 @@ fn parse() -> Cli {
 
 fn main() -> ExitCode {
     let cli = parse();
-    // Interrupted or asked to end: nothing half-written stays. Without a handler it would, until the next run.
+    // Interrupted or asked to end: nothing half-written stays but what can be gone on with. Without a handler it would,
+    // until the next run.
     let _ = ctrlc::set_handler(|| {
-        wellread_store::staged::remove_unfinished();
-        eprintln!("interrupted; unfinished output was removed");
+        if wellread_store::staged::remove_unfinished() {
+            eprintln!("interrupted; what is complete is kept: the same command goes on with it");
+        } else {
+            eprintln!("interrupted; unfinished output was removed");
+        }
         std::process::exit(130);
     });
     let ui = output::Ui::new(cli.json, cli.quiet);

@@ -89,11 +89,17 @@ pub(crate) fn version() -> Result<String> {
     ask().map_err(|e| failed(path, "cannot start DuckDB", &e))
 }
 
+/// Whether DuckDB says that another process has the database open.
+pub(crate) fn is_lock(error: &duckdb::Error) -> bool {
+    let text = error.to_string();
+    text.contains("lock on file") || text.contains("already open in")
+}
+
 /// What DuckDB says, as an error about `path`, with a hint for the usual causes.
 pub(crate) fn failed(path: &Path, what: &str, error: &duckdb::Error) -> Error {
     let text = error.to_string();
     let first = text.lines().next().unwrap_or_default();
-    let hint = if text.contains("lock on file") || text.contains("already open in") {
+    let hint = if is_lock(error) {
         "another process has the database open for writing; close it, or copy the file"
     } else if text.contains("newer version")
         || text.contains("newer storage")

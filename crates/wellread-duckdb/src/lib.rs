@@ -38,8 +38,9 @@ pub static FORMAT: Format = Format {
     endings: &[".duckdb", ".ddb"],
     set_ending: ".duckdb",
     holds_images: |_| true,
+    parts: &[],
     keeps_features: true,
-    resumes: false,
+    cannot_resume: None,
     engine,
     // The header of a database file: 8 bytes of checksum, then the mark.
     recognise: |probe| !probe.is_dir && probe.head.get(8..12) == Some(b"DUCK"),
@@ -53,6 +54,9 @@ pub static PARQUET_FORMAT: Format = Format {
     about: "OME-Arrow Parquet read and written by DuckDB, to be compared with wellread's own reader",
     endings: &[],
     set_ending: "-duckdb.parquet",
+    cannot_resume: Some(
+        "DuckDB writes the whole Parquet file by one statement at the end, which cannot be interrupted",
+    ),
     recognise: |_| false,
     open: |path, options| {
         Ok(Box::new(TableStore::open(Box::new(DuckTable::open_parquet(path, options)?), options)?))

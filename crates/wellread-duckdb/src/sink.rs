@@ -1,12 +1,12 @@
 //! Writing: record batches appended to a staged database, which becomes the output or is copied to Parquet.
 
-use crate::connection::{config, failed};
+use crate::connection::{config, failed, is_lock};
 use crate::place::mark;
 use crate::sql::{literal, quoted};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, StructArray, new_null_array};
 use arrow_schema::{DataType, Field, Fields, Schema, TimeUnit};
-use duckdb::Connection;
+use duckdb::{AccessMode, Connection};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wellread_image::ome_arrow::ROW_ID;
@@ -16,6 +16,19 @@ use wellread_store::{Compression, Error, Result, Tune, WriteOptions};
 
 /// Name of the table that is written.
 const TABLE: &str = "images";
+/// The database while it is written.
+const DATABASE: &str = "images.duckdb";
+/// The Parquet file while it is written.
+const PARQUET: &str = "images.parquet";
+
+/// Bytes of batches that are committed together. DuckDB writes the columns of a group of 122,880 rows anew at each commit
+/// of as many bytes, and leaves the room that they had: with commits of ever more, as much as there is, it writes each
+/// image twice, not as often as there are batches, and most sets once, into a file without gaps.
+const COMMIT_BYTES: usize = 256 << 20;
+/// As much where an interrupted run is to lose little.
+const RESUMED_COMMIT_BYTES: usize = 64 << 20;
+/// Commits are never larger, because they wait in memory.
+const MOST_COMMIT_BYTES: usize = 1 << 30;
 
 /// What becomes of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,12 +43,17 @@ pub(crate) enum Target {
 pub(crate) struct DuckSink {
     /// Closed before the files are removed or moved.
     connection: Option<Connection>,
-    /// A folder beside the target for the database while it is written, and for DuckDB's log.
-    scratch: Staged,
+    /// A folder beside the target, for the database and DuckDB's log.
     staged: Staged,
     target: Target,
     options: WriteOptions,
     marks: Vec<(String, String)>,
+    /// Rows that an interrupted run has left.
+    complete: usize,
+    /// Bytes of the batches that were appended since the last commit.
+    pending: usize,
+    /// Bytes of the batches of all commits, as far as it matters.
+    committed: usize,
 }
 
 impl DuckSink {
@@ -45,23 +63,35 @@ impl DuckSink {
     /// The target exists, or options that DuckDB does not have.
     pub fn create(path: &Path, options: &WriteOptions, target: Target) -> Result<Self> {
         codec(path, options, target)?;
-        let staged = Staged::new(path, options.overwrite)?;
-        let mut beside = staged.target().as_os_str().to_owned();
-        beside.push(".scratch");
-        let scratch = Staged::new(Path::new(&beside), false)?;
-        scratch.create_dir()?;
-        Ok(Self { connection: None, scratch, staged, target, options: options.clone(), marks: vec![] })
+        if target == Target::Database {
+            check_log(path)?;
+            if options.overwrite {
+                refuse_held(path)?;
+            }
+        }
+        let staged = Staged::for_table(path, options)?;
+        Ok(Self {
+            connection: None,
+            staged,
+            target,
+            options: options.clone(),
+            marks: vec![],
+            complete: 0,
+            pending: 0,
+            committed: 0,
+        })
     }
 
-    /// Makes the table.
+    /// Makes the table, or goes on with the one that an interrupted run has left. DuckDB commits each batch, and drops
+    /// what was not committed when it opens the file.
     ///
     /// # Errors
-    /// What DuckDB says.
+    /// What DuckDB says; a table that was left and is not as it was written.
     pub fn begin(mut self, schema: &Schema) -> Result<Box<dyn TableSink>> {
         self.marks = schema.metadata().iter().map(|(k, v)| (k.clone(), v.clone())).collect();
         self.marks.sort();
-        let opened = config(false).and_then(|c| Connection::open_with_flags(self.database(), c));
-        let connection = opened.map_err(|e| self.failed(&e))?;
+        let opened = config(false).and_then(|c| Connection::open_with_flags(self.path(DATABASE), c));
+        let connection = opened.map_err(|e| self.left_behind(self.failed(&e)))?;
         let columns = schema.fields().iter().map(|field| {
             let name = quoted(field.name());
             // By the key's index single rows are fetched without reading their neighbours.
@@ -71,19 +101,52 @@ impl DuckSink {
         });
         let columns: std::result::Result<Vec<String>, String> = columns.collect();
         let columns = columns.map_err(|why| Error::new(self.staged.target(), why))?.join(", ");
-        let mut sql = String::new();
-        if self.options.compression == Compression::None {
-            sql += "SET force_compression = 'uncompressed'; ";
+        let begin = || -> duckdb::Result<Option<(i64, i64)>> {
+            if self.options.compression == Compression::None {
+                connection.execute_batch("SET force_compression = 'uncompressed'")?;
+            }
+            let known = "SELECT count(*) FROM duckdb_tables() WHERE table_name = ?";
+            if connection.query_row(known, [TABLE], |row| row.get::<_, i64>(0))? == 0 {
+                connection.execute_batch(&format!(
+                    "BEGIN; CREATE TABLE {TABLE} ({columns}); COMMENT ON TABLE {TABLE} IS {}; COMMIT",
+                    literal(&mark())
+                ))?;
+                return Ok(None);
+            }
+            let id = quoted(ROW_ID);
+            let rows = format!("SELECT count(*), coalesce(max({id}) + 1, 0) FROM {TABLE}");
+            connection.query_row(&rows, [], |row| Ok(Some((row.get(0)?, row.get(1)?))))
+        };
+        match begin().map_err(|e| self.left_behind(self.failed(&e)))? {
+            None => {}
+            Some((count, end)) if count == end => self.complete = usize::try_from(count).unwrap_or(0),
+            Some((count, end)) => {
+                let why = format!("an interrupted run left {count} rows, numbered up to {end}");
+                return Err(self.left_behind(Error::new(self.staged.target(), why)));
+            }
         }
-        sql += &format!("CREATE TABLE {TABLE} ({columns}); COMMENT ON TABLE {TABLE} IS {}", literal(&mark()));
-        connection.execute_batch(&sql).map_err(|e| self.failed(&e))?;
+        connection.execute_batch("BEGIN").map_err(|e| self.failed(&e))?;
         self.connection = Some(connection);
         Ok(Box::new(self))
     }
 
-    /// The database while it is written.
-    fn database(&self) -> PathBuf {
-        self.scratch.path().join("images.duckdb")
+    /// Bytes of batches that are committed together at least.
+    fn commit_bytes(&self) -> usize {
+        if self.staged.journal().is_some() { RESUMED_COMMIT_BYTES } else { COMMIT_BYTES }
+    }
+
+    /// A file while it is written.
+    fn path(&self, name: &str) -> PathBuf {
+        self.staged.path().join(name)
+    }
+
+    /// Says what to do about something that an interrupted run has left, where one has.
+    fn left_behind(&self, error: Error) -> Error {
+        if self.staged.journal().is_none_or(|journal| journal.begun()) {
+            return error;
+        }
+        Error::new(error.path(), error.cause())
+            .hint(format_args!("remove {}, and begin anew", self.staged.path().display()))
     }
 
     fn failed(&self, error: &duckdb::Error) -> Error {
@@ -103,13 +166,26 @@ impl DuckSink {
             self.marks.iter().map(|(k, v)| format!("{}: {}", literal(k), literal(v))).collect();
         Ok(format!(
             "COPY {TABLE} TO {} (FORMAT parquet, {codec}, ROW_GROUP_SIZE {rows}, KV_METADATA {{{}}})",
-            literal(&self.staged.path().to_string_lossy()),
+            literal(&self.path(PARQUET).to_string_lossy()),
             marks.join(", ")
         ))
     }
 }
 
+impl Drop for DuckSink {
+    fn drop(&mut self) {
+        if let Some(connection) = self.connection.take().filter(|_| self.staged.journal().is_some()) {
+            // For a later run to go on with.
+            let _ = connection.execute_batch("COMMIT");
+        }
+    }
+}
+
 impl TableSink for DuckSink {
+    fn complete(&self) -> usize {
+        self.complete
+    }
+
     fn write(&mut self, batch: RecordBatch) -> Result<()> {
         let Some(connection) = &self.connection else {
             return Err(Error::new(self.staged.target(), "the database was closed"));
@@ -119,7 +195,14 @@ impl TableSink for DuckSink {
             appender.append_record_batch(without_null_types(&batch))?;
             appender.flush()
         };
-        append().map_err(|e| self.failed(&e))
+        append().map_err(|e| self.failed(&e))?;
+        self.pending += batch.get_array_memory_size();
+        if self.pending >= self.commit_bytes().max(self.committed) {
+            connection.execute_batch("COMMIT; BEGIN").map_err(|e| self.failed(&e))?;
+            self.committed = (self.committed + self.pending).min(MOST_COMMIT_BYTES);
+            self.pending = 0;
+        }
+        Ok(())
     }
 
     fn finish(mut self: Box<Self>) -> Result<()> {
@@ -127,17 +210,51 @@ impl TableSink for DuckSink {
             return Err(Error::new(self.staged.target(), "the database was closed"));
         };
         let last = match self.target {
-            Target::Database => "CHECKPOINT".to_owned(),
-            Target::Parquet => self.copy()?,
+            Target::Database => "COMMIT; CHECKPOINT".to_owned(),
+            Target::Parquet => format!("COMMIT; {}", self.copy()?),
         };
         connection.execute_batch(&last).map_err(|e| self.failed(&e))?;
         connection.close().map_err(|(_, e)| self.failed(&e))?;
-        if self.target == Target::Database {
-            std::fs::rename(self.database(), self.staged.path())
-                .map_err(|e| Error::io(self.staged.target(), "cannot move the database into place", &e))?;
+        if self.target == Target::Parquet {
+            return self.staged.commit_file(PARQUET);
         }
-        let Self { staged, .. } = *self;
-        staged.commit()
+        refuse_held(self.staged.target())?;
+        self.staged.commit_file(DATABASE)?;
+        // That of a database that was replaced, and not closed: with it, the new one could not be opened.
+        let _ = std::fs::remove_file(log_of(self.staged.target()));
+        Ok(())
+    }
+}
+
+/// Where DuckDB keeps the log of a database.
+fn log_of(database: &Path) -> PathBuf {
+    let mut name = database.as_os_str().to_owned();
+    name.push(".wal");
+    name.into()
+}
+
+/// Refuses a name beside which the log of a database lies that is not there.
+fn check_log(database: &Path) -> Result<()> {
+    let log = log_of(database);
+    if database.exists() || !log.exists() {
+        return Ok(());
+    }
+    Err(Error::new(
+        log,
+        "is the log of a database that is not there; a new one could not be opened beside it",
+    )
+    .hint("remove it, or choose another name"))
+}
+
+/// Refuses to replace a database that another process writes to: its log would end up beside the new one.
+fn refuse_held(database: &Path) -> Result<()> {
+    if !database.is_file() {
+        return Ok(());
+    }
+    let options = config(true).and_then(|c| c.access_mode(AccessMode::ReadOnly));
+    match options.and_then(|c| Connection::open_with_flags(database, c)) {
+        Err(e) if is_lock(&e) => Err(failed(database, "cannot replace the database", &e)),
+        _ => Ok(()),
     }
 }
 

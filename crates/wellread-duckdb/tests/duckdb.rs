@@ -1,5 +1,6 @@
 //! DuckDB tables and Parquet through DuckDB: golden files, round trips, bad input.
 
+use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
 use wellread_image::synthetic::{self, Kind, Spec};
 use wellread_image::{ImageMetadata, PixelType, Region, Shape};
@@ -358,6 +359,58 @@ fn a_database_that_is_being_written_says_so() {
         assert_eq!(open(&path, &OpenOptions::default()).unwrap().len(), 1);
     }
     drop(held);
+}
+
+/// Holds the database that the environment names until standard input ends: what the next test runs as a process.
+#[test]
+#[ignore = "run by another test"]
+fn holds_a_database() {
+    let Some(path) = std::env::var_os("WELLREAD_TEST_HOLD") else { return };
+    let held = duckdb::Connection::open(path).unwrap();
+    held.execute_batch("CREATE TABLE IF NOT EXISTS other (a INTEGER)").unwrap();
+    println!("held");
+    std::io::stdin().read_to_end(&mut vec![]).unwrap();
+}
+
+#[test]
+fn a_database_that_another_process_writes_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("busy.duckdb");
+    let images: Vec<_> = (0..3).map(|row| made(row, Shape::plane(9, 8), PixelType::U16)).collect();
+    write(&path, "duckdb", &WriteOptions::default(), &images).unwrap();
+    let mut process = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "holds_a_database", "--ignored", "--nocapture"])
+        .env("WELLREAD_TEST_HOLD", &path)
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = std::io::BufReader::new(process.stdout.take().unwrap()).lines();
+    assert!(lines.map_while(Result::ok).any(|line| line.contains("held")));
+    for format in [Some("duckdb"), None] {
+        let options = OpenOptions { format: format.map(Into::into), ..OpenOptions::default() };
+        let error = open(&path, &options).err().unwrap().to_string();
+        assert!(error.contains("busy.duckdb") && error.contains("another process"), "{error}");
+    }
+    // Replaced, it would be found beside the log of the old one.
+    let overwrite = WriteOptions { overwrite: true, ..WriteOptions::default() };
+    let error = write(&path, "duckdb", &overwrite, &images[..2]).unwrap_err().to_string();
+    assert!(error.contains("cannot replace") && error.contains("another process"), "{error}");
+    // Killed, it leaves its log, which goes with the database.
+    process.kill().unwrap();
+    process.wait().unwrap();
+    let log = dir.path().join("busy.duckdb.wal");
+    assert!(log.exists());
+    assert_eq!(open(&path, &OpenOptions::default()).unwrap().len(), 3);
+    write(&path, "duckdb", &overwrite, &images[..2]).unwrap();
+    let store = open(&path, &OpenOptions::default()).unwrap();
+    assert!(store.len() == 2 && read_image(&*store, 1).unwrap().1 == images[1].pixels);
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    drop(store);
+    std::fs::remove_file(&path).unwrap();
+    std::fs::write(&log, "a log").unwrap();
+    let error = write(&path, "duckdb", &WriteOptions::default(), &images).unwrap_err().to_string();
+    assert!(error.contains("busy.duckdb.wal") && error.contains("remove it"), "{error}");
 }
 
 /// The query of `docs/features-and-pixels.md`, over both files that it names.

@@ -245,6 +245,13 @@ pub const fn list_holds(list: PixelType, dtype: PixelType) -> bool {
     }
 }
 
+/// The smallest element type of lists that hold every value of images of all these types; `None` of no types.
+pub fn common_list(types: &[PixelType]) -> Option<PixelType> {
+    let holds_all = |list: &PixelType| types.iter().all(|&dtype| list_holds(*list, dtype));
+    // From the smallest on; the last one holds all.
+    PixelType::ALL.into_iter().find(holds_all).filter(|_| !types.is_empty())
+}
+
 /// Whether a declared type may be `ome-arrow`'s clamping rather than the image's own: the library turns every
 /// array into `uint16` first, so `uint16` in a file where no pixel of any image exceeds 255 was 8-bit.
 ///

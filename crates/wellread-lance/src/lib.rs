@@ -13,6 +13,7 @@
 
 mod direct;
 mod error;
+mod parts;
 mod place;
 mod rows;
 mod runtime;
@@ -34,8 +35,9 @@ pub static FORMAT: Format = Format {
     endings: &[".lance", ".lancedb"],
     set_ending: ".lance",
     holds_images: place::holds_tables,
+    parts: &[],
     keeps_features: true,
-    resumes: false,
+    cannot_resume: None,
     engine: || format!("lance {LANCE} (own page reader); Lance file format 2.2"),
     recognise: place::recognise,
     open: |path, options| {

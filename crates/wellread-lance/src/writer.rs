@@ -1,16 +1,26 @@
 //! Writing: batches of images become one version of a Lance dataset, written under a temporary name.
+//!
+//! ```text
+//!  batches ──▶ one fragment, one version                                      commit ──▶ its place
+//!          └─▶ fragments that the journal notes (`parts`) ──▶ one version ──▶ commit     (resumable)
+//! ```
 
 use crate::error::CANNOT_WRITE;
 use crate::export;
+use crate::parts::{PART_BYTES, Parts};
 use crate::runtime::wait;
 use arrow_array_58::RecordBatchIterator;
 use arrow_schema::{DataType, Field, FieldRef, Metadata, Schema, SchemaRef};
+use arrow_schema_58::{ArrowError, SchemaRef as TheirSchema};
 use crossbeam_channel::Receiver;
-use lance::dataset::{InsertBuilder, WriteMode, WriteParams};
+use lance::dataset::transaction::{Operation, TransactionBuilder};
+use lance::dataset::{CommitBuilder, InsertBuilder, WriteMode, WriteParams};
+use lance::datatypes::Schema as LanceSchema;
 use lance_encoding::constants::{COMPRESSION_LEVEL_META_KEY, COMPRESSION_META_KEY};
 use lance_file::version::LanceFileVersion;
+use lance_table::format::Fragment;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wellread_image::ome_arrow::field;
 use wellread_store::staged::Staged;
 use wellread_store::table::{TableSink, TableWriter, ThreadSink};
@@ -19,13 +29,19 @@ use wellread_store::{Compression, Error, Result, StoreWriter, Tune, WriteOptions
 /// Name of the one table of a LanceDB folder that is written.
 const TABLE: &str = "images.lance";
 
+/// Version of the file format that is written.
+const FILE_FORMAT: LanceFileVersion = LanceFileVersion::Stable;
+
+/// A batch of Lance's Arrow release.
+type TheirResult = std::result::Result<arrow_array_58::RecordBatch, ArrowError>;
+
 /// How pixels are encoded: metadata of their field, by which Lance chooses.
 type Encoding = Vec<(&'static str, String)>;
 
 /// A writer to a Lance dataset, or to a LanceDB folder with one where the target ends in `.lancedb`.
 pub(crate) fn create(target: &Path, options: &WriteOptions) -> Result<Box<dyn StoreWriter>> {
     let encoding = encoding(target, options)?;
-    let staged = Staged::new(target, options.overwrite)?;
+    let staged = Staged::for_table(target, options)?;
     let make = Box::new(move |schema: SchemaRef| sink(staged, &encoding, &schema));
     Ok(Box::new(TableWriter::create(target, options, make)?))
 }
@@ -53,43 +69,117 @@ fn encoding(target: &Path, options: &WriteOptions) -> Result<Encoding> {
 /// The sink of a schema that is now known.
 fn sink(staged: Staged, encoding: &Encoding, schema: &Schema) -> Result<Box<dyn TableSink>> {
     let target = staged.target().to_owned();
-    let mut folder = staged.create_dir()?.to_owned();
+    let mut folder = staged.path().to_owned();
     if target.extension().is_some_and(|e| e.eq_ignore_ascii_case("lancedb")) {
         folder.push(TABLE);
     }
     let schema = Arc::new(with_encoding(schema, encoding));
-    let errors = target.clone();
-    let work = move |batches| write(&errors, folder, schema, batches);
-    Ok(Box::new(ThreadSink::spawn(target, work, move || staged.commit())))
+    let output = Output::new(target.clone(), &folder, schema)?;
+    let Some(journal) = staged.journal().cloned() else {
+        let work = move |batches| output.write_at_once(batches);
+        return Ok(Box::new(ThreadSink::spawn(target, work, move || staged.commit())));
+    };
+    let parts = Parts::open(&target, &folder, journal)?;
+    let complete = parts.rows();
+    let parts = Arc::new(Mutex::new(parts));
+    let all = Arc::clone(&parts);
+    let output = Arc::new(output);
+    let whole = Arc::clone(&output);
+    let work = move |batches| output.write_in_parts(&batches, &mut lock(&parts));
+    let commit = move || {
+        whole.commit(lock(&all).fragments())?;
+        staged.commit()
+    };
+    Ok(Box::new(ThreadSink::spawn(target, work, commit).after(complete)))
 }
 
-/// Writes all batches to the dataset in `folder`; errors are of `target`.
-fn write(
-    target: &Path,
-    folder: PathBuf,
-    schema: SchemaRef,
-    batches: Receiver<arrow_array::RecordBatch>,
-) -> Result<()> {
-    let refuse = |why: String| Error::new(target, format_args!("{CANNOT_WRITE}: {why}"));
-    let address = folder.into_os_string().into_string().map_err(|_| {
-        Error::new(target, "Lance cannot write to a path that is not valid UTF-8").hint("rename the folder")
-    })?;
-    let empty = export(arrow_array::RecordBatch::new_empty(schema)).map_err(refuse)?;
-    let schema = empty.schema();
-    let kept = Arc::clone(&schema);
-    let theirs = batches.into_iter().map(move |batch| {
-        let batch = export(batch).map_err(arrow_schema_58::ArrowError::CDataInterface)?;
-        batch.with_schema(Arc::clone(&kept))
-    });
-    let params = WriteParams {
-        mode: WriteMode::Create,
-        data_storage_version: Some(LanceFileVersion::Stable),
-        ..WriteParams::default()
-    };
-    wait(target, CANNOT_WRITE, async {
-        let insert = InsertBuilder::new(address.as_str()).with_params(&params);
-        insert.execute_stream(RecordBatchIterator::new(theirs, schema)).await.map(|_| ())
-    })
+fn lock(parts: &Mutex<Parts>) -> MutexGuard<'_, Parts> {
+    parts.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A dataset to be written.
+struct Output {
+    /// What errors are of.
+    target: PathBuf,
+    address: String,
+    schema: TheirSchema,
+    params: WriteParams,
+}
+
+impl Output {
+    /// In `folder`.
+    fn new(target: PathBuf, folder: &Path, schema: SchemaRef) -> Result<Self> {
+        let Some(address) = folder.to_str().map(str::to_owned) else {
+            return Err(Error::new(target, "Lance cannot write to a path that is not valid UTF-8")
+                .hint("rename the folder"));
+        };
+        let empty = export(arrow_array::RecordBatch::new_empty(schema));
+        let schema =
+            empty.map_err(|why| Error::new(&target, format_args!("{CANNOT_WRITE}: {why}")))?.schema();
+        let params = WriteParams {
+            mode: WriteMode::Create,
+            data_storage_version: Some(FILE_FORMAT),
+            ..WriteParams::default()
+        };
+        Ok(Self { target, address, schema, params })
+    }
+
+    /// Batches as Lance takes them.
+    fn reader<B>(&self, batches: B) -> RecordBatchIterator<impl Iterator<Item = TheirResult> + use<B>>
+    where
+        B: Iterator<Item = arrow_array::RecordBatch>,
+    {
+        let schema = Arc::clone(&self.schema);
+        let theirs = batches.map(move |batch| {
+            let batch = export(batch).map_err(ArrowError::CDataInterface)?;
+            batch.with_schema(Arc::clone(&schema))
+        });
+        RecordBatchIterator::new(theirs, Arc::clone(&self.schema))
+    }
+
+    /// Writes all batches as one version.
+    fn write_at_once(&self, batches: Receiver<arrow_array::RecordBatch>) -> Result<()> {
+        wait(&self.target, CANNOT_WRITE, async {
+            let insert = InsertBuilder::new(self.address.as_str()).with_params(&self.params);
+            insert.execute_stream(self.reader(batches.into_iter())).await.map(|_| ())
+        })
+    }
+
+    /// Writes all batches as fragments that no version has yet, each noted when it is complete.
+    fn write_in_parts(&self, batches: &Receiver<arrow_array::RecordBatch>, parts: &mut Parts) -> Result<()> {
+        while let Ok(first) = batches.recv() {
+            let limit = PART_BYTES.max(parts.bytes() / 8);
+            let mut bytes = first.get_array_memory_size();
+            let more = batches.clone();
+            let rest = std::iter::from_fn(move || {
+                let batch = if bytes < limit { more.recv().ok() } else { None }?;
+                bytes += batch.get_array_memory_size();
+                Some(batch)
+            });
+            let written = wait(&self.target, CANNOT_WRITE, async {
+                let insert = InsertBuilder::new(self.address.as_str()).with_params(&self.params);
+                insert.execute_uncommitted_stream(self.reader(std::iter::once(first).chain(rest))).await
+            })?;
+            if let Operation::Overwrite { fragments, .. } = written.operation {
+                parts.add(fragments)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a version of fragments that are written.
+    fn commit(&self, fragments: &[Fragment]) -> Result<()> {
+        wait(&self.target, CANNOT_WRITE, async {
+            let operation = Operation::Overwrite {
+                schema: LanceSchema::try_from(self.schema.as_ref())?,
+                fragments: fragments.to_vec(),
+                config_upsert_values: None,
+                initial_bases: None,
+            };
+            let commit = CommitBuilder::new(self.address.as_str()).with_storage_format(FILE_FORMAT);
+            commit.execute(TransactionBuilder::new(0, operation).build()).await.map(|_| ())
+        })
+    }
 }
 
 /// The schema with the encoding noted at the elements of all lists of pixels.

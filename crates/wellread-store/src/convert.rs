@@ -4,6 +4,7 @@
 //! [`ConvertOptions::memory`] bytes of pixels. The target appears only when complete (see [`crate::staged`]).
 
 use crate::{Error, ImageView, Result, Store, StoreWriter};
+use std::collections::BTreeSet;
 use std::sync::{Condvar, Mutex};
 use wellread_image::{ImageMetadata, PixelType, Shape};
 
@@ -47,6 +48,14 @@ impl Budget {
         *self.used.lock().unwrap_or_else(std::sync::PoisonError::into_inner) -= bytes;
         self.freed.notify_one();
     }
+}
+
+/// The types of the images in `source`, each once: [`crate::WriteOptions::types`]. Rows that are no images are left
+/// out; what is wrong with them is said when they are read.
+pub fn pixel_types(source: &dyn Store) -> Vec<PixelType> {
+    let found: BTreeSet<_> =
+        (0..source.len()).filter_map(|row| Some(source.row_info(row).ok()?.dtype)).collect();
+    found.into_iter().collect()
 }
 
 /// Writes every image of `source` to `writer` and finishes it; `done(pixels_bytes)` is called per image.

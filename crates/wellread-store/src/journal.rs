@@ -1,7 +1,8 @@
-//! Which images of an interrupted output are complete.
+//! Which part of an interrupted output is complete.
 //!
-//! A line per image, added when all its files are written, below a first line that says what the set is made of. A
-//! line that was cut off does not count. Images are complete from the first on: what follows a gap is written again.
+//! A first line says what the set is made of, and each line below it what was completed since: for folders with files
+//! per image the number of an image, for tables whatever their engine notes. A line that was cut off does not count.
+//! Images are complete from the first on: what follows a gap is written again.
 
 use crate::{Error, Result};
 use std::fs::{File, OpenOptions};
@@ -10,55 +11,69 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Name of the journal in the folder.
-const NAME: &str = ".wellread-journal";
+pub(crate) const NAME: &str = ".wellread-journal";
 
 /// The journal of a folder that is being written; clones write to the same one.
 #[derive(Clone, Debug)]
 pub struct Journal {
     file: Arc<Mutex<File>>,
     path: PathBuf,
+    /// Bytes of the first line.
+    head: usize,
+    lines: Vec<String>,
     complete: usize,
+    begun: bool,
 }
 
 impl Journal {
-    /// Opens the journal of `folder`, or begins it. `of` is one line; errors speak of `target`.
+    /// Opens the journal of `folder`, or begins it. `of` is one line; errors speak of `target`. `None` where another
+    /// process has just moved the folder to its place.
     ///
     /// # Errors
     /// A journal of something else; one that a living process writes.
-    pub(crate) fn open(folder: &Path, target: &Path, of: &str) -> Result<Self> {
+    pub(crate) fn open(folder: &Path, target: &Path, of: &str) -> Result<Option<Self>> {
         let path = folder.join(NAME);
         let io = |e: std::io::Error| Error::io(target, "cannot open the journal of the interrupted run", &e);
-        let mut file = OpenOptions::new().read(true).append(true).create(true).open(&path).map_err(io)?;
+        let mut file = match OpenOptions::new().read(true).append(true).create(true).open(&path) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            opened => opened.map_err(io)?,
+        };
         // Held until the file is closed, also by a killed process.
         if let Err(std::fs::TryLockError::WouldBlock) = file.try_lock() {
             return Err(
                 Error::new(target, "another process is writing it").hint("wait until it has finished")
             );
         }
-        let text = std::fs::read_to_string(&path).map_err(io)?;
+        if !is_at(&file, &path) {
+            return Ok(None);
+        }
+        let text = std::fs::read(&path).map_err(io)?;
         let first = format!("{of}\n");
-        if text.is_empty() {
-            file.write_all(first.as_bytes()).map_err(io)?;
-        } else if !text.starts_with(&first) {
+        // A first line that was cut off is of a run that had completed nothing.
+        let begun = !text.contains(&b'\n');
+        if begun {
+            file.set_len(0).and_then(|()| file.write_all(first.as_bytes())).map_err(io)?;
+        } else if !text.starts_with(first.as_bytes()) {
             return Err(Error::new(
                 target,
-                "an interrupted run left a part of it that was made of other images or with other options",
+                "an interrupted run left a part of it that was made of other images, with other options or by \
+                 another release",
             )
             .hint(format_args!("repeat the same command, or remove {}", folder.display())));
         }
-        let mut rows: Vec<usize> = vec![];
-        let mut lines = text.get(first.len()..).unwrap_or_default();
-        while let Some((line, rest)) = lines.split_once('\n') {
-            rows.extend(line.parse::<usize>());
-            lines = rest;
+        let text = text.get(first.len()..).filter(|_| !begun).unwrap_or_default();
+        let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1);
+        if whole < text.len() {
+            file.set_len((first.len() + whole) as u64).map_err(io)?;
         }
-        if !lines.is_empty() {
-            file.write_all(b"\n").map_err(io)?;
-        }
+        let lines = String::from_utf8_lossy(&text[..whole]);
+        let lines: Vec<String> = lines.lines().map(str::to_owned).collect();
+        let mut rows: Vec<usize> = lines.iter().filter_map(|line| line.parse().ok()).collect();
         rows.sort_unstable();
         rows.dedup();
         let complete = rows.iter().enumerate().take_while(|(i, row)| i == *row).count();
-        Ok(Self { file: Arc::new(Mutex::new(file)), path, complete })
+        let file = Arc::new(Mutex::new(file));
+        Ok(Some(Self { file, path, head: first.len(), lines, complete, begun }))
     }
 
     /// Whether a living process writes to `folder`.
@@ -67,9 +82,30 @@ impl Journal {
             .is_ok_and(|file| matches!(file.try_lock(), Err(std::fs::TryLockError::WouldBlock)))
     }
 
+    /// Whether it was begun now: nothing in the folder is known.
+    pub fn begun(&self) -> bool {
+        self.begun
+    }
+
     /// How many images an earlier run has completed, from the first on.
     pub fn complete(&self) -> usize {
         self.complete
+    }
+
+    /// What earlier runs noted.
+    pub fn lines(&self) -> &[String] {
+        &self.lines
+    }
+
+    /// Strikes out all but the first `lines` of what earlier runs noted.
+    ///
+    /// # Errors
+    /// The journal cannot be written.
+    pub fn keep(&mut self, lines: usize) -> Result<()> {
+        self.lines.truncate(lines);
+        let length = self.head + self.lines.iter().map(|line| line.len() + 1).sum::<usize>();
+        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        file.set_len(length as u64).map_err(|e| Error::io(&self.path, "cannot write", &e))
     }
 
     /// Notes that all files of image `row` are written.
@@ -77,14 +113,31 @@ impl Journal {
     /// # Errors
     /// The journal cannot be written.
     pub fn add(&self, row: usize) -> Result<()> {
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        // One write, so that lines of several threads do not mix.
-        file.write_all(format!("{row}\n").as_bytes()).map_err(|e| Error::io(&self.path, "cannot write", &e))
+        self.note(&row.to_string())
     }
 
-    /// Removes it, as it is no part of the finished set.
-    pub(crate) fn remove(self, target: &Path) -> Result<()> {
-        std::fs::remove_file(&self.path).map_err(|e| Error::io(target, "cannot remove the journal", &e))
+    /// Notes a line.
+    ///
+    /// # Errors
+    /// The journal cannot be written.
+    pub fn note(&self, line: &str) -> Result<()> {
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        // One write, so that lines of several threads do not mix.
+        file.write_all(format!("{line}\n").as_bytes()).map_err(|e| Error::io(&self.path, "cannot write", &e))
+    }
+}
+
+/// Whether an open file is still what is found at `path`.
+fn is_at(file: &File, path: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let of = |meta: &std::fs::Metadata| (meta.dev(), meta.ino());
+        matches!((file.metadata(), path.metadata()), (Ok(a), Ok(b)) if of(&a) == of(&b))
+    }
+    #[cfg(not(unix))]
+    {
+        file.metadata().is_ok() && path.exists()
     }
 }
 
@@ -95,7 +148,7 @@ mod tests {
     #[test]
     fn images_count_up_to_the_first_gap() {
         let dir = tempfile::tempdir().unwrap();
-        let open = |of: &str| Journal::open(dir.path(), Path::new("set"), of);
+        let open = |of: &str| Journal::open(dir.path(), Path::new("set"), of).map(Option::unwrap);
         let journal = open("a to b").unwrap();
         assert_eq!(journal.complete(), 0);
         for row in [1, 0, 2, 5] {
@@ -111,8 +164,23 @@ mod tests {
         std::fs::write(&path, format!("{text}3")).unwrap();
         let journal = open("a to b").unwrap();
         assert_eq!(journal.complete(), 3);
-        journal.add(3).unwrap();
         drop(journal);
-        assert_eq!(open("a to b").unwrap().complete(), 4);
+        // Nor when it is looked at again.
+        let mut journal = open("a to b").unwrap();
+        assert_eq!(
+            (journal.complete(), journal.lines()),
+            (3, ["1", "0", "2", "5"].map(String::from).as_slice())
+        );
+        journal.keep(2).unwrap();
+        journal.note("{}").unwrap();
+        drop(journal);
+        let journal = open("a to b").unwrap();
+        assert_eq!((journal.complete(), journal.begun()), (2, false));
+        assert_eq!(journal.lines(), ["1", "0", "{}"]);
+        drop(journal);
+        // Killed in the first line.
+        std::fs::write(&path, "a to").unwrap();
+        assert!(open("a to b").unwrap().begun());
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "a to b\n");
     }
 }

@@ -20,7 +20,7 @@
 //! | [`error`] | [`Error`]: file, row, cause and what to do |
 //! | [`guard`] | panics of libraries become errors |
 //! | [`regular`] | files opened without waiting, read by position |
-//! | [`staged`] | output written beside its place and renamed when complete |
+//! | [`staged`], [`journal`] | output written beside its place and renamed when complete; what of it is complete |
 //! | [`parquet`] | OME-Arrow columns in Parquet |
 //! | [`table`] | OME-Arrow columns in the tables of any engine |
 //! | [`tiff`] | TIFF and OME-TIFF, files and folders |
@@ -40,7 +40,7 @@ mod file_rows;
 pub mod guard;
 #[cfg(feature = "image-folder")]
 pub mod image_folder;
-mod journal;
+pub mod journal;
 mod lazy;
 mod ome_arrow;
 #[cfg(feature = "ome-zarr")]

@@ -103,10 +103,13 @@ pub struct Format {
     /// Whether a path with one of the endings holds images, where that is not so of all (tables). For telling
     /// that a folder mixes formats.
     pub holds_images: fn(&Path) -> bool,
+    /// Names of files in a folder of this format that have none of the endings: with other files beside, a folder is not
+    /// replaced.
+    pub parts: &'static [&'static str],
     /// Whether columns of plain values can stand beside the images: [`WriteOptions::features`].
     pub keeps_features: bool,
-    /// Whether an interrupted writer can be gone on with: [`WriteOptions::resume`].
-    pub resumes: bool,
+    /// Why an interrupted writer cannot be gone on with ([`WriteOptions::resume`]); `None` where it can.
+    pub cannot_resume: Option<&'static str>,
     /// Version of the library or engine behind it, and of the file format.
     pub engine: fn() -> String,
     /// Whether a probe looks like this format.
@@ -326,5 +329,10 @@ pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Box<dyn Sto
 
 /// Creates a set of images for writing.
 pub fn create(path: impl AsRef<Path>, format: &str, options: &WriteOptions) -> Result<Box<dyn StoreWriter>> {
-    (format_named(format)?.create)(path.as_ref(), options)
+    let format = format_named(format)?;
+    match format.cannot_resume.filter(|_| options.resume.is_some()) {
+        Some(why) => Err(Error::new(path, format_args!("{} cannot be resumed: {why}", format.name))
+            .hint("leave WriteOptions::resume out")),
+        None => (format.create)(path.as_ref(), options),
+    }
 }

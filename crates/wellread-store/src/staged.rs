@@ -4,25 +4,51 @@
 //! signals) or is killed (the next writer of the same target cleans up). Nothing is synchronised to the disk, so
 //! it does not hold when the machine loses power within seconds after.
 
-use crate::journal::Journal;
+use crate::journal::{self, Journal};
 use crate::{Error, Result, WriteOptions, registry};
-use std::fs::FileType;
+use std::fs::{File, FileType, TryLockError};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// Temporary names in use by this process.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+/// Outputs of this process that are kept when they are interrupted.
+static RESUMABLE: AtomicUsize = AtomicUsize::new(0);
+/// How often a target is cleared that other processes write to at the same time.
+const ATTEMPTS: usize = 100;
+/// How often a folder is looked at again before it is said not to be replaceable.
+const LOOKS: usize = 5;
 
 fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes all output that this process has begun and not finished: for the moment before it ends on a signal.
-pub fn remove_unfinished() {
+/// Holds `folder` for writing several outputs that belong together, until the handle is dropped. `None` where the file
+/// system has no locks of folders.
+///
+/// # Errors
+/// Another process holds it.
+pub fn hold(folder: &Path) -> Result<Option<File>> {
+    let Ok(handle) = File::open(folder) else { return Ok(None) };
+    match handle.try_lock() {
+        Ok(()) => Ok(Some(handle)),
+        Err(TryLockError::WouldBlock) => {
+            Err(Error::new(folder, "another process is writing to it").hint("wait until it has finished"))
+        }
+        Err(TryLockError::Error(_)) => Ok(None),
+    }
+}
+
+/// Removes all output that this process has begun and not finished: for the moment before it ends on a signal. `true`
+/// where some is kept for a later run to go on with.
+pub fn remove_unfinished() -> bool {
     for path in unfinished().drain(..) {
         remove_any(&path);
     }
+    RESUMABLE.load(Ordering::Relaxed) > 0
 }
 
 /// A file or folder being written under a temporary name beside its final place.
@@ -34,8 +60,12 @@ pub fn remove_unfinished() {
 pub struct Staged {
     target: PathBuf,
     temporary: PathBuf,
+    /// Whether what is at the target then is replaced.
+    overwrite: bool,
     /// Whether what was written goes when this is dropped.
     remove: bool,
+    /// Whether what was written stays when it is interrupted.
+    resumable: bool,
     journal: Option<Journal>,
 }
 
@@ -51,7 +81,7 @@ impl Staged {
         let staged = Self::place(target, overwrite)?;
         // What a run left that could have been resumed is not wanted any more.
         let left = staged.resume_folder();
-        if left.is_dir() && !Journal::is_busy(&left) {
+        if !Journal::is_busy(&left) {
             remove_any(&left);
         }
         Ok(staged)
@@ -63,14 +93,10 @@ impl Staged {
     }
 
     fn place(target: &Path, overwrite: bool) -> Result<Self> {
-        if let Ok(there) = std::fs::symlink_metadata(target) {
-            if !overwrite {
-                return Err(
-                    Error::new(target, "already exists").hint("choose another name or pass --overwrite")
-                );
-            }
-            may_be_replaced(target, there.file_type())?;
+        if !overwrite && target.symlink_metadata().is_ok() {
+            return Err(Error::new(target, "already exists").hint("choose another name or pass --overwrite"));
         }
+        may_be_replaced(target)?;
         let parent = match target.parent() {
             Some(p) if !p.as_os_str().is_empty() => p.to_owned(),
             _ => PathBuf::from("."),
@@ -86,7 +112,7 @@ impl Staged {
         let n = COUNTER.fetch_add(1, Ordering::Relaxed);
         let temporary = parent.join(format!(".wellread-partial-{}-{n}-{name}", std::process::id()));
         unfinished().push(temporary.clone());
-        Ok(Self { target: place, temporary, remove: true, journal: None })
+        Ok(Self { target: place, temporary, overwrite, remove: true, resumable: false, journal: None })
     }
 
     /// As [`Self::new`] for a folder that is kept when writing is interrupted, and gone on with: with a journal of
@@ -95,13 +121,46 @@ impl Staged {
     /// # Errors
     /// As [`Self::new`]; what an earlier run left is of something else, or its process still lives.
     pub fn resumable(target: &Path, overwrite: bool, of: &str) -> Result<Self> {
+        for _ in 0..ATTEMPTS {
+            if let Some(staged) = Self::try_resumable(target, overwrite, of)? {
+                return Ok(staged);
+            }
+        }
+        Err(being_replaced(target))
+    }
+
+    /// `None` where another process finishes at this moment.
+    fn try_resumable(target: &Path, overwrite: bool, of: &str) -> Result<Option<Self>> {
         let mut staged = Self::place(target, overwrite)?;
         let folder = staged.resume_folder();
         unfinished().retain(|path| *path != staged.temporary);
         staged.remove = false;
         staged.temporary = folder;
         staged.create_dir()?;
-        staged.journal = Some(Journal::open(&staged.temporary, &staged.target, of)?);
+        let Some(journal) = Journal::open(&staged.temporary, &staged.target, of)? else { return Ok(None) };
+        if journal.begun() {
+            if !overwrite && staged.target.symlink_metadata().is_ok() {
+                staged.remove = true;
+                return Ok(None);
+            }
+            // Whatever is there, no journal knows it.
+            let entries = std::fs::read_dir(&staged.temporary)
+                .map_err(|e| Error::io(&staged.target, "cannot list what an earlier run left", &e))?;
+            entries.flatten().filter(|e| e.file_name() != journal::NAME).for_each(|e| remove_any(&e.path()));
+        }
+        staged.journal = Some(journal);
+        staged.resumable = true;
+        RESUMABLE.fetch_add(1, Ordering::Relaxed);
+        Ok(Some(staged))
+    }
+
+    /// A folder for the output of a table's engine: resumable if `options` ask for it.
+    ///
+    /// # Errors
+    /// As [`Self::new`] and [`Self::resumable`].
+    pub fn for_table(target: &Path, options: &WriteOptions) -> Result<Self> {
+        let staged = Self::folder(target, options, false)?;
+        staged.create_dir()?;
         Ok(staged)
     }
 
@@ -153,35 +212,110 @@ impl Staged {
         Ok(&self.temporary)
     }
 
-    /// Moves the finished output to its place, replacing what was there.
+    /// Moves the finished output to its place.
+    ///
+    /// # Errors
+    /// Something is there meanwhile that may not be replaced; what the system says.
     pub fn commit(mut self) -> Result<()> {
-        if let Some(journal) = self.journal.take() {
-            journal.remove(&self.target)?;
+        // Held until the output is in place, except where no folder can be moved with a file open in it.
+        let journal = self.journal.take();
+        let had_journal = journal.is_some();
+        let journal = journal.filter(|_| !cfg!(windows));
+        self.place_at_target(&self.temporary)?;
+        self.remove = false;
+        if had_journal {
+            std::fs::remove_file(self.target.join(journal::NAME))
+                .map_err(|e| Error::io(&self.target, "cannot remove the journal", &e))?;
         }
-        if self.temporary.is_dir() || self.target.is_dir() {
-            // A folder cannot be renamed over a folder that is not empty: move the old one aside first.
-            let old = self.temporary.with_extension("old");
+        drop(journal);
+        Ok(())
+    }
+
+    /// Moves the finished file `name` of the temporary folder to the target. The folder goes when this is dropped.
+    ///
+    /// # Errors
+    /// As [`Self::commit`].
+    pub fn commit_file(&mut self, name: &str) -> Result<()> {
+        self.place_at_target(&self.temporary.join(name))?;
+        self.remove = true;
+        Ok(())
+    }
+
+    /// Moves `from` to the target, whatever other processes do there at the same time.
+    fn place_at_target(&self, from: &Path) -> Result<()> {
+        let cannot = |e: &io::Error| Error::io(&self.target, "cannot move the finished output into place", e);
+        if !self.overwrite {
+            return move_new(from, &self.target).map_err(|e| match e.kind() {
+                io::ErrorKind::AlreadyExists => {
+                    Error::new(&self.target, "was put there by another process meanwhile, and is kept")
+                        .hint("choose another name or pass --overwrite")
+                }
+                _ => cannot(&e),
+            });
+        }
+        if from.is_file() && !self.target.is_dir() {
+            return std::fs::rename(from, &self.target).map_err(|e| cannot(&e));
+        }
+        // A folder cannot be renamed over a folder that is not empty: the old one is moved aside first.
+        let old = self.temporary.with_extension("old");
+        for attempt in 1.. {
             let had_old = std::fs::rename(&self.target, &old).is_ok();
-            if let Err(e) = std::fs::rename(&self.temporary, &self.target) {
-                if had_old {
+            let result = std::fs::rename(from, &self.target);
+            // Another process was faster: what it put there is replaced in its turn.
+            let again = result.is_err() && attempt < ATTEMPTS && self.target.symlink_metadata().is_ok();
+            match &result {
+                Err(_) if had_old && !again => {
                     let _ = std::fs::rename(&old, &self.target);
                 }
-                return Err(Error::io(&self.target, "cannot move the finished output into place", &e));
+                _ if had_old => remove_any(&old),
+                _ => {}
             }
-            if had_old {
-                remove_any(&old);
+            if !again {
+                return result.map_err(|e| cannot(&e));
             }
-        } else {
-            std::fs::rename(&self.temporary, &self.target)
-                .map_err(|e| Error::io(&self.target, "cannot move the finished output into place", &e))?;
         }
-        self.remove = false;
         Ok(())
     }
 }
 
-/// Whether what is at `target` may be replaced on request.
-fn may_be_replaced(target: &Path, there: FileType) -> Result<()> {
+/// Renames a file or folder to a name at which nothing is.
+fn move_new(from: &Path, to: &Path) -> io::Result<()> {
+    if from.is_file() && std::fs::hard_link(from, to).map_or_else(exists, |()| Ok(true))? {
+        return std::fs::remove_file(from);
+    }
+    // A folder never takes the place of a file or of a folder with something in it.
+    if to.symlink_metadata().is_ok() {
+        return Err(io::ErrorKind::AlreadyExists.into());
+    }
+    std::fs::rename(from, to).map_err(|e| match to.symlink_metadata() {
+        Ok(_) if from.symlink_metadata().is_ok() => io::ErrorKind::AlreadyExists.into(),
+        _ => e,
+    })
+}
+
+/// An error of linking that says that something is there; `false` for others, such as of file systems without links.
+fn exists(error: io::Error) -> io::Result<bool> {
+    if error.kind() == io::ErrorKind::AlreadyExists { Err(error) } else { Ok(false) }
+}
+
+/// Whether what is at `target`, if anything, may be replaced on request.
+fn may_be_replaced(target: &Path) -> Result<()> {
+    let look = || target.symlink_metadata().map_or(Ok(()), |there| is_replaceable(target, there.file_type()));
+    // What is refused may be half of one set and half of another that other processes put there: it is looked at again.
+    for _ in 0..LOOKS {
+        if look().is_ok() {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    look()
+}
+
+fn being_replaced(target: &Path) -> Error {
+    Error::new(target, "is being replaced by other processes").hint("wait until they have finished")
+}
+
+fn is_replaceable(target: &Path, there: FileType) -> Result<()> {
     if there.is_file() || there.is_symlink() {
         return Ok(());
     }
@@ -206,6 +340,7 @@ fn foreign_entry(folder: &Path) -> Result<Option<String>> {
     let belongs = |name: &str| {
         format.is_some_and(|format| {
             format.has_ending(name)
+                || format.parts.contains(&name)
                 || Path::new(name).extension().is_some_and(|e| e == "json")
                 || folder.join(name).is_dir()
                 || name.starts_with('.')
@@ -224,6 +359,9 @@ pub fn write(target: &Path, bytes: impl AsRef<[u8]>) -> Result<()> {
 impl Drop for Staged {
     fn drop(&mut self) {
         unfinished().retain(|path| *path != self.temporary);
+        if self.resumable {
+            RESUMABLE.fetch_sub(1, Ordering::Relaxed);
+        }
         if self.remove {
             remove_any(&self.temporary);
         }
@@ -254,79 +392,4 @@ fn remove_leftovers(parent: &Path, name: &str) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn appears_whole_or_not_at_all() {
-        let dir = tempfile::tempdir().unwrap();
-        let target = dir.path().join("a/out.bin");
-        let staged = Staged::new(&target, false).unwrap();
-        std::fs::write(staged.path(), b"half").unwrap();
-        drop(staged);
-        assert_eq!(std::fs::read_dir(dir.path().join("a")).unwrap().count(), 0);
-        let staged = Staged::new(&target, false).unwrap();
-        std::fs::write(staged.path(), b"whole").unwrap();
-        staged.commit().unwrap();
-        assert_eq!(std::fs::read(&target).unwrap(), b"whole");
-        assert!(Staged::new(&target, false).unwrap_err().to_string().contains("already exists"));
-    }
-
-    #[test]
-    fn what_is_no_set_of_images_is_not_replaced() {
-        let dir = tempfile::tempdir().unwrap();
-        let home = dir.path().join("home");
-        std::fs::create_dir(&home).unwrap();
-        Staged::new(&home, true).expect("an empty folder may be replaced");
-        std::fs::write(home.join("a.tif"), b"II*\0").unwrap();
-        Staged::new(&home, true).expect("a folder of images may be replaced");
-        std::fs::write(home.join("precious.txt"), b"").unwrap();
-        let error = Staged::new(&home, true).unwrap_err().to_string();
-        assert!(error.contains("precious.txt") && error.contains("not replaced"), "{error}");
-        #[cfg(unix)]
-        {
-            let error = Staged::new(Path::new("/dev/null"), true).unwrap_err().to_string();
-            assert!(error.contains("neither a file nor a folder"), "{error}");
-        }
-    }
-
-    #[test]
-    fn a_target_named_through_itself_is_replaced() {
-        let dir = tempfile::tempdir().unwrap();
-        let set = dir.path().join("set");
-        std::fs::create_dir(&set).unwrap();
-        std::fs::write(set.join("old.tif"), b"").unwrap();
-        let staged = Staged::new(&set.join("../set"), true).unwrap();
-        std::fs::write(staged.create_dir().unwrap().join("new.tif"), b"").unwrap();
-        staged.commit().unwrap();
-        assert!(set.join("new.tif").exists() && !set.join("old.tif").exists());
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
-    }
-
-    #[test]
-    fn unfinished_output_can_be_removed_from_elsewhere() {
-        let dir = tempfile::tempdir().unwrap();
-        let staged = Staged::new(&dir.path().join("out"), false).unwrap();
-        std::fs::write(staged.path(), b"half").unwrap();
-        assert!(unfinished().contains(&staged.temporary));
-        // Not `remove_unfinished` itself: it would take the files of the other tests of this process.
-        drop(staged);
-        assert!(unfinished().iter().all(|p| !p.starts_with(dir.path())));
-    }
-
-    #[test]
-    fn folders_are_replaced_and_dead_leftovers_removed() {
-        let dir = tempfile::tempdir().unwrap();
-        let target = dir.path().join("set");
-        std::fs::create_dir(&target).unwrap();
-        std::fs::write(target.join("old.tif"), b"").unwrap();
-        let leftover = dir.path().join(".wellread-partial-4294967294-0-set");
-        std::fs::create_dir(&leftover).unwrap();
-        let staged = Staged::new(&target, true).unwrap();
-        assert!(!leftover.exists());
-        std::fs::write(staged.create_dir().unwrap().join("new"), b"").unwrap();
-        staged.commit().unwrap();
-        assert!(target.join("new").exists() && !target.join("old.tif").exists());
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
-    }
-}
+mod tests;

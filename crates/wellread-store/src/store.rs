@@ -406,8 +406,11 @@ pub struct WriteOptions {
     /// leave them out.
     pub features: Option<RecordBatch>,
     /// Keep what is complete when writing is interrupted, and go on with what an earlier run left: what the set is made
-    /// of, in one line, which must be the same then. For formats that resume ([`crate::Format::resumes`]).
+    /// of, in one line, which must be the same then. For formats that resume ([`crate::Format::cannot_resume`]).
     pub resume: Option<String>,
+    /// Types of the images to come, as far as they are known: a table's pixels are of one type that holds them all.
+    /// Where none is known, it is that of the first image, and images that it does not hold are refused.
+    pub types: Vec<PixelType>,
 }
 
 impl Default for WriteOptions {
@@ -422,6 +425,7 @@ impl Default for WriteOptions {
             shard: None,
             features: None,
             resume: None,
+            types: vec![],
         }
     }
 }

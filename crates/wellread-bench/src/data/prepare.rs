@@ -12,8 +12,10 @@ use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use wellread_image::PixelType;
 use wellread_image::synthetic::Kind;
 use wellread_store::checksum::{ImageChecksum, read_expected};
+use wellread_store::convert::pixel_types;
 use wellread_store::{Error, Format, ImageView, OpenOptions, Store, WriteOptions};
 
 /// The record in a folder of sets.
@@ -91,7 +93,7 @@ pub fn prepare(
         // Before the first set changes: should this be interrupted, the folder is known to be ours and no set
         // that is being replaced is taken for a good one.
         SetRecord::of(&made_from, held.clone()).write(folder)?;
-        let options = WriteOptions { overwrite: true, ..options.clone() };
+        let options = WriteOptions { overwrite: true, types: opened.types(), ..options.clone() };
         let mut writers = Writers::create(folder, &missing, &options);
         opened.write(&mut writers, options.jobs, progress)?;
         let (sets, sums) = writers.finish();
@@ -233,6 +235,14 @@ impl<'s> Opened<'s> {
         }
     }
 
+    /// Types of the images, each once.
+    fn types(&self) -> Vec<PixelType> {
+        match self {
+            Self::Synthetic(spec) => vec![spec.dtype],
+            Self::Stored { store, .. } => pixel_types(&**store),
+        }
+    }
+
     /// Writes the images in row order; ends early when no writer is left.
     fn write(
         &self,
@@ -299,8 +309,9 @@ mod tests {
             endings: whole.endings,
             set_ending: whole.set_ending,
             holds_images: whole.holds_images,
+            parts: whole.parts,
             keeps_features: whole.keeps_features,
-            resumes: whole.resumes,
+            cannot_resume: whole.cannot_resume,
             engine: whole.engine,
             recognise: whole.recognise,
             open: whole.open,

@@ -34,7 +34,7 @@ pub struct FormatSet {
 ///
 /// # Errors
 /// Something that would be written is there already and `options.overwrite` is false (nothing is touched then);
-/// `out` cannot be written.
+/// `out` cannot be written, or another process writes to it.
 pub fn generate(
     out: &Path,
     spec: &SetSpec,
@@ -47,6 +47,8 @@ pub fn generate(
     let mut targets: Vec<PathBuf> = formats.iter().map(|format| out.join(set_name(format))).collect();
     targets.push(expected.clone());
     targets.extend(masks.then(|| mask_folder.clone()));
+    std::fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
+    let _held = staged::hold(out)?;
     // All at once and before the first byte: half a set beside the half of another would be neither.
     if !options.overwrite
         && let Some(there) = targets.iter().find(|target| target.symlink_metadata().is_ok())
@@ -55,7 +57,6 @@ pub fn generate(
             .hint("choose another folder or pass --overwrite")
             .into());
     }
-    std::fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
     // Should a benchmark have prepared this folder, what it noted down is true no longer.
     prepare::forget(out)?;
     let mut mask_writer = if masks {

@@ -3,8 +3,9 @@
 use super::{OpenArgs, default_jobs, known_format, parse_tczyx, parse_threads};
 use crate::output::{Failure, Outcome, Ui, bytes};
 use std::path::{Path, PathBuf};
+use wellread_image::PixelType;
 use wellread_loader::cache::parse_bytes;
-use wellread_store::convert::{ConvertOptions, convert};
+use wellread_store::convert::{ConvertOptions, convert, pixel_types};
 use wellread_store::features::{self, FeatureColumns};
 use wellread_store::{Compression, Format, Store, Tune, WriteOptions, registry};
 
@@ -38,8 +39,8 @@ pub struct Args {
     /// with a file name per channel.
     #[arg(long, value_name = "COLUMN[,COLUMN…]", requires = "join")]
     on: Option<String>,
-    /// Keep what is complete when interrupted, and go on with what an earlier run of the same command left. For formats
-    /// with a file or folder per image: tiff, ome-zarr, image-folder.
+    /// Keep what is complete when interrupted, and go on with what an earlier run of the same command left. For tiff,
+    /// ome-zarr, image-folder, lance and duckdb.
     #[arg(long)]
     resume: bool,
     /// Layout of OME-Arrow Parquet: nested (one table, format parquet) or dataset (a folder of tables of chunks, format
@@ -116,6 +117,7 @@ impl WriteArgs {
             jobs: self.jobs.max(1),
             features: None,
             resume: None,
+            types: vec![],
         }
     }
 }
@@ -132,8 +134,11 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let mut options = args.write.options();
     let (features, joined) = features_of(&*source, args, format, ui)?;
     options.features = features;
+    if format.keeps_features {
+        options.types = pixel_types(&*source);
+    }
     if args.resume {
-        options.resume = Some(resume_note(&*source, args, format)?);
+        options.resume = Some(resume_note(&*source, args, format, &options.types)?);
     }
     let writer = registry::create(&args.target, format.name, &options)?;
     let resumed = writer.complete();
@@ -143,10 +148,14 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let bar = ui.progress(source.len() as u64, "converting");
     let mut total = 0u64;
     let start = std::time::Instant::now();
-    convert(&*source, writer, ConvertOptions { memory: args.memory }, &mut |n| {
+    let converted = convert(&*source, writer, ConvertOptions { memory: args.memory }, &mut |n| {
         total += n;
         bar.inc(1);
-    })?;
+    });
+    if converted.is_err() && args.resume {
+        ui.say("what is complete is kept: the same command goes on with it");
+    }
+    converted?;
     bar.finish_and_clear();
     let seconds = start.elapsed().as_secs_f64();
     ui.document(&serde_json::json!({
@@ -170,21 +179,24 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
 }
 
 /// What a resumable set is made of: the source, by place and number of images, and all that decides what is written.
-fn resume_note(source: &dyn Store, args: &Args, format: &Format) -> Outcome<String> {
-    if !format.resumes {
-        let can: Vec<_> = registry::formats().iter().filter(|f| f.resumes).map(|f| f.name).collect();
+fn resume_note(source: &dyn Store, args: &Args, format: &Format, types: &[PixelType]) -> Outcome<String> {
+    if let Some(why) = format.cannot_resume {
+        let can = registry::formats().iter().filter(|f| f.cannot_resume.is_none()).map(|f| f.name);
         return Err(Failure::Usage(format!(
-            "{} is written as one piece and cannot be resumed; formats that can: {}",
+            "{} cannot be resumed: {why}; formats that can: {}",
             format.name,
-            can.join(", ")
+            can.collect::<Vec<_>>().join(", ")
         )));
     }
-    let path = args.source.canonicalize().unwrap_or_else(|_| args.source.clone());
+    let path = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let WriteArgs { compression, chunk, shard, variant, .. } = &args.write;
+    let profiles = args.join.as_deref().map(|p| (path(p), p.metadata().map_or(0, |m| m.len())));
     Ok(serde_json::json!({
-        "source": path, "images": source.len(), "bytes": source.bytes_on_disk()?, "format": format.name,
+        "source": path(&args.source), "images": source.len(), "bytes": source.bytes_on_disk()?,
+        "opened": format!("{:?}", args.open), "format": format.name, "types": types,
         "compression": compression, "chunk": chunk, "shard": shard, "variant": variant,
-        "tune": format!("{:?}", args.write.tune),
+        "tune": format!("{:?}", args.write.tune), "join": profiles, "on": args.on,
+        "wellread": env!("CARGO_PKG_VERSION"),
     })
     .to_string())
 }

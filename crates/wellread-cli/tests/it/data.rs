@@ -166,7 +166,12 @@ fn an_interrupted_conversion_goes_on() {
     // The header of one image is wrong for a while; no file changes its size.
     let mut broken = whole.clone();
     broken[..8].fill(b'x');
-    for (format, target) in [("tiff", "a"), ("ome-zarr", "b"), ("image-folder", "c")] {
+    for (format, target) in
+        [("tiff", "a"), ("ome-zarr", "b"), ("image-folder", "c"), ("lance", "d"), ("duckdb", "e")]
+    {
+        if !formats().iter().any(|f| f == format) {
+            continue;
+        }
         let target = dir.path().join(target);
         let args = ["convert", arg(&source), arg(&target), "--format", format, "--resume", "--jobs", "2"];
         std::fs::write(&files[7], &broken).unwrap();
@@ -175,12 +180,8 @@ fn an_interrupted_conversion_goes_on() {
         assert!(!target.exists());
         let left =
             dir.path().join(format!(".wellread-resume-{}", target.file_name().unwrap().to_str().unwrap()));
-        let first = std::fs::read_dir(&left)
-            .unwrap()
-            .flatten()
-            .map(|e| e.path())
-            .find(|p| p.extension().is_some())
-            .unwrap();
+        // A file of a complete image, for tables one of several.
+        let first = first_file(&if format == "lance" { left.join("data") } else { left.clone() });
         let before = std::fs::metadata(&first).unwrap().modified().unwrap();
         // Other options would make another set.
         let other = wellread(&[&args[..], &["--read-as", "tiff", "--tune", "size"]].concat());
@@ -189,13 +190,66 @@ fn an_interrupted_conversion_goes_on() {
         let done = json(&[&args[..], &["--read-as", "tiff"]].concat());
         assert_eq!(done["images_resumed"], 7, "{format}");
         assert!(!left.exists());
-        let same = target.join(first.file_name().unwrap());
-        assert_eq!(std::fs::metadata(same).unwrap().modified().unwrap(), before);
+        if format != "duckdb" {
+            let same = target.join(first.strip_prefix(&left).unwrap());
+            assert_eq!(std::fs::metadata(same).unwrap().modified().unwrap(), before);
+        }
         let verified = json(&["verify", arg(&target), "--against", arg(&set.join("expected.json"))]);
         assert_eq!(verified["passed"], true, "{format}");
     }
-    let refused = wellread(&["convert", arg(&source), "x.parquet", "--resume"]);
-    assert!(refused.code == 2 && refused.stderr.contains("tiff"), "{}", refused.stderr);
+    for (format, why) in [
+        ("parquet", "index at its end"),
+        ("ome-arrow-dataset", "index at its end"),
+        ("vortex", "layout at its end"),
+        ("parquet-duckdb", "one statement"),
+    ] {
+        if formats().iter().any(|f| f == format) {
+            let refused = wellread(&["convert", arg(&source), "x", "--format", format, "--resume"]);
+            assert_eq!(refused.code, 2);
+            assert!(refused.stderr.contains(why) && refused.stderr.contains("tiff"), "{}", refused.stderr);
+        }
+    }
+}
+
+fn first_file(folder: &std::path::Path) -> std::path::PathBuf {
+    let mut files = std::fs::read_dir(folder).unwrap().flatten().map(|e| e.path());
+    files.find(|p| p.extension().is_some()).unwrap()
+}
+
+/// A table's pixels are of one type, which holds those of all images, whatever the first is.
+#[test]
+fn images_of_several_types_go_into_every_table() {
+    let dir = tempfile::tempdir().unwrap();
+    for (mix, types) in
+        [["uint8", "uint16"].as_slice(), &["int16", "uint16", "uint8"], &["uint16", "float32", "uint32"]]
+            .into_iter()
+            .enumerate()
+    {
+        let source = dir.path().join(format!("source-{mix}"));
+        std::fs::create_dir(&source).unwrap();
+        for (i, dtype) in types.iter().enumerate() {
+            let set = dir.path().join(format!("{mix}-{dtype}"));
+            generate(&set, 3, &["--formats", "tiff", "--dtype", dtype, "--seed", &i.to_string()]);
+            for (k, file) in std::fs::read_dir(set.join("tiff")).unwrap().flatten().enumerate() {
+                std::fs::copy(file.path(), source.join(format!("{k}-{dtype}.tiff"))).unwrap();
+            }
+        }
+        for format in formats() {
+            if ["tiff", "image-folder", "ome-zarr"].contains(&format.as_str()) {
+                continue;
+            }
+            let target = dir.path().join(format!("{mix}-{format}"));
+            json(&["convert", arg(&source), arg(&target), "--format", &format]);
+            let read = ["--read-as", format.as_str()];
+            let sums = |path: &std::path::Path, more: &[&str]| {
+                let list = json(&[&["checksum", arg(path)], more].concat());
+                let list = list.as_array().unwrap().iter();
+                list.map(|i| serde_json::json!([i["dtype"], i["sha256"], i["shape_tczyx"]]))
+                    .collect::<Vec<_>>()
+            };
+            assert_eq!(sums(&target, &read), sums(&source, &[]), "{format} {types:?}");
+        }
+    }
 }
 
 /// Statistics are the same in every format and with any number of threads, and the file holds what is printed.

@@ -3,4 +3,5 @@
 mod bad_input;
 mod bench;
 mod data;
+mod processes;
 mod support;

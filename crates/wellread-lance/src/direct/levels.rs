@@ -3,6 +3,8 @@
 //! A leaf below `d` lists has one level for each of its values: `d` where a row starts, `k` where the list that is
 //! `k`-th from the leaf starts (and all below it), 0 where the innermost list goes on. Pixels come in the ten
 //! thousands per list, so levels are handled as runs: the cost is by lists, not by pixels.
+//!
+//! A row that is null has a level and no value. Definition levels, beside the others, tell which rows those are.
 
 use super::Fault::{self, Irregular};
 use lance_encoding::buffer::LanceBuffer;
@@ -15,6 +17,9 @@ use std::sync::Arc;
 
 /// A level and how often it comes in a row.
 pub(super) type Run = (u16, usize);
+
+/// Set in the level of a row that is null.
+pub(super) const ABSENT: u16 = 1 << 15;
 
 /// How levels are stored.
 #[derive(Debug)]
@@ -42,8 +47,17 @@ impl LevelCodec {
         Some(Self::Engine(Arc::from(codec)))
     }
 
-    /// Appends the runs of `count` levels in `data`.
-    pub fn decode(&self, data: &[u8], count: usize, out: &mut Vec<Run>) -> Result<(), Fault> {
+    /// Appends the runs of the levels in a chunk that says it has so many, modulo 65,536.
+    pub fn decode_chunk(&self, data: &[u8], said: usize, out: &mut Vec<Run>) -> Result<(), Fault> {
+        let count = match self {
+            Self::Runs(_) => None,
+            Self::Engine(_) => Some(said),
+        };
+        self.decode(data, count, out)
+    }
+
+    /// Appends the runs of the levels in `data`, of `count` where that is known; runs tell it themselves.
+    pub fn decode(&self, data: &[u8], count: Option<usize>, out: &mut Vec<Run>) -> Result<(), Fault> {
         let first = out.len();
         match self {
             Self::Runs(size) => {
@@ -58,21 +72,22 @@ impl LevelCodec {
                 }
                 for (value, length) in values.iter().zip(lengths.chunks_exact(*size)) {
                     let length = length.iter().rev().fold(0usize, |n, &byte| n << 8 | usize::from(byte));
-                    add(out, first, u16::from_le_bytes(*value), length);
+                    add(out, first, u16::from_le_bytes(*value), length)?;
                 }
             }
             Self::Engine(codec) => {
+                let count = count.ok_or(Irregular("levels without a number"))?;
                 let block = codec.decompress(Some(LanceBuffer::copy_slice(data)), count as u64);
                 let Ok(DataBlock::FixedWidth(block)) = block else { return Err(Irregular("levels")) };
                 if block.bits_per_value != 16 || block.data.len() != count * 2 {
                     return Err(Irregular("levels of another size"));
                 }
                 for level in block.data.as_chunks::<2>().0 {
-                    add(out, first, u16::from_le_bytes(*level), 1);
+                    add(out, first, u16::from_le_bytes(*level), 1)?;
                 }
             }
         }
-        if out[first..].iter().map(|r| r.1).sum::<usize>() == count {
+        if count.is_none_or(|count| out[first..].iter().map(|r| r.1).sum::<usize>() == count) {
             Ok(())
         } else {
             Err(Irregular("more or fewer levels than values"))
@@ -81,11 +96,45 @@ impl LevelCodec {
 }
 
 /// Appends a run, as a part of the one before it where the level is the same.
-fn add(out: &mut Vec<Run>, first: usize, level: u16, length: usize) {
+pub(super) fn add(out: &mut Vec<Run>, first: usize, level: u16, length: usize) -> Result<(), Fault> {
+    if level >= ABSENT {
+        return Err(Irregular("a level above any number of lists"));
+    }
     match out[first..].last_mut() {
         Some(last) if last.0 == level => last.1 += length,
         _ => out.push((level, length)),
     }
+    Ok(())
+}
+
+/// Marks the rows of `runs` that are null, which `defined`, definition levels, say by `null`. The number of values.
+pub(super) fn mark_absent(runs: &mut Vec<Run>, defined: &[Run], null: u16) -> Result<usize, Fault> {
+    let mut defined = defined.iter().copied();
+    let (mut absent, mut left, mut values) = (0, 0, 0);
+    let mut marked = Vec::with_capacity(runs.len() + defined.len());
+    for &(level, mut length) in runs.iter() {
+        while length > 0 {
+            while left == 0 {
+                (absent, left) = defined.next().ok_or(Irregular("fewer definition levels than others"))?;
+            }
+            let both = length.min(left);
+            (length, left) = (length - both, left - both);
+            if absent == 0 {
+                values += both;
+                marked.push((level, both));
+            } else if absent == null {
+                marked.push((level | ABSENT, both));
+            } else {
+                // Something is null that is no whole row.
+                return Err(Fault::Unknown);
+            }
+        }
+    }
+    if left > 0 || defined.any(|run| run.1 > 0) {
+        return Err(Irregular("more definition levels than others"));
+    }
+    *runs = marked;
+    Ok(values)
 }
 
 /// Where lists start, from the innermost outwards: indices of their first elements.
@@ -107,6 +156,15 @@ impl Starts {
         }
         if let Some(innermost) = self.0.first_mut() {
             innermost.push(value as i64);
+        }
+    }
+
+    /// A row without elements, before value number `value`.
+    fn push_null(&mut self, value: usize) {
+        match self.0.as_mut_slice() {
+            [] => {}
+            [only] => only.push(value as i64),
+            [.., below, outermost] => outermost.push(below.len() as i64),
         }
     }
 }
@@ -135,25 +193,31 @@ impl Wanted {
         let mut from = (self.seen > 0).then_some(0);
         let mut position = 0;
         for &(level, length) in runs {
-            let level = usize::from(level);
-            if level > depth {
-                return Err(Irregular("a level above the number of lists"));
+            let is_null = level & ABSENT != 0;
+            let level = usize::from(level & !ABSENT);
+            if level > depth || (is_null && level < depth) {
+                return Err(Irregular("a level above the number of lists, or a null in one of them"));
             }
             if level == depth {
                 let skipped = length.min(self.skip);
                 self.skip -= skipped;
                 let left = length - skipped;
                 let taken = left.min(self.rows - self.seen);
-                let first = position + skipped;
+                // Nulls take no room among the values.
+                let first = if is_null { position } else { position + skipped };
                 if taken > 0 {
                     let from = *from.get_or_insert(first);
-                    for value in first..first + taken {
-                        starts.push(level, base + value - from);
+                    for i in 0..taken {
+                        if is_null {
+                            starts.push_null(base + first - from);
+                        } else {
+                            starts.push(level, base + first + i - from);
+                        }
                     }
                     self.seen += taken;
                 }
                 if taken < left {
-                    let end = first + taken;
+                    let end = if is_null { first } else { first + taken };
                     return Ok(from.unwrap_or(end)..end);
                 }
             } else if let Some(from) = from.filter(|_| level > 0) {
@@ -161,7 +225,9 @@ impl Wanted {
                     starts.push(level, base + value - from);
                 }
             }
-            position += length;
+            if !is_null {
+                position += length;
+            }
         }
         Ok(from.unwrap_or(position)..position)
     }
@@ -195,16 +261,44 @@ mod tests {
         assert_eq!(read(0, 1), (vec![0..3, 0..0], vec![vec![0, 2], vec![0]]));
     }
 
+    /// Rows `[[a b] [c]] null null [[d]]`.
+    #[test]
+    fn null_rows_have_levels_and_no_values() {
+        let mut runs = vec![(2, 1), (0, 1), (1, 1), (2, 3)];
+        assert_eq!(mark_absent(&mut runs, &[(0, 3), (2, 2), (0, 1)], 2).unwrap(), 4);
+        assert_eq!(runs, [(2, 1), (0, 1), (1, 1), (2 | ABSENT, 2), (2, 1)]);
+        let read = |skip, rows| {
+            let mut starts = Starts::default();
+            starts.reset(2);
+            let mut wanted = Wanted { skip, rows, seen: 0 };
+            let range = wanted.take(&runs, 2, 0, &mut starts).unwrap();
+            assert_eq!(wanted.seen, rows);
+            (range, starts.0)
+        };
+        assert_eq!(read(0, 4), (0..4, vec![vec![0, 2, 3], vec![0, 2, 2, 2]]));
+        assert_eq!(read(1, 1), (3..3, vec![vec![], vec![0]]));
+        assert_eq!(read(2, 2), (3..4, vec![vec![0], vec![0, 0]]));
+        assert_eq!(read(0, 2), (0..3, vec![vec![0, 2], vec![0, 2]]));
+        for wrong in [&[(0, 5)][..], &[(0, 7)], &[(1, 6)], &[]] {
+            assert!(mark_absent(&mut vec![(2, 6)], wrong, 2).is_err());
+        }
+        let inside = [(2, 1), (1 | ABSENT, 1)];
+        let mut wanted = Wanted { skip: 0, rows: 1, seen: 0 };
+        let mut starts = Starts::default();
+        starts.reset(2);
+        assert!(wanted.take(&inside, 2, 0, &mut starts).is_err());
+    }
+
     #[test]
     fn runs_are_joined_and_counted() {
         let mut data = 4u64.to_le_bytes().to_vec();
         data.extend([2, 0, 0, 0, 1, 255]);
         let mut out = vec![(9, 1)];
-        LevelCodec::Runs(1).decode(&data, 256, &mut out).unwrap();
+        LevelCodec::Runs(1).decode(&data, Some(256), &mut out).unwrap();
         assert_eq!(out, [(9, 1), (2, 1), (0, 255)]);
-        assert!(LevelCodec::Runs(1).decode(&data, 255, &mut out).is_err());
-        assert!(LevelCodec::Runs(2).decode(&data, 256, &mut out).is_err());
-        assert!(LevelCodec::Runs(1).decode(&data[..5], 256, &mut out).is_err());
-        assert!(LevelCodec::Runs(1).decode(&[255; 20], 256, &mut out).is_err());
+        assert!(LevelCodec::Runs(1).decode(&data, Some(255), &mut out).is_err());
+        assert!(LevelCodec::Runs(2).decode(&data, Some(256), &mut out).is_err());
+        assert!(LevelCodec::Runs(1).decode(&data[..5], Some(256), &mut out).is_err());
+        assert!(LevelCodec::Runs(1).decode(&[255; 20], Some(256), &mut out).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! Pages read here instead of by Lance: numbers in structs and lists, without nulls.
+//! Pages read here instead of by Lance: numbers in structs and lists, without nulls but those of whole rows.
 //!
 //! ```text
 //!  rows of a fragment ──Page──▶ values and starts of lists, leaf by leaf ──Tree──▶ record batch
@@ -7,8 +7,11 @@
 //! Lance's metadata says where pages are and how they are encoded, and its codecs are used for what is rare; what is
 //! read here is the bytes of chunks, with their levels as runs ([`levels`]) and their values unpacked to where they
 //! belong ([`values`]). A page of another kind is left to Lance ([`Direct::new`] gives `None`), and so are rows whose
-//! bytes are not as they should be ([`Stop::Irregular`]): what is wrong with them, Lance says.
+//! bytes are not as they should be ([`Stop::Irregular`]): what is wrong with them, Lance says, unless they are compressed
+//! by zstd or LZ4: Lance asks for as much memory as such bytes say they take, and the process ends where there is not so
+//! much ([`Direct::has_prefixes`]).
 
+mod chunk;
 mod input;
 mod levels;
 mod page;
@@ -17,8 +20,9 @@ mod values;
 pub(crate) use input::Input;
 
 use crate::runtime::quietly;
+use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, GenericListArray, OffsetSizeTrait, RecordBatch, StructArray, make_array};
-use arrow_buffer::{Buffer, MutableBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_buffer::{Buffer, MutableBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 use lance::datatypes::Field as LanceField;
@@ -44,6 +48,8 @@ enum Fault {
     Irregular(&'static str),
     /// A value may not fit the width that it was asked for in.
     TooNarrow,
+    /// The bytes may well be right, but are of a kind that is not read here.
+    Unknown,
 }
 
 use Fault::Irregular;
@@ -53,6 +59,8 @@ use Fault::Irregular;
 pub(crate) enum Stop {
     /// The bytes are not as they should be, from this number of rows on.
     Irregular(usize, &'static str),
+    /// From this number of rows on, they are of a kind that is not read here.
+    Unknown(usize),
     /// Whoever takes the batches said so.
     Refused(Error),
 }
@@ -64,6 +72,8 @@ pub(crate) struct Direct {
     schemas: [SchemaRef; WIDTHS.len()],
     tree: Vec<Node>,
     leaves: Vec<Leaf>,
+    /// For each column, where its rows may be null: a leaf in lists, which have no elements then.
+    nulls: Vec<Option<usize>>,
     /// Index of the width that was wide enough for all that was read until now.
     width: AtomicUsize,
     /// Rows that make a batch.
@@ -125,13 +135,19 @@ impl Direct {
         rows: usize,
         locate: &dyn Fn(i32) -> Option<(Arc<Input>, Arc<ColumnInfo>)>,
     ) -> Option<Self> {
-        let mut leaves = vec![];
-        let tree = schema
-            .fields()
-            .iter()
-            .zip(fields)
-            .map(|(field, lance)| node(field.data_type(), lance, 0, false, &mut leaves, locate))
-            .collect::<Option<Vec<_>>>()?;
+        let mut leaves: Vec<Leaf> = vec![];
+        let (mut tree, mut nulls) = (vec![], vec![]);
+        for (field, lance) in schema.fields().iter().zip(fields) {
+            let first = leaves.len();
+            tree.push(node(field.data_type(), lance, 0, false, &mut leaves, locate)?);
+            let may_be = |leaf: &Leaf| leaf.pages.iter().any(Page::has_nulls);
+            let found = leaves[first..].iter().position(may_be).map(|i| first + i);
+            // Values outside of lists do not tell a null from a zero.
+            if found.is_some() && leaves[first..].iter().any(|leaf| leaf.depth == 0) {
+                return None;
+            }
+            nulls.push(found);
+        }
         let mut bytes = 0;
         for leaf in &leaves {
             if leaf.pages.iter().map(|p| p.rows).sum::<usize>() != rows || rows == 0 {
@@ -146,7 +162,12 @@ impl Direct {
             Arc::new(Schema::new_with_metadata(narrowed, schema.metadata().clone()))
         });
         let width = AtomicUsize::new(width);
-        (!leaves.is_empty()).then_some(Self { schemas, tree, leaves, width, batch_rows })
+        (!leaves.is_empty()).then_some(Self { schemas, tree, leaves, nulls, width, batch_rows })
+    }
+
+    /// Whether values are compressed into pieces that say how much memory they take.
+    pub fn has_prefixes(&self) -> bool {
+        self.leaves.iter().flat_map(|leaf| &leaf.pages).any(Page::has_prefixes)
     }
 
     /// Reads rows at ascending `positions` of the fragment, handing on batches of them in order.
@@ -183,6 +204,7 @@ impl Direct {
                         self.width.fetch_max(width + 1, Ordering::Relaxed);
                     }
                     Err(Fault::TooNarrow) => return Err(Stop::Irregular(done, "values too large")),
+                    Err(Fault::Unknown) => return Err(Stop::Unknown(done)),
                     Err(Irregular(why)) => return Err(Stop::Irregular(done, why)),
                 }
             };
@@ -208,14 +230,43 @@ impl Direct {
         }
         let values: Vec<Buffer> = outputs.iter_mut().map(|o| std::mem::take(&mut o.values).into()).collect();
         let schema = &self.schemas[width];
-        let columns = self.tree.iter().zip(schema.fields());
-        let columns = columns.map(|(node, field)| self.array(node, field.data_type(), 0, &values, outputs));
+        let columns = self.tree.iter().zip(schema.fields()).zip(&self.nulls);
+        let columns = columns.map(|((node, field), nulls)| {
+            let array = self.array(node, field.data_type(), 0, &values, outputs)?;
+            let Some(leaf) = *nulls else { return Ok(array) };
+            let size = if self.leaves[leaf].narrows { WIDTHS[width] } else { self.leaves[leaf].size };
+            self.with_nulls(&array, leaf, values[leaf].len() / size, outputs)
+        });
         let columns = columns.collect::<Result<Vec<_>, _>>()?;
         if columns.iter().any(|c| c.len() != rows.len()) {
             return Err(Irregular("columns of another length"));
         }
         let batch = RecordBatch::try_new(Arc::clone(schema), columns);
         Ok((batch.map_err(|_| Irregular("columns do not fit"))?, values))
+    }
+
+    /// The column with its null rows, which are those without elements in `leaf`, a leaf of `count` values.
+    fn with_nulls(
+        &self,
+        column: &ArrayRef,
+        leaf: usize,
+        count: usize,
+        outputs: &[Output],
+    ) -> Result<ArrayRef, Fault> {
+        let column = column.as_struct_opt().ok_or(Irregular("nulls outside of a struct"))?;
+        let (starts, depth) = (&outputs[leaf].starts.0, self.leaves[leaf].depth);
+        let rows = &starts[depth - 1];
+        // The outermost lists are of those one further in, or of values.
+        let end = match depth {
+            1 => count as i64,
+            _ => starts[depth - 2].len() as i64,
+        };
+        let ends = rows.iter().skip(1).copied().chain([end]);
+        let there: NullBuffer =
+            rows.iter().zip(ends).map(|(&start, end)| start < end).collect::<Vec<_>>().into();
+        let (fields, children, _) = column.clone().into_parts();
+        let array = StructArray::try_new(fields, children, Some(there));
+        Ok(Arc::new(array.map_err(|_| Irregular("nulls do not fit their rows"))?))
     }
 
     /// The array of a node inside of `around` lists.

@@ -1,6 +1,6 @@
 //! Pages of a leaf column: which part of the file holds which rows, and the values and lists of some of them.
 //!
-//! The two layouts of Lance's file format 2.1 and 2.2 that numbers without nulls are stored in
+//! The two layouts of Lance's file format 2.1 and 2.2 that numbers are stored in, of rows that may be null as a whole
 //! ([specification](https://lance.org/format/file/encoding/)):
 //!
 //! * *constant*: one value, and all repetition levels in one piece;
@@ -9,19 +9,20 @@
 //!   rows end in it and whether one goes on in the next.
 
 use super::Fault::{self, Irregular};
+use super::chunk::Parts;
 use super::input::Input;
-use super::levels::{LevelCodec, Run, Starts, Wanted};
+use super::levels::{ABSENT, LevelCodec, Run, Starts, Wanted, add, mark_absent};
 use super::values::{Dictionary, ValueCodec};
 use arrow_buffer::MutableBuffer;
 use lance_encoding::compression::{BlockDecompressor, DecompressionStrategy, DefaultDecompressionStrategy};
 use lance_encoding::decoder::{PageEncoding, PageInfo};
 use lance_encoding::format::metadata::page_layout::Layout;
-use lance_encoding::format::metadata::{ConstantLayout, MiniBlockLayout, RepDefLayer};
+use lance_encoding::format::metadata::{CompressiveEncoding, ConstantLayout, MiniBlockLayout, RepDefLayer};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 /// Buffers and chunk sizes are multiples of this.
-const ALIGNMENT: usize = 8;
+pub(super) const ALIGNMENT: usize = 8;
 /// Bytes of an index in a dictionary.
 const INDEX_SIZE: usize = 4;
 
@@ -35,6 +36,8 @@ pub(super) struct Page {
     pub rows: usize,
     /// Number of values.
     pub values: usize,
+    /// Definition level of rows that are null, where there are such.
+    null: u16,
     layout: PageLayout,
 }
 
@@ -42,10 +45,42 @@ pub(super) struct Page {
 enum PageLayout {
     Constant {
         value: Box<[u8]>,
-        levels: Option<(Extent, Option<LevelCodec>)>,
+        /// Repetition levels, and definition levels where rows may be null.
+        levels: Option<(Stored, Option<Stored>)>,
         index: OnceLock<ConstantIndex>,
     },
     Chunks(Chunks),
+}
+
+/// Levels in a piece of their own.
+#[derive(Debug)]
+struct Stored {
+    extent: Extent,
+    /// `None` for levels as they are.
+    codec: Option<LevelCodec>,
+    count: usize,
+}
+
+impl Stored {
+    /// `None` for a codec that is not known.
+    fn new(extent: Extent, encoding: Option<&CompressiveEncoding>, count: u64) -> Option<Self> {
+        let count = if encoding.is_some() { count } else { extent.1 / 2 };
+        let codec = match encoding {
+            Some(encoding) => Some(LevelCodec::new(encoding)?),
+            None => None,
+        };
+        Some(Self { extent, codec, count: u32::try_from(count).ok()? as usize })
+    }
+
+    /// Replaces `out` by their runs.
+    fn runs(&self, input: &Input, raw: &mut Vec<u64>, out: &mut Vec<Run>) -> Result<(), Fault> {
+        let raw = input.read(self.extent.0, self.extent.1, raw)?;
+        out.clear();
+        match &self.codec {
+            None => raw.as_chunks::<2>().0.iter().try_for_each(|l| add(out, 0, u16::from_le_bytes(*l), 1)),
+            Some(codec) => codec.decode(raw, Some(self.count), out),
+        }
+    }
 }
 
 /// All levels of a constant page, as runs, and the value that each row starts at.
@@ -59,6 +94,9 @@ struct ConstantIndex {
 struct Chunks {
     values: ValueCodec,
     levels: Option<LevelCodec>,
+    /// Definition levels, where rows may be null, and the level of those.
+    defined: Option<LevelCodec>,
+    null: u16,
     /// Buffers of values in each chunk.
     buffers: usize,
     /// Whether sizes of buffers have four bytes instead of two.
@@ -89,6 +127,7 @@ struct ChunkIndex {
 pub(super) struct Room {
     raw: Vec<u64>,
     runs: Vec<Run>,
+    defined: Vec<Run>,
     indices: MutableBuffer,
 }
 
@@ -116,8 +155,18 @@ pub(super) struct Shape {
 }
 
 impl Page {
-    /// A page of values of `size` bytes below `depth` lists; `None` for one of another kind: with nulls, a
-    /// dictionary, text.
+    /// Whether values are compressed into pieces that say how much memory they take.
+    pub fn has_prefixes(&self) -> bool {
+        matches!(&self.layout, PageLayout::Chunks(chunks) if chunks.values.has_prefixes())
+    }
+
+    /// Whether rows may be null.
+    pub fn has_nulls(&self) -> bool {
+        self.null > 0
+    }
+
+    /// A page of values of `size` bytes below `depth` lists; `None` for one of another kind: with nulls that are no whole
+    /// rows, text.
     pub fn new(info: &PageInfo, size: usize, depth: usize) -> Option<Self> {
         let PageEncoding::Structural(layout) = &info.encoding else { return None };
         let rows = u32::try_from(info.num_rows).ok()? as usize;
@@ -137,25 +186,25 @@ impl Page {
         depth: usize,
     ) -> Option<Self> {
         let value = layout.inline_value.as_ref().filter(|v| v.len() == size)?;
-        if !without_nulls(&layout.layers, depth) || extents.get(1).is_some_and(|e| e.1 > 0) {
+        let null = null_level(&layout.layers, depth)?;
+        let defined = match extents.get(1).filter(|e| e.1 > 0) {
+            Some(&extent) => {
+                Some(Stored::new(extent, layout.def_compression.as_ref(), layout.num_def_values)?)
+            }
+            None => None,
+        };
+        if defined.is_some() != (null > 0) {
             return None;
         }
-        let levels = match (depth, extents.first()) {
-            (0, _) => None,
-            (_, None) => return None,
-            (_, Some(&extent)) => {
-                let codec = layout.rep_compression.as_ref().map(LevelCodec::new);
-                // A codec that is there and not known makes the page unknown.
-                Some((extent, codec.map_or(Some(None), |known| known.map(Some))?))
-            }
+        let levels = if depth == 0 {
+            None
+        } else {
+            let extent = *extents.first()?;
+            Some((Stored::new(extent, layout.rep_compression.as_ref(), layout.num_rep_values)?, defined))
         };
-        let values = match &levels {
-            None => rows,
-            Some((_, Some(_))) => u32::try_from(layout.num_rep_values).ok()? as usize,
-            Some((extent, None)) => u32::try_from(extent.1 / 2).ok()? as usize,
-        };
+        let values = levels.as_ref().map_or(rows, |levels| levels.0.count);
         let layout = PageLayout::Constant { value: value.as_ref().into(), levels, index: OnceLock::new() };
-        Some(Self { rows, values, layout })
+        Some(Self { rows, values, null, layout })
     }
 
     fn chunks(
@@ -165,16 +214,17 @@ impl Page {
         size: usize,
         depth: usize,
     ) -> Option<Self> {
-        if !without_nulls(&layout.layers, depth)
-            || layout.def_compression.is_some()
-            || layout.rep_compression.is_some() != (depth > 0)
-        {
+        let null = null_level(&layout.layers, depth)?;
+        if layout.def_compression.is_some() != (null > 0) || layout.rep_compression.is_some() != (depth > 0) {
             return None;
         }
-        let levels = match &layout.rep_compression {
-            Some(encoding) => Some(LevelCodec::new(encoding)?),
-            None => None,
+        let codec = |of: &Option<CompressiveEncoding>| match of {
+            // A codec that is there and not known makes the page unknown.
+            Some(encoding) => LevelCodec::new(encoding).map(Some),
+            None => Some(None),
         };
+        let levels = codec(&layout.rep_compression)?;
+        let defined = codec(&layout.def_compression)?;
         let dictionary = match &layout.dictionary {
             Some(encoding) => {
                 let codec =
@@ -201,6 +251,8 @@ impl Page {
                 if dictionary.is_some() { INDEX_SIZE } else { size },
             )?,
             levels,
+            defined,
+            null,
             buffers: usize::try_from(layout.num_buffers).ok()?,
             large: layout.has_large_chunk,
             sizes,
@@ -209,7 +261,7 @@ impl Page {
             dictionary,
             index: OnceLock::new(),
         };
-        Some(Self { rows, values, layout: PageLayout::Chunks(chunks) })
+        Some(Self { rows, values, null, layout: PageLayout::Chunks(chunks) })
     }
 
     /// Appends the values of some rows of the page, and where lists start.
@@ -231,14 +283,14 @@ impl Page {
                 if cut.iter().any(|&byte| byte > 0) {
                     return Err(Fault::TooNarrow);
                 }
-                let Some((extent, codec)) = levels else {
+                let Some(levels) = levels else {
                     out.extend_from_slice(&value.repeat(rows.len()));
                     return Ok(());
                 };
                 let index = if let Some(index) = index.get() {
                     index
                 } else {
-                    let made = ConstantIndex::new(self, input, *extent, codec.as_ref(), shape.depth, room)?;
+                    let made = ConstantIndex::new(self, input, levels, shape.depth, room)?;
                     index.get_or_init(|| made)
                 };
                 let items = index.rows[rows.start] as usize..index.rows[rows.end] as usize;
@@ -247,7 +299,8 @@ impl Page {
                 runs.extend(index.levels[items.clone()].iter().map(|&level| (level, 1)));
                 let mut wanted = Wanted { skip: 0, rows: rows.len(), seen: 0 };
                 wanted.take(runs, shape.depth, out.len() / shape.width, starts)?;
-                out.extend_from_slice(&value.repeat(items.len()));
+                let there = index.levels[items].iter().filter(|&level| level & ABSENT == 0).count();
+                out.extend_from_slice(&value.repeat(there));
                 Ok(())
             }
             PageLayout::Chunks(chunks) => {
@@ -263,34 +316,40 @@ impl Page {
     }
 }
 
-/// Whether all layers are of values and lists that are there and not empty, `depth` of them lists.
-fn without_nulls(layers: &[i32], depth: usize) -> bool {
-    let is = |layer: &i32, kind: RepDefLayer| *layer == kind as i32;
-    let lists = layers.iter().filter(|l| is(l, RepDefLayer::RepdefAllValidList)).count();
-    let items = layers.iter().filter(|l| is(l, RepDefLayer::RepdefAllValidItem)).count();
-    lists == depth && lists + items == layers.len()
+/// The definition level of rows below `depth` lists that are null as a whole, 0 where none is, by the layers from the
+/// values outwards: nulls are of the outermost struct, and of the outermost list, which Lance makes null with it. `None`
+/// where anything else may be null or empty.
+fn null_level(layers: &[i32], depth: usize) -> Option<u16> {
+    use RepDefLayer::{
+        RepdefAllValidItem as Item, RepdefAllValidList as List, RepdefNullableItem as NullItem,
+        RepdefNullableList as NullList,
+    };
+    let layers = layers.iter().map(|&layer| RepDefLayer::try_from(layer).ok()).collect::<Option<Vec<_>>>()?;
+    let (inner, level) = match layers.as_slice() {
+        [inner @ .., NullList, NullItem] => (inner, 2),
+        [inner @ .., List, NullItem] => (inner, 1),
+        all => (all, 0),
+    };
+    let lists = inner.iter().filter(|&&layer| layer == List).count() + usize::from(level > 0);
+    (lists == depth && inner.iter().all(|&layer| layer == List || layer == Item)).then_some(level)
 }
 
 impl ConstantIndex {
     fn new(
         page: &Page,
         input: &Input,
-        extent: Extent,
-        codec: Option<&LevelCodec>,
+        (repeated, defined): &(Stored, Option<Stored>),
         depth: usize,
         room: &mut Room,
     ) -> Result<Self, Fault> {
-        let raw = input.read(extent.0, extent.1, &mut room.raw)?;
-        let mut levels = Vec::new();
-        match codec {
-            None => levels.extend(raw.as_chunks::<2>().0.iter().map(|l| u16::from_le_bytes(*l))),
-            Some(codec) => {
-                room.runs.clear();
-                codec.decode(raw, page.values, &mut room.runs)?;
-                levels.extend(room.runs.iter().flat_map(|&(level, n)| std::iter::repeat_n(level, n)));
-            }
+        repeated.runs(input, &mut room.raw, &mut room.runs)?;
+        if let Some(defined) = defined {
+            defined.runs(input, &mut room.raw, &mut room.defined)?;
+            mark_absent(&mut room.runs, &room.defined, page.null)?;
         }
-        let starts = levels.iter().enumerate().filter(|(_, l)| usize::from(**l) == depth);
+        let levels = room.runs.iter().flat_map(|&(level, n)| std::iter::repeat_n(level, n));
+        let levels: Vec<u16> = levels.collect();
+        let starts = levels.iter().enumerate().filter(|(_, l)| usize::from(**l & !ABSENT) == depth);
         let mut rows: Vec<u32> = starts.map(|(i, _)| i as u32).collect();
         if rows.len() != page.rows || rows.first() != Some(&0) || levels.len() != page.values {
             return Err(Irregular("levels do not fit the rows"));
@@ -404,10 +463,20 @@ impl Chunks {
         for chunk in chunks {
             let data = &raw[(index.bytes[chunk] - first) as usize..(index.bytes[chunk + 1] - first) as usize];
             let values = index.values[chunk] as usize..index.values[chunk + 1] as usize;
-            let mut parts = Parts::new(data, self.levels.is_some(), self.buffers, self.large)?;
+            let levels = usize::from(self.levels.is_some()) + usize::from(self.defined.is_some());
+            let mut parts = Parts::new(data, levels, self.buffers, self.large)?;
             let range = if let Some(codec) = &self.levels {
                 room.runs.clear();
-                codec.decode(parts.next()?, values.len(), &mut room.runs)?;
+                if let Some(defined) = &self.defined {
+                    codec.decode_chunk(parts.next()?, parts.levels, &mut room.runs)?;
+                    room.defined.clear();
+                    defined.decode_chunk(parts.next()?, parts.levels, &mut room.defined)?;
+                    if mark_absent(&mut room.runs, &room.defined, self.null)? != values.len() {
+                        return Err(Irregular("more or fewer levels than values"));
+                    }
+                } else {
+                    codec.decode(parts.next()?, Some(values.len()), &mut room.runs)?;
+                }
                 wanted.take(&room.runs, shape.depth, out.len() / shape.width, starts)?
             } else {
                 let start = rows.start.max(values.start) - values.start;
@@ -433,40 +502,5 @@ impl Chunks {
             dictionary.look_up(indices.typed_data(), shape.size, shape.width, out)?;
         }
         if wanted.seen == rows.len() { Ok(()) } else { Err(Irregular("rows are missing")) }
-    }
-}
-
-/// The parts of a chunk: number of levels, sizes of the parts, then levels and buffers of values, all aligned.
-struct Parts<'a> {
-    data: &'a [u8],
-    sizes: [usize; 5],
-    next: usize,
-    at: usize,
-}
-
-impl<'a> Parts<'a> {
-    fn new(data: &'a [u8], levels: bool, buffers: usize, large: bool) -> Result<Self, Fault> {
-        let mut sizes = [0; 5];
-        let mut at = 2;
-        let mut number = |wide: usize| {
-            let bytes = data.get(at..at + wide).ok_or(Irregular("a chunk without a header"))?;
-            at += wide;
-            Ok(bytes.iter().rev().fold(0usize, |n, &byte| n << 8 | usize::from(byte)))
-        };
-        let count = usize::from(levels) + buffers;
-        let parts = sizes.get_mut(..count).ok_or(Irregular("a chunk of many buffers"))?;
-        for (i, part) in parts.iter_mut().enumerate() {
-            *part = number(if large && !(levels && i == 0) { 4 } else { 2 })?;
-        }
-        Ok(Self { data, sizes, next: 0, at: at.next_multiple_of(ALIGNMENT) })
-    }
-
-    fn next(&mut self) -> Result<&'a [u8], Fault> {
-        let size = self.sizes[self.next];
-        let end = self.at.checked_add(size);
-        let part = end.and_then(|end| self.data.get(self.at..end));
-        self.at = (self.at + size).next_multiple_of(ALIGNMENT);
-        self.next += 1;
-        part.ok_or(Irregular("a chunk shorter than its parts"))
     }
 }

@@ -26,6 +26,8 @@ pub(super) enum ValueCodec {
     Packed,
     /// In an encoding that the engine undoes.
     Engine(Arc<dyn MiniBlockDecompressor>),
+    /// As before, within zstd or LZ4, whose pieces begin with the number of bytes they become, in so many bytes.
+    Prefixed(usize, Arc<dyn MiniBlockDecompressor>),
 }
 
 impl ValueCodec {
@@ -45,7 +47,19 @@ impl ValueCodec {
         }
         let strategy = DefaultDecompressionStrategy::default();
         let codec = strategy.create_miniblock_decompressor(encoding, &strategy).ok()?;
-        Some(Self::Engine(Arc::from(codec)))
+        let codec = Arc::from(codec);
+        Some(match encoding.compression.as_ref()? {
+            Compression::General(general) => match general.compression.as_ref()?.scheme() {
+                CompressionScheme::CompressionAlgorithmLz4 => Self::Prefixed(4, codec),
+                _ => Self::Prefixed(8, codec),
+            },
+            _ => Self::Engine(codec),
+        })
+    }
+
+    /// Whether pieces say how much memory they take.
+    pub fn has_prefixes(&self) -> bool {
+        matches!(self, Self::Prefixed(..))
     }
 
     /// Appends the values `wanted` of a chunk of `count` values, stored in `size` bytes each, delivered in `width`.
@@ -74,7 +88,13 @@ impl ValueCodec {
             },
             _ if width < size => return Err(Fault::TooNarrow),
             (Self::Flat, [data]) if data.len() == count * size => out.extend_from_slice(&data[bytes]),
-            (Self::Engine(codec), _) => {
+            (Self::Engine(codec) | Self::Prefixed(_, codec), _) => {
+                // The engine believes a prefix, and the process ends where there is not so much memory.
+                if let (Self::Prefixed(prefix, _), Some(piece)) = (self, buffers.first())
+                    && !is_plausible(piece, *prefix, count * size)
+                {
+                    return Err(Irregular("a compressed chunk that says it is larger than its values"));
+                }
                 let buffers = buffers.iter().map(|b| LanceBuffer::copy_slice(b)).collect();
                 let block = codec.decompress(buffers, count as u64);
                 let Ok(DataBlock::FixedWidth(block)) = block else { return Err(Irregular("values")) };
@@ -87,6 +107,16 @@ impl ValueCodec {
         }
         Ok(())
     }
+}
+
+/// Whether a piece says that it becomes no more than `bytes`, and what packing adds to them.
+fn is_plausible(piece: &[u8], prefix: usize, bytes: usize) -> bool {
+    const ZSTD_FRAME: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+    let said = piece.iter().take(prefix).rev().fold(0u64, |n, &byte| n << 8 | u64::from(byte));
+    // Older files have frames without a prefix.
+    piece.is_empty()
+        || (prefix == 8 && piece.starts_with(&ZSTD_FRAME))
+        || (piece.len() >= prefix && said <= 2 * bytes as u64 + 16 * PACK as u64)
 }
 
 /// The number of bits of a packed chunk of `count` values, and its words: the number stands first, then come 1,024
@@ -243,6 +273,17 @@ pub(super) fn words(encoding: &CompressiveEncoding) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_piece_is_believed_only_if_it_says_what_it_can_be() {
+        let said = |n: u64| [n.to_le_bytes().as_slice(), &[1, 2, 3]].concat();
+        assert!(is_plausible(&said(2000), 8, 2000) && is_plausible(&[], 8, 2000));
+        assert!(is_plausible(&said(2000)[..7], 4, 2000));
+        for (piece, prefix) in [(said(1 << 40), 8), (said(u64::MAX), 8), (said(1 << 30), 4), (vec![1, 2], 8)]
+        {
+            assert!(!is_plausible(&piece, prefix, 2000));
+        }
+    }
 
     #[test]
     fn packed_values_are_unpacked_in_place_or_in_part() {

@@ -1,7 +1,7 @@
 //! Images collected until they are worth a record batch: what every writer of OME-Arrow columns shares.
 
 use super::arrays::{self, Pending};
-use crate::{Error, ImageView, Result};
+use crate::{Error, ImageView, Result, WriteOptions};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{Schema, SchemaRef};
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use wellread_image::{PixelType, Shape, ome_arrow};
 pub(crate) struct Collector {
     target: PathBuf,
     chunk: Option<[usize; 5]>,
-    /// Element type of the pixel lists for a first image of some type.
+    /// Element type of the pixel lists for images of some type.
     list_of: fn(PixelType) -> PixelType,
     list: Option<PixelType>,
     features: Option<RecordBatch>,
@@ -23,17 +23,12 @@ pub(crate) struct Collector {
 }
 
 impl Collector {
-    /// For a table at `target` with chunks of `chunk` (TCZYX) and, where given, `features`: one row per image to come.
+    /// For a table at `target`, with the chunks, types and features of `options`.
     ///
     /// # Errors
     /// Chunks that OME-Arrow does not have.
-    pub fn new(
-        target: &Path,
-        chunk: Option<[usize; 5]>,
-        list_of: fn(PixelType) -> PixelType,
-        features: Option<&RecordBatch>,
-    ) -> Result<Self> {
-        if let Some(chunk) = chunk.filter(|c| c[..2] != [1, 1] || c.contains(&0)) {
+    pub fn new(target: &Path, options: &WriteOptions, list_of: fn(PixelType) -> PixelType) -> Result<Self> {
+        if let Some(chunk) = options.chunk.filter(|c| c[..2] != [1, 1] || c.contains(&0)) {
             return Err(Error::new(
                 target,
                 format_args!("a chunk of {chunk:?} (TCZYX) is not possible in OME-Arrow"),
@@ -42,10 +37,10 @@ impl Collector {
         }
         Ok(Self {
             target: target.to_owned(),
-            chunk,
+            chunk: options.chunk,
             list_of,
-            list: None,
-            features: features.cloned(),
+            list: ome_arrow::common_list(&options.types).map(list_of),
+            features: options.features.clone(),
             pending: Pending::default(),
             done: 0,
         })
@@ -111,12 +106,10 @@ impl Collector {
             None => self.list = Some((self.list_of)(image.dtype)),
             Some(list) if !ome_arrow::list_holds(list, image.dtype) => {
                 return Err(refuse(format!(
-                    "an image of type {} does not fit a column whose pixels are {list}, by the first image",
+                    "an image of type {} does not fit a column whose pixels are {list}, by the images before it",
                     image.dtype
                 ))
-                .hint(
-                    "one table has pixels of one type; convert images of other types to a table of their own",
-                ));
+                .hint("give the types of all images before the first is written (WriteOptions::types)"));
             }
             Some(_) => {}
         }
@@ -124,6 +117,11 @@ impl Collector {
             return Err(refuse("there are more images than rows of feature columns".into()));
         }
         Ok(bytes)
+    }
+
+    /// Counts an image that an earlier run has written.
+    pub fn skip(&mut self) {
+        self.done += 1;
     }
 
     /// Adds an image that was checked.

@@ -63,6 +63,10 @@ pub use writer::ParquetWriter;
 
 use crate::{Format, Tune, WriteOptions};
 
+/// Why writing Parquet cannot be resumed.
+const NO_APPENDING: &str = "a Parquet file is readable only by the index at its end, which is written last, so no part \
+    of it can be gone on with";
+
 /// OME-Arrow columns in Parquet files.
 pub static FORMAT: Format = Format {
     name: "parquet",
@@ -70,8 +74,9 @@ pub static FORMAT: Format = Format {
     endings: &[".parquet"],
     set_ending: ".parquet",
     holds_images: recognise::holds_images,
+    parts: &[],
     keeps_features: true,
-    resumes: false,
+    cannot_resume: Some(NO_APPENDING),
     engine: || {
         let library = parquet::file::properties::DEFAULT_CREATED_BY;
         format!("parquet {} (own page reader)", library.rsplit(' ').next().unwrap_or(library))

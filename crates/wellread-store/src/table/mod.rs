@@ -103,8 +103,14 @@ pub trait ImageTable: Send + Sync {
     ) -> Result<()>;
 }
 
-/// A table being written in some engine. Dropping it without finishing removes what it wrote.
+/// A table being written in some engine. Dropping it without finishing removes what it wrote, unless the options say
+/// [`resume`](crate::WriteOptions::resume): then all rows that it took are kept for a later run.
 pub trait TableSink: Send {
+    /// Rows that an interrupted run has left.
+    fn complete(&self) -> usize {
+        0
+    }
+
     /// Appends rows. All batches have the schema of the first.
     fn write(&mut self, batch: RecordBatch) -> Result<()>;
 

@@ -8,6 +8,7 @@ use arrow_schema::SchemaRef;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
+use wellread_image::ImageMetadata;
 
 /// Bytes of pixels that are collected before they become a record batch.
 const BATCH_BYTES: usize = 8 << 20;
@@ -17,8 +18,8 @@ const BATCH_ROWS: usize = 1024;
 /// Makes an engine's sink once the columns are known.
 pub type MakeSink = Box<dyn FnOnce(SchemaRef) -> Result<Box<dyn TableSink>> + Send>;
 
-/// Writes images to an OME-Arrow column of an engine's table. Pixels are lists of the images' own type, by the first
-/// image.
+/// Writes images to an OME-Arrow column of an engine's table. Pixels are lists of the type that holds those of all images
+/// ([`WriteOptions::types`]).
 pub struct TableWriter {
     collector: Collector,
     make: Option<MakeSink>,
@@ -26,13 +27,16 @@ pub struct TableWriter {
     target: PathBuf,
     /// Bytes of pixels of a record batch: what engines take as a hint for the size of their own pieces.
     batch_bytes: usize,
+    /// Rows that an interrupted run has left; `None` where nothing would be kept.
+    resumed: Option<usize>,
 }
 
 impl TableWriter {
-    /// A writer to `target`; `make` is called with the columns when the first batch is ready.
+    /// A writer to `target`; `make` is called with the columns: when the first batch is ready, or at once to go on with
+    /// an interrupted run.
     ///
     /// # Errors
-    /// Options that a table of images cannot follow.
+    /// Options that a table of images cannot follow; what `make` says.
     pub fn create(target: &Path, options: &WriteOptions, make: MakeSink) -> Result<Self> {
         if let Some(variant) = options.variant.as_deref().filter(|v| *v != "typed") {
             return Err(Error::new(
@@ -44,15 +48,34 @@ impl TableWriter {
         if options.shard.is_some() {
             return Err(Error::new(target, "tables have no shards").hint("leave the shard size out"));
         }
-        let collector = Collector::new(target, options.chunk, |dtype| dtype, options.features.as_ref())?;
+        if options.resume.is_some() && options.types.is_empty() {
+            return Err(Error::new(
+                target,
+                "a table is gone on with only where the types of its images are known",
+            )
+            .hint("give them in WriteOptions::types"));
+        }
+        let collector = Collector::new(target, options, |dtype| dtype)?;
         let batch_bytes = if options.tune == Tune::Random { BATCH_BYTES } else { 4 * BATCH_BYTES };
-        Ok(Self { collector, make: Some(make), sink: None, target: target.to_owned(), batch_bytes })
+        let target = target.to_owned();
+        let mut writer = Self { collector, make: Some(make), sink: None, target, batch_bytes, resumed: None };
+        if options.resume.is_some() {
+            writer.begin()?;
+            writer.resumed = writer.sink.as_ref().map(|sink| sink.complete());
+        }
+        Ok(writer)
     }
 
-    fn flush(&mut self) -> Result<()> {
+    /// Makes the sink, unless it was made.
+    fn begin(&mut self) -> Result<()> {
         if let Some(make) = self.make.take() {
             self.sink = Some(make(self.collector.schema())?);
         }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.begin()?;
         let batch = self.collector.take()?;
         let Some(sink) = self.sink.as_mut() else {
             return Err(Error::new(&self.target, "an earlier image could not be written"));
@@ -79,11 +102,29 @@ impl StoreWriter for TableWriter {
         Ok(())
     }
 
+    fn complete(&self) -> usize {
+        self.resumed.unwrap_or(0)
+    }
+
+    fn skip(&mut self, _: &ImageMetadata) -> Result<()> {
+        self.collector.skip();
+        Ok(())
+    }
+
     fn finish(mut self: Box<Self>) -> Result<()> {
         self.flush()?;
         match self.sink.take() {
             Some(sink) => sink.finish(),
             None => Err(Error::new(&self.target, "an earlier image could not be written")),
+        }
+    }
+}
+
+impl Drop for TableWriter {
+    fn drop(&mut self) {
+        // Images that wait are complete: a later run need not read them again.
+        if self.resumed.is_some() && self.sink.is_some() && !std::thread::panicking() {
+            let _ = self.flush();
         }
     }
 }
@@ -95,6 +136,7 @@ pub struct ThreadSink {
     batches: Option<Sender<RecordBatch>>,
     thread: Option<JoinHandle<Result<()>>>,
     commit: Option<Box<dyn FnOnce() -> Result<()> + Send>>,
+    complete: usize,
 }
 
 impl ThreadSink {
@@ -107,7 +149,19 @@ impl ThreadSink {
     ) -> Self {
         let (send, receive) = bounded(2);
         let thread = std::thread::spawn(move || work(receive));
-        Self { target, batches: Some(send), thread: Some(thread), commit: Some(Box::new(commit)) }
+        Self {
+            target,
+            batches: Some(send),
+            thread: Some(thread),
+            commit: Some(Box::new(commit)),
+            complete: 0,
+        }
+    }
+
+    /// With rows that an interrupted run has left.
+    pub fn after(mut self, complete: usize) -> Self {
+        self.complete = complete;
+        self
     }
 
     /// Ends the thread and tells what it came to.
@@ -123,6 +177,10 @@ impl ThreadSink {
 }
 
 impl TableSink for ThreadSink {
+    fn complete(&self) -> usize {
+        self.complete
+    }
+
     fn write(&mut self, batch: RecordBatch) -> Result<()> {
         if self.batches.as_ref().is_some_and(|b| b.send(batch).is_ok()) {
             return Ok(());
@@ -141,7 +199,7 @@ impl TableSink for ThreadSink {
 impl Drop for ThreadSink {
     fn drop(&mut self) {
         if self.thread.is_some() {
-            // What the engine makes of the early end goes with the staged output.
+            // What the engine makes of the early end goes with the staged output, or is gone on with.
             let _ = self.join();
         }
     }

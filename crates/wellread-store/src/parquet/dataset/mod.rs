@@ -36,8 +36,9 @@ pub static FORMAT: Format = Format {
     endings: &[".ome-arrow-dataset"],
     set_ending: ".ome-arrow-dataset",
     holds_images: |_| true,
+    parts: &[IMAGES, CHUNKS, INDEX, DESCRIPTION],
     keeps_features: true,
-    resumes: false,
+    cannot_resume: Some(super::NO_APPENDING),
     engine: || {
         format!("{}; typed-chunk-dataset {}", (super::FORMAT.engine)(), wellread_image::ome_arrow::VERSION)
     },

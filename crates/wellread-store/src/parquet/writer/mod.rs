@@ -80,7 +80,7 @@ impl ParquetWriter {
         if options.shard.is_some() {
             return Err(Error::new(path, "Parquet files have no shards").hint("leave the shard size out"));
         }
-        let collector = Collector::new(path, options.chunk, ome_arrow::list_type, options.features.as_ref())?;
+        let collector = Collector::new(path, options, ome_arrow::list_type)?;
         let codec = codec(path, options)?;
         let staged = Staged::new(path, options.overwrite)?;
         let file = File::create(staged.path()).map_err(|e| Error::io(path, "cannot create", &e))?;

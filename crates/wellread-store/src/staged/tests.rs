@@ -1,0 +1,149 @@
+//! One writer, several, and what a killed one leaves.
+
+use super::*;
+
+#[test]
+fn appears_whole_or_not_at_all() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = dir.path().join("a/out.bin");
+    let staged = Staged::new(&target, false).unwrap();
+    std::fs::write(staged.path(), b"half").unwrap();
+    drop(staged);
+    assert_eq!(std::fs::read_dir(dir.path().join("a")).unwrap().count(), 0);
+    let staged = Staged::new(&target, false).unwrap();
+    std::fs::write(staged.path(), b"whole").unwrap();
+    staged.commit().unwrap();
+    assert_eq!(std::fs::read(&target).unwrap(), b"whole");
+    assert!(Staged::new(&target, false).unwrap_err().to_string().contains("already exists"));
+}
+
+#[test]
+fn what_is_no_set_of_images_is_not_replaced() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().join("home");
+    std::fs::create_dir(&home).unwrap();
+    Staged::new(&home, true).expect("an empty folder may be replaced");
+    std::fs::write(home.join("a.tif"), b"II*\0").unwrap();
+    Staged::new(&home, true).expect("a folder of images may be replaced");
+    std::fs::write(home.join("precious.txt"), b"").unwrap();
+    let error = Staged::new(&home, true).unwrap_err().to_string();
+    assert!(error.contains("precious.txt") && error.contains("not replaced"), "{error}");
+    #[cfg(unix)]
+    {
+        let error = Staged::new(Path::new("/dev/null"), true).unwrap_err().to_string();
+        assert!(error.contains("neither a file nor a folder"), "{error}");
+    }
+}
+
+#[test]
+fn a_target_named_through_itself_is_replaced() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    std::fs::create_dir(&set).unwrap();
+    std::fs::write(set.join("old.tif"), b"").unwrap();
+    let staged = Staged::new(&set.join("../set"), true).unwrap();
+    std::fs::write(staged.create_dir().unwrap().join("new.tif"), b"").unwrap();
+    staged.commit().unwrap();
+    assert!(set.join("new.tif").exists() && !set.join("old.tif").exists());
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn what_another_process_put_there_is_kept_unless_told_otherwise() {
+    let dir = tempfile::tempdir().unwrap();
+    let read = |path: &Path| std::fs::read(path).unwrap();
+    let target = dir.path().join("file");
+    let [first, second] = [(), ()].map(|()| Staged::new(&target, false).unwrap());
+    std::fs::write(first.path(), b"first").unwrap();
+    std::fs::write(second.path(), b"second").unwrap();
+    first.commit().unwrap();
+    assert!(second.commit().unwrap_err().to_string().contains("another process"));
+    assert_eq!(read(&target), b"first");
+    let target = dir.path().join("folder");
+    let staged = || {
+        let staged = Staged::new(&target, false).unwrap();
+        std::fs::write(staged.create_dir().unwrap().join("a.tif"), b"").unwrap();
+        staged
+    };
+    let [first, second, mut third] = [(); 3].map(|()| staged());
+    first.commit().unwrap();
+    assert!(second.commit().unwrap_err().to_string().contains("another process"));
+    // A file that would take the folder's place, and a folder that replaces it.
+    std::fs::write(third.path().join("one"), b"one").unwrap();
+    assert!(third.commit_file("one").unwrap_err().to_string().contains("another process"));
+    let mut fourth = Staged::new(&target, true).unwrap();
+    std::fs::write(fourth.create_dir().unwrap().join("one"), b"one").unwrap();
+    fourth.commit_file("one").unwrap();
+    drop((third, fourth));
+    assert_eq!(read(&target), b"one");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn writers_that_replace_each_other_leave_one_whole_set() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = dir.path().join("set");
+    std::thread::scope(|scope| {
+        for writer in 0..4 {
+            let target = &target;
+            scope.spawn(move || {
+                for _ in 0..50 {
+                    let staged = Staged::new(target, true).unwrap();
+                    let folder = staged.create_dir().unwrap();
+                    for file in ["a.tif", "b.tif"] {
+                        std::fs::write(folder.join(file), writer.to_string()).unwrap();
+                    }
+                    staged.commit().unwrap();
+                }
+            });
+        }
+    });
+    let [a, b] = ["a.tif", "b.tif"].map(|file| std::fs::read(target.join(file)).unwrap());
+    assert_eq!(a, b);
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn what_no_journal_knows_is_not_gone_on_with() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = dir.path().join("set");
+    let open = || Staged::resumable(&target, false, "a to b").unwrap();
+    let left = open().path().to_owned();
+    std::fs::write(left.join("known"), b"").unwrap();
+    drop(open());
+    assert!(left.join("known").exists());
+    std::fs::remove_file(left.join(journal::NAME)).unwrap();
+    let staged = open();
+    assert!(!left.join("known").exists());
+    std::fs::write(staged.path().join("a.tif"), b"").unwrap();
+    staged.commit().unwrap();
+    assert!(!left.exists());
+    assert_eq!(std::fs::read_dir(&target).unwrap().count(), 1);
+}
+
+#[test]
+fn unfinished_output_can_be_removed_from_elsewhere() {
+    let dir = tempfile::tempdir().unwrap();
+    let staged = Staged::new(&dir.path().join("out"), false).unwrap();
+    std::fs::write(staged.path(), b"half").unwrap();
+    assert!(unfinished().contains(&staged.temporary));
+    // Not `remove_unfinished` itself: it would take the files of the other tests of this process.
+    drop(staged);
+    assert!(unfinished().iter().all(|p| !p.starts_with(dir.path())));
+}
+
+#[test]
+fn folders_are_replaced_and_dead_leftovers_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = dir.path().join("set");
+    std::fs::create_dir(&target).unwrap();
+    std::fs::write(target.join("old.tif"), b"").unwrap();
+    let leftover = dir.path().join(".wellread-partial-4294967294-0-set");
+    std::fs::create_dir(&leftover).unwrap();
+    let staged = Staged::new(&target, true).unwrap();
+    assert!(!leftover.exists());
+    std::fs::write(staged.create_dir().unwrap().join("new"), b"").unwrap();
+    staged.commit().unwrap();
+    assert!(target.join("new").exists() && !target.join("old.tif").exists());
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+}

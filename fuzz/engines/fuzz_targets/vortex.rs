@@ -1,0 +1,7 @@
+//! Vortex: the file of a small table, in parts written over.
+#![no_main]
+
+// Links the engine.
+use wellread as _;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| wellread_fuzz_engines::vortex(data));
