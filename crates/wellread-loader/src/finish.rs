@@ -222,8 +222,8 @@ impl Kernel for Moments<'_> {
         };
         let (blocks, rest) = self.run.as_chunks::<LANES>();
         for block in blocks {
-            for i in 0..LANES {
-                add(i, block[i]);
+            for (i, value) in block.iter().enumerate() {
+                add(i, *value);
             }
         }
         rest.iter().enumerate().for_each(|(i, value)| add(i, *value));
@@ -255,12 +255,12 @@ impl Pointwise {
             }
         }
         for (first, run) in channel.runs_mut() {
-            dispatch(level, Steps { steps: self, first, run });
+            dispatch(level, Apply { steps: self, first, run });
         }
     }
 }
 
-struct Steps<'a> {
+struct Apply<'a> {
     steps: Pointwise,
     /// Number of the first value in its channel.
     first: usize,
@@ -270,7 +270,7 @@ struct Steps<'a> {
 /// Floats of a tile: 4 KiB.
 const TILE: usize = 1024;
 
-impl Kernel for Steps<'_> {
+impl Kernel for Apply<'_> {
     #[inline(always)]
     fn run(self) {
         let Self { steps, first, run } = self;

@@ -32,7 +32,7 @@ pub(crate) fn exp2(x: f32) -> f32 {
     // Taylor's series of 2^f, f within a half.
     let high = 1.333_355_8e-3 + f * (1.540_353e-4 + f * 1.525_273_4e-5);
     let low = 0.240_226_51 + f * (5.550_410_9e-2 + f * (9.618_129_1e-3 + f * high));
-    let power = 1.0 + f * (0.693_147_18 + f * low);
+    let power = 1.0 + f * (std::f32::consts::LN_2 + f * low);
     f32::from_bits(power.to_bits().wrapping_add(whole << 23))
 }
 

@@ -66,6 +66,8 @@ fn f16_bits(value: f32) -> u16 {
 macro_rules! f16_by_instruction {
     ($name:ident, $features:literal, $lanes:literal, $load:ident, $round:ident, $store:ident, $to:ty) => {
         #[target_feature(enable = $features)]
+        // Stores need no alignment.
+        #[allow(clippy::cast_ptr_alignment)]
         fn $name(floats: &[f32], out: &mut [u16]) {
             use std::arch::x86_64::{_MM_FROUND_TO_NEAREST_INT, $load, $round, $store};
             let (floats, floats_rest) = floats.as_chunks::<$lanes>();

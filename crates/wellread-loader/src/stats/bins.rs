@@ -41,7 +41,7 @@ fn wide_middle(bin: usize) -> f64 {
     let (first, last) = (value(first), value(last));
     // The ends beyond all finite numbers count for the largest of these.
     let within = |v: f64| if v.is_finite() { v } else { f64::from(f32::MAX).copysign(first) };
-    (within(first) + within(last)) / 2.0
+    f64::midpoint(within(first), within(last))
 }
 
 /// Counts of one channel.
@@ -83,7 +83,9 @@ impl Counts {
                     table[usize::from(*byte)] += 1;
                 }
             }
-            rest.iter().for_each(|byte| tables[0][usize::from(*byte)] += 1);
+            for byte in rest {
+                tables[0][usize::from(*byte)] += 1;
+            }
             for (value, i) in (0..256).zip(0usize..) {
                 self.counts[value ^ flip] += tables.iter().map(|table| table[i]).sum::<u64>();
             }
