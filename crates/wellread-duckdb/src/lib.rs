@@ -34,6 +34,7 @@ pub static FORMAT: Format = Format {
     endings: &[".duckdb", ".ddb"],
     set_ending: ".duckdb",
     holds_images: |_| true,
+    parts: &[],
     keeps_features: true,
     cannot_resume: None,
     engine,

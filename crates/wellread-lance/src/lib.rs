@@ -35,6 +35,7 @@ pub static FORMAT: Format = Format {
     endings: &[".lance", ".lancedb"],
     set_ending: ".lance",
     holds_images: place::holds_tables,
+    parts: &[],
     keeps_features: true,
     cannot_resume: None,
     engine: || format!("lance {LANCE} (own page reader); Lance file format 2.2"),

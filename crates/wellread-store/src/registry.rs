@@ -103,6 +103,9 @@ pub struct Format {
     /// Whether a path with one of the endings holds images, where that is not so of all (tables). For telling
     /// that a folder mixes formats.
     pub holds_images: fn(&Path) -> bool,
+    /// Names of files in a folder of this format that have none of the endings: with other files beside, a folder is not
+    /// replaced.
+    pub parts: &'static [&'static str],
     /// Whether columns of plain values can stand beside the images: [`WriteOptions::features`].
     pub keeps_features: bool,
     /// Why an interrupted writer cannot be gone on with ([`WriteOptions::resume`]); `None` where it can.

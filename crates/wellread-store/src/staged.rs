@@ -340,6 +340,7 @@ fn foreign_entry(folder: &Path) -> Result<Option<String>> {
     let belongs = |name: &str| {
         format.is_some_and(|format| {
             format.has_ending(name)
+                || format.parts.contains(&name)
                 || Path::new(name).extension().is_some_and(|e| e == "json")
                 || folder.join(name).is_dir()
                 || name.starts_with('.')

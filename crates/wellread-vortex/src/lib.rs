@@ -53,6 +53,7 @@ pub static FORMAT: Format = Format {
     endings: &[".vortex"],
     set_ending: ".vortex",
     holds_images: file::holds_images,
+    parts: &[],
     keeps_features: true,
     cannot_resume: Some(
         "a Vortex file is readable only by the layout at its end, which is written last, so no part of it can be gone \

@@ -309,6 +309,7 @@ mod tests {
             endings: whole.endings,
             set_ending: whole.set_ending,
             holds_images: whole.holds_images,
+            parts: whole.parts,
             keeps_features: whole.keeps_features,
             cannot_resume: whole.cannot_resume,
             engine: whole.engine,

@@ -11,6 +11,7 @@
 //! by zstd or LZ4: Lance asks for as much memory as such bytes say they take, and the process ends where there is not so
 //! much ([`Direct::has_prefixes`]).
 
+mod chunk;
 mod input;
 mod levels;
 mod page;

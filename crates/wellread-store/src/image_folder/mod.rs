@@ -29,6 +29,7 @@ pub static FORMAT: Format = Format {
     endings: &[".png", ".jpg", ".jpeg"],
     set_ending: "",
     holds_images: |_| true,
+    parts: &[],
     keeps_features: false,
     cannot_resume: None,
     engine: || "png 0.18, zune-jpeg 0.5".to_owned(),

@@ -54,6 +54,7 @@ pub static FORMAT: Format = Format {
     endings: &[".zarr"],
     set_ending: "",
     holds_images: |_| true,
+    parts: &[],
     keeps_features: false,
     cannot_resume: None,
     engine: || "own chunk reader, zarrs 0.23 for rare codecs; OME-Zarr 0.4 and 0.5".to_owned(),

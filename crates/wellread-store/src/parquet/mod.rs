@@ -74,6 +74,7 @@ pub static FORMAT: Format = Format {
     endings: &[".parquet"],
     set_ending: ".parquet",
     holds_images: recognise::holds_images,
+    parts: &[],
     keeps_features: true,
     cannot_resume: Some(NO_APPENDING),
     engine: || {

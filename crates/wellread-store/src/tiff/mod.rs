@@ -57,6 +57,7 @@ pub static FORMAT: Format = Format {
     endings: &[".tif", ".tiff"],
     set_ending: "",
     holds_images: |_| true,
+    parts: &[],
     keeps_features: false,
     cannot_resume: None,
     engine: || format!("wellread {}; TIFF 6.0, BigTIFF, OME-TIFF 2016-06", env!("CARGO_PKG_VERSION")),

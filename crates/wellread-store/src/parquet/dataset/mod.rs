@@ -36,6 +36,7 @@ pub static FORMAT: Format = Format {
     endings: &[".ome-arrow-dataset"],
     set_ending: ".ome-arrow-dataset",
     holds_images: |_| true,
+    parts: &[IMAGES, CHUNKS, INDEX, DESCRIPTION],
     keeps_features: true,
     cannot_resume: Some(super::NO_APPENDING),
     engine: || {
