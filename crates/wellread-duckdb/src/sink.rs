@@ -10,6 +10,7 @@ use duckdb::{AccessMode, Connection};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wellread_image::ome_arrow::ROW_ID;
+use wellread_store::journal::Journal;
 use wellread_store::staged::Staged;
 use wellread_store::table::TableSink;
 use wellread_store::{Compression, Error, Result, Tune, WriteOptions};
@@ -142,7 +143,7 @@ impl DuckSink {
 
     /// Says what to do about something that an interrupted run has left, where one has.
     fn left_behind(&self, error: Error) -> Error {
-        if self.staged.journal().is_none_or(|journal| journal.begun()) {
+        if self.staged.journal().is_none_or(Journal::begun) {
             return error;
         }
         Error::new(error.path(), error.cause())
