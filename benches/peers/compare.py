@@ -38,6 +38,8 @@ PAIRS = [
     ("Lance, decoded once and kept, beside it", "pylance", 0, "images.lance", CACHE, 20.0),
     ("Vortex beside vortex-data scan by indices", "vortex-data", 0, "images.vortex", [], 10.0),
     ("Vortex, decoded once and kept, beside it", "vortex-data", 0, "images.vortex", CACHE, 10.0),
+    ("Vortex beside vortex-data scan of the whole column", "vortex-data-column", 0, "images.vortex", [], 10.0),
+    ("DuckDB beside WHERE row_id IN, whole column", "duckdb-column", 0, "images.duckdb", [], 50.0),
     ("DuckDB beside WHERE row_id IN", "duckdb", 0, "images.duckdb", [], 50.0),
     ("DuckDB, decoded once and kept, beside it", "duckdb", 0, "images.duckdb", CACHE, 50.0),
     ("NumPy gather from RAM (ceiling)", "gather", 0, None, [], None),

@@ -153,23 +153,27 @@ def lance_take(folder):
     return lambda rows: dataset.take(rows.tolist(), columns={"p": "ome_image.chunks"})["p"]
 
 
-def vortex_scan(folder):
+def vortex_scan(folder, whole=False):
+    """Chunks only, or the whole image column, as upstream reads it."""
     import vortex
     import vortex.expr as ve
 
     file = vortex.open(str(folder / "images.vortex"))
-    chunks = ve.column("ome_image")["chunks"]
+    column = ve.column("ome_image")
+    wanted = column if whole else column["chunks"]
 
     def take(rows):
         import pyarrow as pa
 
-        found = file.scan(chunks, indices=vortex.array(pa.array(rows, pa.uint64()))).read_all().to_arrow_array()
+        found = file.scan(wanted, indices=vortex.array(pa.array(rows, pa.uint64()))).read_all().to_arrow_array()
+        found = found.field("chunks") if whole else found
         return found.cast(pa.list_(found.type.value_type)) if not pa.types.is_list(found.type) else found
 
     return take
 
 
-def duckdb_in(folder):
+def duckdb_in(folder, whole=False):
+    """Chunks only, or the whole image column, as upstream reads it."""
     import duckdb
 
     connection = duckdb.connect(str(folder / "images.duckdb"), read_only=True)
@@ -177,7 +181,9 @@ def duckdb_in(folder):
 
     def take(rows):
         ids = ",".join(map(str, rows))
-        return connection.sql(f"SELECT ome_image.chunks FROM images WHERE row_id IN ({ids})").to_arrow_table()[0]
+        wanted = "ome_image" if whole else "ome_image.chunks"
+        found = connection.sql(f"SELECT {wanted} FROM images WHERE row_id IN ({ids})").to_arrow_table()[0]
+        return found.combine_chunks().field("chunks") if whole else found
 
     return take
 
@@ -222,7 +228,13 @@ def peak_mb():
     return own / 1024
 
 
-TAKES = {"pylance": lance_take, "vortex-data": vortex_scan, "duckdb": duckdb_in}
+TAKES = {
+    "pylance": lance_take,
+    "vortex-data": vortex_scan,
+    "vortex-data-column": lambda folder: vortex_scan(folder, whole=True),
+    "duckdb": duckdb_in,
+    "duckdb-column": lambda folder: duckdb_in(folder, whole=True),
+}
 
 
 def main():
