@@ -114,6 +114,7 @@ pub struct Outcome {
 pub fn run(config: &Config, progress: &dyn Fn(&str, usize, usize)) -> Result<Outcome> {
     let benchmarks = select(&config.what)?;
     let sweeps = sweep::select(config, &benchmarks)?;
+    check_out(config)?;
     std::fs::create_dir_all(&config.out)
         .with_context(|| format!("cannot make the results folder {}", config.out.display()))?;
     let mut environment = Environment::capture(&[&config.out]).with_git(std::path::Path::new("."));
@@ -149,6 +150,31 @@ pub fn run(config: &Config, progress: &dyn Fn(&str, usize, usize)) -> Result<Out
     wellread_report::write_figures(&config.out, &outcome.report)?;
     wellread_report::write_report(&config.out, &outcome.report)?;
     Ok(outcome)
+}
+
+/// Names of files in a results folder whatever is measured.
+const RESULTS: [&str; 3] = ["summary.json", "report.html", "images.png"];
+
+/// Whether results may be written: nothing of their names is there, or an earlier run wrote it.
+fn check_out(config: &Config) -> Result<()> {
+    let out = &config.out;
+    let summary = std::fs::read(out.join(RESULTS[0])).ok();
+    let summary = summary.and_then(|text| serde_json::from_slice::<serde_json::Value>(&text).ok());
+    if summary.is_some_and(|summary| summary.get("wellread").is_some()) {
+        return Ok(());
+    }
+    let sweeps = sweep::SWEEPS.iter().map(|(_, benchmark)| benchmark.name);
+    let tables = BENCHMARKS.iter().map(|benchmark| benchmark.name).chain(sweeps);
+    let tables =
+        tables.flat_map(|name| ["parquet", "csv", "png", "svg"].map(|ending| format!("{name}.{ending}")));
+    let names = RESULTS.map(str::to_owned).into_iter().chain(tables);
+    match names.map(|name| out.join(name)).find(|path| path.exists()) {
+        None => Ok(()),
+        Some(path) => bail!(
+            "{}: is there and would be replaced, but no earlier run of `wellread bench` wrote it (choose another --out)",
+            path.display()
+        ),
+    }
 }
 
 /// The benchmark or sweep of that name, which is also that of its table.

@@ -94,18 +94,24 @@ pub fn join(source: &dyn Store, profiles: &Path, keys: &str) -> Result<(RecordBa
 }
 
 /// The columns of both batches, of which each is a row per image. Where a name is in both, the second batch's column
-/// is left out if it is `key`-like (the same values), and renamed otherwise.
+/// is left out if it is `key`-like (the same values), and renamed otherwise, as is one with a name that every written
+/// table has itself.
 ///
 /// # Errors
 /// Batches of different lengths.
 pub fn beside(path: &Path, first: Option<RecordBatch>, second: RecordBatch) -> Result<RecordBatch> {
-    let Some(first) = first else { return Ok(second) };
-    let (mut fields, mut columns) = (first.schema().fields().to_vec(), first.columns().to_vec());
+    let (mut fields, mut columns) = match first {
+        Some(first) => (first.schema().fields().to_vec(), first.columns().to_vec()),
+        None => (vec![], vec![]),
+    };
     for (field, column) in second.schema().fields().iter().zip(second.columns()) {
+        let renamed = || Arc::new(field.as_ref().clone().with_name(format!("{}_y", field.name())));
         match fields.iter().position(|f| f.name() == field.name()) {
-            None => fields.push(Arc::clone(field)),
             Some(i) if columns[i].to_data() == column.to_data() => continue,
-            Some(_) => fields.push(Arc::new(field.as_ref().clone().with_name(format!("{}_y", field.name())))),
+            Some(_) => fields.push(renamed()),
+            // Names of columns that a written table has itself.
+            None if [ROW_ID, COLUMN].contains(&field.name().as_str()) => fields.push(renamed()),
+            None => fields.push(Arc::clone(field)),
         }
         columns.push(Arc::clone(column));
     }

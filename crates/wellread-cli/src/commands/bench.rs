@@ -135,6 +135,13 @@ pub struct Args {
 impl Args {
     fn config(&self) -> Outcome<Config> {
         let sweeps = distinct(self.sweep.as_deref().unwrap_or_default());
+        // A file outlives the loader; what is in memory goes with it.
+        let lost = |cache: &&Cache| !matches!(cache, Cache::None | Cache::File { .. });
+        if let Some(cache) = self.loader_cache.iter().find(lost).filter(|_| !self.keep_open) {
+            return Err(Failure::Usage(format!(
+                "--loader-cache {cache} keeps nothing without --keep-open: each round would begin with an empty one"
+            )));
+        }
         if !sweeps.is_empty() && !self.what.iter().any(|w| w == "all" || w == "storage") {
             return Err(Failure::Usage(
                 "--sweep belongs to the storage benchmark; ask for it: wellread bench storage --sweep"

@@ -75,7 +75,8 @@ pub struct WriteArgs {
     /// What a table is laid out for.
     #[arg(long, value_enum, default_value_t = TuneArg::Random)]
     pub tune: TuneArg,
-    /// Version or variant of the format: 0.4 or 0.5 (OME-Zarr), ome or plain (TIFF).
+    /// Version or variant of the format: 0.4 or 0.5 (OME-Zarr), ome or plain (TIFF),
+    /// image, tile, volume, z-plane or block (ome-arrow-dataset).
     #[arg(long)]
     pub variant: Option<String>,
     /// Replace what is there.

@@ -25,7 +25,7 @@ import importlib.metadata as m, json, platform
 def v(p):
     try: return m.version(p)
     except m.PackageNotFoundError: return None
-names = ["torch", "jax", "onnxruntime", "numpy", "pyarrow", "ome-arrow", "tifffile", "zarr", "ome-zarr"]
+names = ["torch", "jax", "onnxruntime", "numpy", "pyarrow", "ome-arrow", "tifffile", "zarr", "ome-zarr", "pylance", "lancedb", "vortex-data", "duckdb"]
 print(json.dumps({"python": platform.python_version(), **{n: v(n) for n in names}}))
 "#;
 

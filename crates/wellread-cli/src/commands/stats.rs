@@ -2,8 +2,8 @@
 
 use super::{OpenArgs, default_jobs, parse_threads};
 use crate::output::{Failure, Outcome, Ui};
-use std::path::PathBuf;
-use wellread_loader::stats::{ChannelStats, PERCENTILES, Stats};
+use std::path::{Path, PathBuf};
+use wellread_loader::stats::{self, ChannelStats, PERCENTILES, Stats};
 
 /// Computes each channel's mean, standard deviation, extremes, percentiles and histogram over all images, in one pass.
 #[derive(clap::Args)]
@@ -37,12 +37,37 @@ fn parse_percentile(text: &str) -> Result<f64, String> {
     percent.ok_or_else(|| format!("{text:?} is no percentile from 0 to 100"))
 }
 
+/// Whether `out` may be written: it is not there, or is an earlier file of statistics.
+fn check_out(out: &Path) -> Outcome {
+    let is_stats = |out: &Path| {
+        let text = std::fs::read(out).ok()?;
+        serde_json::from_slice::<serde_json::Value>(&text).ok()?["format"]
+            .as_str()
+            .map(|f| f == stats::FORMAT)
+    };
+    let Ok(there) = std::fs::symlink_metadata(out) else { return Ok(()) };
+    // Statistics are small; an image set need not be read to be told from them.
+    if there.is_file() && there.len() < MOST_BYTES && is_stats(out) == Some(true) {
+        return Ok(());
+    }
+    Err(Failure::Failed(format!(
+        "{}: already exists and is no file of statistics (hint: choose another --out)",
+        out.display()
+    )))
+}
+
+/// Bytes that a file of statistics has at most.
+const MOST_BYTES: u64 = 1 << 28;
+
 pub fn run(args: &Args, ui: Ui) -> Outcome {
     let store = args.open.open(&args.path)?;
+    if let Some(out) = &args.out {
+        check_out(out)?;
+    }
     let bar = ui.progress(store.len() as u64, "reading");
-    let stats = Stats::of(&*store, &args.percentiles, args.jobs, &|| bar.inc(1));
+    let found = Stats::of(&*store, &args.percentiles, args.jobs, &|| bar.inc(1));
     bar.finish_and_clear();
-    let stats = stats?;
+    let stats = found?;
     if let Some(out) = &args.out {
         let text = serde_json::to_string_pretty(&stats)
             .map_err(|e| Failure::Failed(format!("cannot write the statistics as JSON: {e}")))?;

@@ -21,8 +21,9 @@ use wellread_store::{Error, Result, Store};
 /// Percentiles that are computed unless others are asked for.
 pub const PERCENTILES: [f64; 9] = [0.1, 1.0, 5.0, 25.0, 50.0, 75.0, 95.0, 99.0, 99.9];
 
-/// What the file says that it is, and the newest version that this build writes and reads.
-const FORMAT: &str = "wellread-stats";
+/// What the file says that it is.
+pub const FORMAT: &str = "wellread-stats";
+/// The newest version that this build writes and reads.
 const VERSION: u32 = 1;
 /// Largest file that is read: a thousand times what one is.
 const LARGEST_FILE: u64 = 64 << 20;

@@ -1,6 +1,6 @@
 //! Track 2: throughput, first batch and scaling over the number of workers, by batch size.
 
-use super::{Cell, Spec, axis, counted, facet, has, mark, series, sorted};
+use super::{Cell, Spec, axis, counted, facet, has, mark, series_by, sorted};
 use crate::chart::{Layout, Panel, Scale, Section};
 use crate::columns::key_text;
 use crate::table::Table;
@@ -34,7 +34,8 @@ fn sections(table: &Table) -> Vec<Section> {
 }
 
 fn section(table: &Table, column: &str, title: &str, scale: Scale) -> Section {
-    let series = series(table);
+    let by = if table.distinct("cache").len() > 1 { "cache" } else { "compression" };
+    let series = series_by(table, by);
     let sizes = facet(table, "batch_size", &[]);
     let workers = sorted(table, "workers", &[]);
     let xs: Vec<_> = if workers.is_empty() { vec![Cell::Null] } else { workers };

@@ -183,18 +183,23 @@ fn formats(table: &Table) -> Vec<(Series, Cell)> {
 /// The series of a table: its formats in the order of every figure, split by compression where a format comes
 /// with several; each with the values that choose its rows.
 fn series(table: &Table) -> Vec<(Series, Vec<(&'static str, Cell)>)> {
+    series_by(table, "compression")
+}
+
+/// The series of a table: formats, each once per value of `column` where it has several.
+fn series_by(table: &Table, column: &'static str) -> Vec<(Series, Vec<(&'static str, Cell)>)> {
     let mut all = vec![];
     for (Series { name, slot }, format) in formats(table) {
         let of: Vec<_> =
-            table.groups(&["format", "compression"]).into_iter().filter(|g| g.key[0] == format).collect();
-        let compressions: Vec<_> = of.iter().map(|g| g.key[1].clone()).filter(|c| *c != Cell::Null).collect();
-        if compressions.len() < 2 {
+            table.groups(&["format", column]).into_iter().filter(|g| g.key[0] == format).collect();
+        let values: Vec<_> = of.iter().map(|g| g.key[1].clone()).filter(|c| *c != Cell::Null).collect();
+        if values.len() < 2 {
             all.push((Series { name, slot }, vec![("format", format)]));
             continue;
         }
-        for compression in compressions {
-            let name = format!("{name} ({})", compression.text());
-            all.push((Series { name, slot }, vec![("format", format.clone()), ("compression", compression)]));
+        for value in values {
+            let name = format!("{name} ({})", value.text());
+            all.push((Series { name, slot }, vec![("format", format.clone()), (column, value)]));
         }
     }
     all
