@@ -44,7 +44,7 @@ fn input(seed: u64) -> Vec<u8> {
             0 => vec![random.next() as u8],
             1 => (random.below(300) as u32).to_le_bytes().to_vec(),
             2 => vec![0xff; 1 + random.below(8) as usize],
-            _ => (0..1 + random.below(40)).map(|_| random.next() as u8).collect(),
+            _ => (0..=random.below(40)).map(|_| random.next() as u8).collect(),
         };
         data.push(patch.len() as u8);
         data.extend(patch);

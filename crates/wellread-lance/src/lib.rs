@@ -13,6 +13,7 @@
 
 mod direct;
 mod error;
+mod footer;
 mod parts;
 mod place;
 mod rows;

@@ -6,7 +6,7 @@
 use crate::direct::{self, Direct, Input, Stop};
 use crate::rows::DatasetRows;
 use crate::runtime::wait;
-use crate::{import, import_schema, place};
+use crate::{footer, import, import_schema, place};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use futures::StreamExt;
@@ -142,6 +142,12 @@ impl LanceTable {
         }
         let mut files = vec![];
         for file in fragment.lance.metadata().files.iter().filter(|f| f.base_id.is_none()) {
+            let place = self.folder.join("data").join(&file.path);
+            if file.file_major_version >= 2 && !footer::is_plausible(&place) {
+                let what = "cannot read the metadata of a data file: its footer names places outside of it";
+                return Err(Error::new(&self.path, what)
+                    .hint("the dataset is probably corrupt or incomplete; copy or write it again"));
+            }
             let metadata = wait(&self.path, "cannot read the metadata of a data file", async {
                 let store = self.dataset.object_store(None).await?;
                 let config = SchedulerConfig::max_bandwidth(&store);
@@ -153,7 +159,7 @@ impl LanceTable {
             let pairs = file.fields.iter().zip(file.column_indices.iter());
             let columns =
                 pairs.filter_map(|(id, column)| Some((*id, usize::try_from(*column).ok()?))).collect();
-            let input = Input::open(&self.folder.join("data").join(&file.path)).ok().map(Arc::new);
+            let input = Input::open(&place).ok().map(Arc::new);
             files.push(DataFile { input, metadata, columns });
         }
         Ok(fragment.files.get_or_init(|| files))
@@ -186,6 +192,8 @@ impl LanceTable {
         }
         let options =
             FileReaderOptions { batch_size_bytes: Some(ENGINE_BATCH_BYTES), ..FileReaderOptions::default() };
+        // Whose footers were looked at.
+        self.data_files(&self.fragments[index])?;
         let config = FragReadConfig::default().with_file_reader_options(options);
         let opening = self.fragments[index].lance.open(&plan.projection, config);
         let reader = wait(&self.path, "cannot open a data file", opening)?;
