@@ -26,7 +26,9 @@ impl Database {
     /// A file that is corrupt, of a newer DuckDB, or locked by a process that writes to it.
     pub fn open(path: &Path) -> Result<Self> {
         let config = config(true).and_then(|c| c.access_mode(AccessMode::ReadOnly));
-        let opened = config.and_then(|c| Connection::open_with_flags(path, c));
+        // Names such as `md:x` or `:memory:` mean something else to DuckDB; whole paths do not.
+        let whole = std::path::absolute(path).map_err(|e| Error::io(path, "cannot open", &e))?;
+        let opened = config.and_then(|c| Connection::open_with_flags(whole, c));
         opened.map(Self::of).map_err(|e| failed(path, "cannot open the database", &e))
     }
 

@@ -247,14 +247,28 @@ fn check_log(database: &Path) -> Result<()> {
     .hint("remove it, or choose another name"))
 }
 
-/// Refuses to replace a database that another process writes to: its log would end up beside the new one.
+/// Refuses to replace a database that another process writes to, whose log would end up beside the new one, and one
+/// that holds more than one table.
 fn refuse_held(database: &Path) -> Result<()> {
     if !database.is_file() {
         return Ok(());
     }
     let options = config(true).and_then(|c| c.access_mode(AccessMode::ReadOnly));
-    match options.and_then(|c| Connection::open_with_flags(database, c)) {
+    let tables = options.and_then(|c| Connection::open_with_flags(database, c)).and_then(|connection| {
+        let sql = "SELECT count(*), string_agg(table_name, ', ' ORDER BY table_name) FROM duckdb_tables() WHERE NOT internal";
+        connection.query_row(sql, [], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, Option<String>>(1)?)))
+    });
+    match tables {
         Err(e) if is_lock(&e) => Err(failed(database, "cannot replace the database", &e)),
+        Ok((count, names)) if count > 1 => {
+            Err(Error::new(database, format_args!("holds {count} tables, all of which would be lost")).hint(
+                format_args!(
+                    "choose another name, or drop what is not needed: {}",
+                    names.unwrap_or_default()
+                ),
+            ))
+        }
+        // What is no database, or cannot be opened, is a file like any other.
         _ => Ok(()),
     }
 }

@@ -44,6 +44,21 @@ fn tables(folder: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
+/// Refuses to replace a LanceDB folder with tables besides the one that a set of images is.
+pub(crate) fn refuse_tables(target: &Path) -> Result<()> {
+    if !target.is_dir() || is_dataset(target) {
+        return Ok(());
+    }
+    match tables(target)?.as_slice() {
+        [] | [_] => Ok(()),
+        several => Err(Error::new(
+            target,
+            format_args!("holds {} tables, all of which would be lost", several.len()),
+        )
+        .hint(format_args!("choose another name, or remove what is not needed: {}", several.join(", ")))),
+    }
+}
+
 /// The dataset that `path` means: itself, the one table of a LanceDB folder, or the table called `table` in it.
 ///
 /// # Errors

@@ -8,6 +8,7 @@
 use crate::error::CANNOT_WRITE;
 use crate::export;
 use crate::parts::{PART_BYTES, Parts};
+use crate::place;
 use crate::runtime::wait;
 use arrow_array_58::RecordBatchIterator;
 use arrow_schema::{DataType, Field, FieldRef, Metadata, Schema, SchemaRef};
@@ -41,6 +42,9 @@ type Encoding = Vec<(&'static str, String)>;
 /// A writer to a Lance dataset, or to a LanceDB folder with one where the target ends in `.lancedb`.
 pub(crate) fn create(target: &Path, options: &WriteOptions) -> Result<Box<dyn StoreWriter>> {
     let encoding = encoding(target, options)?;
+    if options.overwrite {
+        place::refuse_tables(target)?;
+    }
     let staged = Staged::for_table(target, options)?;
     let make = Box::new(move |schema: SchemaRef| sink(staged, &encoding, &schema));
     Ok(Box::new(TableWriter::create(target, options, make)?))

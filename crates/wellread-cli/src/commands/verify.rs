@@ -8,7 +8,9 @@ use wellread_store::verify::{expected_of, verify};
 /// Reads every pixel; exit code 1 when something is corrupt or differs.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Reads every pixel; exit code 1 when something is corrupt or differs.
+Reads every pixel; exit code 1 when something cannot be read or differs. What a format keeps no checksums of
+(Parquet without page checksums, Lance, Vortex, uncompressed TIFF) may be damaged and still be read: compare it with
+expected checksums or with its source (--against).
 
 Examples:
   wellread verify plate.parquet
@@ -38,7 +40,8 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
             Some(wellread_store::checksum::read_expected(path)?)
         }
         Some(path) => {
-            let other = OpenArgs::default().open(path)?;
+            let options = OpenArgs { skip_null: args.open.skip_null, ..OpenArgs::default() };
+            let other = options.open(path)?;
             let bar = ui.progress(other.len() as u64, "reading the other set");
             let sums = expected_of(&*other, args.jobs, &|| bar.inc(1))?;
             bar.finish_and_clear();
