@@ -1,5 +1,11 @@
 """Lance, Vortex and DuckDB: our tables read by the engines' Python libraries, theirs read by wellread."""
 
+import json
+import os
+import shutil
+import subprocess
+import time
+
 import duckdb
 import lance
 import lancedb
@@ -173,3 +179,25 @@ def test_deleted_lance_rows_are_gone(wellread, tmp_path):
     dataset.delete("n IN (0, 5)")
     sums = wellread("checksum", path)
     assert [s["name"] for s in sums] == [f"i{i}" for i in [1, 2, 3, 4, 6, 7, 8]]
+
+
+@pytest.mark.parametrize("name, read", [("a.lance", read_lance), ("a.duckdb", read_duckdb)])
+def test_the_engines_libraries_read_what_was_killed_and_resumed(wellread, tmp_path, name, read):
+    wellread("generate", tmp_path / "set", "--images", 160, "--size", "512x512", "--formats", "tiff")
+    binary = os.environ.get("WELLREAD") or shutil.which("wellread")
+    arguments = ["convert", tmp_path / "set" / "tiff", tmp_path / name, "--resume"]
+    left = tmp_path / f".wellread-resume-{name}"
+    process = subprocess.Popen([binary, *map(str, arguments)], stderr=subprocess.DEVNULL)
+    # Whenever that is: what it leaves is gone on with.
+    while process.poll() is None and sum(f.stat().st_size for f in left.rglob("*") if f.is_file()) < 30 << 20:
+        time.sleep(0.001)
+    process.kill()
+    process.wait()
+    if not (tmp_path / name).exists():
+        wellread(*arguments)
+    table = read(tmp_path / name)
+    assert table["row_id"].to_pylist() == list(range(160))
+    expected = {e["name"]: e for e in json.loads((tmp_path / "set" / "expected.json").read_text())["images"]}
+    images = table["ome_image"].to_pylist()[::20]
+    found = {i["name"]: assemble(i) for i in images}
+    check(found, {name: expected[name] for name in found})
