@@ -99,7 +99,7 @@ pub fn join(source: &dyn Store, profiles: &Path, keys: &str) -> Result<(RecordBa
 ///
 /// # Errors
 /// Batches of different lengths.
-pub fn beside(path: &Path, first: Option<RecordBatch>, second: RecordBatch) -> Result<RecordBatch> {
+pub fn beside(path: &Path, first: Option<&RecordBatch>, second: &RecordBatch) -> Result<RecordBatch> {
     let (mut fields, mut columns) = match first {
         Some(first) => (first.schema().fields().to_vec(), first.columns().to_vec()),
         None => (vec![], vec![]),
@@ -262,7 +262,7 @@ mod tests {
         let text = Arc::new(StringArray::from(vec!["x", "y"])) as ArrayRef;
         let first = batch(vec![("a", ints([1, 2])), ("b", ints([3, 4]))]);
         let second = batch(vec![("a", ints([1, 2])), ("b", ints([5, 6])), ("c", text)]);
-        let both = beside(Path::new("f"), Some(first), second.clone()).unwrap();
+        let both = beside(Path::new("f"), Some(&first), &second).unwrap();
         let schema = both.schema();
         let names: Vec<_> = schema.fields().iter().map(|f| f.name().as_str()).collect();
         assert_eq!(names, ["a", "b", "b_y", "c"]);

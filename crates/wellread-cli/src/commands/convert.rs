@@ -222,7 +222,7 @@ fn features_of(
             )));
         }
         let (batch, found) = features::join(source, profiles, on)?;
-        own = Some(features::beside(profiles, own, batch)?);
+        own = Some(features::beside(profiles, own.as_ref(), &batch)?);
         joined = Some(found);
         ui.say(format!(
             "{} of {} images have a profile; {} columns are put beside them",

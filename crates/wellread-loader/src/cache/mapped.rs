@@ -100,7 +100,13 @@ impl Mapped {
         assert!(at.is_multiple_of(8) && at + 8 <= self.index.len());
         // SAFETY: within the map, as asserted, which begins at a page and lives as long as `self`; every process
         // reads and writes these numbers atomically. The file keeps its length: nothing shortens it.
-        unsafe { &*self.index.as_mut_ptr().add(at).cast::<AtomicU64>() }
+        #[allow(
+            clippy::cast_ptr_alignment,
+            reason = "a multiple of 8 from the beginning of a page, as asserted"
+        )]
+        unsafe {
+            &*self.index.as_mut_ptr().add(at).cast::<AtomicU64>()
+        }
     }
 
     /// Offset, bytes and check of a row.

@@ -57,11 +57,9 @@ pub(crate) fn narrow(pixels: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
     let pairs = pixels.as_chunks::<2>().0;
     out.clear();
     out.extend(pairs.iter().map(|p| p[0]));
-    match pairs.iter().fold(0, |all, p| all | p[1]) {
-        0 => Ok(()),
-        _ => {
-            let value = pairs.iter().map(|&p| u16::from_le_bytes(p)).find(|&v| v > 255).unwrap_or_default();
-            Err(format!("the pixel value {value} does not fit uint8"))
-        }
+    if pairs.iter().fold(0, |all, p| all | p[1]) == 0 {
+        return Ok(());
     }
+    let value = pairs.iter().map(|&p| u16::from_le_bytes(p)).find(|&v| v > 255).unwrap_or_default();
+    Err(format!("the pixel value {value} does not fit uint8"))
 }
