@@ -222,7 +222,7 @@ fn with_scaling(table: &Table) -> Table {
 
 fn findings(table: &Table, judge: &Judge) -> Vec<Ranked> {
     let found = [fastest_loader(table, judge), best_workers(table, judge), what_binds(table), caches(table)];
-    [10, 30, 31, 32].into_iter().zip(found).map(|(rank, finding)| ranked(rank, finding)).flatten().collect()
+    [10, 30, 31, 32].into_iter().zip(found).filter_map(|(rank, finding)| ranked(rank, finding)).collect()
 }
 
 fn rates(table: &Table, batch: f64) -> Vec<Series> {

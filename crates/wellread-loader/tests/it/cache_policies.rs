@@ -23,7 +23,7 @@ fn written(path: &Path, seed: usize) {
     for row in 0..ROWS {
         let metadata = ImageMetadata::named(format!("image {row}"));
         let pixels: Vec<u8> =
-            (0..each()).map(|i| ((i * 31 + row * 7 + seed) * 2_654_435_761 >> 11) as u8).collect();
+            (0..each()).map(|i| (((i * 31 + row * 7 + seed) * 2_654_435_761) >> 11) as u8).collect();
         let image = ImageView { metadata: &metadata, shape: shape(), dtype: PixelType::U16, pixels: &pixels };
         writer.write(&image).unwrap();
     }

@@ -46,7 +46,7 @@ proptest! {
                     let (c, y, x) = (n / (size.0 * size.1), n / size.1 % size.0, n % size.1);
                     let turned = p.quarter_turns == 2;
                     let y = if turned { size.0 - 1 - y } else { y };
-                    let x = if turned != p.flip_horizontal { size.1 - 1 - x } else { x };
+                    let x = if turned == p.flip_horizontal { x } else { size.1 - 1 - x };
                     let at = (c * 50 + p.top + y) * 60 + p.left + x;
                     prop_assert_eq!(f64::from(*got), PixelType::U16.value_at(&pixels, at));
                 }
