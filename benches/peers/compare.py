@@ -55,8 +55,8 @@ def wellread_write(binary, folder):
     """Writing speed of every format, from the decoded Parquet set, as `bench storage` measures it."""
     with tempfile.TemporaryDirectory(dir=folder) as out:
         done = subprocess.run(
-            [binary, "--json", "bench", "storage", "--input", folder / "images.parquet", "--formats", ",".join(WRITES),
-             "--repeats", "2", "--out", out],
+            [binary, "--json", "bench", "storage", "--input", folder / "images.parquet",
+             "--formats", ",".join(WRITES), "--repeats", "2", "--out", out],
             capture_output=True, text=True,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
