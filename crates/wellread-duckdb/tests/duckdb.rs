@@ -367,7 +367,7 @@ fn a_database_that_is_being_written_says_so() {
 fn holds_a_database() {
     let Some(path) = std::env::var_os("WELLREAD_TEST_HOLD") else { return };
     let held = duckdb::Connection::open(path).unwrap();
-    held.execute_batch("CREATE TABLE IF NOT EXISTS other (a INTEGER)").unwrap();
+    held.execute_batch("CREATE TABLE IF NOT EXISTS other (a INTEGER); DROP TABLE other").unwrap();
     println!("held");
     std::io::stdin().read_to_end(&mut vec![]).unwrap();
 }
@@ -407,6 +407,10 @@ fn a_database_that_another_process_writes_says_so() {
     assert!(store.len() == 2 && read_image(&*store, 1).unwrap().1 == images[1].pixels);
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
     drop(store);
+    // Another table would go with it.
+    duckdb::Connection::open(&path).unwrap().execute_batch("CREATE TABLE profiles (a INTEGER)").unwrap();
+    let error = write(&path, "duckdb", &overwrite, &images).unwrap_err().to_string();
+    assert!(error.contains("holds 2 tables") && error.contains("profiles"), "{error}");
     std::fs::remove_file(&path).unwrap();
     std::fs::write(&log, "a log").unwrap();
     let error = write(&path, "duckdb", &WriteOptions::default(), &images).unwrap_err().to_string();
