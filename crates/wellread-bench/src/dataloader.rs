@@ -395,14 +395,12 @@ fn what_binds(table: &Table) -> Option<Finding> {
                 && table.str("cache", r) == table.str("cache", 0)
                 && table.f64("workers", r).map(|w| w.to_string()) == Some(s.label.clone())
         })?;
-        let (Some(bound), Some(reading), Some(copy)) = (
-            table.str("bound_by", row),
-            table.f64("limit_read_per_s", row),
-            table.f64("limit_copy_per_s", row),
-        ) else {
+        let (Some(bound), Some(rate), Some(share)) =
+            (table.str("bound_by", row), table.f64("samples_per_sec", row), table.f64("share_of_limit", row))
+        else {
             continue;
         };
-        let limit = if bound == "memory copy" { copy } else { reading };
+        let limit = rate / share;
         let share = s.median() / limit;
         let name = with_codec(table, &s.format);
         let with = format!("({} images/s with {})", number(limit), workers(&s.label));

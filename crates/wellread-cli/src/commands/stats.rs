@@ -3,7 +3,7 @@
 use super::{OpenArgs, default_jobs, parse_threads};
 use crate::output::{Failure, Outcome, Ui};
 use std::path::{Path, PathBuf};
-use wellread_loader::stats::{self, ChannelStats, PERCENTILES, Stats};
+use wellread_loader::stats::{ChannelStats, PERCENTILES, Stats};
 
 /// Computes each channel's mean, standard deviation, extremes, percentiles and histogram over all images, in one pass.
 #[derive(clap::Args)]
@@ -39,15 +39,8 @@ fn parse_percentile(text: &str) -> Result<f64, String> {
 
 /// Whether `out` may be written: it is not there, or is an earlier file of statistics.
 fn check_out(out: &Path) -> Outcome {
-    let is_stats = |out: &Path| {
-        let text = std::fs::read(out).ok()?;
-        serde_json::from_slice::<serde_json::Value>(&text).ok()?["format"]
-            .as_str()
-            .map(|f| f == stats::FORMAT)
-    };
     let Ok(there) = std::fs::symlink_metadata(out) else { return Ok(()) };
-    // Statistics are small; an image set need not be read to be told from them.
-    if there.is_file() && there.len() < MOST_BYTES && is_stats(out) == Some(true) {
+    if there.is_file() && Stats::is_file(out) {
         return Ok(());
     }
     Err(Failure::Failed(format!(
@@ -55,9 +48,6 @@ fn check_out(out: &Path) -> Outcome {
         out.display()
     )))
 }
-
-/// Bytes that a file of statistics has at most.
-const MOST_BYTES: u64 = 1 << 28;
 
 pub fn run(args: &Args, ui: Ui) -> Outcome {
     let store = args.open.open(&args.path)?;

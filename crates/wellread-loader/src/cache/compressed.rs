@@ -4,15 +4,11 @@
 //! again is its own codec and the way to the file.
 
 use super::Shelf;
-use super::memory::Room;
-use std::sync::OnceLock;
+use super::memory::Slots;
 use wellread_store::Result;
 
 /// See [`super::Cache::Compressed`].
-pub(super) struct Compressed {
-    rows: Box<[OnceLock<Packed>]>,
-    room: Room,
-}
+pub(super) struct Compressed(Slots<Packed>);
 
 struct Packed {
     /// Bytes of pixels; as many as `data` has where they are not compressed.
@@ -22,13 +18,13 @@ struct Packed {
 
 impl Compressed {
     pub fn new(rows: usize, limit: usize) -> Self {
-        Self { rows: std::iter::repeat_with(OnceLock::new).take(rows).collect(), room: Room::new(limit) }
+        Self(Slots::new(rows, limit))
     }
 }
 
 impl Shelf for Compressed {
     fn has(&self, row: usize) -> bool {
-        self.rows.get(row).is_some_and(|kept| kept.get().is_some())
+        self.0.get(row).is_some()
     }
 
     fn lend(
@@ -37,7 +33,7 @@ impl Shelf for Compressed {
         buffer: &mut Vec<u8>,
         each: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<bool> {
-        let Some(packed) = self.rows.get(row).and_then(OnceLock::get) else { return Ok(false) };
+        let Some(packed) = self.0.get(row) else { return Ok(false) };
         if packed.data.len() == packed.pixels {
             return each(&packed.data).map(|()| true);
         }
@@ -50,11 +46,11 @@ impl Shelf for Compressed {
     }
 
     fn reserve(&self, bytes: usize) -> bool {
-        self.room.take(bytes)
+        self.0.take(bytes)
     }
 
     fn release(&self, bytes: usize) {
-        self.room.give(bytes);
+        self.0.give(bytes);
     }
 
     fn keep(&self, row: usize, pixels: Vec<u8>) {
@@ -66,11 +62,11 @@ impl Shelf for Compressed {
         }
         let kept = data.len();
         let packed = Packed { pixels: bytes, data: data.into_boxed_slice() };
-        let is_first = self.rows[row].set(packed).is_ok();
-        self.room.give(if is_first { bytes - kept } else { bytes });
+        let is_first = self.0.set(row, packed);
+        self.0.give(if is_first { bytes - kept } else { bytes });
     }
 
     fn size(&self) -> (usize, usize) {
-        (self.room.taken(), self.rows.iter().filter(|kept| kept.get().is_some()).count())
+        self.0.size()
     }
 }

@@ -1,7 +1,6 @@
 //! Which set of images a cache file belongs to, so that it is never taken for another's.
 
 use std::fmt::Write as _;
-use std::path::Path;
 use std::time::UNIX_EPOCH;
 use wellread_store::checksum::sha256_hex;
 use wellread_store::{Error, Result, Store};
@@ -39,12 +38,8 @@ impl Fingerprint {
             let info = store.row_info(row).map(|info| (info.shape.0, info.dtype)).ok();
             let _ = writeln!(text, "{:?} {info:?}", store.name(row).unwrap_or_default());
         }
-        Ok(Self { place: short(&path_bytes(&place)), state: short(text.as_bytes()) })
+        Ok(Self { place: short(place.as_os_str().as_encoded_bytes()), state: short(text.as_bytes()) })
     }
-}
-
-fn path_bytes(path: &Path) -> Vec<u8> {
-    path.as_os_str().as_encoded_bytes().to_vec()
 }
 
 fn short(bytes: &[u8]) -> String {

@@ -5,21 +5,29 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use wellread_store::Result;
 
-/// See [`super::Cache::Memory`]. A look at what is kept takes no lock.
-pub(super) struct Memory {
-    rows: Box<[OnceLock<Box<[u8]>>]>,
-    room: Room,
-}
+/// See [`super::Cache::Memory`].
+pub(super) struct Memory(Slots<Box<[u8]>>);
 
-/// Bytes that may still be kept.
-pub(super) struct Room {
+/// A slot per row that is filled once, and the bytes that may still be kept. A look at a slot takes no lock.
+pub(super) struct Slots<T> {
+    rows: Box<[OnceLock<T>]>,
     limit: usize,
     left: AtomicUsize,
 }
 
-impl Room {
-    pub fn new(limit: usize) -> Self {
-        Self { limit, left: AtomicUsize::new(limit) }
+impl<T> Slots<T> {
+    pub fn new(rows: usize, limit: usize) -> Self {
+        let rows = std::iter::repeat_with(OnceLock::new).take(rows).collect();
+        Self { rows, limit, left: AtomicUsize::new(limit) }
+    }
+
+    pub fn get(&self, row: usize) -> Option<&T> {
+        self.rows.get(row)?.get()
+    }
+
+    /// Fills a slot; `false` where another thread was first.
+    pub fn set(&self, row: usize, value: T) -> bool {
+        self.rows[row].set(value).is_ok()
     }
 
     /// Takes room, if there is enough.
@@ -31,48 +39,45 @@ impl Room {
         self.left.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Bytes that are taken.
-    pub fn taken(&self) -> usize {
-        self.limit - self.left.load(Ordering::Relaxed)
+    /// Bytes that are taken, and filled slots.
+    pub fn size(&self) -> (usize, usize) {
+        let taken = self.limit - self.left.load(Ordering::Relaxed);
+        (taken, self.rows.iter().filter(|kept| kept.get().is_some()).count())
     }
 }
 
 impl Memory {
     pub fn new(rows: usize, limit: usize) -> Self {
-        Self { rows: std::iter::repeat_with(OnceLock::new).take(rows).collect(), room: Room::new(limit) }
-    }
-
-    fn get(&self, row: usize) -> Option<&[u8]> {
-        self.rows.get(row)?.get().map(|pixels| &**pixels)
+        Self(Slots::new(rows, limit))
     }
 }
 
 impl Shelf for Memory {
     fn has(&self, row: usize) -> bool {
-        self.get(row).is_some()
+        self.0.get(row).is_some()
     }
 
     fn lend(&self, row: usize, _: &mut Vec<u8>, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool> {
-        self.get(row).map_or(Ok(false), |pixels| each(pixels).map(|()| true))
+        self.0.get(row).map_or(Ok(false), |pixels| each(pixels).map(|()| true))
     }
 
     fn reserve(&self, bytes: usize) -> bool {
-        self.room.take(bytes)
+        self.0.take(bytes)
     }
 
     fn release(&self, bytes: usize) {
-        self.room.give(bytes);
+        self.0.give(bytes);
     }
 
     fn keep(&self, row: usize, pixels: Vec<u8>) {
         let bytes = pixels.len();
         // Another thread may have been first; its pixels are the same.
-        if self.rows[row].set(pixels.into_boxed_slice()).is_err() {
-            self.room.give(bytes);
+        if !self.0.set(row, pixels.into_boxed_slice()) {
+            self.0.give(bytes);
         }
     }
 
     fn size(&self) -> (usize, usize) {
-        (self.room.taken(), self.rows.iter().filter(|kept| kept.get().is_some()).count())
+        self.0.size()
     }
 }

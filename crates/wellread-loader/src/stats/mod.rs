@@ -22,7 +22,9 @@ use wellread_store::{Error, Result, Store};
 pub const PERCENTILES: [f64; 9] = [0.1, 1.0, 5.0, 25.0, 50.0, 75.0, 95.0, 99.0, 99.9];
 
 /// What the file says that it is.
-pub const FORMAT: &str = "wellread-stats";
+const FORMAT: &str = "wellread-stats";
+/// What to do about a file that is none.
+const HINT: &str = "give a file that `wellread stats PATH --out FILE` wrote";
 /// The newest version that this build writes and reads.
 const VERSION: u32 = 1;
 /// Largest file that is read: a thousand times what one is.
@@ -107,18 +109,7 @@ impl Stats {
     /// # Errors
     /// A file that cannot be read, is none of statistics, or is of a newer version.
     pub fn open(path: &Path) -> Result<Self> {
-        const HINT: &str = "give a file that `wellread stats PATH --out FILE` wrote";
-        let read = |e: std::io::Error| Error::io(path, "cannot read", &e);
-        let size = std::fs::metadata(path).map_err(read)?.len();
-        if size > LARGEST_FILE {
-            return Err(Error::new(path, format_args!("{size} bytes are too many for statistics")).hint(HINT));
-        }
-        let bytes = std::fs::read(path).map_err(read)?;
-        let value: serde_json::Value = serde_json::from_slice(&bytes)
-            .map_err(|e| Error::new(path, format_args!("is no file of statistics: {e}")).hint(HINT))?;
-        if value["format"] != FORMAT {
-            return Err(Error::new(path, "is no file of statistics").hint(HINT));
-        }
+        let value = Self::document(path)?;
         if value["version"].as_u64().is_none_or(|version| version > u64::from(VERSION)) {
             return Err(Error::new(
                 path,
@@ -128,6 +119,27 @@ impl Stats {
         }
         serde_json::from_value(value)
             .map_err(|e| Error::new(path, format_args!("is no file of statistics: {e}")).hint(HINT))
+    }
+
+    /// Whether `path` is a file of statistics, of whatever version.
+    pub fn is_file(path: &Path) -> bool {
+        Self::document(path).is_ok()
+    }
+
+    /// What a file of statistics holds, of whatever version.
+    fn document(path: &Path) -> Result<serde_json::Value> {
+        let read = |e: std::io::Error| Error::io(path, "cannot read", &e);
+        let size = std::fs::metadata(path).map_err(read)?.len();
+        if size > LARGEST_FILE {
+            return Err(Error::new(path, format_args!("{size} bytes are too many for statistics")).hint(HINT));
+        }
+        let bytes = std::fs::read(path).map_err(read)?;
+        let value: serde_json::Value = serde_json::from_slice(&bytes)
+            .map_err(|e| Error::new(path, format_args!("is no file of statistics: {e}")).hint(HINT))?;
+        if value["format"] == FORMAT {
+            return Ok(value);
+        }
+        Err(Error::new(path, "is no file of statistics").hint(HINT))
     }
 
     /// Means and standard deviations to normalise by; `path` is for errors.
