@@ -21,8 +21,17 @@ import sets
 
 HERE = Path(__file__).resolve().parent
 
+# A Python >= 3.12 with annbatch, if this one is older (annbatch_peer.py).
+ANNBATCH_PYTHON = os.environ.get("ANNBATCH_PYTHON", sys.executable)
+
 # Decoded pixels kept from epoch to epoch, where a row says so: more than both sets have.
 CACHE = ["--loader-cache", "512MiB"]
+
+# One worker of wellread; two where nothing is said.
+ONE = ["--workers", "1"]
+
+# Batches of annbatch's default way to shuffle: blocks of 16 rows.
+BLOCKS = ["--access", "block"]
 
 # (name, peer, the peer's workers, what wellread reads, its further flags, the ratio that is to be shown)
 PAIRS = [
@@ -32,6 +41,12 @@ PAIRS = [
     ("OME-Zarr, decoded once and kept, beside the same", "zarr-python", 2, "ome-zarr", CACHE, 20.0),
     ("ome-arrow dataset beside torch DataLoader + read_image", "ome-arrow", 2, "images.ome-arrow-dataset", [], 20.0),
     ("ome-arrow dataset, decoded once and kept, beside it", "ome-arrow", 2, "images.ome-arrow-dataset", CACHE, 20.0),
+    ("TIFF folder beside SPDL threads + tifffile", "spdl", 2, "tiff", [], None),
+    ("OME-Zarr beside tensorstore", "tensorstore", 2, "ome-zarr", [], None),
+    ("Parquet, tuned, beside pyarrow row groups of it", "pyarrow-row-groups", 2, "tuned.parquet", [], None),
+    ("Parquet, tuned, beside pyarrow on bare pixels", "pyarrow-binary", 2, "tuned.parquet", [], None),
+    ("Parquet, tuned, beside annbatch, rows shuffled", "annbatch-1", 2, "tuned.parquet", [], None),
+    ("Parquet, tuned, block order, beside annbatch's blocks", "annbatch-16", 2, "tuned.parquet", BLOCKS, None),
     ("LZW TIFF beside torch DataLoader + tifffile", "tifffile-lzw", 2, "tiff-lzw", [], None),
     ("LZW TIFF, decoded once and kept, beside the same", "tifffile-lzw", 2, "tiff-lzw", CACHE, None),
     ("Lance beside pylance take, pixels only", "pylance", 0, "images.lance", [], 20.0),
@@ -42,7 +57,8 @@ PAIRS = [
     ("DuckDB beside WHERE row_id IN, whole column", "duckdb-column", 0, "images.duckdb", [], 50.0),
     ("DuckDB beside WHERE row_id IN", "duckdb", 0, "images.duckdb", [], 50.0),
     ("DuckDB, decoded once and kept, beside it", "duckdb", 0, "images.duckdb", CACHE, 50.0),
-    ("NumPy gather from RAM (ceiling)", "gather", 0, None, [], None),
+    ("Parquet, kept, one worker, beside NumPy's gather", "gather", 0, "tuned.parquet", [*CACHE, *ONE], 1.0),
+    ("Parquet, kept, two workers, beside NumPy's gather", "gather", 0, "tuned.parquet", CACHE, 1.7),
 ]
 
 
@@ -71,7 +87,7 @@ def compare_writes(binary, folder, rounds, rng):
     theirs, ours = {}, {}
     for _ in range(rounds):
         for fmt in rng.sample(WRITES, len(WRITES)):
-            theirs.setdefault(fmt, []).append(peer_run(f"write-{fmt}", folder, 16, 0))
+            theirs.setdefault(fmt, []).append(peer_run(f"write-{fmt}", folder, 16, 0, epochs=1))
         for fmt, speed in wellread_write(binary, folder).items():
             ours.setdefault(fmt, []).append(speed)
     rows = []
@@ -92,10 +108,11 @@ def compare_writes(binary, folder, rounds, rng):
 
 def wellread_run(binary, path, batch, workers, seed, flags):
     """One process: like a peer, a later epoch of one open loader."""
+    flags = flags if "--workers" in flags else [*flags, "--workers", str(workers)]
     with tempfile.TemporaryDirectory() as out:
         done = subprocess.run(
             [binary, "--json", "bench", "dataloader", "--input", path, "--in-place", "--batch-sizes", str(batch),
-             "--workers", str(workers), "--repeats", "2", "--keep-open", *flags, "--seed", str(seed), "--out", out],
+             "--repeats", "2", "--keep-open", *flags, "--seed", str(seed), "--out", out],
             capture_output=True, text=True,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
@@ -106,9 +123,13 @@ def wellread_run(binary, path, batch, workers, seed, flags):
     return row
 
 
-def peer_run(name, folder, batch, workers):
+def peer_run(name, folder, batch, workers, epochs=2):
+    if name.startswith("annbatch-"):
+        program = [ANNBATCH_PYTHON, HERE / "annbatch_peer.py", folder, "--chunk", name.removeprefix("annbatch-")]
+    else:
+        program = [sys.executable, HERE / "peers.py", name, folder, "--workers", str(workers)]
     done = subprocess.run(
-        [sys.executable, HERE / "peers.py", name, folder, "--batch", str(batch), "--workers", str(workers)],
+        [*program, "--batch", str(batch), "--epochs", str(epochs)],
         capture_output=True, text=True, cwd=HERE,
     )  # fmt: skip
     if done.returncode != 0:
@@ -194,6 +215,7 @@ def main():
         folder = a.out / "data" / f"{name}-{count}"
         print(f"{name}: {count} images", file=sys.stderr)
         about = sets.write(folder, make())
+        sets.write_tuned(folder, a.wellread)
         results[name] = {
             "about": about,
             "batch": batch,

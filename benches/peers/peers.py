@@ -5,12 +5,12 @@ python peers.py NAME FOLDER --batch 16 --workers 2 --epochs 3
 
 import argparse
 import json
-import resource
 import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
+import peak
 import torch
 from torch.utils.data import DataLoader, Dataset
 
@@ -140,7 +140,11 @@ def take_epochs(take, about, batch, epochs):
         first = None
         for at in range(0, count, batch):
             rows = np.sort(order[at : at + batch])
-            batch_of(take(rows), len(rows), shape, scale)
+            found = take(rows)
+            if isinstance(found, np.ndarray):
+                torch.from_numpy(found.astype(np.float32) * scale)
+            else:
+                batch_of(found, len(rows), shape, scale)
             first = first or time.perf_counter() - start
         yield time.perf_counter() - start, first, count
 
@@ -188,6 +192,93 @@ def duckdb_in(folder, whole=False):
     return take
 
 
+def parquet_row_groups(folder):
+    """pyarrow on a file tuned for it: typed pixels, one image per row group, not compressed, no dictionary."""
+    import pyarrow.parquet as pq
+
+    file = pq.ParquetFile(folder / "tuned.parquet", memory_map=True)
+    leaves = [f"ome_image.chunks.list.element.{k}" for k in ("y", "x", "shape_y", "shape_x", "pixels.list.element")]
+
+    def take(rows):
+        found = file.read_row_groups(rows.tolist(), columns=leaves, use_threads=True)["ome_image"]
+        return found.combine_chunks().field("chunks")
+
+    return take
+
+
+def parquet_binary(folder, about):
+    """pyarrow on the leanest file it could have: pixels as one fixed-size binary, a row group per image."""
+    import pyarrow.parquet as pq
+
+    file = pq.ParquetFile(folder / "binary.parquet", memory_map=True)
+    dtype, shape = np.dtype(about["dtype"]), about["shape"][-2:]
+
+    def take(rows):
+        column = file.read_row_groups(rows.tolist(), use_threads=True)["pixels"].combine_chunks()
+        return np.frombuffer(column.buffers()[1], dtype).reshape(len(rows), 1, *shape)
+
+    return take
+
+
+def tensorstore_epochs(folder, batch, epochs):
+    """tensorstore on the OME-Zarr folder: arrays open, two threads, the reads of two batches under way at once."""
+    import tensorstore as ts
+
+    about = {"data_copy_concurrency": {"limit": 2}, "file_io_concurrency": {"limit": 2}}
+    context = ts.Context(about)
+    paths = sorted(folder.glob("*.zarr"))
+    opened = time.perf_counter()
+    kv = [{"driver": "zarr", "kvstore": {"driver": "file", "path": str(p / level_of(p))}} for p in paths]
+    arrays = [ts.open(k, context=context, read=True, recheck_cached_data=False) for k in kv]
+    arrays = [a.result() for a in arrays]
+    open_s = time.perf_counter() - opened
+    scale = np.float32(1 / np.iinfo(arrays[0].dtype.numpy_dtype).max)
+    for epoch in range(epochs):
+        order = np.random.default_rng(epoch).permutation(len(arrays))
+        batches = [order[at : at + batch] for at in range(0, len(order), batch)]
+        start = time.perf_counter()
+        first, ahead = None, [arrays[i][0, 0, 0].read() for i in batches[0]]
+        for k in range(len(batches)):
+            reads = ahead
+            ahead = [arrays[i][0, 0, 0].read() for i in batches[k + 1]] if k + 1 < len(batches) else []
+            images = np.stack([r.result() for r in reads])[:, None].astype(np.float32)
+            images *= scale
+            torch.from_numpy(images)
+            first = first or time.perf_counter() - start + (open_s if epoch == 0 else 0)
+        yield time.perf_counter() - start, first, len(arrays)
+
+
+def level_of(path):
+    """The path of the full resolution."""
+    import zarr
+
+    return zarr.open_group(str(path), mode="r").attrs.asdict()["multiscales"][0]["datasets"][0]["path"]
+
+
+def spdl_epochs(dataset, batch, epochs):
+    """SPDL's pipeline: two threads decode (tifffile), batches are put together behind them."""
+    from spdl.pipeline import PipelineBuilder
+
+    for epoch in range(epochs):
+        order = np.random.default_rng(epoch).permutation(len(dataset)).tolist()
+        start = time.perf_counter()
+        pipeline = (
+            PipelineBuilder()
+            .add_source(order)
+            .pipe(dataset.__getitem__, concurrency=2)
+            .aggregate(batch)
+            .pipe(torch.stack)
+            .add_sink(4)
+            .build(num_threads=3)
+        )
+        first, n = None, 0
+        with pipeline.auto_stop():
+            for images in pipeline.get_iterator():
+                first = first or time.perf_counter() - start
+                n += len(images)
+        yield time.perf_counter() - start, first, n
+
+
 def raw_tiffs(folder):
     """Native pixels of a TIFF folder."""
     import tifffile
@@ -215,6 +306,8 @@ def write_epochs(fmt, folder, epochs):
 
     images = [(p.stem, tifffile.imread(p)) for p in sorted((folder / "tiff").glob("*.tiff"))]
     images = [(name, array.reshape(1, 1, 1, *array.shape[-2:])) for name, array in images]
+    with tempfile.TemporaryDirectory(dir=folder) as out:
+        sets.write_with_library(fmt, Path(out), images[:1])  # What a library does once.
     for _ in range(epochs):
         with tempfile.TemporaryDirectory(dir=folder) as out:
             start = time.perf_counter()
@@ -222,14 +315,10 @@ def write_epochs(fmt, folder, epochs):
             yield time.perf_counter() - start, None, len(images)
 
 
-def peak_mb():
-    """Peak resident memory of this process and the largest of its workers (their sum is an upper bound)."""
-    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return own / 1024
-
-
 TAKES = {
     "pylance": lance_take,
+    "pyarrow-row-groups": parquet_row_groups,
+    "pyarrow-binary": parquet_binary,
     "vortex-data": vortex_scan,
     "vortex-data-column": lambda folder: vortex_scan(folder, whole=True),
     "duckdb": duckdb_in,
@@ -251,7 +340,12 @@ def main():
         epochs = gather(a.folder / "tiff", a.batch, a.epochs)
     elif a.name in TAKES:
         about = json.loads((a.folder / "complete-3.json").read_text())
-        epochs = take_epochs(TAKES[a.name](a.folder), about, a.batch, a.epochs)
+        take = TAKES[a.name](a.folder) if a.name != "pyarrow-binary" else parquet_binary(a.folder, about)
+        epochs = take_epochs(take, about, a.batch, a.epochs)
+    elif a.name == "tensorstore":
+        epochs = tensorstore_epochs(a.folder / "ome-zarr", a.batch, a.epochs)
+    elif a.name == "spdl":
+        epochs = spdl_epochs(TiffFolder(a.folder / "tiff"), a.batch, a.epochs)
     elif a.name.startswith("write-"):
         epochs = write_epochs(a.name.removeprefix("write-"), a.folder, a.epochs)
     else:
@@ -267,7 +361,7 @@ def main():
     for epoch, (seconds, first, n) in enumerate(epochs):
         first_batch = None if first is None else first + (open_s if epoch == 0 else 0)
         print(json.dumps({"epoch": epoch, "epoch_s": seconds, "first_batch_s": first_batch,
-                          "samples_per_sec": n / seconds, "peak_rss_mb": peak_mb()}), flush=True)  # fmt: skip
+                          "samples_per_sec": n / seconds, "peak_rss_mb": peak.mb()}), flush=True)  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -126,3 +126,30 @@ def write(folder, images):
     about = {"images": len(structs), "shape": list(array.shape), "dtype": str(array.dtype)}
     stamp.write_text(json.dumps(about))
     return about
+
+
+def write_tuned(folder, wellread):
+    """The set as a reader of its own would have it: typed Parquet with an image per row group,
+    bare pixels in Parquet, zarr for annbatch."""
+    tuned, array = folder / "tuned.parquet", folder / "annbatch.zarr"
+    if not tuned.exists():
+        typed = folder / "typed.parquet"
+        subprocess.run(
+            [wellread, "convert", folder / "tiff", typed, "--compression", "none", "--overwrite"], check=True
+        )
+        pq.write_table(pq.read_table(typed), tuned, row_group_size=1, compression="none", use_dictionary=False,
+                       write_page_index=True)  # fmt: skip
+    if not (folder / "binary.parquet").exists():
+        pixels = [tifffile.imread(p).tobytes() for p in sorted((folder / "tiff").glob("*.tiff"))]
+        rows = pa.table({"pixels": pa.array(pixels, pa.binary(len(pixels[0])))})
+        pq.write_table(rows, folder / "binary.parquet", row_group_size=1, compression="none", use_dictionary=False)
+    if not array.exists():
+        images = np.stack([tifffile.imread(p) for p in sorted((folder / "tiff").glob("*.tiff"))])
+        images = images.reshape(len(images), *images.shape[-2:])
+        pixels = images[0].size
+        out = zarr.create_array(
+            str(array), shape=(len(images), pixels), dtype=images.dtype, chunks=(1, pixels),
+            shards=(min(len(images), 256), pixels), compressors=None,
+        )  # fmt: skip
+        out[:] = images.reshape(len(images), -1)
+        out.attrs["shape"] = list(images.shape[1:])

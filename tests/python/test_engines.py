@@ -172,6 +172,17 @@ def test_lancedb_folders_with_several_tables(wellread, tmp_path):
     assert "first" in wellread("info", tmp_path / "db", "--table", "third", code=1)
 
 
+def test_lance_files_of_the_oldest_format(wellread, tmp_path):
+    made = [image(i) for i in range(9)]
+    rows = pa.array([m[1] for m in made], struct_type(pa.uint16()))
+    path = tmp_path / "a.lance"
+    lance.write_dataset(pa.table({"n": range(9), "image": rows}), str(path), data_storage_version="legacy")
+    assert "0.1" in wellread("info", path)["variant"]
+    wellread("convert", path, tmp_path / "out.parquet")
+    for found, (pixels, _) in zip(pq.read_table(tmp_path / "out.parquet")["ome_image"].to_pylist(), made, strict=True):
+        assert np.array_equal(assemble(found)[0, 0, 0], pixels)
+
+
 def test_deleted_lance_rows_are_gone(wellread, tmp_path):
     rows = pa.array([image(i)[1] for i in range(9)], struct_type(pa.uint16()))
     path = tmp_path / "a.lance"

@@ -9,6 +9,7 @@ mod output;
 use wellread as _;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use std::io::Write as _;
 use std::process::ExitCode;
 
 /// Read microscopy images into models at memory speed, and measure every step honestly.
@@ -60,11 +61,13 @@ fn main() -> ExitCode {
     // Interrupted or asked to end: nothing half-written stays but what can be gone on with. Without a handler it would,
     // until the next run.
     let _ = ctrlc::set_handler(|| {
-        if wellread_store::staged::remove_unfinished() {
-            eprintln!("interrupted; what is complete is kept: the same command goes on with it");
+        let said = if wellread_store::staged::remove_unfinished() {
+            "interrupted; what is complete is kept: the same command goes on with it"
         } else {
-            eprintln!("interrupted; unfinished output was removed");
-        }
+            "interrupted; unfinished output was removed"
+        };
+        // A terminal that is gone must not keep the program from ending.
+        let _ = writeln!(std::io::stderr(), "{said}");
         std::process::exit(130);
     });
     let ui = output::Ui::new(cli.json, cli.quiet);

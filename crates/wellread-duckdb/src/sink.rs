@@ -65,6 +65,7 @@ impl DuckSink {
     pub fn create(path: &Path, options: &WriteOptions, target: Target) -> Result<Self> {
         codec(path, options, target)?;
         if target == Target::Database {
+            refuse_question_mark(path)?;
             check_log(path)?;
             if options.overwrite {
                 refuse_held(path)?;
@@ -232,6 +233,16 @@ fn log_of(database: &Path) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
     name.push(".wal");
     name.into()
+}
+
+/// Refuses a path with a question mark, behind which DuckDB looks for options when it names the log.
+fn refuse_question_mark(database: &Path) -> Result<()> {
+    let whole = std::path::absolute(database).map_err(|e| Error::io(database, "cannot write", &e))?;
+    if !whole.to_string_lossy().contains('?') {
+        return Ok(());
+    }
+    Err(Error::new(database, "DuckDB cannot write to a path that contains '?'")
+        .hint("choose another name, or another folder where the '?' is in the folder's"))
 }
 
 /// Refuses a name beside which the log of a database lies that is not there.

@@ -158,6 +158,16 @@ fn options_are_followed_or_refused() {
 }
 
 #[test]
+fn paths_that_duckdb_takes_apart_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let images = [made(0, Shape::plane(8, 8), PixelType::U8)];
+    let path = dir.path().join("a?access_mode=read_only.duckdb");
+    let error = write(&path, "duckdb", &WriteOptions::default(), &images).unwrap_err();
+    assert!(error.to_string().contains("'?'") && error.hint_text().is_some(), "{error}");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[test]
 fn nothing_is_left_of_what_is_not_finished() {
     let dir = tempfile::tempdir().unwrap();
     for (format, name) in FORMATS {

@@ -75,6 +75,11 @@ struct DataFile {
     columns: HashMap<i32, usize>,
 }
 
+/// Whether a data file is of format 0.1, of before Lance's second file format, which began as 0.3.
+const fn is_oldest(major: u32, minor: u32) -> bool {
+    major == 0 && minor < 3
+}
+
 impl LanceTable {
     /// Opens the dataset at `path`, or a table of the LanceDB folder there.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
@@ -142,6 +147,10 @@ impl LanceTable {
         }
         let mut files = vec![];
         for file in fragment.lance.metadata().files.iter().filter(|f| f.base_id.is_none()) {
+            // Files of format 0.1 have other metadata, which only Lance reads.
+            if is_oldest(file.file_major_version, file.file_minor_version) {
+                continue;
+            }
             let place = self.folder.join("data").join(&file.path);
             if file.file_major_version >= 2 && !footer::is_plausible(&place) {
                 let what = "cannot read the metadata of a data file: its footer names places outside of it";
@@ -211,7 +220,7 @@ impl LanceTable {
         let reader = self.engine(plan, index)?;
         let what = "cannot read";
         let files = &self.fragments[index].lance.metadata().files;
-        let legacy = files.iter().any(|f| f.file_major_version == 0 && f.file_minor_version < 3);
+        let legacy = files.iter().any(|f| is_oldest(f.file_major_version, f.file_minor_version));
         let stream = wait(&self.path, what, async {
             if legacy {
                 return reader.take(positions, ENGINE_BATCH_ROWS, None).await;

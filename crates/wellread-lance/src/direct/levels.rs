@@ -49,11 +49,14 @@ impl LevelCodec {
 
     /// Appends the runs of the levels in a chunk that says it has so many, modulo 65,536.
     pub fn decode_chunk(&self, data: &[u8], said: usize, out: &mut Vec<Run>) -> Result<(), Fault> {
+        let first = out.len();
         let count = match self {
             Self::Runs(_) => None,
             Self::Engine(_) => Some(said),
         };
-        self.decode(data, count, out)
+        self.decode(data, count, out)?;
+        let found: usize = out[first..].iter().map(|r| r.1).sum();
+        if found & 0xffff == said & 0xffff { Ok(()) } else { Err(Irregular("a chunk that has not the levels it says")) }
     }
 
     /// Appends the runs of the levels in `data`, of `count` where that is known; runs tell it themselves.
