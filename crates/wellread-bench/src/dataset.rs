@@ -4,7 +4,8 @@
 //! order (blocks of neighbouring rows, the blocks in random order) or block order (the rows of several such blocks
 //! shuffled among each other), through a transform preset. A sample's
 //! time runs from asking for a row to having its floats. With the `memory` cache, the rows are read once
-//! before the clock starts.
+//! before the clock starts. A variant that would take more than its share of the time budget takes fewer samples
+//! (`num_samples`).
 //!
 //! Beside each order stands how random it is: `mixing`, how many blocks 16 images come from relative to random order,
 //! and `jump`, how far on disk it is from one image to the next, as a share of the set (see
@@ -21,6 +22,7 @@ use wellread_loader::order::quality::{self, Spread};
 use wellread_loader::order::{BlockPermutation, Permutation};
 use wellread_loader::{Cache, Dataset, ItemContext};
 use wellread_measure::clock::Stopwatch;
+use wellread_measure::interleave::Turn;
 use wellread_report::{Cell, Finding, Severity, Table};
 
 /// The benchmark's registration.
@@ -36,9 +38,18 @@ pub static BENCHMARK: Benchmark = Benchmark {
 /// Images that follow each other and are looked at together for [`Spread`]: a batch of the defaults.
 const TOGETHER: usize = 16;
 
+/// Turns of a variant that are taken whatever the time budget: a warm-up and two rounds.
+const LEAST_ROUNDS: usize = 3;
+/// Fewest images of a turn, however slow they are.
+const LEAST_SAMPLES: usize = 8;
+
 fn run(session: &Session<'_>) -> Result<Results> {
     let config = session.config;
     let (mut variants, mut unavailable) = (Vec::new(), Vec::new());
+    let formats = session.prepared.sets.iter().filter(|set| set.error.is_none()).count();
+    let turns = formats * config.access.len() * config.transforms.len() * config.caches.len() * LEAST_ROUNDS;
+    // A format that decodes hundreds of images for one must not take the others' time.
+    let share = config.time_budget.as_secs_f64() / turns.max(1) as f64;
     for set in &session.prepared.sets {
         for &access in &config.access {
             for &transform in &config.transforms {
@@ -60,8 +71,8 @@ fn run(session: &Session<'_>) -> Result<Results> {
                                     access,
                                     transform,
                                     cache,
-                                    turn.round as u64,
-                                    turn.warmup,
+                                    turn,
+                                    share,
                                 )
                             }),
                         }),
@@ -109,12 +120,13 @@ fn take_samples(
     access: Access,
     transform: Preset,
     cache: &Cache,
-    round: u64,
-    full: bool,
+    turn: Turn,
+    share: f64,
 ) -> Result<Measurement> {
     let recipe = session.transform(transform)?;
     let images = session.prepared.expected.len();
-    let rows = rows_of(access, images, session.config, round);
+    let (round, full) = (turn.round as u64, turn.warmup);
+    let mut rows = rows_of(access, images, session.config, round);
     let clock = Stopwatch::start();
     let dataset = Dataset::from_store(session.open(set)?);
     let open_s = clock.elapsed();
@@ -122,18 +134,27 @@ fn take_samples(
     let (mut out, mut context) = (Vec::new(), ItemContext::new());
     context.set_seed(session.config.seed, 0);
     if *cache != Cache::None {
-        for &row in &rows {
-            dataset.sample_into(row, &recipe, &mut out, &mut context)?;
+        let filling = Stopwatch::start();
+        let mut filled = 0;
+        while filled < rows.len() && (filled < LEAST_SAMPLES || filling.elapsed() < share) {
+            dataset.sample_into(rows[filled], &recipe, &mut out, &mut context)?;
+            filled += 1;
         }
+        rows.truncate(filled);
     }
     let mut items = Vec::with_capacity(rows.len());
     let mut verified = true;
+    let whole = Stopwatch::start();
     for &row in &rows {
+        if items.len() >= LEAST_SAMPLES && whole.elapsed() > share {
+            break;
+        }
         let clock = Stopwatch::start();
         dataset.sample_into(row, &recipe, &mut out, &mut context)?;
         items.push(clock.elapsed());
         verified &= session.expected.agrees(transform, row, &out, full);
     }
+    rows.truncate(items.len());
     let random = rows_of(Access::Random, images, session.config, round);
     let disk = |row| dataset.store().position(row);
     let extent = quality::extent(random.iter().copied(), disk);
