@@ -69,8 +69,8 @@ pub(crate) fn reason_to_skip(sweep: Sweep, images: &[ImageChecksum]) -> Option<S
 /// [`FormatSet::error`].
 fn prepare(session: &Session<'_>, name: &str, options: &WriteOptions) -> Result<Vec<FormatSet>> {
     let folder = session.prepared.folder.join("sweep").join(name);
-    let formats = session.prepared.sets.iter().map(|set| registry::format_named(set.format));
-    let formats = formats.collect::<Result<Vec<_>, _>>()?;
+    let sets = &session.prepared.sets;
+    let formats: Vec<_> = sets.iter().filter_map(|set| registry::format_named(set.format).ok()).collect();
     let source = &session.config.source;
     let mut prepared = prepare_in(&folder, source, &formats, options, session.progress)?;
     let written = prepared.sets.iter().any(|set| set.error.is_none());
@@ -83,6 +83,8 @@ fn prepare(session: &Session<'_>, name: &str, options: &WriteOptions) -> Result<
         set.error = set.error.take().map(|e| e.strip_prefix(&own).unwrap_or(&e).to_owned());
     }
     find_codecs(&mut prepared.sets);
+    // Formats that this build lacks come last in the session's sets too.
+    prepared.sets.extend(sets[formats.len()..].iter().cloned());
     Ok(prepared.sets)
 }
 
