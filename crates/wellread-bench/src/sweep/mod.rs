@@ -94,6 +94,10 @@ fn lacking(table: &Table, column: &str, what: &str) -> Option<Finding> {
     for r in (0..table.rows()).filter(|&r| table.str("status", r) == Some("unavailable")) {
         let text = |column: &str| table.str(column, r).unwrap_or_default().to_owned();
         let (format, setting) = (text("format"), text(column));
+        // A format that the build lacks, lacks everything; that is said once for all benchmarks.
+        if registry::absent_formats().iter().any(|absent| absent.name == format) {
+            continue;
+        }
         match formats.iter_mut().find(|f| f.0 == format) {
             Some((_, settings, _)) if settings.contains(&setting) => {}
             Some((_, settings, _)) => settings.push(setting),
