@@ -107,10 +107,8 @@ fn convert(
         (["torch_mean_s", "torch_p50_s", "torch_p95_s", "torch_p99_s"], &total_s),
     ] {
         if let Some(s) = samples.summary() {
-            values.push((names[0], s.mean));
-            values.push((names[1], s.p50));
-            values.extend(s.p95.map(|v| (names[2], v)));
-            values.extend(s.p99.map(|v| (names[3], v)));
+            let enough = |percentile: Option<f64>| percentile.unwrap_or(f64::NAN);
+            values.extend(names.into_iter().zip([s.mean, s.p50, enough(s.p95), enough(s.p99)]));
         }
     }
     let overhead = 100.0 * conversion_s.total() / total_s.total();

@@ -202,15 +202,24 @@ pub(crate) fn telling_batch_size(table: &Table) -> Option<f64> {
     full.or(sizes.first()).map(|(size, _)| *size)
 }
 
+/// Formats that were not measured at all, and batch sizes that were not where their formats were.
 fn unavailable(tables: &[Table]) -> Option<Finding> {
-    let mut seen: Vec<(String, String)> = Vec::new();
     // A sweep asks for what not every format has, and says so itself.
-    for table in tables.iter().filter(|table| !sweep::is_table(table.name())) {
-        for row in 0..table.rows() {
-            let format = table.str("format", row).unwrap_or_default().to_owned();
-            if table.str("status", row) == Some("unavailable") && !seen.iter().any(|(f, _)| *f == format) {
-                seen.push((format, table.str("reason", row).unwrap_or_default().to_owned()));
-            }
+    let tables = || tables.iter().filter(|table| !sweep::is_table(table.name()));
+    let rows = || tables().flat_map(|table| (0..table.rows()).map(move |row| (table, row)));
+    let is_missing = |table: &Table, row| table.str("status", row) == Some("unavailable");
+    let measured: Vec<&str> =
+        rows().filter(|&(t, r)| !is_missing(t, r)).filter_map(|(t, r)| t.str("format", r)).collect();
+    let mut seen: Vec<(String, String)> = Vec::new();
+    for (table, row) in rows().filter(|&(t, r)| is_missing(t, r)) {
+        let format = table.str("format", row).unwrap_or_default();
+        // That a set is smaller than a batch is the same for all formats.
+        let name = match table.cell("batch_size", row) {
+            size if size != Cell::Null && measured.contains(&format) => format!("batches of {}", size.text()),
+            _ => format.to_owned(),
+        };
+        if !seen.iter().any(|(known, _)| *known == name) {
+            seen.push((name, table.str("reason", row).unwrap_or_default().to_owned()));
         }
     }
     if seen.is_empty() {
@@ -320,6 +329,29 @@ mod tests {
             ("samples_per_sec", 1e9)
         ]);
         assert!(all(&[table], &BTreeMap::new(), 1).iter().all(|f| !f.text.contains("wrong")));
+    }
+
+    #[test]
+    fn a_batch_size_that_is_impossible_is_not_a_format_that_is_missing() {
+        let mut table = loader_table(&[("tiff", 0, [1.0; 6])]);
+        for batch_size in [32, 64, 32] {
+            table.push(row![
+                ("format", "tiff"),
+                ("batch_size", batch_size),
+                ("status", "unavailable"),
+                ("reason", "the set has only 20 images")
+            ]);
+        }
+        table.push(row![
+            ("format", "lance"),
+            ("batch_size", 32),
+            ("status", "unavailable"),
+            ("reason", "left out of this build")
+        ]);
+        let last = all(&[table], &BTreeMap::new(), 1).pop().unwrap();
+        assert_eq!(last.text, "Not measured: batches of 32, batches of 64, lance");
+        assert!(last.detail.contains("batches of 64: the set has only 20 images"), "{}", last.detail);
+        assert!(last.detail.contains("lance: left out of this build"), "{}", last.detail);
     }
 
     #[test]

@@ -9,12 +9,14 @@ use crate::variants::Results;
 use crate::{conversion, dataloader, dataset, findings, machine, model_loop, storage, sweep};
 use anyhow::{Context as _, Result, bail};
 use std::collections::BTreeMap;
+use wellread_image::Shape;
 use wellread_loader::{Crop, Scale, Transform};
 use wellread_measure::environment::{CpuTimes, Environment};
 use wellread_measure::limits::{CopyLimits, LimitSettings, measure_copy};
 use wellread_report::{Fact, Finding, ReportInput, Table, Thumbnail};
+use wellread_store::checksum::ImageChecksum;
 use wellread_store::preview::{contact_sheet, preview};
-use wellread_store::{OpenOptions, Store, WriteOptions, checksum};
+use wellread_store::{OpenOptions, Store, WriteOptions, checksum, registry};
 
 /// One benchmark: its name, what it measures, how, and what its table says.
 pub struct Benchmark {
@@ -63,15 +65,8 @@ impl Session<'_> {
     /// Opens a format's copy of the set.
     pub fn open(&self, set: &FormatSet) -> Result<Box<dyn Store>> {
         if self.config.in_place {
-            let planes = match &self.config.source {
-                Source::Path { planes, .. } => *planes,
-                Source::Synthetic(_) => None,
-            };
-            // Looking at every shape to find out would change what opening costs: only when asked for.
-            return match planes {
-                Some(true) => data::open_source(&set.path, Some(true)),
-                _ => Ok(wellread_store::open(&set.path, &self.open_options)?),
-            };
+            // What was found out once: looking at every shape again would change what opening costs.
+            return data::open_source(&set.path, Some(self.prepared.planes));
         }
         let options = OpenOptions { format: Some(set.format.to_owned()), ..self.open_options.clone() };
         Ok(wellread_store::open(&set.path, &options)?)
@@ -125,6 +120,7 @@ pub fn run(config: &Config, progress: &dyn Fn(&str, usize, usize)) -> Result<Out
         ..WriteOptions::default()
     };
     let mut prepared = prepare(config, &write_options, progress)?;
+    check_shapes(config, &benchmarks, &prepared.expected)?;
     find_codecs(&mut prepared.sets);
     let session = begin(config, &prepared, write_options, &benchmarks, progress)?;
     let mut measured: Vec<(&'static str, Results)> = Vec::new();
@@ -150,6 +146,34 @@ pub fn run(config: &Config, progress: &dyn Fn(&str, usize, usize)) -> Result<Out
     wellread_report::write_figures(&config.out, &outcome.report)?;
     wellread_report::write_report(&config.out, &outcome.report)?;
     Ok(outcome)
+}
+
+/// Images of a batch are equal in shape; where they cannot be, nothing is measured.
+fn check_shapes(config: &Config, benchmarks: &[&Benchmark], images: &[ImageChecksum]) -> Result<()> {
+    let in_batches =
+        |b: &&&Benchmark| [dataloader::BENCHMARK.name, model_loop::BENCHMARK.name].contains(&b.name);
+    let batches = benchmarks.iter().find(in_batches).filter(|_| config.crop.is_none());
+    let (Some(batches), Some(first)) = (batches, images.first()) else { return Ok(()) };
+    let others: Vec<_> = images.iter().filter(|image| image.shape_tczyx != first.shape_tczyx).collect();
+    let Some(other) = others.first() else { return Ok(()) };
+    let rows: Vec<_> = others.iter().take(5).map(|image| image.row.to_string()).collect();
+    let least = |axis: usize| images.iter().map(|image| image.shape_tczyx[axis]).min().unwrap_or_default();
+    bail!(
+        "the images differ in shape, and {} joins them in batches: row {} is {} (TCZYX), row {} is {}; {} of {} rows \
+         differ from the first ({}{}) (hint: --crop {}x{} takes the centre of each; storage, dataset and conversion \
+         measure single images as they are)",
+        batches.name,
+        first.row,
+        Shape(first.shape_tczyx),
+        other.row,
+        Shape(other.shape_tczyx),
+        others.len(),
+        images.len(),
+        rows.join(", "),
+        if others.len() > rows.len() { " …" } else { "" },
+        least(3),
+        least(4),
+    )
 }
 
 /// Names of files in a results folder whatever is measured.
@@ -206,20 +230,25 @@ fn prepare(
         let Source::Path { path, planes } = &config.source else {
             bail!("--in-place needs --input: there is nothing to measure in place");
         };
-        let store = data::open_source(path, *planes)?;
+        let (store, images) = data::open_counted(path, *planes)?;
         let expected =
             checksum::all(&*store, options.jobs, &|| ()).into_iter().collect::<Result<Vec<_>, _>>()?;
         let codec = store.layout().ok().map(|layout| layout.codec);
         let sets = vec![FormatSet { format: store.format(), path: path.clone(), error: None, codec }];
-        let about = format!("{} images of {}, as they lie there", expected.len(), path.display());
-        return Ok(Prepared { folder: config.out.clone(), sets, expected, about });
+        let what = images.map_or("images".to_owned(), |images| format!("planes of the {images} images"));
+        let about = format!("{} {what} of {}, as they lie there", expected.len(), path.display());
+        let planes = images.is_some();
+        return Ok(Prepared { folder: config.out.clone(), sets, expected, about, planes });
     }
     let formats = data::parse_formats(&config.formats)?;
     let folder = config.data_dir.clone().unwrap_or_else(|| config.out.join("data"));
-    let prepared = prepare_in(&folder, &config.source, &formats, options, progress)?;
+    let mut prepared = prepare_in(&folder, &config.source, &formats, options, progress)?;
     if prepared.sets.iter().all(|s| s.error.is_some()) {
         let reasons: Vec<_> = prepared.sets.iter().filter_map(|s| s.error.clone()).collect();
         bail!("no format can hold these images: {}", reasons.join("; "));
+    }
+    if config.formats.iter().any(|name| name == "all") {
+        prepared.sets.extend(data::absent_sets(&folder));
     }
     Ok(prepared)
 }
@@ -368,6 +397,7 @@ fn assemble(
         )
             .into(),
     );
+    facts.extend(engines(session).into_iter().map(Fact::from));
     let mut details = serde_json::Map::new();
     details.insert("wellread".into(), env!("CARGO_PKG_VERSION").into());
     details.insert("configuration".into(), serde_json::to_value(config)?);
@@ -384,6 +414,14 @@ fn assemble(
         wellread_store::formats()
             .iter()
             .map(|f| (f.name.to_owned(), (f.engine)().into()))
+            .collect::<serde_json::Map<_, _>>()
+            .into(),
+    );
+    details.insert(
+        "engines_missing".into(),
+        registry::absent_formats()
+            .iter()
+            .map(|absent| (absent.name.to_owned(), absent.how_to_get.into()))
             .collect::<serde_json::Map<_, _>>()
             .into(),
     );
@@ -409,6 +447,12 @@ fn assemble(
         details,
     };
     Ok(Outcome { report, verified, failures })
+}
+
+/// Library and file format behind each format that was measured.
+fn engines(session: &Session<'_>) -> Vec<(String, String)> {
+    let formats = session.prepared.sets.iter().filter_map(|set| registry::format_named(set.format).ok());
+    formats.map(|format| (format!("engine of {}", format.name), (format.engine)())).collect()
 }
 
 /// Codec of each set, and whether it was converted for this comparison.

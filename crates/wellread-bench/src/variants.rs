@@ -28,7 +28,7 @@ pub type Keys = Vec<(&'static str, Cell)>;
 /// What one turn measured.
 #[derive(Clone, Debug, Default)]
 pub struct Measurement {
-    /// Named values; names are column names.
+    /// Named values; names are column names. NaN is no value, such as a percentile of too few samples.
     pub values: Vec<(&'static str, f64)>,
     /// Named texts, such as advice.
     pub texts: Vec<(&'static str, String)>,
@@ -275,7 +275,7 @@ impl Stamp<'_, '_> {
         row.push(("verified".into(), Cell::from(verified)));
         row.push(("status".into(), Cell::from("ok")));
         for (name, value) in &measured.values {
-            row.push(((*name).to_owned(), Cell::from(*value)));
+            row.push(((*name).to_owned(), Cell::from(Some(*value).filter(|v| !v.is_nan()))));
         }
         for (name, text) in &measured.texts {
             row.push(((*name).to_owned(), Cell::from(text.as_str())));

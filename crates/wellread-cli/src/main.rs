@@ -1,6 +1,6 @@
 //! The `wellread` command: argument parsing and printing only; the work is done by the other crates.
 //!
-//! Exit codes: 0 done, 1 failed, 2 wrong usage.
+//! Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
 
 mod commands;
 mod output;

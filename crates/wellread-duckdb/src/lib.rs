@@ -40,6 +40,8 @@ pub static FORMAT: Format = Format {
     holds_images: |_| true,
     parts: &[],
     keeps_features: true,
+    has_tables: true,
+    heeds_tune: |_| false,
     cannot_resume: None,
     engine,
     // The header of a database file: 8 bytes of checksum, then the mark.
@@ -54,6 +56,8 @@ pub static PARQUET_FORMAT: Format = Format {
     about: "OME-Arrow Parquet read and written by DuckDB, to be compared with wellread's own reader",
     endings: &[],
     set_ending: "-duckdb.parquet",
+    has_tables: false,
+    heeds_tune: |_| true,
     cannot_resume: Some(
         "DuckDB writes the whole Parquet file by one statement at the end, which cannot be interrupted",
     ),

@@ -38,6 +38,8 @@ pub static FORMAT: Format = Format {
     holds_images: place::holds_tables,
     parts: &[],
     keeps_features: true,
+    has_tables: true,
+    heeds_tune: |_| true,
     cannot_resume: None,
     engine: || format!("lance {LANCE} (own page reader); Lance file format 2.2"),
     recognise: place::recognise,

@@ -78,29 +78,35 @@ pub enum DType {
 }
 
 impl DType {
+    /// The pixel type of the same numbers, or what a half precision, which no image is stored in, is called.
+    const fn stored(self) -> Result<PixelType, &'static str> {
+        match self {
+            Self::U8 => Ok(PixelType::U8),
+            Self::I8 => Ok(PixelType::I8),
+            Self::U16 => Ok(PixelType::U16),
+            Self::I16 => Ok(PixelType::I16),
+            Self::U32 => Ok(PixelType::U32),
+            Self::I32 => Ok(PixelType::I32),
+            Self::F32 => Ok(PixelType::F32),
+            Self::F64 => Ok(PixelType::F64),
+            Self::F16 => Err("float16"),
+            Self::BF16 => Err("bfloat16"),
+        }
+    }
+
     /// Bytes of one number.
     pub const fn size(self) -> usize {
-        match self {
-            Self::U8 | Self::I8 => 1,
-            Self::U16 | Self::I16 | Self::F16 | Self::BF16 => 2,
-            Self::U32 | Self::I32 | Self::F32 => 4,
-            Self::F64 => 8,
+        match self.stored() {
+            Ok(pixel) => pixel.size(),
+            Err(_half) => 2,
         }
     }
 
     /// The name in NumPy and torch: `uint8`, `float16`, `bfloat16` …
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::U8 => "uint8",
-            Self::I8 => "int8",
-            Self::U16 => "uint16",
-            Self::I16 => "int16",
-            Self::U32 => "uint32",
-            Self::I32 => "int32",
-            Self::F16 => "float16",
-            Self::BF16 => "bfloat16",
-            Self::F32 => "float32",
-            Self::F64 => "float64",
+        match self.stored() {
+            Ok(pixel) => pixel.name(),
+            Err(half) => half,
         }
     }
 }
@@ -153,3 +159,21 @@ macro_rules! half_element {
     )*};
 }
 half_element!(half::f16 => F16, half::bf16 => BF16);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_stored_keeps_its_name_and_size() {
+        for pixel in PixelType::ALL {
+            let dtype = Output::Stored.dtype(pixel);
+            assert_eq!((dtype.name(), dtype.size()), (pixel.name(), pixel.size()));
+        }
+        for (output, name) in [(Output::F16, "float16"), (Output::BF16, "bfloat16")] {
+            let dtype = output.dtype(PixelType::U16);
+            assert_eq!((dtype.name(), dtype.size()), (name, 2));
+            assert_eq!(name.parse(), Ok(output));
+        }
+    }
+}

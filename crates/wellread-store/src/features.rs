@@ -9,7 +9,7 @@
 //! They are read whole, a row per image in the images' order, and carried through conversion. [`join`] looks each
 //! image's name up in a table of profiles, as CellProfiler's image tables have file names.
 
-use crate::ome_arrow::{plain_columns, text};
+use crate::ome_arrow::{other_columns, plain_columns, text};
 use crate::parquet::read_plain_columns;
 use crate::{Error, Result, Store};
 use arrow_array::cast::AsArray;
@@ -24,7 +24,7 @@ use wellread_image::ome_arrow::{COLUMN, ROW_ID};
 pub type FeatureColumns = RecordBatch;
 
 /// How many images a join found profiles for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Joined {
     /// Images with a profile.
     pub matched: usize,
@@ -32,18 +32,20 @@ pub struct Joined {
     pub images: usize,
     /// Feature columns that were added.
     pub columns: usize,
+    /// Names of the profiles' columns that were not: see [`Store::columns_left_out`].
+    pub left_out: Vec<String>,
 }
 
 /// Feature columns of `profiles`, a Parquet table, for the images of `source`: the profile of an image is the row
 /// where one of the columns `keys` (several, separated by commas) has the image's name, with or without its ending
 /// and folders. Images without a profile get nulls.
 ///
-/// Text, whole numbers and the like are taken; nested columns are not.
+/// Text, whole numbers and the like are taken; columns of nulls alone, nested and binary ones are not.
 ///
 /// # Errors
 /// No such table or column; two profiles for one image; no image with a profile.
 pub fn join(source: &dyn Store, profiles: &Path, keys: &str) -> Result<(RecordBatch, Joined)> {
-    let table = read_plain_columns(profiles)?;
+    let (table, left_out) = read_plain_columns(profiles)?;
     let mut rows: HashMap<String, usize> = HashMap::new();
     let mut twice: HashMap<String, usize> = HashMap::new();
     for key in keys.split(',').map(str::trim) {
@@ -88,7 +90,7 @@ pub fn join(source: &dyn Store, profiles: &Path, keys: &str) -> Result<(RecordBa
         return Err(Error::new(profiles, format_args!("no image has a profile by {keys}"))
             .hint(format_args!("images are called {} …, profiles {} …", names.join(", "), some.join(", "))));
     }
-    let joined = Joined { matched, images: found.len(), columns: table.num_columns() };
+    let joined = Joined { matched, images: found.len(), columns: table.num_columns(), left_out };
     let rows = taken(&table, found).map_err(|e| Error::new(profiles, e))?;
     Ok((rows, joined))
 }
@@ -173,6 +175,12 @@ fn plain_text(column: ArrayRef) -> ArrayRef {
 pub(crate) fn names(schema: &Schema, image: &str) -> Vec<String> {
     let own = [ROW_ID, COLUMN, image];
     plain_columns(schema).filter(|n| !own.contains(n)).map(str::to_owned).collect()
+}
+
+/// The columns of `schema` that are neither features nor the image nor a written table's own.
+pub(crate) fn left_out(schema: &Schema, image: &str) -> Vec<String> {
+    let own = [ROW_ID, COLUMN, image];
+    other_columns(schema).filter(|n| !own.contains(n)).map(str::to_owned).collect()
 }
 
 /// A name without folders and without the ending of a file.

@@ -123,6 +123,10 @@ impl Store for PlaneStore {
         self.inner.feature_names()
     }
 
+    fn columns_left_out(&self) -> Vec<String> {
+        self.inner.columns_left_out()
+    }
+
     fn features(&self) -> Result<Option<RecordBatch>> {
         let images = (0..self.len()).map(|row| Some(self.locate(row).0 as u64));
         crate::features::of_rows(&*self.inner, images)

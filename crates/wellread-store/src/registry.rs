@@ -108,6 +108,10 @@ pub struct Format {
     pub parts: &'static [&'static str],
     /// Whether columns of plain values can stand beside the images: [`WriteOptions::features`].
     pub keeps_features: bool,
+    /// Whether a path can hold several tables, of which one is opened ([`OpenOptions::table`]).
+    pub has_tables: bool,
+    /// Whether [`WriteOptions::tune`] makes a difference to what is written with such options.
+    pub heeds_tune: fn(&WriteOptions) -> bool,
     /// Why an interrupted writer cannot be gone on with ([`WriteOptions::resume`]); `None` where it can.
     pub cannot_resume: Option<&'static str>,
     /// Version of the library or engine behind it, and of the file format.
@@ -187,6 +191,10 @@ macro_rules! absent_format {
 
 #[cfg(not(feature = "parquet"))]
 absent_format!("parquet", [".parquet"], "parquet");
+#[cfg(not(feature = "parquet"))]
+absent_format!("parquet-default", [], "parquet");
+#[cfg(not(feature = "parquet"))]
+absent_format!("ome-arrow-dataset", [".ome-arrow-dataset"], "parquet");
 #[cfg(not(feature = "ome-zarr"))]
 absent_format!("ome-zarr", [".zarr"], "ome-zarr");
 #[cfg(not(feature = "tiff"))]
@@ -230,6 +238,11 @@ pub fn absent_formats() -> Vec<Absent> {
     absent
 }
 
+/// The format that a name's ending tells of, where the project knows it and this build does not have it.
+pub fn absent_format_of(name: &str) -> Option<Absent> {
+    absent_formats().into_iter().find(|absent| has_ending(name, absent.endings))
+}
+
 /// The format, other than `own`, whose images `path` holds by its ending; also one that this build does not have.
 pub(crate) fn foreign_format(path: &Path, own: &Format) -> Option<&'static str> {
     let name = path.file_name()?.to_string_lossy();
@@ -237,7 +250,7 @@ pub(crate) fn foreign_format(path: &Path, own: &Format) -> Option<&'static str> 
         return None;
     }
     let format = formats().iter().find(|f| f.has_ending(&name) && (f.holds_images)(path)).map(|f| f.name);
-    format.or_else(|| absent_formats().into_iter().find(|a| has_ending(&name, a.endings)).map(|a| a.name))
+    format.or_else(|| absent_format_of(&name).map(|absent| absent.name))
 }
 
 /// The error of a folder that holds images of two formats, of which one alone would be read.
@@ -311,7 +324,7 @@ pub fn recognise(path: &Path) -> Result<&'static Format> {
         )
     };
     let name = path.file_name().map(|n| n.to_string_lossy()).unwrap_or_default();
-    if let Some(absent) = absent_formats().into_iter().find(|a| has_ending(&name, a.endings)) {
+    if let Some(absent) = absent_format_of(&name) {
         return Err(error.hint(format_args!("by its name it is {}; {}", absent.name, absent.how_to_get)));
     }
     Err(error.hint(format_args!("this build reads {}", known.join(", "))))

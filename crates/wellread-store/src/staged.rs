@@ -51,6 +51,17 @@ pub fn remove_unfinished() -> bool {
     RESUMABLE.load(Ordering::Relaxed) > 0
 }
 
+/// Whether an interrupted run has left a part of `target` that can be gone on with, or a run is writing one.
+pub fn has_part(target: &Path) -> bool {
+    resume_folder(target).exists()
+}
+
+/// Where a part of `target` is kept when writing is interrupted.
+fn resume_folder(target: &Path) -> PathBuf {
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    target.with_file_name(format!(".wellread-resume-{name}"))
+}
+
 /// A file or folder being written under a temporary name beside its final place.
 ///
 /// [`Staged::commit`] renames it into place; dropping it without that removes what was written. A name left
@@ -80,16 +91,11 @@ impl Staged {
     pub fn new(target: &Path, overwrite: bool) -> Result<Self> {
         let staged = Self::place(target, overwrite)?;
         // What a run left that could have been resumed is not wanted any more.
-        let left = staged.resume_folder();
+        let left = resume_folder(&staged.target);
         if !Journal::is_busy(&left) {
             remove_any(&left);
         }
         Ok(staged)
-    }
-
-    fn resume_folder(&self) -> PathBuf {
-        let name = self.target.file_name().unwrap_or_default().to_string_lossy();
-        self.target.with_file_name(format!(".wellread-resume-{name}"))
     }
 
     fn place(target: &Path, overwrite: bool) -> Result<Self> {
@@ -132,7 +138,7 @@ impl Staged {
     /// `None` where another process finishes at this moment.
     fn try_resumable(target: &Path, overwrite: bool, of: &str) -> Result<Option<Self>> {
         let mut staged = Self::place(target, overwrite)?;
-        let folder = staged.resume_folder();
+        let folder = resume_folder(&staged.target);
         unfinished().retain(|path| *path != staged.temporary);
         staged.remove = false;
         staged.temporary = folder;

@@ -143,6 +143,12 @@ pub trait Store: Send + Sync {
         Ok(None)
     }
 
+    /// Names of columns beside the images that are none of [`Self::features`]: of nulls alone (Arrow's type `null`), nested
+    /// and binary ones.
+    fn columns_left_out(&self) -> Vec<String> {
+        vec![]
+    }
+
     /// Where the row's pixels start, as a number that grows with position on disk. Readers of several rows
     /// ask in this order. Formats with one file per row may return the row itself.
     fn position(&self, row: usize) -> u64 {

@@ -82,6 +82,10 @@ impl Store for Subset {
         self.inner.feature_names()
     }
 
+    fn columns_left_out(&self) -> Vec<String> {
+        self.inner.columns_left_out()
+    }
+
     fn features(&self) -> Result<Option<RecordBatch>> {
         crate::features::of_rows(&*self.inner, self.rows.iter().map(|&row| Some(row as u64)))
     }

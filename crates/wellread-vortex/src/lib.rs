@@ -55,6 +55,8 @@ pub static FORMAT: Format = Format {
     holds_images: file::holds_images,
     parts: &[],
     keeps_features: true,
+    has_tables: false,
+    heeds_tune: |_| true,
     cannot_resume: Some(
         "a Vortex file is readable only by the layout at its end, which is written last, so no part of it can be gone \
          on with",

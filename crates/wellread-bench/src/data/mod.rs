@@ -95,6 +95,17 @@ pub fn parse_formats(names: &[String]) -> Result<Vec<&'static Format>> {
     Ok(formats)
 }
 
+/// A set, with the reason why it is none, for each format that the project knows and this build does not have.
+pub(crate) fn absent_sets(folder: &Path) -> Vec<FormatSet> {
+    let set = |absent: registry::Absent| FormatSet {
+        format: absent.name,
+        path: folder.join(absent.name),
+        error: Some(absent.how_to_get.to_owned()),
+        codec: None,
+    };
+    registry::absent_formats().into_iter().map(set).collect()
+}
+
 /// File or folder name of a format's copy inside a prepared folder.
 pub fn set_name(format: &Format) -> String {
     if format.set_ending.is_empty() { format.name.to_owned() } else { format!("images{}", format.set_ending) }

@@ -32,6 +32,8 @@ pub struct Prepared {
     pub expected: Vec<ImageChecksum>,
     /// What the images are, in words.
     pub about: String,
+    /// Whether the rows are the planes of the images in the sets: of a set that is measured as it lies there.
+    pub planes: bool,
 }
 
 impl Prepared {
@@ -122,7 +124,7 @@ pub fn prepare(
         })
     };
     let sets = formats.iter().map(set_of).collect();
-    Ok(Prepared { folder: folder.to_owned(), sets, expected, about })
+    Ok(Prepared { folder: folder.to_owned(), sets, expected, about, planes: false })
 }
 
 /// Removes the record of a folder whose sets are about to become something else.
@@ -311,6 +313,8 @@ mod tests {
             holds_images: whole.holds_images,
             parts: whole.parts,
             keeps_features: whole.keeps_features,
+            has_tables: whole.has_tables,
+            heeds_tune: whole.heeds_tune,
             cannot_resume: whole.cannot_resume,
             engine: whole.engine,
             recognise: whole.recognise,

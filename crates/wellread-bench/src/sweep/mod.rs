@@ -69,8 +69,8 @@ pub(crate) fn reason_to_skip(sweep: Sweep, images: &[ImageChecksum]) -> Option<S
 /// [`FormatSet::error`].
 fn prepare(session: &Session<'_>, name: &str, options: &WriteOptions) -> Result<Vec<FormatSet>> {
     let folder = session.prepared.folder.join("sweep").join(name);
-    let formats = session.prepared.sets.iter().map(|set| registry::format_named(set.format));
-    let formats = formats.collect::<Result<Vec<_>, _>>()?;
+    let sets = &session.prepared.sets;
+    let formats: Vec<_> = sets.iter().filter_map(|set| registry::format_named(set.format).ok()).collect();
     let source = &session.config.source;
     let mut prepared = prepare_in(&folder, source, &formats, options, session.progress)?;
     let written = prepared.sets.iter().any(|set| set.error.is_none());
@@ -83,6 +83,8 @@ fn prepare(session: &Session<'_>, name: &str, options: &WriteOptions) -> Result<
         set.error = set.error.take().map(|e| e.strip_prefix(&own).unwrap_or(&e).to_owned());
     }
     find_codecs(&mut prepared.sets);
+    // Formats that this build lacks come last in the session's sets too.
+    prepared.sets.extend(sets[formats.len()..].iter().cloned());
     Ok(prepared.sets)
 }
 
@@ -92,6 +94,10 @@ fn lacking(table: &Table, column: &str, what: &str) -> Option<Finding> {
     for r in (0..table.rows()).filter(|&r| table.str("status", r) == Some("unavailable")) {
         let text = |column: &str| table.str(column, r).unwrap_or_default().to_owned();
         let (format, setting) = (text("format"), text(column));
+        // A format that the build lacks, lacks everything; that is said once for all benchmarks.
+        if registry::absent_formats().iter().any(|absent| absent.name == format) {
+            continue;
+        }
         match formats.iter_mut().find(|f| f.0 == format) {
             Some((_, settings, _)) if settings.contains(&setting) => {}
             Some((_, settings, _)) => settings.push(setting),

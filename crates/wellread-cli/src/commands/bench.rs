@@ -60,7 +60,7 @@ pub struct Args {
     time_budget: f64,
     /// Orders of access: sequential, random, grouped (blocks of neighbours, blocks in random order), block (and the
     /// images of several blocks shuffled among each other).
-    #[arg(help_heading = "Dataset: single images", long, value_delimiter = ',', default_values_t = Config::default().access)]
+    #[arg(help_heading = "Dataset: single images", long, value_delimiter = ',', default_value = listed(&Config::default().access))]
     access: Vec<Access>,
     /// Images of a block, for grouped and block access.
     #[arg(help_heading = "Dataset: single images", long, default_value_t = Config::default().block_rows, value_parser = parse_positive)]
@@ -69,32 +69,32 @@ pub struct Args {
     #[arg(help_heading = "Dataset: single images", long, default_value_t = Config::default().block_window, value_parser = parse_positive)]
     block_window: usize,
     /// Transforms.
-    #[arg(help_heading = "Dataset: single images", long, value_delimiter = ',', default_values_t = Config::default().transforms)]
+    #[arg(help_heading = "Dataset: single images", long, value_delimiter = ',', default_value = listed(&Config::default().transforms))]
     transform: Vec<Preset>,
     /// Caches.
-    #[arg(help_heading = "Dataset: single images", long, value_delimiter = ',', default_values_t = Config::default().caches)]
+    #[arg(help_heading = "Dataset: single images", long, value_delimiter = ',', default_value = listed(&Config::default().caches))]
     cache: Vec<Cache>,
     /// Images per run. (dataset, conversion)
     #[arg(help_heading = "Dataset: single images", long, default_value_t = Config::default().samples, value_parser = parse_positive)]
     samples: usize,
     /// Batch sizes.
-    #[arg(help_heading = "Data loader: batches", long, value_delimiter = ',', default_values_t = Config::default().batch_sizes, value_parser = parse_positive)]
+    #[arg(help_heading = "Data loader: batches", long, value_delimiter = ',', default_value = listed(&Config::default().batch_sizes), value_parser = parse_positive)]
     batch_sizes: Vec<usize>,
     /// Worker threads.
-    #[arg(help_heading = "Data loader: batches", long, value_delimiter = ',', default_values_t = Config::default().workers, value_parser = parse_threads)]
+    #[arg(help_heading = "Data loader: batches", long, value_delimiter = ',', default_value = listed(&Config::default().workers), value_parser = parse_threads)]
     workers: Vec<usize>,
     /// Later epochs of one loader instead of opening anew in every round.
     #[arg(help_heading = "Data loader: batches", long)]
     keep_open: bool,
     /// With --keep-open, what is kept of images from epoch to epoch: none, memory[:SIZE] or SIZE, lru:SIZE,
     /// compressed[:SIZE], file[:SIZE], preload[:SIZE], chunked:ROWS[:SIZE]; several are compared.
-    #[arg(help_heading = "Data loader: batches", long, value_name = "POLICY", value_delimiter = ',', default_values_t = Config::default().loader_caches)]
+    #[arg(help_heading = "Data loader: batches", long, value_name = "POLICY", value_delimiter = ',', default_value = listed(&Config::default().loader_caches))]
     loader_cache: Vec<Cache>,
     /// Model.
     #[arg(help_heading = "Model loop", long, default_value_t = Config::default().model, value_parser = parse_model)]
     model: String,
     /// Train, inference.
-    #[arg(help_heading = "Model loop", long, value_delimiter = ',', default_values_t = Config::default().modes)]
+    #[arg(help_heading = "Model loop", long, value_delimiter = ',', default_value = listed(&Config::default().modes))]
     mode: Vec<Mode>,
     /// Steps per run.
     #[arg(help_heading = "Model loop", long, default_value_t = Config::default().steps, value_parser = parse_positive)]
@@ -197,6 +197,13 @@ impl Args {
             command: command_line(),
         })
     }
+}
+
+/// Values as one default of an option that takes a list, shown in the help text as it is typed.
+fn listed(values: &[impl ToString]) -> &'static str {
+    let texts: Vec<_> = values.iter().map(ToString::to_string).collect();
+    // Once per option and process: the parser keeps its defaults as long as the program runs.
+    texts.join(",").leak()
 }
 
 /// The benchmarks of this build, for the help text.

@@ -2,12 +2,13 @@
 
 use super::{OpenArgs, default_jobs, known_format, parse_tczyx, parse_threads};
 use crate::output::{Failure, Outcome, Ui, bytes};
+use clap::ValueEnum as _;
 use std::path::{Path, PathBuf};
 use wellread_image::PixelType;
 use wellread_loader::cache::parse_bytes;
 use wellread_store::convert::{ConvertOptions, convert, pixel_types};
 use wellread_store::features::{self, FeatureColumns};
-use wellread_store::{Compression, Format, Store, Tune, WriteOptions, registry};
+use wellread_store::{Compression, Format, OpenOptions, Store, Tune, WriteOptions, registry, staged};
 
 /// Pixels are kept to the byte, metadata (names, channels, wavelengths, physical sizes) as far as the target
 /// format has a place for it. The target appears when it is complete; on failure nothing is left.
@@ -101,6 +102,20 @@ pub enum TuneArg {
 }
 
 impl WriteArgs {
+    /// Says which options make no difference to a set in this format.
+    pub fn say_what_is_ignored(&self, format: &Format, ui: Ui) {
+        let options = self.options();
+        if options.tune == Tune::default() || (format.heeds_tune)(&options) {
+            return;
+        }
+        let tune = self.tune.to_possible_value();
+        let tune = tune.as_ref().map_or("", |value| value.get_name());
+        ui.hint(format!(
+            "note: --tune {tune} changes nothing in {} with compression {}",
+            format.name, options.compression
+        ));
+    }
+
     /// As the store's options.
     pub fn options(&self) -> WriteOptions {
         WriteOptions {
@@ -124,22 +139,36 @@ impl WriteArgs {
 }
 
 pub fn run(args: &Args, ui: Ui) -> Outcome {
-    let format = match (&args.format, args.layout) {
-        (Some(name), _) => known_format(name)?,
-        (None, Some(LayoutArg::Nested)) => known_format("parquet")?,
-        (None, Some(LayoutArg::Dataset)) => known_format("ome-arrow-dataset")?,
-        (None, None) => guess_format(&args.target)?,
-    };
+    let format = target_format(args)?;
+    args.write.say_what_is_ignored(format, ui);
     let source = args.open.open(&args.source)?;
     check_places(&args.source, &args.target)?;
     let mut options = args.write.options();
-    let (features, joined) = features_of(&*source, args, format, ui)?;
-    options.features = features;
+    let Features { columns, joined, left_out } = features_of(&*source, args, format, ui)?;
+    options.features = columns;
     if format.keeps_features {
         options.types = pixel_types(&*source);
     }
     if args.resume {
         options.resume = Some(resume_note(&*source, args, format, &options.types)?);
+    }
+    let document = |bytes: u64, seconds: f64, resumed: usize| {
+        serde_json::json!({
+            "source": args.source, "source_format": source.format(), "target": args.target, "format": format.name,
+            "images": source.len(), "bytes_of_pixels": bytes, "seconds": seconds,
+            "feature_columns": options.features.as_ref().map_or(0, FeatureColumns::num_columns),
+            "images_resumed": resumed,
+            "images_with_profile": joined.as_ref().map(|j| j.matched),
+            "columns_left_out": left_out,
+        })
+    };
+    if args.resume && !args.write.overwrite && is_complete(&*source, args, format, &options) {
+        ui.say(format!(
+            "{} is complete: it has the {} images of the source, and nothing is left to do",
+            args.target.display(),
+            source.len()
+        ));
+        return ui.document(&document(0, 0.0, source.len()));
     }
     let writer = registry::create(&args.target, format.name, &options)?;
     let resumed = writer.complete();
@@ -159,13 +188,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     converted?;
     bar.finish_and_clear();
     let seconds = start.elapsed().as_secs_f64();
-    ui.document(&serde_json::json!({
-        "source": args.source, "source_format": source.format(), "target": args.target, "format": format.name,
-        "images": source.len(), "bytes_of_pixels": total, "seconds": seconds,
-        "feature_columns": options.features.as_ref().map_or(0, FeatureColumns::num_columns),
-        "images_resumed": resumed,
-        "images_with_profile": joined.map(|j| j.matched),
-    }))?;
+    ui.document(&document(total, seconds, resumed))?;
     if !ui.json {
         ui.say(format!(
             "{} images ({} of pixels) from {} to {} in {seconds:.2} s: {}",
@@ -177,6 +200,30 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         ));
     }
     Ok(())
+}
+
+/// Whether an earlier run has finished the target: no part of it is waiting to be gone on with, and it has the images of
+/// the source, by name, shape and type, and the columns that belong beside them.
+fn is_complete(source: &dyn Store, args: &Args, format: &Format, options: &WriteOptions) -> bool {
+    if staged::has_part(&args.target) {
+        return false;
+    }
+    let open = OpenOptions { format: Some(format.name.to_owned()), ..OpenOptions::default() };
+    let Ok(target) = wellread_store::open(&args.target, &open) else { return false };
+    let images = |store: &dyn Store| -> wellread_store::Result<Vec<_>> {
+        let image = |row| store.row_info(row).and_then(|i| Ok((store.name(row)?, i.shape.0, i.dtype)));
+        // Folders list their files by name, in whatever order they were written.
+        let mut images = (0..store.len()).map(image).collect::<Result<Vec<_>, _>>()?;
+        images.sort_unstable();
+        Ok(images)
+    };
+    let names = target.feature_names();
+    let has_columns = options
+        .features
+        .as_ref()
+        .is_none_or(|columns| columns.schema().fields().iter().all(|f| names.contains(f.name())));
+    let same = |a, b| matches!((a, b), (Ok(a), Ok(b)) if a == b);
+    target.len() == source.len() && has_columns && same(images(&*target), images(source))
 }
 
 /// What a resumable set is made of: the source, by place and number of images, and all that decides what is written.
@@ -202,15 +249,19 @@ fn resume_note(source: &dyn Store, args: &Args, format: &Format, types: &[PixelT
     .to_string())
 }
 
+/// What goes along beside the images.
+struct Features {
+    columns: Option<FeatureColumns>,
+    joined: Option<features::Joined>,
+    /// Names of columns that are of no kind that is taken along.
+    left_out: Vec<String>,
+}
+
 /// Feature columns of the source and of the profiles joined to them.
-fn features_of(
-    source: &dyn Store,
-    args: &Args,
-    format: &Format,
-    ui: Ui,
-) -> Outcome<(Option<FeatureColumns>, Option<features::Joined>)> {
+fn features_of(source: &dyn Store, args: &Args, format: &Format, ui: Ui) -> Outcome<Features> {
     let mut own = source.features()?;
     let mut joined = None;
+    let mut left_out = if format.keeps_features { source.columns_left_out() } else { vec![] };
     if let (Some(profiles), Some(on)) = (&args.join, &args.on) {
         if !format.keeps_features {
             let can: Vec<_> =
@@ -223,11 +274,12 @@ fn features_of(
         }
         let (batch, found) = features::join(source, profiles, on)?;
         own = Some(features::beside(profiles, own.as_ref(), &batch)?);
-        joined = Some(found);
         ui.say(format!(
             "{} of {} images have a profile; {} columns are put beside them",
             found.matched, found.images, found.columns
         ));
+        left_out.extend(found.left_out.iter().cloned());
+        joined = Some(found);
     } else if let Some(columns) = own.as_ref().filter(|_| !format.keeps_features) {
         ui.say(format!(
             "note: {} has no place for the {} columns beside the images ({} …); they are left out",
@@ -237,13 +289,44 @@ fn features_of(
         ));
         own = None;
     }
-    Ok((own, joined))
+    if !left_out.is_empty() {
+        ui.hint(format!(
+            "note: left out, because they hold nothing but nulls or are nested or binary: {}",
+            left_out.join(", ")
+        ));
+    }
+    Ok(Features { columns: own, joined, left_out })
 }
 
-fn guess_format(target: &Path) -> Outcome<&'static wellread_store::Format> {
-    let name = target.file_name().map(|n| n.to_string_lossy()).unwrap_or_default();
-    if let Some(format) = registry::formats().iter().find(|f| f.has_ending(&name)) {
-        return Ok(format);
+/// The format to write: as it is named, by a layout, or by the ending of the target's name.
+fn target_format(args: &Args) -> Outcome<&'static Format> {
+    let by_layout = match (&args.format, args.layout) {
+        (Some(name), _) => return known_format(name),
+        (None, None) => return guess_format(&args.target),
+        (None, Some(LayoutArg::Nested)) => known_format("parquet")?,
+        (None, Some(LayoutArg::Dataset)) => known_format("ome-arrow-dataset")?,
+    };
+    match format_by_ending(&args.target) {
+        Some(ending) if ending != by_layout.name => Err(Failure::Usage(format!(
+            "--layout writes {}, but {} ends as the name of {ending}; name a target that ends in {}, or leave --layout out",
+            by_layout.name,
+            args.target.display(),
+            by_layout.endings.join(" or ")
+        ))),
+        _ => Ok(by_layout),
+    }
+}
+
+/// Name of the format that the ending of a target's name tells of, also where this build does not have it.
+fn format_by_ending(target: &Path) -> Option<&'static str> {
+    let name = target.file_name()?.to_string_lossy();
+    let format = registry::formats().iter().find(|f| f.has_ending(&name)).map(|f| f.name);
+    format.or_else(|| registry::absent_format_of(&name).map(|absent| absent.name))
+}
+
+fn guess_format(target: &Path) -> Outcome<&'static Format> {
+    if let Some(name) = format_by_ending(target) {
+        return known_format(name);
     }
     let names: Vec<_> = registry::formats().iter().map(|f| f.name).collect();
     Err(Failure::Usage(format!(

@@ -1,6 +1,6 @@
 //! Bad input gives a message that names file and cause, and the right exit code; nothing is left half-written.
 
-use crate::support::{arg, formats, generate, leftovers, wellread};
+use crate::support::{absent_formats, arg, formats, generate, json, leftovers, wellread};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -32,6 +32,62 @@ fn wrong_usage_is_exit_code_2() {
     fails(&["convert", "a", "b.parquet", "--compression", "rar"], 2, &["rar", "zstd"]);
     fails(&["convert", "a", "b.parquet", "--chunk", "1,2"], 2, &["T,C,Z,Y,X"]);
     assert!(!out.exists());
+}
+
+/// An option that would change nothing is not taken in silence.
+#[test]
+fn options_that_contradict_or_do_nothing_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 2, &["--formats", "tiff,parquet"]);
+    let (tiff, parquet) = (set.join("tiff"), set.join("images.parquet"));
+    for path in [&tiff, &parquet] {
+        fails(&["info", arg(path), "--table", "plate"], 2, &["--table", "has no tables"]);
+    }
+    let with_tables: Vec<_> =
+        formats().into_iter().filter(|f| ["duckdb", "lance"].contains(&f.as_str())).collect();
+    for format in &with_tables {
+        fails(&["verify", arg(&tiff), "--table", "plate"], 2, &["formats with tables", format]);
+    }
+    let target = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    for (layout, name, ending) in [
+        ("dataset", "a.parquet", "parquet"),
+        ("nested", "a.zarr", "ome-zarr"),
+        ("nested", "a.lance", "lance"),
+    ] {
+        let message = ["--layout", ending, "leave --layout out"];
+        fails(&["convert", arg(&tiff), &target(name), "--layout", layout], 2, &message);
+    }
+    json(&["convert", arg(&tiff), &target("b.parquet"), "--layout", "nested"]);
+    // Settings of an engine that is not there are said to be without effect; sets are written all the same.
+    let tuned = |name: &str, more: &[&str]| {
+        let done = wellread(&[&["convert", arg(&tiff), &target(name), "--tune", "size"], more].concat());
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        done.stderr.contains("--tune size changes nothing")
+    };
+    assert!(tuned("zarr", &["--format", "ome-zarr"]) && tuned("png", &["--format", "image-folder"]));
+    assert!(tuned("lzw", &["--format", "tiff", "--compression", "lzw"]));
+    assert!(!tuned("tiff", &["--format", "tiff"]) && !tuned("c.parquet", &[]));
+}
+
+/// What this build was made without is named with the feature that brings it, wherever its name or ending is given.
+#[test]
+fn formats_that_were_left_out_say_which_feature_is_off() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 2, &["--formats", "tiff"]);
+    let tiff = set.join("tiff");
+    for (format, ending) in [("lance", ".lance"), ("vortex", ".vortex"), ("duckdb", ".duckdb")] {
+        if !absent_formats().iter().any(|f| f == format) {
+            continue;
+        }
+        let target = dir.path().join(format!("x{ending}"));
+        let message = [format, "not in this build", &format!("--features {format}")];
+        fails(&["convert", arg(&tiff), arg(&target)], 2, &message);
+        fails(&["convert", arg(&tiff), arg(&target), "--format", format], 2, &message);
+        fails(&["bench", "storage", "--formats", format, "--out", arg(&target)], 2, &message);
+        assert!(!target.exists());
+    }
 }
 
 #[test]

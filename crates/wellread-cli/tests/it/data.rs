@@ -1,7 +1,11 @@
 //! Data commands: what goes in comes out, in every format.
 
-use crate::support::{arg, formats, generate, json, wellread};
+use crate::support::{absent_formats, arg, formats, generate, json, wellread};
+use arrow_array::{ArrayRef, Int64Array, NullArray, RecordBatch, StringArray};
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::Value;
+use std::sync::Arc;
 
 #[test]
 fn every_format_holds_the_same_pixels() {
@@ -142,6 +146,19 @@ fn doctor_names_every_format_and_says_what_is_missing() {
     let done = wellread(&["doctor", "--python", "no-such-python"]);
     assert_eq!(done.code, 0);
     assert!(done.stdout.contains("missing  no-such-python"));
+    // Every engine of the project is one or the other, and what is off says how to get it.
+    let all = [formats(), absent_formats()].concat();
+    for engine in
+        ["parquet", "tiff", "ome-zarr", "image-folder", "lance", "vortex", "duckdb", "parquet-duckdb"]
+    {
+        assert_eq!(all.iter().filter(|name| *name == engine).count(), 1, "{engine}: {all:?}");
+    }
+    for absent in document["formats_missing"].as_array().unwrap() {
+        let (name, how) = (absent["name"].as_str().unwrap(), absent["how_to_get"].as_str().unwrap());
+        assert!(how.contains("left out of this build") && how.contains("--features"), "{how}");
+        let line = done.stdout.lines().find(|line| line.contains(&format!("missing  {name} ")));
+        assert!(line.is_some_and(|line| line.contains(how)), "{name}: {}", done.stdout);
+    }
 }
 
 #[test]
@@ -150,6 +167,16 @@ fn help_has_examples() {
         let done = wellread(&[command, "--help"]);
         assert_eq!(done.code, 0);
         assert!(done.stdout.contains("Example"), "{command}: {}", done.stdout);
+    }
+}
+
+/// A default can be copied from the help text to the command line.
+#[test]
+fn help_shows_lists_as_they_are_typed() {
+    let help = wellread(&["bench", "--help"]).stdout;
+    for list in ["1,4,16", "0,2,4", "sequential,random,grouped", "none,normalize,augment", "train,inference"]
+    {
+        assert!(help.contains(&format!("[default: {list}]")), "{list}: {help}");
     }
 }
 
@@ -208,6 +235,131 @@ fn an_interrupted_conversion_goes_on() {
             assert_eq!(refused.code, 2);
             assert!(refused.stderr.contains(why) && refused.stderr.contains("tiff"), "{}", refused.stderr);
         }
+    }
+}
+
+/// What is complete needs no going on: the same command says so and is done; another set at the target is kept.
+#[test]
+fn resuming_what_is_complete_does_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let (set, other) = (dir.path().join("set"), dir.path().join("other"));
+    generate(&set, 4, &["--formats", "tiff"]);
+    generate(&other, 5, &["--formats", "tiff"]);
+    for format in ["tiff", "ome-zarr", "image-folder", "lance", "duckdb"] {
+        if !formats().iter().any(|f| f == format) {
+            continue;
+        }
+        let target = dir.path().join(format!("target-{format}"));
+        let resume = |source: &std::path::Path| {
+            wellread(&["convert", arg(source), arg(&target), "--format", format, "--resume"])
+        };
+        assert_eq!(resume(&set.join("tiff")).code, 0);
+        let before = json(&["checksum", arg(&target), "--read-as", format]);
+        let again = resume(&set.join("tiff"));
+        assert_eq!(again.code, 0, "{format}: {}", again.stderr);
+        assert!(
+            again.stdout.contains("is complete") && again.stdout.contains("4 images"),
+            "{}",
+            again.stdout
+        );
+        let source = set.join("tiff");
+        let document = json(&["convert", arg(&source), arg(&target), "--format", format, "--resume"]);
+        assert_eq!((&document["images"], &document["images_resumed"]), (&4.into(), &4.into()));
+        let refused = resume(&other.join("tiff"));
+        assert!(refused.code == 1 && refused.stderr.contains("already exists"), "{}", refused.stderr);
+        // A part that waits to be gone on with is of something that is not complete.
+        let left = dir.path().join(format!(".wellread-resume-target-{format}"));
+        std::fs::create_dir(&left).unwrap();
+        assert_eq!(resume(&set.join("tiff")).code, 1);
+        std::fs::remove_dir_all(&left).unwrap();
+        assert_eq!(json(&["checksum", arg(&target), "--read-as", format]), before);
+    }
+}
+
+/// Columns that cannot go along are named once, on stderr and in the document: those of the profiles, and those of the
+/// set itself.
+#[test]
+fn columns_that_are_left_out_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 3, &["--formats", "tiff"]);
+    let tiff = set.join("tiff");
+    let names = json(&["checksum", arg(&tiff)]);
+    let names = names.as_array().unwrap().iter().map(|image| image["name"].as_str().unwrap().to_owned());
+    let image: ArrayRef = Arc::new(StringArray::from_iter_values(names));
+    let empty: ArrayRef = Arc::new(NullArray::new(3));
+    let dose: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
+    let profiles = dir.path().join("profiles.parquet");
+    let columns = [("image", image), ("Metadata_Empty", empty.clone()), ("dose", dose)];
+    write_parquet(&profiles, columns);
+    let convert = |source: &std::path::Path, name: &str, more: &[&str]| {
+        let target = dir.path().join(name);
+        let done = wellread(&[&["--json", "convert", arg(source), arg(&target)], more].concat());
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        (serde_json::from_str::<Value>(&done.stdout).unwrap(), done.stderr)
+    };
+    let join = ["--join", arg(&profiles), "--on", "image"];
+    let (document, said) = convert(&tiff, "joined.parquet", &join);
+    assert_eq!(document["columns_left_out"], serde_json::json!(["Metadata_Empty"]));
+    assert_eq!(document["feature_columns"], 2);
+    assert_eq!(said.matches("Metadata_Empty").count(), 1, "{said}");
+    assert!(!said.contains("dose"), "{said}");
+    // The same in a set of images that somebody else has written.
+    let joined = dir.path().join("joined.parquet");
+    let file = std::fs::File::open(&joined).unwrap();
+    let batch =
+        ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap().next().unwrap().unwrap();
+    let schema = batch.schema();
+    let columns = schema.fields().iter().zip(batch.columns()).map(|(f, c)| (f.name().as_str(), c.clone()));
+    let columns = columns.chain([("Metadata_Void", empty)]);
+    write_parquet(&joined, columns);
+    for format in ["parquet", "ome-arrow-dataset"] {
+        let (document, said) = convert(&joined, &format!("again-{format}"), &["--format", format]);
+        assert_eq!(document["columns_left_out"], serde_json::json!(["Metadata_Void"]));
+        assert_eq!(document["feature_columns"], 2);
+        assert_eq!(said.matches("Metadata_Void").count(), 1, "{said}");
+    }
+    let (document, said) = convert(&dir.path().join("again-parquet"), "whole.parquet", &[]);
+    assert_eq!(document["columns_left_out"], serde_json::json!([]));
+    assert!(!said.contains("left out"), "{said}");
+}
+
+fn write_parquet<'a>(path: &std::path::Path, columns: impl IntoIterator<Item = (&'a str, ArrayRef)>) {
+    let columns = columns.into_iter().map(|(name, column)| (name, column, true));
+    let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
+    let file = std::fs::File::create(path).unwrap();
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+}
+
+/// The layout that is recorded is that of the chunks, whatever they were asked for by.
+#[test]
+fn a_dataset_names_the_layout_of_its_chunks() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 2, &["--formats", "tiff", "--channels", "2", "--depth", "3"]);
+    for (i, (more, layout)) in [
+        (&[][..], "z-plane"),
+        (&["--chunk", "1,2,3,40,56"], "image"),
+        (&["--chunk", "1,1,3,999,999"], "volume"),
+        (&["--chunk", "1,1,1,40,56"], "z-plane"),
+        (&["--chunk", "1,1,1,16,16"], "tile"),
+        (&["--chunk", "1,1,2,16,16"], "block"),
+        (&["--chunk", "1,1,1,16,16", "--variant", "volume"], "tile"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let target = dir.path().join(format!("{i}"));
+        json(&[&["convert", arg(&set.join("tiff")), arg(&target), "--layout", "dataset"], more].concat());
+        let info = wellread(&["info", arg(&target)]).stdout;
+        assert!(info.contains(&format!("({layout})")), "{more:?} {layout}: {info}");
+        let description = std::fs::read(target.join("_ome_arrow_dataset.json")).unwrap();
+        let description: Value = serde_json::from_slice(&description).unwrap();
+        assert_eq!(description["choice"]["layout"], layout, "{more:?}");
+        let verified = json(&["verify", arg(&target), "--against", arg(&set.join("expected.json"))]);
+        assert_eq!(verified["passed"], true, "{more:?}");
     }
 }
 

@@ -50,8 +50,17 @@ pub fn generate(out: &Path, images: usize, more: &[&str]) -> serde_json::Value {
 
 /// Names of the formats of the binary under test.
 pub fn formats() -> Vec<String> {
+    names_of("formats")
+}
+
+/// Names of the formats that the binary under test was built without.
+pub fn absent_formats() -> Vec<String> {
+    names_of("formats_missing")
+}
+
+fn names_of(list: &str) -> Vec<String> {
     let document = json(&["doctor", "--python", "no-such-python"]);
-    let formats = document["formats"].as_array().expect("a list");
+    let formats = document[list].as_array().expect("a list");
     formats.iter().map(|f| f["name"].as_str().expect("a name").to_owned()).collect()
 }
 

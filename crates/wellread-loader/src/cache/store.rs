@@ -167,6 +167,9 @@ impl Store for CachedStore {
     fn feature_names(&self) -> Vec<String> {
         self.kept.inner.feature_names()
     }
+    fn columns_left_out(&self) -> Vec<String> {
+        self.kept.inner.columns_left_out()
+    }
     fn features(&self) -> Result<Option<wellread_store::features::FeatureColumns>> {
         self.kept.inner.features()
     }

@@ -31,6 +31,8 @@ pub static FORMAT: Format = Format {
     holds_images: |_| true,
     parts: &[],
     keeps_features: false,
+    has_tables: false,
+    heeds_tune: |_| false,
     cannot_resume: None,
     engine: || "png 0.18, zune-jpeg 0.5".to_owned(),
     recognise: layout::recognise,

@@ -17,6 +17,8 @@ pub(crate) struct ImageColumn {
     fields: Fields,
     /// Columns of plain values that stand beside it, but for the row number.
     pub features: Vec<String>,
+    /// All other columns that stand beside it: [`crate::Store::columns_left_out`].
+    pub left_out: Vec<String>,
 }
 
 /// The two lists of pixels by their indices.
@@ -42,6 +44,7 @@ impl ImageColumn {
             match Self::of(column) {
                 Ok(mut found) => {
                     found.features = features::names(schema, &found.name);
+                    found.left_out = features::left_out(schema, &found.name);
                     return Ok(found);
                 }
                 Err((is_close, why)) => {
@@ -89,7 +92,14 @@ impl ImageColumn {
         if has == [false; 2] {
             return Err((true, why.unwrap_or_else(|| "it has neither chunks nor planes".into())));
         }
-        Ok(Self { name: column.name().clone(), has, inferred, fields: fields.clone(), features: vec![] })
+        Ok(Self {
+            name: column.name().clone(),
+            has,
+            inferred,
+            fields: fields.clone(),
+            features: vec![],
+            left_out: vec![],
+        })
     }
 
     /// The variant of OME-Arrow that this is; `filled` says of each list whether it has anything in it.
@@ -177,9 +187,15 @@ fn pixels<'a>(fields: &'a Fields, list: &str) -> std::result::Result<Option<&'a 
 
 /// Names of columns of plain values: numbers, times, truth values and text, neither nested nor binary.
 pub(crate) fn plain_columns(schema: &Schema) -> impl Iterator<Item = &str> {
-    let plain = |t: &DataType| {
-        let is_text = matches!(t, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
-        t.is_primitive() || is_text || *t == DataType::Boolean
-    };
-    schema.fields().iter().filter(move |f| plain(f.data_type())).map(|f| f.name().as_str())
+    schema.fields().iter().filter(|f| is_plain(f.data_type())).map(|f| f.name().as_str())
+}
+
+/// Names of all other columns: of nulls alone, nested and binary ones.
+pub(crate) fn other_columns(schema: &Schema) -> impl Iterator<Item = &str> {
+    schema.fields().iter().filter(|f| !is_plain(f.data_type())).map(|f| f.name().as_str())
+}
+
+fn is_plain(t: &DataType) -> bool {
+    let is_text = matches!(t, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+    t.is_primitive() || is_text || *t == DataType::Boolean
 }

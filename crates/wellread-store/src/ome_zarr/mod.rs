@@ -56,6 +56,8 @@ pub static FORMAT: Format = Format {
     holds_images: |_| true,
     parts: &[],
     keeps_features: false,
+    has_tables: false,
+    heeds_tune: |_| false,
     cannot_resume: None,
     engine: || "own chunk reader, zarrs 0.23 for rare codecs; OME-Zarr 0.4 and 0.5".to_owned(),
     recognise: layout::recognise,

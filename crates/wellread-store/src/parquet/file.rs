@@ -5,6 +5,7 @@
 //! pages of the file do not count as memory of ours. The copy that a map would save is of compressed bytes,
 //! a few per cent of what decompressing them costs.
 
+use super::thrift;
 use crate::{Error, Result, guard, regular};
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
@@ -41,6 +42,18 @@ impl PositionalFile {
     /// The path it was opened by.
     pub fn path(&self) -> &Path {
         &self.0.path
+    }
+
+    /// `error`, which reading pages has given, or why they cannot be read at all: the file's columns are encrypted.
+    /// Looked at when it matters, because it costs another walk over the footer.
+    pub fn encrypted_or(&self, error: Error) -> Error {
+        let (mut tail, mut footer) = (vec![], vec![]);
+        let found = self.read(self.0.length.saturating_sub(8), 8, &mut tail).and_then(|()| {
+            let size = u32::from_le_bytes([tail[0], tail[1], tail[2], tail[3]]);
+            let start = self.0.length.saturating_sub(8 + u64::from(size));
+            self.read(start, size as usize, &mut footer)
+        });
+        if found.is_ok() && thrift::has_encrypted_columns(&footer) { encrypted(self.path()) } else { error }
     }
 
     /// Fills `out` (resized) with `length` bytes from `offset`. The range is checked against the length of
@@ -106,21 +119,50 @@ impl Read for Cursor {
     }
 }
 
+fn encrypted(path: &Path) -> Error {
+    Error::new(path, "the Parquet file is encrypted").hint("decrypt it; wellread has no keys")
+}
+
+/// Checks the marks at both ends of a Parquet file.
+fn check_ends(file: &PositionalFile) -> Result<()> {
+    let path = file.path();
+    let (mut head, mut tail) = (vec![], vec![]);
+    if file.length() >= 4 {
+        file.read(0, 4, &mut head)?;
+    }
+    // Both marks and the length of the footer: less is no file, whatever its end looks like.
+    if file.length() >= 12 {
+        file.read(file.length() - 4, 4, &mut tail)?;
+    }
+    match (head.as_slice(), tail.as_slice()) {
+        (b"PAR1", b"PAR1") => Ok(()),
+        // One of the marks is enough: the other may be cut off, or not be what it should.
+        (b"PARE", _) | (_, b"PARE") => Err(encrypted(path)),
+        (b"PAR1", _) => Err(Error::new(path, "the Parquet file is truncated: its end is missing")
+            .hint("copy or write it again")),
+        _ => Err(Error::new(path, "is no Parquet file: it does not begin and end with PAR1")),
+    }
+}
+
 /// Reads the footer. Arrow's own schema in it is left aside: list offsets, string views and dictionaries then have
 /// one form each.
+///
+/// # Errors
+/// No Parquet, truncated, encrypted or corrupt.
 pub(super) fn footer(file: &PositionalFile) -> Result<ArrowReaderMetadata> {
-    guarded(file.path(), "cannot read the footer", || {
+    check_ends(file)?;
+    guard::guarded(file.path(), "cannot read the footer", || {
         ArrowReaderMetadata::load(file, ArrowReaderOptions::new().with_skip_arrow_metadata(true))
     })
 }
 
-/// [`guard::guarded`] for calls of the `parquet` crate.
+/// [`guard::guarded`] for calls of the `parquet` crate that read columns.
 pub(super) fn guarded<T>(
-    path: &Path,
+    file: &PositionalFile,
     what: &str,
     work: impl FnOnce() -> std::result::Result<T, ParquetError>,
 ) -> Result<T> {
-    guard::guarded(path, what, work)
+    guard::guarded(file.path(), what, work).map_err(|error| file.encrypted_or(error))
 }
 
 #[cfg(test)]

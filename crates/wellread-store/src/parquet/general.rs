@@ -38,7 +38,7 @@ impl GeneralReader {
         let pieces = column.pieces[source].as_ref().expect("rows come from a list that is there");
         let mask = ProjectionMask::leaves(metadata.parquet_schema(), [pieces.pixels.leaf]);
         let ranges = rows.iter().map(|&row| row..row + 1);
-        let reader = guarded(file.path(), "cannot read pixels", || {
+        let reader = guarded(file, "cannot read pixels", || {
             ParquetRecordBatchReaderBuilder::new_with_metadata(file.clone(), metadata.clone())
                 .with_row_groups(vec![group])
                 .with_projection(mask)
@@ -54,9 +54,8 @@ impl GeneralReader {
     pub fn next_row(&mut self) -> Result<PixelLists> {
         let corrupt =
             |why: &str| Error::new(self.file.path(), why).hint("the file is corrupt; copy or write it again");
-        let batch =
-            guarded(self.file.path(), "cannot read pixels", || Ok(self.reader.next().transpose()?))?
-                .ok_or_else(|| corrupt("the row group ends before this row"))?;
+        let batch = guarded(&self.file, "cannot read pixels", || Ok(self.reader.next().transpose()?))?
+            .ok_or_else(|| corrupt("the row group ends before this row"))?;
         let images = batch.column(0).as_struct_opt().filter(|s| s.len() == 1);
         let lists = images.and_then(|images| PixelColumn::new(images, self.list)?.row(0));
         lists.ok_or_else(|| corrupt("the image has no pixels"))

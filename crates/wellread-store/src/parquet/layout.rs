@@ -79,14 +79,14 @@ fn read_into(
     let mut table = PieceTable::new();
     let mut at = 0;
     let what = "cannot read the image index";
-    let mut reader = guarded(file.path(), what, || {
+    let mut reader = guarded(file, what, || {
         ParquetRecordBatchReaderBuilder::new_with_metadata(file.clone(), metadata.clone())
             .with_row_groups(vec![group])
             .with_projection(mask)
             .with_batch_size(4096)
             .build()
     })?;
-    while let Some(batch) = guarded(file.path(), what, || Ok(reader.next().transpose()?))? {
+    while let Some(batch) = guarded(file, what, || Ok(reader.next().transpose()?))? {
         let images = batch
             .column(0)
             .as_struct_opt()

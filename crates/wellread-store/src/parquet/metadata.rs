@@ -16,7 +16,7 @@ pub(super) fn read(
     group: usize,
 ) -> Result<MetadataRows> {
     let mask = ProjectionMask::leaves(metadata.parquet_schema(), column.metadata.iter().copied());
-    let batches = guarded(file.path(), "cannot read the images' metadata", || {
+    let batches = guarded(file, "cannot read the images' metadata", || {
         let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file.clone(), metadata.clone())
             .with_row_groups(vec![group])
             .with_projection(mask)

@@ -76,6 +76,8 @@ pub static FORMAT: Format = Format {
     holds_images: recognise::holds_images,
     parts: &[],
     keeps_features: true,
+    has_tables: false,
+    heeds_tune: |_| true,
     cannot_resume: Some(NO_APPENDING),
     engine: || {
         let library = parquet::file::properties::DEFAULT_CREATED_BY;
@@ -93,6 +95,7 @@ pub static DEFAULT_FORMAT: Format = Format {
     about: "OME-Arrow Parquet with the Parquet library's defaults, to be compared with the tuned one",
     endings: &[],
     set_ending: "-default.parquet",
+    heeds_tune: |_| false,
     recognise: |_| false,
     create: |path, options| {
         let options = WriteOptions { tune: Tune::Reference, ..options.clone() };

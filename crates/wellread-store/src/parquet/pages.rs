@@ -42,7 +42,14 @@ pub(super) struct ColumnPages {
 
 /// Finds the pages of a column chunk by walking from header to header, checking each against what the
 /// footer says of the whole.
+///
+/// # Errors
+/// Headers that are damaged, or encrypted.
 pub(super) fn scan(file: &PositionalFile, chunk: &ColumnChunkMetaData) -> Result<ColumnPages> {
+    walk(file, chunk).map_err(|error| file.encrypted_or(error))
+}
+
+fn walk(file: &PositionalFile, chunk: &ColumnChunkMetaData) -> Result<ColumnPages> {
     let name = chunk.column_path().string();
     let corrupt = |why: &str| {
         Error::new(file.path(), format_args!("column {name}: {why}"))

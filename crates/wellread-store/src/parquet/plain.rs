@@ -2,7 +2,7 @@
 
 use super::file::guarded;
 use super::file::{PositionalFile, footer};
-use crate::ome_arrow::plain_columns;
+use crate::ome_arrow::{other_columns, plain_columns};
 use crate::{Error, Result, features};
 use arrow_array::RecordBatch;
 use parquet::arrow::ProjectionMask;
@@ -12,15 +12,16 @@ use std::path::Path;
 /// Bytes of plain columns that are read at most: a table of profiles is megabytes, one of single cells gigabytes.
 const MOST: i64 = 2 << 30;
 
-/// All plain columns of a Parquet table.
+/// All plain columns of a Parquet table, and the names of the others.
 ///
 /// # Errors
 /// A file that is missing, corrupt, no Parquet, or larger than features are.
-pub(crate) fn read_plain_columns(path: &Path) -> Result<RecordBatch> {
+pub(crate) fn read_plain_columns(path: &Path) -> Result<(RecordBatch, Vec<String>)> {
     let file = PositionalFile::open(path)?;
     let metadata = footer(&file)?;
     let names: Vec<String> = plain_columns(metadata.schema()).map(str::to_owned).collect();
-    read_columns(&file, &metadata, &names)
+    let others = other_columns(metadata.schema()).map(str::to_owned).collect();
+    Ok((read_columns(&file, &metadata, &names)?, others))
 }
 
 /// The columns `names` of an open file, top-level and plain.
@@ -44,7 +45,7 @@ pub(super) fn read_columns(
         .hint("leave columns out, or aggregate the table to one row per image"));
     }
     let mask = ProjectionMask::leaves(schema, leaves);
-    let batches = guarded(file.path(), "cannot read the feature columns", || {
+    let batches = guarded(file, "cannot read the feature columns", || {
         ParquetRecordBatchReaderBuilder::new_with_metadata(file.clone(), metadata.clone())
             .with_projection(mask)
             .with_batch_size(4096)

@@ -58,7 +58,6 @@ impl ParquetStore {
     /// Missing, unreadable, truncated or corrupt file; no image column (the message lists the columns).
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
         let file = PositionalFile::open(path)?;
-        check_ends(&file)?;
         let metadata = footer(&file)?;
         let column = ImageColumn::find(path, metadata.parquet_schema(), options.column.as_deref())?;
         let corrupt = |why: String| Error::new(path, why).hint("the file is corrupt; copy or write it again");
@@ -244,28 +243,6 @@ impl ParquetStore {
     }
 }
 
-/// Checks the marks at both ends of a Parquet file.
-fn check_ends(file: &PositionalFile) -> Result<()> {
-    let path = file.path();
-    let (mut head, mut tail) = (vec![], vec![]);
-    if file.length() >= 4 {
-        file.read(0, 4, &mut head)?;
-    }
-    // Both marks and the length of the footer: less is no file, whatever its end looks like.
-    if file.length() >= 12 {
-        file.read(file.length() - 4, 4, &mut tail)?;
-    }
-    match (head.as_slice(), tail.as_slice()) {
-        (b"PAR1", b"PAR1") => Ok(()),
-        (b"PARE", b"PARE") => {
-            Err(Error::new(path, "the Parquet file is encrypted").hint("decrypt it; wellread has no keys"))
-        }
-        (b"PAR1", _) => Err(Error::new(path, "the Parquet file is truncated: its end is missing")
-            .hint("copy or write it again")),
-        _ => Err(Error::new(path, "is no Parquet file: it does not begin and end with PAR1")),
-    }
-}
-
 impl Store for ParquetStore {
     fn format(&self) -> &'static str {
         super::FORMAT.name
@@ -328,6 +305,10 @@ impl Store for ParquetStore {
 
     fn feature_names(&self) -> Vec<String> {
         features::names(self.metadata.schema(), &self.column.name)
+    }
+
+    fn columns_left_out(&self) -> Vec<String> {
+        features::left_out(self.metadata.schema(), &self.column.name)
     }
 
     fn features(&self) -> Result<Option<RecordBatch>> {

@@ -1,7 +1,7 @@
 //! Page headers, parsed from Thrift's compact protocol.
 //!
 //! Only [`PageHeader`] is parsed here, from a byte slice, every length bounded by that slice; the footer is
-//! the `parquet` crate's business. Specification:
+//! the `parquet` crate's business, but for what that leaves unread: whether columns are encrypted. Specification:
 //! [parquet.thrift](https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift) and
 //! [compact protocol](https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md).
 
@@ -120,6 +120,23 @@ impl PageHeader {
             length: input.at,
         })
     }
+}
+
+/// Whether a footer, readable itself, says that columns are encrypted.
+pub(super) fn has_encrypted_columns(footer: &[u8]) -> bool {
+    /// `encryption_algorithm` of `FileMetaData`.
+    const ALGORITHM: i64 = 8;
+    let mut input = Input { bytes: footer, at: 0 };
+    let mut last = 0;
+    while let Ok(Some((id, ty))) = input.field(&mut last) {
+        if (id, ty) == (ALGORITHM, STRUCT) {
+            return true;
+        }
+        if input.skip(ty, 0).is_err() {
+            break;
+        }
+    }
+    false
 }
 
 // Type codes of the compact protocol.

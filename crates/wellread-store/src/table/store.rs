@@ -253,6 +253,10 @@ impl Store for TableStore {
         self.column.features.clone()
     }
 
+    fn columns_left_out(&self) -> Vec<String> {
+        self.column.left_out.clone()
+    }
+
     fn features(&self) -> Result<Option<RecordBatch>> {
         if self.column.features.is_empty() {
             return Ok(None);

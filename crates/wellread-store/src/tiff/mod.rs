@@ -48,7 +48,7 @@ mod series;
 mod store;
 mod writer;
 
-use crate::Format;
+use crate::{Compression, Format, Tune};
 
 /// TIFF and OME-TIFF.
 pub static FORMAT: Format = Format {
@@ -59,6 +59,8 @@ pub static FORMAT: Format = Format {
     holds_images: |_| true,
     parts: &[],
     keeps_features: false,
+    has_tables: false,
+    heeds_tune: |options| options.tune == Tune::Size && options.compression == Compression::Default,
     cannot_resume: None,
     engine: || format!("wellread {}; TIFF 6.0, BigTIFF, OME-TIFF 2016-06", env!("CARGO_PKG_VERSION")),
     recognise: listing::recognise,

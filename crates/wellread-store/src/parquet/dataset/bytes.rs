@@ -148,7 +148,7 @@ impl ByteColumn<'_> {
     /// The same through the parquet crate's reader: nulls, rare encodings.
     fn read_general(&self, rows: &[usize], each: &mut dyn FnMut(usize, &[u8]) -> Result<()>) -> Result<()> {
         let mut failed = Ok(());
-        guarded(self.file.path(), "cannot read the bytes of chunks", || {
+        guarded(self.file, "cannot read the bytes of chunks", || {
             let wanted = ProjectionMask::leaves(self.metadata.parquet_schema(), [self.leaf]);
             let reader =
                 ParquetRecordBatchReaderBuilder::new_with_metadata(self.file.clone(), self.metadata.clone())

@@ -38,6 +38,8 @@ pub static FORMAT: Format = Format {
     holds_images: |_| true,
     parts: &[IMAGES, CHUNKS, INDEX, DESCRIPTION],
     keeps_features: true,
+    has_tables: false,
+    heeds_tune: |_| true,
     cannot_resume: Some(super::NO_APPENDING),
     engine: || {
         format!("{}; typed-chunk-dataset {}", (super::FORMAT.engine)(), wellread_image::ome_arrow::VERSION)

@@ -121,7 +121,7 @@ impl DatasetStore {
         let pages = pages::scan(&self.file, meta)?;
         let rows = self.metadata.metadata().row_group(group).num_rows();
         super::super::check::column(&self.file, meta, &pages, usize::try_from(rows).unwrap_or(0))?;
-        let batches = guarded(self.file.path(), "cannot read chunk_id", || {
+        let batches = guarded(&self.file, "cannot read chunk_id", || {
             ParquetRecordBatchReaderBuilder::new_with_metadata(self.file.clone(), self.metadata.clone())
                 .with_projection(ProjectionMask::leaves(self.metadata.parquet_schema(), [self.leaves[0]]))
                 .with_row_groups(vec![group])
@@ -256,6 +256,10 @@ impl Store for DatasetStore {
 
     fn feature_names(&self) -> Vec<String> {
         self.tables.features.clone()
+    }
+
+    fn columns_left_out(&self) -> Vec<String> {
+        self.tables.left_out.clone()
     }
 
     fn features(&self) -> Result<Option<RecordBatch>> {

@@ -3,7 +3,7 @@
 use super::super::file::guarded;
 use super::super::file::{PositionalFile, footer};
 use super::{AXES, CHUNKS, IMAGES, INDEX};
-use crate::ome_arrow::{plain_columns, text};
+use crate::ome_arrow::{other_columns, plain_columns, text};
 use crate::{Error, Result, RowInfo};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type};
@@ -55,6 +55,8 @@ pub(super) struct Tables {
     pub images: Vec<Image>,
     /// Columns of plain values beside the table of images' own.
     pub features: Vec<String>,
+    /// Names of the other columns that are not the table's own.
+    pub left_out: Vec<String>,
     /// By image, then by place in the file.
     pub chunks: Vec<Chunk>,
 }
@@ -71,7 +73,7 @@ impl<'a> Columns<'a> {
         let file = PositionalFile::open(path)?;
         let what = "cannot be read";
         let metadata = footer(&file)?;
-        let batches = guarded(path, what, || {
+        let batches = guarded(&file, what, || {
             let wanted = ProjectionMask::columns(metadata.parquet_schema(), names.iter().copied());
             ParquetRecordBatchReaderBuilder::new_with_metadata(file.clone(), metadata.clone())
                 .with_projection(wanted)
@@ -160,7 +162,7 @@ impl Tables {
     /// A table that is missing, unreadable or lacks a column; chunks of images that are not listed. What is wrong
     /// with one image is kept with it.
     pub fn read(folder: &Path) -> Result<Self> {
-        let (mut images, features) = read_images(&folder.join(IMAGES))?;
+        let (mut images, features, left_out) = read_images(&folder.join(IMAGES))?;
         let index = folder.join(INDEX);
         let mut chunks = if index.exists() {
             read_places(&index, &images, false)?
@@ -181,7 +183,7 @@ impl Tables {
                 image.info = Err(why);
             }
         }
-        Ok(Self { images, features, chunks })
+        Ok(Self { images, features, left_out, chunks })
     }
 }
 
@@ -194,13 +196,15 @@ fn is_own(name: &str) -> bool {
     axis || named.contains(&name) || PHYSICAL.contains(&name)
 }
 
-fn read_images(path: &Path) -> Result<(Vec<Image>, Vec<String>)> {
+/// Images, and the names of the feature columns and of other columns beside them.
+fn read_images(path: &Path) -> Result<(Vec<Image>, Vec<String>, Vec<String>)> {
     let mut names = vec!["image_id", "name", "dtype", "layout", "channels_json", ACQUIRED];
     let sizes = AXES.map(|axis| format!("size_{axis}"));
     names.extend(sizes.iter().map(String::as_str));
     names.extend(PHYSICAL);
     let (table, metadata) = Columns::read(path, &names)?;
     let features = plain_columns(metadata.schema()).filter(|name| !is_own(name)).map(str::to_owned).collect();
+    let left_out = other_columns(metadata.schema()).filter(|name| !is_own(name)).map(str::to_owned).collect();
     let ids = table.texts("image_id", false)?;
     let own_names = table.texts("name", true)?;
     let dtypes = table.texts("dtype", false)?;
@@ -228,7 +232,7 @@ fn read_images(path: &Path) -> Result<(Vec<Image>, Vec<String>)> {
             chunks: 0..0,
         })
         .collect();
-    Ok((images, features))
+    Ok((images, features, left_out))
 }
 
 fn info_of(dtype: &str, sizes: [Option<i64>; 5]) -> Result<RowInfo, String> {

@@ -122,6 +122,22 @@ impl DatasetWriter {
         chunk
     }
 
+    /// The layout that an image's chunks make: the one asked for, unless a chunk size was given that is another's.
+    fn layout(&self, image: &ImageRow) -> &'static str {
+        let [_, _, z, y, x] = image.shape.0;
+        let makes = |layout: &str| match layout {
+            "image" => image.chunk == image.shape.0,
+            "volume" => image.chunk == [1, 1, z, y, x],
+            "z-plane" => image.chunk == [1, 1, 1, y, x],
+            "tile" => image.chunk[..3] == [1; 3],
+            _ => true,
+        };
+        if self.options.chunk.is_none() || makes(self.layout) {
+            return self.layout;
+        }
+        ["image", "volume", "z-plane", "tile"].into_iter().find(|layout| makes(layout)).unwrap_or("block")
+    }
+
     /// Bytes of pixels at which a row group is closed. A reader like the reference's decompresses a whole one, so
     /// for random access a large chunk has one of its own.
     fn group_bytes(&self) -> usize {
@@ -262,7 +278,7 @@ impl DatasetWriter {
             let sizes = Int32Array::from_iter_values(images.iter().map(|i| i.shape.0[a] as i32));
             columns.push((format!("size_{axis}"), Arc::new(sizes)));
         }
-        columns.push(("layout".to_owned(), text(&|_| self.layout.to_owned())));
+        columns.push(("layout".to_owned(), text(&|i| self.layout(i).to_owned())));
         for (a, axis) in AXES.iter().enumerate() {
             let sizes = Int32Array::from_iter_values(images.iter().map(|i| i.chunk[a] as i32));
             columns.push((format!("chunk_{axis}"), Arc::new(sizes)));
@@ -306,7 +322,7 @@ impl DatasetWriter {
             "image_count": self.images.len(),
             "chunk_count": self.places.len(),
             "choice": {
-                "layout": self.layout, "chunk_shape": chunk, "compression": codec_name(self.codec),
+                "layout": self.images.first().map_or(self.layout, |i| self.layout(i)), "chunk_shape": chunk, "compression": codec_name(self.codec),
                 "rationale": "chosen by wellread's options of writing",
             },
             "package_versions": { "wellread": env!("CARGO_PKG_VERSION") },

@@ -85,6 +85,48 @@ fn truncated_files_are_errors() {
     }
 }
 
+/// Encrypted files are not called damaged: neither those whose footer is encrypted, which other marks tell, nor those
+/// whose columns are.
+#[test]
+fn encrypted_files_are_said_to_be_encrypted() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("encrypted.parquet");
+    let refused = |bytes: &[u8]| {
+        std::fs::write(&path, bytes).unwrap();
+        let store = wellread_store::open(&path, &OpenOptions::default());
+        let error = store.and_then(|store| store.row_info(0)).unwrap_err().to_string();
+        assert!(error.contains("is encrypted") && error.contains("decrypt it"), "{error}");
+    };
+    for victim in victims(dir.path()) {
+        let whole = std::fs::read(&victim).unwrap();
+        let end = whole.len() - 4;
+        for marks in [&[0, end][..], &[0], &[end]] {
+            let mut marked = whole.clone();
+            marks.iter().for_each(|&at| marked[at..at + 4].copy_from_slice(b"PARE"));
+            refused(&marked);
+            let images = open(&victim);
+            let error = wellread_store::features::join(&images, &path, "well").unwrap_err().to_string();
+            assert!(error.contains("is encrypted"), "{error}");
+        }
+        let size = u32::from_le_bytes(whole[end - 4..end].try_into().unwrap());
+        let footer = end - 4 - size as usize;
+        // Field 8 of the file's metadata, the algorithm (AES_GCM_V1), before the stop; then the signature.
+        let algorithm = [0x0c, 0x10, 0x1c, 0, 0, 0];
+        let mut columns = b"PAR1".to_vec();
+        columns.resize(footer, 0xa5);
+        columns.extend([&whole[footer..end - 5], &algorithm, &[7; 28]].concat());
+        columns.extend((size + 5 + 28).to_le_bytes());
+        columns.extend(b"PAR1");
+        refused(&columns);
+        // Without the algorithm it is damage.
+        let mut damaged = columns[..footer].to_vec();
+        damaged.extend(&whole[footer..]);
+        std::fs::write(&path, &damaged).unwrap();
+        let error = open(&path).row_info(0).unwrap_err().to_string();
+        assert!(error.contains("corrupt"), "{error}");
+    }
+}
+
 #[test]
 fn flipped_bits_are_survived() {
     let dir = tempfile::tempdir().unwrap();
