@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Everything that is random is a function of (seed, epoch, row), and the order one of (seed, epoch, position), never
-//! of the thread or of time: the batches of an epoch are bit-identical whatever the number of workers, and an epoch is
+//! of the thread or of time (where an order has a row more than once in an epoch, position tells the times apart): the batches of an epoch are bit-identical whatever the number of workers, and an epoch is
 //! resumed from one small record. Everything that is large is
 //! reused: in steady state nothing is allocated.
 //!

@@ -3,7 +3,7 @@
 use crate::batch::{Batch, BatchBuffer};
 use crate::item::ItemContext;
 use crate::loader::Inner;
-use crate::ring::{Failed, Filled, Joint, Shared};
+use crate::ring::{Failed, Fill, Filled, Shared};
 use crate::skip::{OnError, Skipped};
 use crate::state::LoaderState;
 use std::collections::VecDeque;
@@ -150,10 +150,9 @@ impl Batches {
         let parts = buffers.iter_mut().zip(run).map(|(buffer, batch)| {
             let positions = shared.steps.positions(batch);
             let images = positions.len();
-            let BatchBuffer { pixels, rows, .. } = buffer;
-            (positions, &mut rows[..images], &mut pixels.as_mut_slice()[..images * each])
+            buffer.fill(positions, 0..images, each)
         });
-        let mut parts: Vec<Joint<'_>> = parts.collect();
+        let mut parts: Vec<Fill<'_>> = parts.collect();
         if complete && shared.fill_joined(context, &mut parts).is_ok() {
             return Some(buffers);
         }
@@ -172,8 +171,7 @@ impl Batches {
         for slice in 0..shared.slices(*next) {
             let (positions, within) = shared.slice(*next, slice);
             let first = within.start;
-            let pixels = &mut buffer.pixels.as_mut_slice()[first * each..within.end * each];
-            match shared.fill(context, positions, first, &mut buffer.rows[within], pixels) {
+            match shared.fill(context, buffer.fill(positions, within, each), first) {
                 Ok(some) => failed.extend(some),
                 Err(error) => {
                     shared.loader.pool.give(buffer);

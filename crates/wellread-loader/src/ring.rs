@@ -13,7 +13,7 @@
 //! One mutex guards the ring. It is taken twice per slice and once per batch, which is nothing beside
 //! reading a slice; threads are woken only when they are asleep.
 
-use crate::batch::BatchBuffer;
+use crate::batch::{BatchBuffer, PartMemory};
 use crate::item::{ItemContext, Job};
 use crate::loader::{Inner, Plan};
 use crate::order::{EpochOrder, Steps};
@@ -89,12 +89,32 @@ struct Part {
     slice: usize,
     /// Positions in the epoch.
     positions: Range<usize>,
-    pixels: *mut [u8],
-    rows: *mut [usize],
+    memory: PartMemory,
 }
 
-/// A batch to be read together with others: its positions in the epoch and its memory.
-pub(crate) type Joint<'a> = (Range<usize>, &'a mut [usize], &'a mut [u8]);
+impl Part {
+    /// The memory to be filled.
+    ///
+    /// # Safety
+    /// The part's batch is still in its slot, and nobody else fills this part.
+    // Each part is claimed once, by a thread of its own.
+    #[allow(clippy::mut_from_ref)]
+    unsafe fn open(&self) -> Fill<'_> {
+        let PartMemory { pixels, rows, occurrences } = self.memory;
+        // SAFETY: the buffer stays in its slot until all its slices are finished, and the memory it points to does not
+        // move; slices of a batch are disjoint.
+        let (pixels, rows, occurrences) = unsafe { (&mut *pixels, &mut *rows, &mut *occurrences) };
+        Fill { positions: self.positions.clone(), rows, occurrences, pixels }
+    }
+}
+
+/// What is to be read: positions in the epoch, and the memory of their images.
+pub(crate) struct Fill<'a> {
+    pub(crate) positions: Range<usize>,
+    pub(crate) rows: &'a mut [usize],
+    pub(crate) occurrences: &'a mut [u64],
+    pub(crate) pixels: &'a mut [u8],
+}
 
 impl Shared {
     pub(crate) fn new(loader: Arc<Inner>, epoch: u64, position: usize) -> Self {
@@ -150,18 +170,12 @@ impl Shared {
         })
     }
 
-    /// Reads the rows at `positions`, which are those from `first` on of their batch: the work itself, the same
-    /// with and without threads. A panic of a reader becomes an error.
-    pub(crate) fn fill(
-        &self,
-        context: &mut ItemContext,
-        positions: Range<usize>,
-        first: usize,
-        rows: &mut [usize],
-        pixels: &mut [u8],
-    ) -> Result<Failed> {
-        self.number(rows, positions);
-        let error = match self.fetch(context, rows, &mut [&mut *pixels]) {
+    /// Reads rows, which are those from `first` on of their batch: the work itself, the same with and without
+    /// threads. A panic of a reader becomes an error.
+    pub(crate) fn fill(&self, context: &mut ItemContext, mut fill: Fill<'_>, first: usize) -> Result<Failed> {
+        self.number(&mut fill);
+        let Fill { rows, occurrences, pixels, .. } = fill;
+        let error = match self.fetch(context, rows, occurrences, &mut [&mut *pixels]) {
             Ok(()) => return Ok(vec![]),
             Err(error) if self.loader.plan.on_error == OnError::Raise || self.is_stopped() => {
                 return Err(error);
@@ -173,35 +187,44 @@ impl Shared {
         }
         // Which rows failed shows when each is read by itself.
         let each = self.loader.plan.row_bytes();
-        let single = |(i, (row, pixels))| {
+        let single = |(i, pixels)| {
             if self.is_stopped() {
                 return None;
             }
-            let result = self.fetch(context, std::slice::from_ref(row), &mut [pixels]);
+            let result = self.fetch(context, &rows[i..=i], &occurrences[i..=i], &mut [pixels]);
             result.err().map(|error| (first + i, error))
         };
-        Ok(rows.iter().zip(pixels.chunks_exact_mut(each)).enumerate().filter_map(single).collect())
+        Ok(pixels.chunks_exact_mut(each).enumerate().filter_map(single).collect())
     }
 
     /// Reads several batches in one go.
-    pub(crate) fn fill_joined(&self, context: &mut ItemContext, parts: &mut [Joint<'_>]) -> Result<()> {
-        let mut all = vec![];
-        for (positions, rows, _) in parts.iter_mut() {
-            self.number(rows, positions.clone());
-            all.extend_from_slice(rows);
+    pub(crate) fn fill_joined(&self, context: &mut ItemContext, parts: &mut [Fill<'_>]) -> Result<()> {
+        let (mut rows, mut occurrences) = (vec![], vec![]);
+        for part in parts.iter_mut() {
+            self.number(part);
+            rows.extend_from_slice(part.rows);
+            occurrences.extend_from_slice(part.occurrences);
         }
-        let mut pixels: Vec<&mut [u8]> = parts.iter_mut().map(|(.., pixels)| &mut **pixels).collect();
-        self.fetch(context, &all, &mut pixels)
+        let mut pixels: Vec<&mut [u8]> = parts.iter_mut().map(|part| &mut *part.pixels).collect();
+        self.fetch(context, &rows, &occurrences, &mut pixels)
     }
 
-    /// The rows at `positions`.
-    fn number(&self, rows: &mut [usize], positions: Range<usize>) {
-        for (row, position) in rows.iter_mut().zip(positions) {
-            *row = self.order.row(&self.loader.plan.order, position);
+    /// The rows at the positions.
+    fn number(&self, fill: &mut Fill<'_>) {
+        let order = &self.loader.plan.order;
+        for (i, position) in fill.positions.clone().enumerate() {
+            fill.rows[i] = self.order.row(order, position);
+            fill.occurrences[i] = order.occurrence(position);
         }
     }
 
-    fn fetch(&self, context: &mut ItemContext, rows: &[usize], pixels: &mut [&mut [u8]]) -> Result<()> {
+    fn fetch(
+        &self,
+        context: &mut ItemContext,
+        rows: &[usize],
+        occurrences: &[u64],
+        pixels: &mut [&mut [u8]],
+    ) -> Result<()> {
         let dataset = &self.loader.dataset;
         let Plan { recipe, reference, crops, seed, .. } = &*self.loader.plan;
         let job = Job {
@@ -213,7 +236,7 @@ impl Shared {
             epoch: self.epoch,
             stop: Some(&self.stop),
         };
-        let fetched = catch_unwind(AssertUnwindSafe(|| context.fetch(&job, rows, pixels)));
+        let fetched = catch_unwind(AssertUnwindSafe(|| context.fetch(&job, rows, occurrences, pixels)));
         self.loader.traffic.add(std::mem::take(&mut context.traffic));
         fetched.unwrap_or_else(|panic| {
             // What the panic left in the buffers is of no use to anyone.
@@ -274,8 +297,7 @@ impl Shared {
         let (positions, within) = self.slice(batch, slice);
         let each = self.loader.plan.row_bytes();
         let buffer = ring.slots[index].buffer.as_mut().expect("made with the batch's first slice");
-        let (pixels, rows) = buffer.part(within, each);
-        Some(Part { batch, slice, positions, pixels, rows })
+        Some(Part { batch, slice, positions, memory: buffer.part(within, each) })
     }
 
     fn finish(&self, part: &Part, result: Result<Failed>) {
@@ -308,9 +330,8 @@ impl Shared {
         while let Some(claim) = self.claim() {
             if !claim.more.is_empty() {
                 let all = || std::iter::once(&claim.first).chain(&claim.more);
-                // SAFETY: as below.
-                let memory = |p: &Part| unsafe { (p.positions.clone(), &mut *p.rows, &mut *p.pixels) };
-                let mut parts: Vec<Joint<'_>> = all().map(memory).collect();
+                // SAFETY: they were claimed by this thread and are not finished.
+                let mut parts: Vec<Fill<'_>> = all().map(|part| unsafe { part.open() }).collect();
                 if self.fill_joined(&mut context, &mut parts).is_ok() {
                     all().for_each(|part| self.finish(part, Ok(vec![])));
                     continue;
@@ -318,11 +339,9 @@ impl Shared {
                 // Which batch failed shows when each is read by itself.
             }
             for part in std::iter::once(&claim.first).chain(&claim.more) {
-                // SAFETY: the buffer stays in its slot until all its slices are finished, and the memory it
-                // points to does not move; slices of a batch are disjoint, and each is claimed once.
-                let (pixels, rows) = unsafe { (&mut *part.pixels, &mut *part.rows) };
-                let first = part.slice * self.loader.plan.slice_rows;
-                let result = self.fill(&mut context, part.positions.clone(), first, rows, pixels);
+                // SAFETY: it was claimed by this thread and is not finished.
+                let fill = unsafe { part.open() };
+                let result = self.fill(&mut context, fill, part.slice * self.loader.plan.slice_rows);
                 self.finish(part, result);
             }
         }

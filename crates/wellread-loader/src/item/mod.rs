@@ -208,29 +208,36 @@ impl ItemContext {
             epoch: self.epoch,
             stop: None,
         };
-        let result = self.fetch(&job, &[row], &mut [bytes_of(out)]);
+        let result = self.fetch(&job, &[row], &[0], &mut [bytes_of(out)]);
         self.recipe = Some(recipe);
         result.map(|()| shape)
     }
 
-    /// Reads and transforms `rows` into `out`, one after the other, the crops of a row together: into the memory of one
+    /// Reads and transforms `rows`, each with the draws of its occurrence, into `out`, one after the other, the crops of a row together: into the memory of one
     /// batch or, joined, of several in turn, of which all but the last are as long as the first.
     ///
     /// # Errors
     /// A row whose shape or type does not fit comes before one that cannot be read; of several of a kind,
     /// the first in order (shapes) or on disk (reading).
-    pub(crate) fn fetch(&mut self, job: &Job<'_>, rows: &[usize], out: &mut [&mut [u8]]) -> Result<()> {
+    pub(crate) fn fetch(
+        &mut self,
+        job: &Job<'_>,
+        rows: &[usize],
+        occurrences: &[u64],
+        out: &mut [&mut [u8]],
+    ) -> Result<()> {
         let images = rows.len() * job.crops;
         let each = out.iter().map(|part| part.len()).sum::<usize>() / images;
         self.items.clear();
         self.affine.clear();
         self.affine.extend_from_slice(&job.recipe.affine);
-        for (i, &row) in rows.iter().enumerate() {
+        for (i, (&row, &occurrence)) in rows.iter().zip(occurrences).enumerate() {
             let info = job.dataset.row_info(row)?;
             job.check(row, info)?;
+            let draws = Draws::new(job.seed, job.epoch, row).of_occurrence(occurrence);
             for crop in 0..job.crops {
                 let (part, start) = place(i * job.crops + crop, each, out);
-                self.add_item(job, row, info, crop, Via::Out { part, start })?;
+                self.add_item(job, row, info, draws.of_crop(crop), Via::Out { part, start })?;
             }
         }
         let mut first = 0;
@@ -262,10 +269,9 @@ impl ItemContext {
     }
 
     /// Plans one crop of a row, which goes straight to `out` unless more is to be done.
-    fn add_item(&mut self, job: &Job<'_>, row: usize, info: RowInfo, crop: usize, out: Via) -> Result<()> {
+    fn add_item(&mut self, job: &Job<'_>, row: usize, info: RowInfo, draws: Draws, out: Via) -> Result<()> {
         let recipe = job.recipe;
         let transform = &recipe.transform;
-        let draws = Draws::new(job.seed, job.epoch, row).of_crop(crop);
         let placement = transform
             .placement_of(info.shape, draws)
             .map_err(|error| error.at(job.dataset.store().path(), Some(row)))?;

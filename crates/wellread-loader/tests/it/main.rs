@@ -8,6 +8,7 @@ mod errors;
 #[cfg(target_os = "linux")]
 mod fork;
 mod intensities;
+mod occurrences;
 mod orders;
 mod outputs;
 mod reference;
