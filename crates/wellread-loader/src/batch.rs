@@ -256,6 +256,30 @@ pub(crate) struct PartMemory {
     pub(crate) occurrences: *mut [u64],
 }
 
+impl PartMemory {
+    /// The first `rows` rows, `each` bytes to a row, and the others.
+    pub(crate) fn split_at(self, rows: usize, each: usize) -> (Self, Self) {
+        assert!(
+            rows <= self.rows.len() && rows * each <= self.pixels.len() && rows <= self.occurrences.len()
+        );
+        let (n, bytes) = (self.rows.len() - rows, self.pixels.len() - rows * each);
+        let first = Self {
+            pixels: ptr::slice_from_raw_parts_mut(self.pixels.cast(), rows * each),
+            rows: ptr::slice_from_raw_parts_mut(self.rows.cast(), rows),
+            occurrences: ptr::slice_from_raw_parts_mut(self.occurrences.cast(), rows),
+        };
+        // SAFETY: as asserted, the new starts lie inside what they begin in, or at its end.
+        let rest = unsafe {
+            Self {
+                pixels: ptr::slice_from_raw_parts_mut(self.pixels.cast::<u8>().add(rows * each), bytes),
+                rows: ptr::slice_from_raw_parts_mut(self.rows.cast::<usize>().add(rows), n),
+                occurrences: ptr::slice_from_raw_parts_mut(self.occurrences.cast::<u64>().add(rows), n),
+            }
+        };
+        (first, rest)
+    }
+}
+
 /// Buffers of equal size that nobody uses at the moment.
 #[derive(Debug)]
 pub(crate) struct BufferPool {

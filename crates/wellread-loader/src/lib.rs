@@ -23,6 +23,7 @@
 //! | [`pipeline`] | [`Batches`], the iterator that owns the worker threads |
 //! | [`batch`] | [`Batch`] and the pool of aligned buffers behind it |
 //! | [`order`] | [`Order`], [`Grouping`], keyed permutations, splits; how random an order is |
+//! | `budget` | [`MemoryUse`]: the bound on memory, and what it is made of |
 //! | [`state`] | [`LoaderState`], where an epoch is: saved and resumed |
 //! | [`skip`] | [`OnError`]: what becomes of rows that cannot be read |
 //! | [`transform`] | [`Transform`], [`Placement`] and what they are made of |
@@ -34,6 +35,7 @@
 //! | [`memory`] | [`MemoryStore`]: images in RAM, as a store |
 
 pub mod batch;
+mod budget;
 mod builder;
 pub mod cache;
 mod cover;
@@ -50,6 +52,7 @@ pub mod memory;
 pub mod order;
 mod orientation;
 pub mod pipeline;
+mod ranks;
 mod recipe;
 mod resample;
 mod ring;
@@ -62,6 +65,7 @@ pub mod traffic;
 pub mod transform;
 
 pub use batch::Batch;
+pub use budget::MemoryUse;
 pub use builder::LoaderBuilder;
 pub use cache::{Cache, CacheReport};
 pub use dataset::Dataset;

@@ -169,14 +169,20 @@ impl Batches {
         let each = shared.loader.plan.row_bytes();
         let mut failed: Failed = vec![];
         for slice in 0..shared.slices(*next) {
-            let (positions, within) = shared.slice(*next, slice);
-            let first = within.start;
-            match shared.fill(context, buffer.fill(positions, within, each), first) {
-                Ok(some) => failed.extend(some),
-                Err(error) => {
-                    shared.loader.pool.give(buffer);
-                    return Err(error);
+            let (mut positions, mut within) = shared.slice(*next, slice);
+            while !within.is_empty() {
+                let planned = shared.plan(context, &mut buffer.fill(positions.clone(), within.clone(), each));
+                let rows = planned.as_ref().map_or(within.len(), |&rows| rows);
+                let (first, middle) = (within.start, positions.start + rows);
+                let fill = buffer.fill(positions.start..middle, first..first + rows, each);
+                match shared.fill(context, planned.map(drop), fill, first) {
+                    Ok(some) => failed.extend(some),
+                    Err(error) => {
+                        shared.loader.pool.give(buffer);
+                        return Err(error);
+                    }
                 }
+                (positions.start, within.start) = (middle, first + rows);
             }
         }
         Ok(Filled { buffer, failed })

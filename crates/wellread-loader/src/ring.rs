@@ -1,9 +1,10 @@
 //! The ring of batches that threads fill: who reads what, and when a batch is done.
 //!
 //! Work is cut into slices: a whole batch when it is small, some rows of it when it is large, so that all
-//! threads hurry for the batch that is needed first. Threads claim slices in order and write straight into
-//! the batch's memory; a batch is delivered when its last slice is done, in order. A ring of `prefetch` slots
-//! bounds how far they run ahead.
+//! threads hurry for the batch that is needed first. A thread that finds more bytes to read in its slice than others have,
+//! as where a large image becomes a small crop, keeps a part and leaves the rest to others. Threads claim slices in
+//! order and write straight into the batch's memory; a batch is delivered when its last slice is done, in order. A ring
+//! of `prefetch` slots bounds how far they run ahead.
 //!
 //! ```text
 //!   slots   [ batch 7: done ][ batch 8: 1 slice pending ][ batch 9: claimed next ][ free ]
@@ -14,11 +15,13 @@
 //! reading a slice; threads are woken only when they are asleep.
 
 use crate::batch::{BatchBuffer, PartMemory};
+use crate::budget::SPLIT;
 use crate::item::{ItemContext, Job};
 use crate::loader::{Inner, Plan};
 use crate::order::{EpochOrder, Steps};
 use crate::skip::OnError;
 use std::any::Any;
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -58,6 +61,10 @@ struct Ring {
     /// The slice to be claimed next.
     batch: usize,
     slice: usize,
+    /// Parts that threads have left to others, to be claimed before that.
+    rest: VecDeque<Part>,
+    /// Parts that threads are at.
+    active: usize,
     /// Batches delivered, so slots up to this plus their number may be filled.
     delivered: usize,
     /// Threads asleep on `work`.
@@ -71,7 +78,7 @@ struct Slot {
     buffer: Option<BatchBuffer>,
     /// Slices not yet finished.
     pending: usize,
-    /// The error of the lowest failing slice.
+    /// The error of the lowest failing row.
     error: Option<(usize, Error)>,
     failed: Failed,
 }
@@ -83,16 +90,29 @@ struct Claim {
     more: Vec<Part>,
 }
 
-/// A slice of a batch: its place in the batch's memory.
+/// A slice of a batch, or a part of one: its place in the batch's memory.
 struct Part {
     batch: usize,
-    slice: usize,
+    /// Its first row in the batch.
+    first: usize,
     /// Positions in the epoch.
     positions: Range<usize>,
     memory: PartMemory,
 }
 
+// SAFETY: it points to memory that belongs to whoever has the part.
+unsafe impl Send for Part {}
+
 impl Part {
+    /// Keeps `rows` rows, `each` bytes to a row, and returns the others.
+    fn split_off(&mut self, rows: usize, each: usize) -> Self {
+        let (memory, rest) = self.memory.split_at(rows, each);
+        let middle = self.positions.start + rows;
+        let positions = middle..self.positions.end;
+        (self.memory, self.positions.end) = (memory, middle);
+        Self { batch: self.batch, first: self.first + rows, positions, memory: rest }
+    }
+
     /// The memory to be filled.
     ///
     /// # Safety
@@ -127,6 +147,8 @@ impl Shared {
             slots: std::iter::repeat_with(Slot::default).take(slots).collect(),
             batch: 0,
             slice: 0,
+            rest: VecDeque::new(),
+            active: 0,
             delivered: 0,
             idle: 0,
             waiting: false,
@@ -170,12 +192,28 @@ impl Shared {
         })
     }
 
-    /// Reads rows, which are those from `first` on of their batch: the work itself, the same with and without
-    /// threads. A panic of a reader becomes an error.
-    pub(crate) fn fill(&self, context: &mut ItemContext, mut fill: Fill<'_>, first: usize) -> Result<Failed> {
-        self.number(&mut fill);
+    /// Plans rows, as many as make a part of the work that is not much larger than others, and returns how many that is.
+    /// It depends on sizes only, so that what is read together does not depend on the number of threads.
+    pub(crate) fn plan(&self, context: &mut ItemContext, fill: &mut Fill<'_>) -> Result<usize> {
+        self.number(fill);
+        let Fill { rows, occurrences, .. } = fill;
+        let each = self.loader.plan.row_bytes() / self.loader.plan.crops;
+        let whole = [each, rows.len() * self.loader.plan.crops];
+        self.guarded(context, rows, |job, context| context.plan(job, rows, occurrences, whole, SPLIT))
+    }
+
+    /// Reads the rows that were planned, which are those from `first` on of their batch: the work itself, the same with
+    /// and without threads. A panic of a reader becomes an error.
+    pub(crate) fn fill(
+        &self,
+        context: &mut ItemContext,
+        planned: Result<()>,
+        fill: Fill<'_>,
+        first: usize,
+    ) -> Result<Failed> {
         let Fill { rows, occurrences, pixels, .. } = fill;
-        let error = match self.fetch(context, rows, occurrences, &mut [&mut *pixels]) {
+        let read = |job: &Job<'_>, context: &mut ItemContext| context.read(job, &mut [&mut *pixels]);
+        let error = match planned.and_then(|()| self.guarded(context, rows, read)) {
             Ok(()) => return Ok(vec![]),
             Err(error) if self.loader.plan.on_error == OnError::Raise || self.is_stopped() => {
                 return Err(error);
@@ -225,6 +263,16 @@ impl Shared {
         occurrences: &[u64],
         pixels: &mut [&mut [u8]],
     ) -> Result<()> {
+        self.guarded(context, rows, |job, context| context.fetch(job, rows, occurrences, pixels))
+    }
+
+    /// Does a part of the work on `rows`.
+    fn guarded<T>(
+        &self,
+        context: &mut ItemContext,
+        rows: &[usize],
+        work: impl FnOnce(&Job<'_>, &mut ItemContext) -> Result<T>,
+    ) -> Result<T> {
         let dataset = &self.loader.dataset;
         let Plan { recipe, reference, crops, seed, .. } = &*self.loader.plan;
         let job = Job {
@@ -235,8 +283,9 @@ impl Shared {
             seed: *seed,
             epoch: self.epoch,
             stop: Some(&self.stop),
+            working: self.loader.working.as_ref(),
         };
-        let fetched = catch_unwind(AssertUnwindSafe(|| context.fetch(&job, rows, occurrences, pixels)));
+        let fetched = catch_unwind(AssertUnwindSafe(|| work(&job, context)));
         self.loader.traffic.add(std::mem::take(&mut context.traffic));
         fetched.unwrap_or_else(|panic| {
             // What the panic left in the buffers is of no use to anyone.
@@ -257,16 +306,24 @@ impl Shared {
     fn claim(&self) -> Option<Claim> {
         let mut ring = self.lock();
         loop {
-            if self.is_stopped() || ring.batch == self.batches {
+            if self.is_stopped() {
+                return None;
+            }
+            if let Some(first) = ring.rest.pop_front() {
+                ring.active += 1;
+                return Some(Claim { first, more: vec![] });
+            }
+            if ring.batch == self.batches && ring.active == 0 {
                 return None;
             }
             let wanted = self.loader.plan.joined.min(self.batches - ring.batch);
-            if ring.slots.len() - (ring.batch - ring.delivered) >= wanted {
+            if wanted > 0 && ring.slots.len() - (ring.batch - ring.delivered) >= wanted {
                 let Some(first) = self.part(&mut ring) else { continue };
                 let mut more = vec![];
                 for _ in 1..wanted {
                     more.extend(self.part(&mut ring));
                 }
+                ring.active += 1 + more.len();
                 return Some(Claim { first, more });
             }
             ring.idle += 1;
@@ -297,7 +354,7 @@ impl Shared {
         let (positions, within) = self.slice(batch, slice);
         let each = self.loader.plan.row_bytes();
         let buffer = ring.slots[index].buffer.as_mut().expect("made with the batch's first slice");
-        Some(Part { batch, slice, positions, memory: buffer.part(within, each) })
+        Some(Part { batch, first: within.start, positions, memory: buffer.part(within, each) })
     }
 
     fn finish(&self, part: &Part, result: Result<Failed>) {
@@ -307,14 +364,30 @@ impl Shared {
         match result {
             Ok(failed) => slot.failed.extend(failed),
             Err(error) => {
-                if slot.error.as_ref().is_none_or(|(slice, _)| part.slice < *slice) {
-                    slot.error = Some((part.slice, error));
+                if slot.error.as_ref().is_none_or(|(first, _)| part.first < *first) {
+                    slot.error = Some((part.first, error));
                 }
             }
         }
         slot.pending -= 1;
         if slot.pending == 0 && part.batch == ring.delivered {
             self.wake_consumer(&mut ring);
+        }
+        ring.active -= 1;
+        if ring.active == 0 && ring.batch == self.batches {
+            // Nothing will be left to others any more.
+            self.work.notify_all();
+        }
+    }
+
+    /// Leaves a part to whoever is free.
+    fn leave(&self, part: Part) {
+        let mut ring = self.lock();
+        let index = part.batch % ring.slots.len();
+        ring.slots[index].pending += 1;
+        ring.rest.push_back(part);
+        if ring.idle > 0 {
+            self.work.notify_one();
         }
     }
 
@@ -338,11 +411,18 @@ impl Shared {
                 }
                 // Which batch failed shows when each is read by itself.
             }
-            for part in std::iter::once(&claim.first).chain(&claim.more) {
+            for mut part in std::iter::once(claim.first).chain(claim.more) {
                 // SAFETY: it was claimed by this thread and is not finished.
+                let planned = self.plan(&mut context, &mut unsafe { part.open() });
+                if let Ok(rows) = planned
+                    && rows < part.positions.len()
+                {
+                    self.leave(part.split_off(rows, self.loader.plan.row_bytes()));
+                }
+                // SAFETY: as before; what was left to others is no longer in it.
                 let fill = unsafe { part.open() };
-                let result = self.fill(&mut context, fill, part.slice * self.loader.plan.slice_rows);
-                self.finish(part, result);
+                let result = self.fill(&mut context, planned.map(drop), fill, part.first);
+                self.finish(&part, result);
             }
         }
         self.loader.give_context(context);

@@ -19,3 +19,4 @@ mod skipping;
 mod statistics;
 mod support;
 mod threads;
+mod uneven;
