@@ -19,19 +19,20 @@ pub(super) trait Raw: bytemuck::Pod {
     /// column `i`.
     fn transpose<'a>(row: impl Fn(usize) -> &'a [u8; 16], column: impl FnMut(usize, [u8; 16]));
 
-    /// Two squares at once, the second of the `SIDE` rows that follow: columns of 32 bytes.
+    /// Two squares at once, the second of the `SIDE` rows that follow: columns of 32 bytes. From one row to the next it is
+    /// `step` bytes.
     ///
     /// # Safety
-    /// The CPU has AVX2.
+    /// The CPU has AVX2, and 16 bytes of each of the rows may be read.
     #[cfg(target_arch = "x86_64")]
-    unsafe fn transpose_two<'a>(row: impl Fn(usize) -> &'a [u8; 16], column: impl FnMut(usize, [u8; 32]));
+    unsafe fn transpose_two(first: *const u8, step: isize, column: impl FnMut(usize, [u8; 32]));
 
     /// Four squares at once: columns of 64 bytes.
     ///
     /// # Safety
-    /// The CPU has AVX-512 F, BW and DQ.
+    /// The CPU has AVX-512 F and BW, and 16 bytes of each of the rows may be read.
     #[cfg(target_arch = "x86_64")]
-    unsafe fn transpose_four<'a>(row: impl Fn(usize) -> &'a [u8; 16], column: impl FnMut(usize, [u8; 64]));
+    unsafe fn transpose_four(first: *const u8, step: isize, column: impl FnMut(usize, [u8; 64]));
 
     /// 16 bytes with their elements in reverse order.
     fn reversed(elements: [u8; 16]) -> [u8; 16];
@@ -93,6 +94,15 @@ mod wide {
         _mm512_unpacklo_epi8, _mm512_unpacklo_epi16, _mm512_unpacklo_epi32, _mm512_unpacklo_epi64,
         _mm512_zextsi128_si512,
     };
+
+    /// # Safety
+    /// 16 bytes may be read.
+    #[inline(always)]
+    #[allow(clippy::cast_ptr_alignment)]
+    pub(super) unsafe fn load(from: *const u8) -> __m128i {
+        // SAFETY: as the caller promises; no alignment is needed.
+        unsafe { from.cast::<__m128i>().read_unaligned() }
+    }
 
     /// # Safety
     /// The CPU has AVX2.
@@ -173,27 +183,28 @@ mod vector {
 }
 
 /// Transposes the square of elements that `rows` hold: interleaving the first half of the rows with the second,
-/// log2(rows) times, does it.
+/// log2(rows) times, does it. Indices are written out, so that all stays in registers.
 macro_rules! transpose_registers {
-    ($rows:ident, $interleave:expr) => {
+    ($rows:ident, [$($i:literal)*], $interleave:expr) => {
         for _ in 0..$rows.len().ilog2() {
-            let before = $rows;
-            for i in 0..before.len() / 2 {
-                let [low, high] = $interleave(before[i], before[i + before.len() / 2]);
-                ($rows[2 * i], $rows[2 * i + 1]) = (low, high);
-            }
+            let mut next = $rows;
+            $(
+                let [low, high] = $interleave($rows[$i], $rows[$i + SIDE / 2]);
+                (next[2 * $i], next[2 * $i + 1]) = (low, high);
+            )*
+            $rows = next;
         }
     };
 }
 
 macro_rules! raw {
-    ($($bytes:literal),*) => {$(
+    ($($bytes:literal => $half:tt $($i:literal)*;)*) => {$(
         impl Raw for [u8; $bytes] {
             #[inline(always)]
             fn transpose<'a>(row: impl Fn(usize) -> &'a [u8; 16], mut column: impl FnMut(usize, [u8; 16])) {
                 const SIDE: usize = 16 / $bytes;
                 let mut rows: [vector::Vector; SIDE] = std::array::from_fn(|i| bytemuck::cast(*row(i)));
-                transpose_registers!(rows, |a, b| vector::interleave::<$bytes>(a, b));
+                transpose_registers!(rows, $half, vector::interleave::<$bytes>);
                 for (i, row) in rows.into_iter().enumerate() {
                     column(i, bytemuck::cast(row));
                 }
@@ -201,40 +212,30 @@ macro_rules! raw {
 
             #[cfg(target_arch = "x86_64")]
             #[inline(always)]
-            unsafe fn transpose_two<'a>(
-                row: impl Fn(usize) -> &'a [u8; 16],
-                mut column: impl FnMut(usize, [u8; 32]),
-            ) {
+            unsafe fn transpose_two(first: *const u8, step: isize, mut column: impl FnMut(usize, [u8; 32])) {
                 const SIDE: usize = 16 / $bytes;
                 // SAFETY: as the caller promises.
                 unsafe {
-                    let part = |i, k| bytemuck::cast(*row(i + k * SIDE));
-                    let mut rows: [_; SIDE] =
-                        std::array::from_fn(|i| wide::join_two([part(i, 0), part(i, 1)]));
-                    transpose_registers!(rows, |a, b| wide::interleave_two::<$bytes>(a, b));
-                    for (i, row) in rows.into_iter().enumerate() {
-                        column(i, bytemuck::cast(row));
-                    }
+                    let row = |i: usize| wide::load(first.offset(i as isize * step));
+                    // One by one, so that all are in registers.
+                    let mut rows = [$(wide::join_two([row($i), row($i + SIDE)])),*];
+                    transpose_registers!(rows, $half, wide::interleave_two::<$bytes>);
+                    $(column($i, bytemuck::cast(rows[$i]));)*
                 }
             }
 
             #[cfg(target_arch = "x86_64")]
             #[inline(always)]
-            unsafe fn transpose_four<'a>(
-                row: impl Fn(usize) -> &'a [u8; 16],
-                mut column: impl FnMut(usize, [u8; 64]),
-            ) {
+            unsafe fn transpose_four(first: *const u8, step: isize, mut column: impl FnMut(usize, [u8; 64])) {
                 const SIDE: usize = 16 / $bytes;
                 // SAFETY: as the caller promises.
                 unsafe {
-                    let part = |i, k| bytemuck::cast(*row(i + k * SIDE));
-                    let mut rows: [_; SIDE] = std::array::from_fn(|i| {
-                        wide::join_four([part(i, 0), part(i, 1), part(i, 2), part(i, 3)])
-                    });
-                    transpose_registers!(rows, |a, b| wide::interleave_four::<$bytes>(a, b));
-                    for (i, row) in rows.into_iter().enumerate() {
-                        column(i, std::mem::transmute::<std::arch::x86_64::__m512i, [u8; 64]>(row));
-                    }
+                    let row = |i: usize| wide::load(first.offset(i as isize * step));
+                    let four = |i: usize| [row(i), row(i + SIDE), row(i + 2 * SIDE), row(i + 3 * SIDE)];
+                    // One by one, so that all are in registers.
+                    let mut rows = [$(wide::join_four(four($i))),*];
+                    transpose_registers!(rows, $half, wide::interleave_four::<$bytes>);
+                    $(column($i, std::mem::transmute::<std::arch::x86_64::__m512i, [u8; 64]>(rows[$i]));)*
                 }
             }
 
@@ -245,7 +246,12 @@ macro_rules! raw {
         }
     )*};
 }
-raw!(1, 2, 4, 8);
+raw! {
+    1 => [0 1 2 3 4 5 6 7] 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15;
+    2 => [0 1 2 3] 0 1 2 3 4 5 6 7;
+    4 => [0 1] 0 1 2 3;
+    8 => [0] 0 1;
+}
 
 /// Bytes of a tile's row in the source: a cache line.
 const LINE: usize = 64;
@@ -366,11 +372,14 @@ impl<'a, R: Raw, W: Write<R>> Place<'a, R, W> {
         // Squares on top of each other that one register has room for.
         let most = match self.level {
             Level::Baseline => 1,
+            // Bytes that become floats are widened slower from whole columns, when measured.
+            _ if size_of::<R>() == 1 && size_of::<W::Out>() == 4 => 1,
             #[cfg(target_arch = "x86_64")]
             Level::Avx2 => 2,
             #[cfg(target_arch = "x86_64")]
             Level::Avx512 => 4,
         };
+        assert!((y + height - 1) * self.patch.stride + x + width <= self.source.len());
         let mut r = 0;
         while r < height {
             let squares = if r + most * R::SIDE <= height { most } else { 1 };
@@ -378,26 +387,38 @@ impl<'a, R: Raw, W: Write<R>> Place<'a, R, W> {
             let mut c = 0;
             while c < width {
                 let from = c.min(width - R::SIDE);
-                let row = |i: usize| {
-                    // Rows beyond the last are of no account.
-                    let r = (r + i).min(height - 1);
-                    let r = if upwards { height - 1 - r } else { r };
-                    let start = (y + r) * self.patch.stride + x + from;
-                    let row: &[u8] = bytemuck::cast_slice(&self.source[start..start + R::SIDE]);
-                    row.try_into().expect("as many elements as fit 16 bytes")
-                };
                 let mut put = |i: usize, column: &[u8]| {
                     tile.0[(from + i) * pitch + at..][..column.len()].copy_from_slice(column);
                 };
-                match squares {
-                    // SAFETY: the level has AVX2, see `Level::available`; levels the CPU lacks are not given out.
-                    #[cfg(target_arch = "x86_64")]
-                    2 => unsafe { R::transpose_two(row, |i, column| put(i, &column)) },
-                    // SAFETY: likewise AVX-512.
-                    #[cfg(target_arch = "x86_64")]
-                    4 => unsafe { R::transpose_four(row, |i, column| put(i, &column)) },
-                    _ => R::transpose(row, |i, column| put(i, &column)),
+                // Of a row of the tile, in the order of the target.
+                let start = |r: usize| {
+                    let r = if upwards { height - 1 - r } else { r };
+                    (y + r) * self.patch.stride + x + from
+                };
+                #[cfg(target_arch = "x86_64")]
+                if squares > 1 {
+                    let step = (self.patch.stride * size_of::<R>()) as isize;
+                    let step = if upwards { -step } else { step };
+                    let first = self.source[start(r)..].as_ptr().cast::<u8>();
+                    // SAFETY: all rows of the tile lie in the source, as asserted above, and these are such. The level has
+                    // the instructions, see `Level::available`; levels the CPU lacks are not given out.
+                    unsafe {
+                        if squares == 2 {
+                            R::transpose_two(first, step, |i, column| put(i, &column));
+                        } else {
+                            R::transpose_four(first, step, |i, column| put(i, &column));
+                        }
+                    }
+                    c += R::SIDE;
+                    continue;
                 }
+                let row = |i: usize| {
+                    // Rows beyond the last are of no account.
+                    let start = start((r + i).min(height - 1));
+                    let row: &[u8] = bytemuck::cast_slice(&self.source[start..start + R::SIDE]);
+                    row.try_into().expect("as many elements as fit 16 bytes")
+                };
+                R::transpose(row, |i, column| put(i, &column));
                 c += R::SIDE;
             }
             r += squares * R::SIDE;

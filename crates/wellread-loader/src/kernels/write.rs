@@ -1,7 +1,7 @@
 //! What pixels become once they lie in the order of the target.
 
 use super::Affine;
-use super::narrow::{bf16_bits, f16_of};
+use super::narrow::{bf16_of, f16_of};
 use super::place::Raw;
 use crate::dtype::Output;
 use crate::simd::Level;
@@ -106,9 +106,7 @@ impl<P: Pixel> Write<P::Raw> for Halves<P> {
         if self.output == Output::F16 {
             f16_of(self.level, source, value, out);
         } else {
-            for (out, source) in out.iter_mut().zip(source) {
-                *out = bf16_bits(value(*source));
-            }
+            bf16_of(source, value, out);
         }
     }
 }
