@@ -65,6 +65,8 @@ pub struct Config {
     pub batch_size: usize,
     /// Track 3: worker threads of the loader.
     pub loop_workers: usize,
+    /// Tracks 2 and 3: bytes that a loader holds at most.
+    pub memory: Option<u64>,
     /// Centre crop before everything else, height and width.
     pub crop: Option<(usize, usize)>,
     /// Multiply pixels by this instead of scaling them to `[0, 1]` by the range of their type.
@@ -116,6 +118,7 @@ impl Default for Config {
             steps: 50,
             batch_size: 16,
             loop_workers: 1,
+            memory: None,
             crop: None,
             scale: None,
             cold: true,

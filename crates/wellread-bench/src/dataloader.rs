@@ -6,7 +6,8 @@
 //! given), and each opens anew, unless `--keep-open` asks for later epochs of
 //! one loader, as a training run has them (`first_batch_s` is then that of its first epoch); `--loader-cache` then
 //! keeps images from epoch to epoch by the policies it names (the tables say so in a column `cache`, and what that came
-//! to in `cache_bytes` and `cache_images`). `scaling_efficiency` is
+//! to in `cache_bytes` and `cache_images`). `--memory` bounds what a loader holds; `memory_bytes` says what that came to,
+//! `prefetch` the batches ahead, and a note what was lowered. `scaling_efficiency` is
 //! the throughput relative to 0 workers at the same batch size, divided by the number of workers.
 
 use crate::choices::Preset;
@@ -18,7 +19,8 @@ use crate::roofline;
 use crate::suite::{Benchmark, Session};
 use crate::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
 use anyhow::{Result, bail};
-use wellread_loader::{Cache, Dataset, Loader, Traffic};
+use std::cell::RefCell;
+use wellread_loader::{Cache, Dataset, Loader, LoaderBuilder, MemoryUse, Traffic};
 use wellread_measure::clock::Stopwatch;
 use wellread_report::{Cell, Finding, Severity, Table};
 
@@ -35,6 +37,7 @@ pub static BENCHMARK: Benchmark = Benchmark {
 fn run(session: &Session<'_>) -> Result<Results> {
     let config = session.config;
     let (mut variants, mut unavailable) = (Vec::new(), Vec::new());
+    let lowered = RefCell::default();
     for set in &session.prepared.sets {
         for &batch_size in &config.batch_sizes {
             let with_caches = |&workers| config.loader_caches.iter().map(move |cache| (workers, cache));
@@ -54,11 +57,16 @@ fn run(session: &Session<'_>) -> Result<Results> {
                     continue;
                 }
                 let mut kept = None;
+                let lowered = &lowered;
                 variants.push(Variant {
                     keys,
                     job: Box::new(move |turn| {
                         let how = (batch_size, workers, cache);
-                        epochs(session, set, how, &mut kept, turn.round as u64, turn.warmup)
+                        let measured = epochs(session, set, how, &mut kept, turn.round as u64, turn.warmup)?;
+                        if let Some(memory) = measured.1 {
+                            note_lowered(lowered, set.format, how, &memory);
+                        }
+                        Ok(measured.0)
                     }),
                 });
             }
@@ -74,7 +82,33 @@ fn run(session: &Session<'_>) -> Result<Results> {
     let (table, notes) = roofline::with_limits(session, &with_scaling(&results.table));
     results.table = table;
     results.notes.extend(notes);
+    results.notes.extend(lowered.into_inner());
     Ok(results)
+}
+
+/// Bounds a loader as `--memory` asks for.
+pub(crate) fn bounded(builder: LoaderBuilder, memory: Option<u64>) -> LoaderBuilder {
+    match memory {
+        Some(bytes) => builder.memory(usize::try_from(bytes).unwrap_or(usize::MAX)),
+        None => builder,
+    }
+}
+
+/// Says once for each format, batch size and number of workers what the bound on memory made of them.
+fn note_lowered(
+    notes: &RefCell<Vec<String>>,
+    format: &str,
+    (batch_size, workers, _): (usize, usize, &Cache),
+    memory: &MemoryUse,
+) {
+    if memory.lowered.is_none() {
+        return;
+    }
+    let note = format!("{format}, batches of {batch_size}, {workers} workers: {memory}");
+    let mut notes = notes.borrow_mut();
+    if !notes.contains(&note) {
+        notes.push(note);
+    }
 }
 
 /// A loader, and what its opening took.
@@ -98,7 +132,7 @@ fn epochs(
     kept: &mut Option<Opened>,
     round: u64,
     full: bool,
-) -> Result<Measurement> {
+) -> Result<(Measurement, Option<MemoryUse>)> {
     let turn = Stopwatch::start();
     let mut all: Vec<Measurement> = Vec::new();
     // Warm-up compares every pixel, once.
@@ -119,12 +153,13 @@ fn epochs(
         "delivered_bytes_per_s" => (name, session.prepared.pixels() as f64 * 4.0 / mean("epoch_s")),
         _ => (name, mean(name)),
     });
-    Ok(Measurement {
+    let measurement = Measurement {
         values: values.collect(),
         verified: all.iter().all(|m| m.verified),
         items: all.iter().flat_map(|m| m.items.iter().copied()).collect(),
         ..Measurement::default()
-    })
+    };
+    Ok((measurement, kept.as_ref().and_then(|opened| opened.loader.memory().cloned())))
 }
 
 fn epoch(
@@ -141,12 +176,12 @@ fn epoch(
         opened
     } else {
         let dataset = Dataset::from_store(session.open(set)?).with_cache(cache)?;
-        let loader = Loader::builder(&dataset)
+        let builder = Loader::builder(&dataset)
             .batch_size(batch_size)
             .shuffle(session.config.seed)
             .workers(workers)
-            .transform(recipe)
-            .build()?;
+            .transform(recipe);
+        let loader = bounded(builder, session.config.memory).build()?;
         kept.insert(Opened { loader, open_s: opening.elapsed(), first_batch_s: None })
     };
     opened.loader.set_epoch(number);
@@ -183,6 +218,10 @@ fn epoch(
     let after = opened.loader.traffic();
     let traffic = Traffic { read: after.read - before.read, used: after.used - before.used };
     values.extend(traffic.amplification().map(|times| ("bytes_read_per_used", times)));
+    if let Some(memory) = opened.loader.memory() {
+        values
+            .extend([("memory_bytes", memory.total() as f64), ("prefetch", opened.loader.prefetch() as f64)]);
+    }
     if *cache != Cache::None {
         let report = opened.loader.dataset().cache_report();
         values.extend([("cache_bytes", report.bytes as f64), ("cache_images", report.images as f64)]);

@@ -113,13 +113,13 @@ fn steps(
     let config = session.config;
     let opening = Stopwatch::start();
     let dataset = Dataset::from_store(session.open(set)?);
-    let loader = Loader::builder(&dataset)
+    let builder = Loader::builder(&dataset)
         .batch_size(config.batch_size.min(dataset.len()))
         .drop_last(true)
         .shuffle(config.seed)
         .workers(config.loop_workers)
-        .transform(session.transform(Preset::None)?)
-        .build()?;
+        .transform(session.transform(Preset::None)?);
+    let loader = crate::dataloader::bounded(builder, config.memory).build()?;
     let mut batches = Endless::new(&loader, round * 1_000_000);
     // The batch that fills the pipeline and warms the model up; no step is counted yet.
     let batch = batches.next()?;

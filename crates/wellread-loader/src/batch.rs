@@ -4,8 +4,10 @@
 //! once by the operating system when it is first taken and never again: each batch overwrites all it shows.
 
 use crate::dtype::{DType, Element};
+use crate::ring::Fill;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::fmt;
+use std::ops::Range;
 use std::ptr::{self, NonNull};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -37,9 +39,10 @@ impl Batch {
         epoch: u64,
     ) -> Self {
         let images = rows * crops;
-        // Until here the list has a row once, from now on once per crop.
+        // Until here the lists have a row once, from now on once per crop.
         for i in (0..images).rev() {
             buffer.rows[i] = buffer.rows[i / crops];
+            buffer.occurrences[i] = buffer.occurrences[i / crops];
         }
         let [t, c, z, y, x] = each.0;
         let (shape, axes) =
@@ -117,6 +120,13 @@ impl Batch {
         &self.buffer().rows[..self.len()]
     }
 
+    /// What tells the times apart that the epoch has a row: 0 for each image where the order has each row once, otherwise
+    /// numbers that differ among the images of a row. Random draws depend on them
+    /// ([`crate::Transform::placement_of_occurrence`]).
+    pub fn occurrences(&self) -> &[u64] {
+        &self.buffer().occurrences[..self.len()]
+    }
+
     /// Number of images: the batch size, or fewer in the last batch.
     pub fn len(&self) -> usize {
         self.shape[0]
@@ -181,6 +191,8 @@ impl Drop for Batch {
 pub(crate) struct BatchBuffer {
     pub(crate) pixels: AlignedBytes,
     pub(crate) rows: Vec<usize>,
+    /// Of each row, see [`Batch::occurrences`].
+    pub(crate) occurrences: Vec<u64>,
 }
 
 impl BatchBuffer {
@@ -196,8 +208,20 @@ impl BatchBuffer {
             let next = failed.peek().copied().unwrap_or(images);
             let kept = gap + 1..next;
             self.rows.copy_within(kept.clone(), to);
+            self.occurrences.copy_within(kept.clone(), to);
             pixels.copy_within(kept.start * each..kept.end * each, to * each);
             to += kept.len();
+        }
+    }
+
+    /// Rows `within` to be filled with what is at `positions`, `each` bytes to a row.
+    pub(crate) fn fill(&mut self, positions: Range<usize>, within: Range<usize>, each: usize) -> Fill<'_> {
+        let Self { pixels, rows, occurrences } = self;
+        Fill {
+            positions,
+            pixels: &mut pixels.as_mut_slice()[within.start * each..within.end * each],
+            rows: &mut rows[within.clone()],
+            occurrences: &mut occurrences[within],
         }
     }
 
@@ -206,18 +230,53 @@ impl BatchBuffer {
     ///
     /// # Panics
     /// When the buffer has fewer rows or bytes.
-    pub(crate) fn part(&mut self, rows: std::ops::Range<usize>, each: usize) -> (*mut [u8], *mut [usize]) {
+    pub(crate) fn part(&mut self, rows: Range<usize>, each: usize) -> PartMemory {
         assert!(rows.start <= rows.end && rows.end <= self.rows.len() && rows.end * each <= self.pixels.len);
-        // SAFETY: both ranges lie inside their allocations, as asserted.
+        assert!(rows.end <= self.occurrences.len());
+        let (start, len) = (rows.start, rows.len());
+        // SAFETY: all ranges lie inside their allocations, as asserted.
         unsafe {
-            (
-                ptr::slice_from_raw_parts_mut(
-                    self.pixels.start.as_ptr().add(rows.start * each),
-                    rows.len() * each,
+            PartMemory {
+                pixels: ptr::slice_from_raw_parts_mut(
+                    self.pixels.start.as_ptr().add(start * each),
+                    len * each,
                 ),
-                ptr::slice_from_raw_parts_mut(self.rows.as_mut_ptr().add(rows.start), rows.len()),
-            )
+                rows: ptr::slice_from_raw_parts_mut(self.rows.as_mut_ptr().add(start), len),
+                occurrences: ptr::slice_from_raw_parts_mut(self.occurrences.as_mut_ptr().add(start), len),
+            }
         }
+    }
+}
+
+/// The memory of some rows of a batch: [`BatchBuffer::part`].
+#[derive(Clone, Copy)]
+pub(crate) struct PartMemory {
+    pub(crate) pixels: *mut [u8],
+    pub(crate) rows: *mut [usize],
+    pub(crate) occurrences: *mut [u64],
+}
+
+impl PartMemory {
+    /// The first `rows` rows, `each` bytes to a row, and the others.
+    pub(crate) fn split_at(self, rows: usize, each: usize) -> (Self, Self) {
+        assert!(
+            rows <= self.rows.len() && rows * each <= self.pixels.len() && rows <= self.occurrences.len()
+        );
+        let (n, bytes) = (self.rows.len() - rows, self.pixels.len() - rows * each);
+        let first = Self {
+            pixels: ptr::slice_from_raw_parts_mut(self.pixels.cast(), rows * each),
+            rows: ptr::slice_from_raw_parts_mut(self.rows.cast(), rows),
+            occurrences: ptr::slice_from_raw_parts_mut(self.occurrences.cast(), rows),
+        };
+        // SAFETY: as asserted, the new starts lie inside what they begin in, or at its end.
+        let rest = unsafe {
+            Self {
+                pixels: ptr::slice_from_raw_parts_mut(self.pixels.cast::<u8>().add(rows * each), bytes),
+                rows: ptr::slice_from_raw_parts_mut(self.rows.cast::<usize>().add(rows), n),
+                occurrences: ptr::slice_from_raw_parts_mut(self.occurrences.cast::<u64>().add(rows), n),
+            }
+        };
+        (first, rest)
     }
 }
 
@@ -246,7 +305,7 @@ impl BufferPool {
         let used = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
         used.or_else(|| {
             let pixels = AlignedBytes::new(self.bytes)?;
-            Some(BatchBuffer { pixels, rows: vec![0; self.rows] })
+            Some(BatchBuffer { pixels, rows: vec![0; self.rows], occurrences: vec![0; self.rows] })
         })
     }
 
@@ -333,7 +392,8 @@ mod tests {
         assert_eq!(again.pixels.as_slice().as_ptr(), address);
         assert_eq!(again.pixels.as_slice()[396..], 1f32.to_le_bytes());
         for _ in 0..4 {
-            pool.give(BatchBuffer { pixels: AlignedBytes::new(1).unwrap(), rows: vec![] });
+            let pixels = AlignedBytes::new(1).unwrap();
+            pool.give(BatchBuffer { pixels, rows: vec![], occurrences: vec![] });
         }
         assert_eq!(pool.free.lock().unwrap().len(), 2);
         assert!(BufferPool::new(usize::MAX / 2 - 7, 1, 1).take().is_none());
@@ -345,11 +405,12 @@ mod tests {
             let mut buffer = BufferPool::new(12, 6, 1).take().unwrap();
             for i in 0..6 {
                 buffer.rows[i] = i;
+                buffer.occurrences[i] = 10 + i as u64;
                 buffer.pixels.as_mut_slice()[2 * i..2 * i + 2].fill(i as u8);
             }
             buffer.remove((0..6).filter(|i| bits >> i & 1 == 1), 6, 2);
             for (at, row) in (0..6).filter(|i| bits >> i & 1 == 0).enumerate() {
-                assert_eq!(buffer.rows[at], row);
+                assert_eq!((buffer.rows[at], buffer.occurrences[at]), (row, 10 + row as u64));
                 assert_eq!(buffer.pixels.as_slice()[2 * at..2 * at + 2], [row as u8; 2]);
             }
         }
@@ -369,11 +430,13 @@ mod tests {
         let pool = Arc::new(BufferPool::new(24, 4, 1));
         let mut buffer = pool.take().unwrap();
         buffer.rows = vec![5, 9, 0, 0];
+        buffer.occurrences = vec![0, 2, 7, 7];
         let shape = wellread_image::Shape([1, 1, 1, 1, 3]);
         let mut batch = Batch::new(buffer, pool, [2, 2], (shape, DType::BF16), 0, 0);
         batch.bytes_mut()[..4].copy_from_slice(&[0x80, 0x3f, 0, 0xc0]);
         assert_eq!(batch.pixels_as::<half::bf16>()[..2], [1.0, -2.0].map(half::bf16::from_f32));
         assert_eq!((batch.image_as::<half::bf16>(3).len(), batch.rows()), (3, &[5, 5, 9, 9][..]));
+        assert_eq!(batch.occurrences(), [0, 0, 2, 2]);
         let wrong = std::panic::catch_unwind(|| batch.pixels().len()).unwrap_err();
         assert!(wrong.downcast_ref::<String>().unwrap().contains("holds bfloat16, not float32"));
     }

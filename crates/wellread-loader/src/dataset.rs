@@ -90,6 +90,16 @@ impl Dataset {
         self.cache.as_ref().map(|cache| cache.report()).unwrap_or_default()
     }
 
+    /// Whether images go to a cache of [`Self::with_cache`].
+    pub(crate) const fn is_cached(&self) -> bool {
+        self.cache.is_some()
+    }
+
+    /// The policies of [`Self::with_cache`].
+    pub(crate) fn caches(&self) -> &[Cache] {
+        &self.caches
+    }
+
     /// The store beneath.
     pub fn store(&self) -> &dyn Store {
         &*self.store

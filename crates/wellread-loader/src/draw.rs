@@ -1,4 +1,5 @@
-//! Random numbers as a function of (seed, epoch, row, purpose): no state, so no order of asking matters.
+//! Random numbers as a function of (seed, epoch, row, its occurrence in the epoch, purpose): no state, so no order of
+//! asking matters.
 //!
 //! The mixing function is the finaliser of SplitMix64 (Steele, Lea & Flood, OOPSLA 2014). What it yields is
 //! part of wellread's promise that a seed gives the same batches in every release.
@@ -80,6 +81,12 @@ impl Draws {
         Self(key([seed, epoch, row as u64]))
     }
 
+    /// The draws of the row where its epoch has it more than once, told apart by `occurrence`; 0 is the row itself.
+    pub(crate) const fn of_occurrence(self, occurrence: u64) -> Self {
+        // What stands first keeps them apart from those of crops.
+        if occurrence == 0 { self } else { Self(key([0x6f63_6375_7273, self.0, occurrence])) }
+    }
+
     /// The draws of one of several crops of the row; crop 0 is the row itself.
     pub(crate) const fn of_crop(self, crop: usize) -> Self {
         if crop == 0 { self } else { Self(mix(self.0 ^ mix(crop as u64))) }
@@ -144,7 +151,13 @@ mod tests {
         for (i, a) in all.iter().enumerate() {
             assert!(all[i + 1..].iter().all(|b| a != b));
         }
+        // So do its occurrence and the number of the crop, apart and together.
+        let row = Draws::new(1, 2, 3);
+        let each = |n: usize| (row.of_occurrence(n as u64 % 50).of_crop(n / 50)).bits(Purpose::CropY);
+        let all: std::collections::HashSet<u64> = (0..2500).map(each).collect();
+        assert_eq!((all.len(), each(0)), (2500, row.bits(Purpose::CropY)));
         // Pinned: a change here changes every user's batches.
         assert_eq!(bits(0, 0, 0), 0x958a_0b69_7d6c_d4b3);
+        assert_eq!(Draws::new(0, 0, 0).of_occurrence(1).bits(Purpose::CropY), 0x9729_f93a_6cf8_9498);
     }
 }

@@ -13,6 +13,7 @@
 use crate::draw::{Draws, Purpose};
 use crate::kernels::Affine;
 use crate::math::{self, DEVIATES, Stream};
+use crate::ranks::Ranks;
 use crate::simd::{Kernel, Level, dispatch};
 use crate::transform::{Jitter, Noise};
 
@@ -69,19 +70,20 @@ impl Channel<'_> {
 }
 
 impl Finish {
-    /// Does the steps on an image of `channels` channels, in C order (time, channel, the rest). `near` is scratch.
+    /// Does the steps on an image of `channels` channels, in C order (time, channel, the rest). `is_whole` promises values
+    /// of 8- or 16-bit integers, neither scaled nor resampled.
     pub(crate) fn run(
         &self,
         level: Level,
         draws: Draws,
         floats: &mut [f32],
         [times, channels]: [usize; 2],
-        near: &mut Vec<f32>,
+        (ranks, is_whole): (&mut Ranks, bool),
     ) {
         let len = floats.len() / (times * channels);
         for c in 0..channels {
             let mut channel = Channel { floats: &mut *floats, stride: len * channels, start: c * len, len };
-            self.run_channel(level, draws, &mut channel, c, near);
+            self.run_channel(level, draws, &mut channel, c, (&mut *ranks, is_whole));
         }
     }
 
@@ -91,12 +93,12 @@ impl Finish {
         draws: Draws,
         channel: &mut Channel<'_>,
         c: usize,
-        near: &mut Vec<f32>,
+        (ranks, is_whole): (&mut Ranks, bool),
     ) {
         let Jitter { contrast, gamma, .. } = self.jitter;
         let mut next = Pointwise { clip: self.clip, ..Pointwise::default() };
         if let Some(percentiles) = self.percentiles {
-            next.scale = Some(stretch(self::percentiles(channel, percentiles, near)));
+            next.scale = Some(stretch(ranks.percentiles(level, || channel.runs(), percentiles, is_whole)));
         }
         if self.brightness > 0.0 {
             let factor = factor(self.jitter, self.brightness, Purpose::Brightness, draws, c);
@@ -146,43 +148,6 @@ impl Finish {
 fn stretch([low, high]: [f64; 2]) -> Affine {
     let scale = if high > low { 1.0 / (high - low) } else { 0.0 };
     Affine { scale: scale as f32, offset: (-low * scale) as f32 }
-}
-
-/// Percentiles of the values that are numbers, interpolated between neighbours as NumPy does; 0 where there are none.
-///
-/// Values are counted by their upper bits first; only those that share these with the one sought are looked at closer.
-fn percentiles(channel: &Channel<'_>, percents: [f64; 2], near: &mut Vec<f32>) -> [f64; 2] {
-    const BINS: usize = 1 << 11;
-    let bin = |v: f32| {
-        let bits = v.to_bits();
-        // Ascends with the value.
-        ((if bits >> 31 == 1 { !bits } else { bits | 0x8000_0000 }) >> 21) as usize
-    };
-    let mut counts = [0usize; BINS];
-    for v in channel.runs().flatten().filter(|v| !v.is_nan()) {
-        counts[bin(*v)] += 1;
-    }
-    let Some(last) = counts.iter().sum::<usize>().checked_sub(1) else { return [0.0; 2] };
-    percents.map(|percent| {
-        let at = percent / 100.0 * last as f64;
-        let (mut rank, fraction) = (at as usize, at.fract());
-        let mut first = 0;
-        while rank >= counts[first] {
-            rank -= counts[first];
-            first += 1;
-        }
-        let mut bins = first..=first;
-        if fraction > 0.0 && rank + 1 == counts[first] {
-            // The neighbour is the least of the next bin that holds any.
-            bins = first..=(first + 1..BINS).find(|i| counts[*i] > 0).unwrap_or(first);
-        }
-        near.clear();
-        near.extend(channel.runs().flatten().filter(|v| !v.is_nan() && bins.contains(&bin(**v))));
-        let (_, low, above) = near.select_nth_unstable_by(rank, f32::total_cmp);
-        let low = f64::from(*low);
-        let high = above.iter().fold(f32::INFINITY, |a, b| a.min(*b));
-        if fraction == 0.0 { low } else { low + (f64::from(high) - low) * fraction }
-    })
 }
 
 /// Mean and population variance of the finite values; 0 where there are none.

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Everything that is random is a function of (seed, epoch, row), and the order one of (seed, epoch, position), never
-//! of the thread or of time: the batches of an epoch are bit-identical whatever the number of workers, and an epoch is
+//! of the thread or of time (where an order has a row more than once in an epoch, position tells the times apart): the batches of an epoch are bit-identical whatever the number of workers, and an epoch is
 //! resumed from one small record. Everything that is large is
 //! reused: in steady state nothing is allocated.
 //!
@@ -23,6 +23,7 @@
 //! | [`pipeline`] | [`Batches`], the iterator that owns the worker threads |
 //! | [`batch`] | [`Batch`] and the pool of aligned buffers behind it |
 //! | [`order`] | [`Order`], [`Grouping`], keyed permutations, splits; how random an order is |
+//! | `budget` | [`MemoryUse`]: the bound on memory, and what it is made of |
 //! | [`state`] | [`LoaderState`], where an epoch is: saved and resumed |
 //! | [`skip`] | [`OnError`]: what becomes of rows that cannot be read |
 //! | [`transform`] | [`Transform`], [`Placement`] and what they are made of |
@@ -34,6 +35,7 @@
 //! | [`memory`] | [`MemoryStore`]: images in RAM, as a store |
 
 pub mod batch;
+mod budget;
 mod builder;
 pub mod cache;
 mod cover;
@@ -50,6 +52,7 @@ pub mod memory;
 pub mod order;
 mod orientation;
 pub mod pipeline;
+mod ranks;
 mod recipe;
 mod resample;
 mod ring;
@@ -62,6 +65,7 @@ pub mod traffic;
 pub mod transform;
 
 pub use batch::Batch;
+pub use budget::MemoryUse;
 pub use builder::LoaderBuilder;
 pub use cache::{Cache, CacheReport};
 pub use dataset::Dataset;

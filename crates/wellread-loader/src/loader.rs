@@ -6,6 +6,7 @@
 //! ```
 
 use crate::batch::BufferPool;
+use crate::budget::{MemoryUse, Working};
 use crate::builder::LoaderBuilder;
 use crate::dataset::Dataset;
 use crate::draw::{Digest, key};
@@ -79,6 +80,8 @@ pub(crate) struct Plan {
     pub(crate) joined: usize,
     /// Images of the largest batch.
     pub(crate) largest: usize,
+    /// The bound on memory, if there is one.
+    pub(crate) memory: Option<MemoryUse>,
     /// [`Identity::rows`] and [`Identity::order`], once they were asked for; 0 before. No lock that a fork could
     /// leave closed: made twice, they are the same.
     pub(crate) fingerprints: [AtomicU64; 2],
@@ -141,6 +144,8 @@ pub(crate) struct Inner {
     /// Contexts of threads of earlier epochs, for reuse.
     contexts: Mutex<Vec<ItemContext>>,
     pub(crate) traffic: Counters,
+    /// What threads may use for reading, where that is bounded.
+    pub(crate) working: Option<Working>,
     /// The process that it was made in. Another one, forked from it, must not touch its locks: a thread that exists
     /// only here may hold them.
     pub(crate) process: u32,
@@ -149,11 +154,18 @@ pub(crate) struct Inner {
 impl Inner {
     pub(crate) fn new(plan: Arc<Plan>, dataset: Dataset) -> Self {
         // Besides the batches ahead, the consumer holds one or two.
-        let keep = plan.prefetch.min(plan.steps.len()) + 2;
+        let keep =
+            plan.memory.as_ref().map_or(plan.prefetch.min(plan.steps.len()) + 2, |memory| memory.batches);
+        let working = plan.memory.as_ref().map(Working::new);
+        if let Some(memory) = &plan.memory {
+            // A set that was opened anew has a cache of its own.
+            dataset.store().limit_page_cache(memory.pages);
+        }
         let bytes = plan.largest * plan.row_bytes();
         let pool = Arc::new(BufferPool::new(bytes, plan.largest * plan.crops, keep));
         let contexts = Mutex::new(Vec::with_capacity(plan.workers.clamp(1, 64)));
-        Self { plan, dataset, pool, contexts, traffic: Counters::default(), process: std::process::id() }
+        let (traffic, process) = (Counters::default(), std::process::id());
+        Self { plan, dataset, pool, contexts, traffic, working, process }
     }
 
     pub(crate) fn take_context(&self) -> ItemContext {
@@ -284,6 +296,11 @@ impl Loader {
     /// such as queries ([`wellread_store::Store::rows_per_read`]).
     pub fn joined(&self) -> usize {
         self.plan().joined
+    }
+
+    /// What the loader holds at most, where that was bounded ([`LoaderBuilder::memory`]), and what it was lowered for that.
+    pub fn memory(&self) -> Option<&MemoryUse> {
+        self.plan().memory.as_ref()
     }
 
     /// Batches read ahead.

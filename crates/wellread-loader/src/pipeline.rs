@@ -3,7 +3,7 @@
 use crate::batch::{Batch, BatchBuffer};
 use crate::item::ItemContext;
 use crate::loader::Inner;
-use crate::ring::{Failed, Filled, Joint, Shared};
+use crate::ring::{Failed, Fill, Filled, Shared};
 use crate::skip::{OnError, Skipped};
 use crate::state::LoaderState;
 use std::collections::VecDeque;
@@ -150,10 +150,9 @@ impl Batches {
         let parts = buffers.iter_mut().zip(run).map(|(buffer, batch)| {
             let positions = shared.steps.positions(batch);
             let images = positions.len();
-            let BatchBuffer { pixels, rows, .. } = buffer;
-            (positions, &mut rows[..images], &mut pixels.as_mut_slice()[..images * each])
+            buffer.fill(positions, 0..images, each)
         });
-        let mut parts: Vec<Joint<'_>> = parts.collect();
+        let mut parts: Vec<Fill<'_>> = parts.collect();
         if complete && shared.fill_joined(context, &mut parts).is_ok() {
             return Some(buffers);
         }
@@ -170,15 +169,20 @@ impl Batches {
         let each = shared.loader.plan.row_bytes();
         let mut failed: Failed = vec![];
         for slice in 0..shared.slices(*next) {
-            let (positions, within) = shared.slice(*next, slice);
-            let first = within.start;
-            let pixels = &mut buffer.pixels.as_mut_slice()[first * each..within.end * each];
-            match shared.fill(context, positions, first, &mut buffer.rows[within], pixels) {
-                Ok(some) => failed.extend(some),
-                Err(error) => {
-                    shared.loader.pool.give(buffer);
-                    return Err(error);
+            let (mut positions, mut within) = shared.slice(*next, slice);
+            while !within.is_empty() {
+                let planned = shared.plan(context, &mut buffer.fill(positions.clone(), within.clone(), each));
+                let rows = planned.as_ref().map_or(within.len(), |&rows| rows);
+                let (first, middle) = (within.start, positions.start + rows);
+                let fill = buffer.fill(positions.start..middle, first..first + rows, each);
+                match shared.fill(context, planned.map(drop), fill, first) {
+                    Ok(some) => failed.extend(some),
+                    Err(error) => {
+                        shared.loader.pool.give(buffer);
+                        return Err(error);
+                    }
                 }
+                (positions.start, within.start) = (middle, first + rows);
             }
         }
         Ok(Filled { buffer, failed })

@@ -1,9 +1,10 @@
 //! The ring of batches that threads fill: who reads what, and when a batch is done.
 //!
 //! Work is cut into slices: a whole batch when it is small, some rows of it when it is large, so that all
-//! threads hurry for the batch that is needed first. Threads claim slices in order and write straight into
-//! the batch's memory; a batch is delivered when its last slice is done, in order. A ring of `prefetch` slots
-//! bounds how far they run ahead.
+//! threads hurry for the batch that is needed first. A thread that finds more bytes to read in its slice than others have,
+//! as where a large image becomes a small crop, keeps a part and leaves the rest to others. Threads claim slices in
+//! order and write straight into the batch's memory; a batch is delivered when its last slice is done, in order. A ring
+//! of `prefetch` slots bounds how far they run ahead.
 //!
 //! ```text
 //!   slots   [ batch 7: done ][ batch 8: 1 slice pending ][ batch 9: claimed next ][ free ]
@@ -13,12 +14,14 @@
 //! One mutex guards the ring. It is taken twice per slice and once per batch, which is nothing beside
 //! reading a slice; threads are woken only when they are asleep.
 
-use crate::batch::BatchBuffer;
+use crate::batch::{BatchBuffer, PartMemory};
+use crate::budget::SPLIT;
 use crate::item::{ItemContext, Job};
 use crate::loader::{Inner, Plan};
 use crate::order::{EpochOrder, Steps};
 use crate::skip::OnError;
 use std::any::Any;
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -58,6 +61,10 @@ struct Ring {
     /// The slice to be claimed next.
     batch: usize,
     slice: usize,
+    /// Parts that threads have left to others, to be claimed before that.
+    rest: VecDeque<Part>,
+    /// Parts that threads are at.
+    active: usize,
     /// Batches delivered, so slots up to this plus their number may be filled.
     delivered: usize,
     /// Threads asleep on `work`.
@@ -71,7 +78,7 @@ struct Slot {
     buffer: Option<BatchBuffer>,
     /// Slices not yet finished.
     pending: usize,
-    /// The error of the lowest failing slice.
+    /// The error of the lowest failing row.
     error: Option<(usize, Error)>,
     failed: Failed,
 }
@@ -83,18 +90,51 @@ struct Claim {
     more: Vec<Part>,
 }
 
-/// A slice of a batch: its place in the batch's memory.
+/// A slice of a batch, or a part of one: its place in the batch's memory.
 struct Part {
     batch: usize,
-    slice: usize,
+    /// Its first row in the batch.
+    first: usize,
     /// Positions in the epoch.
     positions: Range<usize>,
-    pixels: *mut [u8],
-    rows: *mut [usize],
+    memory: PartMemory,
 }
 
-/// A batch to be read together with others: its positions in the epoch and its memory.
-pub(crate) type Joint<'a> = (Range<usize>, &'a mut [usize], &'a mut [u8]);
+// SAFETY: it points to memory that belongs to whoever has the part.
+unsafe impl Send for Part {}
+
+impl Part {
+    /// Keeps `rows` rows, `each` bytes to a row, and returns the others.
+    fn split_off(&mut self, rows: usize, each: usize) -> Self {
+        let (memory, rest) = self.memory.split_at(rows, each);
+        let middle = self.positions.start + rows;
+        let positions = middle..self.positions.end;
+        (self.memory, self.positions.end) = (memory, middle);
+        Self { batch: self.batch, first: self.first + rows, positions, memory: rest }
+    }
+
+    /// The memory to be filled.
+    ///
+    /// # Safety
+    /// The part's batch is still in its slot, and nobody else fills this part.
+    // Each part is claimed once, by a thread of its own.
+    #[allow(clippy::mut_from_ref)]
+    unsafe fn open(&self) -> Fill<'_> {
+        let PartMemory { pixels, rows, occurrences } = self.memory;
+        // SAFETY: the buffer stays in its slot until all its slices are finished, and the memory it points to does not
+        // move; slices of a batch are disjoint.
+        let (pixels, rows, occurrences) = unsafe { (&mut *pixels, &mut *rows, &mut *occurrences) };
+        Fill { positions: self.positions.clone(), rows, occurrences, pixels }
+    }
+}
+
+/// What is to be read: positions in the epoch, and the memory of their images.
+pub(crate) struct Fill<'a> {
+    pub(crate) positions: Range<usize>,
+    pub(crate) rows: &'a mut [usize],
+    pub(crate) occurrences: &'a mut [u64],
+    pub(crate) pixels: &'a mut [u8],
+}
 
 impl Shared {
     pub(crate) fn new(loader: Arc<Inner>, epoch: u64, position: usize) -> Self {
@@ -107,6 +147,8 @@ impl Shared {
             slots: std::iter::repeat_with(Slot::default).take(slots).collect(),
             batch: 0,
             slice: 0,
+            rest: VecDeque::new(),
+            active: 0,
             delivered: 0,
             idle: 0,
             waiting: false,
@@ -150,18 +192,28 @@ impl Shared {
         })
     }
 
-    /// Reads the rows at `positions`, which are those from `first` on of their batch: the work itself, the same
-    /// with and without threads. A panic of a reader becomes an error.
+    /// Plans rows, as many as make a part of the work that is not much larger than others, and returns how many that is.
+    /// It depends on sizes only, so that what is read together does not depend on the number of threads.
+    pub(crate) fn plan(&self, context: &mut ItemContext, fill: &mut Fill<'_>) -> Result<usize> {
+        self.number(fill);
+        let Fill { rows, occurrences, .. } = fill;
+        let each = self.loader.plan.row_bytes() / self.loader.plan.crops;
+        let whole = [each, rows.len() * self.loader.plan.crops];
+        self.guarded(context, rows, |job, context| context.plan(job, rows, occurrences, whole, SPLIT))
+    }
+
+    /// Reads the rows that were planned, which are those from `first` on of their batch: the work itself, the same with
+    /// and without threads. A panic of a reader becomes an error.
     pub(crate) fn fill(
         &self,
         context: &mut ItemContext,
-        positions: Range<usize>,
+        planned: Result<()>,
+        fill: Fill<'_>,
         first: usize,
-        rows: &mut [usize],
-        pixels: &mut [u8],
     ) -> Result<Failed> {
-        self.number(rows, positions);
-        let error = match self.fetch(context, rows, &mut [&mut *pixels]) {
+        let Fill { rows, occurrences, pixels, .. } = fill;
+        let read = |job: &Job<'_>, context: &mut ItemContext| context.read(job, &mut [&mut *pixels]);
+        let error = match planned.and_then(|()| self.guarded(context, rows, read)) {
             Ok(()) => return Ok(vec![]),
             Err(error) if self.loader.plan.on_error == OnError::Raise || self.is_stopped() => {
                 return Err(error);
@@ -173,35 +225,54 @@ impl Shared {
         }
         // Which rows failed shows when each is read by itself.
         let each = self.loader.plan.row_bytes();
-        let single = |(i, (row, pixels))| {
+        let single = |(i, pixels)| {
             if self.is_stopped() {
                 return None;
             }
-            let result = self.fetch(context, std::slice::from_ref(row), &mut [pixels]);
+            let result = self.fetch(context, &rows[i..=i], &occurrences[i..=i], &mut [pixels]);
             result.err().map(|error| (first + i, error))
         };
-        Ok(rows.iter().zip(pixels.chunks_exact_mut(each)).enumerate().filter_map(single).collect())
+        Ok(pixels.chunks_exact_mut(each).enumerate().filter_map(single).collect())
     }
 
     /// Reads several batches in one go.
-    pub(crate) fn fill_joined(&self, context: &mut ItemContext, parts: &mut [Joint<'_>]) -> Result<()> {
-        let mut all = vec![];
-        for (positions, rows, _) in parts.iter_mut() {
-            self.number(rows, positions.clone());
-            all.extend_from_slice(rows);
+    pub(crate) fn fill_joined(&self, context: &mut ItemContext, parts: &mut [Fill<'_>]) -> Result<()> {
+        let (mut rows, mut occurrences) = (vec![], vec![]);
+        for part in parts.iter_mut() {
+            self.number(part);
+            rows.extend_from_slice(part.rows);
+            occurrences.extend_from_slice(part.occurrences);
         }
-        let mut pixels: Vec<&mut [u8]> = parts.iter_mut().map(|(.., pixels)| &mut **pixels).collect();
-        self.fetch(context, &all, &mut pixels)
+        let mut pixels: Vec<&mut [u8]> = parts.iter_mut().map(|part| &mut *part.pixels).collect();
+        self.fetch(context, &rows, &occurrences, &mut pixels)
     }
 
-    /// The rows at `positions`.
-    fn number(&self, rows: &mut [usize], positions: Range<usize>) {
-        for (row, position) in rows.iter_mut().zip(positions) {
-            *row = self.order.row(&self.loader.plan.order, position);
+    /// The rows at the positions.
+    fn number(&self, fill: &mut Fill<'_>) {
+        let order = &self.loader.plan.order;
+        for (i, position) in fill.positions.clone().enumerate() {
+            fill.rows[i] = self.order.row(order, position);
+            fill.occurrences[i] = order.occurrence(position);
         }
     }
 
-    fn fetch(&self, context: &mut ItemContext, rows: &[usize], pixels: &mut [&mut [u8]]) -> Result<()> {
+    fn fetch(
+        &self,
+        context: &mut ItemContext,
+        rows: &[usize],
+        occurrences: &[u64],
+        pixels: &mut [&mut [u8]],
+    ) -> Result<()> {
+        self.guarded(context, rows, |job, context| context.fetch(job, rows, occurrences, pixels))
+    }
+
+    /// Does a part of the work on `rows`.
+    fn guarded<T>(
+        &self,
+        context: &mut ItemContext,
+        rows: &[usize],
+        work: impl FnOnce(&Job<'_>, &mut ItemContext) -> Result<T>,
+    ) -> Result<T> {
         let dataset = &self.loader.dataset;
         let Plan { recipe, reference, crops, seed, .. } = &*self.loader.plan;
         let job = Job {
@@ -212,8 +283,9 @@ impl Shared {
             seed: *seed,
             epoch: self.epoch,
             stop: Some(&self.stop),
+            working: self.loader.working.as_ref(),
         };
-        let fetched = catch_unwind(AssertUnwindSafe(|| context.fetch(&job, rows, pixels)));
+        let fetched = catch_unwind(AssertUnwindSafe(|| work(&job, context)));
         self.loader.traffic.add(std::mem::take(&mut context.traffic));
         fetched.unwrap_or_else(|panic| {
             // What the panic left in the buffers is of no use to anyone.
@@ -234,16 +306,24 @@ impl Shared {
     fn claim(&self) -> Option<Claim> {
         let mut ring = self.lock();
         loop {
-            if self.is_stopped() || ring.batch == self.batches {
+            if self.is_stopped() {
+                return None;
+            }
+            if let Some(first) = ring.rest.pop_front() {
+                ring.active += 1;
+                return Some(Claim { first, more: vec![] });
+            }
+            if ring.batch == self.batches && ring.active == 0 {
                 return None;
             }
             let wanted = self.loader.plan.joined.min(self.batches - ring.batch);
-            if ring.slots.len() - (ring.batch - ring.delivered) >= wanted {
+            if wanted > 0 && ring.slots.len() - (ring.batch - ring.delivered) >= wanted {
                 let Some(first) = self.part(&mut ring) else { continue };
                 let mut more = vec![];
                 for _ in 1..wanted {
                     more.extend(self.part(&mut ring));
                 }
+                ring.active += 1 + more.len();
                 return Some(Claim { first, more });
             }
             ring.idle += 1;
@@ -274,8 +354,7 @@ impl Shared {
         let (positions, within) = self.slice(batch, slice);
         let each = self.loader.plan.row_bytes();
         let buffer = ring.slots[index].buffer.as_mut().expect("made with the batch's first slice");
-        let (pixels, rows) = buffer.part(within, each);
-        Some(Part { batch, slice, positions, pixels, rows })
+        Some(Part { batch, first: within.start, positions, memory: buffer.part(within, each) })
     }
 
     fn finish(&self, part: &Part, result: Result<Failed>) {
@@ -285,14 +364,30 @@ impl Shared {
         match result {
             Ok(failed) => slot.failed.extend(failed),
             Err(error) => {
-                if slot.error.as_ref().is_none_or(|(slice, _)| part.slice < *slice) {
-                    slot.error = Some((part.slice, error));
+                if slot.error.as_ref().is_none_or(|(first, _)| part.first < *first) {
+                    slot.error = Some((part.first, error));
                 }
             }
         }
         slot.pending -= 1;
         if slot.pending == 0 && part.batch == ring.delivered {
             self.wake_consumer(&mut ring);
+        }
+        ring.active -= 1;
+        if ring.active == 0 && ring.batch == self.batches {
+            // Nothing will be left to others any more.
+            self.work.notify_all();
+        }
+    }
+
+    /// Leaves a part to whoever is free.
+    fn leave(&self, part: Part) {
+        let mut ring = self.lock();
+        let index = part.batch % ring.slots.len();
+        ring.slots[index].pending += 1;
+        ring.rest.push_back(part);
+        if ring.idle > 0 {
+            self.work.notify_one();
         }
     }
 
@@ -308,22 +403,26 @@ impl Shared {
         while let Some(claim) = self.claim() {
             if !claim.more.is_empty() {
                 let all = || std::iter::once(&claim.first).chain(&claim.more);
-                // SAFETY: as below.
-                let memory = |p: &Part| unsafe { (p.positions.clone(), &mut *p.rows, &mut *p.pixels) };
-                let mut parts: Vec<Joint<'_>> = all().map(memory).collect();
+                // SAFETY: they were claimed by this thread and are not finished.
+                let mut parts: Vec<Fill<'_>> = all().map(|part| unsafe { part.open() }).collect();
                 if self.fill_joined(&mut context, &mut parts).is_ok() {
                     all().for_each(|part| self.finish(part, Ok(vec![])));
                     continue;
                 }
                 // Which batch failed shows when each is read by itself.
             }
-            for part in std::iter::once(&claim.first).chain(&claim.more) {
-                // SAFETY: the buffer stays in its slot until all its slices are finished, and the memory it
-                // points to does not move; slices of a batch are disjoint, and each is claimed once.
-                let (pixels, rows) = unsafe { (&mut *part.pixels, &mut *part.rows) };
-                let first = part.slice * self.loader.plan.slice_rows;
-                let result = self.fill(&mut context, part.positions.clone(), first, rows, pixels);
-                self.finish(part, result);
+            for mut part in std::iter::once(claim.first).chain(claim.more) {
+                // SAFETY: it was claimed by this thread and is not finished.
+                let planned = self.plan(&mut context, &mut unsafe { part.open() });
+                if let Ok(rows) = planned
+                    && rows < part.positions.len()
+                {
+                    self.leave(part.split_off(rows, self.loader.plan.row_bytes()));
+                }
+                // SAFETY: as before; what was left to others is no longer in it.
+                let fill = unsafe { part.open() };
+                let result = self.fill(&mut context, planned.map(drop), fill, part.first);
+                self.finish(&part, result);
             }
         }
         self.loader.give_context(context);

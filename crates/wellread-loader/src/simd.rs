@@ -73,7 +73,7 @@ pub(crate) fn dispatch<K: Kernel>(level: Level, kernel: K) {
 }
 
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
+#[target_feature(enable = "avx2,f16c")]
 fn avx2<K: Kernel>(kernel: K) {
     kernel.run();
 }

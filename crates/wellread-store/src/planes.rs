@@ -115,6 +115,19 @@ impl Store for PlaneStore {
         self.inner.files()
     }
 
+    fn working_bytes(&self, row: usize) -> Result<usize> {
+        self.row_info(row)?;
+        self.inner.working_bytes(self.locate(row).0)
+    }
+
+    fn page_cache(&self) -> usize {
+        self.inner.page_cache()
+    }
+
+    fn limit_page_cache(&self, bytes: usize) {
+        self.inner.limit_page_cache(bytes);
+    }
+
     fn rows_per_read(&self) -> usize {
         self.inner.rows_per_read()
     }

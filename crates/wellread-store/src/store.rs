@@ -163,6 +163,26 @@ pub trait Store: Send + Sync {
         None
     }
 
+    /// Bytes of memory that a thread needs at a time to read pixels of the row, from above: what is read, decompressed and
+    /// decoded, but not what is kept for later. Three times the image where the format does not know better.
+    ///
+    /// # Errors
+    /// As [`Self::row_info`].
+    fn working_bytes(&self, row: usize) -> Result<usize> {
+        let info = self.row_info(row)?;
+        Ok(info.shape.checked_bytes(info.dtype).map_or(usize::MAX, |bytes| bytes.saturating_mul(3)))
+    }
+
+    /// Bytes of decoded pixels that the store itself keeps at most for later reads.
+    fn page_cache(&self) -> usize {
+        0
+    }
+
+    /// Makes the store keep no more than `bytes` of decoded pixels from now on, for all who read it.
+    fn limit_page_cache(&self, bytes: usize) {
+        let _ = bytes;
+    }
+
     /// Reads every request, handing decoded pieces to `sink` in any order. Pieces of one request cover its
     /// region completely, each pixel at least once.
     ///

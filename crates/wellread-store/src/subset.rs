@@ -74,6 +74,18 @@ impl Store for Subset {
         self.inner.files()
     }
 
+    fn working_bytes(&self, row: usize) -> Result<usize> {
+        self.inner.working_bytes(self.row(row)?)
+    }
+
+    fn page_cache(&self) -> usize {
+        self.inner.page_cache()
+    }
+
+    fn limit_page_cache(&self, bytes: usize) {
+        self.inner.limit_page_cache(bytes);
+    }
+
     fn rows_per_read(&self) -> usize {
         self.inner.rows_per_read()
     }

@@ -105,6 +105,10 @@ pub struct Args {
     /// Worker threads of the loader.
     #[arg(help_heading = "Model loop", long, default_value_t = Config::default().loop_workers, value_parser = parse_threads)]
     loop_workers: usize,
+    /// Most memory that a loader holds at once: batches ahead, what is being decoded, caches. Fewer batches are read ahead
+    /// until that fits. (dataloader, loop)
+    #[arg(long, value_name = "SIZE", value_parser = wellread_loader::cache::parse_bytes)]
+    memory: Option<u64>,
     /// Take the centre of every image first.
     #[arg(long, value_name = "HxW", value_parser = parse_size)]
     crop: Option<(usize, usize)>,
@@ -189,6 +193,7 @@ impl Args {
             steps: self.steps,
             batch_size: self.batch_size,
             loop_workers: self.loop_workers,
+            memory: self.memory,
             crop: self.crop,
             scale: self.scale,
             cold: !self.no_cold,

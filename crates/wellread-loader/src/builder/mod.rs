@@ -2,6 +2,7 @@
 
 mod recipe;
 
+use crate::budget::{self, Ahead, Needs, Wanted};
 use crate::dataset::Dataset;
 use crate::dtype::Output;
 use crate::item::Reference;
@@ -39,6 +40,7 @@ pub struct LoaderBuilder {
     on_error: OnError,
     workers: usize,
     prefetch: Option<usize>,
+    memory: Option<usize>,
     output: Output,
     crops: usize,
     transform: Transform,
@@ -60,6 +62,7 @@ impl LoaderBuilder {
             on_error: OnError::default(),
             workers: 0,
             prefetch: None,
+            memory: None,
             output: Output::F32,
             crops: 1,
             transform: Transform::default(),
@@ -166,6 +169,15 @@ impl LoaderBuilder {
         self
     }
 
+    /// Bytes that the loader holds at most, caches and what is being decoded included: joined reads become shorter, fewer
+    /// batches are read ahead and fewer threads read until that fits ([`Loader::memory`] says what became of it), and the
+    /// store keeps fewer decoded pages. Threads wait for each other with images that are much larger than most. Sizes are
+    /// upper estimates; what describes the set (its index, names) and batches that the caller keeps are not counted.
+    pub fn memory(mut self, bytes: usize) -> Self {
+        self.memory = Some(bytes);
+        self
+    }
+
     /// The type of the numbers in batches; `f32` unless set.
     pub fn output(mut self, output: Output) -> Self {
         self.output = output;
@@ -235,7 +247,7 @@ impl LoaderBuilder {
         let reference = self.reference(&rows)?;
         let Reference { row, info, output } = reference;
         output.checked_bytes(PixelType::F32).map_err(|e| error(&e).row(row))?;
-        let order = RowOrder::new(&self.order, rows, self.dataset.store())?;
+        let order = RowOrder::new(&self.order, rows.clone(), self.dataset.store())?;
         let steps = Steps {
             images: order.len(),
             first: 0,
@@ -281,7 +293,28 @@ impl LoaderBuilder {
         let ahead = if joined > 1 { joined * (threads + 1) } else { 2 * self.workers };
         let prefetch = self.prefetch.unwrap_or(ahead).max(1);
         let slices = (bytes / SLICE_BYTES).clamp(1, largest);
+        let slice = |joined| if joined > 1 { largest } else { largest.div_ceil(slices) };
         let recipe = Recipe::new(&self.transform, self.output, info);
+        let mut ahead = Ahead { workers: self.workers, prefetch, joined };
+        let mut memory = None;
+        if let Some(limit) = self.memory {
+            let needs =
+                Needs { dataset: &self.dataset, recipe: &recipe, output: bytes / largest / self.crops };
+            let wanted = Wanted {
+                limit,
+                needs,
+                rows: &rows,
+                crops: self.crops,
+                largest,
+                bytes,
+                slice: slice(joined),
+                workers: self.workers,
+                prefetch,
+                joined,
+            };
+            let (fitting, used) = budget::fit(&wanted)?;
+            (ahead, memory) = (fitting, Some(used));
+        }
         let plan = Plan {
             reference,
             recipe,
@@ -291,11 +324,12 @@ impl LoaderBuilder {
             steps,
             crops: self.crops,
             on_error: self.on_error,
-            workers: self.workers,
-            prefetch,
-            slice_rows: if joined > 1 { largest } else { largest.div_ceil(slices) },
-            joined,
+            workers: ahead.workers,
+            prefetch: ahead.prefetch,
+            slice_rows: slice(ahead.joined),
+            joined: ahead.joined,
             largest,
+            memory,
             fingerprints: Default::default(),
         };
         Ok(Loader::new(plan, self.dataset, self.epoch))

@@ -164,6 +164,15 @@ impl Store for CachedStore {
     fn grid(&self, row: usize) -> Option<[usize; 2]> {
         self.kept.inner.grid(row)
     }
+    fn working_bytes(&self, row: usize) -> Result<usize> {
+        self.kept.inner.working_bytes(row)
+    }
+    fn page_cache(&self) -> usize {
+        self.kept.inner.page_cache()
+    }
+    fn limit_page_cache(&self, bytes: usize) {
+        self.kept.inner.limit_page_cache(bytes);
+    }
     fn feature_names(&self) -> Vec<String> {
         self.kept.inner.feature_names()
     }

@@ -91,11 +91,16 @@ impl SecondPass {
                 }
             }
         }
-        let Self { floats, near, .. } = self;
+        let Self { floats, ranks, .. } = self;
+        // Values of a pixel's own type, as they are before scaling by percentiles.
+        let is_whole = !item.resampled
+            && recipe.transform.illumination.is_none()
+            && !item.info.dtype.is_float()
+            && item.info.dtype.size() <= 2;
         let size = [item.info.shape.t(), recipe.channels.len()];
         let mut finish = |floats: &mut [f32]| {
             if let Some(finish) = &recipe.finish {
-                finish.run(level, item.draws, floats, size, near);
+                finish.run(level, item.draws, floats, size, (&mut *ranks, is_whole));
             }
         };
         if at == At::Out {

@@ -7,6 +7,7 @@
 mod complete;
 mod read;
 
+use crate::budget::{Needs, Working};
 use crate::cover::{Box2, Cover};
 use crate::dataset::Dataset;
 use crate::draw::{Draws, Purpose};
@@ -14,6 +15,7 @@ use crate::dtype::Output;
 use crate::finish::factor;
 use crate::kernels::{Affine, bytes_of};
 use crate::orientation::Orientation;
+use crate::ranks::Ranks;
 use crate::recipe::Recipe;
 use crate::resample::Resampler;
 use crate::sink::{Target, Via};
@@ -26,7 +28,7 @@ use wellread_store::{Error, Request, Result, RowInfo, Scratch};
 
 /// Floats of intermediate images that are read in one call; one image may be larger. The bound keeps memory
 /// per thread small and the second pass in cache, and still lets small images be read many at a time.
-const INTERMEDIATE: usize = 1 << 20;
+pub(crate) const INTERMEDIATE: usize = 1 << 20;
 
 /// Buffers that one thread reuses from item to item, so that in steady state nothing is allocated, and the
 /// seed and epoch of its random draws.
@@ -43,6 +45,9 @@ pub struct ItemContext {
     cover: Cover,
     affine: Vec<Affine>,
     intermediate: Vec<f32>,
+    /// Bytes of an image of the rows that are planned, and images of each part of the output.
+    each: usize,
+    per_part: usize,
     second: SecondPass,
     /// The recipe of the last single item, so that it is compiled once.
     recipe: Option<Recipe>,
@@ -63,8 +68,8 @@ struct SecondPass {
     floats: Vec<f32>,
     /// One plane between resize and rotation.
     resized: Vec<f32>,
-    /// The values of a channel that are near a percentile.
-    near: Vec<f32>,
+    /// For percentiles of a channel.
+    ranks: Ranks,
     resampler: Resampler,
 }
 
@@ -129,9 +134,23 @@ pub(crate) struct Job<'a> {
     pub(crate) seed: u64,
     pub(crate) epoch: u64,
     pub(crate) stop: Option<&'a AtomicBool>,
+    /// What may be used of memory; `None` where nobody set a bound.
+    pub(crate) working: Option<&'a Working>,
 }
 
 impl Job<'_> {
+    /// Bytes that are read for crops of a row, about.
+    fn cost(&self, row: usize, info: RowInfo, crops: &[Item]) -> usize {
+        let whole = info.shape.checked_bytes(info.dtype).unwrap_or(usize::MAX);
+        let cropped = crops.iter().map(|item| item.placement.height * item.placement.width).sum::<usize>();
+        let plane = info.shape.y() * info.shape.x();
+        // Pieces are read as far as the crops touch them, unless an image is one piece or goes to a cache.
+        if cropped >= plane || self.dataset.is_cached() || self.dataset.store().grid(row).is_none() {
+            return whole;
+        }
+        whole / plane * cropped
+    }
+
     /// Checks that a row makes an output like the reference row's.
     fn check(&self, row: usize, info: RowInfo) -> Result<()> {
         let path = self.dataset.store().path();
@@ -207,32 +226,80 @@ impl ItemContext {
             seed: self.seed,
             epoch: self.epoch,
             stop: None,
+            working: None,
         };
-        let result = self.fetch(&job, &[row], &mut [bytes_of(out)]);
+        let result = self.fetch(&job, &[row], &[0], &mut [bytes_of(out)]);
         self.recipe = Some(recipe);
         result.map(|()| shape)
     }
 
-    /// Reads and transforms `rows` into `out`, one after the other, the crops of a row together: into the memory of one
-    /// batch or, joined, of several in turn, of which all but the last are as long as the first.
+    /// Reads and transforms `rows`, each with the draws of its occurrence, into `out`, one after the other, the crops of a
+    /// row together: into the memory of one batch or, joined, of several in turn, of which all but the last are as long as
+    /// the first.
     ///
     /// # Errors
     /// A row whose shape or type does not fit comes before one that cannot be read; of several of a kind,
     /// the first in order (shapes) or on disk (reading).
-    pub(crate) fn fetch(&mut self, job: &Job<'_>, rows: &[usize], out: &mut [&mut [u8]]) -> Result<()> {
-        let images = rows.len() * job.crops;
-        let each = out.iter().map(|part| part.len()).sum::<usize>() / images;
+    pub(crate) fn fetch(
+        &mut self,
+        job: &Job<'_>,
+        rows: &[usize],
+        occurrences: &[u64],
+        out: &mut [&mut [u8]],
+    ) -> Result<()> {
+        let each = out.iter().map(|part| part.len()).sum::<usize>() / (rows.len() * job.crops);
+        self.plan(job, rows, occurrences, [each, out[0].len() / each], usize::MAX)?;
+        self.read(job, out)
+    }
+
+    /// Plans `rows` for [`Self::read`], as many as have up to `most` bytes to be read, at least one; returns how many. An
+    /// image has `each` bytes in the output, of whose parts all but the last have `per_part` images.
+    ///
+    /// # Errors
+    /// The first row whose shape or type cannot be told, or does not fit.
+    pub(crate) fn plan(
+        &mut self,
+        job: &Job<'_>,
+        rows: &[usize],
+        occurrences: &[u64],
+        [each, per_part]: [usize; 2],
+        most: usize,
+    ) -> Result<usize> {
+        (self.each, self.per_part) = (each, per_part);
         self.items.clear();
         self.affine.clear();
         self.affine.extend_from_slice(&job.recipe.affine);
-        for (i, &row) in rows.iter().enumerate() {
+        let mut left = most;
+        for (i, (&row, &occurrence)) in rows.iter().zip(occurrences).enumerate() {
             let info = job.dataset.row_info(row)?;
             job.check(row, info)?;
+            let draws = Draws::new(job.seed, job.epoch, row).of_occurrence(occurrence);
+            let (first, factors) = (self.items.len(), self.affine.len());
             for crop in 0..job.crops {
-                let (part, start) = place(i * job.crops + crop, each, out);
-                self.add_item(job, row, info, crop, Via::Out { part, start })?;
+                let (part, start) = self.place(first + crop);
+                self.add_item(job, row, info, draws.of_crop(crop), Via::Out { part, start })?;
+            }
+            if most < usize::MAX {
+                match left.checked_sub(job.cost(row, info, &self.items[first..])) {
+                    Some(rest) => left = rest,
+                    None if i == 0 => left = 0,
+                    None => {
+                        self.items.truncate(first);
+                        self.affine.truncate(factors);
+                        return Ok(i);
+                    }
+                }
             }
         }
+        Ok(rows.len())
+    }
+
+    /// Reads and transforms what was planned.
+    ///
+    /// # Errors
+    /// The first row on disk that cannot be read, or needs more memory than there may be used.
+    pub(crate) fn read(&mut self, job: &Job<'_>, out: &mut [&mut [u8]]) -> Result<()> {
+        let images = self.items.len();
         let mut first = 0;
         while first < images {
             let mut floats = 0;
@@ -249,23 +316,62 @@ impl ItemContext {
                 }
                 last += job.crops;
             }
-            grow(&mut self.intermediate, floats, job.dataset)?;
-            self.read_group(job, first..last, out)?;
-            for i in first..last {
-                let (part, start) = place(i, each, out);
-                let image = &mut out[part][start..start + each];
-                self.second.complete(job, &self.items[i], &self.affine, &mut self.intermediate, image)?;
+            let extra = match job.working {
+                Some(working) => working.take(job, self.need(job, first..last, floats)?)?,
+                None => None,
+            };
+            let result = self.read_and_complete(job, first..last, floats, out);
+            if extra.is_some() {
+                // Before others may use it.
+                self.shrink();
             }
+            drop(extra);
+            result?;
             first = last;
         }
         Ok(())
     }
 
+    fn read_and_complete(
+        &mut self,
+        job: &Job<'_>,
+        items: Range<usize>,
+        floats: usize,
+        out: &mut [&mut [u8]],
+    ) -> Result<()> {
+        grow(&mut self.intermediate, floats, job.dataset)?;
+        self.read_group(job, items.clone(), out)?;
+        for i in items {
+            let (part, start) = self.place(i);
+            let image = &mut out[part][start..start + self.each];
+            self.second.complete(job, &self.items[i], &self.affine, &mut self.intermediate, image)?;
+        }
+        Ok(())
+    }
+
+    /// The output that image `i` goes to, and the offset of its first byte there.
+    fn place(&self, i: usize) -> (usize, usize) {
+        (i / self.per_part, i % self.per_part * self.each)
+    }
+
+    /// Bytes of memory that reading some of the planned rows needs, the output aside: see [`budget`](crate::budget).
+    fn need(&self, job: &Job<'_>, items: Range<usize>, floats: usize) -> Result<usize> {
+        let rows = self.items[items].chunks_exact(job.crops).map(|items| (items[0].row, items[0].info));
+        let needs = Needs { dataset: job.dataset, recipe: job.recipe, output: self.each };
+        needs.of(rows, floats)
+    }
+
+    /// Gives all large buffers back.
+    fn shrink(&mut self) {
+        self.scratch = Scratch::default();
+        self.intermediate = Vec::new();
+        self.second = SecondPass::default();
+    }
+
     /// Plans one crop of a row, which goes straight to `out` unless more is to be done.
-    fn add_item(&mut self, job: &Job<'_>, row: usize, info: RowInfo, crop: usize, out: Via) -> Result<()> {
+    fn add_item(&mut self, job: &Job<'_>, row: usize, info: RowInfo, draws: Draws, out: Via) -> Result<()> {
         let recipe = job.recipe;
         let transform = &recipe.transform;
-        let draws = Draws::new(job.seed, job.epoch, row).of_crop(crop);
         let placement = transform
             .placement_of(info.shape, draws)
             .map_err(|error| error.at(job.dataset.store().path(), Some(row)))?;
@@ -319,12 +425,6 @@ impl Via {
             Self::Turned { start } | Self::Straight { start } | Self::Maximum { start } => *start = at,
         }
     }
-}
-
-/// The output that image `i` goes to, and the offset of its first byte there.
-fn place(i: usize, each: usize, out: &[&mut [u8]]) -> (usize, usize) {
-    let images = out[0].len() / each;
-    (i / images, i % images * each)
 }
 
 /// Makes `buffer` at least `len` long; what it held stays, so nothing is written when it is long enough.

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!   stored bytes ──turn──▶ 64 bytes in the order of the target ──write──▶ f32
-//!                (straight rows: as they lie)                      ├─────▶ f32 of 256 pixels ──narrow──▶ f16, bf16
+//!                (straight rows: as they lie)                      ├─────▶ f32 in registers ──narrow──▶ f16, bf16
 //!                                                                  └─────▶ the same bytes (stored types)
 //! ```
 //!
@@ -145,7 +145,7 @@ pub(crate) fn convert_patch(
     }
     macro_rules! place {
         ($raw:ty, $write:expr) => {
-            dispatch(level, Place::<$raw, _>::new(patch, to, $write, bytemuck::cast_slice_mut(plane)))
+            dispatch(level, Place::<$raw, _>::new(level, patch, to, $write, bytemuck::cast_slice_mut(plane)))
         };
     }
     macro_rules! by_type {

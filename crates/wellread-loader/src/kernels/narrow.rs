@@ -9,34 +9,93 @@ use crate::simd::{Kernel, Level, dispatch};
 /// Rounds `floats` to [`Output::F16`] or [`Output::BF16`], as bits.
 pub(crate) fn narrow(level: Level, output: Output, floats: &[f32], out: &mut [u16]) {
     match output {
-        Output::F16 => {
-            #[cfg(target_arch = "x86_64")]
-            match level {
-                Level::Baseline => {}
-                // SAFETY: the level has F16C, see `Level::available`; levels the CPU lacks are not given out.
-                Level::Avx2 => return unsafe { f16_by_eight(floats, out) },
-                // SAFETY: the level has AVX-512 F.
-                Level::Avx512 => return unsafe { f16_by_sixteen(floats, out) },
-            }
-            dispatch(level, Each { floats, out, round: f16_bits });
-        }
-        Output::BF16 => dispatch(level, Each { floats, out, round: bf16_bits }),
+        Output::F16 => dispatch(level, ToF16 { level, floats, out }),
+        Output::BF16 => dispatch(level, ToBf16 { floats, out }),
         Output::F32 | Output::Stored => unreachable!("not of half precision"),
     }
 }
 
-struct Each<'a, F> {
+struct ToF16<'a> {
+    level: Level,
     floats: &'a [f32],
     out: &'a mut [u16],
-    round: F,
 }
 
-impl<F: Fn(f32) -> u16> Kernel for Each<'_, F> {
+impl Kernel for ToF16<'_> {
     #[inline(always)]
     fn run(self) {
-        for (out, value) in self.out.iter_mut().zip(self.floats) {
-            *out = (self.round)(*value);
+        f16_of(self.level, self.floats, |v| v, self.out);
+    }
+}
+
+struct ToBf16<'a> {
+    floats: &'a [f32],
+    out: &'a mut [u16],
+}
+
+impl Kernel for ToBf16<'_> {
+    #[inline(always)]
+    fn run(self) {
+        bf16_of(self.floats, |v| v, self.out);
+    }
+}
+
+/// Rounds what `value` makes of each of `source` to half precision, by the instruction for it where `level`, the one that
+/// this is compiled for, has one. What comes before stays in registers.
+#[inline(always)]
+pub(super) fn f16_of<T: Copy>(level: Level, source: &[T], value: impl Fn(T) -> f32, out: &mut [u16]) {
+    macro_rules! by_instruction {
+        ($lanes:literal, $round:ident) => {{
+            let (chunks, rest) = source.as_chunks::<$lanes>();
+            let (out, out_rest) = out.as_chunks_mut::<$lanes>();
+            for (out, chunk) in out.iter_mut().zip(chunks) {
+                // SAFETY: the level has the instruction, see `Level::available`; levels the CPU lacks are not given out.
+                *out = unsafe { $round(chunk.map(&value)) };
+            }
+            (rest, out_rest)
+        }};
+    }
+    let (rest, out_rest) = match level {
+        Level::Baseline => (source, out),
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => by_instruction!(8, f16_by_eight),
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => by_instruction!(16, f16_by_sixteen),
+    };
+    for (out, source) in out_rest.iter_mut().zip(rest) {
+        *out = f16_bits(value(*source));
+    }
+}
+
+/// Rounds what `value` makes of each of `source` to the upper half of a float.
+#[inline(always)]
+pub(super) fn bf16_of<T: Copy>(source: &[T], value: impl Fn(T) -> f32, out: &mut [u16]) {
+    // Widening first, then narrowing: each is vectorised. Long runs go through the first-level cache, the rest through
+    // registers.
+    let (long, rest) = source.as_chunks::<512>();
+    let (out_long, out_rest) = out.as_chunks_mut::<512>();
+    let mut floats = [0f32; 512];
+    for (out, chunk) in out_long.iter_mut().zip(long) {
+        for (float, source) in floats.iter_mut().zip(chunk) {
+            *float = value(*source);
         }
+        for (out, float) in out.iter_mut().zip(&floats) {
+            *out = bf16_bits(*float);
+        }
+    }
+    let (short, rest) = rest.as_chunks::<32>();
+    let (out_short, out_rest) = out_rest.as_chunks_mut::<32>();
+    for (out, chunk) in out_short.iter_mut().zip(short) {
+        let mut floats = [0f32; 32];
+        for (float, source) in floats.iter_mut().zip(chunk) {
+            *float = value(*source);
+        }
+        for (out, float) in out.iter_mut().zip(&floats) {
+            *out = bf16_bits(*float);
+        }
+    }
+    for (out, source) in out_rest.iter_mut().zip(rest) {
+        *out = bf16_bits(value(*source));
     }
 }
 
@@ -62,49 +121,39 @@ fn f16_bits(value: f32) -> u16 {
     (sign | if magnitude > 0x7f80_0000 { nan } else { finite }) as u16
 }
 
+/// Eight floats by one instruction.
+///
+/// # Safety
+/// The CPU has F16C.
 #[cfg(target_arch = "x86_64")]
-macro_rules! f16_by_instruction {
-    ($name:ident, $features:literal, $lanes:literal, $load:ident, $round:ident, $store:ident, $to:ty) => {
-        #[target_feature(enable = $features)]
-        // Stores need no alignment.
-        #[allow(clippy::cast_ptr_alignment)]
-        fn $name(floats: &[f32], out: &mut [u16]) {
-            use std::arch::x86_64::{_MM_FROUND_TO_NEAREST_INT, $load, $round, $store};
-            let (floats, floats_rest) = floats.as_chunks::<$lanes>();
-            let (out, out_rest) = out.as_chunks_mut::<$lanes>();
-            for (out, floats) in out.iter_mut().zip(floats) {
-                // SAFETY: both arrays are of the vectors' length; loads and stores need no alignment.
-                unsafe {
-                    let halves = $round::<_MM_FROUND_TO_NEAREST_INT>($load(floats.as_ptr()));
-                    $store(out.as_mut_ptr().cast::<$to>(), halves);
-                }
-            }
-            for (out, value) in out_rest.iter_mut().zip(floats_rest) {
-                *out = f16_bits(*value);
-            }
-        }
-    };
+#[inline(always)]
+unsafe fn f16_by_eight(floats: [f32; 8]) -> [u16; 8] {
+    use std::arch::x86_64::{_MM_FROUND_TO_NEAREST_INT, _mm256_cvtps_ph};
+    // SAFETY: as the caller promises; arrays and registers are of equal size, and any bits are numbers.
+    unsafe {
+        std::mem::transmute(_mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(std::mem::transmute::<
+            [f32; 8],
+            std::arch::x86_64::__m256,
+        >(floats)))
+    }
 }
+
+/// Sixteen floats by one instruction.
+///
+/// # Safety
+/// The CPU has AVX-512 F.
 #[cfg(target_arch = "x86_64")]
-f16_by_instruction!(
-    f16_by_eight,
-    "avx2,f16c",
-    8,
-    _mm256_loadu_ps,
-    _mm256_cvtps_ph,
-    _mm_storeu_si128,
-    std::arch::x86_64::__m128i
-);
-#[cfg(target_arch = "x86_64")]
-f16_by_instruction!(
-    f16_by_sixteen,
-    "avx512f",
-    16,
-    _mm512_loadu_ps,
-    _mm512_cvtps_ph,
-    _mm256_storeu_si256,
-    std::arch::x86_64::__m256i
-);
+#[inline(always)]
+unsafe fn f16_by_sixteen(floats: [f32; 16]) -> [u16; 16] {
+    use std::arch::x86_64::{_MM_FROUND_TO_NEAREST_INT, _mm512_cvtps_ph};
+    // SAFETY: as the caller promises; arrays and registers are of equal size, and any bits are numbers.
+    unsafe {
+        std::mem::transmute(_mm512_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(std::mem::transmute::<
+            [f32; 16],
+            std::arch::x86_64::__m512,
+        >(floats)))
+    }
+}
 
 #[cfg(test)]
 mod tests {

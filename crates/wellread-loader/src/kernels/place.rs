@@ -1,13 +1,13 @@
 //! Where pixels go: rows as they lie, reversed rows, or rows that become columns.
 //!
-//! All turning is done on raw bytes, in registers of 16 and tiles of 4096, which stay in the first-level cache: before
+//! All turning is done on raw bytes, in registers of 16, 32 or 64 and tiles of 4096, which stay in the first-level cache: before
 //! widening there are fewest of them. What the [`Write`] gets is contiguous and in the order of the target, in runs of
 //! 64 pixels and more, so that it reads and writes whole vectors.
 
 use super::Patch;
 use super::write::Write;
 use crate::orientation::Orientation;
-use crate::simd::Kernel;
+use crate::simd::{Kernel, Level};
 use bytemuck::Zeroable;
 
 /// A pixel's bytes.
@@ -18,6 +18,21 @@ pub(super) trait Raw: bytemuck::Pod {
     /// Transposes a square of `SIDE` x `SIDE`: `row(i)` gives the 16 bytes of row `i`, `column(i, …)` takes those of
     /// column `i`.
     fn transpose<'a>(row: impl Fn(usize) -> &'a [u8; 16], column: impl FnMut(usize, [u8; 16]));
+
+    /// Two squares at once, the second of the `SIDE` rows that follow: columns of 32 bytes. From one row to the next it is
+    /// `step` bytes.
+    ///
+    /// # Safety
+    /// The CPU has AVX2, and 16 bytes of each of the rows may be read.
+    #[cfg(target_arch = "x86_64")]
+    unsafe fn transpose_two(first: *const u8, step: isize, column: impl FnMut(usize, [u8; 32]));
+
+    /// Four squares at once: columns of 64 bytes.
+    ///
+    /// # Safety
+    /// The CPU has AVX-512 F and BW, and 16 bytes of each of the rows may be read.
+    #[cfg(target_arch = "x86_64")]
+    unsafe fn transpose_four(first: *const u8, step: isize, column: impl FnMut(usize, [u8; 64]));
 
     /// 16 bytes with their elements in reverse order.
     fn reversed(elements: [u8; 16]) -> [u8; 16];
@@ -68,6 +83,81 @@ mod vector {
     }
 }
 
+/// Several registers of 16 bytes side by side, which the instructions treat alike.
+#[cfg(target_arch = "x86_64")]
+mod wide {
+    use std::arch::x86_64::{
+        __m128i, __m256i, __m512i, _mm256_inserti128_si256, _mm256_unpackhi_epi8, _mm256_unpackhi_epi16,
+        _mm256_unpackhi_epi32, _mm256_unpackhi_epi64, _mm256_unpacklo_epi8, _mm256_unpacklo_epi16,
+        _mm256_unpacklo_epi32, _mm256_unpacklo_epi64, _mm256_zextsi128_si256, _mm512_inserti32x4,
+        _mm512_unpackhi_epi8, _mm512_unpackhi_epi16, _mm512_unpackhi_epi32, _mm512_unpackhi_epi64,
+        _mm512_unpacklo_epi8, _mm512_unpacklo_epi16, _mm512_unpacklo_epi32, _mm512_unpacklo_epi64,
+        _mm512_zextsi128_si512,
+    };
+
+    /// # Safety
+    /// 16 bytes may be read.
+    #[inline(always)]
+    #[allow(clippy::cast_ptr_alignment)]
+    pub(super) unsafe fn load(from: *const u8) -> __m128i {
+        // SAFETY: as the caller promises; no alignment is needed.
+        unsafe { from.cast::<__m128i>().read_unaligned() }
+    }
+
+    /// # Safety
+    /// The CPU has AVX2.
+    #[inline(always)]
+    pub(super) unsafe fn join_two(parts: [__m128i; 2]) -> __m256i {
+        // SAFETY: as the caller promises.
+        unsafe { _mm256_inserti128_si256::<1>(_mm256_zextsi128_si256(parts[0]), parts[1]) }
+    }
+
+    /// # Safety
+    /// The CPU has AVX-512 F.
+    #[inline(always)]
+    pub(super) unsafe fn join_four(parts: [__m128i; 4]) -> __m512i {
+        // SAFETY: as the caller promises.
+        unsafe {
+            let joined = _mm512_inserti32x4::<1>(_mm512_zextsi128_si512(parts[0]), parts[1]);
+            _mm512_inserti32x4::<3>(_mm512_inserti32x4::<2>(joined, parts[2]), parts[3])
+        }
+    }
+
+    /// As [`super::vector::interleave`] in each part.
+    ///
+    /// # Safety
+    /// The CPU has AVX2.
+    #[inline(always)]
+    pub(super) unsafe fn interleave_two<const BYTES: usize>(a: __m256i, b: __m256i) -> [__m256i; 2] {
+        // SAFETY: as the caller promises.
+        unsafe {
+            match BYTES {
+                1 => [_mm256_unpacklo_epi8(a, b), _mm256_unpackhi_epi8(a, b)],
+                2 => [_mm256_unpacklo_epi16(a, b), _mm256_unpackhi_epi16(a, b)],
+                4 => [_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b)],
+                _ => [_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b)],
+            }
+        }
+    }
+
+    /// As [`super::vector::interleave`] in each part.
+    ///
+    /// # Safety
+    /// The CPU has AVX-512 F and BW.
+    #[inline(always)]
+    pub(super) unsafe fn interleave_four<const BYTES: usize>(a: __m512i, b: __m512i) -> [__m512i; 2] {
+        // SAFETY: as the caller promises.
+        unsafe {
+            match BYTES {
+                1 => [_mm512_unpacklo_epi8(a, b), _mm512_unpackhi_epi8(a, b)],
+                2 => [_mm512_unpacklo_epi16(a, b), _mm512_unpackhi_epi16(a, b)],
+                4 => [_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b)],
+                _ => [_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b)],
+            }
+        }
+    }
+}
+
 #[cfg(not(target_arch = "x86_64"))]
 mod vector {
     /// 16 bytes; LLVM makes registers of them.
@@ -92,23 +182,60 @@ mod vector {
     }
 }
 
+/// Transposes the square of elements that `rows` hold: interleaving the first half of the rows with the second,
+/// log2(rows) times, does it. Indices are written out, so that all stays in registers.
+macro_rules! transpose_registers {
+    ($rows:ident, [$($i:literal)*], $interleave:expr) => {
+        for _ in 0..$rows.len().ilog2() {
+            let mut next = $rows;
+            $(
+                let [low, high] = $interleave($rows[$i], $rows[$i + SIDE / 2]);
+                (next[2 * $i], next[2 * $i + 1]) = (low, high);
+            )*
+            $rows = next;
+        }
+    };
+}
+
 macro_rules! raw {
-    ($($bytes:literal),*) => {$(
+    ($($bytes:literal => $half:tt $($i:literal)*;)*) => {$(
         impl Raw for [u8; $bytes] {
             #[inline(always)]
             fn transpose<'a>(row: impl Fn(usize) -> &'a [u8; 16], mut column: impl FnMut(usize, [u8; 16])) {
                 const SIDE: usize = 16 / $bytes;
                 let mut rows: [vector::Vector; SIDE] = std::array::from_fn(|i| bytemuck::cast(*row(i)));
-                // Interleaving the first half of the rows with the second, log2(SIDE) times, transposes.
-                for _ in 0..SIDE.ilog2() {
-                    let before = rows;
-                    for i in 0..SIDE / 2 {
-                        let [low, high] = vector::interleave::<$bytes>(before[i], before[i + SIDE / 2]);
-                        (rows[2 * i], rows[2 * i + 1]) = (low, high);
-                    }
-                }
+                transpose_registers!(rows, $half, vector::interleave::<$bytes>);
                 for (i, row) in rows.into_iter().enumerate() {
                     column(i, bytemuck::cast(row));
+                }
+            }
+
+            #[cfg(target_arch = "x86_64")]
+            #[inline(always)]
+            unsafe fn transpose_two(first: *const u8, step: isize, mut column: impl FnMut(usize, [u8; 32])) {
+                const SIDE: usize = 16 / $bytes;
+                // SAFETY: as the caller promises.
+                unsafe {
+                    let row = |i: usize| wide::load(first.offset(i as isize * step));
+                    // One by one, so that all are in registers.
+                    let mut rows = [$(wide::join_two([row($i), row($i + SIDE)])),*];
+                    transpose_registers!(rows, $half, wide::interleave_two::<$bytes>);
+                    $(column($i, bytemuck::cast(rows[$i]));)*
+                }
+            }
+
+            #[cfg(target_arch = "x86_64")]
+            #[inline(always)]
+            unsafe fn transpose_four(first: *const u8, step: isize, mut column: impl FnMut(usize, [u8; 64])) {
+                const SIDE: usize = 16 / $bytes;
+                // SAFETY: as the caller promises.
+                unsafe {
+                    let row = |i: usize| wide::load(first.offset(i as isize * step));
+                    let four = |i: usize| [row(i), row(i + SIDE), row(i + 2 * SIDE), row(i + 3 * SIDE)];
+                    // One by one, so that all are in registers.
+                    let mut rows = [$(wide::join_four(four($i))),*];
+                    transpose_registers!(rows, $half, wide::interleave_four::<$bytes>);
+                    $(column($i, std::mem::transmute::<std::arch::x86_64::__m512i, [u8; 64]>(rows[$i]));)*
                 }
             }
 
@@ -119,7 +246,12 @@ macro_rules! raw {
         }
     )*};
 }
-raw!(1, 2, 4, 8);
+raw! {
+    1 => [0 1 2 3 4 5 6 7] 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15;
+    2 => [0 1 2 3] 0 1 2 3 4 5 6 7;
+    4 => [0 1] 0 1 2 3;
+    8 => [0] 0 1;
+}
 
 /// Bytes of a tile's row in the source: a cache line.
 const LINE: usize = 64;
@@ -127,9 +259,6 @@ const LINE: usize = 64;
 const TALL: usize = 64;
 /// Bytes of a tile, and of a piece of a reversed row.
 const TILE: usize = LINE * TALL;
-
-/// Runs of a tile that are converted together where that is asked for.
-const GROUP: usize = 8;
 
 /// The first-level cache's part of the work.
 #[repr(align(64))]
@@ -140,13 +269,20 @@ pub(super) struct Place<'a, R, W: Write<R>> {
     patch: &'a Patch<'a>,
     source: &'a [R],
     to: Orientation,
+    level: Level,
     write: W,
     plane: &'a mut [W::Out],
 }
 
 impl<'a, R: Raw, W: Write<R>> Place<'a, R, W> {
-    pub(super) fn new(patch: &'a Patch<'a>, to: Orientation, write: W, plane: &'a mut [W::Out]) -> Self {
-        Self { patch, source: patch.elements(), to, write, plane }
+    pub(super) fn new(
+        level: Level,
+        patch: &'a Patch<'a>,
+        to: Orientation,
+        write: W,
+        plane: &'a mut [W::Out],
+    ) -> Self {
+        Self { patch, source: patch.elements(), to, level, write, plane }
     }
 
     /// `n` pixels of row `y` from column `x` on.
@@ -206,7 +342,6 @@ impl<'a, R: Raw, W: Write<R>> Place<'a, R, W> {
         let &Patch { rows, columns, .. } = self.patch;
         let across = LINE / size_of::<R>();
         let mut tile = Tile([0; TILE]);
-        let mut staged = [W::Out::zeroed(); GROUP * TALL];
         for y in (0..rows).step_by(TALL) {
             let height = TALL.min(rows - y);
             for x in (0..columns).step_by(across) {
@@ -216,22 +351,6 @@ impl<'a, R: Raw, W: Write<R>> Place<'a, R, W> {
                 self.load(&mut tile, [y, x], [height, width]);
                 let last = if self.to.row_step == 1 { y } else { y + height - 1 };
                 let runs: &[R] = bytemuck::cast_slice(&tile.0);
-                if W::IN_GROUPS {
-                    for (group, runs) in runs[..width * TALL].chunks(staged.len()).enumerate() {
-                        let staged = &mut staged[..runs.len()];
-                        self.write.write(runs, staged);
-                        for (i, run) in staged.chunks_exact(TALL).enumerate() {
-                            let start = self.target(last, x + group * GROUP + i);
-                            if let (TALL, Some(out)) = (height, self.plane[start..].first_chunk_mut::<TALL>())
-                            {
-                                out.copy_from_slice(&run[..TALL]);
-                            } else {
-                                self.plane[start..][..height].copy_from_slice(&run[..height]);
-                            }
-                        }
-                    }
-                    continue;
-                }
                 for (c, run) in runs.chunks_exact(TALL).enumerate().take(width) {
                     let start = self.target(last, x + c);
                     // Whole runs are of a length that the compiler knows.
@@ -250,25 +369,59 @@ impl<'a, R: Raw, W: Write<R>> Place<'a, R, W> {
     fn load(&self, tile: &mut Tile, [y, x]: [usize; 2], [height, width]: [usize; 2]) {
         let upwards = self.to.row_step != 1;
         let pitch = TALL * size_of::<R>();
-        for r in (0..height).step_by(R::SIDE) {
+        // Squares on top of each other that one register has room for.
+        let most = match self.level {
+            Level::Baseline => 1,
+            // Bytes that become floats are widened slower from whole columns, when measured.
+            _ if size_of::<R>() == 1 && size_of::<W::Out>() == 4 => 1,
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 => 2,
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => 4,
+        };
+        assert!((y + height - 1) * self.patch.stride + x + width <= self.source.len());
+        let mut r = 0;
+        while r < height {
+            let squares = if r + most * R::SIDE <= height { most } else { 1 };
             let at = r * size_of::<R>();
             let mut c = 0;
             while c < width {
                 let from = c.min(width - R::SIDE);
+                let mut put = |i: usize, column: &[u8]| {
+                    tile.0[(from + i) * pitch + at..][..column.len()].copy_from_slice(column);
+                };
+                // Of a row of the tile, in the order of the target.
+                let start = |r: usize| {
+                    let r = if upwards { height - 1 - r } else { r };
+                    (y + r) * self.patch.stride + x + from
+                };
+                #[cfg(target_arch = "x86_64")]
+                if squares > 1 {
+                    let step = (self.patch.stride * size_of::<R>()) as isize;
+                    let step = if upwards { -step } else { step };
+                    let first = self.source[start(r)..].as_ptr().cast::<u8>();
+                    // SAFETY: all rows of the tile lie in the source, as asserted above, and these are such. The level has
+                    // the instructions, see `Level::available`; levels the CPU lacks are not given out.
+                    unsafe {
+                        if squares == 2 {
+                            R::transpose_two(first, step, |i, column| put(i, &column));
+                        } else {
+                            R::transpose_four(first, step, |i, column| put(i, &column));
+                        }
+                    }
+                    c += R::SIDE;
+                    continue;
+                }
                 let row = |i: usize| {
                     // Rows beyond the last are of no account.
-                    let r = (r + i).min(height - 1);
-                    let r = if upwards { height - 1 - r } else { r };
-                    let start = (y + r) * self.patch.stride + x + from;
+                    let start = start((r + i).min(height - 1));
                     let row: &[u8] = bytemuck::cast_slice(&self.source[start..start + R::SIDE]);
                     row.try_into().expect("as many elements as fit 16 bytes")
                 };
-                R::transpose(row, |i, column| {
-                    let at = (from + i) * pitch + at;
-                    tile.0[at..at + 16].copy_from_slice(&column);
-                });
+                R::transpose(row, |i, column| put(i, &column));
                 c += R::SIDE;
             }
+            r += squares * R::SIDE;
         }
     }
 

@@ -1,7 +1,7 @@
 //! What pixels become once they lie in the order of the target.
 
 use super::Affine;
-use super::narrow::narrow;
+use super::narrow::{bf16_of, f16_of};
 use super::place::Raw;
 use crate::dtype::Output;
 use crate::simd::Level;
@@ -11,8 +11,6 @@ use std::marker::PhantomData;
 pub(super) trait Write<R> {
     /// The numbers.
     type Out: bytemuck::Pod;
-    /// Whether several short runs are better converted in one go, and copied from there.
-    const IN_GROUPS: bool = false;
 
     fn write(&mut self, source: &[R], out: &mut [Self::Out]);
 
@@ -90,28 +88,25 @@ pub(super) struct Halves<P> {
     floats: Floats<P>,
     output: Output,
     level: Level,
-    /// Floats between widening and narrowing, which stay in the first-level cache.
-    between: [f32; BETWEEN],
 }
 
 impl<P> Halves<P> {
     pub(super) const fn new(floats: Floats<P>, output: Output, level: Level) -> Self {
-        Self { floats, output, level, between: [0.0; BETWEEN] }
+        Self { floats, output, level }
     }
 }
 
-const BETWEEN: usize = 512;
-
 impl<P: Pixel> Write<P::Raw> for Halves<P> {
     type Out = u16;
-    const IN_GROUPS: bool = true;
 
     #[inline(always)]
     fn write(&mut self, source: &[P::Raw], out: &mut [u16]) {
-        for (source, out) in source.chunks(BETWEEN).zip(out.chunks_mut(BETWEEN)) {
-            let between = &mut self.between[..source.len()];
-            self.floats.write(source, between);
-            narrow(self.level, self.output, between, out);
+        let Affine { scale, offset } = self.floats.affine;
+        let value = |raw: P::Raw| P::widen(raw) * scale + offset;
+        if self.output == Output::F16 {
+            f16_of(self.level, source, value, out);
+        } else {
+            bf16_of(source, value, out);
         }
     }
 }

@@ -5,6 +5,9 @@
 //!                                                          Steps: batch of a rank → positions
 //! ```
 //!
+//! An image's random draws follow its row; where an epoch has a row more than once, its *occurrence* tells the times
+//! apart ([`RowOrder::occurrence`]), another function of the position alone.
+//!
 //! The order is a function of seed, epoch and position alone, never of the batch size, the rank or the number of
 //! threads. Sequential, random and block order keep nothing per row: a shuffled epoch is a keyed bijection of
 //! `0..n` ([`Permutation`]), so any position can be asked for at once, and resuming and splitting over ranks are
@@ -82,7 +85,14 @@ pub enum Order {
 
 /// The order of a loader, before an epoch is chosen.
 #[derive(Debug)]
-pub(crate) enum RowOrder {
+pub(crate) struct RowOrder {
+    kind: Kind,
+    /// Whether a pass over the epoch may have a row more than once.
+    repeats: bool,
+}
+
+#[derive(Debug)]
+enum Kind {
     Sequential(Rows),
     Random(Rows),
     Block { of: Rows, rows: usize, window: usize },
@@ -115,6 +125,18 @@ impl Rows {
         }
     }
 
+    /// Whether a row is given more than once.
+    fn repeat(&self) -> bool {
+        match self {
+            Self::All(_) => false,
+            Self::Some(rows) => {
+                let mut sorted = rows.to_vec();
+                sorted.sort_unstable();
+                sorted.windows(2).any(|pair| pair[0] == pair[1])
+            }
+        }
+    }
+
     fn digest(&self, digest: &mut Digest) {
         match self {
             Self::All(n) => digest.number(*n as u64),
@@ -126,34 +148,42 @@ impl Rows {
 impl RowOrder {
     pub(crate) fn new(order: &Order, rows: Rows, store: &dyn Store) -> Result<Self> {
         let error = |cause: &str, hint: &str| Err(Error::new(store.path(), cause).hint(hint));
-        let order = match order {
-            Order::Sequential => Self::Sequential(rows),
-            Order::Random => Self::Random(rows),
+        let repeats = matches!(order, Order::Weighted { .. } | Order::Balanced { .. }) || rows.repeat();
+        let kind = match order {
+            Order::Sequential => Kind::Sequential(rows),
+            Order::Random => Kind::Random(rows),
             Order::Block { rows: 0, .. } => return error("blocks of 0 rows", "give at least 1"),
             Order::Block { window: 0, .. } => return error("a window of 0 blocks", "give at least 1"),
-            Order::Block { rows: each, window } => Self::Block { of: rows, rows: *each, window: *window },
-            Order::Grouped(grouping) => Self::Grouped(Groups::new(grouping, &rows, store)?),
+            Order::Block { rows: each, window } => Kind::Block { of: rows, rows: *each, window: *window },
+            Order::Grouped(grouping) => Kind::Grouped(Groups::new(grouping, &rows, store)?),
             Order::Weighted { weights, images } => {
-                Self::Weighted(Weighted::new(weights, *images, &rows, store)?)
+                Kind::Weighted(Weighted::new(weights, *images, &rows, store)?)
             }
             Order::Balanced { by, images } => {
                 let images = images.unwrap_or(rows.len());
-                Self::Balanced(Balanced { classes: Groups::new(by, &rows, store)?, images })
+                Kind::Balanced(Balanced { classes: Groups::new(by, &rows, store)?, images })
             }
         };
+        let order = Self { kind, repeats };
         if order.len() == 0 {
             return error("an epoch of 0 images", "give at least 1");
         }
         Ok(order)
     }
 
+    /// Tells the times apart that an epoch has the same row: a number that no other position with that row has. It is 0
+    /// where the epoch has each row once; what comes again because ranks are padded counts the passes over the epoch.
+    pub(crate) fn occurrence(&self, position: usize) -> u64 {
+        (if self.repeats { position } else { position / self.len() }) as u64
+    }
+
     /// Images of an epoch.
     pub(crate) fn len(&self) -> usize {
-        match self {
-            Self::Sequential(rows) | Self::Random(rows) | Self::Block { of: rows, .. } => rows.len(),
-            Self::Grouped(groups) => groups.rows().len(),
-            Self::Weighted(weighted) => weighted.images,
-            Self::Balanced(balanced) => balanced.images,
+        match &self.kind {
+            Kind::Sequential(rows) | Kind::Random(rows) | Kind::Block { of: rows, .. } => rows.len(),
+            Kind::Grouped(groups) => groups.rows().len(),
+            Kind::Weighted(weighted) => weighted.images,
+            Kind::Balanced(balanced) => balanced.images,
         }
     }
 
@@ -164,28 +194,28 @@ impl RowOrder {
             digest.numbers(groups.rows().iter().chain(groups.starts()).map(|&n| n as u64));
         };
         // What stands first tells the kinds apart.
-        match self {
-            Self::Sequential(rows) => {
+        match &self.kind {
+            Kind::Sequential(rows) => {
                 digest.number(1);
                 rows.digest(&mut digest);
             }
-            Self::Random(rows) => {
+            Kind::Random(rows) => {
                 digest.number(2);
                 rows.digest(&mut digest);
             }
-            Self::Block { of, rows, window } => {
+            Kind::Block { of, rows, window } => {
                 digest.numbers([3, *rows as u64, *window as u64]);
                 of.digest(&mut digest);
             }
-            Self::Grouped(of) => {
+            Kind::Grouped(of) => {
                 digest.number(4);
                 groups(&mut digest, of);
             }
-            Self::Weighted(weighted) => {
+            Kind::Weighted(weighted) => {
                 digest.number(5);
                 weighted.digest(&mut digest);
             }
-            Self::Balanced(Balanced { classes, images }) => {
+            Kind::Balanced(Balanced { classes, images }) => {
                 digest.numbers([6, *images as u64]);
                 groups(&mut digest, classes);
             }
@@ -207,15 +237,15 @@ pub(crate) enum EpochOrder {
 
 impl EpochOrder {
     pub(crate) fn new(order: &RowOrder, seed: u64, epoch: u64) -> Self {
-        match order {
-            RowOrder::Sequential(_) => Self::Sequential,
-            RowOrder::Random(rows) => Self::Random(Permutation::new(rows.len(), seed, epoch)),
-            RowOrder::Block { of, rows, window } => {
+        match &order.kind {
+            Kind::Sequential(_) => Self::Sequential,
+            Kind::Random(rows) => Self::Random(Permutation::new(rows.len(), seed, epoch)),
+            Kind::Block { of, rows, window } => {
                 Self::Block(BlockPermutation::new(of.len(), *rows, *window, seed, epoch))
             }
-            RowOrder::Grouped(groups) => Self::Grouped(GroupedEpoch::new(groups, seed, epoch)),
-            RowOrder::Weighted(_) => Self::Weighted { seed, epoch },
-            RowOrder::Balanced(balanced) => Self::Balanced(balanced.epoch(seed, epoch)),
+            Kind::Grouped(groups) => Self::Grouped(GroupedEpoch::new(groups, seed, epoch)),
+            Kind::Weighted(_) => Self::Weighted { seed, epoch },
+            Kind::Balanced(balanced) => Self::Balanced(balanced.epoch(seed, epoch)),
         }
     }
 
@@ -223,13 +253,13 @@ impl EpochOrder {
     pub(crate) fn row(&self, order: &RowOrder, position: usize) -> usize {
         let n = order.len();
         let i = if position < n { position } else { position % n };
-        match (order, self) {
-            (RowOrder::Sequential(rows), _) => rows.get(i),
-            (RowOrder::Random(rows), Self::Random(permutation)) => rows.get(permutation.at(i)),
-            (RowOrder::Block { of, .. }, Self::Block(permutation)) => of.get(permutation.at(i)),
-            (RowOrder::Grouped(groups), Self::Grouped(epoch)) => epoch.row(groups, i),
-            (RowOrder::Weighted(weighted), Self::Weighted { seed, epoch }) => weighted.row(*seed, *epoch, i),
-            (RowOrder::Balanced(balanced), Self::Balanced(epoch)) => balanced.row(epoch, i),
+        match (&order.kind, self) {
+            (Kind::Sequential(rows), _) => rows.get(i),
+            (Kind::Random(rows), Self::Random(permutation)) => rows.get(permutation.at(i)),
+            (Kind::Block { of, .. }, Self::Block(permutation)) => of.get(permutation.at(i)),
+            (Kind::Grouped(groups), Self::Grouped(epoch)) => epoch.row(groups, i),
+            (Kind::Weighted(weighted), Self::Weighted { seed, epoch }) => weighted.row(*seed, *epoch, i),
+            (Kind::Balanced(balanced), Self::Balanced(epoch)) => balanced.row(epoch, i),
             _ => unreachable!("an epoch's order is made from the loader's"),
         }
     }

@@ -8,7 +8,8 @@
 //!
 //! Channels, crop, flips, turns, scale, brightness and normalisation by given numbers are folded into the one pass that
 //! reads the pixels; the others work on the image while it is in the cache. Random draws depend on (seed, epoch,
-//! row, number of the crop) alone and each step has draws of its own, so switching one on changes no other.
+//! row, its occurrence where the epoch has it more than once, number of the crop) alone and each step has draws of its own,
+//! so switching one on changes no other.
 //!
 //! | module | what it holds |
 //! |---|---|

@@ -80,7 +80,7 @@ impl Transform {
         epoch: u64,
         row: usize,
     ) -> Result<Placement, TransformError> {
-        self.placement_of(shape, Draws::new(seed, epoch, row))
+        self.placement_of_occurrence(shape, seed, epoch, row, 0, 0)
     }
 
     /// As [`Self::placement`], for crop number `crop` of several of the image
@@ -96,7 +96,24 @@ impl Transform {
         row: usize,
         crop: usize,
     ) -> Result<Placement, TransformError> {
-        self.placement_of(shape, Draws::new(seed, epoch, row).of_crop(crop))
+        self.placement_of_occurrence(shape, seed, epoch, row, 0, crop)
+    }
+
+    /// As [`Self::placement_of_crop`], where the epoch has the row more than once:
+    /// [`Batch::occurrences`](crate::Batch::occurrences) tells the times apart.
+    ///
+    /// # Errors
+    /// As [`Self::output_shape`].
+    pub fn placement_of_occurrence(
+        &self,
+        shape: Shape,
+        seed: u64,
+        epoch: u64,
+        row: usize,
+        occurrence: u64,
+        crop: usize,
+    ) -> Result<Placement, TransformError> {
+        self.placement_of(shape, Draws::new(seed, epoch, row).of_occurrence(occurrence).of_crop(crop))
     }
 
     pub(crate) fn placement_of(&self, shape: Shape, draws: Draws) -> Result<Placement, TransformError> {

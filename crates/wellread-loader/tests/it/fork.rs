@@ -1,11 +1,12 @@
 //! Forked processes: loaders work there, iterators of the parent say that they do not, and nothing hangs.
 
-use crate::support::{images, parquet};
+use crate::support::{images, parquet, written};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use wellread_image::{PixelType, Shape};
 use wellread_loader::{Cache, Dataset, Loader};
+use wellread_store::WriteOptions;
 
 /// Runs before `main`, and makes this process one as a Python interpreter is.
 ///
@@ -71,12 +72,18 @@ fn sums(loader: &Loader, epoch: u64) -> Option<Vec<(usize, f64)>> {
     Some(all)
 }
 
-/// The same images in memory and in a file, with and without a cache.
-fn datasets(folder: &std::path::Path) -> [Dataset; 3] {
+/// The same images in memory and in each format, and in a file behind a cache.
+fn datasets(folder: &std::path::Path) -> Vec<Dataset> {
     let store = images(200, Shape::plane(40, 40), PixelType::U16);
-    let file = parquet(&folder.join("set.parquet"), &store, None);
-    let cached = file.clone().with_cache(&Cache::MEMORY).unwrap();
-    [Dataset::from_store(Box::new(store)), file, cached]
+    let formats = ["parquet", "ome-arrow-dataset", "tiff", "ome-zarr", "image-folder"];
+    let write = |format: &&str| written(&folder.join(format), format, &store, WriteOptions::default());
+    let mut all: Vec<_> = formats.iter().map(write).collect();
+    for (dataset, format) in all.iter().zip(formats) {
+        assert_eq!((dataset.store().format(), dataset.len()), (format, 200));
+    }
+    all.push(all[0].clone().with_cache(&Cache::MEMORY).unwrap());
+    all.push(Dataset::from_store(Box::new(store)));
+    all
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod errors;
 #[cfg(target_os = "linux")]
 mod fork;
 mod intensities;
+mod occurrences;
 mod orders;
 mod outputs;
 mod reference;
@@ -18,3 +19,4 @@ mod skipping;
 mod statistics;
 mod support;
 mod threads;
+mod uneven;

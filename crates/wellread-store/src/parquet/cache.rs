@@ -8,7 +8,7 @@
 use super::dictionary::Table;
 use super::pages::Fault;
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wellread_image::PixelType;
 
@@ -73,7 +73,7 @@ struct Inner {
 /// A bounded cache with second-chance eviction: what was used since it was last considered stays.
 pub(super) struct Cache {
     inner: Mutex<Inner>,
-    capacity: usize,
+    capacity: AtomicUsize,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -83,7 +83,18 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Cache {
     /// A cache of `capacity` bytes; it keeps the latest entry even where that one alone is larger.
     pub fn new(capacity: usize) -> Self {
-        Self { inner: Mutex::default(), capacity }
+        Self { inner: Mutex::default(), capacity: AtomicUsize::new(capacity) }
+    }
+
+    /// Bytes that are kept at most.
+    pub fn capacity(&self) -> usize {
+        self.capacity.load(Ordering::Relaxed)
+    }
+
+    /// Keeps no more than `bytes` from now on.
+    pub fn limit(&self, bytes: usize) {
+        self.capacity.fetch_min(bytes, Ordering::Relaxed);
+        Self::evict(&mut lock(&self.inner), bytes, None);
     }
 
     /// The entry of `key`, by `load` if it is not here.
@@ -122,10 +133,15 @@ impl Cache {
         }
         inner.clock.push_back((key, bytes));
         inner.bytes += bytes;
-        while inner.bytes > self.capacity && inner.clock.len() > 1 {
+        Self::evict(&mut inner, self.capacity(), Some(key));
+    }
+
+    /// Forgets entries until there are no more than `capacity` bytes, or one entry.
+    fn evict(inner: &mut Inner, capacity: usize, latest: Option<Key>) {
+        while inner.bytes > capacity && inner.clock.len() > 1 {
             let Some((oldest, bytes)) = inner.clock.pop_front() else { break };
             let used = inner.slots.get(&oldest).is_some_and(|s| s.used.swap(false, Ordering::Relaxed));
-            if used || oldest == key {
+            if used || latest == Some(oldest) {
                 inner.clock.push_back((oldest, bytes));
             } else {
                 inner.slots.remove(&oldest);
@@ -144,7 +160,23 @@ impl Cache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::AtomicUsize;
+
+    #[test]
+    fn a_lower_limit_holds_at_once_and_for_good() {
+        let cache = Cache::new(1 << 20);
+        let entry = || Ok(Entry::Pixels(vec![0; 1000]));
+        (0..20).for_each(|page| drop(cache.get(key(page), entry).unwrap()));
+        assert_eq!(cache.bytes(), 20 * 1064);
+        cache.limit(5000);
+        assert!(cache.bytes() <= 5000);
+        cache.limit(1 << 30);
+        assert_eq!(cache.capacity(), 5000);
+        (20..40).for_each(|page| drop(cache.get(key(page), entry).unwrap()));
+        assert!(cache.bytes() <= 5000);
+        // The latest entry is always kept.
+        cache.limit(0);
+        assert_eq!(cache.bytes(), 1064);
+    }
 
     fn key(page: u32) -> Key {
         Key { group: 0, source: 0, page, dtype: PixelType::U8 }

@@ -329,6 +329,23 @@ impl Store for ParquetStore {
         (chunk.data_page_offset().max(0) as u64).saturating_add(within as u64)
     }
 
+    fn working_bytes(&self, row: usize) -> Result<usize> {
+        let (group, found, info) = self.row(row)?;
+        let image = info.shape.checked_bytes(info.dtype).unwrap_or(usize::MAX / 3);
+        // A page as it is read, decompressed and decoded; images that cross pages have two of them.
+        let pages = &self.pages_of(group, found.source)?.data;
+        let page = pages.iter().map(|p| p.header.compressed + 2 * p.header.uncompressed).max().unwrap_or(0);
+        Ok(page.saturating_add(image.saturating_mul(2)))
+    }
+
+    fn page_cache(&self) -> usize {
+        self.cache.capacity()
+    }
+
+    fn limit_page_cache(&self, bytes: usize) {
+        self.cache.limit(bytes);
+    }
+
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
         for request in requests {
             self.check(request)?;

@@ -1,0 +1,118 @@
+//! Images that differ in size: threads share the work of a batch, and the batches are the same.
+
+use crate::support::{Bits, Fault, TestStore, bits, pixels};
+use proptest::prelude::*;
+use std::path::{Path, PathBuf};
+use std::sync::{Condvar, Mutex};
+use std::time::Duration;
+use wellread_image::{ImageMetadata, PixelType, Shape};
+use wellread_loader::{Dataset, Loader, LoaderBuilder, MemoryStore, OnError};
+use wellread_store::{Error, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
+
+/// Images of these sides.
+fn sized(sides: &[usize]) -> MemoryStore {
+    let mut store = MemoryStore::new("sized");
+    for (i, &side) in sides.iter().enumerate() {
+        let shape = Shape::plane(side, side);
+        store
+            .push(i.to_string(), shape, PixelType::U16, pixels(shape, PixelType::U16, i as u64 + 1))
+            .unwrap();
+    }
+    store
+}
+
+/// A store in which the large image is not done before all others are.
+struct Together {
+    inner: MemoryStore,
+    large: usize,
+    others: Mutex<usize>,
+    done: Condvar,
+}
+
+impl Store for Together {
+    fn format(&self) -> &'static str {
+        "together"
+    }
+    fn path(&self) -> &Path {
+        self.inner.path()
+    }
+    fn len(&self) -> usize {
+        self.inner.len()
+    }
+    fn row_info(&self, row: usize) -> Result<RowInfo> {
+        self.inner.row_info(row)
+    }
+    fn metadata(&self, row: usize) -> Result<ImageMetadata> {
+        self.inner.metadata(row)
+    }
+    fn layout(&self) -> Result<StoreLayout> {
+        self.inner.layout()
+    }
+    fn files(&self) -> Result<Vec<PathBuf>> {
+        self.inner.files()
+    }
+    fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
+        if requests.iter().any(|request| request.row == self.large) {
+            let others = self.others.lock().unwrap();
+            let all = self.len() - 1;
+            let wait = Duration::from_secs(20);
+            let (others, waited) = self.done.wait_timeout_while(others, wait, |n| *n < all).unwrap();
+            drop(others);
+            if waited.timed_out() {
+                return Err(Error::new(self.path(), "the others wait for the large one"));
+            }
+        }
+        self.inner.read(requests, scratch, sink)?;
+        *self.others.lock().unwrap() += requests.iter().filter(|request| request.row != self.large).count();
+        self.done.notify_all();
+        Ok(())
+    }
+}
+
+/// While one thread reads a huge image, others read the rest of its batch, the last of the epoch too.
+#[test]
+fn a_huge_image_keeps_no_thread_idle() {
+    for large in [0, 3, 11] {
+        let sides: Vec<usize> = (0..12).map(|i| if i == large { 2000 } else { 20 }).collect();
+        let (others, done) = Default::default();
+        let store = Together { inner: sized(&sides), large, others, done };
+        let dataset = Dataset::from_store(Box::new(store));
+        for workers in [2, 4] {
+            let loader =
+                Loader::builder(&dataset).batch_size(12).crop(20, 20).workers(workers).build().unwrap();
+            let batch = loader.iter().next().unwrap().unwrap();
+            assert_eq!(batch.rows(), (0..12).collect::<Vec<_>>());
+        }
+    }
+}
+
+fn epoch(builder: &LoaderBuilder) -> (Vec<Result<Bits, String>>, Vec<usize>) {
+    let loader = builder.clone().build().unwrap();
+    let mut batches = loader.iter();
+    let all = batches.by_ref().map(|b| b.map(|b| bits(&b)).map_err(|e| e.to_string())).collect();
+    (all, batches.skipped().rows().iter().map(|(row, _)| *row).collect())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    /// However sizes are mixed and the work is divided: the same batches, errors and rows left out.
+    #[test]
+    fn batches_are_the_same_however_sizes_differ(
+        sides in prop::collection::vec(prop_oneof![4 => 12usize..60, 1 => 900usize..1700], 5..24),
+        batch_size in 1usize..14, crops in 1usize..3, faulty in prop::collection::vec(0usize..24, 0..3),
+        skip: bool, chunk: bool, seed: u64,
+    ) {
+        let mut store = TestStore::new(sized(&sides));
+        store.chunk = chunk.then_some([1, 1, 1, 512, 512]);
+        store.faults = faulty.iter().map(|&row| (row, Fault::Fail)).collect();
+        let dataset = store.dataset();
+        let builder = Loader::builder(&dataset)
+            .batch_size(batch_size * crops).crops_per_image(crops).shuffle(seed)
+            .random_crop(12, 12).flip(0.5, 0.5)
+            .on_error(if skip { OnError::Skip } else { OnError::Raise });
+        let expected = epoch(&builder);
+        for workers in [1, 3] {
+            prop_assert!(epoch(&builder.clone().workers(workers)) == expected);
+        }
+    }
+}
