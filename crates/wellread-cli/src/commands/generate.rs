@@ -36,7 +36,9 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     if args.masks && spec.kind == Kind::Noise {
         return Err(Failure::Usage("--masks needs --kind cells: noise has no objects".to_owned()));
     }
-    formats.iter().for_each(|format| args.write.say_what_is_ignored(format, ui));
+    for format in &formats {
+        args.write.say_what_is_ignored(format, ui);
+    }
     check_disk(&spec, formats.len(), &args.out)?;
     let bar = ui.progress(spec.images as u64, "generating");
     let written =

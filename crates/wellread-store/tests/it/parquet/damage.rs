@@ -102,7 +102,9 @@ fn encrypted_files_are_said_to_be_encrypted() {
         let end = whole.len() - 4;
         for marks in [&[0, end][..], &[0], &[end]] {
             let mut marked = whole.clone();
-            marks.iter().for_each(|&at| marked[at..at + 4].copy_from_slice(b"PARE"));
+            for &at in marks {
+                marked[at..at + 4].copy_from_slice(b"PARE");
+            }
             refused(&marked);
             let images = open(&victim);
             let error = wellread_store::features::join(&images, &path, "well").unwrap_err().to_string();
