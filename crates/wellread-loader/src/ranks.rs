@@ -49,8 +49,9 @@ impl Key for Whole {
 
     #[inline(always)]
     fn of(value: f32) -> u32 {
-        // In range, as whoever chose this key knows; anything else would be a wrong number, not a wrong place.
-        (value as i32).wrapping_add(1 << 15) as u32 & 0x1_ffff
+        // 2^23 + 2^15: what is added to that stands in the lowest bits. In range, as whoever chose this key knows; anything
+        // else would be a wrong number, not a wrong place.
+        (value + 8_421_376.0).to_bits() & 0x1_ffff
     }
 
     #[inline(always)]
@@ -143,7 +144,7 @@ impl Ranks {
                 for run in runs() {
                     dispatch(
                         level,
-                        Near::<K> { run, range, near: &mut self.near, key: std::marker::PhantomData },
+                        Near::<K> { run, range, found: &mut self.near, key: std::marker::PhantomData },
                     );
                 }
                 let (_, low, above) = self.near.select_nth_unstable_by(rank as usize, f32::total_cmp);
@@ -188,7 +189,9 @@ impl<K: Key> Kernel for Find<'_, K> {
                 add(i, *v);
             }
         }
-        rest.iter().enumerate().for_each(|(i, v)| add(i, *v));
+        for (i, v) in rest.iter().enumerate() {
+            add(i, *v);
+        }
         let Extremes { least: all_least, most: all_most, numbers } = self.extremes;
         *all_least = least.into_iter().fold(*all_least, u32::min);
         *all_most = most.into_iter().fold(*all_most, u32::max);
@@ -210,31 +213,42 @@ impl<K: Key> Kernel for Count<'_, K> {
     #[inline(always)]
     fn run(self) {
         let Self { run, least, shift, bins, counts, .. } = self;
-        let bin = |v: f32| (K::of(v).wrapping_sub(least) >> shift) as usize;
+        // NaN has a bin beyond the last.
+        let bin = |v: f32| if v.is_nan() { u32::MAX } else { K::of(v).wrapping_sub(least) >> shift };
         let (blocks, rest) = run.as_chunks::<LANES>();
-        let mut rest = rest;
-        if counts.len() > bins {
-            let (a, others) = counts.split_at_mut(bins);
-            let (b, others) = others.split_at_mut(bins);
-            let (c, d) = others.split_at_mut(bins);
+        let (first, others) = counts.split_at_mut(bins);
+        let add = |table: &mut [u64], bin: u32| {
+            if let Some(n) = table.get_mut(bin as usize) {
+                *n += 1;
+            }
+        };
+        let mut at = [0u32; LANES];
+        if others.is_empty() {
             for block in blocks {
-                let at: [usize; LANES] = std::array::from_fn(|i| bin(block[i]));
-                for (at, v) in at.as_chunks::<TABLES>().0.iter().zip(block.as_chunks::<TABLES>().0) {
-                    for ((table, &at), v) in [&mut *a, &mut *b, &mut *c, &mut *d].into_iter().zip(at).zip(v) {
-                        // NaN may have a bin beyond the last, or a wrong one.
-                        if let Some(n) = table.get_mut(at) {
-                            *n += u64::from(!v.is_nan());
-                        }
-                    }
+                for (at, v) in at.iter_mut().zip(block) {
+                    *at = bin(*v);
+                }
+                for at in at {
+                    add(first, at);
                 }
             }
         } else {
-            rest = run;
-        }
-        for &v in rest {
-            if let Some(n) = counts[..bins].get_mut(bin(v)) {
-                *n += u64::from(!v.is_nan());
+            let (b, others) = others.split_at_mut(bins);
+            let (c, d) = others.split_at_mut(bins);
+            for block in blocks {
+                for (at, v) in at.iter_mut().zip(block) {
+                    *at = bin(*v);
+                }
+                for [w, x, y, z] in at.as_chunks::<TABLES>().0 {
+                    add(first, *w);
+                    add(b, *x);
+                    add(c, *y);
+                    add(d, *z);
+                }
             }
+        }
+        for v in rest {
+            add(first, bin(*v));
         }
     }
 }
@@ -244,7 +258,7 @@ struct Near<'a, K> {
     run: &'a [f32],
     /// The first and the last.
     range: [u32; 2],
-    near: &'a mut Vec<f32>,
+    found: &'a mut Vec<f32>,
     key: std::marker::PhantomData<K>,
 }
 
@@ -257,10 +271,10 @@ impl<K: Key> Kernel for Near<'_, K> {
         for block in blocks {
             // Most blocks have none.
             if block.iter().fold(false, |any, v| any | is_near(*v)) {
-                self.near.extend(block.iter().copied().filter(|v| is_near(*v)));
+                self.found.extend(block.iter().copied().filter(|v| is_near(*v)));
             }
         }
-        self.near.extend(rest.iter().copied().filter(|v| is_near(*v)));
+        self.found.extend(rest.iter().copied().filter(|v| is_near(*v)));
     }
 }
 

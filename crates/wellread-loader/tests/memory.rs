@@ -149,7 +149,7 @@ fn images_that_differ_in_size_stay_within_the_bound() {
     let folder = tempfile::tempdir().unwrap();
     let store = sides((0..60).map(|i| if i % 10 == 3 { 800 } else { 60 + i }));
     for format in ["tiff", "ome-zarr", "parquet", "image-folder"] {
-        let dataset = written(&folder.path().join(format), format, &store, WriteOptions::default());
+        let dataset = written(&folder.path().join(format), format, &store, &WriteOptions::default());
         for transform in [
             wellread_loader::Transform::default().resize(64, 64).scale_by_percentiles(1.0, 99.0),
             wellread_loader::Transform::default().random_crop(50, 50),

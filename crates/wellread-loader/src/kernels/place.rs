@@ -8,7 +8,6 @@ use super::Patch;
 use super::write::Write;
 use crate::orientation::Orientation;
 use crate::simd::{Kernel, Level};
-use bytemuck::Zeroable;
 
 /// A pixel's bytes.
 pub(super) trait Raw: bytemuck::Pod {

@@ -76,7 +76,7 @@ fn sums(loader: &Loader, epoch: u64) -> Option<Vec<(usize, f64)>> {
 fn datasets(folder: &std::path::Path) -> Vec<Dataset> {
     let store = images(200, Shape::plane(40, 40), PixelType::U16);
     let formats = ["parquet", "ome-arrow-dataset", "tiff", "ome-zarr", "image-folder"];
-    let write = |format: &&str| written(&folder.join(format), format, &store, WriteOptions::default());
+    let write = |format: &&str| written(&folder.join(format), format, &store, &WriteOptions::default());
     let mut all: Vec<_> = formats.iter().map(write).collect();
     for (dataset, format) in all.iter().zip(formats) {
         assert_eq!((dataset.store().format(), dataset.len()), (format, 200));

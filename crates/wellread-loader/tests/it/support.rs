@@ -206,12 +206,12 @@ pub fn images(n: usize, shape: Shape, dtype: PixelType) -> MemoryStore {
 
 /// The images of a store in a Parquet file of small pages and row groups, opened.
 pub fn parquet(path: &Path, store: &MemoryStore, features: Option<arrow_array::RecordBatch>) -> Dataset {
-    written(path, "parquet", store, WriteOptions { features, ..WriteOptions::default() })
+    written(path, "parquet", store, &WriteOptions { features, ..WriteOptions::default() })
 }
 
 /// The images of a store in a set of any format, opened.
-pub fn written(path: &Path, format: &str, store: &MemoryStore, options: WriteOptions) -> Dataset {
-    let mut writer = wellread_store::create(path, format, &options).unwrap();
+pub fn written(path: &Path, format: &str, store: &MemoryStore, options: &WriteOptions) -> Dataset {
+    let mut writer = wellread_store::create(path, format, options).unwrap();
     for row in 0..store.len() {
         let (info, pixels) = wellread_store::read_image(store, row).unwrap();
         let metadata = store.metadata(row).unwrap();
