@@ -36,8 +36,9 @@ pub static BENCHMARK: Benchmark = Benchmark {
 
 fn run(session: &Session<'_>) -> Result<Results> {
     let config = session.config;
-    let (mut variants, mut unavailable) = (Vec::new(), Vec::new());
+    // Outlives what borrows it.
     let lowered = RefCell::default();
+    let (mut variants, mut unavailable) = (Vec::new(), Vec::new());
     for set in &session.prepared.sets {
         for &batch_size in &config.batch_sizes {
             let with_caches = |&workers| config.loader_caches.iter().map(move |cache| (workers, cache));
