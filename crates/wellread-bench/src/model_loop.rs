@@ -164,6 +164,9 @@ fn steps(
         ("compute_p50_s", median(&computes).unwrap_or(f64::NAN)),
         ("first_batch_s", first_batch_s),
     ];
+    if let Some(memory) = loader.memory() {
+        values.extend([("memory_bytes", memory.total() as f64), ("prefetch", loader.prefetch() as f64)]);
+    }
     if let Some(loss) = loss {
         values.push(("loss", f64::from(loss)));
     }
