@@ -65,15 +65,7 @@ fn run(session: &Session<'_>) -> Result<Results> {
                         None => variants.push(Variant {
                             keys,
                             job: Box::new(move |turn| {
-                                take_samples(
-                                    session,
-                                    set,
-                                    access,
-                                    transform,
-                                    cache,
-                                    turn,
-                                    share,
-                                )
+                                take_samples(session, set, access, transform, cache, turn, share)
                             }),
                         }),
                     }

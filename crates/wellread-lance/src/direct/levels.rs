@@ -56,7 +56,11 @@ impl LevelCodec {
         };
         self.decode(data, count, out)?;
         let found: usize = out[first..].iter().map(|r| r.1).sum();
-        if found & 0xffff == said & 0xffff { Ok(()) } else { Err(Irregular("a chunk that has not the levels it says")) }
+        if found & 0xffff == said & 0xffff {
+            Ok(())
+        } else {
+            Err(Irregular("a chunk that has not the levels it says"))
+        }
     }
 
     /// Appends the runs of the levels in `data`, of `count` where that is known; runs tell it themselves.

@@ -7,6 +7,11 @@
 //!                                        decoded page ──slice──▶ Block (no copy)
 //! ```
 //!
+//! Of a set that is too large to be kept decoded, a share of the pages is, always the same: what random access finds in
+//! the cache is the same as if the latest were kept, and nothing is put there only to be thrown out. The other pages, if
+//! they serve one image only, are decoded in bands that stay in the processor's cache, from where the sink takes them
+//! ([`FastReader::straight`]).
+//!
 //! Only what lies in two pages at once is put together in scratch memory: one line of pixels at a time.
 
 use super::cache::{Cache, Entry, Key, StoredCoding};
@@ -29,6 +34,9 @@ const DECODE_WHOLE: usize = 8 << 20;
 /// Most bytes of a page that are decoded at once into scratch memory where it is not decoded whole.
 const BAND: usize = 1 << 20;
 
+/// Bytes of a band that stays in the processor's cache until the sink has taken it.
+const CACHED_BAND: usize = 128 << 10;
+
 /// Buffers larger than this are given back after use.
 const KEEP: usize = 16 << 20;
 
@@ -43,8 +51,23 @@ pub(super) struct FastReader<'a> {
     /// For each page the index of its first value in the pixel leaf, and one more for the end.
     pub values: &'a [u64],
     pub table: &'a PieceTable,
+    /// How many of 65,536 pages the cache has room for, decoded.
+    pub kept_share: u32,
     /// The page used last: pieces come in order of position.
     pub current: Option<(usize, PixelType, Arc<Entry>)>,
+    /// Values of the image that is read now, as far as known: see [`Self::begin`].
+    pub wanted: std::ops::Range<u64>,
+    /// The page whose bytes are in the scratch memory, on its way past the cache.
+    pub loaded: Option<Loaded>,
+}
+
+/// A page in scratch memory, as stored.
+pub(super) struct Loaded {
+    page: usize,
+    table: Option<Arc<Entry>>,
+    /// Whether its values are among the bytes as read, not the decompressed.
+    is_raw: bool,
+    values: std::ops::Range<usize>,
 }
 
 impl FastReader<'_> {
@@ -67,9 +90,11 @@ impl FastReader<'_> {
         // All of it in one decoded page: one block, as it lies.
         let page = self.find(first)?;
         let inside = self.values_of(page);
-        if first + part.pixels() as u64 <= inside.end
-            && let Entry::Pixels(pixels) = &*self.entry(page, dtype, scratch)?
-        {
+        let is_whole = first + part.pixels() as u64 <= inside.end;
+        if is_whole && self.goes_straight(page) {
+            return self.straight(page, first, &part, dtype, request, scratch, sink);
+        }
+        if is_whole && let Entry::Pixels(pixels) = &*self.entry(page, dtype, scratch)? {
             let from = (first - inside.start) as usize * size;
             let data = &pixels[from..from + part.pixels() * size];
             return Ok(sink.put(request, &Block { region: part, data, dtype })?);
@@ -93,6 +118,12 @@ impl FastReader<'_> {
                     y += 1;
                     continue;
                 }
+                if self.goes_straight(page) {
+                    block.size[3] = lines;
+                    self.straight(page, position, &block, dtype, request, scratch, sink)?;
+                    y += lines;
+                    continue;
+                }
                 let entry = self.entry(page, dtype, scratch)?;
                 let from = (position - inside.start) as usize;
                 if let Entry::Pixels(pixels) = &*entry {
@@ -108,6 +139,86 @@ impl FastReader<'_> {
                     sink.put(request, &Block { region: block, data, dtype })?;
                     y += lines;
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins with an image, of which the values `wanted` are going to be asked for: all, or none that are known.
+    pub fn begin(&mut self, wanted: std::ops::Range<u64>) {
+        self.wanted = wanted;
+    }
+
+    /// Ends with the image: what is in the buffers is nobody's.
+    pub fn end(&mut self, scratch: &mut Scratch) {
+        if self.loaded.take().is_some() {
+            give_back(&mut scratch.raw, &mut scratch.decoded);
+        }
+    }
+
+    /// Whether a page is decoded for the present image alone: nobody else has much of it, and it is none of those that
+    /// are kept.
+    fn goes_straight(&self, page: usize) -> bool {
+        let inside = self.values_of(page);
+        let shared = inside.end.min(self.wanted.end).saturating_sub(inside.start.max(self.wanted.start));
+        // Fibonacci hashing, by way of the high bits of the product: pages that are kept lie all over the file.
+        let hash = (page as u64 ^ (self.group as u64).rotate_left(40)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let hash = (hash ^ hash >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 48;
+        shared > 0
+            && shared >= (inside.end - inside.start).div_ceil(4) * 3
+            && hash >= u64::from(self.kept_share)
+    }
+
+    /// Decodes `part`, which starts at value `first` and lies in page `index`, into the sink without keeping it.
+    fn straight(
+        &mut self,
+        index: usize,
+        first: u64,
+        part: &Region,
+        dtype: PixelType,
+        request: usize,
+        scratch: &mut Scratch,
+        sink: &mut dyn PixelSink,
+    ) -> Result<(), Fault> {
+        let leaf = self.leaf.values.ok_or(Fault::General)?;
+        if self.loaded.as_ref().is_none_or(|loaded| loaded.page != index) {
+            self.loaded = None;
+            let table = self.table_of(index, dtype, scratch)?;
+            let Scratch { raw, decoded, context, .. } = scratch;
+            let values = self.body(index, raw, decoded, context)?.values.as_ptr_range();
+            let is_raw = raw.as_ptr_range().contains(&values.start) || values.is_empty();
+            let start = if is_raw { raw.as_ptr() } else { decoded.as_ptr() };
+            let place = |at: *const u8| (at as usize).saturating_sub(start as usize);
+            self.loaded =
+                Some(Loaded { page: index, table, is_raw, values: place(values.start)..place(values.end) });
+        }
+        let Some(Loaded { table, is_raw, values, .. }) = &self.loaded else { return Err(Fault::General) };
+        let Scratch { raw, decoded, pixels, .. } = scratch;
+        let stored = if *is_raw { raw } else { decoded }.get(values.clone()).unwrap_or_default();
+        let (coding, _) = self.coding(index, table.as_ref())?;
+        let inside = self.values_of(index);
+        let all = (inside.end - inside.start) as usize;
+        let size = dtype.size();
+        let [_, _, nz, ny, nx] = part.size;
+        // Runs of indices are walked from the start of the page for each band.
+        let band = if table.is_some() { BAND } else { CACHED_BAND };
+        let whole = part.pixels() * size <= band;
+        let lines = if whole { ny } else { (band / (nx * size)).clamp(1, ny) };
+        let mut at = (first - inside.start) as usize;
+        for z in (0..nz).step_by(if whole { nz } else { 1 }) {
+            for y in (0..ny).step_by(lines) {
+                let mut block = *part;
+                if !whole {
+                    (block.start[2], block.size[2]) = (part.start[2] + z, 1);
+                    (block.start[3], block.size[3]) = (part.start[3] + y, lines.min(ny - y));
+                }
+                let count = block.pixels();
+                pixels.resize(pixels.len().max(count * size), 0);
+                let data = &mut pixels[..count * size];
+                values::decode(stored, coding, leaf, all, at..at + count, dtype, data)
+                    .map_err(|bad| Fault::Error(self.bad(bad)))?;
+                sink.put(request, &Block { region: block, data, dtype })?;
+                at += count;
             }
         }
         Ok(())
@@ -204,6 +315,7 @@ impl FastReader<'_> {
             Some((p, d, entry)) if (*p, *d) == (page, dtype) => Ok(Arc::clone(entry)),
             _ => {
                 let key = self.key(page as u32, dtype);
+                self.loaded = None;
                 let entry = self.cache.get(key, || self.load(page, dtype, scratch))?;
                 self.current = Some((page, dtype, Arc::clone(&entry)));
                 Ok(entry)
@@ -215,26 +327,47 @@ impl FastReader<'_> {
         Key { group: self.group as u32, source: self.source as u8, page, dtype }
     }
 
-    /// Reads, checks and decodes a page.
-    fn load(&self, index: usize, dtype: PixelType, scratch: &mut Scratch) -> Result<Entry, Fault> {
+    /// The dictionary of a page whose values are indices into it. To be asked for before the page's body, since it needs
+    /// the same buffers.
+    fn table_of(
+        &self,
+        index: usize,
+        dtype: PixelType,
+        scratch: &mut Scratch,
+    ) -> Result<Option<Arc<Entry>>, Fault> {
+        match self.pages.data[index].header.encoding {
+            Encoding::Dictionary => self.dictionary(dtype, scratch).map(Some),
+            Encoding::Plain | Encoding::ByteStreamSplit => Ok(None),
+            Encoding::Rle | Encoding::Other(_) => Err(Fault::General),
+        }
+    }
+
+    /// A page, read and decompressed, with levels that are as the shapes say.
+    fn body<'b>(
+        &self,
+        index: usize,
+        raw: &'b mut Vec<u8>,
+        decoded: &'b mut Vec<u8>,
+        context: &mut Option<Box<dyn std::any::Any + Send>>,
+    ) -> Result<pages::Body<'b>, Fault> {
         let page = &self.pages.data[index];
-        let leaf = self.leaf.values.ok_or(Fault::General)?;
-        // The dictionary first: it needs the same buffers.
-        let table = match page.header.encoding {
-            Encoding::Dictionary => Some(self.dictionary(dtype, scratch)?),
-            Encoding::Plain | Encoding::ByteStreamSplit => None,
-            Encoding::Rle | Encoding::Other(_) => return Err(Fault::General),
-        };
-        let Scratch { raw, decoded, context, .. } = scratch;
         let max = (self.leaf.max_rep, self.leaf.max_def);
         let body = pages::load(self.file, page, self.pages.codec, max, raw, decoded, codecs(context))?;
         let starts = self.table.starts(page.levels.clone());
-        if !levels::agree(body.repetition, body.definition, page.header.values, max, &starts) {
-            return Err(Fault::General);
+        if levels::agree(body.repetition, body.definition, page.header.values, max, &starts) {
+            Ok(body)
+        } else {
+            Err(Fault::General)
         }
-        let inside = self.values_of(index);
-        let count = (inside.end - inside.start) as usize;
-        let (coding, stored) = match (&page.header.encoding, &table) {
+    }
+
+    /// How the values of a page are encoded, and how they are where they are kept so.
+    fn coding<'t>(
+        &self,
+        index: usize,
+        table: Option<&'t Arc<Entry>>,
+    ) -> Result<(Coding<'t>, StoredCoding), Fault> {
+        Ok(match (&self.pages.data[index].header.encoding, table) {
             (_, Some(entry)) => match &**entry {
                 Entry::Table(table) => {
                     (Coding::Dictionary(table), StoredCoding::Dictionary(Arc::clone(entry)))
@@ -243,7 +376,18 @@ impl FastReader<'_> {
             },
             (Encoding::ByteStreamSplit, _) => (Coding::ByteStreamSplit, StoredCoding::ByteStreamSplit),
             _ => (Coding::Plain, StoredCoding::Plain),
-        };
+        })
+    }
+
+    /// Reads, checks and decodes a page.
+    fn load(&self, index: usize, dtype: PixelType, scratch: &mut Scratch) -> Result<Entry, Fault> {
+        let leaf = self.leaf.values.ok_or(Fault::General)?;
+        let table = self.table_of(index, dtype, scratch)?;
+        let Scratch { raw, decoded, context, .. } = scratch;
+        let body = self.body(index, raw, decoded, context)?;
+        let inside = self.values_of(index);
+        let count = (inside.end - inside.start) as usize;
+        let (coding, stored) = self.coding(index, table.as_ref())?;
         let size = count.checked_mul(dtype.size()).ok_or(Fault::General)?;
         if size <= DECODE_WHOLE.max(body.values.len()) {
             let mut pixels = vec![0; size];

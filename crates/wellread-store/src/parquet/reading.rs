@@ -54,11 +54,18 @@ impl ParquetStore {
                         pages,
                         values,
                         table,
+                        kept_share: self.kept_share(source, info.dtype),
                         current: None,
+                        wanted: 0..0,
+                        loaded: None,
                     })
                 }
             };
-            for piece in table.pieces(request.row - state.rows.start) {
+            let pieces = table.pieces(request.row - state.rows.start);
+            let whole = request.region == info.shape.full() && !pieces.is_empty();
+            let values = |piece| table.values(piece);
+            reader.begin(if whole { values(pieces.start).start..values(pieces.end - 1).end } else { 0..0 });
+            for piece in pieces {
                 match reader.deliver(piece, info, &request.region, i, scratch, sink) {
                     Ok(()) => {}
                     Err(Fault::Error(error)) => return Err(error.row(request.row)),
@@ -68,6 +75,7 @@ impl ParquetStore {
                     }
                 }
             }
+            reader.end(scratch);
         }
         Ok(order.len())
     }

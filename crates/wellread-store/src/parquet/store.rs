@@ -31,6 +31,8 @@ pub struct ParquetStore {
     clamped: bool,
     pub(super) groups: Vec<Group>,
     rows: usize,
+    /// Values of all row groups in each pixel leaf.
+    pixels: [u64; 2],
     pub(super) cache: Cache,
     /// Metadata of the row group that was asked for last.
     latest: Mutex<Option<(usize, Arc<MetadataRows>)>>,
@@ -63,19 +65,22 @@ impl ParquetStore {
         let corrupt = |why: String| Error::new(path, why).hint("the file is corrupt; copy or write it again");
         let mut groups = vec![];
         let mut rows = 0usize;
+        let mut pixels = [0u64; 2];
         for (i, group) in metadata.metadata().row_groups().iter().enumerate() {
             let n = usize::try_from(group.num_rows())
                 .ok()
                 .filter(|n| rows.checked_add(*n).is_some())
                 .ok_or_else(|| corrupt(format!("row group {i} declares {} rows", group.num_rows())))?;
             // Every row, even a null one, has an entry in every column.
-            for pieces in column.pieces.iter().flatten() {
+            for (pieces, pixels) in column.pieces.iter().zip(&mut pixels) {
+                let Some(pieces) = pieces else { continue };
                 let entries = group.column(pieces.pixels.leaf).num_values();
                 if entries < n as i64 {
                     return Err(corrupt(format!(
                         "row group {i} declares {n} rows but only {entries} pixels"
                     )));
                 }
+                *pixels = pixels.saturating_add(entries.unsigned_abs());
             }
             groups.push(Group {
                 rows: rows..rows + n,
@@ -94,6 +99,7 @@ impl ParquetStore {
             clamped: false,
             groups,
             rows,
+            pixels,
             cache: Cache::new(Self::DEFAULT_CACHE),
             latest: Mutex::new(None),
         };
@@ -142,6 +148,17 @@ impl ParquetStore {
             largest = Some(largest.unwrap_or(max).max(max));
         }
         largest
+    }
+
+    /// How many of 65,536 pages of pixels the cache has room for when they are decoded to `dtype`.
+    pub(super) fn kept_share(&self, source: usize, dtype: PixelType) -> u32 {
+        let all = self.pixels[source] as f64 * dtype.size() as f64;
+        let room = self.cache.capacity() as f64;
+        if all <= room {
+            return 1 << 16;
+        }
+        // A tenth less, since which pages are kept is left to chance.
+        (0.9 * room / all * f64::from(1 << 16)) as u32
     }
 
     fn group_of(&self, row: usize) -> usize {
