@@ -179,7 +179,8 @@ def test_lance_files_of_the_oldest_format(wellread, tmp_path):
     lance.write_dataset(pa.table({"n": range(9), "image": rows}), str(path), data_storage_version="legacy")
     assert "0.1" in wellread("info", path)["variant"]
     wellread("convert", path, tmp_path / "out.parquet")
-    for found, (pixels, _) in zip(pq.read_table(tmp_path / "out.parquet")["ome_image"].to_pylist(), made, strict=True):
+    images = pq.read_table(tmp_path / "out.parquet")["ome_image"].to_pylist()
+    for found, (pixels, _) in zip(images, made, strict=True):
         assert np.array_equal(assemble(found)[0, 0, 0], pixels)
 
 
