@@ -30,9 +30,6 @@ CACHE = ["--loader-cache", "512MiB"]
 # One worker of wellread; two where nothing is said.
 ONE = ["--workers", "1"]
 
-# Batches of annbatch's default way to shuffle: blocks of 16 rows.
-BLOCKS = ["--access", "block"]
-
 # (name, peer, the peer's workers, what wellread reads, its further flags, the ratio that is to be shown)
 PAIRS = [
     ("Parquet, untouched, beside upstream's RAM cache", "ram-cache", 0, "images.parquet", [], 0.5),
@@ -46,7 +43,7 @@ PAIRS = [
     ("Parquet, tuned, beside pyarrow row groups of it", "pyarrow-row-groups", 2, "tuned.parquet", [], None),
     ("Parquet, tuned, beside pyarrow on bare pixels", "pyarrow-binary", 2, "tuned.parquet", [], None),
     ("Parquet, tuned, beside annbatch, rows shuffled", "annbatch-1", 2, "tuned.parquet", [], None),
-    ("Parquet, tuned, block order, beside annbatch's blocks", "annbatch-16", 2, "tuned.parquet", BLOCKS, None),
+    ("Parquet, tuned, rows, beside annbatch's blocks", "annbatch-16", 2, "tuned.parquet", [], None),
     ("LZW TIFF beside torch DataLoader + tifffile", "tifffile-lzw", 2, "tiff-lzw", [], None),
     ("LZW TIFF, decoded once and kept, beside the same", "tifffile-lzw", 2, "tiff-lzw", CACHE, None),
     ("Lance beside pylance take, pixels only", "pylance", 0, "images.lance", [], 20.0),
