@@ -64,7 +64,7 @@ pub(super) struct FastReader<'a> {
 /// A page in scratch memory, as stored.
 pub(super) struct Loaded {
     page: usize,
-    table: Option<Arc<Entry>>,
+    coding: StoredCoding,
     /// Whether its values are among the bytes as read, not the decompressed.
     is_raw: bool,
     values: std::ops::Range<usize>,
@@ -189,19 +189,19 @@ impl FastReader<'_> {
             let is_raw = raw.as_ptr_range().contains(&values.start) || values.is_empty();
             let start = if is_raw { raw.as_ptr() } else { decoded.as_ptr() };
             let place = |at: *const u8| (at as usize).saturating_sub(start as usize);
-            self.loaded =
-                Some(Loaded { page: index, table, is_raw, values: place(values.start)..place(values.end) });
+            let values = place(values.start)..place(values.end);
+            self.loaded = Some(Loaded { page: index, coding: self.coding(index, table), is_raw, values });
         }
-        let Some(Loaded { table, is_raw, values, .. }) = &self.loaded else { return Err(Fault::General) };
+        let Some(Loaded { coding, is_raw, values, .. }) = &self.loaded else { return Err(Fault::General) };
         let Scratch { raw, decoded, pixels, .. } = scratch;
         let stored = if *is_raw { raw } else { decoded }.get(values.clone()).unwrap_or_default();
-        let (coding, _) = self.coding(index, table.as_ref())?;
         let inside = self.values_of(index);
         let all = (inside.end - inside.start) as usize;
         let size = dtype.size();
         let [_, _, nz, ny, nx] = part.size;
         // Runs of indices are walked from the start of the page for each band.
-        let band = if table.is_some() { BAND } else { CACHED_BAND };
+        let band = if matches!(coding, StoredCoding::Dictionary(_)) { BAND } else { CACHED_BAND };
+        let coding = decoding(coding)?;
         let whole = part.pixels() * size <= band;
         let lines = if whole { ny } else { (band / (nx * size)).clamp(1, ny) };
         let mut at = (first - inside.start) as usize;
@@ -265,14 +265,7 @@ impl FastReader<'_> {
         scratch: &mut Scratch,
     ) -> Result<(), Fault> {
         let Entry::Stored { bytes, coding } = entry else { return Err(Fault::General) };
-        let coding = match coding {
-            StoredCoding::Plain => Coding::Plain,
-            StoredCoding::ByteStreamSplit => Coding::ByteStreamSplit,
-            StoredCoding::Dictionary(table) => match &**table {
-                Entry::Table(table) => Coding::Dictionary(table),
-                _ => return Err(Fault::General),
-            },
-        };
+        let coding = decoding(coding)?;
         let leaf = self.leaf.values.ok_or(Fault::General)?;
         let inside = self.values_of(page);
         let all = (inside.end - inside.start) as usize;
@@ -361,22 +354,13 @@ impl FastReader<'_> {
         }
     }
 
-    /// How the values of a page are encoded, and how they are where they are kept so.
-    fn coding<'t>(
-        &self,
-        index: usize,
-        table: Option<&'t Arc<Entry>>,
-    ) -> Result<(Coding<'t>, StoredCoding), Fault> {
-        Ok(match (&self.pages.data[index].header.encoding, table) {
-            (_, Some(entry)) => match &**entry {
-                Entry::Table(table) => {
-                    (Coding::Dictionary(table), StoredCoding::Dictionary(Arc::clone(entry)))
-                }
-                _ => return Err(Fault::General),
-            },
-            (Encoding::ByteStreamSplit, _) => (Coding::ByteStreamSplit, StoredCoding::ByteStreamSplit),
-            _ => (Coding::Plain, StoredCoding::Plain),
-        })
+    /// How the values of a page are encoded, `table` being its dictionary.
+    fn coding(&self, index: usize, table: Option<Arc<Entry>>) -> StoredCoding {
+        match (&self.pages.data[index].header.encoding, table) {
+            (_, Some(table)) => StoredCoding::Dictionary(table),
+            (Encoding::ByteStreamSplit, _) => StoredCoding::ByteStreamSplit,
+            _ => StoredCoding::Plain,
+        }
     }
 
     /// Reads, checks and decodes a page.
@@ -387,13 +371,15 @@ impl FastReader<'_> {
         let body = self.body(index, raw, decoded, context)?;
         let inside = self.values_of(index);
         let count = (inside.end - inside.start) as usize;
-        let (coding, stored) = self.coding(index, table.as_ref())?;
+        let stored = self.coding(index, table);
         let size = count.checked_mul(dtype.size()).ok_or(Fault::General)?;
         if size <= DECODE_WHOLE.max(body.values.len()) {
             let mut pixels = vec![0; size];
             // A value that does not fit is an error of the image that has it, not of its neighbours: then
             // the page is kept as it is.
-            if values::decode(body.values, coding, leaf, count, 0..count, dtype, &mut pixels).is_ok() {
+            if values::decode(body.values, decoding(&stored)?, leaf, count, 0..count, dtype, &mut pixels)
+                .is_ok()
+            {
                 give_back(raw, decoded);
                 return Ok(Entry::Pixels(pixels));
             }
@@ -418,6 +404,18 @@ impl FastReader<'_> {
                 .map_err(|bad| Fault::Error(self.bad(bad)))
         })
     }
+}
+
+/// What decoding values that are stored so takes.
+fn decoding(stored: &StoredCoding) -> Result<Coding<'_>, Fault> {
+    Ok(match stored {
+        StoredCoding::Plain => Coding::Plain,
+        StoredCoding::ByteStreamSplit => Coding::ByteStreamSplit,
+        StoredCoding::Dictionary(table) => match &**table {
+            Entry::Table(table) => Coding::Dictionary(table),
+            _ => return Err(Fault::General),
+        },
+    })
 }
 
 /// The decompressors of this thread.
