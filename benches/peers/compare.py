@@ -66,27 +66,29 @@ WRITE_TARGET = 5.0
 
 def wellread_write(binary, folder):
     """Writing speed of every format, from the decoded Parquet set, as `bench storage` measures it."""
-    with tempfile.TemporaryDirectory(dir=folder) as out:
-        done = subprocess.run(
-            [binary, "--json", "bench", "storage", "--input", folder / "images.parquet",
-             "--formats", ",".join(WRITES), "--repeats", "2", "--out", out],
-            capture_output=True, text=True,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        import pyarrow.parquet as pq
+    import pyarrow.parquet as pq
 
-        rows = pq.read_table(Path(out) / "storage.parquet").to_pylist()
+    out = Path(tempfile.mkdtemp(dir=os.environ["WRITTEN"]))
+    done = subprocess.run(
+        [binary, "--json", "bench", "storage", "--input", folder / "images.parquet",
+         "--formats", ",".join(WRITES), "--repeats", "2", "--no-cold", "--out", out],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    rows = pq.read_table(out / "storage.parquet").to_pylist()
     return {r["format"]: r["images_per_s"] for r in rows if r["operation"] == "write"}
 
 
-def compare_writes(binary, folder, rounds, rng):
-    """Rows of writing: the Python libraries from named arrays as upstream does, and wellread."""
+def compare_writes(binary, folder, into, rounds, rng):
+    """Rows of writing into a folder: the Python libraries from named arrays as upstream does, and wellread."""
     theirs, ours = {}, {}
     for _ in range(rounds):
-        for fmt in rng.sample(WRITES, len(WRITES)):
-            theirs.setdefault(fmt, []).append(peer_run(f"write-{fmt}", folder, 16, 0, epochs=1))
-        for fmt, speed in wellread_write(binary, folder).items():
-            ours.setdefault(fmt, []).append(speed)
+        with tempfile.TemporaryDirectory(dir=into) as out:
+            os.environ["WRITTEN"] = out
+            for fmt in rng.sample(WRITES, len(WRITES)):
+                theirs.setdefault(fmt, []).append(peer_run(f"write-{fmt}", folder, 16, 0, epochs=1))
+            for fmt, speed in wellread_write(binary, folder).items():
+                ours.setdefault(fmt, []).append(speed)
     rows = []
     for fmt in WRITES:
         row = {"what": f"write {fmt}", "peer": f"write-{fmt}", "peer_workers": 0, "target_ratio": WRITE_TARGET}
@@ -197,6 +199,10 @@ def main():
     ap.add_argument("--rounds", type=int, default=5)
     ap.add_argument("--real", help="folder of 1080 x 1080 uint16 TIFFs; cells are generated without it")
     ap.add_argument("--only", help="only the pairs of these peers, or write")
+    # A disk's file system adds its own: ext4 makes files more slowly for minutes after others were removed.
+    memory = Path("/dev/shm")
+    ap.add_argument("--write-to", type=Path, default=memory if memory.is_dir() else None,
+                    help="folder in which writing is timed; default: in memory, if there is one")  # fmt: skip
     a = ap.parse_args()
     if a.only:
         PAIRS[:] = [pair for pair in PAIRS if pair[1] in a.only.split(",")]
@@ -219,7 +225,7 @@ def main():
             "rows": compare(a.wellread, folder, batch, a.rounds, rng),
         }
         if not a.only or "write" in a.only.split(","):
-            results[name]["rows"] += compare_writes(a.wellread, folder, a.rounds, rng)
+            results[name]["rows"] += compare_writes(a.wellread, folder, a.write_to, a.rounds, rng)
     (a.out / "peers.json").write_text(json.dumps(results, indent=1))
     for name, result in results.items():
         print(f"\n{name}, batches of {result['batch']}")

@@ -5,6 +5,7 @@ python peers.py NAME FOLDER --batch 16 --workers 2 --epochs 3
 
 import argparse
 import json
+import os
 import tempfile
 import time
 from pathlib import Path
@@ -300,7 +301,7 @@ def loader_epochs(dataset, batch, workers, epochs):
 
 
 def write_epochs(fmt, folder, epochs):
-    """Writes the set from named arrays in memory, as upstream does, into a folder that is thrown away."""
+    """Writes the set from named arrays in memory, as upstream does, into folders that whoever called removes."""
     import sets
     import tifffile
 
@@ -308,13 +309,13 @@ def write_epochs(fmt, folder, epochs):
     images = [(name, array.reshape(1, 1, 1, *array.shape[-2:])) for name, array in images]
     if fmt == "ome-zarr":
         images = images[:100]  # ome-zarr-py takes 0.1 s for one.
-    with tempfile.TemporaryDirectory(dir=folder) as out:
-        sets.write_with_library(fmt, Path(out), images[:1])  # What a library does once.
+    into = os.environ.get("WRITTEN", folder)
+    sets.write_with_library(fmt, Path(tempfile.mkdtemp(dir=into)), images[:1])  # What a library does once.
     for _ in range(epochs):
-        with tempfile.TemporaryDirectory(dir=folder) as out:
-            start = time.perf_counter()
-            sets.write_with_library(fmt, Path(out), images)
-            yield time.perf_counter() - start, None, len(images)
+        out = Path(tempfile.mkdtemp(dir=into))
+        start = time.perf_counter()
+        sets.write_with_library(fmt, out, images)
+        yield time.perf_counter() - start, None, len(images)
 
 
 TAKES = {

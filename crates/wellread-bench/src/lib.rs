@@ -38,6 +38,7 @@ pub mod storage;
 pub mod suite;
 pub mod sweep;
 pub mod variants;
+mod written;
 
 pub use config::Config;
 pub use suite::{BENCHMARKS, Benchmark, Session, run};

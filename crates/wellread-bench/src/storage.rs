@@ -14,7 +14,8 @@ use crate::data::{FormatSet, set_name};
 use crate::findings::{Judge, Ranked, by_median, ranked, series, with_codec};
 use crate::suite::{Benchmark, Session};
 use crate::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
-use anyhow::{Context as _, Result, bail};
+use crate::written::Written;
+use anyhow::{Result, bail};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -47,6 +48,7 @@ pub(crate) struct InMemory {
 
 fn run(session: &Session<'_>) -> Result<Results> {
     let images = Rc::new(load_images(session)?);
+    let written = Rc::new(written(session)?);
     let cold_notes = Rc::new(RefCell::new(BTreeSet::new()));
     let mut variants = Vec::new();
     let mut unavailable = Vec::new();
@@ -68,14 +70,14 @@ fn run(session: &Session<'_>) -> Result<Results> {
                     unavailable.push(Unavailable { keys, reason: reason.clone() });
                     continue;
                 }
-                let (images, notes) = (images.clone(), cold_notes.clone());
+                let (images, written, notes) = (images.clone(), written.clone(), cold_notes.clone());
                 variants.push(Variant {
                     keys,
                     job: Box::new(move |turn| {
                         if cache == PageCache::Cold {
                             drop_from_cache(session, set, &mut notes.borrow_mut());
                         }
-                        perform(session, set, operation, &session.write_options, &images, turn)
+                        perform(session, set, operation, &session.write_options, &images, &written, turn)
                     }),
                 });
             }
@@ -99,14 +101,20 @@ pub(crate) fn perform(
     operation: Operation,
     options: &WriteOptions,
     images: &[InMemory],
+    written: &Written,
     turn: Turn,
 ) -> Result<Measurement> {
     match operation {
-        Operation::Write => write(session, set, options, images, turn.warmup),
+        Operation::Write => write(session, set, options, images, written, turn.warmup),
         Operation::Open => open(session, set),
         Operation::ReadAll => read_all(session, set, turn.warmup),
         Operation::ReadRandom => read_random(session, set, turn.round as u64, turn.warmup),
     }
+}
+
+/// Where measured writes go: beside the prepared sets.
+pub(crate) fn written(session: &Session<'_>) -> Result<Written> {
+    Written::new(session.prepared.folder.join("write"))
 }
 
 /// The first images of the set, as many as may be kept in memory.
@@ -169,20 +177,20 @@ pub(crate) fn size(session: &Session<'_>, set: &FormatSet) -> Vec<(&'static str,
     vec![("bytes_on_disk", bytes as f64), ("bits_per_pixel", bytes as f64 * 8.0 / pixels)]
 }
 
-/// Writes the images as `set` was written, with the same `options`, beside the prepared sets.
+/// Writes the images as `set` was written, with the same `options`.
 fn write(
     session: &Session<'_>,
     set: &FormatSet,
     options: &WriteOptions,
     images: &[InMemory],
+    written: &Written,
     full: bool,
 ) -> Result<Measurement> {
     let format = registry::format_named(set.format)?;
-    let folder = session.prepared.folder.join("write");
-    let target = folder.join(set_name(format));
+    let pixels = images.iter().map(|image| image.pixels.len() as u64).sum();
+    let target = written.next(images.len(), pixels)?.join(set_name(format));
     let types = images.iter().map(|image| image.info.dtype).collect();
     let options = WriteOptions { overwrite: true, types, ..options.clone() };
-    std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let clock = Stopwatch::start();
     let mut writer = (format.create)(&target, &options)?;
     for image in images {
@@ -203,15 +211,7 @@ fn write(
             .zip(&session.prepared.expected)
             .all(|(found, expected)| found.is_ok_and(|f| f.sha256 == expected.sha256));
     }
-    drop(store);
-    remove(&target)
-        .and_then(|()| std::fs::remove_dir(&folder))
-        .with_context(|| format!("cannot remove {}", target.display()))?;
     Ok(measurement(seconds, images.len(), session, set, verified))
-}
-
-fn remove(path: &std::path::Path) -> std::io::Result<()> {
-    if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) }
 }
 
 fn open(session: &Session<'_>, set: &FormatSet) -> Result<Measurement> {

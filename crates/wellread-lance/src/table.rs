@@ -33,6 +33,9 @@ const ENGINE_BATCH_ROWS: u32 = 4096;
 /// Batches that Lance decodes ahead.
 const ENGINE_AHEAD: usize = 2;
 
+/// Fragments that are asked, at most, whether they all have one value in a column.
+const FRAGMENTS_ASKED: usize = 16;
+
 /// A Lance dataset, open for reading.
 pub(crate) struct LanceTable {
     /// As it was given.
@@ -174,6 +177,25 @@ impl LanceTable {
         Ok(fragment.files.get_or_init(|| files))
     }
 
+    /// The one value of a field in all rows of the dataset, as it is stored, as far as the pages' metadata tells.
+    fn only_value(&self, field: i32) -> Option<Vec<u8>> {
+        let mut only = None;
+        for fragment in &self.fragments {
+            let metadata = fragment.lance.metadata();
+            if !metadata.overlays.is_empty() {
+                return None;
+            }
+            let files = self.data_files(fragment).ok()?;
+            let (file, column) = files.iter().find_map(|f| Some((f, *f.columns.get(&field)?)))?;
+            let column = file.metadata.column_infos.get(column)?;
+            let value = direct::only_value(file.input.as_ref()?, column, metadata.physical_rows?)?;
+            if only.get_or_insert_with(|| value.clone()) != &value {
+                return None;
+            }
+        }
+        only
+    }
+
     /// The reader of this crate for a fragment; `None` where Lance has to read it.
     fn direct<'a>(&self, plan: &'a Plan, index: usize) -> Option<&'a Direct> {
         let make = || {
@@ -264,6 +286,15 @@ impl ImageTable for LanceTable {
 
     fn types_are_trusted(&self) -> bool {
         self.dataset.schema().metadata.contains_key(ome_arrow::FILE_WRITER_KEY)
+    }
+
+    fn is_constant(&self, columns: &Columns) -> bool {
+        let is_leaf = |id: i32| self.dataset.schema().field_by_id(id).is_some_and(|f| f.children.is_empty());
+        self.fragments.len() <= FRAGMENTS_ASKED
+            && columns.iter().all(|path| {
+                let id = self.field_id(path).ok().filter(|&id| is_leaf(id));
+                id.is_some_and(|id| self.only_value(id).is_some())
+            })
     }
 
     fn layout(&self) -> Result<StoreLayout> {
@@ -378,6 +409,15 @@ mod tests {
         assert!(table.direct(&table.plan(&pixels).unwrap(), 0).is_some());
         let name = [path(&["ome_image", "name"])];
         assert!(table.direct(&table.plan(&name).unwrap(), 0).is_none());
+        let size = path(&["ome_image", "pixels_meta", "size_x"]);
+        let text = path(&["ome_image", "pixels_meta", "type"]);
+        assert!(table.is_constant(&[size.clone(), text, name[0].clone()]));
+        // Lists, structs and what is not there are none.
+        for other in
+            [&["ome_image", "chunks", "x"][..], &["ome_image", "pixels_meta"], &["ome_image", "nothing"]]
+        {
+            assert!(!table.is_constant(&[size.clone(), path(other)]), "{other:?}");
+        }
         let mut rows = 0;
         table
             .read(Rows::Chosen(&[0, 2, 3]), &name, &mut |batch| {
@@ -427,8 +467,11 @@ mod tests {
             Dataset::write(reader, to.to_str().unwrap(), None).await
         })
         .unwrap();
-        let table = LanceTable::open(&to, &OpenOptions::default()).unwrap();
         let path = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
+        let size = [path(&["ome_image", "pixels_meta", "size_x"])];
+        assert!(LanceTable::open(&from, &OpenOptions::default()).unwrap().is_constant(&size));
+        let table = LanceTable::open(&to, &OpenOptions::default()).unwrap();
+        assert!(!table.is_constant(&size), "null in some rows");
         let columns = ["z", "c", "shape_y", "pixels"].map(|name| path(&["ome_image", "chunks", name]));
         let plan = table.plan(&columns).unwrap();
         let direct = table.direct(&plan, 0).expect("pages with null rows are known");

@@ -53,6 +53,7 @@ fn compressed_by(format: &str) -> CompressedBy {
 
 fn run(session: &Session<'_>) -> Result<Results> {
     let images = Rc::new(storage::load_images(session)?);
+    let written = Rc::new(storage::written(session)?);
     let mut settings = Vec::new();
     for compression in CODECS {
         let options = WriteOptions { compression, ..session.write_options.clone() };
@@ -80,12 +81,13 @@ fn run(session: &Session<'_>) -> Result<Results> {
             }
             for operation in OPERATIONS {
                 let keys = keys(operation.into());
-                let images = images.clone();
+                let (images, written) = (images.clone(), written.clone());
                 variants.push(Variant {
                     keys,
                     job: Box::new(move |turn| {
                         let options = &setting.options;
-                        let mut measured = storage::perform(session, set, operation, options, &images, turn)?;
+                        let mut measured =
+                            storage::perform(session, set, operation, options, &images, &written, turn)?;
                         let size = measured.values.iter().find(|v| v.0 == "bytes_on_disk").map(|v| v.1);
                         measured.values.extend(size.map(|bytes| ("compression_ratio", pixel_bytes / bytes)));
                         Ok(measured)

@@ -12,11 +12,13 @@
 //! much ([`Direct::has_prefixes`]).
 
 mod chunk;
+mod constant;
 mod input;
 mod levels;
 mod page;
 mod values;
 
+pub(crate) use constant::only_value;
 pub(crate) use input::Input;
 
 use crate::runtime::quietly;

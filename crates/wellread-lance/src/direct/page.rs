@@ -43,13 +43,19 @@ pub(super) struct Page {
 
 #[derive(Debug)]
 enum PageLayout {
-    Constant {
-        value: Box<[u8]>,
-        /// Repetition levels, and definition levels where rows may be null.
-        levels: Option<(Stored, Option<Stored>)>,
-        index: OnceLock<ConstantIndex>,
-    },
+    Constant { value: Box<[u8]>, lists: ConstantLists },
     Chunks(Chunks),
+}
+
+/// How many of its one value the rows of a constant page have.
+#[derive(Debug)]
+enum ConstantLists {
+    /// One; the page is below no list.
+    None,
+    /// One in each list: there are as many levels as rows, and none is null. They need not be read.
+    OneEach,
+    /// As many as repetition levels say, and definition levels where rows may be null.
+    Levels { repeated: Stored, defined: Option<Stored>, index: OnceLock<ConstantIndex> },
 }
 
 /// Levels in a piece of their own.
@@ -196,14 +202,19 @@ impl Page {
         if defined.is_some() != (null > 0) {
             return None;
         }
-        let levels = if depth == 0 {
-            None
+        let mut values = rows;
+        let lists = if depth == 0 {
+            ConstantLists::None
         } else {
             let extent = *extents.first()?;
-            Some((Stored::new(extent, layout.rep_compression.as_ref(), layout.num_rep_values)?, defined))
+            let repeated = Stored::new(extent, layout.rep_compression.as_ref(), layout.num_rep_values)?;
+            values = repeated.count;
+            match defined {
+                None if values == rows => ConstantLists::OneEach,
+                defined => ConstantLists::Levels { repeated, defined, index: OnceLock::new() },
+            }
         };
-        let values = levels.as_ref().map_or(rows, |levels| levels.0.count);
-        let layout = PageLayout::Constant { value: value.as_ref().into(), levels, index: OnceLock::new() };
+        let layout = PageLayout::Constant { value: value.as_ref().into(), lists };
         Some(Self { rows, values, null, layout })
     }
 
@@ -278,28 +289,36 @@ impl Page {
             return Err(Irregular("rows outside of a page"));
         }
         match &self.layout {
-            PageLayout::Constant { value, levels, index } => {
+            PageLayout::Constant { value, lists } => {
                 let (value, cut) = value.split_at(shape.width);
                 if cut.iter().any(|&byte| byte > 0) {
                     return Err(Fault::TooNarrow);
                 }
-                let Some(levels) = levels else {
-                    out.extend_from_slice(&value.repeat(rows.len()));
-                    return Ok(());
+                let there = match lists {
+                    ConstantLists::None => rows.len(),
+                    ConstantLists::OneEach => {
+                        room.runs.clear();
+                        room.runs.push((shape.depth as u16, rows.len()));
+                        rows.len()
+                    }
+                    ConstantLists::Levels { repeated, defined, index } => {
+                        let index = if let Some(index) = index.get() {
+                            index
+                        } else {
+                            let levels = (repeated, defined.as_ref());
+                            let made = ConstantIndex::new(self, input, levels, shape.depth, room)?;
+                            index.get_or_init(|| made)
+                        };
+                        let items = index.rows[rows.start] as usize..index.rows[rows.end] as usize;
+                        room.runs.clear();
+                        room.runs.extend(index.levels[items.clone()].iter().map(|&level| (level, 1)));
+                        index.levels[items].iter().filter(|&level| level & ABSENT == 0).count()
+                    }
                 };
-                let index = if let Some(index) = index.get() {
-                    index
-                } else {
-                    let made = ConstantIndex::new(self, input, levels, shape.depth, room)?;
-                    index.get_or_init(|| made)
-                };
-                let items = index.rows[rows.start] as usize..index.rows[rows.end] as usize;
-                let runs = &mut room.runs;
-                runs.clear();
-                runs.extend(index.levels[items.clone()].iter().map(|&level| (level, 1)));
-                let mut wanted = Wanted { skip: 0, rows: rows.len(), seen: 0 };
-                wanted.take(runs, shape.depth, out.len() / shape.width, starts)?;
-                let there = index.levels[items].iter().filter(|&level| level & ABSENT == 0).count();
+                if !matches!(lists, ConstantLists::None) {
+                    let mut wanted = Wanted { skip: 0, rows: rows.len(), seen: 0 };
+                    wanted.take(&room.runs, shape.depth, out.len() / shape.width, starts)?;
+                }
                 out.extend_from_slice(&value.repeat(there));
                 Ok(())
             }
@@ -319,7 +338,7 @@ impl Page {
 /// The definition level of rows below `depth` lists that are null as a whole, 0 where none is, by the layers from the
 /// values outwards: nulls are of the outermost struct, and of the outermost list, which Lance makes null with it. `None`
 /// where anything else may be null or empty.
-fn null_level(layers: &[i32], depth: usize) -> Option<u16> {
+pub(super) fn null_level(layers: &[i32], depth: usize) -> Option<u16> {
     use RepDefLayer::{
         RepdefAllValidItem as Item, RepdefAllValidList as List, RepdefNullableItem as NullItem,
         RepdefNullableList as NullList,
@@ -338,7 +357,7 @@ impl ConstantIndex {
     fn new(
         page: &Page,
         input: &Input,
-        (repeated, defined): &(Stored, Option<Stored>),
+        (repeated, defined): (&Stored, Option<&Stored>),
         depth: usize,
         room: &mut Room,
     ) -> Result<Self, Fault> {

@@ -23,7 +23,7 @@ pub(crate) use collect::Collector;
 pub(crate) use column::{ImageColumn, LISTS, other_columns, plain_columns};
 pub(crate) use metadata::MetadataRows;
 pub(crate) use pixels::{PixelColumn, PixelLists};
-pub(crate) use rows::{Row, SmallColumns, text};
+pub(crate) use rows::{Row, SmallColumns, declared_info, text};
 
 /// Index of the list `chunks` in everything that runs parallel to both lists of pixels.
 pub(crate) const CHUNKS: usize = 0;

@@ -15,7 +15,7 @@ use wellread_image::ome_arrow::{self, field};
 use wellread_image::{PixelType, Shape};
 
 /// What one row is.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Row {
     /// Shape and type, or why the row is no image.
     pub info: std::result::Result<RowInfo, Box<str>>,
@@ -156,17 +156,26 @@ impl<'a> SmallColumns<'a> {
             return Err("pixels_meta is null".into());
         }
         let declared = self.types.and_then(|t| text(t, i)).ok_or("pixels_meta.type is missing")?;
-        let declared: PixelType = declared.parse().map_err(|e| format!("pixels_meta.type: {e}"))?;
-        let dtype = if clamped && declared == PixelType::U16 { PixelType::U8 } else { declared };
-        let shape = self.shape(i)?;
-        shape.checked_bytes(dtype).map_err(|e| e.to_string())?;
-        if let Some(order) = self.orders.and_then(|o| text(o, i))
-            && !order.eq_ignore_ascii_case(ome_arrow::CHUNK_ORDER)
-        {
-            return Err(format!("chunk_grid.chunk_order is {order:?}; only ZYX is defined"));
-        }
-        Ok(RowInfo { shape, dtype })
+        declared_info(self.shape(i)?, declared, self.orders.and_then(|o| text(o, i)), clamped)
     }
+}
+
+/// Shape and type of an image whose fields say this; `clamped` as for [`SmallColumns::info`].
+pub(crate) fn declared_info(
+    shape: Shape,
+    dtype: &str,
+    chunk_order: Option<&str>,
+    clamped: bool,
+) -> std::result::Result<RowInfo, String> {
+    let declared: PixelType = dtype.parse().map_err(|e| format!("pixels_meta.type: {e}"))?;
+    let dtype = if clamped && declared == PixelType::U16 { PixelType::U8 } else { declared };
+    shape.checked_bytes(dtype).map_err(|e| e.to_string())?;
+    if let Some(order) = chunk_order
+        && !order.eq_ignore_ascii_case(ome_arrow::CHUNK_ORDER)
+    {
+        return Err(format!("chunk_grid.chunk_order is {order:?}; only ZYX is defined"));
+    }
+    Ok(RowInfo { shape, dtype })
 }
 
 fn shown(n: i64) -> String {

@@ -18,8 +18,9 @@ use super::cache::{Cache, Entry, Key, StoredCoding};
 use super::dictionary::Table;
 use super::file::PositionalFile;
 use super::levels;
-use super::pages::{self, Codecs, ColumnPages, Fault};
+use super::pages::{self, Codecs, Fault};
 use super::pieces::PieceTable;
+use super::pixel_pages::PixelPages;
 use super::schema::PixelLeaf;
 use super::thrift::Encoding;
 use super::values::{self, BadValue, Coding};
@@ -47,9 +48,7 @@ pub(super) struct FastReader<'a> {
     pub group: usize,
     pub source: usize,
     pub leaf: PixelLeaf,
-    pub pages: &'a ColumnPages,
-    /// For each page the index of its first value in the pixel leaf, and one more for the end.
-    pub values: &'a [u64],
+    pub pages: &'a PixelPages,
     pub table: &'a PieceTable,
     /// How many of 65,536 pages the cache has room for, decoded.
     pub kept_share: u32,
@@ -81,7 +80,7 @@ impl FastReader<'_> {
         scratch: &mut Scratch,
         sink: &mut dyn PixelSink,
     ) -> Result<(), Fault> {
-        let Some((part, offset)) = contiguous_part(&self.table.regions[piece].region(), region) else {
+        let Some((part, offset)) = contiguous_part(&self.table.region(piece), region) else {
             return Ok(());
         };
         let (dtype, size) = (info.dtype, info.dtype.size());
@@ -183,14 +182,15 @@ impl FastReader<'_> {
         let leaf = self.leaf.values.ok_or(Fault::General)?;
         if self.loaded.as_ref().is_none_or(|loaded| loaded.page != index) {
             self.loaded = None;
-            let table = self.table_of(index, dtype, scratch)?;
+            let table = self.table_of(dtype, scratch)?;
             let Scratch { raw, decoded, context, .. } = scratch;
-            let values = self.body(index, raw, decoded, context)?.values.as_ptr_range();
+            let (encoding, body) = self.body(index, raw, decoded, context)?;
+            let values = body.values.as_ptr_range();
             let is_raw = raw.as_ptr_range().contains(&values.start) || values.is_empty();
             let start = if is_raw { raw.as_ptr() } else { decoded.as_ptr() };
             let place = |at: *const u8| (at as usize).saturating_sub(start as usize);
             let values = place(values.start)..place(values.end);
-            self.loaded = Some(Loaded { page: index, coding: self.coding(index, table), is_raw, values });
+            self.loaded = Some(Loaded { page: index, coding: coding(encoding, table)?, is_raw, values });
         }
         let Some(Loaded { coding, is_raw, values, .. }) = &self.loaded else { return Err(Fault::General) };
         let Scratch { raw, decoded, pixels, .. } = scratch;
@@ -294,13 +294,12 @@ impl FastReader<'_> {
         {
             return Ok(page);
         }
-        let page = self.values[1..].partition_point(|&end| end <= position);
-        if page < self.pages.data.len() { Ok(page) } else { Err(Fault::General) }
+        self.pages.holding(position).ok_or(Fault::General)
     }
 
     /// Values of a page, as indices into the pixel leaf of the row group.
     fn values_of(&self, page: usize) -> std::ops::Range<u64> {
-        self.values[page]..self.values[page + 1]
+        self.pages.values(page)
     }
 
     fn entry(&mut self, page: usize, dtype: PixelType, scratch: &mut Scratch) -> Result<Arc<Entry>, Fault> {
@@ -320,58 +319,49 @@ impl FastReader<'_> {
         Key { group: self.group as u32, source: self.source as u8, page, dtype }
     }
 
-    /// The dictionary of a page whose values are indices into it. To be asked for before the page's body, since it needs
-    /// the same buffers.
-    fn table_of(
-        &self,
-        index: usize,
-        dtype: PixelType,
-        scratch: &mut Scratch,
-    ) -> Result<Option<Arc<Entry>>, Fault> {
-        match self.pages.data[index].header.encoding {
-            Encoding::Dictionary => self.dictionary(dtype, scratch).map(Some),
-            Encoding::Plain | Encoding::ByteStreamSplit => Ok(None),
-            Encoding::Rle | Encoding::Other(_) => Err(Fault::General),
-        }
-    }
-
-    /// A page, read and decompressed, with levels that are as the shapes say.
+    /// A page, read and decompressed, with levels that are as the shapes say, and the encoding of its values.
     fn body<'b>(
         &self,
         index: usize,
         raw: &'b mut Vec<u8>,
         decoded: &'b mut Vec<u8>,
         context: &mut Option<Box<dyn std::any::Any + Send>>,
-    ) -> Result<pages::Body<'b>, Fault> {
-        let page = &self.pages.data[index];
+    ) -> Result<(Encoding, pages::Body<'b>), Fault> {
         let max = (self.leaf.max_rep, self.leaf.max_def);
-        let body = pages::load(self.file, page, self.pages.codec, max, raw, decoded, codecs(context))?;
-        let starts = self.table.starts(page.levels.clone());
-        if levels::agree(body.repetition, body.definition, page.header.values, max, &starts) {
-            Ok(body)
+        let levels = self.pages.levels(index);
+        let entries = levels.end - levels.start;
+        let (encoding, body) = pages::load_at(
+            self.file,
+            self.pages.place(index),
+            entries,
+            self.pages.codec,
+            max,
+            raw,
+            decoded,
+            codecs(context),
+        )?;
+        let starts = self.table.starts(levels);
+        if levels::agree(body.repetition, body.definition, entries as usize, max, &starts) {
+            Ok((encoding, body))
         } else {
             Err(Fault::General)
         }
     }
 
-    /// How the values of a page are encoded, `table` being its dictionary.
-    fn coding(&self, index: usize, table: Option<Arc<Entry>>) -> StoredCoding {
-        match (&self.pages.data[index].header.encoding, table) {
-            (_, Some(table)) => StoredCoding::Dictionary(table),
-            (Encoding::ByteStreamSplit, _) => StoredCoding::ByteStreamSplit,
-            _ => StoredCoding::Plain,
-        }
+    /// The dictionary, where the column has one. To be asked for before a page's body, since it needs the same buffers.
+    fn table_of(&self, dtype: PixelType, scratch: &mut Scratch) -> Result<Option<Arc<Entry>>, Fault> {
+        self.pages.dictionary.is_some().then(|| self.dictionary(dtype, scratch)).transpose()
     }
 
     /// Reads, checks and decodes a page.
     fn load(&self, index: usize, dtype: PixelType, scratch: &mut Scratch) -> Result<Entry, Fault> {
         let leaf = self.leaf.values.ok_or(Fault::General)?;
-        let table = self.table_of(index, dtype, scratch)?;
+        let table = self.table_of(dtype, scratch)?;
         let Scratch { raw, decoded, context, .. } = scratch;
-        let body = self.body(index, raw, decoded, context)?;
+        let (encoding, body) = self.body(index, raw, decoded, context)?;
         let inside = self.values_of(index);
         let count = (inside.end - inside.start) as usize;
-        let stored = self.coding(index, table);
+        let stored = coding(encoding, table)?;
         let size = count.checked_mul(dtype.size()).ok_or(Fault::General)?;
         if size <= DECODE_WHOLE.max(body.values.len()) {
             let mut pixels = vec![0; size];
@@ -403,6 +393,16 @@ impl FastReader<'_> {
                 .map(Entry::Table)
                 .map_err(|bad| Fault::Error(self.bad(bad)))
         })
+    }
+}
+
+/// How the values of a page are encoded; `table` is its column's dictionary.
+fn coding(encoding: Encoding, table: Option<Arc<Entry>>) -> Result<StoredCoding, Fault> {
+    match (encoding, table) {
+        (Encoding::Dictionary, Some(table)) => Ok(StoredCoding::Dictionary(table)),
+        (Encoding::Plain, _) => Ok(StoredCoding::Plain),
+        (Encoding::ByteStreamSplit, _) => Ok(StoredCoding::ByteStreamSplit),
+        _ => Err(Fault::General),
     }
 }
 

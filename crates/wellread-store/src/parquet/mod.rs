@@ -8,9 +8,9 @@
 //! ```text
 //!  footer ──schema──▶ image column, its leaves                       once, when opened
 //!    │
-//!  small leaves ──layout──▶ per row: shape, type, chunks, and where    once per row group, when first needed
-//!    │                      each chunk's values lie in the pixel leaf
-//!  page headers ──pages──▶ which page holds which values
+//!  statistics, small leaves ──layout──▶ per row: shape, type, chunks,   once per row group, when first needed
+//!    │                      and where each chunk's values lie in the pixel leaf
+//!  offset index, page headers ──pages──▶ which page holds which values
 //!    │
 //!  page ──levels (compared with the layout)──values──▶ pixels ──cache──▶ Blocks       for every request
 //!    └──anything unusual──▶ general: the parquet crate's Arrow reader
@@ -27,7 +27,7 @@
 //! | `schema` | finds the image column and its leaves |
 //! | `layout`, `pieces` | rows, chunks, and their places in the pixel leaf |
 //! | `metadata` | names, channels, physical sizes (by [`crate::ome_arrow`]) |
-//! | `thrift`, `pages` | page headers; pages read, checked and decompressed |
+//! | `thrift`, `pages`, `pixel_pages` | page headers and offset indexes; pages found, read, checked and decompressed |
 //! | `levels`, `values`, `dictionary` | levels compared; values decoded and narrowed |
 //! | `cache`, `fast` | decoded pages shared by threads; blocks from them |
 //! | `general`, `check` | the slow path that takes everything, and what must hold before it may |
@@ -48,6 +48,7 @@ mod levels;
 mod metadata;
 mod pages;
 mod pieces;
+mod pixel_pages;
 mod plain;
 mod reading;
 mod recognise;

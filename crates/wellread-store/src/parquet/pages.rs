@@ -23,7 +23,7 @@ impl From<Error> for Fault {
 }
 
 /// Where a page is.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Page {
     /// Offset of its first byte after the header.
     pub offset: u64,
@@ -111,6 +111,17 @@ fn walk(file: &PositionalFile, chunk: &ColumnChunkMetaData) -> Result<ColumnPage
     Ok(pages)
 }
 
+/// The dictionary page of a column chunk, at `at`.
+///
+/// # Errors
+/// A header that is damaged, or no dictionary's.
+pub(super) fn dictionary(file: &PositionalFile, at: u64, end: u64) -> Result<Option<Page>> {
+    let Ok(header) = header_at(file, at, end, &mut vec![])? else { return Ok(None) };
+    let offset = at + header.length as u64;
+    let inside = offset.checked_add(header.compressed as u64).is_some_and(|after| after <= end);
+    Ok((header.kind == PageKind::Dictionary && inside).then_some(Page { offset, header, levels: 0..0 }))
+}
+
 /// Parses the header at `at`, reading more where statistics make it long.
 fn header_at(
     file: &PositionalFile,
@@ -146,6 +157,35 @@ pub(super) struct Codecs {
     deflate: Option<libdeflater::Decompressor>,
 }
 
+/// Most bytes of a page of `values` numbers: they take 8 bytes at most; levels and indices, even one run each, less
+/// than as much again.
+fn numbers_limit(values: usize) -> usize {
+    4096 + values.saturating_mul(20)
+}
+
+/// Reads, checks and decompresses the page of numbers whose header is at `offset`, and which takes `size` bytes with
+/// it and has `entries` entries of levels. Where these do not agree with its header it is for the general reader.
+pub(super) fn load_at<'a>(
+    file: &PositionalFile,
+    (offset, size): (u64, u32),
+    entries: u64,
+    codec: Compression,
+    max: (i16, i16),
+    raw: &'a mut Vec<u8>,
+    decoded: &'a mut Vec<u8>,
+    codecs: &mut Codecs,
+) -> std::result::Result<(Encoding, Body<'a>), Fault> {
+    file.read(offset, size as usize, raw)?;
+    let header = PageHeader::parse(raw).map_err(|_| Fault::General)?;
+    let is_data = matches!(header.kind, PageKind::V1 { .. } | PageKind::V2 { .. });
+    if !is_data || header.length + header.compressed != raw.len() || header.values as u64 != entries {
+        return Err(Fault::General);
+    }
+    check_size(file, offset, &header, numbers_limit(header.values))?;
+    let body = take_apart(file, offset, &header, codec, max, &raw[header.length..], decoded, codecs)?;
+    Ok((header.encoding, body))
+}
+
 /// Reads, checks and decompresses a page. `max` are the largest levels: a stream of levels that can only be
 /// zero is not there.
 pub(super) fn load<'a>(
@@ -157,9 +197,7 @@ pub(super) fn load<'a>(
     decoded: &'a mut Vec<u8>,
     codecs: &mut Codecs,
 ) -> std::result::Result<Body<'a>, Fault> {
-    // Values take 8 bytes at most; levels and indices, even one run each, less than as much again.
-    let limit = 4096 + page.header.values.saturating_mul(20);
-    load_within(file, page, codec, max, limit, raw, decoded, codecs)
+    load_within(file, page, codec, max, numbers_limit(page.header.values), raw, decoded, codecs)
 }
 
 /// As [`load`], for values of any length: a page that declares more than `limit` bytes is corrupt.
@@ -173,20 +211,39 @@ pub(super) fn load_within<'a>(
     decoded: &'a mut Vec<u8>,
     codecs: &mut Codecs,
 ) -> std::result::Result<Body<'a>, Fault> {
-    let header = &page.header;
-    let corrupt = |why: &dyn std::fmt::Display| {
-        Fault::Error(
-            Error::new(file.path(), format_args!("page at offset {}: {why}", page.offset))
-                .hint("the file is corrupt; copy or write it again"),
-        )
-    };
+    check_size(file, page.offset, &page.header, limit)?;
+    file.read(page.offset, page.header.compressed, raw)?;
+    take_apart(file, page.offset, &page.header, codec, max, raw, decoded, codecs)
+}
+
+fn corrupt(file: &PositionalFile, offset: u64, why: &dyn std::fmt::Display) -> Fault {
+    Fault::Error(
+        Error::new(file.path(), format_args!("page at offset {offset}: {why}"))
+            .hint("the file is corrupt; copy or write it again"),
+    )
+}
+
+/// Refuses a page that declares more than `limit` bytes.
+fn check_size(file: &PositionalFile, offset: u64, header: &PageHeader, limit: usize) -> Result<(), Fault> {
     if header.uncompressed > limit {
-        return Err(corrupt(&format_args!(
-            "declares {} bytes for {} values",
-            header.uncompressed, header.values
-        )));
+        let why = format_args!("declares {} bytes for {} values", header.uncompressed, header.values);
+        return Err(corrupt(file, offset, &why));
     }
-    file.read(page.offset, header.compressed, raw)?;
+    Ok(())
+}
+
+/// Checks and decompresses a page of which `raw` is all after its header, which is the file's from `offset` on.
+fn take_apart<'a>(
+    file: &PositionalFile,
+    offset: u64,
+    header: &PageHeader,
+    codec: Compression,
+    max: (i16, i16),
+    raw: &'a [u8],
+    decoded: &'a mut Vec<u8>,
+    codecs: &mut Codecs,
+) -> std::result::Result<Body<'a>, Fault> {
+    let corrupt = |why: &dyn std::fmt::Display| corrupt(file, offset, why);
     if let Some(crc) = header.crc
         && libdeflater::crc32(raw) != crc
     {

@@ -3,45 +3,138 @@
 use super::levels::Start;
 use crate::ome_arrow::PieceBox;
 use std::ops::Range;
+use wellread_image::Region;
 
 /// The chunks or the planes of all rows of a row group, in the order of their values.
 #[derive(Debug)]
 pub(super) struct PieceTable {
+    places: Places,
+    /// Whether the values of pieces are where [`PieceTable::values`] says: false when a row's pieces could not be made
+    /// sense of.
+    pub positions_known: bool,
+}
+
+#[derive(Debug)]
+enum Places {
+    /// Every row is divided as the first: nothing needs to be kept for each.
+    Alike {
+        rows: u64,
+        /// Of each row.
+        pieces: Box<[PieceBox]>,
+        /// Index of each piece's first value within its row, and one more for the end.
+        values: Box<[u64]>,
+    },
+    Each(Each),
+}
+
+#[derive(Debug, PartialEq)]
+struct Each {
     /// Index of each row's first piece, and one more for the end.
     first: Vec<u32>,
     /// Number of rows without pieces before each row, and one more for the end: each has one level entry.
     empties: Vec<u32>,
     /// Where each piece lies in its image.
-    pub regions: Vec<PieceBox>,
+    regions: Vec<PieceBox>,
     /// Index of each piece's first value in the pixel leaf of the row group, and one more for the end.
     values: Vec<u64>,
-    /// Whether those indices hold: false when a row's pieces could not be made sense of.
-    pub positions_known: bool,
 }
 
 impl PieceTable {
     /// A table without rows.
     pub fn new() -> Self {
-        Self { first: vec![0], empties: vec![0], regions: vec![], values: vec![0], positions_known: true }
+        let each = Each { first: vec![0], empties: vec![0], regions: vec![], values: vec![0] };
+        Self { places: Places::Each(each), positions_known: true }
+    }
+
+    /// A table of `rows` rows, each with these pieces and at least one.
+    pub fn alike(rows: usize, pieces: &[PieceBox]) -> Self {
+        let mut values = vec![0u64];
+        for piece in pieces {
+            let end = piece.pixels().and_then(|n| values[values.len() - 1].checked_add(n));
+            values.push(end.unwrap_or(u64::MAX));
+        }
+        let rows = rows as u64;
+        let positions_known = !pieces.is_empty() && values[pieces.len()].checked_mul(rows).is_some();
+        Self { places: Places::Alike { rows, pieces: pieces.into(), values: values.into() }, positions_known }
+    }
+
+    /// The same, kept once where every row has the same pieces.
+    pub fn compact(self) -> Self {
+        let Places::Each(each) = &self.places else { return self };
+        let (rows, n) = (each.first.len() - 1, each.first.get(1).map_or(0, |&n| n as usize));
+        let same = self.positions_known
+            && rows > 1
+            && n > 0
+            && each.regions.len() == rows * n
+            && each.first.iter().enumerate().all(|(row, &first)| first as usize == row * n)
+            && each.regions.chunks_exact(n).all(|pieces| *pieces == each.regions[..n]);
+        if same { Self::alike(rows, &each.regions[..n]) } else { self }
     }
 
     /// Pieces of a row.
     pub fn pieces(&self, row: usize) -> Range<usize> {
-        self.first[row] as usize..self.first[row + 1] as usize
+        match &self.places {
+            Places::Alike { pieces, .. } => row * pieces.len()..(row + 1) * pieces.len(),
+            Places::Each(each) => each.first[row] as usize..each.first[row + 1] as usize,
+        }
+    }
+
+    /// Where a piece lies in its image.
+    pub fn region(&self, piece: usize) -> Region {
+        match &self.places {
+            Places::Alike { pieces, .. } => pieces[piece % pieces.len()].region(),
+            Places::Each(each) => each.regions[piece].region(),
+        }
     }
 
     /// Values of a piece, as indices into the pixel leaf of the row group.
     pub fn values(&self, piece: usize) -> Range<u64> {
-        self.values[piece]..self.values[piece + 1]
+        self.first_value(piece)..self.first_value(piece + 1)
+    }
+
+    /// Index of a piece's first value; for the number of pieces, that of all values.
+    fn first_value(&self, piece: usize) -> u64 {
+        match &self.places {
+            Places::Alike { pieces, values, .. } => {
+                let (row, k) = (piece / pieces.len(), piece % pieces.len());
+                values[pieces.len()] * row as u64 + values[k]
+            }
+            Places::Each(each) => each.values[piece],
+        }
     }
 
     fn rows(&self) -> usize {
-        self.first.len() - 1
+        match &self.places {
+            Places::Alike { rows, .. } => *rows as usize,
+            Places::Each(each) => each.first.len() - 1,
+        }
+    }
+
+    /// Number of rows without pieces before a row; for the number of rows, of all.
+    fn empties(&self, row: usize) -> u64 {
+        match &self.places {
+            Places::Alike { .. } => 0,
+            Places::Each(each) => u64::from(each.empties[row]),
+        }
+    }
+
+    /// Whether some row has no pieces: then values and entries of levels are counted differently.
+    pub fn has_empties(&self) -> bool {
+        self.empties(self.rows()) > 0
     }
 
     /// Index of a row's first level entry; for the number of rows, that of all entries.
-    fn level(&self, row: usize) -> u64 {
-        self.values[self.first[row] as usize] + u64::from(self.empties[row])
+    pub fn level(&self, row: usize) -> u64 {
+        self.first_value(if row < self.rows() { self.pieces(row).start } else { self.len() })
+            + self.empties(row)
+    }
+
+    /// Number of pieces.
+    fn len(&self) -> usize {
+        match &self.places {
+            Places::Alike { rows, pieces, .. } => *rows as usize * pieces.len(),
+            Places::Each(each) => each.regions.len(),
+        }
     }
 
     /// Number of level entries that the whole row group has.
@@ -51,6 +144,9 @@ impl PieceTable {
 
     /// The last row that starts at or before a level entry.
     fn row_at(&self, level: u64) -> usize {
+        if let Places::Alike { rows, pieces, values } = &self.places {
+            return (level / values[pieces.len()]).min(rows.saturating_sub(1)) as usize;
+        }
         let (mut low, mut high) = (0, self.rows());
         while low < high {
             let middle = low.midpoint(high);
@@ -62,9 +158,9 @@ impl PieceTable {
     /// Number of values before a level entry.
     pub fn values_before(&self, level: u64) -> u64 {
         if level >= self.levels() {
-            return self.values.last().copied().unwrap_or(0);
+            return self.first_value(self.len());
         }
-        level - u64::from(self.empties[self.row_at(level)])
+        level - self.empties(self.row_at(level))
     }
 
     /// Where rows and pieces start among the level entries `levels`, relative to its start.
@@ -89,7 +185,7 @@ impl PieceTable {
             }
             for piece in pieces.clone() {
                 let rep = u32::from(piece > pieces.start);
-                push(self.values[piece] + u64::from(self.empties[row]), rep, false);
+                push(self.first_value(piece) + self.empties(row), rep, false);
             }
         }
         out
@@ -97,15 +193,16 @@ impl PieceTable {
 
     /// Appends a row with its pieces.
     pub fn push_row(&mut self, pieces: &[PieceBox]) {
+        let Places::Each(each) = &mut self.places else { return };
         for piece in pieces {
-            let end = piece.pixels().and_then(|n| self.values[self.regions.len()].checked_add(n));
+            let end = piece.pixels().and_then(|n| each.values[each.regions.len()].checked_add(n));
             self.positions_known &= end.is_some();
-            self.regions.push(*piece);
-            self.values.push(end.unwrap_or(u64::MAX));
+            each.regions.push(*piece);
+            each.values.push(end.unwrap_or(u64::MAX));
         }
-        let empties = self.empties[self.empties.len() - 1] + u32::from(pieces.is_empty());
-        self.empties.push(empties);
-        self.first.push(self.regions.len() as u32);
+        let empties = each.empties[each.empties.len() - 1] + u32::from(pieces.is_empty());
+        each.empties.push(empties);
+        each.first.push(each.regions.len() as u32);
     }
 }
 
@@ -133,5 +230,45 @@ mod tests {
         );
         assert_eq!(table.starts(3..11), [start(7, 0, true)]);
         assert_eq!(table.starts(12..15), []);
+    }
+
+    #[test]
+    fn tables_of_equal_rows_say_the_same_in_less_room() {
+        for boxes in [
+            vec![piece([0; 5], [1, 3, 4])],
+            vec![
+                piece([0; 5], [1, 1, 4]),
+                piece([0, 0, 0, 1, 0], [1, 2, 4]),
+                piece([0, 1, 0, 0, 0], [1, 3, 4]),
+            ],
+        ] {
+            let mut each = PieceTable::new();
+            (0..5).for_each(|_| each.push_row(&boxes));
+            let mut twin = PieceTable::new();
+            (0..5).for_each(|_| twin.push_row(&boxes));
+            let alike = twin.compact();
+            assert!(matches!(alike.places, Places::Alike { .. }));
+            assert!(each.positions_known && alike.positions_known && !alike.has_empties());
+            assert_eq!((each.levels(), each.len()), (alike.levels(), alike.len()));
+            for row in 0..5 {
+                assert_eq!((each.pieces(row), each.level(row)), (alike.pieces(row), alike.level(row)));
+            }
+            for k in 0..each.len() {
+                assert_eq!((each.region(k), each.values(k)), (alike.region(k), alike.values(k)));
+            }
+            for level in 0..=each.levels() {
+                assert_eq!(each.values_before(level), alike.values_before(level));
+                for end in level..=each.levels() {
+                    assert_eq!(each.starts(level..end), alike.starts(level..end), "{level}..{end}");
+                }
+            }
+            // One row that differs, or none at all, keeps them apart.
+            each.push_row(&boxes[..1].repeat(2));
+            assert!(matches!(each.compact().places, Places::Each(_)));
+        }
+        let mut empty = PieceTable::new();
+        (0..3).for_each(|_| empty.push_row(&[]));
+        assert!(matches!(empty.compact().places, Places::Each(_)));
+        assert!(!PieceTable::alike(usize::MAX, &[piece([0; 5], [1, 3, 4])]).positions_known);
     }
 }

@@ -40,11 +40,7 @@ impl ParquetStore {
             let reader = match &mut readers[source] {
                 Some(reader) => reader,
                 none => {
-                    let pages = self.pages_of(group, source)?;
-                    let values = state.page_values[source].get_or_init(|| {
-                        let ends = pages.data.iter().map(|p| p.levels.end);
-                        std::iter::once(0).chain(ends).map(|level| table.values_before(level)).collect()
-                    });
+                    let pages = self.pages_of(group, source, table)?;
                     none.insert(FastReader {
                         file: &self.file,
                         cache: &self.cache,
@@ -52,7 +48,6 @@ impl ParquetStore {
                         source,
                         leaf: pieces.pixels,
                         pages,
-                        values,
                         table,
                         kept_share: self.kept_share(source, info.dtype),
                         current: None,
@@ -112,7 +107,7 @@ impl ParquetStore {
                 while let Some(i) = next.next_if(|&i| requests[i].row == start + row) {
                     let (_, _, info) = self.row(requests[i].row)?;
                     for (k, piece) in table.pieces(row).enumerate() {
-                        let region = table.regions[piece].region();
+                        let region = table.region(piece);
                         if !region.intersects(&requests[i].region) {
                             continue;
                         }
@@ -154,7 +149,7 @@ impl ParquetStore {
             let end = rows.end.min(group_rows.end);
             let layout = self.layout_of(group)?;
             let of_source: Vec<_> = (row - group_rows.start..end - group_rows.start)
-                .take_while(|&r| layout.rows[r].source == source)
+                .take_while(|&r| layout.rows.at(r).source == source)
                 .collect();
             let Some(table) = &layout.tables[source] else {
                 return Err(Error::new(self.path(), "the image has no pixels").row(row));
@@ -169,7 +164,7 @@ impl ParquetStore {
                 pixels.resize(bytes, 0);
                 let mut sink = CopySink::new(vec![(info.shape.full(), info.dtype, pixels.as_mut_slice())]);
                 for (k, piece) in table.pieces(r).enumerate() {
-                    let region = table.regions[piece].region();
+                    let region = table.region(piece);
                     let data = lists
                         .pixels(k, region.shape(), info.dtype, &mut scratch.pixels)
                         .map_err(|cause| at(Error::new(self.path(), cause)))?;

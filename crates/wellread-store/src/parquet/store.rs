@@ -5,7 +5,9 @@ use super::check;
 use super::file::{PositionalFile, footer};
 use super::layout::{self, GroupLayout};
 use super::metadata;
-use super::pages::{self, ColumnPages};
+use super::pages;
+use super::pieces::PieceTable;
+use super::pixel_pages::PixelPages;
 use super::plain;
 use super::schema::ImageColumn;
 use crate::lazy::Lazy;
@@ -19,7 +21,7 @@ use parquet::file::statistics::Statistics;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use wellread_image::{ImageMetadata, PixelType, ome_arrow};
 
 /// Images in an OME-Arrow column of a Parquet file, open for reading.
@@ -41,9 +43,7 @@ pub struct ParquetStore {
 pub(super) struct Group {
     pub rows: Range<usize>,
     layout: Lazy<GroupLayout>,
-    pages: [Lazy<ColumnPages>; 2],
-    /// For each page the index of its first value, and one more for the end.
-    pub page_values: [OnceLock<Vec<u64>>; 2],
+    pages: [Lazy<PixelPages>; 2],
     /// Whether the pages of pixels have been checked for the general reader.
     pub checked: [Lazy<()>; 2],
     /// Whether the fast path has met something that it leaves to the general reader.
@@ -86,7 +86,6 @@ impl ParquetStore {
                 rows: rows..rows + n,
                 layout: Lazy::new(),
                 pages: [Lazy::new(), Lazy::new()],
-                page_values: [OnceLock::new(), OnceLock::new()],
                 checked: [Lazy::new(), Lazy::new()],
                 general: [AtomicBool::new(false), AtomicBool::new(false)],
             });
@@ -167,33 +166,16 @@ impl ParquetStore {
 
     pub(super) fn layout_of(&self, group: usize) -> Result<&GroupLayout> {
         self.groups[group].layout.get(|| {
+            let rows = self.groups[group].rows.len();
+            let footer = self.metadata.metadata().row_group(group);
+            if let Some(layout) = layout::from_statistics(footer, &self.column, rows, self.clamped) {
+                return Ok(layout);
+            }
             self.check_pages(group, self.column.sizes.iter())?;
             for pieces in self.column.pieces.iter().flatten() {
                 self.check_pages(group, pieces.positions.iter())?;
             }
-            let rows = self.groups[group].rows.len();
-            let mut layout =
-                layout::read(&self.file, &self.metadata, &self.column, group, rows, self.clamped)?;
-            for source in [CHUNKS, PLANES] {
-                let Some(pieces) = &self.column.pieces[source] else { continue };
-                let declared = self.chunk(group, pieces.pixels.leaf).num_values();
-                if let Some(table) = &mut layout.tables[source] {
-                    table.positions_known &= table.levels() as i64 == declared && pieces.pixels.max_rep == 2;
-                }
-                // No image can have more pixels than all of them together.
-                for row in layout.rows.iter_mut().filter(|r| r.source == source) {
-                    if let Ok(info) = &row.info
-                        && info.shape.pixels() as i64 > declared
-                    {
-                        let cause = format!(
-                            "the image of {} has more pixels than its whole row group ({declared})",
-                            info.shape
-                        );
-                        row.info = Err(cause.into());
-                    }
-                }
-            }
-            Ok(layout)
+            layout::read(&self.file, &self.metadata, &self.column, group, rows, self.clamped)
         })
     }
 
@@ -216,7 +198,8 @@ impl ParquetStore {
             return Err(Error::no_such_row(self.path(), row, self.rows));
         }
         let group = self.group_of(row);
-        let found = &self.layout_of(group).map_err(|e| e.row(row))?.rows[row - self.groups[group].rows.start];
+        let rows = &self.layout_of(group).map_err(|e| e.row(row))?.rows;
+        let found = rows.at(row - self.groups[group].rows.start);
         match &found.info {
             Ok(info) => Ok((group, found, *info)),
             Err(cause) => {
@@ -246,17 +229,21 @@ impl ParquetStore {
 
     /// Checks the pages of pixels before the general reader sees them.
     pub(super) fn check_pixels(&self, group: usize, source: usize) -> Result<()> {
-        let pages = self.pages_of(group, source)?;
-        let pieces = self.column.pieces[source].as_ref().expect("rows come from a list that is there");
         let state = &self.groups[group];
-        let chunk = self.chunk(group, pieces.pixels.leaf);
-        state.checked[source].get(|| check::column(&self.file, chunk, pages, state.rows.len())).copied()
+        let chunk = self.pixel_chunk(group, source);
+        let check = || check::column(&self.file, chunk, &pages::scan(&self.file, chunk)?, state.rows.len());
+        state.checked[source].get(check).copied()
     }
 
-    pub(super) fn pages_of(&self, group: usize, source: usize) -> Result<&ColumnPages> {
+    fn pixel_chunk(&self, group: usize, source: usize) -> &ColumnChunkMetaData {
         let pieces = self.column.pieces[source].as_ref().expect("rows come from a list that is there");
-        let chunk = self.chunk(group, pieces.pixels.leaf);
-        self.groups[group].pages[source].get(|| pages::scan(&self.file, chunk))
+        self.chunk(group, pieces.pixels.leaf)
+    }
+
+    /// The pages of pixels, whose pieces are `table`.
+    pub(super) fn pages_of(&self, group: usize, source: usize, table: &PieceTable) -> Result<&PixelPages> {
+        let (state, chunk) = (&self.groups[group], self.pixel_chunk(group, source));
+        state.pages[source].get(|| PixelPages::find(&self.file, chunk, table, state.rows.len()))
     }
 }
 
@@ -301,7 +288,7 @@ impl Store for ParquetStore {
             return Ok(StoreLayout { variant, ..StoreLayout::default() });
         };
         let source = if self.column.pieces[CHUNKS].is_some() { CHUNKS } else { PLANES };
-        let pages = self.pages_of(group, source)?;
+        let pages = pages::scan(&self.file, self.pixel_chunk(group, source))?;
         let bytes: usize = pages.data.iter().map(|p| p.header.uncompressed).sum();
         let average = bytes / pages.data.len().max(1);
         Ok(StoreLayout {
@@ -350,9 +337,9 @@ impl Store for ParquetStore {
         let (group, found, info) = self.row(row)?;
         let image = info.shape.checked_bytes(info.dtype).unwrap_or(usize::MAX / 3);
         // A page as it is read, decompressed and decoded; images that cross pages have two of them.
-        let pages = &self.pages_of(group, found.source)?.data;
-        let page = pages.iter().map(|p| p.header.compressed + 2 * p.header.uncompressed).max().unwrap_or(0);
-        Ok(page.saturating_add(image.saturating_mul(2)))
+        let table = &self.layout_of(group)?.tables[found.source];
+        let pages = table.as_ref().map(|table| self.pages_of(group, found.source, table)).transpose()?;
+        Ok(pages.map_or(0, PixelPages::largest).saturating_add(image.saturating_mul(2)))
     }
 
     fn page_cache(&self) -> usize {

@@ -1,6 +1,6 @@
 //! Page headers, parsed from Thrift's compact protocol.
 //!
-//! Only [`PageHeader`] is parsed here, from a byte slice, every length bounded by that slice; the footer is
+//! Only [`PageHeader`] and the offset index are parsed here, from a byte slice, every length bounded by that slice; the footer is
 //! the `parquet` crate's business, but for what that leaves unread: whether columns are encrypted. Specification:
 //! [parquet.thrift](https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift) and
 //! [compact protocol](https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md).
@@ -120,6 +120,51 @@ impl PageHeader {
             length: input.at,
         })
     }
+}
+
+/// Where a page of a column chunk is, as the offset index says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PageLocation {
+    /// Offset of its header in the file.
+    pub offset: u64,
+    /// Bytes in the file, header included.
+    pub size: u32,
+    /// Index within the row group of its first row; a page begins with a row.
+    pub first_row: u64,
+}
+
+/// Parses an `OffsetIndex`.
+pub(super) fn page_locations(bytes: &[u8]) -> Result<Vec<PageLocation>, HeaderError> {
+    let missing = HeaderError::Corrupt("a required field of the offset index is missing");
+    let mut input = Input { bytes, at: 0 };
+    let mut last = 0;
+    let mut locations = vec![];
+    while let Some((id, ty)) = input.field(&mut last)? {
+        if (id, ty) != (1, LIST) {
+            input.skip(ty, 0)?;
+            continue;
+        }
+        let (n, element) = input.list()?;
+        if element != STRUCT {
+            return Err(missing);
+        }
+        // Each takes bytes of the input: a declared length cannot make this loop outrun it.
+        for _ in 0..n {
+            let (mut offset, mut size, mut first_row) = (None, None, None);
+            let mut last = 0;
+            while let Some((id, ty)) = input.field(&mut last)? {
+                match (id, ty) {
+                    (1, I64) => offset = u64::try_from(input.zigzag()?).ok(),
+                    (2, I32) => size = u32::try_from(input.zigzag()?).ok(),
+                    (3, I64) => first_row = u64::try_from(input.zigzag()?).ok(),
+                    _ => input.skip(ty, 0)?,
+                }
+            }
+            let (offset, size) = (offset.ok_or(missing)?, size.ok_or(missing)?);
+            locations.push(PageLocation { offset, size, first_row: first_row.ok_or(missing)? });
+        }
+    }
+    Ok(locations)
 }
 
 /// Whether a footer, readable itself, says that columns are encrypted.
@@ -246,9 +291,8 @@ impl Input<'_> {
                 Ok(())
             }
             LIST | SET => {
-                let head = self.byte()?;
-                let n = if head >> 4 == 15 { self.varint()? } else { u64::from(head >> 4) };
-                self.skip_elements(n, &[head & 0x0f], depth)
+                let (n, element) = self.list()?;
+                self.skip_elements(n, &[element], depth)
             }
             MAP => {
                 let n = self.varint()?;
@@ -260,6 +304,13 @@ impl Input<'_> {
             }
             _ => Err(HeaderError::Corrupt("the page header has a field of unknown type")),
         }
+    }
+
+    /// Number and type of a list's elements.
+    fn list(&mut self) -> Result<(u64, u8), HeaderError> {
+        let head = self.byte()?;
+        let n = if head >> 4 == 15 { self.varint()? } else { u64::from(head >> 4) };
+        Ok((n, head & 0x0f))
     }
 
     fn skip_elements(&mut self, n: u64, types: &[u8], depth: usize) -> Result<(), HeaderError> {
@@ -319,7 +370,42 @@ mod tests {
         ));
     }
 
+    /// Two pages, at 4 and 104, of 100 and 60 bytes, that begin with rows 0 and 3; then a field that is not read.
+    const INDEX: &[u8] = &[
+        0x19, 0x2c, 0x16, 0x08, 0x15, 0xc8, 0x01, 0x16, 0x00, 0x00, 0x16, 0xd0, 0x01, 0x15, 0x78, 0x16, 0x06,
+        0x00, 0x19, 0x26, 0x02, 0x04, 0x00,
+    ];
+
+    #[test]
+    fn an_offset_index_is_parsed() {
+        let page = |offset, size, first_row| PageLocation { offset, size, first_row };
+        assert_eq!(page_locations(INDEX), Ok(vec![page(4, 100, 0), page(104, 60, 3)]));
+        for n in 0..INDEX.len() {
+            assert_eq!(page_locations(&INDEX[..n]), Err(HeaderError::Short), "{n} bytes");
+        }
+        // A negative offset.
+        let negative = [&INDEX[..3], &[0x07], &INDEX[4..]].concat();
+        assert!(matches!(page_locations(&negative), Err(HeaderError::Corrupt(_))));
+    }
+
     proptest! {
+        /// Whatever the bytes, parsing ends and makes no more than they can hold.
+        #[test]
+        fn any_offset_index_is_survived(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            if let Ok(pages) = page_locations(&bytes) {
+                prop_assert!(pages.len() <= bytes.len());
+            }
+        }
+
+        #[test]
+        fn any_flip_in_an_offset_index_is_survived(at in 0..INDEX.len(), bit in 0u32..8) {
+            let mut bytes = INDEX.to_vec();
+            bytes[at] ^= 1u8 << bit;
+            if let Ok(pages) = page_locations(&bytes) {
+                prop_assert!(pages.len() <= bytes.len());
+            }
+        }
+
         /// Whatever the bytes, parsing ends, within the slice.
         #[test]
         fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..200)) {

@@ -89,6 +89,13 @@ pub trait ImageTable: Send + Sync {
     /// Files that hold the table.
     fn files(&self) -> Result<Vec<PathBuf>>;
 
+    /// Whether the engine's own records prove that each of `columns` has one value in all rows and is null in none, so
+    /// that one row tells of all. `false` where that could only be told by reading rows.
+    fn is_constant(&self, columns: &Columns) -> bool {
+        let _ = columns;
+        false
+    }
+
     /// Reads `columns` of `rows`, handing on batches in the order of rows, together as many rows as asked for.
     /// Each batch has the outermost columns by their names. Below them may be more fields than asked for, where
     /// the engine cannot leave them out.

@@ -22,14 +22,41 @@ const BLOCK: usize = 4096;
 /// Shape and type of a row, or why it is no image.
 type Info = std::result::Result<RowInfo, Box<str>>;
 
+/// What some rows are.
+enum Infos {
+    /// All the same: nothing needs to be kept for each.
+    Alike(RowInfo),
+    Each(Box<[Info]>),
+}
+
+impl Infos {
+    fn new(infos: Vec<Info>) -> Self {
+        match infos.as_slice() {
+            [Ok(first), rest @ ..] if rest.iter().all(|info| info.as_ref() == Ok(first)) => {
+                Self::Alike(*first)
+            }
+            _ => Self::Each(infos.into()),
+        }
+    }
+
+    fn at(&self, index: usize) -> std::result::Result<RowInfo, &str> {
+        match self {
+            Self::Alike(info) => Ok(*info),
+            Self::Each(infos) => infos[index].as_ref().map(|info| *info).map_err(|why| &**why),
+        }
+    }
+}
+
 /// Images in an OME-Arrow column of an engine's table, open for reading.
 pub struct TableStore {
     table: Box<dyn ImageTable>,
     column: ImageColumn,
     /// Whether images declared `uint16` are `uint8`: [`wellread_image::ome_arrow::declared_type_is_clamped`].
     clamped: bool,
-    /// As declared.
-    blocks: Vec<Lazy<Box<[Info]>>>,
+    /// What all rows are, as declared, where the engine says that they are alike.
+    all: Lazy<Option<RowInfo>>,
+    /// Else what each is.
+    blocks: Vec<Lazy<Infos>>,
     /// Metadata of the block that was asked for last.
     latest: Mutex<Option<(usize, Arc<MetadataRows>)>>,
 }
@@ -46,7 +73,8 @@ impl TableStore {
     pub fn open(table: Box<dyn ImageTable>, options: &OpenOptions) -> Result<Self> {
         let column = ImageColumn::find(table.path(), &table.schema(), options.column.as_deref())?;
         let blocks = (0..table.len().div_ceil(BLOCK)).map(|_| Lazy::new()).collect();
-        let mut store = Self { table, column, clamped: false, blocks, latest: Mutex::new(None) };
+        let mut store =
+            Self { table, column, clamped: false, all: Lazy::new(), blocks, latest: Mutex::new(None) };
         if !store.table.types_are_trusted() && eight_bit::is_proven(&store) {
             store.clamped = true;
         }
@@ -57,9 +85,12 @@ impl TableStore {
         if row >= self.table.len() {
             return Err(Error::no_such_row(self.path(), row, self.table.len()));
         }
-        let block = row / BLOCK;
-        let infos = self.blocks[block].get(|| self.read_block(block)).map_err(|e| e.row(row))?;
-        let declared = infos[row % BLOCK].clone();
+        let declared = if let Some(info) = self.all.get(|| self.read_all_alike()).map_err(|e| e.row(row))? {
+            Ok(*info)
+        } else {
+            let infos = self.blocks[row / BLOCK].get(|| self.read_infos(self.rows_of(row / BLOCK)));
+            infos.map_err(|e| e.row(row))?.at(row % BLOCK)
+        };
         let declared = declared.map(|info| if self.clamped { eight_bit::narrowed(info) } else { info });
         declared.map_err(|cause| {
             let error = Error::new(self.path(), cause).row(row);
@@ -76,8 +107,15 @@ impl TableStore {
         block * BLOCK..((block + 1) * BLOCK).min(self.table.len())
     }
 
-    fn read_block(&self, block: usize) -> Result<Box<[Info]>> {
-        let rows = self.rows_of(block);
+    /// What all rows are, by the first, where the engine says that one tells of all.
+    fn read_all_alike(&self) -> Result<Option<RowInfo>> {
+        if self.table.is_empty() || !self.table.is_constant(&self.column.index()) {
+            return Ok(None);
+        }
+        Ok(self.read_infos(0..1)?.at(0).ok())
+    }
+
+    fn read_infos(&self, rows: Range<usize>) -> Result<Infos> {
         let mut infos = Vec::with_capacity(rows.len());
         self.read_column(Rows::Range(rows.clone()), &self.column.index(), &mut |images| {
             let small = SmallColumns::new(images, CHUNKS).map_err(|why| Error::new(self.path(), why))?;
@@ -92,7 +130,7 @@ impl TableStore {
         if infos.len() != rows.len() {
             return Err(self.missing_rows(infos.len(), rows.len()));
         }
-        Ok(infos.into())
+        Ok(Infos::new(infos))
     }
 
     fn missing_rows(&self, found: usize, wanted: usize) -> Error {

@@ -98,7 +98,7 @@ impl ParquetWriter {
 
     fn limit(&self) -> GroupLimit {
         let (rows, mib) = match self.options.tune {
-            Tune::Random => (256, 8),
+            Tune::Random => (4096, 8),
             Tune::Scan => (1 << 20, 64),
             Tune::Size => (1 << 20, 128),
             Tune::Reference => (1 << 20, 256),
