@@ -203,7 +203,9 @@ def main():
     memory = Path("/dev/shm")
     ap.add_argument("--write-to", type=Path, default=memory if memory.is_dir() else None,
                     help="folder in which writing is timed; default: in memory, if there is one")  # fmt: skip
+    ap.add_argument("--writes", default=",".join(WRITES), help="formats whose writing is compared")
     a = ap.parse_args()
+    WRITES[:] = a.writes.split(",")
     if a.only:
         PAIRS[:] = [pair for pair in PAIRS if pair[1] in a.only.split(",")]
     if not a.wellread:

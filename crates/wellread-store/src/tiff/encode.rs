@@ -120,7 +120,17 @@ impl Encoder {
         let mut offsets = Vec::with_capacity(n);
         let mut lengths = Vec::with_capacity(n);
         let batch = if layout.packing.codec == Codec::None { 1 } else { layout.jobs.max(1) * 4 };
-        for from in (0..n).step_by(batch) {
+        // Strips that are stored as they are follow each other as the rows do: one write, no copy.
+        let as_is = !tiled
+            && self.layout.packing.codec == Codec::None
+            && (size == 1 || self.layout.endian == Endian::Little);
+        if as_is {
+            let strip = h * width * size;
+            offsets.extend((0..n).map(|i| self.at + (i * strip) as u64));
+            lengths.extend((0..n).map(|i| strip.min(pixels.len() - i * strip) as u64));
+            self.put(pixels)?;
+        }
+        for from in (0..if as_is { 0 } else { n }).step_by(batch) {
             for packed in in_parallel(from..n.min(from + batch), layout.jobs, &encode) {
                 let packed =
                     packed.map_err(|e| Error::new(&self.target, format_args!("cannot compress: {e}")))?;

@@ -226,14 +226,14 @@ impl Store for DatasetStore {
     }
 
     fn name(&self, row: usize) -> Result<String> {
-        Ok(self.image(row)?.name.clone())
+        Ok(self.image(row)?.name.to_string())
     }
 
     fn layout(&self) -> Result<StoreLayout> {
         let groups = self.metadata.metadata().row_groups();
         let codec = groups.first().map_or("", |g| codec_name(g.column(self.leaves[1]).compression()));
         let chunk = self.tables.chunks.first().map_or(Shape([0; 5]), |c| Shape(c.region().size));
-        let layout = self.tables.images.first().map_or("", |i| i.layout.as_str());
+        let layout = self.tables.images.first().map_or("", |i| &*i.layout);
         Ok(StoreLayout {
             codec: codec.to_owned(),
             pieces: format!(

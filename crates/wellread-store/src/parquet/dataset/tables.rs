@@ -14,20 +14,21 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReader
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 use wellread_image::ome_arrow::UNKNOWN_ILLUMINATION;
 use wellread_image::{Channel, ImageMetadata, PhysicalSize, PixelType, Region, Shape};
 
 /// One image.
 #[derive(Debug)]
 pub(super) struct Image {
-    pub id: String,
-    pub name: String,
+    pub id: Arc<str>,
+    pub name: Arc<str>,
     /// Shape and type, or why they cannot be told.
     pub info: Result<RowInfo, String>,
-    pub channels: String,
-    pub layout: String,
+    pub channels: Arc<str>,
+    pub layout: Arc<str>,
     pub physical: [Option<f64>; 3],
-    pub acquired: Option<String>,
+    pub acquired: Option<Arc<str>>,
     /// Its chunks in the list of all.
     pub chunks: std::ops::Range<usize>,
 }
@@ -111,27 +112,38 @@ impl<'a> Columns<'a> {
         Ok(out)
     }
 
-    /// Values of a text column; empty where null, or where the column is absent and `optional`.
-    fn texts(&self, name: &str, optional: bool) -> Result<Vec<String>> {
-        let mut out = vec![];
+    /// Hands over the values of a text column; empty where null, or where the column is absent and `optional`.
+    fn each_text(&self, name: &str, optional: bool, each: &mut dyn FnMut(&str)) -> Result<()> {
         for batch in &self.batches {
-            let Some(column) = batch.column_by_name(name) else {
-                if optional {
-                    out.resize(out.len() + batch.num_rows(), String::new());
-                    continue;
+            let column = batch.column_by_name(name);
+            match column.map(|column| (column, column.data_type())) {
+                Some((column, DataType::Utf8 | DataType::LargeUtf8)) => {
+                    (0..column.len()).for_each(|i| each(text(column, i).unwrap_or_default()));
                 }
-                return Err(self.missing(name));
-            };
-            match column.data_type() {
-                DataType::Utf8 | DataType::LargeUtf8 => {
-                    out.extend((0..column.len()).map(|i| text(column, i).unwrap_or_default().to_owned()));
-                }
-                DataType::Null => out.resize(out.len() + column.len(), String::new()),
-                other => {
+                Some((_, DataType::Null)) => (0..batch.num_rows()).for_each(|_| each("")),
+                Some((_, other)) => {
                     return Err(Error::new(self.path, format_args!("column {name} is {other}, not text")));
                 }
+                None if optional => (0..batch.num_rows()).for_each(|_| each("")),
+                None => return Err(self.missing(name)),
             }
         }
+        Ok(())
+    }
+
+    fn texts(&self, name: &str, optional: bool) -> Result<Vec<String>> {
+        let mut out = vec![];
+        self.each_text(name, optional, &mut |text| out.push(text.to_owned()))?;
+        Ok(out)
+    }
+
+    /// As [`Self::texts`], for texts that most rows share: such as follow each other are kept once.
+    fn shared_texts(&self, name: &str, optional: bool) -> Result<Vec<Arc<str>>> {
+        let mut out: Vec<Arc<str>> = vec![];
+        self.each_text(name, optional, &mut |text| {
+            let same = out.last().filter(|last| &***last == text).map(Arc::clone);
+            out.push(same.unwrap_or_else(|| text.into()));
+        })?;
         Ok(out)
     }
 
@@ -205,12 +217,12 @@ fn read_images(path: &Path) -> Result<(Vec<Image>, Vec<String>, Vec<String>)> {
     let (table, metadata) = Columns::read(path, &names)?;
     let features = plain_columns(metadata.schema()).filter(|name| !is_own(name)).map(str::to_owned).collect();
     let left_out = other_columns(metadata.schema()).filter(|name| !is_own(name)).map(str::to_owned).collect();
-    let ids = table.texts("image_id", false)?;
-    let own_names = table.texts("name", true)?;
-    let dtypes = table.texts("dtype", false)?;
-    let layouts = table.texts("layout", true)?;
-    let channels = table.texts("channels_json", true)?;
-    let acquired = table.texts(ACQUIRED, true)?;
+    let ids = table.shared_texts("image_id", false)?;
+    let own_names = table.shared_texts("name", true)?;
+    let dtypes = table.shared_texts("dtype", false)?;
+    let layouts = table.shared_texts("layout", true)?;
+    let channels = table.shared_texts("channels_json", true)?;
+    let acquired = table.shared_texts(ACQUIRED, true)?;
     let physical = PHYSICAL.map(|name| table.doubles(name));
     let mut axes = vec![];
     for name in &sizes {
@@ -223,7 +235,7 @@ fn read_images(path: &Path) -> Result<(Vec<Image>, Vec<String>, Vec<String>)> {
         .enumerate()
         .map(|(i, (id, ((((name, dtype), layout), channels), acquired)))| Image {
             info: info_of(&dtype, std::array::from_fn(|a| axes[a][i])),
-            name: if name.is_empty() { id.clone() } else { name },
+            name: if name.is_empty() || name == id { Arc::clone(&id) } else { name },
             id,
             channels,
             layout,
@@ -257,8 +269,7 @@ fn read_places(path: &Path, images: &[Image], from_chunks: bool) -> Result<Vec<C
     names.extend(AXES);
     names.extend(sizes.iter().map(String::as_str));
     let (table, metadata) = Columns::read(path, &names)?;
-    let of_image: HashMap<&str, u32> =
-        images.iter().enumerate().map(|(i, m)| (m.id.as_str(), i as u32)).collect();
+    let of_image: HashMap<&str, u32> = images.iter().enumerate().map(|(i, m)| (&*m.id, i as u32)).collect();
     if of_image.len() < images.len() {
         return Err(Error::new(path, "two images have the same image_id, so chunks cannot be told apart")
             .hint("write the dataset again with ids that differ"));
@@ -349,13 +360,13 @@ impl Image {
     pub fn metadata(&self) -> ImageMetadata {
         let size = |a: usize| self.physical[a].map(|value| PhysicalSize { value, unit: "µm".to_owned() });
         ImageMetadata {
-            id: self.id.clone(),
-            name: self.name.clone(),
+            id: self.id.to_string(),
+            name: self.name.to_string(),
             channels: channels_of(&self.channels),
             physical_size_x: size(0),
             physical_size_y: size(1),
             physical_size_z: size(2),
-            acquired: self.acquired.clone(),
+            acquired: self.acquired.as_deref().map(str::to_owned),
         }
     }
 }
