@@ -21,7 +21,7 @@ help: ## what there is
 # The demo shows the formats that build in minutes; once `make build` has made the whole program, all of them.
 demo: ## measure formats, workers and tensor paths on generated cell images; ends with a report to open
 	@if [[ -x "$(WELLREAD)" ]]; then $(MAKE) --no-print-directory build; else $(MAKE) --no-print-directory build-light; fi
-	"$$( [[ -x "$(WELLREAD)" ]] && echo "$(WELLREAD)" || echo "$(LIGHT_WELLREAD)" )" bench all --images 160 --size 192x192 --kind cells --batch-size 16 --steps 2 --samples 32 --access random \
+	"$$( [[ -x "$(WELLREAD)" ]] && echo "$(WELLREAD)" || echo "$(LIGHT_WELLREAD)" )" bench all --images 384 --size 192x192 --kind cells --batch-size 16 --steps 2 --samples 32 --access random \
 	  --transform augment --batch-sizes 16 --workers 0,2 --time-budget 20 --out $(DEMO_OUT)
 	@echo
 	@echo "Open $(DEMO_OUT)/report.html in a browser. Images: $(DEMO_OUT)/images.png; plots: $(DEMO_OUT)/*.png"

@@ -150,6 +150,7 @@ impl Gather<'_> {
         let mut leaves = Vec::with_capacity(parts.len());
         for part in parts {
             let Piece::Leaf(leaf) = part.piece else { return Err(differs("plain value")) };
+            leaf.count_read(part.rows.len());
             leaves.push((leaf, &part.rows));
         }
         let Some((first, rows)) = leaves.first() else { return Ok(new_empty_array(field.data_type())) };

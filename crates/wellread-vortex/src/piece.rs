@@ -15,6 +15,7 @@ use vortex::array::matcher::Matcher;
 use vortex::array::{ArrayRef, Canonical, ExecutionCtx, IntoArray};
 use vortex::dtype::{DType, Nullability, PType};
 use vortex::mask::Mask;
+use wellread_store::regular;
 
 /// Bytes of values up to which they are decompressed when the piece is opened: coordinates, sizes, flags.
 const SMALL: usize = 64 << 10;
@@ -42,6 +43,16 @@ pub(crate) struct Leaf {
     pub width: usize,
     /// Bytes of memory that decompressed values take.
     owned: usize,
+    /// Bytes of the mapped file that values lie in, where they stay there.
+    mapped: usize,
+}
+
+impl Leaf {
+    /// Notes that some rows are read: their share of the bytes that the values lie in.
+    pub fn count_read(&self, rows: usize) {
+        let share = self.mapped as u128 * rows as u128 / self.values.len().max(1) as u128;
+        regular::count_read(share as usize);
+    }
 }
 
 /// How pieces are opened.
@@ -129,10 +140,12 @@ impl Opening<'_> {
             }
         };
         if decode {
+            regular::count_read(values.nbytes() as usize);
             let values = values.execute::<Canonical>(self.ctx)?.into_array();
-            return Ok(Leaf { owned: values.nbytes() as usize, values, width });
+            return Ok(Leaf { owned: values.nbytes() as usize, values, width, mapped: 0 });
         }
-        Ok(Leaf { values, width, owned: 0 })
+        let mapped = values.nbytes() as usize;
+        Ok(Leaf { values, width, owned: 0, mapped })
     }
 
     fn validity(&mut self, array: &ArrayRef) -> Result<Mask, Cause> {
@@ -142,6 +155,7 @@ impl Opening<'_> {
 
     fn integers(&mut self, array: &ArrayRef) -> Result<Vec<usize>, Cause> {
         self.plausible(array.len())?;
+        regular::count_read(array.nbytes() as usize);
         // Negative numbers are refused by the cast.
         let array = array.cast(DType::Primitive(PType::U64, Nullability::NonNullable))?;
         let array = array.execute::<PrimitiveArray>(self.ctx)?;
@@ -179,7 +193,7 @@ impl Piece {
     #[cfg(test)]
     pub fn of_bytes(owned: usize) -> Self {
         let values = PrimitiveArray::empty::<u8>(Nullability::NonNullable).into_array();
-        Self::Leaf(Leaf { values, width: 1, owned })
+        Self::Leaf(Leaf { values, width: 1, owned, mapped: 0 })
     }
 
     /// The values of the last leaf along a path of field names, through structs and lists.

@@ -4,6 +4,7 @@
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use wellread_image::{ImageMetadata, PhysicalSize, PixelType, Shape};
+use wellread_store::regular::bytes_read;
 use wellread_store::{
     Compression, ImageView, OpenOptions, Request, Result, Scratch, Store, Tune, WriteOptions, read_image,
 };
@@ -186,6 +187,27 @@ fn black_images_compress_to_constants_and_are_read() {
     }
     write(&path, &options(), &images).unwrap();
     check(&*open(&path).unwrap(), &images);
+}
+
+#[test]
+fn what_is_looked_at_of_the_mapped_file_is_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("counted.vortex");
+    let images: Vec<_> = (0..40).map(|n| image(n, Shape::plane(200, 150), PixelType::U16)).collect();
+    write(&path, &options(), &images).unwrap();
+    let store = open(&path).unwrap();
+    let counted = |row: usize| {
+        let before = bytes_read();
+        read_image(&*store, row).unwrap();
+        (bytes_read() - before) as usize
+    };
+    counted(0);
+    // Noise of sixteen bits is stored as it is; what is kept of the first read does not count again.
+    let bytes = images[0].pixels.len();
+    for row in [1, 17, 39] {
+        let found = counted(row);
+        assert!((bytes..bytes + bytes / 4).contains(&found), "row {row}: {found} of {bytes}");
+    }
 }
 
 #[test]
