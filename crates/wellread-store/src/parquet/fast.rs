@@ -350,7 +350,14 @@ impl FastReader<'_> {
 
     /// The dictionary, where the column has one. To be asked for before a page's body, since it needs the same buffers.
     fn table_of(&self, dtype: PixelType, scratch: &mut Scratch) -> Result<Option<Arc<Entry>>, Fault> {
-        self.pages.dictionary.is_some().then(|| self.dictionary(dtype, scratch)).transpose()
+        if self.pages.dictionary.is_none() {
+            return Ok(None);
+        }
+        match self.dictionary(dtype, scratch) {
+            // Pages that do not need it can be read all the same.
+            Err(Fault::General) => Ok(None),
+            found => found.map(Some),
+        }
     }
 
     /// Reads, checks and decodes a page.

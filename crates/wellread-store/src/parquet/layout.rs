@@ -11,7 +11,7 @@
 use super::file::PositionalFile;
 use super::file::guarded;
 use super::pieces::PieceTable;
-use super::schema::ImageColumn;
+use super::schema::{ImageColumn, LeafType};
 use crate::ome_arrow::{CHUNKS, PLANES, PieceBox, Row, SmallColumns, covers, declared_info};
 use crate::{Error, Result};
 use arrow_array::Array;
@@ -62,7 +62,7 @@ impl Listed {
             let Some(pieces) = &column.pieces[source] else { continue };
             let declared = group.column(pieces.pixels.leaf).num_values();
             if let Some(table) = &mut self.tables[source] {
-                table.positions_known &= table.levels() as i64 == declared && pieces.pixels.max_rep == 2;
+                table.positions_known &= table.levels() == declared as u64 && pieces.pixels.max_rep == 2;
             }
             for row in self.rows.iter_mut().filter(|r| r.source == source) {
                 if let Ok(info) = &row.info
@@ -154,6 +154,10 @@ pub(super) fn from_statistics(
 /// The one number that a column chunk holds, as far as its statistics tell.
 fn only_number(chunk: &ColumnChunkMetaData) -> Option<i64> {
     let statistics = chunk.statistics().filter(|s| s.null_count_opt() == Some(0))?;
+    // Decimals and dates are kept as integers too.
+    let whole = [LeafType::I32, LeafType::U32, LeafType::I64, LeafType::U64];
+    LeafType::of(chunk.column_descr()).filter(|of| whole.contains(of))?;
+    // Of unsigned numbers, those that look negative here are no size or place of anything.
     let (min, max) = match statistics {
         Statistics::Int32(s) => (i64::from(*s.min_opt()?), i64::from(*s.max_opt()?)),
         Statistics::Int64(s) => (*s.min_opt()?, *s.max_opt()?),

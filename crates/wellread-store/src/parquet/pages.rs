@@ -113,13 +113,23 @@ fn walk(file: &PositionalFile, chunk: &ColumnChunkMetaData) -> Result<ColumnPage
 
 /// The dictionary page of a column chunk, at `at`.
 ///
+/// `None` where what is there is none, or declares more than the column has.
+///
 /// # Errors
-/// A header that is damaged, or no dictionary's.
-pub(super) fn dictionary(file: &PositionalFile, at: u64, end: u64) -> Result<Option<Page>> {
+/// A file that cannot be read.
+pub(super) fn dictionary(
+    file: &PositionalFile,
+    at: u64,
+    end: u64,
+    chunk: &ColumnChunkMetaData,
+) -> Result<Option<Page>> {
     let Ok(header) = header_at(file, at, end, &mut vec![])? else { return Ok(None) };
     let offset = at + header.length as u64;
     let inside = offset.checked_add(header.compressed as u64).is_some_and(|after| after <= end);
-    Ok((header.kind == PageKind::Dictionary && inside).then_some(Page { offset, header, levels: 0..0 }))
+    let fits = header.values as i64 <= chunk.num_values()
+        && header.uncompressed as i64 <= chunk.uncompressed_size().max(chunk.compressed_size());
+    let is_one = header.kind == PageKind::Dictionary && inside && fits;
+    Ok(is_one.then_some(Page { offset, header, levels: 0..0 }))
 }
 
 /// Parses the header at `at`, reading more where statistics make it long.
@@ -130,7 +140,7 @@ fn header_at(
     buffer: &mut Vec<u8>,
 ) -> Result<std::result::Result<PageHeader, &'static str>> {
     for window in [256, 16 << 10, 1 << 20] {
-        let n = (end - at).min(window) as usize;
+        let n = end.saturating_sub(at).min(window) as usize;
         file.read(at, n, buffer)?;
         match PageHeader::parse(buffer) {
             Ok(header) => return Ok(Ok(header)),

@@ -125,8 +125,9 @@ impl PieceTable {
 
     /// Index of a row's first level entry; for the number of rows, that of all entries.
     pub fn level(&self, row: usize) -> u64 {
-        self.first_value(if row < self.rows() { self.pieces(row).start } else { self.len() })
-            + self.empties(row)
+        let first = self.first_value(if row < self.rows() { self.pieces(row).start } else { self.len() });
+        // Saturated where positions are not known.
+        first.saturating_add(self.empties(row))
     }
 
     /// Number of pieces.
@@ -185,7 +186,7 @@ impl PieceTable {
             }
             for piece in pieces.clone() {
                 let rep = u32::from(piece > pieces.start);
-                push(self.first_value(piece) + self.empties(row), rep, false);
+                push(self.first_value(piece).saturating_add(self.empties(row)), rep, false);
             }
         }
         out

@@ -31,7 +31,7 @@ pub(super) struct PixelPages {
     levels: Vec<u64>,
     /// The same of values, where they are not the same.
     values: Option<Vec<u64>>,
-    /// Bytes of the largest page as it lies in the file and as plain values.
+    /// About the bytes of the largest page as it lies in the file, as plain values, and as pixels.
     largest: usize,
 }
 
@@ -77,6 +77,9 @@ impl PixelPages {
         let first = u64::try_from(chunk.data_page_offset()).ok()?;
         let dictionary = chunk.dictionary_page_offset().filter(|&at| at != 0);
         let start = dictionary.map_or(Some(first), |at| u64::try_from(at).ok())?;
+        if start > first {
+            return None;
+        }
         let end = start.checked_add(u64::try_from(chunk.compressed_size()).ok()?)?;
         let end = Some(end).filter(|&end| end <= file.length() && table.positions_known)?;
         // Pages follow each other within the column, and each begins with a later row.
@@ -97,8 +100,12 @@ impl PixelPages {
             return None;
         }
         levels.push(table.levels());
+        // No header can declare more entries than this.
+        if levels.windows(2).any(|ends| ends[1] - ends[0] > i32::MAX as u64) {
+            return None;
+        }
         let dictionary = match dictionary {
-            Some(_) => Some(pages::dictionary(file, start, first).ok()??),
+            Some(_) => Some(pages::dictionary(file, start, first, chunk).ok()??),
             None => None,
         };
         Some(Self::new(dictionary, chunk.compression(), places, levels, table, chunk))
@@ -118,9 +125,11 @@ impl PixelPages {
             parquet::basic::Type::INT64 | parquet::basic::Type::DOUBLE => 8,
             _ => 4,
         };
-        let sizes = places.iter().zip(levels.windows(2));
-        let largest = sizes.map(|(place, ends)| place.1 as usize + 2 * wide * (ends[1] - ends[0]) as usize);
-        let largest = largest.max().unwrap_or(0);
+        let sizes = places.iter().zip(levels.windows(2)).map(|(place, ends)| {
+            let entries = usize::try_from(ends[1].saturating_sub(ends[0])).unwrap_or(usize::MAX);
+            (place.1 as usize).saturating_add(entries.saturating_mul(wide + 8))
+        });
+        let largest = sizes.max().unwrap_or(0);
         Self { dictionary, codec, places, levels, values, largest }
     }
 
@@ -152,7 +161,7 @@ impl PixelPages {
         (page < self.len()).then_some(page)
     }
 
-    /// Bytes that the largest page takes as it is read, decompressed and decoded, at most.
+    /// About the bytes that the largest page takes as it is read, decompressed and decoded.
     pub fn largest(&self) -> usize {
         self.largest
     }

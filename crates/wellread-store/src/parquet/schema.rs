@@ -68,7 +68,8 @@ impl LeafType {
         }
     }
 
-    fn of(column: &ColumnDescriptor) -> Option<Self> {
+    /// The type of a leaf; `None` for others than plain numbers.
+    pub fn of(column: &ColumnDescriptor) -> Option<Self> {
         let unsigned = match column.logical_type_ref() {
             Some(LogicalType::Integer(int)) => !int.is_signed,
             Some(_) => return None,

@@ -168,7 +168,10 @@ impl ParquetStore {
         self.groups[group].layout.get(|| {
             let rows = self.groups[group].rows.len();
             let footer = self.metadata.metadata().row_group(group);
-            if let Some(layout) = layout::from_statistics(footer, &self.column, rows, self.clamped) {
+            // Rows beyond measure have to be in the file to be believed.
+            if rows as u64 <= self.file.length()
+                && let Some(layout) = layout::from_statistics(footer, &self.column, rows, self.clamped)
+            {
                 return Ok(layout);
             }
             self.check_pages(group, self.column.sizes.iter())?;

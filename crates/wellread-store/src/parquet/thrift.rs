@@ -260,7 +260,7 @@ impl Input<'_> {
         let mut out = [None; 7];
         let mut last = 0;
         while let Some((id, ty)) = self.field(&mut last)? {
-            let slot = usize::try_from(id - 1).ok().and_then(|i| out.get_mut(i));
+            let slot = id.checked_sub(1).and_then(|i| usize::try_from(i).ok()).and_then(|i| out.get_mut(i));
             match (slot, ty) {
                 (Some(slot), I32) => *slot = Some(self.i32()?),
                 (Some(slot), TRUE | FALSE) => *slot = Some(i32::from(ty == TRUE)),
