@@ -3,10 +3,10 @@
 //!
 //! A column whose smallest and largest value are the same has one value. Where that holds of all sizes, types, origins
 //! and shapes, the footer's statistics say everything ([`from_statistics`]): nothing is read and nothing kept for each
-//! row, so it does not matter how many there are. Otherwise sizes, pixel types and the origins and shapes of chunks come through the `parquet` crate's Arrow reader
-//! with a projection that leaves the pixels out. From the shapes follows how many values every chunk has, and
-//! so where in the pixel leaf each chunk starts: repetition levels need not be decoded, only compared with
-//! what is expected here.
+//! row, so it does not matter how many there are. Otherwise sizes, pixel types and the origins and shapes of chunks
+//! come through the `parquet` crate's Arrow reader with a projection that leaves the pixels out. From the shapes
+//! follows how many values every chunk has, and so where in the pixel leaf each chunk starts: repetition levels need
+//! not be decoded, only compared with what is expected here.
 
 use super::file::PositionalFile;
 use super::file::guarded;

@@ -131,6 +131,7 @@ impl<'a> Columns<'a> {
         Ok(())
     }
 
+    /// Values of a text column, as [`Self::each_text`] hands them over.
     fn texts(&self, name: &str, optional: bool) -> Result<Vec<String>> {
         let mut out = vec![];
         self.each_text(name, optional, &mut |text| out.push(text.to_owned()))?;
