@@ -8,7 +8,8 @@
 //! keeps images from epoch to epoch by the policies it names (the tables say so in a column `cache`, and what that came
 //! to in `cache_bytes` and `cache_images`). `--memory` bounds what a loader holds; `memory_bytes` says what that came to,
 //! `prefetch` the batches ahead, and a note what was lowered. `scaling_efficiency` is
-//! the throughput relative to 0 workers at the same batch size, divided by the number of workers.
+//! the throughput relative to 0 workers at the same batch size, divided by the number of threads that read (`readers`:
+//! the workers and the one that waits for batches), or of cores where these are fewer.
 
 use crate::choices::Preset;
 use crate::data::FormatSet;
@@ -79,7 +80,7 @@ fn run(session: &Session<'_>) -> Result<Results> {
         item_prefix: "",
     };
     let mut results = variants::run(session, &settings, variants, unavailable)?;
-    let (table, notes) = roofline::with_limits(session, &with_scaling(&results.table));
+    let (table, notes) = roofline::with_limits(session, &with_scaling(&results.table, cores()));
     results.table = table;
     results.notes.extend(notes);
     results.notes.extend(lowered.into_inner());
@@ -213,6 +214,7 @@ fn epoch(
         ("epoch_s", epoch_s),
         ("open_s", opened.open_s),
         ("num_samples", rows as f64),
+        ("readers", opened.loader.readers() as f64),
         ("delivered_bytes_per_s", delivered / epoch_s),
     ];
     let after = opened.loader.traffic();
@@ -234,8 +236,13 @@ fn epoch(
     })
 }
 
+/// Cores of this machine.
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 /// Adds `scaling_efficiency`, which needs the run of the same round without workers.
-fn with_scaling(table: &Table) -> Table {
+fn with_scaling(table: &Table, cores: usize) -> Table {
     let find = |row: usize| {
         (0..table.rows()).find(|&other| {
             ["format", "batch_size", "cache", "run"]
@@ -249,9 +256,9 @@ fn with_scaling(table: &Table) -> Table {
         let mut cells: Vec<(String, Cell)> =
             table.columns().iter().map(|c| (c.name().to_owned(), table.cell(c.name(), row))).collect();
         let efficiency = (|| {
-            let workers = table.f64("workers", row)?.max(1.0);
+            let threads = table.f64("readers", row)?.min(cores as f64);
             let base = table.f64("samples_per_sec", find(row)?)?;
-            Some(table.f64("samples_per_sec", row)? / base / workers)
+            Some(table.f64("samples_per_sec", row)? / base / threads)
         })();
         cells.push(("scaling_efficiency".to_owned(), efficiency.map_or(Cell::Null, Cell::from)));
         out.push(cells);
@@ -464,17 +471,19 @@ mod tests {
     #[test]
     fn scaling_is_relative_to_no_workers_of_the_same_run() {
         let mut table = Table::new("dataloader");
-        for (workers, rate) in [(0, 100.0), (2, 150.0)] {
+        for (workers, threads, rate) in [(0, 1, 100.0), (1, 2, 150.0), (8, 9, 200.0)] {
             table.push(row![
                 ("format", "tiff"),
                 ("batch_size", 16),
                 ("workers", workers),
+                ("readers", threads),
                 ("run", 0),
                 ("samples_per_sec", rate)
             ]);
         }
-        let scaled = with_scaling(&table);
+        let scaled = with_scaling(&table, 4);
         assert_eq!(scaled.f64("scaling_efficiency", 0), Some(1.0));
         assert_eq!(scaled.f64("scaling_efficiency", 1), Some(0.75));
+        assert_eq!(scaled.f64("scaling_efficiency", 2), Some(0.5), "of the four cores");
     }
 }

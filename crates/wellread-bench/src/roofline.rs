@@ -47,7 +47,7 @@ struct Limits {
     disk: Option<f64>,
 }
 
-/// Adds to every row of a table of `workers` and `samples_per_sec`: `limit_copy_per_s`, `limit_read_per_s`,
+/// Adds to every row of a table of `readers` and `samples_per_sec`: `limit_copy_per_s`, `limit_read_per_s`,
 /// `limit_zstd_per_s`, `limit_disk_per_s`, `bound_by` (the smallest of those that apply to a warm page cache) and
 /// `share_of_limit`. Returns remarks on what could not be measured.
 pub(crate) fn with_limits(session: &Session<'_>, table: &Table) -> (Table, Vec<String>) {
@@ -68,8 +68,8 @@ pub(crate) fn with_limits(session: &Session<'_>, table: &Table) -> (Table, Vec<S
         let mut cells: Vec<(String, Cell)> =
             table.columns().iter().map(|c| (c.name().to_owned(), table.cell(c.name(), row))).collect();
         let found = table.str("format", row).and_then(|format| limits.get(format));
-        let workers = table.f64("workers", row).unwrap_or(0.0) as usize;
-        let mut added = found.map(|found| found.at(workers, &copy, delivered)).unwrap_or_default();
+        let threads = table.f64("readers", row).unwrap_or(1.0) as usize;
+        let mut added = found.map(|found| found.at(threads, &copy, delivered)).unwrap_or_default();
         if table.str("cache", row).is_some_and(|cache| cache != Cache::None.name()) {
             // What is kept is not read again.
             added.iter_mut().filter(|l| l.name == "read").for_each(|l| l.binds = false);
@@ -101,10 +101,10 @@ struct Limit {
 
 impl Limits {
     /// All limits for a number of threads; `delivered` is the bytes of an image in a batch.
-    fn at(&self, workers: usize, copy: &CopyLimits, delivered: f64) -> Vec<Limit> {
+    fn at(&self, threads: usize, copy: &CopyLimits, delivered: f64) -> Vec<Limit> {
         // More threads than cores add nothing.
-        let threads = workers.clamp(1, copy.threads) as f64;
-        let bandwidth = if workers > 1 { copy.all_threads } else { copy.one_thread };
+        let threads = threads.clamp(1, copy.threads) as f64;
+        let bandwidth = if threads > 1.0 { copy.all_threads } else { copy.one_thread };
         let mut all = vec![
             Limit { name: "copy", rate: bandwidth.bytes_per_second / delivered, binds: true },
             Limit { name: "read", rate: self.reading * threads, binds: true },

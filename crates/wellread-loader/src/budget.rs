@@ -8,7 +8,7 @@
 //! What a row takes while it is read follows from its shape and from what its store says of pieces
 //! ([`Store::working_bytes`]): [`Needs`]. A thread may use its share without asking; for an image that takes more it
 //! waits until the extra part is free ([`Working`]), and gives its buffers back afterwards. Where all that exceeds the
-//! limit, first joined reads become shorter, then fewer batches are read ahead, then fewer threads read ([`fit`]).
+//! limit, first joined reads become shorter, then the thread that waits for batches does not read, then fewer batches are read ahead, then fewer threads read ([`fit`]).
 //! Not counted are descriptions of the set (its index, names, shapes) and batches that the caller keeps.
 
 use crate::batch::BatchBuffer;
@@ -188,6 +188,7 @@ pub(crate) struct Wanted<'a> {
     /// Rows that a thread takes at a time.
     pub(crate) slice: usize,
     pub(crate) workers: usize,
+    pub(crate) helps: bool,
     pub(crate) prefetch: usize,
     pub(crate) joined: usize,
 }
@@ -196,6 +197,8 @@ pub(crate) struct Wanted<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ahead {
     pub(crate) workers: usize,
+    /// Whether the thread that waits for a batch reads, too.
+    pub(crate) helps: bool,
     pub(crate) prefetch: usize,
     pub(crate) joined: usize,
 }
@@ -216,11 +219,12 @@ pub(crate) fn fit(wanted: &Wanted<'_>) -> Result<(Ahead, MemoryUse)> {
     let dataset = needs.dataset;
     let list = largest * crops * (size_of::<usize>() + size_of::<u64>());
     let batch = wanted.bytes + list + size_of::<BatchBuffer>() + 64;
-    let mut ahead = Ahead { workers: wanted.workers, prefetch: wanted.prefetch, joined: wanted.joined };
+    let Wanted { workers, helps, prefetch, joined, .. } = *wanted;
+    let mut ahead = Ahead { workers, helps, prefetch, joined };
     // Of rows as they are, and joined.
     let sizes = sizes(wanted)?;
     let preloads = dataset.caches().iter().filter(|c| matches!(c, Cache::Preload { .. })).count();
-    let threads = |a: Ahead| a.workers.max(1) + preloads;
+    let threads = |a: Ahead| (a.workers + usize::from(a.helps)).max(1) + preloads;
     let kept = |cache: &Cache| match cache {
         // Mapped: the operating system's to keep or drop.
         Cache::File { .. } => 0,
@@ -243,6 +247,8 @@ pub(crate) fn fit(wanted: &Wanted<'_>) -> Result<(Ahead, MemoryUse)> {
         ahead.joined /= 2;
         ahead.prefetch = ahead.prefetch.min(ahead.joined * (ahead.workers.max(1) + 1));
     }
+    // Nobody asked for it.
+    ahead.helps &= total(ahead, left)? <= left;
     let least = Ahead { prefetch: ahead.prefetch.min(ahead.joined.max(1)), ..ahead };
     // What the store keeps of pages is useful, but comes after one batch, and leaves half to the others.
     let spare = left.saturating_sub(total(least, left)?);

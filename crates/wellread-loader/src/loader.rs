@@ -72,6 +72,8 @@ pub(crate) struct Plan {
     pub(crate) crops: usize,
     pub(crate) on_error: OnError,
     pub(crate) workers: usize,
+    /// Whether the thread that waits for a batch reads as the workers do.
+    pub(crate) helps: bool,
     pub(crate) prefetch: usize,
     /// Rows of a batch that one thread takes at a time. Depends on sizes only, so that which error is
     /// reported does not depend on the number of workers.
@@ -91,6 +93,11 @@ impl Plan {
     /// The type of what is delivered.
     pub(crate) fn dtype(&self) -> DType {
         self.recipe.output.dtype(self.reference.info.dtype)
+    }
+
+    /// Threads that read.
+    pub(crate) fn readers(&self) -> usize {
+        (self.workers + usize::from(self.helps)).max(1)
     }
 
     /// Bytes of the images that one row becomes.
@@ -163,7 +170,7 @@ impl Inner {
         }
         let bytes = plan.largest * plan.row_bytes();
         let pool = Arc::new(BufferPool::new(bytes, plan.largest * plan.crops, keep));
-        let contexts = Mutex::new(Vec::with_capacity(plan.workers.clamp(1, 64)));
+        let contexts = Mutex::new(Vec::with_capacity(plan.readers().clamp(1, 64)));
         let (traffic, process) = (Counters::default(), std::process::id());
         Self { plan, dataset, pool, contexts, traffic, working, process }
     }
@@ -174,7 +181,7 @@ impl Inner {
 
     pub(crate) fn give_context(&self, context: ItemContext) {
         let mut contexts = self.contexts.lock().unwrap_or_else(PoisonError::into_inner);
-        if contexts.len() < self.plan.workers.max(1) {
+        if contexts.len() < self.plan.readers() {
             contexts.push(context);
         }
     }
@@ -290,6 +297,12 @@ impl Loader {
     /// Threads that read ahead.
     pub fn workers(&self) -> usize {
         self.plan().workers
+    }
+
+    /// Threads that read while a batch is waited for: the workers and, unless memory or joined reads forbid it, the
+    /// thread that waits.
+    pub fn readers(&self) -> usize {
+        self.plan().readers()
     }
 
     /// Batches whose rows are asked of the store in one read: 1 but for stores whose reads have a price of their own,

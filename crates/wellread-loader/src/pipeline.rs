@@ -1,4 +1,5 @@
-//! The iterator over an epoch: it owns the threads that fill the [ring](crate::ring), or reads each batch itself.
+//! The iterator over an epoch: it owns the threads that fill the [ring](crate::ring) and helps them where it would wait,
+//! or reads each batch itself.
 
 use crate::batch::{Batch, BatchBuffer};
 use crate::item::ItemContext;
@@ -21,8 +22,9 @@ pub struct Batches {
     shared: Arc<Shared>,
     /// Empty without workers.
     threads: Vec<JoinHandle<()>>,
-    /// Without workers, the caller's own context, and batches that were read together with an earlier one.
+    /// The caller's own, where it reads: without workers, and while it waits for them.
     context: Option<ItemContext>,
+    /// Without workers, batches that were read together with an earlier one.
     ready: VecDeque<BatchBuffer>,
     /// The batch delivered next, from where the iteration began.
     next: usize,
@@ -58,9 +60,8 @@ impl Batches {
     pub(crate) fn new(loader: Arc<Inner>, epoch: u64, position: usize) -> Self {
         let mut this = Self::of(Shared::new(loader, epoch, position));
         let workers = if this.shared.batches == 0 { 0 } else { this.shared.loader.plan.workers };
-        if workers == 0 {
+        if workers == 0 || this.shared.loader.plan.helps {
             this.context = Some(this.shared.loader.take_context());
-            return this;
         }
         for i in 0..workers {
             let shared = this.shared.clone();
@@ -239,7 +240,7 @@ impl Iterator for Batches {
                 return Some(Err(Error::new(path, cause).hint("begin an iteration in the forked process")));
             }
             let index = self.next;
-            let filled = if self.threads.is_empty() { self.read() } else { self.shared.receive(index) };
+            let filled = if self.threads.is_empty() { self.read() } else { self.shared.receive(index, self.context.as_mut()) };
             self.next += 1;
             match filled {
                 Err(error) => return Some(Err(error)),

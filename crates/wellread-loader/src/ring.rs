@@ -11,6 +11,10 @@
 //!              ▲ delivered next                             ▲ workers
 //! ```
 //!
+//! The consumer, where its batch is not done yet, claims slices as the workers do instead of sleeping: to be put to sleep
+//! and woken for each batch costs more than a batch of small images. Not where reads are joined: a query for many
+//! batches would keep it long after its own is there.
+//!
 //! One mutex guards the ring. It is taken twice per slice and once per batch, which is nothing beside
 //! reading a slice; threads are woken only when they are asleep.
 
@@ -306,29 +310,36 @@ impl Shared {
     fn claim(&self) -> Option<Claim> {
         let mut ring = self.lock();
         loop {
-            if self.is_stopped() {
+            if self.is_stopped() || ring.batch == self.batches && ring.active == 0 && ring.rest.is_empty() {
                 return None;
             }
-            if let Some(first) = ring.rest.pop_front() {
-                ring.active += 1;
-                return Some(Claim { first, more: vec![] });
-            }
-            if ring.batch == self.batches && ring.active == 0 {
-                return None;
-            }
-            let wanted = self.loader.plan.joined.min(self.batches - ring.batch);
-            if wanted > 0 && ring.slots.len() - (ring.batch - ring.delivered) >= wanted {
-                let Some(first) = self.part(&mut ring) else { continue };
-                let mut more = vec![];
-                for _ in 1..wanted {
-                    more.extend(self.part(&mut ring));
-                }
-                ring.active += 1 + more.len();
-                return Some(Claim { first, more });
+            if let Some(claim) = self.claim_now(&mut ring) {
+                return Some(claim);
             }
             ring.idle += 1;
             ring = self.work.wait(ring).unwrap_or_else(PoisonError::into_inner);
             ring.idle -= 1;
+        }
+    }
+
+    /// The next slice or run of batches to work on, if there is one and room for it.
+    fn claim_now(&self, ring: &mut Ring) -> Option<Claim> {
+        loop {
+            if let Some(first) = ring.rest.pop_front() {
+                ring.active += 1;
+                return Some(Claim { first, more: vec![] });
+            }
+            let wanted = self.loader.plan.joined.min(self.batches - ring.batch);
+            if wanted == 0 || ring.slots.len() - (ring.batch - ring.delivered) < wanted {
+                return None;
+            }
+            let Some(first) = self.part(ring) else { continue };
+            let mut more = vec![];
+            for _ in 1..wanted {
+                more.extend(self.part(ring));
+            }
+            ring.active += 1 + more.len();
+            return Some(Claim { first, more });
         }
     }
 
@@ -401,38 +412,56 @@ impl Shared {
     pub(crate) fn work(&self) {
         let mut context = self.loader.take_context();
         while let Some(claim) = self.claim() {
-            if !claim.more.is_empty() {
-                let all = || std::iter::once(&claim.first).chain(&claim.more);
-                // SAFETY: they were claimed by this thread and are not finished.
-                let mut parts: Vec<Fill<'_>> = all().map(|part| unsafe { part.open() }).collect();
-                if self.fill_joined(&mut context, &mut parts).is_ok() {
-                    all().for_each(|part| self.finish(part, Ok(vec![])));
-                    continue;
-                }
-                // Which batch failed shows when each is read by itself.
-            }
-            for mut part in std::iter::once(claim.first).chain(claim.more) {
-                // SAFETY: it was claimed by this thread and is not finished.
-                let planned = self.plan(&mut context, &mut unsafe { part.open() });
-                if let Ok(rows) = planned
-                    && rows < part.positions.len()
-                {
-                    self.leave(part.split_off(rows, self.loader.plan.row_bytes()));
-                }
-                // SAFETY: as before; what was left to others is no longer in it.
-                let fill = unsafe { part.open() };
-                let result = self.fill(&mut context, planned.map(drop), fill, part.first);
-                self.finish(&part, result);
-            }
+            self.serve(&mut context, claim);
         }
         self.loader.give_context(context);
     }
 
-    /// Waits for batch `next`, the one after those that were received before.
-    pub(crate) fn receive(&self, next: usize) -> Result<Filled> {
+    /// Reads what was claimed.
+    fn serve(&self, context: &mut ItemContext, claim: Claim) {
+        if !claim.more.is_empty() {
+            let all = || std::iter::once(&claim.first).chain(&claim.more);
+            // SAFETY: they were claimed by this thread and are not finished.
+            let mut parts: Vec<Fill<'_>> = all().map(|part| unsafe { part.open() }).collect();
+            if self.fill_joined(context, &mut parts).is_ok() {
+                all().for_each(|part| self.finish(part, Ok(vec![])));
+                return;
+            }
+            // Which batch failed shows when each is read by itself.
+        }
+        for mut part in std::iter::once(claim.first).chain(claim.more) {
+            // SAFETY: it was claimed by this thread and is not finished.
+            let planned = self.plan(context, &mut unsafe { part.open() });
+            if let Ok(rows) = planned
+                && rows < part.positions.len()
+            {
+                self.leave(part.split_off(rows, self.loader.plan.row_bytes()));
+            }
+            // SAFETY: as before; what was left to others is no longer in it.
+            let fill = unsafe { part.open() };
+            let result = self.fill(context, planned.map(drop), fill, part.first);
+            self.finish(&part, result);
+        }
+    }
+
+    /// Waits for batch `next`, the one after those that were received before, and with a context reads meanwhile.
+    pub(crate) fn receive(&self, next: usize, mut context: Option<&mut ItemContext>) -> Result<Filled> {
         let mut ring = self.lock();
         // Done is what was claimed and has nothing pending.
-        while !(ring.batch > next && ring.slots[next % ring.slots.len()].pending == 0) {
+        let is_done = |ring: &Ring| ring.batch > next && ring.slots[next % ring.slots.len()].pending == 0;
+        while !is_done(&ring) {
+            if let Some(context) = &mut context {
+                if let Some(claim) = self.claim_now(&mut ring) {
+                    drop(ring);
+                    self.serve(context, claim);
+                    ring = self.lock();
+                    continue;
+                }
+                if is_done(&ring) {
+                    // There was no memory for it.
+                    break;
+                }
+            }
             ring.waiting = true;
             ring = self.done.wait(ring).unwrap_or_else(PoisonError::into_inner);
         }

@@ -24,6 +24,7 @@ const KEYS: &[&str] = &[
     "workers",
     "threads",
     "prefetch",
+    "readers",
     "device",
     "dtype",
     "input_shape",

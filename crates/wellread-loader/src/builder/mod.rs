@@ -156,7 +156,8 @@ impl LoaderBuilder {
         self
     }
 
-    /// Threads that read ahead. With 0, each batch is read by the thread that asks for it, when it asks.
+    /// Threads that read ahead. With 0, each batch is read by the thread that asks for it, when it asks; with more, that
+    /// thread reads as they do while its batch is not done.
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = workers;
         self
@@ -295,7 +296,8 @@ impl LoaderBuilder {
         let slices = (bytes / SLICE_BYTES).clamp(1, largest);
         let slice = |joined| if joined > 1 { largest } else { largest.div_ceil(slices) };
         let recipe = Recipe::new(&self.transform, self.output, info);
-        let mut ahead = Ahead { workers: self.workers, prefetch, joined };
+        let helps = self.workers > 0 && joined == 1;
+        let mut ahead = Ahead { workers: self.workers, helps, prefetch, joined };
         let mut memory = None;
         if let Some(limit) = self.memory {
             let needs =
@@ -309,6 +311,7 @@ impl LoaderBuilder {
                 bytes,
                 slice: slice(joined),
                 workers: self.workers,
+                helps,
                 prefetch,
                 joined,
             };
@@ -325,6 +328,7 @@ impl LoaderBuilder {
             crops: self.crops,
             on_error: self.on_error,
             workers: ahead.workers,
+            helps: ahead.helps,
             prefetch: ahead.prefetch,
             slice_rows: slice(ahead.joined),
             joined: ahead.joined,
