@@ -51,29 +51,30 @@ def spread(rows, column):
 
 
 def limits(rows, bytes_per_image):
-    """One line per format and cache: one and two workers, and what binds."""
-    columns = ["format", "kept", "1 worker, images/s", "2 workers, images/s", "ratio", "written, GB/s",
+    """One line per format and cache: one and two threads, and what binds. The second thread is a worker; the first is
+    the one that waits for batches, and reads while it does."""
+    columns = ["format", "kept", "1 thread, images/s", "2 threads, images/s", "ratio", "written, GB/s",
                "of memory copy", "bound by", "of that limit"]  # fmt: skip
     lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     keys = list(dict.fromkeys((r["format"], r["cache"]) for r in rows))
     for format, cache in keys:
         of = {
             w: [r for r in rows if (r["format"], r["cache"], r["workers"]) == (format, cache, w) and r[RATE]]
-            for w in "12"
+            for w in "01"
         }
-        if not of["1"] or not of["2"]:
+        if not of["0"] or not of["1"]:
             continue
-        one, two = (median(of[w], RATE) for w in "12")
-        copy = median(of["2"], "limit_copy_per_s")
+        one, two = (median(of[w], RATE) for w in "01")
+        copy = median(of["1"], "limit_copy_per_s")
         cells = [
             format,
             "yes" if cache != "none" else "",
-            *(f"{median(of[w], RATE):,.0f} ± {spread(of[w], RATE):.0f} %" for w in "12"),
+            *(f"{median(of[w], RATE):,.0f} ± {spread(of[w], RATE):.0f} %" for w in "01"),
             f"{two / one:.2f}",
             f"{two * bytes_per_image / 1e9:.1f}",
             f"{two / copy:.2f}",
-            of["2"][0]["bound_by"],
-            f"{median(of['2'], 'share_of_limit'):.2f}",
+            of["1"][0]["bound_by"],
+            f"{median(of['1'], 'share_of_limit'):.2f}",
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
@@ -91,7 +92,7 @@ def flat(wellread, out, counts):
                     [wellread, "--quiet", "generate", folder, "--images", str(count), "--size", "16x16",
                      "--kind", "noise", "--dtype", "uint8", "--formats", ",".join(FLAT)], check=True,
                 )  # fmt: skip
-            args = ["--input", path, "--in-place", "--batch-sizes", "16", "--workers", "2", "--repeats", "3"]
+            args = ["--input", path, "--in-place", "--batch-sizes", "16", "--workers", "1", "--repeats", "3"]
             rows = bench(wellread, out / "run", *args)
             lines.append(
                 f"| {format} | {count:,} | {1e6 / median(rows, RATE):.2f} "
@@ -113,7 +114,7 @@ def main():
     text = []
     if "limits" in a.only:
         for title, args in SETS.items():
-            rows = bench(a.wellread, a.out / "run", *args, "--workers", "1,2", "--keep-open", "--loader-cache",
+            rows = bench(a.wellread, a.out / "run", *args, "--workers", "0,1", "--keep-open", "--loader-cache",
                          "none,512MiB", "--repeats", a.repeats)  # fmt: skip
             side = 100 if title.startswith("100") else 1080
             text += [f"**{title}**, batches of 16", "", *limits(rows, 4 * side * side), ""]

@@ -27,8 +27,9 @@ ANNBATCH_PYTHON = os.environ.get("ANNBATCH_PYTHON", sys.executable)
 # Decoded pixels kept from epoch to epoch, where a row says so: more than both sets have.
 CACHE = ["--loader-cache", "512MiB"]
 
-# One worker of wellread; two where nothing is said.
-ONE = ["--workers", "1"]
+# wellread reads with two threads, a worker and the one that waits for batches, unless a row says one.
+THREADS = 2
+ONE = ["--workers", "0"]
 
 # (name, peer, the peer's workers, what wellread reads, its further flags, the ratio that is to be shown)
 PAIRS = [
@@ -54,8 +55,8 @@ PAIRS = [
     ("DuckDB beside WHERE row_id IN, whole column", "duckdb-column", 0, "images.duckdb", [], 50.0),
     ("DuckDB beside WHERE row_id IN", "duckdb", 0, "images.duckdb", [], 50.0),
     ("DuckDB, decoded once and kept, beside it", "duckdb", 0, "images.duckdb", CACHE, 50.0),
-    ("Parquet, kept, one worker, beside NumPy's gather", "gather", 0, "tuned.parquet", [*CACHE, *ONE], 1.0),
-    ("Parquet, kept, two workers, beside NumPy's gather", "gather", 0, "tuned.parquet", CACHE, 1.7),
+    ("Parquet, kept, one thread, beside NumPy's gather", "gather", 0, "tuned.parquet", [*CACHE, *ONE], 1.0),
+    ("Parquet, kept, two threads, beside NumPy's gather", "gather", 0, "tuned.parquet", CACHE, 1.7),
 ]
 
 
@@ -155,7 +156,7 @@ def compare(binary, folder, batch, rounds, rng):
         if ("peer", peer, workers, None, None) not in jobs:
             jobs.append(("peer", peer, workers, None, None))
         if path:
-            jobs.append(("wellread", name, 2, folder / path, flags))
+            jobs.append(("wellread", name, THREADS - 1, folder / path, flags))
     for round_ in range(rounds):
         rng.shuffle(jobs)
         for kind, who, workers, path, flags in jobs:
