@@ -64,7 +64,7 @@ pub mod stats;
 pub mod traffic;
 pub mod transform;
 
-pub use batch::Batch;
+pub use batch::{Batch, BatchMemory};
 pub use budget::MemoryUse;
 pub use builder::LoaderBuilder;
 pub use cache::{Cache, CacheReport};
