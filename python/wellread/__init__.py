@@ -9,10 +9,20 @@
 Torch's own classes are in :mod:`wellread.torch`. Importing this package imports neither torch nor JAX nor NumPy.
 """
 
+import sys as _sys
+
 from ._native import Batch, __version__, formats
 from .dataset import Dataset
 from .errors import ChoiceError, CorruptImageError, Error, MissingError
 from .loader import DataLoader
+
+if _sys.version_info >= (3, 12):
+
+    def _buffer(batch: Batch, flags: int) -> memoryview:
+        return batch.memoryview()
+
+    # PEP 688: from here on memoryview(batch) works.
+    Batch.__buffer__ = _buffer
 
 __all__ = [
     "Batch",

@@ -76,7 +76,9 @@ def wholes(name: str, value: Any, most: int = MOST) -> list[int]:
         if len(value) and (value.min() < 0 or value.max() > most):
             raise ValueError(f"{name} must hold whole numbers from 0 to {most}")
         return value.tolist()
-    return [whole(f"{name}[{i}]", v, most=most) for i, v in enumerate(several(name, value, "a list of whole numbers"))]
+    return [
+        whole(f"{name}[{i}]", v, most=most) for i, v in enumerate(several(name, value, "a list of whole numbers"))
+    ]
 
 
 def size(name: str, value: Any) -> tuple[int, int] | None:

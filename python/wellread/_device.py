@@ -7,9 +7,6 @@ from typing import Any
 
 from . import _arrays, _native
 
-_TORCH = {"uint8": "uint8", "int8": "int8", "uint16": "uint16", "int16": "int16", "uint32": "uint32", "int32": "int32",
-          "float16": "float16", "bfloat16": "bfloat16", "float32": "float32", "float64": "float64"}  # fmt: skip
-
 
 def pinned(nbytes: int) -> Any:
     """So much page-locked memory of torch, which its own allocator hands out again only when no copy is under way."""
@@ -47,7 +44,7 @@ class Lending:
         import torch
 
         self._native, self._allocate, self._nbytes = native, allocate, nbytes
-        self._dtype = getattr(torch, _TORCH[dtype])
+        self._dtype = getattr(torch, dtype)
         self._lent: dict[int, Any] = {}
 
     def lend(self) -> None:

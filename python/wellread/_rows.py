@@ -8,6 +8,14 @@ from typing import Any
 from . import _check
 
 
+def is_several(index: Any) -> bool:
+    """Whether an index is one of several rows."""
+    if isinstance(index, slice):
+        return True
+    # NumPy's single numbers have a shape and no length.
+    return hasattr(index, "__len__") and not isinstance(index, (str, bytes)) and getattr(index, "shape", None) != ()
+
+
 def one(index: Any, length: int) -> int:
     """A row from an index, counted from the end where it is negative.
 

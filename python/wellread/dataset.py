@@ -69,6 +69,37 @@ class Dataset:
         self._native = _native.Dataset(path, **options)
         self._length = len(self._native)
 
+    @classmethod
+    def from_arrow(cls, table, *, column: str | None = None) -> Dataset:
+        """The images of a table in memory: anything with ``__arrow_c_stream__``, such as a pyarrow table, a polars
+        frame or a DuckDB result. Typed columns are read where they are, without a copy, and kept alive.
+
+        Args:
+            table: rows with a column of OME-Arrow images.
+            column: name of the image column, where there are several.
+
+        Raises:
+            TypeError: the object has no Arrow stream.
+            wellread.Error: it has no image column.
+        """
+        if not hasattr(table, "__arrow_c_stream__"):
+            raise TypeError(
+                f"table must have __arrow_c_stream__ (Arrow's PyCapsule interface), not {type(table).__name__}"
+            )
+        if column is not None:
+            _check.text("column", column)
+        dataset = cls.__new__(cls)
+        dataset._path, dataset._options = "arrow", None
+        dataset._native = _native.Dataset.from_arrow(table.__arrow_c_stream__(), column)
+        dataset._length = len(dataset._native)
+        return dataset
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        """The set as an Arrow stream, for ``pyarrow.table(ds)``, ``polars.DataFrame(ds)`` or DuckDB: ``row_id``,
+        ``ome_image`` (the published OME-Arrow struct, pixels as lists of their own type) and the columns beside the
+        images. Rows are read as the stream is. A requested schema is not followed, as the interface allows."""
+        return self._native.arrow_stream()
+
     @property
     def path(self) -> str:
         """What was opened."""
@@ -100,9 +131,7 @@ class Dataset:
         return self._length
 
     def __getitem__(self, index):
-        if isinstance(index, slice) or hasattr(index, "__len__"):
-            return self.read(index)
-        return self.read(_rows.one(index, self._length))
+        return self.read(index)
 
     def __iter__(self):
         for row in range(self._length):
@@ -113,9 +142,9 @@ class Dataset:
 
         Args:
             index: a row, or a slice, list of rows or array of truth values, as in ``ds[index]``.
-            region: slices along the last axes of (T, C, Z, Y, X), such as ``(slice(0, 256), slice(256, 512))`` for the
-                first 256 rows and second 256 columns of all planes. Only the chunks, tiles or strips that it touches
-                are decoded. Steps are not possible.
+            region: slices along the last axes of (T, C, Z, Y, X), such as ``(slice(0, 256), slice(256, 512))`` for
+                the first 256 rows and second 256 columns of all planes. Only the chunks, tiles or strips that it
+                touches are decoded. Steps are not possible.
 
         Returns:
             An array (C, Y, X), or (T, C, Z, Y, X) where the region has more than one time point or depth; for several
@@ -129,7 +158,7 @@ class Dataset:
         import numpy
 
         native = self._native
-        if not (isinstance(index, slice) or hasattr(index, "__len__")):
+        if not _rows.is_several(index):
             row = _rows.one(index, self._length)
             return numpy.asarray(native.read([row], self._box(row, region)))[0]
         rows = _rows.many(index, self._length)
@@ -184,8 +213,8 @@ class Dataset:
     def column(self, name: str) -> numpy.ndarray:
         """The values of a column beside the images (:attr:`columns`), one per row, such as a label or a well.
 
-        Numbers, truth values and times keep their types; where some are missing, whole numbers become float64 with NaN
-        and truth values objects with None. Texts are an array of objects (str or None).
+        Numbers, truth values and times keep their types; where some are missing, whole numbers become float64 with
+        NaN and truth values objects with None. Texts are an array of objects (str or None).
 
         Raises:
             KeyError: there is no such column.
@@ -214,6 +243,11 @@ class Dataset:
         return values
 
     def __reduce__(self):
+        if self._options is None:
+            raise TypeError(
+                "a Dataset of an Arrow table in memory cannot be pickled: write the table to a file and open that, "
+                "or use forked worker processes"
+            )
         return _reopened, (self._path, self._options)
 
     def __repr__(self) -> str:

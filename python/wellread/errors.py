@@ -1,4 +1,4 @@
-"""Exceptions. All of the package's own are :class:`Error`; choices that make no sense are also :class:`ValueError`."""
+"""Exceptions. All of the package's own are :class:`Error`, and :class:`ValueError` where choices make no sense."""
 
 from __future__ import annotations
 

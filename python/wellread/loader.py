@@ -17,20 +17,20 @@ class DataLoader:
     """Delivers a set of images in batches, epoch after epoch.
 
     Threads decode, crop, scale and batch outside of the interpreter's lock, straight into the memory that the arrays
-    show; it goes back to the loader when the last view of it is gone. Batches may be kept, sliced, changed in place and
-    outlive the loader. The same seed gives the same batches, to the bit, whatever the number of workers.
+    show; it goes back to the loader when the last view of it is gone. Batches may be kept, sliced, changed in place
+    and outlive the loader. The same seed gives the same batches, to the bit, whatever the number of workers.
 
     Args:
         dataset: a :class:`Dataset`, or the path of one.
         batch_size: images per batch.
         shuffle: every row once, in a random order that differs from epoch to epoch.
         seed: seed of the order and of all random draws: a whole number from 0 to 2**64 - 1.
-        num_workers: threads that read ahead; 0 reads each batch when it is asked for; unless given, one per core, eight
-            at most.
+        num_workers: threads that read ahead; 0 reads each batch when it is asked for; unless given, one per core,
+            eight at most.
         as_: "numpy", "torch" or "jax": whose arrays batches are; "batch" for :class:`wellread.Batch`.
         dtype: "float32", "float16", "bfloat16" or "stored" (uint16 stays uint16).
-        scale: "unit" takes the range of the stored type to [0, 1]; a number is multiplied by; (low, high) takes a range
-            of stored values (one for all channels or lists of one per channel) to [0, 1]; None leaves values as they
+        scale: "unit" takes the range of the stored type to [0, 1]; a number is multiplied by; (low, high) takes a
+            range of stored values (one for all channels or lists of one per channel) to [0, 1]; None leaves values as they
             are; "device" delivers what "unit" would, but moves the stored type and scales it there (torch and JAX).
             "auto" is "unit", and None with dtype="stored".
         percentiles: (low, high) from 0 to 100: scales each channel of each image to [0, 1] by its percentiles.
@@ -55,8 +55,8 @@ class DataLoader:
         weights: for "weighted": one number per row of the dataset.
         block: for "block": (rows of a block, blocks that are mixed).
         images_per_epoch: for "weighted" and "balanced", unless as many as there are rows.
-        rows: only these rows of the dataset, in this order where the order is sequential; ``sampler`` is the same under
-            torch's name.
+        rows: only these rows of the dataset, in this order where the order is sequential; ``sampler`` is the
+            same under torch's name.
         rank, world_size: this process's share; from torch.distributed where that is initialised.
         uneven: "drop" leaves out what does not divide among the ranks, "pad" repeats some images.
         drop_last: leaves out a last batch that is not full.
@@ -69,7 +69,8 @@ class DataLoader:
             are stacked: torchvision, MONAI, your own. Runs in the thread that iterates.
         batch_transform: a callable for each batch.
         pin_memory: decodes into page-locked memory (torch with CUDA), for copies that do not wait.
-        device: where batches are moved: a torch device, the next batch under way while this one is used, or a JAX one.
+        device: where batches are moved: a torch device, the next batch under way while this one is used, or a JAX
+            one.
         epoch: the epoch that the first iteration runs.
 
     Raises:
@@ -77,9 +78,10 @@ class DataLoader:
             message names it.
         wellread.Error: the set cannot be read.
 
-    A batch of N images has the shape (N, C, Y, X), or (N, T, C, Z, Y, X) where images have more than one time point or
-    depth. Iterations are ordinary iterators: several may run at once, breaking off stops their threads. Ctrl-C is
-    answered while waiting for a batch. :meth:`state_dict` and :meth:`load_state_dict` resume in the middle of an epoch.
+    A batch of N images has the shape (N, C, Y, X), or (N, T, C, Z, Y, X) where images have more than one time point
+    or depth. Iterations are ordinary iterators: several may run at once, breaking off stops their threads. Ctrl-C is
+    answered while waiting for a batch. :meth:`state_dict` and :meth:`load_state_dict` resume in the middle of an
+    epoch.
     """
 
     def __init__(
@@ -152,7 +154,7 @@ class DataLoader:
                 raise ValueError('scale="device" delivers float32: leave dtype out')
             dtype = "stored"
         if percentiles is not None:
-            if isinstance(scale, tuple) or isinstance(scale, float):
+            if isinstance(scale, (tuple, float)):
                 raise ValueError("percentiles and scale exclude each other")
             scale = ("percentiles", *_check.pair("percentiles", percentiles, 0, 100))
         if sum(crop_ is not None for crop_ in (crop, random_crop, random_resized_crop)) > 1:
@@ -173,7 +175,7 @@ class DataLoader:
         order_choice = _options.order(order, _check.truth("shuffle", shuffle), by, weights, block, images_per_epoch)
         self._pins = _check.truth("pin_memory", pin_memory)
         if (self._pins or device is not None) and self._as not in ("torch", "jax"):
-            raise ValueError(f"{'pin_memory' if self._pins else 'device'} needs as_=\"torch\", not {self._as!r}")
+            raise ValueError(f'{"pin_memory" if self._pins else "device"} needs as_="torch", not {self._as!r}')
         if self._pins and self._as == "jax":
             raise ValueError('pin_memory needs as_="torch": JAX takes no page-locked memory of others')
         choices = {
@@ -203,7 +205,9 @@ class DataLoader:
                 "flip": _options.flip(flip),
                 "turns": _check.word("turns", turns, _options.TURNS),
                 "resize": resized or _check.size("resize", resize),
-                "resize_filter": "antialias" if resized else _check.word("resize_filter", resize_filter, _options.FILTERS),
+                "resize_filter": "antialias"
+                if resized
+                else _check.word("resize_filter", resize_filter, _options.FILTERS),
                 "rotate": _check.real("rotate", rotate, 0, 180),
                 "scale": scale,
                 "jitter": (
@@ -212,7 +216,10 @@ class DataLoader:
                     _check.real("gamma", gamma, 0),
                     _check.truth("per_channel", per_channel),
                 ),
-                "noise": (_check.real("photon_noise", photon_noise, 0), _check.real("gaussian_noise", gaussian_noise, 0)),
+                "noise": (
+                    _check.real("photon_noise", photon_noise, 0),
+                    _check.real("gaussian_noise", gaussian_noise, 0),
+                ),
                 "normalize": _options.normalize(normalize),
                 "channel_dropout": _check.real("channel_dropout", channel_dropout, 0, 1),
             },
@@ -224,10 +231,13 @@ class DataLoader:
             if self._pins:
                 self._lender = _device.Lender()
                 choices["lent"] = self._lender.native
+        self._choices = choices
         self._native = _native.Loader(dataset._native, choices)
         self._device = device
         self._dtype = self._native.dtype
-        self._labels = _Labels(dataset, labels, columns, self._as) if labels is not None or columns is not None else None
+        self._labels = (
+            _Labels(dataset, labels, columns, self._as) if labels is not None or columns is not None else None
+        )
         self._finish = self._finisher(transform, batch_transform)
         self._latest: _Iterator | None = None
         self._resumed: _Iterator | None = None
@@ -266,6 +276,11 @@ class DataLoader:
     def batch_size(self) -> int:
         """Images per batch."""
         return self._arguments["batch_size"]
+
+    @property
+    def rows_per_batch(self) -> int:
+        """Rows of the dataset in a batch: fewer than its images where each row becomes several crops."""
+        return self._arguments["batch_size"] // self._arguments["crops_per_image"]
 
     @property
     def num_workers(self) -> int:
@@ -322,8 +337,10 @@ class DataLoader:
         return iterator
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the iteration begun last is, after the batch delivered last, whatever was read ahead: a small dictionary
-        that JSON and pickle can hold. Before the first iteration, and after the end of one, where the next begins."""
+        """Where the iteration begun last is, after the batch delivered last, whatever was read ahead: a small
+        dictionary that JSON and pickle can hold. Before the first iteration, and after the end of one, where the next
+        begins.
+        """
         if self._resumed is not None:
             epoch, position = self._resumed.core.progress()
         elif self._latest is not None:
@@ -335,12 +352,13 @@ class DataLoader:
         return json.loads(self._native.state(epoch, position))
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Makes the next iteration go on where :meth:`state_dict` was taken, with exactly the images that were not yet
-        delivered. The number of workers, the batch size, the transform and the number of ranks may be others.
+        """Makes the next iteration go on where :meth:`state_dict` was taken, with exactly the images that were not
+        yet delivered. The number of workers, the batch size, the transform and the number of ranks may be others.
 
         Raises:
             TypeError: no dictionary.
-            ValueError: a state of other images, another order or seed, or none at all (a :class:`wellread.ChoiceError`).
+            ValueError: a state of other images, another order or seed, or none at all (a
+                :class:`wellread.ChoiceError`).
         """
         if not isinstance(state_dict, dict):
             raise TypeError(f"state_dict must be a dict, not {type(state_dict).__name__}")
@@ -356,7 +374,9 @@ class DataLoader:
 
     def __repr__(self) -> str:
         shape = " x ".join(map(str, self.image_shape))
-        return f"wellread.DataLoader({self._dataset!r}: {len(self)} batches of {self.batch_size}, {shape} {self._dtype})"
+        return (
+            f"wellread.DataLoader({self._dataset!r}: {len(self)} batches of {self.batch_size}, {shape} {self._dtype})"
+        )
 
 
 class _Labels:
@@ -376,8 +396,8 @@ class _Labels:
             self._one = numpy.asarray(labels)
             if self._one.shape[:1] != (len(dataset),):
                 raise ValueError(
-                    f"labels must be a column's name or {len(dataset)} values, one per row of the dataset, not of shape "
-                    f"{self._one.shape}"
+                    f"labels must be a column's name or {len(dataset)} values, one per row of the dataset, "
+                    f"not of shape {self._one.shape}"
                 )
 
     def __call__(self, rows: list[int]):

@@ -75,7 +75,7 @@ pub use item::ItemContext;
 pub use loader::Loader;
 pub use memory::MemoryStore;
 pub use order::{Grouping, Order, OrderQuality, Uneven};
-pub use pipeline::Batches;
+pub use pipeline::{Batches, Stopper};
 pub use skip::{OnError, Skipped};
 pub use state::LoaderState;
 pub use stats::Stats;

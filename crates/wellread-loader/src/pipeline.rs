@@ -225,10 +225,32 @@ impl Batches {
     }
 }
 
+/// Stops an iteration from another thread: [`Batches::stopper`].
+#[derive(Clone)]
+pub struct Stopper(Arc<Shared>);
+
+impl Stopper {
+    /// Ends what is being read at the next block, and the iteration with it: its next batch is an error.
+    pub fn stop(&self) {
+        self.0.stop();
+    }
+}
+
+impl fmt::Debug for Stopper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Stopper(epoch {})", self.0.epoch)
+    }
+}
+
 impl Batches {
+    /// What ends the iteration while another thread is in `next`.
+    pub fn stopper(&self) -> Stopper {
+        Stopper(Arc::clone(&self.shared))
+    }
+
     /// As `next`, but waits for the threads at most so long: [`Poll::Pending`] when the batch was not there by then, and
     /// the next call goes on waiting. For callers that have to look after something else meanwhile, such as signals.
-    /// Without workers the batch is read however long that takes.
+    /// Without workers the batch is read however long that takes, or until it is [stopped](Self::stopper).
     pub fn next_timeout(&mut self, timeout: Duration) -> Poll<Option<Result<Batch>>> {
         self.advance(Some(Instant::now() + timeout))
     }

@@ -1,13 +1,22 @@
-//! Columns beside the images as NumPy sees them, and the whole set as an Arrow stream.
+//! Columns beside the images as NumPy sees them, and sets of images as Arrow streams, out and in.
+//!
+//! Streams are PyCapsules of the [Arrow PyCapsule interface](
+//! https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html), which pyarrow, polars, DuckDB and others
+//! make and take without a copy.
 
 use crate::dataset::Dataset;
 use crate::errors::{While, detached};
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef};
-use arrow_schema::{DataType, TimeUnit};
+use arrow_array::ffi_stream::{RecordBatchStreamReader, FFI_ArrowArrayStream};
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchReader};
+use arrow_schema::{ArrowError, DataType, SchemaRef, TimeUnit};
 use pyo3::exceptions::{PyKeyError, PyTypeError};
+use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList};
+use pyo3::types::{PyBytes, PyCapsule, PyList};
+use std::ffi::CStr;
+use wellread::store::table::{MemoryTable, RecordBatches, TableStore};
+use wellread::{Error, OpenOptions};
 
 /// Values of a column: bytes and the name of NumPy's type, which values there are, or texts.
 #[derive(IntoPyObject)]
@@ -85,4 +94,75 @@ pub(crate) fn column<'py>(py: Python<'py>, dataset: &Dataset, name: &str) -> PyR
         return Err(PyKeyError::new_err(format!("no column {name:?} stands beside the images; {there}")));
     };
     values(py, column)?.into_pyobject(py)
+}
+
+/// Name of the capsule of a stream.
+const STREAM: &CStr = c"arrow_array_stream";
+
+/// A dataset's rows as record batches, read when they are asked for.
+struct Rows {
+    dataset: wellread::Dataset,
+    batches: RecordBatches,
+}
+
+impl Iterator for Rows {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.batches.next_batch(self.dataset.store());
+        next.map_err(|error| ArrowError::ExternalError(Box::new(error))).transpose()
+    }
+}
+
+impl RecordBatchReader for Rows {
+    fn schema(&self) -> SchemaRef {
+        self.batches.schema()
+    }
+}
+
+/// A stream of all rows: the row's number, the image as an OME-Arrow struct, the columns beside it.
+pub(crate) fn export<'py>(py: Python<'py>, dataset: &Dataset) -> PyResult<Bound<'py, PyAny>> {
+    let rows = detached(py, While::Reading, || {
+        let dataset = dataset.here()?;
+        let batches = RecordBatches::new(dataset.store())?;
+        Ok(Rows { dataset, batches })
+    })?;
+    let stream = Box::into_raw(Box::new(FFI_ArrowArrayStream::new(Box::new(rows))));
+    // SAFETY: the pointer is not null, the name lives for ever, and the destructor fits the type.
+    unsafe {
+        Bound::from_owned_ptr_or_err(py, ffi::PyCapsule_New(stream.cast(), STREAM.as_ptr(), Some(destroy)))
+    }
+}
+
+/// Frees a stream. Who takes it marks it as released, so nothing of it is freed twice.
+unsafe extern "C" fn destroy(capsule: *mut ffi::PyObject) {
+    // SAFETY: called by the interpreter with the capsule that `export` made.
+    unsafe {
+        let stream = ffi::PyCapsule_GetPointer(capsule, STREAM.as_ptr());
+        if !stream.is_null() {
+            drop(Box::from_raw(stream.cast::<FFI_ArrowArrayStream>()));
+        }
+    }
+}
+
+/// The images of a table in memory, which the dataset shares with whoever made it.
+pub(crate) fn import(
+    py: Python<'_>,
+    capsule: &Bound<'_, PyCapsule>,
+    column: Option<String>,
+) -> PyResult<wellread::Dataset> {
+    let stream: *mut FFI_ArrowArrayStream = capsule.pointer_checked(Some(STREAM))?.as_ptr().cast();
+    // SAFETY: a capsule of this name holds a stream; taking it leaves a released one in its place.
+    let stream = unsafe { FFI_ArrowArrayStream::from_raw(stream) };
+    detached(py, While::Opening, move || {
+        let refuse = |why: ArrowError| Error::new("arrow", why);
+        let reader = RecordBatchStreamReader::try_new(stream).map_err(refuse)?;
+        let schema = reader.schema();
+        let batches = reader.collect::<Result<Vec<_>, _>>().map_err(refuse)?;
+        let table = MemoryTable::new("arrow", schema, batches);
+        let options = OpenOptions { column, ..OpenOptions::default() };
+        wellread::Dataset::from_fn(move || {
+            Ok(Box::new(TableStore::open(Box::new(table.clone()), &options)?))
+        })
+    })
 }

@@ -227,6 +227,11 @@ impl Batch {
         Ok(Self { pixels: Arc::clone(&self.pixels), dtype: DType::U16, readonly: self.readonly })
     }
 
+    /// The pixels as a memoryview of their shape (halves as bytes), by the buffer protocol.
+    fn memoryview<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("wellread._buffer")?.call_method1("view", (slf,))
+    }
+
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let interface = PyDict::new(py);

@@ -3,7 +3,7 @@
 use crate::batch::{AlignedVec, Batch, Pixels};
 use crate::errors::{While, detached};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyCapsule, PyDict};
 use std::path::PathBuf;
 use std::sync::Mutex;
 use wellread::store::{CopySink, Request, RowInfo, Scratch};
@@ -121,6 +121,18 @@ impl Dataset {
             cache.map_err(|why: String| pyo3::exceptions::PyValueError::new_err(format!("cache: {why}")))?;
         detached(py, While::Opening, || wellread::Dataset::open_with(&path, &options)?.with_cache(&cache))
             .map(Self::new)
+    }
+
+    /// The images of an Arrow stream in memory.
+    #[staticmethod]
+    #[pyo3(signature = (stream, column=None))]
+    fn from_arrow(py: Python<'_>, stream: &Bound<'_, PyCapsule>, column: Option<String>) -> PyResult<Self> {
+        crate::arrow::import(py, stream, column).map(Self::new)
+    }
+
+    /// All rows as an Arrow stream, in a capsule.
+    fn arrow_stream<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        crate::arrow::export(py, self)
     }
 
     fn __len__(&self) -> usize {

@@ -4,14 +4,21 @@ use crate::batch::{self, Batch, Pixels};
 use crate::choices::Choices;
 use crate::dataset::Dataset;
 use crate::errors::{While, detached, exception};
+use crossbeam_channel::RecvTimeoutError;
 use pyo3::prelude::*;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use wellread::{Error, LoaderState};
 
 /// How long to wait before signals are looked for: Ctrl-C is answered that late at most.
 const TICK: Duration = Duration::from_millis(50);
+
+/// Reads that take longer are made interruptible.
+const SLOW: Duration = Duration::from_millis(20);
+
+type Next = Option<wellread::Result<wellread::Batch>>;
 
 /// Delivers a dataset in batches, epoch after epoch.
 #[pyclass(frozen, module = "wellread._native")]
@@ -110,7 +117,7 @@ impl Loader {
     /// Runs the next epoch.
     fn run(&self, py: Python<'_>) -> PyResult<Batches> {
         detached(py, While::Reading, || Ok(self.loader.iter()))
-            .map(|batches| Batches::new(batches, self.is_lent))
+            .map(|batches| Batches::new(batches, self))
     }
 
     /// The state of an iteration that has come this far ([`Batches::progress`]), as JSON.
@@ -121,7 +128,7 @@ impl Loader {
     /// Goes on from a state of [`Self::state`].
     fn resume(&self, py: Python<'_>, state: &str) -> PyResult<Batches> {
         detached(py, While::Choosing, || self.loader.resume(&LoaderState::from_json(state)?))
-            .map(|batches| Batches::new(batches, self.is_lent))
+            .map(|batches| Batches::new(batches, self))
     }
 }
 
@@ -131,8 +138,12 @@ pub(crate) struct Batches {
     /// `None` once closed.
     batches: Mutex<Option<wellread::Batches>>,
     is_lent: bool,
+    /// Whether there are no workers, so that who asks for a batch reads it.
+    reads: bool,
     /// In a forked process the lock may be closed for ever.
     process: u32,
+    /// Without workers, whether the batch before took long enough to be interrupted.
+    is_slow: AtomicBool,
 }
 
 /// A batch, or the address of the memory that it was lent, with its shape and rows.
@@ -143,8 +154,47 @@ pub(crate) enum Delivered {
 }
 
 impl Batches {
-    fn new(batches: wellread::Batches, is_lent: bool) -> Self {
-        Self { batches: Mutex::new(Some(batches)), is_lent, process: std::process::id() }
+    fn new(batches: wellread::Batches, loader: &Loader) -> Self {
+        let (is_lent, reads) = (loader.is_lent, loader.loader.workers() == 0);
+        // Not known before the first.
+        let is_slow = AtomicBool::new(true);
+        Self { batches: Mutex::new(Some(batches)), is_lent, reads, process: std::process::id(), is_slow }
+    }
+
+    /// Reads the next batch of an iteration without workers, in a thread beside this one where that takes long: signals
+    /// reach Python in this one only.
+    fn read(&self, py: Python<'_>) -> PyResult<Option<Poll<Next>>> {
+        let start = Instant::now();
+        let next = || self.with(py, |batches| Poll::Ready(batches.next()));
+        let read = if self.is_slow.load(Ordering::Relaxed) { self.read_beside(py) } else { next() };
+        self.is_slow.store(start.elapsed() > SLOW, Ordering::Relaxed);
+        read
+    }
+
+    fn read_beside(&self, py: Python<'_>) -> PyResult<Option<Poll<Next>>> {
+        let Some(stopper) = self.with(py, |batches| batches.stopper())? else { return Ok(None) };
+        let (send, receive) = crossbeam_channel::bounded(1);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
+                // Nobody waits for it any more when this fails.
+                let _ = send.send(batches.as_mut().map(|batches| Poll::Ready(batches.next())));
+            });
+            loop {
+                match py.detach(|| receive.recv_timeout(TICK)) {
+                    Ok(read) => return Ok(read),
+                    Err(RecvTimeoutError::Disconnected) => return Ok(None),
+                    Err(RecvTimeoutError::Timeout) => {
+                        if let Err(interrupted) = py.check_signals() {
+                            stopper.stop();
+                            // The thread ends at its next block; nothing of it needs the interpreter.
+                            let _ = py.detach(|| receive.recv());
+                            return Err(interrupted);
+                        }
+                    }
+                }
+            }
+        })
     }
 
     /// Looks at the iteration, if it is not closed and was begun in this process.
@@ -186,7 +236,9 @@ impl Batches {
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Delivered>> {
         loop {
-            match self.with(py, |batches| batches.next_timeout(TICK))? {
+            let next =
+                if self.reads { self.read(py)? } else { self.with(py, |batches| batches.next_timeout(TICK))? };
+            match next {
                 None | Some(Poll::Ready(None)) => return Ok(None),
                 Some(Poll::Ready(Some(Ok(batch)))) => return Ok(Some(self.deliver(batch))),
                 Some(Poll::Ready(Some(Err(error)))) => return Err(exception(py, &error, While::Reading)),
