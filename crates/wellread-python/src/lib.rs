@@ -19,6 +19,7 @@ mod dlpack;
 mod errors;
 mod lent;
 mod loader;
+mod stream;
 
 use pyo3::prelude::*;
 

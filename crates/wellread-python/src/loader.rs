@@ -116,8 +116,7 @@ impl Loader {
 
     /// Runs the next epoch.
     fn run(&self, py: Python<'_>) -> PyResult<Batches> {
-        detached(py, While::Reading, || Ok(self.loader.iter()))
-            .map(|batches| Batches::new(batches, self))
+        detached(py, While::Reading, || Ok(self.loader.iter())).map(|batches| Batches::new(batches, self))
     }
 
     /// The state of an iteration that has come this far ([`Batches::progress`]), as JSON.
@@ -236,8 +235,11 @@ impl Batches {
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Delivered>> {
         loop {
-            let next =
-                if self.reads { self.read(py)? } else { self.with(py, |batches| batches.next_timeout(TICK))? };
+            let next = if self.reads {
+                self.read(py)?
+            } else {
+                self.with(py, |batches| batches.next_timeout(TICK))?
+            };
             match next {
                 None | Some(Poll::Ready(None)) => return Ok(None),
                 Some(Poll::Ready(Some(Ok(batch)))) => return Ok(Some(self.deliver(batch))),
