@@ -1,29 +1,58 @@
-//! The runtime that Lance's asynchronous calls run in: one for the process, started at first use.
+//! The runtime that Lance's asynchronous calls run in: one for the process, started at first use. A process that was
+//! forked from it has none of its threads, so it starts one of its own.
 
 use crate::error::from_lance;
 use std::convert::Infallible;
 use std::future::Future;
 use std::path::Path;
-use std::sync::OnceLock;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
 use tokio::runtime::{Builder, Runtime};
 use wellread_store::guard::{guarded, quiet_this_thread};
 use wellread_store::{Error, Result};
 
+/// A runtime, and the process that its threads are in.
+struct Started {
+    process: u32,
+    runtime: Runtime,
+}
+
 /// The runtime. Its threads wait for files; decoding runs in a pool of Lance's own.
 fn runtime(path: &Path) -> Result<&'static Runtime> {
-    static RUNTIME: OnceLock<std::result::Result<Runtime, String>> = OnceLock::new();
-    let made = RUNTIME.get_or_init(|| {
-        let threads = std::thread::available_parallelism().map_or(2, usize::from).max(2);
-        Builder::new_multi_thread()
-            .worker_threads(threads)
-            .thread_name("wellread-lance")
-            .on_thread_start(quiet_this_thread)
-            .enable_all()
-            .build()
-            .map_err(|e| e.to_string())
-    });
-    made.as_ref()
-        .map_err(|e| Error::new(path, format_args!("the threads that Lance needs cannot be started: {e}")))
+    // No lock, which a thread of the parent may have held when this process was forked.
+    static STARTED: AtomicPtr<Started> = AtomicPtr::new(ptr::null_mut());
+    let process = std::process::id();
+    let mut known = STARTED.load(Ordering::Acquire);
+    loop {
+        // SAFETY: what is put there is never freed nor changed: a runtime of the parent is left as it is.
+        if let Some(started) = unsafe { known.as_ref() }
+            && started.process == process
+        {
+            return Ok(&started.runtime);
+        }
+        let runtime = start().map_err(|e| {
+            Error::new(path, format_args!("the threads that Lance needs cannot be started: {e}"))
+        })?;
+        let new = Box::into_raw(Box::new(Started { process, runtime }));
+        match STARTED.compare_exchange(known, new, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => known = new,
+            Err(other) => {
+                // SAFETY: it was made here and put nowhere.
+                drop(unsafe { Box::from_raw(new) });
+                known = other;
+            }
+        }
+    }
+}
+
+fn start() -> std::io::Result<Runtime> {
+    let threads = std::thread::available_parallelism().map_or(2, usize::from).max(2);
+    Builder::new_multi_thread()
+        .worker_threads(threads)
+        .thread_name("wellread-lance")
+        .on_thread_start(quiet_this_thread)
+        .enable_all()
+        .build()
 }
 
 /// Runs `work`, which calls Lance; `None` where it panics.

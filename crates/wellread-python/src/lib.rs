@@ -19,6 +19,7 @@ mod dlpack;
 mod errors;
 mod lent;
 mod loader;
+mod stream;
 
 use pyo3::prelude::*;
 
@@ -33,5 +34,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<loader::Loader>()?;
     module.add_function(wrap_pyfunction!(cli::run_cli, module)?)?;
     module.add_function(wrap_pyfunction!(cli::formats, module)?)?;
+    module.add_function(wrap_pyfunction!(cli::parse_bytes, module)?)?;
     Ok(())
 }

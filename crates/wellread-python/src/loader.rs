@@ -1,6 +1,6 @@
 //! [`Loader`] and [`Batches`]: epochs of batches, waited for without holding the interpreter.
 
-use crate::batch::{self, Batch, Pixels};
+use crate::batch::{Batch, Pixels};
 use crate::choices::Choices;
 use crate::dataset::Dataset;
 use crate::errors::{While, detached, exception};
@@ -67,10 +67,11 @@ impl Loader {
         self.loader.output_dtype().name()
     }
 
-    /// Name of the type of the pixels as stored.
+    /// Factor and summand that take the range of the stored type to `[0, 1]`, as the loader itself would.
     #[getter]
-    fn stored_dtype(&self) -> &'static str {
-        self.loader.dtype().name()
+    fn unit_scale(&self) -> (f32, f32) {
+        let affine = wellread::Transform::default().scale_to_unit().affine(self.loader.dtype(), 0);
+        (affine.scale, affine.offset)
     }
 
     /// Bytes of memory of each batch.
@@ -220,10 +221,8 @@ impl Batches {
             return Delivered::Own(Batch::new(Pixels::of_loader(batch)));
         }
         let (shape, rows) = (batch.shape().to_vec(), batch.rows().to_vec());
-        match batch::release(batch) {
-            Ok(address) => Delivered::Lent((address, shape, rows)),
-            Err(own) => Delivered::Own(Batch::new(own)),
-        }
+        let start = batch.release().expect("a loader that is lent memory has no other");
+        Delivered::Lent((start.addr().get(), shape, rows))
     }
 }
 
