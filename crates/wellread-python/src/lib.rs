@@ -10,6 +10,9 @@
 //! ([`pyo3::Python::detach`]) wherever pixels are read or waited for, and memory that other libraries hold views of is
 //! counted by an [`std::sync::Arc`], which needs no interpreter to be given back.
 
+// Arguments of Python's functions are made for the call, and are the function's own.
+#![allow(clippy::needless_pass_by_value)]
+
 mod arrow;
 mod batch;
 mod choices;

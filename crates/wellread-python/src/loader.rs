@@ -136,7 +136,7 @@ impl Loader {
 #[pyclass(frozen, module = "wellread._native")]
 pub(crate) struct Batches {
     /// `None` once closed.
-    batches: Mutex<Option<wellread::Batches>>,
+    running: Mutex<Option<wellread::Batches>>,
     is_lent: bool,
     /// Whether there are no workers, so that who asks for a batch reads it.
     reads: bool,
@@ -158,7 +158,7 @@ impl Batches {
         let (is_lent, reads) = (loader.is_lent, loader.loader.workers() == 0);
         // Not known before the first.
         let is_slow = AtomicBool::new(true);
-        Self { batches: Mutex::new(Some(batches)), is_lent, reads, process: std::process::id(), is_slow }
+        Self { running: Mutex::new(Some(batches)), is_lent, reads, process: std::process::id(), is_slow }
     }
 
     /// Reads the next batch of an iteration without workers, in a thread beside this one where that takes long: signals
@@ -176,7 +176,7 @@ impl Batches {
         let (send, receive) = crossbeam_channel::bounded(1);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                let mut batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut batches = self.running.lock().unwrap_or_else(PoisonError::into_inner);
                 // Nobody waits for it any more when this fails.
                 let _ = send.send(batches.as_mut().map(|batches| Poll::Ready(batches.next())));
             });
@@ -212,7 +212,7 @@ impl Batches {
             return Err(exception(py, &error, While::Reading));
         }
         detached(py, While::Reading, || {
-            Ok(self.batches.lock().unwrap_or_else(PoisonError::into_inner).as_mut().map(work))
+            Ok(self.running.lock().unwrap_or_else(PoisonError::into_inner).as_mut().map(work))
         })
     }
 
@@ -270,14 +270,14 @@ impl Batches {
     /// Stops the threads, in the middle of a read if need be. The iteration is over then.
     fn close(&self, py: Python<'_>) {
         if self.process == std::process::id() {
-            py.detach(|| drop(self.batches.lock().unwrap_or_else(PoisonError::into_inner).take()));
+            py.detach(|| drop(self.running.lock().unwrap_or_else(PoisonError::into_inner).take()));
         }
     }
 }
 
 impl Drop for Batches {
     fn drop(&mut self) {
-        let batches = self.batches.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        let batches = self.running.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         // Its threads are waited for, which should not keep other Python threads from running. Where the interpreter is
         // about to end, there are none.
         if let Some(batches) = batches {
