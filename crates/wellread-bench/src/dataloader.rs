@@ -15,6 +15,7 @@ use crate::data::FormatSet;
 use crate::findings::{
     Judge, Ranked, Series, by_median, number, ranked, series, telling_batch_size, with_codec,
 };
+use crate::framework::tracks;
 use crate::roofline;
 use crate::suite::{Benchmark, Session};
 use crate::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
@@ -38,7 +39,7 @@ fn run(session: &Session<'_>) -> Result<Results> {
     let config = session.config;
     let lowered = RefCell::default();
     let (mut variants, mut unavailable) = (Vec::new(), Vec::new());
-    for set in &session.prepared.sets {
+    for set in session.own_sets() {
         for &batch_size in &config.batch_sizes {
             let with_caches = |&workers| config.loader_caches.iter().map(move |cache| (workers, cache));
             for (workers, cache) in config.workers.iter().flat_map(with_caches) {
@@ -59,6 +60,7 @@ fn run(session: &Session<'_>) -> Result<Results> {
                 let mut kept = None;
                 let lowered = &lowered;
                 variants.push(Variant {
+                    peer: false,
                     keys,
                     job: Box::new(move |turn| {
                         let how = (batch_size, workers, cache);
@@ -72,6 +74,9 @@ fn run(session: &Session<'_>) -> Result<Results> {
             }
         }
     }
+    tracks::mark_own(session, (&mut variants, &mut unavailable));
+    let own = variants.len();
+    tracks::dataloader(session, own, (&mut variants, &mut unavailable));
     let settings = Settings {
         name: BENCHMARK.name,
         intervals: &["samples_per_sec", "first_batch_s", "epoch_s"],
@@ -238,7 +243,7 @@ fn epoch(
 fn with_scaling(table: &Table) -> Table {
     let find = |row: usize| {
         (0..table.rows()).find(|&other| {
-            ["format", "batch_size", "cache", "run"]
+            ["format", "framework", "loader", "batch_size", "cache", "run"]
                 .iter()
                 .all(|k| table.cell(k, other) == table.cell(k, row))
                 && table.f64("workers", other) == Some(0.0)

@@ -1,5 +1,6 @@
 """The worker's loop: a request comes, is carried out, and is answered by its raw samples or by why there are none."""
 
+import contextlib
 import ctypes
 import gc
 import platform
@@ -45,10 +46,9 @@ class Worker:
     def rest(self, _request):
         """Give back to the kernel what earlier turns freed, so that a peak is the next turn's own."""
         gc.collect()
-        try:
+        # Elsewhere than in glibc there is no such function.
+        with contextlib.suppress(AttributeError, OSError):
             ctypes.CDLL(None).malloc_trim(0)
-        except (AttributeError, OSError):
-            pass  # Not glibc.
         return {}
 
     def dataset(self, request):

@@ -1,7 +1,7 @@
 //! Track 4: pixels to host array, host array to tensor, by copy and without.
 
 use super::{Spec, axis, bars, cross, facet, facet_title, has, mark, rows_section, series};
-use crate::chart::{Panel, Scale, Section};
+use crate::chart::{Panel, Scale, Section, Series, color};
 use crate::columns::key_text;
 use crate::table::{Cell, Table};
 
@@ -26,7 +26,45 @@ const PARTS: [(&str, &str); 3] = [
     ("torch_p50_s", "pixels to tensor, total"),
 ];
 
+/// Several frameworks: a row per framework and path, a panel per format.
+fn frameworks(table: &Table) -> Vec<Section> {
+    let rows = table.groups(&["framework", "path"]).into_iter().filter(|group| group.key[1] != Cell::Null);
+    let rows: Vec<_> = rows
+        .map(|group| {
+            let name = format!("{} · {}", group.key[0].text(), group.key[1].text().replace('_', " "));
+            let slot = color::slot(&group.key[0].text());
+            let which = ["framework", "path"].into_iter().zip(group.key).collect::<Vec<_>>();
+            (Series { name, slot }, which)
+        })
+        .collect();
+    let formats = facet(table, "format", &color::known_formats().collect::<Vec<_>>());
+    let one = [("format", Cell::Null)];
+    let shown = [
+        ("conversion_p50_s", "Host array to tensor, reading not included", Scale::Auto),
+        ("torch_p50_s", "Pixels to tensor, reading included", Scale::Auto),
+        ("conversion_overhead_pct", "Conversion as share of both", Scale::Linear),
+        ("copied_bytes", "Bytes copied per image, by the addresses of array and tensor", Scale::Linear),
+    ];
+    let shown = shown.into_iter().filter(|s| has(table, s.0));
+    let section = |(column, title, scale): (&'static str, &str, Scale)| {
+        let panels = formats.iter().map(|format| {
+            let title = facet_title(std::slice::from_ref(format), |_, value| key_text(value));
+            let mut panel = bars(table, title, column, &rows, &one, std::slice::from_ref(format));
+            panel.axis.scale = scale;
+            panel
+        });
+        let mut section =
+            rows_section(title, &rows, &[String::new()], panels.collect(), formats.len().min(3));
+        section.share_axis = true;
+        section
+    };
+    shown.map(section).collect()
+}
+
 fn sections(table: &Table) -> Vec<Section> {
+    if table.distinct("framework").len() > 1 {
+        return frameworks(table);
+    }
     let series = series(table);
     let facets = cross(&facet(table, "framework", &[]), &facet(table, "path", &["copy", "zero_copy"]));
     let columns = facets.len().clamp(1, 3);

@@ -1,7 +1,8 @@
 """What every framework is to the tracks, and what they have in common."""
 
+import multiprocessing
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Callable
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,11 @@ def torch_loader(dataset, order, batch_size, workers, *, keep, fork, drop_last=F
     options = {}
     if workers:
         # PyTorch's default on Linux; what must not be forked is served by processes that start clean.
-        options = {"multiprocessing_context": "fork" if fork else "forkserver", "persistent_workers": keep}
+        context = multiprocessing.get_context("fork" if fork else "forkserver")
+        if not fork:
+            # Or each process would import torch for itself, which takes longer than any epoch here.
+            context.set_forkserver_preload(["numpy", "torch.utils.data"])
+        options = {"multiprocessing_context": context, "persistent_workers": keep}
     return DataLoader(
         dataset,
         batch_size=batch_size,

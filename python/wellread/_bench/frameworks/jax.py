@@ -53,7 +53,7 @@ class Jax:
     def conversions(self):
         no_device = None
         if self.device.platform == "cpu":
-            no_device = f"jax {jax.__version__} finds no accelerator; a machine with one and jax built for it"
+            no_device = f"jax {jax.__version__} finds no accelerator; it takes one and jax built for it"
         ready = jax.block_until_ready
 
         def at(array):
@@ -61,12 +61,13 @@ class Jax:
 
         return [
             Conversion("copy", lambda array: ready(jnp.array(array)), at, note="jnp.array(array)"),
-            Conversion("zero_copy", lambda array: ready(jnp.asarray(array)), at,
-                       note="jnp.asarray(array): copies what does not begin at a multiple of 64 bytes"),
-            Conversion("dlpack", lambda array: ready(jnp.from_dlpack(array)), at, note="jnp.from_dlpack(array)"),
+            Conversion("asarray", lambda array: ready(jnp.asarray(array)), at, note="jnp.asarray(array)"),
+            Conversion("dlpack", lambda array: ready(jnp.from_dlpack(array)), at,
+                       note="jnp.from_dlpack(array): copies what does not begin at a multiple of 64 bytes"),
             Conversion("float_of_float32", lambda array: ready(jnp.asarray(array).astype(jnp.float32)), at,
                        note="jnp.asarray(array).astype(float32) of float32: the cast is a no-op"),
-            Conversion("float_of_stored", lambda array: ready(jnp.asarray(array).astype(jnp.float32)), at, stored=True,
+            Conversion("float_of_stored", lambda array: ready(jnp.asarray(array).astype(jnp.float32)), at,
+                       stored=True,
                        note="jnp.asarray(array).astype(float32) of the stored type: widens, does not scale"),
             Conversion("pinned", lambda array: ready(jax.device_put(array, self._pinned())),
                        note='jax.device_put(array) to memory of kind "pinned_host"', unavailable=no_device),

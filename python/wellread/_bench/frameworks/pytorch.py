@@ -55,7 +55,7 @@ class PyTorch:
     def conversions(self):
         no_device = None
         if self.device.type != "cuda":
-            no_device = f"torch {torch.__version__} finds no CUDA device; a machine with one and a CUDA build of torch"
+            no_device = f"torch {torch.__version__} finds no CUDA device; it takes one and a CUDA build of torch"
         at = torch.Tensor.data_ptr
         return [
             Conversion("copy", torch.tensor, at, note="torch.tensor(array)"),

@@ -19,7 +19,7 @@ class OnnxModel:
         try:
             import onnxruntime
         except ImportError as error:
-            raise ModelError(f"--model {path}: onnxruntime cannot be imported ({error}); pip install onnxruntime") from error
+            raise ModelError(f"--model {path} needs onnxruntime ({error}); pip install onnxruntime") from error
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = framework.threads
         try:
@@ -48,7 +48,7 @@ class OnnxModel:
             found = self.session.run(None, {self.input.name: pixels})[0]
         except Exception as error:
             raise ModelError(
-                f"--model {self.path} does not take a batch of {pixels.shape}; its input is {self.input.shape}: {error}"
+                f"--model {self.path} takes no batch of {pixels.shape}; its input is {self.input.shape}: {error}"
             ) from error
         if found.ndim < 1 or found.shape[0] != pixels.shape[0]:
             raise ModelError(f"--model {self.path} returned shape {found.shape} for a batch of {pixels.shape[0]}")

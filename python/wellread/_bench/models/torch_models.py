@@ -33,7 +33,7 @@ def user_module(name, channels):
 
 
 class TorchModel:
-    """A module, its optimiser, and the target of training: channel means times a fixed matrix, by mean squared error."""
+    """A module, its optimiser, and what it learns: channel means times a fixed matrix, by mean squared error."""
 
     modes = ("train", "inference")
 

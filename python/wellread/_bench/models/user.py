@@ -17,7 +17,7 @@ def load(name):
     except ModuleNotFoundError as error:
         if error.name and (module_name == error.name or module_name.startswith(error.name + ".")):
             raise ModelError(
-                f"--model {name}: there is no module {error.name} (run in the folder that holds it, or set PYTHONPATH)"
+                f"--model {name}: there is no module {error.name} (run in the folder of it, or set PYTHONPATH)"
             ) from error
         raise ModelError(f"--model {name}: {module_name} needs {error.name}, which is not installed") from error
     # A module may raise anything, and may call sys.exit().

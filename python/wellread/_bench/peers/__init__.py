@@ -38,8 +38,8 @@ READERS = (
     Reader("wellread", None, "own:Loader", WELLREAD, "wellread.DataLoader, its own threads; single images: Dataset"),
     Reader("wellread-dataset", None, "own:Images", WELLREAD, "wellread's Dataset in torch.utils.data.DataLoader"),
     Reader("upstream-cache", PARQUET, "tables:UpstreamCache", (PYARROW,), "every image to a RAM list when opened"),
-    Reader("as-py", PARQUET, "tables:AsPy", (PYARROW,), "Arrow to Python objects in each __getitem__"),
     Reader("pyarrow", PARQUET, "tables:FlatParquet", (PYARROW,), "read whole, flat Arrow values sliced"),
+    Reader("as-py", PARQUET, "tables:AsPy", (PYARROW,), "Arrow to Python objects in each __getitem__"),
     Reader("ome-arrow", ("ome-arrow-dataset",), "tables:OmeArrowFolder",
            (("ome_arrow.dataset", "pip install ome-arrow"),), "OMEArrowDataset.read_image"),
     Reader("lance", ("lance",), "engines:LanceTable", (("lance", "pip install pylance"),), "pylance take"),
@@ -49,7 +49,7 @@ READERS = (
     Reader("duckdb", ("parquet-duckdb",), "engines:DuckParquet", (("duckdb", "pip install duckdb"),),
            "the Parquet file, WHERE row_id IN (...)"),
     Reader("tifffile", ("tiff",), "folders:Tifffile", (("tifffile", "pip install tifffile"),), "tifffile.imread"),
-    Reader("zarr", ("ome-zarr",), "folders:ZarrPython", (("zarr", "pip install zarr"),), "zarr-python, full resolution"),
+    Reader("zarr", ("ome-zarr",), "folders:ZarrPython", (("zarr", "pip install zarr"),), "zarr-python, level 0"),
     Reader("pillow", ("image-folder",), "folders:Pillow", (("PIL.Image", "pip install pillow"),), "Pillow"),
 )  # fmt: skip
 

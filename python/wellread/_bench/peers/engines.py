@@ -97,8 +97,6 @@ class VortexFile(Engine):
 
 def plain_lists(array):
     """Arrow's list views, which vortex gives, as lists."""
-    import pyarrow as pa
-
     return array.cast(plain_type(array.type)) if plain_type(array.type) != array.type else array
 
 

@@ -12,8 +12,10 @@ from ..images import Finish
 now = time.perf_counter_ns
 
 
-def open_reader(request):
+def open_reader(request, framework):
     """The request's reader, opened."""
-    entry = peers.find(request["reader"], request["format"])
-    crop = tuple(request["crop"]) if request["crop"] else None
-    return entry.load()(request["path"], Finish(crop, request["scale"]))
+    reader = peers.find(request["reader"], request["format"]).load()
+    finish = Finish(tuple(request["crop"]) if request["crop"] else None, request["scale"])
+    if getattr(reader, "knows_framework", False):
+        return reader(request["path"], finish, framework.name)
+    return reader(request["path"], finish)

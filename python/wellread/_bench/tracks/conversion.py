@@ -15,7 +15,7 @@ def turn(worker, request):
     framework = worker.framework
     ways = {way.path: way for way in framework.conversions()}
     way = ways[request["conversion"]]
-    reader = open_reader(request)
+    reader = open_reader(request, framework)
     checker = Checker(worker.channel, request["full"])
     share = int(request["share_s"] * 1e9)
     arrays, conversions, copied = [], [], []
@@ -24,7 +24,8 @@ def turn(worker, request):
         if len(arrays) >= request["least"] and now() - start > share:
             break
         asked = now()
-        array = np.ascontiguousarray(reader.finish.cropped(reader.native(row))) if way.stored else reader[row]
+        native = reader.native(row)
+        array = np.ascontiguousarray(reader.finish.cropped(native)) if way.stored else reader.finish(native)
         have = now()
         tensor = way.convert(array)
         done = now()

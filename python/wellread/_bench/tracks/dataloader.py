@@ -29,6 +29,7 @@ class Order:
 
     def shuffle(self, seed, epoch):
         self.rows = np.random.default_rng((seed, epoch)).permutation(self.count).tolist()
+        return self.rows
 
     def __len__(self):
         return self.count
@@ -41,32 +42,29 @@ class Batches:
     """A loader over a reader, and the rows of its batches: PyTorch's, or the reader's own."""
 
     def __init__(self, framework, request, drop_last=False):
-        self.reader = open_reader(request)
-        self.seed, self.size = request["seed"], request["batch_size"]
-        self.own = hasattr(self.reader, "loader")
-        keep = request.get("keep", False)
-        if self.own:
-            self.loader = self.reader.loader(framework.name, self.size, self.seed, request["workers"], drop_last)
+        reader = open_reader(request, framework)
+        self.seed, self.size, workers = request["seed"], request["batch_size"], request["workers"]
+        self.order = []
+        if hasattr(reader, "loader"):
+            self.loader = reader.loader(self.size, self.seed, workers, drop_last)
+            self.begin = lambda epoch: reader.rows_of(self.loader, epoch)
         else:
-            self.order = Order(len(self.reader))
-            self.loader = framework.batches(
-                self.reader, self.order, self.size, request["workers"], keep=keep, drop_last=drop_last
-            )
-        self.batches = len(self.loader)
+            sampler = Order(len(reader))
+            self.begin = lambda epoch: sampler.shuffle(self.seed, epoch)
+            keep = request.get("keep", False)
+            self.loader = framework.batches(reader, sampler, self.size, workers, keep=keep, drop_last=drop_last)
+
+    def __len__(self):
+        return len(self.loader)
 
     def epoch(self, number):
         """An iterator over the batches of an epoch."""
-        if self.own:
-            self.reader.set_epoch(self.loader, number)
-        else:
-            self.order.shuffle(self.seed, number)
+        self.order = self.begin(number)
         return iter(self.loader)
 
-    def rows(self, k, delivered):
-        """The rows of batch `k`."""
-        if self.own:
-            return self.reader.rows(self.loader, delivered, k, self.size)
-        return self.order.rows[k * self.size : (k + 1) * self.size]
+    def rows(self, k):
+        """The rows of batch `k` of the epoch."""
+        return self.order[k * self.size : (k + 1) * self.size]
 
 
 def epoch(worker, request, number):
@@ -78,7 +76,7 @@ def epoch(worker, request, number):
     opened = now()
     if request["keep"]:
         worker.kept[key] = batches
-    checker = Checker(worker.channel, request["full"], batches.batches)
+    checker = Checker(worker.channel, request["full"], len(batches))
     share, items, images = int(request["share_s"] * 1e9), [], 0
     start = last = now()
     iterator, first, cut = batches.epoch(number), None, False
@@ -94,7 +92,7 @@ def epoch(worker, request, number):
             first = last
         else:
             items.append(last - asked)
-        rows = batches.rows(images // request["batch_size"], delivered)
+        rows = batches.rows(images // request["batch_size"])
         images += len(rows)
         if checker.wants():
             checker.add(rows, framework.to_numpy(batch))

@@ -8,7 +8,7 @@ def turn(worker, request):
     """Take `rows` one by one, until `share_s` is over and `least` are taken."""
     framework = worker.framework
     begin = now()
-    reader = open_reader(request)
+    reader = open_reader(request, framework)
     opened = now()
     checker = Checker(worker.channel, request["full"])
     share, samples = int(request["share_s"] * 1e9), []

@@ -39,7 +39,7 @@ def endless(batches, epoch):
     while True:
         k = -1
         for k, delivered in enumerate(batches.epoch(epoch)):
-            yield delivered, batches.rows(k, delivered)
+            yield delivered, batches.rows(k)
         if k < 0:
             raise ValueError("the loader delivers no batch: --batch-size is larger than the set")
         epoch += 1
