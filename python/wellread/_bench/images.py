@@ -50,6 +50,8 @@ class Finish:
 def as_tczyx(array, axes):
     """An array with the named axes (such as "CYX"), all five in order."""
     axes = axes.lower().replace("s", "c")
+    if axes == AXES:
+        return array
     order = [axes.index(axis) for axis in AXES if axis in axes]
     lengths = [array.shape[axes.index(axis)] if axis in axes else 1 for axis in AXES]
     return np.ascontiguousarray(array.transpose(order)).reshape(lengths)

@@ -134,7 +134,7 @@ impl Frameworks {
             let start = json!({ "do": "start", "framework": framework.name(), "threads": threads(),
                                 "seed": config.seed, "formats": formats });
             let mut worker = Worker::start(&python, threads(), config.turn_limit)?;
-            let started = worker.ask(&start, |_| ()).and_then(|answer| Ok(Started::deserialize(answer)?));
+            let started = worker.introduce(&start).and_then(|answer| Ok(Started::deserialize(answer)?));
             let started = started.map_err(|e| format!("{e:#} (Python: {})", python.display()));
             let worker = RefCell::new(worker.is_alive().then_some(worker));
             let (python, limit) = (python.clone(), config.turn_limit);
@@ -276,7 +276,7 @@ impl InPython {
     fn ready<'w>(&self, slot: &'w mut Option<Worker>) -> Result<&'w mut Worker> {
         if slot.is_none() {
             let mut worker = Worker::start(&self.python, threads(), self.limit)?;
-            worker.ask(&self.start, |_| ()).context("the Python worker cannot be started again")?;
+            worker.introduce(&self.start).context("the Python worker cannot be started again")?;
             *slot = Some(worker);
         }
         slot.as_mut().context("there is no worker")

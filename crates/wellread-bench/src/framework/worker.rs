@@ -27,6 +27,8 @@ use wellread_measure::process;
 const WAITING: usize = 4;
 /// Lines of stderr that are kept.
 const LINES: usize = 30;
+/// Least time that importing a framework and the peers is given.
+const IMPORTING: Duration = Duration::from_mins(2);
 /// How long the threads of a worker that has ended may take to hand over its last words.
 const LAST_WORDS: Duration = Duration::from_millis(300);
 
@@ -113,6 +115,18 @@ impl Worker {
     /// Whether it can be asked again.
     pub fn is_alive(&self) -> bool {
         self.alive
+    }
+
+    /// Sends the first request, which makes Python import what it needs: it may take longer than any other.
+    ///
+    /// # Errors
+    /// As [`Self::ask`].
+    pub fn introduce(&mut self, request: &Value) -> Result<Value> {
+        let limit = self.limit;
+        self.limit = limit.max(IMPORTING);
+        let answer = self.ask(request, |_| ());
+        self.limit = limit;
+        answer
     }
 
     /// Sends a request and waits for its answer; `pixels` is called with what is delivered meanwhile.

@@ -28,10 +28,20 @@ const PARTS: [(&str, &str); 3] = [
 
 /// Several frameworks: a row per framework and path, a panel per format.
 fn frameworks(table: &Table) -> Vec<Section> {
-    let rows = table.groups(&["framework", "path"]).into_iter().filter(|group| group.key[1] != Cell::Null);
+    let mut rows = table.groups(&["framework", "path"]);
+    // A framework that is missing altogether has one row, without a path.
+    let has_paths = |framework: &Cell| rows.iter().any(|g| g.key[0] == *framework && g.key[1] != Cell::Null);
+    let whole: Vec<bool> = rows.iter().map(|g| g.key[1] != Cell::Null || !has_paths(&g.key[0])).collect();
+    let mut whole = whole.into_iter();
+    rows.retain(|_| whole.next().unwrap_or(true));
+    let order = table.distinct("framework");
+    rows.sort_by_key(|group| order.iter().position(|framework| *framework == group.key[0]));
     let rows: Vec<_> = rows
+        .into_iter()
         .map(|group| {
-            let name = format!("{} · {}", group.key[0].text(), group.key[1].text().replace('_', " "));
+            let parts =
+                group.key.iter().map(|key| key.text().replace('_', " ")).filter(|part| !part.is_empty());
+            let name = parts.collect::<Vec<_>>().join(" · ");
             let slot = color::slot(&group.key[0].text());
             let which = ["framework", "path"].into_iter().zip(group.key).collect::<Vec<_>>();
             (Series { name, slot }, which)

@@ -41,7 +41,10 @@ fn sections(table: &Table) -> Vec<Section> {
                 let this = s.1.contains(&("framework", framework.clone()));
                 this && super::rows(table, &s.1).iter().any(|&row| table.f64(column, row).is_some())
             };
-            let series: Vec<_> = all.iter().filter(of).cloned().collect();
+            let mut series: Vec<_> = all.iter().filter(of).cloned().collect();
+            // Which framework it is, the section says.
+            let needless = format!(" · {}", framework.text());
+            series.iter_mut().for_each(|(one, _)| one.name = one.name.replacen(&needless, "", 1));
             if !series.is_empty() {
                 sections.push(section(
                     table,

@@ -124,7 +124,7 @@ class DuckTable(Engine):
         return connection
 
     def count(self):
-        return self.opened.sql(f"SELECT count(*) FROM {self.source}").fetchone()[0]
+        return self.opened.sql(f"SELECT count(*) FROM {self.source}").fetchall()[0][0]
 
     def column(self, rows):
         wanted = "struct_pack(pixels_meta := ome_image.pixels_meta, chunks := ome_image.chunks)"

@@ -33,9 +33,9 @@ class Tifffile(Folder):
 
         with tifffile.TiffFile(self.files[i]) as file:
             series = file.series[0]
-            # Axes that are not named are planes.
-            axes = series.axes.replace("Q", "Z").replace("I", "Z")
-            return as_tczyx(series.asarray(), axes)
+            array = series.asarray()
+        # Axes that are not named are planes.
+        return as_tczyx(array, series.axes.replace("Q", "Z").replace("I", "Z"))
 
 
 class ZarrPython(Folder):
