@@ -54,8 +54,8 @@ def test_frameworks_stand_beside_rust_in_one_report(bench):
     what = ["dataset", "dataloader", "loop", "conversion"]
     tables, summary, out = bench(
         what, "--framework", "rust,pytorch,jax", "--formats", "parquet,tiff",
-        "--loaders", "upstream-cache,pyarrow,tifffile", *DATASET, "--samples", 4, "--batch-sizes", 4,
-        "--workers", "0,1", "--steps", 2, "--batch-size", 4, "--mode", "train",
+        "--loaders", "upstream-cache,tifffile", *DATASET, "--samples", 4, "--batch-sizes", 4,
+        "--workers", 1, "--steps", 2, "--batch-size", 4, "--mode", "train",
     )  # fmt: skip
     for name in what:
         measured = of(tables[name], status="ok")
@@ -65,7 +65,7 @@ def test_frameworks_stand_beside_rust_in_one_report(bench):
         assert (out / f"{name}.png").stat().st_size > 10_000
     for framework in ("pytorch", "jax"):
         loaders = {(row["format"], row["loader"]) for row in of(tables["dataloader"], framework=framework)}
-        assert loaders == {("parquet", "upstream-cache"), ("parquet", "pyarrow"), ("tiff", "tifffile")}
+        assert loaders == {("parquet", "upstream-cache"), ("tiff", "tifffile")}
         for row in of(tables["dataloader"], framework=framework):
             assert row["num_samples"] == 6 and row["samples_per_sec"] > 0 and row["peak_rss_mb"] > 50
             # The first batch is no item: of two, one is left.
@@ -88,16 +88,24 @@ def test_frameworks_stand_beside_rust_in_one_report(bench):
 
 
 def test_the_small_cnn_learns_alike_in_rust_pytorch_and_jax(bench):
-    losses = {}
-    for framework in ("rust", "pytorch", "jax"):
-        # Every batch is the whole set, so its order does not matter, and each has taken the same steps.
-        other = [] if framework == "rust" else ["--framework", framework, "--loaders", "tifffile"]
-        tables, _, _ = bench(
-            ["loop"], "--formats", "tiff", "--mode", "train", "--steps", 3, "--batch-size", 6, *other
-        )
-        losses[framework] = tables["loop"][0]["loss"]
-    assert losses["pytorch"] == pytest.approx(losses["rust"], rel=1e-3)
-    assert losses["jax"] == pytest.approx(losses["rust"], rel=1e-3)
+    # Every batch is the whole set, so the order of the images does not matter.
+    tables, _, out = bench(
+        ["loop"], "--formats", "tiff", "--mode", "train", "--steps", 3, "--batch-size", 6, "--seed", 9
+    )
+    rust = tables["loop"][0]["loss"]
+    from _bench.frameworks.jax import Jax
+    from _bench.frameworks.pytorch import PyTorch
+    from _bench.images import Finish
+    from _bench.peers.folders import Tifffile
+
+    reader = Tifffile(out / "data" / "tiff", Finish())
+    batch = np.stack([reader[row] for row in range(len(reader))])
+    for framework in (PyTorch(2, 9), Jax(2, 9)):
+        model = framework.model("small-cnn", list(batch.shape), 9)
+        # Warm-up and its A/A twin take 1 + 2 steps each, a measured turn and its twin 1 + 3 each, in either order.
+        losses = [model.step(framework.host(batch), "train") for _ in range(14)]
+        assert losses[13] < losses[9] < losses[0]
+        assert rust == pytest.approx(losses[9], rel=1e-5) or rust == pytest.approx(losses[13], rel=1e-5)
 
 
 def test_crop_and_factor_are_those_of_the_loader(bench):
@@ -110,35 +118,28 @@ def test_crop_and_factor_are_those_of_the_loader(bench):
     assert all(row["status"] == "ok" and row["verified"] for row in rows)
 
 
-def test_a_worker_that_dies_takes_nobody_with_it(bench, stub):
+def test_a_worker_that_dies_or_hangs_takes_nobody_with_it(bench, stub):
     stub("tifffile", "import os\nprint('this is printed', flush=True)\ndef TiffFile(path):\n    os._exit(3)\n")
-    tables, summary, _ = bench(
-        ["dataset"], "--framework", "pytorch", "--formats", "tiff,parquet", "--loaders", "tifffile,pyarrow", *DATASET,
+    stub("zarr", "import time\ndef open_group(*_, **__):\n    time.sleep(600)\n")
+    tables, _, out = bench(
+        ["dataset"], "--framework", "pytorch", "--formats", "tiff,ome-zarr,parquet",
+        "--loaders", "tifffile,zarr,pyarrow", *DATASET, "--turn-limit", 6,
     )  # fmt: skip
     (dead,) = of(tables["dataset"], loader="tifffile")
     assert dead["status"] == "unavailable" and "ended (exit status: 3)" in dead["reason"]
+    (hung,) = of(tables["dataset"], loader="zarr")
+    assert hung["status"] == "unavailable" and "no answer within 6 s" in hung["reason"]
     (alive,) = of(tables["dataset"], loader="pyarrow")
     assert alive["status"] == "ok" and alive["verified"]
-    assert "tifffile" in json.dumps(summary["findings"])
-
-
-def test_a_worker_that_hangs_is_ended(bench, stub):
-    stub("tifffile", "import time\ndef TiffFile(path):\n    time.sleep(600)\n")
-    tables, _, _ = bench(
-        ["dataset"], "--framework", "pytorch", "--formats", "tiff,parquet", "--loaders", "tifffile,pyarrow", *DATASET,
-        "--turn-limit", 4,
-    )  # fmt: skip
-    (dead,) = of(tables["dataset"], loader="tifffile")
-    assert dead["status"] == "unavailable" and "no answer within 4 s" in dead["reason"]
-    assert of(tables["dataset"], loader="pyarrow")[0]["verified"]
+    assert "Not measured: pytorch " in (out / "report.html").read_text()
 
 
 def test_pixels_that_differ_are_found(bench, stub):
     stub("tifffile", TIFFFILE_OF_ONES)
-    said = bench(
+    summary = bench(
         ["dataset"], "--framework", "pytorch", "--formats", "tiff", "--loaders", "tifffile", *DATASET, code=1,
     )  # fmt: skip
-    assert "pixels differ" in json.dumps(said)
+    assert summary["verified"] is False
 
 
 TIFFFILE_OF_ONES = """
@@ -203,11 +204,10 @@ def test_a_model_of_the_users_own_runs(bench, stub):
     for row in of(tables["loop"], framework="pytorch"):
         assert row["status"] == "ok" and row["verified"] and row["model"] == "python:mymodels:Fine"
     assert "Python only" in of(tables["loop"], framework="rust")[0]["reason"]
-    said = bench(["loop"], "--framework", "pytorch", "--formats", "tiff", "--model", "python:mymodels:Short", code=1)
-    assert "returned shape (1, 3, 24, 20) for a batch of 6" in said
 
 
 def test_models_that_cannot_be_used_say_why(stub, tmp_path, monkeypatch):
+    import torch
     from _bench.frameworks.pytorch import PyTorch
     from _bench.models import ModelError, create_torch
 
@@ -228,6 +228,14 @@ def test_models_that_cannot_be_used_say_why(stub, tmp_path, monkeypatch):
         with pytest.raises(ModelError) as caught:
             create_torch(f"python:{name}", [2, 1, 24, 20], 1, PyTorch(1, 1))
         assert said in str(caught.value), name
+    short = create_torch("python:mymodels:Short", [2, 1, 24, 20], 1, PyTorch(1, 1))
+    with pytest.raises(ModelError, match=r"returned shape \(1, 3, 24, 20\) for a batch of 2"):
+        short.step(torch.zeros(2, 1, 24, 20), "train")
+
+
+def test_a_model_that_is_not_there_ends_the_run(bench):
+    said = bench(["loop"], "--framework", "pytorch", "--formats", "tiff", "--model", "python:nowhere:Net", code=1)
+    assert "there is no module nowhere" in said and "PYTHONPATH" in said
 
 
 def test_flax_modules_train(stub, tmp_path, monkeypatch):

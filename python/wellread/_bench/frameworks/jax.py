@@ -47,6 +47,10 @@ class Jax:
         """What a loader delivered, as a JAX array that is ready."""
         return jnp.asarray(delivered).block_until_ready()
 
+    def host(self, array):
+        """A NumPy array as a batch that a loader delivered."""
+        return self.batch(array)
+
     def model(self, name, shape, seed):
         return models.create_jax(name, shape, seed, self)
 

@@ -49,6 +49,10 @@ class PyTorch:
         """What a loader delivered, as this framework's array."""
         return delivered
 
+    def host(self, array):
+        """A NumPy array as a batch that a loader delivered."""
+        return torch.from_numpy(array)
+
     def model(self, name, shape, seed):
         return models.create_torch(name, shape, seed, self)
 

@@ -34,7 +34,8 @@ def load(name):
 def create(name, made, **offered):
     """Call `made` with those of the offered arguments that it takes."""
     try:
-        takes = inspect.signature(made).parameters
+        # A metaclass, such as that of Flax's nnx, may hide what a class takes.
+        takes = inspect.signature(made.__init__ if inspect.isclass(made) else made).parameters
         return made(**{key: value for key, value in offered.items() if key in takes})
     except Exception as error:
         raise ModelError(

@@ -14,7 +14,7 @@ from .dataloader import Batches
 
 def check_model(framework, request):
     """Make the model and run each mode on zeros of the shape of a batch, so that mistakes show before measuring."""
-    batch = framework.batch(host_batch(framework, np.zeros(request["shape"], np.float32)))
+    batch = framework.host(np.zeros(request["shape"], np.float32))
     modes = {}
     for mode in request["modes"]:
         model = framework.model(request["model"], request["shape"], request["seed"])
@@ -23,15 +23,6 @@ def check_model(framework, request):
             framework.wait()
         modes[mode] = None if mode in model.modes else model.why_not(mode)
     return {"modes": modes, "backend": model.backend}
-
-
-def host_batch(framework, array):
-    """An array as a loader of this framework delivers it."""
-    if framework.name == "pytorch":
-        import torch
-
-        return torch.from_numpy(array)
-    return array
 
 
 def endless(batches, epoch):
