@@ -9,11 +9,12 @@ CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/wellread
 # Outside the clone, so that clones share one build and `git clean` costs nothing.
 export CARGO_TARGET_DIR ?= $(CACHE)/target
 PYTHON_ENV ?= $(CACHE)/python
+PYTHON_PACKAGE := $(CARGO_TARGET_DIR)/python
 WELLREAD := $(CARGO_TARGET_DIR)/release/wellread
 LIGHT_WELLREAD := $(CARGO_TARGET_DIR)-light/release/wellread
 DEMO_OUT ?= results/demo
 
-.PHONY: help demo install test build build-light build-all lint test-rust test-python python-env bench-peers system-packages clean
+.PHONY: help demo install test build build-light build-all lint test-rust test-python python-env python-package wheel bench-peers system-packages clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -56,10 +57,17 @@ build-all: system-packages
 test-rust: build-all
 	cargo test --release --locked --workspace
 
-test-python: build-all python-env ## files cross-read with ome-arrow, pyarrow, tifffile and ome-zarr
-	"$(PYTHON_ENV)/bin/ruff" check tests scripts
-	"$(PYTHON_ENV)/bin/ruff" format --check tests scripts
-	WELLREAD="$(WELLREAD)" "$(PYTHON_ENV)/bin/python" -m pytest -q tests/python
+test-python: build-all python-env python-package ## files cross-read with other libraries; the Python package
+	"$(PYTHON_ENV)/bin/ruff" check python tests scripts
+	"$(PYTHON_ENV)/bin/ruff" format --check python tests scripts
+	WELLREAD="$(WELLREAD)" PYTHONPATH="$(PYTHON_PACKAGE)" "$(PYTHON_ENV)/bin/python" -m pytest -q tests/python
+
+# Of the native module that `build-all` has left: maturin would compile everything once more.
+python-package: build-all
+	scripts/python-package.sh "$(CARGO_TARGET_DIR)/release/lib_native.so" "$(PYTHON_PACKAGE)"
+
+wheel: system-packages python-env ## a wheel of the Python package with all engines, in dist/
+	"$(PYTHON_ENV)/bin/maturin" build --release --locked --out dist
 
 python-env: system-packages ## the Python environment of the tests
 	scripts/python-env.sh "$(PYTHON_ENV)" tests/python/requirements.txt

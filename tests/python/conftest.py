@@ -53,3 +53,42 @@ def generated(request, wellread, tmp_path_factory):
     )  # fmt: skip
     expected = json.loads((folder / "expected.json").read_text())["images"]
     return folder, {e["name"]: e for e in expected}, {w["format"]: w for w in document["written"]}
+
+
+@pytest.fixture(scope="session")
+def cells(wellread, tmp_path_factory):
+    """Forty small uint16 cell images of two channels, in every format of this build: their paths by format."""
+    folder = tmp_path_factory.mktemp("cells")
+    document = wellread("generate", folder, "--images", 40, "--size", "48x56", "--dtype", "uint16", "--channels", 2)
+    return {written["format"]: written["path"] for written in document["written"] if not written["error"]}
+
+
+@pytest.fixture(scope="session")
+def parquet(cells):
+    """The same in one Parquet file."""
+    return cells["parquet"]
+
+
+@pytest.fixture(scope="session")
+def labelled(parquet, tmp_path_factory):
+    """The same with columns beside the images: a class, a well, a score with gaps, a truth value and a day."""
+    import datetime
+
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(parquet)
+    n = len(table)
+    beside = {
+        "class": pa.array([i % 3 for i in range(n)], pa.int64()),
+        "well": [f"A{i // 10:02}" for i in range(n)],
+        "score": pa.array([None if i == 5 else i / 8 for i in range(n)], pa.float32()),
+        "count": pa.array([None if i == 7 else i for i in range(n)], pa.int32()),
+        "live": [i % 2 == 0 for i in range(n)],
+        "day": [datetime.date(2026, 1, 1 + i % 28) for i in range(n)],
+    }
+    for name, values in beside.items():
+        table = table.append_column(name, values if isinstance(values, pa.Array) else pa.array(values))
+    path = tmp_path_factory.mktemp("labelled") / "cells.parquet"
+    pq.write_table(table, path)
+    return str(path)

@@ -16,7 +16,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// They are `f32` ([`Self::pixels`]) unless another [`crate::Output`] was asked for ([`Self::pixels_as`],
 /// [`Self::bytes`]).
 ///
-/// Dropping a batch gives its memory back to the loader's pool; keep as many as memory allows.
+/// Dropping a batch gives its memory back to the loader's pool, or to whoever lent it ([`BatchMemory`]); keep as many as
+/// memory allows.
 pub struct Batch {
     /// Always there until dropped.
     buffer: Option<BatchBuffer>,
@@ -178,6 +179,21 @@ impl fmt::Debug for Batch {
     }
 }
 
+impl Batch {
+    /// Gives the memory of a batch of [`BatchMemory`] up to whom it came from, who must not wait for [`BatchMemory::give`]:
+    /// where its pixels begin. A batch of the loader's own memory is returned as it is.
+    ///
+    /// # Errors
+    /// The batch itself, when the loader owns its memory.
+    pub fn release(mut self) -> std::result::Result<NonNull<u8>, Self> {
+        let Some(buffer) = self.buffer.as_mut().filter(|b| matches!(b.pixels.owner, Owner::Source(_))) else {
+            return Err(self);
+        };
+        buffer.pixels.owner = Owner::Released;
+        Ok(buffer.pixels.start)
+    }
+}
+
 impl Drop for Batch {
     fn drop(&mut self) {
         if let Some(buffer) = self.buffer.take() {
@@ -280,10 +296,27 @@ impl PartMemory {
     }
 }
 
+/// Where the memory of batches comes from, in place of the loader's own: memory that a device reads directly
+/// (page-locked), say, or that belongs to another library.
+///
+/// # Safety
+/// What [`Self::take`] returns must be valid for reads and writes of as many bytes as asked for, initialised, aligned to
+/// 64 bytes, and used by nobody else until it comes back by [`Self::give`] or the batch is
+/// [released](Batch::release).
+pub unsafe trait BatchMemory: Send + Sync {
+    /// Memory of `bytes` bytes for one batch; `None` when there is none to be had. Called by any thread, under a lock:
+    /// it must neither block for long nor call the loader.
+    fn take(&self, bytes: usize) -> Option<NonNull<u8>>;
+
+    /// Takes back what [`Self::take`] returned. Called by any thread.
+    fn give(&self, start: NonNull<u8>, bytes: usize);
+}
+
 /// Buffers of equal size that nobody uses at the moment.
-#[derive(Debug)]
 pub(crate) struct BufferPool {
     free: Mutex<Vec<BatchBuffer>>,
+    /// Where memory comes from, if not from the system. It keeps what is free itself.
+    source: Option<Arc<dyn BatchMemory>>,
     bytes: usize,
     /// Images.
     rows: usize,
@@ -296,21 +329,25 @@ pub(crate) struct BufferPool {
 
 impl BufferPool {
     /// A pool of buffers for `rows` images and `bytes` bytes in all.
-    pub(crate) fn new(bytes: usize, rows: usize, keep: usize) -> Self {
-        Self { free: Mutex::new(Vec::with_capacity(keep)), bytes, rows, keep, process: std::process::id() }
+    pub(crate) fn new(bytes: usize, rows: usize, keep: usize, source: Option<Arc<dyn BatchMemory>>) -> Self {
+        let free = Mutex::new(Vec::with_capacity(keep));
+        Self { free, source, bytes, rows, keep, process: std::process::id() }
     }
 
     /// A buffer, used before or new; `None` when memory is exhausted.
     pub(crate) fn take(&self) -> Option<BatchBuffer> {
         let used = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
         used.or_else(|| {
-            let pixels = AlignedBytes::new(self.bytes)?;
+            let pixels = match &self.source {
+                None => AlignedBytes::new(self.bytes)?,
+                Some(source) => AlignedBytes::of(source, self.bytes)?,
+            };
             Some(BatchBuffer { pixels, rows: vec![0; self.rows], occurrences: vec![0; self.rows] })
         })
     }
 
     pub(crate) fn give(&self, buffer: BatchBuffer) {
-        if self.process != std::process::id() {
+        if self.process != std::process::id() || self.source.is_some() {
             return;
         }
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
@@ -325,11 +362,19 @@ const ALIGNMENT: usize = 64;
 
 /// A fixed number of bytes, aligned to 64 bytes, zero at first.
 pub(crate) struct AlignedBytes {
-    /// What was allocated: bytes, with room to align.
-    base: NonNull<u8>,
-    layout: Layout,
+    owner: Owner,
     start: NonNull<u8>,
     len: usize,
+}
+
+/// Whom memory goes back to.
+enum Owner {
+    /// The system: what was allocated, with room to align.
+    System { base: NonNull<u8>, layout: Layout },
+    /// Whoever it was taken from.
+    Source(Arc<dyn BatchMemory>),
+    /// Nobody: its owner has it again.
+    Released,
 }
 
 impl AlignedBytes {
@@ -342,7 +387,16 @@ impl AlignedBytes {
         let base = NonNull::new(unsafe { alloc_zeroed(layout) })?;
         // SAFETY: the offset is below `ALIGNMENT`, and that many bytes were added above.
         let start = unsafe { base.add(base.align_offset(ALIGNMENT)) };
-        Some(Self { base, layout, start, len })
+        Some(Self { owner: Owner::System { base, layout }, start, len })
+    }
+
+    fn of(source: &Arc<dyn BatchMemory>, len: usize) -> Option<Self> {
+        let start = source.take(len)?;
+        assert!(
+            start.addr().get().is_multiple_of(ALIGNMENT),
+            "memory for batches must be aligned to 64 bytes"
+        );
+        Some(Self { owner: Owner::Source(Arc::clone(source)), start, len })
     }
 
     pub(crate) fn as_slice(&self) -> &[u8] {
@@ -358,12 +412,16 @@ impl AlignedBytes {
 
 impl Drop for AlignedBytes {
     fn drop(&mut self) {
-        // SAFETY: allocated in `new` with this layout.
-        unsafe { dealloc(self.base.as_ptr(), self.layout) }
+        match &self.owner {
+            // SAFETY: allocated in `new` with this layout.
+            Owner::System { base, layout } => unsafe { dealloc(base.as_ptr(), *layout) },
+            Owner::Source(source) => source.give(self.start, self.len),
+            Owner::Released => {}
+        }
     }
 }
 
-// SAFETY: it owns its memory, as a `Box<[u8]>` does.
+// SAFETY: it owns its memory, as a `Box<[u8]>` does; who lends memory is `Send` and `Sync` itself.
 unsafe impl Send for AlignedBytes {}
 // SAFETY: shared access only reads.
 unsafe impl Sync for AlignedBytes {}
@@ -380,7 +438,7 @@ mod tests {
 
     #[test]
     fn memory_is_aligned_reused_and_bounded() {
-        let pool = Arc::new(BufferPool::new(400, 2, 2));
+        let pool = Arc::new(BufferPool::new(400, 2, 2, None));
         let shape = wellread_image::Shape([1, 2, 1, 5, 5]);
         let mut first = Batch::new(pool.take().unwrap(), pool.clone(), [2, 1], (shape, DType::F32), 0, 0);
         assert_eq!((first.shape(), first.pixels().len()), (&[2, 2, 5, 5][..], 100));
@@ -396,13 +454,53 @@ mod tests {
             pool.give(BatchBuffer { pixels, rows: vec![], occurrences: vec![] });
         }
         assert_eq!(pool.free.lock().unwrap().len(), 2);
-        assert!(BufferPool::new(usize::MAX / 2 - 7, 1, 1).take().is_none());
+        assert!(BufferPool::new(usize::MAX / 2 - 7, 1, 1, None).take().is_none());
+    }
+
+    /// Lends out one piece of memory at a time.
+    struct Lender(Mutex<Vec<AlignedBytes>>, Mutex<Vec<usize>>);
+
+    // SAFETY: each piece is lent once at a time, and is as large as is asserted.
+    unsafe impl BatchMemory for Lender {
+        fn take(&self, bytes: usize) -> Option<NonNull<u8>> {
+            let piece = self.0.lock().unwrap().pop()?;
+            assert_eq!(piece.len, bytes);
+            let start = piece.start;
+            std::mem::forget(piece);
+            Some(start)
+        }
+
+        fn give(&self, start: NonNull<u8>, bytes: usize) {
+            assert_eq!(bytes, 64);
+            self.1.lock().unwrap().push(start.addr().get());
+        }
+    }
+
+    #[test]
+    fn memory_of_others_goes_back_to_them() {
+        let piece = || AlignedBytes::new(64).unwrap();
+        let lender = Arc::new(Lender(Mutex::new(vec![piece(), piece()]), Mutex::default()));
+        let pool = Arc::new(BufferPool::new(64, 1, 2, Some(lender.clone())));
+        let shape = wellread_image::Shape::plane(4, 4);
+        let batch = |pool: &Arc<BufferPool>| {
+            Some(Batch::new(pool.take()?, pool.clone(), [1, 1], (shape, DType::F32), 0, 0))
+        };
+        let (first, second) = (batch(&pool).unwrap(), batch(&pool).unwrap());
+        assert!(batch(&pool).is_none());
+        let address = first.bytes().as_ptr().addr();
+        drop(first);
+        assert_eq!(*lender.1.lock().unwrap(), [address]);
+        let second_address = second.bytes().as_ptr().addr();
+        assert_eq!(second.release().unwrap().addr().get(), second_address);
+        assert_eq!(lender.1.lock().unwrap().len(), 1);
+        let own = Arc::new(BufferPool::new(64, 1, 1, None));
+        assert_eq!(batch(&own).unwrap().release().unwrap_err().len(), 1);
     }
 
     #[test]
     fn images_are_taken_out_and_the_others_close_up() {
         for bits in 0u32..64 {
-            let mut buffer = BufferPool::new(12, 6, 1).take().unwrap();
+            let mut buffer = BufferPool::new(12, 6, 1, None).take().unwrap();
             for i in 0..6 {
                 buffer.rows[i] = i;
                 buffer.occurrences[i] = 10 + i as u64;
@@ -418,7 +516,7 @@ mod tests {
 
     #[test]
     fn five_dimensions_are_shown_when_they_are_there() {
-        let pool = Arc::new(BufferPool::new(480, 1, 1));
+        let pool = Arc::new(BufferPool::new(480, 1, 1, None));
         let shape = wellread_image::Shape([2, 1, 3, 4, 5]);
         let batch = Batch::new(pool.take().unwrap(), pool, [1, 1], (shape, DType::F32), 3, 7);
         assert_eq!(batch.shape(), [1, 2, 1, 3, 4, 5]);
@@ -427,7 +525,7 @@ mod tests {
 
     #[test]
     fn numbers_are_seen_as_what_they_are() {
-        let pool = Arc::new(BufferPool::new(24, 4, 1));
+        let pool = Arc::new(BufferPool::new(24, 4, 1, None));
         let mut buffer = pool.take().unwrap();
         buffer.rows = vec![5, 9, 0, 0];
         buffer.occurrences = vec![0, 2, 7, 7];

@@ -50,13 +50,21 @@ impl Dataset {
     /// As [`Self::open`].
     pub fn open_with(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
         let (path, options) = (path.as_ref().to_owned(), options.clone());
-        let open = move || wellread_store::open(&path, &options).map(Arc::from);
-        Ok(Self { store: open()?, cache: None, open: Some(Arc::new(open)), caches: vec![] })
+        Self::from_fn(move || wellread_store::open(&path, &options))
     }
 
     /// Makes a dataset of any store.
     pub fn from_store(store: Box<dyn Store>) -> Self {
         Self { store: store.into(), cache: None, open: None, caches: vec![] }
+    }
+
+    /// A set that `open` opens: now, and once more in every process that is forked from this one.
+    ///
+    /// # Errors
+    /// Those of `open`.
+    pub fn from_fn(open: impl Fn() -> Result<Box<dyn Store>> + Send + Sync + 'static) -> Result<Self> {
+        let open = move || open().map(Arc::from);
+        Ok(Self { store: open()?, cache: None, open: Some(Arc::new(open)), caches: vec![] })
     }
 
     /// The same images opened anew, with empty caches: for a process that was forked from the one that opened

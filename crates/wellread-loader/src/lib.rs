@@ -64,7 +64,7 @@ pub mod stats;
 pub mod traffic;
 pub mod transform;
 
-pub use batch::Batch;
+pub use batch::{Batch, BatchMemory};
 pub use budget::MemoryUse;
 pub use builder::LoaderBuilder;
 pub use cache::{Cache, CacheReport};
@@ -75,7 +75,7 @@ pub use item::ItemContext;
 pub use loader::Loader;
 pub use memory::MemoryStore;
 pub use order::{Grouping, Order, OrderQuality, Uneven};
-pub use pipeline::Batches;
+pub use pipeline::{Batches, Stopper};
 pub use skip::{OnError, Skipped};
 pub use state::LoaderState;
 pub use stats::Stats;

@@ -5,7 +5,7 @@
 //!                                                   └── Inner of a forked child: the set opened anew, new buffers
 //! ```
 
-use crate::batch::BufferPool;
+use crate::batch::{BatchMemory, BufferPool};
 use crate::budget::{MemoryUse, Working};
 use crate::builder::LoaderBuilder;
 use crate::dataset::Dataset;
@@ -82,6 +82,8 @@ pub(crate) struct Plan {
     pub(crate) largest: usize,
     /// The bound on memory, if there is one.
     pub(crate) memory: Option<MemoryUse>,
+    /// Where the memory of batches comes from, if not from the system.
+    pub(crate) source: Option<Arc<dyn BatchMemory>>,
     /// [`Identity::rows`] and [`Identity::order`], once they were asked for; 0 before. No lock that a fork could
     /// leave closed: made twice, they are the same.
     pub(crate) fingerprints: [AtomicU64; 2],
@@ -162,7 +164,7 @@ impl Inner {
             dataset.store().limit_page_cache(memory.pages);
         }
         let bytes = plan.largest * plan.row_bytes();
-        let pool = Arc::new(BufferPool::new(bytes, plan.largest * plan.crops, keep));
+        let pool = Arc::new(BufferPool::new(bytes, plan.largest * plan.crops, keep, plan.source.clone()));
         let contexts = Mutex::new(Vec::with_capacity(plan.workers.clamp(1, 64)));
         let (traffic, process) = (Counters::default(), std::process::id());
         Self { plan, dataset, pool, contexts, traffic, working, process }
@@ -303,6 +305,11 @@ impl Loader {
         self.plan().memory.as_ref()
     }
 
+    /// Bytes of the memory of each batch, which holds the largest.
+    pub fn batch_bytes(&self) -> usize {
+        self.plan().largest * self.plan().row_bytes()
+    }
+
     /// Batches read ahead.
     pub fn prefetch(&self) -> usize {
         self.plan().prefetch
@@ -352,6 +359,15 @@ impl Loader {
         let position = state.check(&self.plan().identity(store), store.path())?;
         self.set_epoch(state.epoch().wrapping_add(1));
         Ok(Batches::new(inner, state.epoch(), position))
+    }
+
+    /// The state of an iteration that has come this far ([`Batches::progress`]).
+    ///
+    /// # Errors
+    /// In a forked process, a set that cannot be opened anew.
+    pub fn state_at(&self, epoch: u64, position: usize) -> Result<LoaderState> {
+        let inner = self.inner()?;
+        Ok(LoaderState::new(&self.plan().identity(inner.dataset.store()), epoch, position))
     }
 
     fn run(&self, epoch: u64, position: usize) -> Batches {

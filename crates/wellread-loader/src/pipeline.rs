@@ -9,7 +9,9 @@ use crate::state::LoaderState;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
+use std::task::Poll;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 use wellread_store::{Error, Result};
 
 /// The batches of one epoch, in order.
@@ -101,16 +103,19 @@ impl Batches {
         if self.ended { 0 } else { self.shared.batches - self.next }
     }
 
+    /// The epoch, and how many images of its order all ranks together are past: what [`Self::state`] is made of
+    /// ([`Loader::state_at`](crate::Loader::state_at)), for those who ask at every batch and save but few.
+    pub fn progress(&self) -> (u64, usize) {
+        (self.shared.epoch, self.shared.steps.after(self.next))
+    }
+
     /// Where the iteration is, to be saved: after the batch delivered last, whatever has been read ahead.
     /// [`Loader::resume`](crate::Loader::resume) goes on from there. Of ranks that have delivered equally many
     /// batches, the states are the same.
     pub fn state(&self) -> LoaderState {
         let Inner { plan, dataset, .. } = &*self.shared.loader;
-        LoaderState::new(
-            &plan.identity(dataset.store()),
-            self.shared.epoch,
-            self.shared.steps.after(self.next),
-        )
+        let (epoch, position) = self.progress();
+        LoaderState::new(&plan.identity(dataset.store()), epoch, position)
     }
 
     /// The rows that were left out of the batches delivered so far.
@@ -220,13 +225,40 @@ impl Batches {
     }
 }
 
-impl Iterator for Batches {
-    type Item = Result<Batch>;
+/// Stops an iteration from another thread: [`Batches::stopper`].
+#[derive(Clone)]
+pub struct Stopper(Arc<Shared>);
 
-    fn next(&mut self) -> Option<Self::Item> {
+impl Stopper {
+    /// Ends what is being read at the next block, and the iteration with it: its next batch is an error.
+    pub fn stop(&self) {
+        self.0.stop();
+    }
+}
+
+impl fmt::Debug for Stopper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Stopper(epoch {})", self.0.epoch)
+    }
+}
+
+impl Batches {
+    /// What ends the iteration while another thread is in `next`.
+    pub fn stopper(&self) -> Stopper {
+        Stopper(Arc::clone(&self.shared))
+    }
+
+    /// As `next`, but waits for the threads at most so long: [`Poll::Pending`] when the batch was not there by then, and
+    /// the next call goes on waiting. For callers that have to look after something else meanwhile, such as signals.
+    /// Without workers the batch is read however long that takes, or until it is [stopped](Self::stopper).
+    pub fn next_timeout(&mut self, timeout: Duration) -> Poll<Option<Result<Batch>>> {
+        self.advance(Some(Instant::now() + timeout))
+    }
+
+    fn advance(&mut self, until: Option<Instant>) -> Poll<Option<Result<Batch>>> {
         if let Some(error) = self.failed.take() {
             self.ended = true;
-            return Some(Err(error));
+            return Poll::Ready(Some(Err(error)));
         }
         while !self.ended && self.next < self.shared.batches {
             let (process, own) = (std::process::id(), self.shared.loader.process);
@@ -236,16 +268,22 @@ impl Iterator for Batches {
                 let cause = format_args!(
                     "this iteration was begun in process {own}, and process {process} is a fork of it without its threads"
                 );
-                return Some(Err(Error::new(path, cause).hint("begin an iteration in the forked process")));
+                let error = Error::new(path, cause).hint("begin an iteration in the forked process");
+                return Poll::Ready(Some(Err(error)));
             }
             let index = self.next;
-            let filled = if self.threads.is_empty() { self.read() } else { self.shared.receive(index) };
+            let filled = if self.threads.is_empty() {
+                self.read()
+            } else {
+                let Some(filled) = self.shared.receive(index, until) else { return Poll::Pending };
+                filled
+            };
             self.next += 1;
             match filled {
-                Err(error) => return Some(Err(error)),
+                Err(error) => return Poll::Ready(Some(Err(error))),
                 Ok(filled) => {
                     if let Some(batch) = self.batch(index, filled) {
-                        return Some(Ok(batch));
+                        return Poll::Ready(Some(Ok(batch)));
                     }
                 }
             }
@@ -253,10 +291,22 @@ impl Iterator for Batches {
                 self.ended = true;
                 let (barren, path) = (self.barren, self.shared.loader.dataset.store().path());
                 let cause = format_args!("none of {barren} images in a row can be read; {}", self.skipped);
-                return Some(Err(Error::new(path, cause).hint("check that the set is there and complete")));
+                let error = Error::new(path, cause).hint("check that the set is there and complete");
+                return Poll::Ready(Some(Err(error)));
             }
         }
-        None
+        Poll::Ready(None)
+    }
+}
+
+impl Iterator for Batches {
+    type Item = Result<Batch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self.advance(None) {
+            Poll::Ready(batch) => batch,
+            Poll::Pending => unreachable!("nothing ends a wait without a deadline"),
+        }
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

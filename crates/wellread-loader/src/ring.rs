@@ -26,6 +26,7 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 use wellread_store::{Error, Result};
 
 /// Images of a batch that could not be read, where they are skipped: index in the batch, and why.
@@ -428,13 +429,22 @@ impl Shared {
         self.loader.give_context(context);
     }
 
-    /// Waits for batch `next`, the one after those that were received before.
-    pub(crate) fn receive(&self, next: usize) -> Result<Filled> {
+    /// Waits for batch `next`, the one after those that were received before; `None` when it is not done by `until`.
+    pub(crate) fn receive(&self, next: usize, until: Option<Instant>) -> Option<Result<Filled>> {
         let mut ring = self.lock();
         // Done is what was claimed and has nothing pending.
         while !(ring.batch > next && ring.slots[next % ring.slots.len()].pending == 0) {
             ring.waiting = true;
-            ring = self.done.wait(ring).unwrap_or_else(PoisonError::into_inner);
+            let Some(until) = until else {
+                ring = self.done.wait(ring).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                ring.waiting = false;
+                return None;
+            }
+            (ring, _) = self.done.wait_timeout(ring, left).unwrap_or_else(PoisonError::into_inner);
         }
         let index = next % ring.slots.len();
         let Slot { buffer, error, mut failed, .. } = std::mem::take(&mut ring.slots[index]);
@@ -445,7 +455,7 @@ impl Shared {
         for _ in 0..idle.min(self.slices(next)) {
             self.work.notify_one();
         }
-        match (buffer, error) {
+        Some(match (buffer, error) {
             (Some(buffer), None) => {
                 // Slices end in any order.
                 failed.sort_unstable_by_key(|(i, _)| *i);
@@ -457,7 +467,7 @@ impl Shared {
                 }
                 Err(error.expect("a batch without buffer has an error").1)
             }
-        }
+        })
     }
 
     /// Whether nobody wants the batches any more.

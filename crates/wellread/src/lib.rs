@@ -73,8 +73,8 @@ pub use wellread_store as store;
 
 pub use wellread_image::{ImageMetadata, PixelType, Region, Shape};
 pub use wellread_loader::{
-    Batch, Batches, Cache, CacheReport, Crop, DType, Dataset, Field, Filter, Grouping, ItemContext, Jitter,
-    Loader, LoaderBuilder, LoaderState, MemoryStore, Noise, Normalize, OnError, Order, OrderQuality, Output,
-    Placement, Resize, RightAngles, Scale, Skipped, Stats, Traffic, Transform, Uneven,
+    Batch, BatchMemory, Batches, Cache, CacheReport, Crop, DType, Dataset, Field, Filter, Grouping,
+    ItemContext, Jitter, Loader, LoaderBuilder, LoaderState, MemoryStore, Noise, Normalize, OnError, Order,
+    OrderQuality, Output, Placement, Resize, RightAngles, Scale, Skipped, Stats, Traffic, Transform, Uneven,
 };
 pub use wellread_store::{Error, OpenOptions, Result, Store};

@@ -2,6 +2,7 @@
 
 mod recipe;
 
+use crate::batch::BatchMemory;
 use crate::budget::{self, Ahead, Needs, Wanted};
 use crate::dataset::Dataset;
 use crate::dtype::Output;
@@ -11,6 +12,7 @@ use crate::order::{Grouping, Order, RowOrder, Rows, Steps, Uneven};
 use crate::recipe::Recipe;
 use crate::skip::{OnError, Skipped};
 use crate::transform::Transform;
+use std::fmt;
 use std::sync::Arc;
 use wellread_image::PixelType;
 use wellread_store::{Error, Result};
@@ -25,7 +27,7 @@ const JOINED_BYTES: usize = 64 << 20;
 ///
 /// Defaults: batches of 16, sequential, all rows, the last batch kept though short, no worker threads, no
 /// transform.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct LoaderBuilder {
     dataset: Dataset,
     batch_size: usize,
@@ -41,9 +43,26 @@ pub struct LoaderBuilder {
     workers: usize,
     prefetch: Option<usize>,
     memory: Option<usize>,
+    source: Option<Arc<dyn BatchMemory>>,
     output: Output,
     crops: usize,
     transform: Transform,
+}
+
+impl fmt::Debug for LoaderBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LoaderBuilder")
+            .field("dataset", &self.dataset)
+            .field("batch_size", &self.batch_size)
+            .field("order", &self.order)
+            .field("seed", &self.seed)
+            .field("rank", &self.rank)
+            .field("world", &self.world)
+            .field("workers", &self.workers)
+            .field("output", &self.output)
+            .field("transform", &self.transform)
+            .finish_non_exhaustive()
+    }
 }
 
 impl LoaderBuilder {
@@ -63,6 +82,7 @@ impl LoaderBuilder {
             workers: 0,
             prefetch: None,
             memory: None,
+            source: None,
             output: Output::F32,
             crops: 1,
             transform: Transform::default(),
@@ -175,6 +195,13 @@ impl LoaderBuilder {
     /// upper estimates; what describes the set (its index, names) and batches that the caller keeps are not counted.
     pub fn memory(mut self, bytes: usize) -> Self {
         self.memory = Some(bytes);
+        self
+    }
+
+    /// Takes the memory of batches from the caller. It has to lend [`Loader::prefetch`] batches of
+    /// [`Loader::batch_bytes`] and those that the consumer holds; a batch that it has no memory for is an error.
+    pub fn batch_memory(mut self, source: Arc<dyn BatchMemory>) -> Self {
+        self.source = Some(source);
         self
     }
 
@@ -330,6 +357,7 @@ impl LoaderBuilder {
             joined: ahead.joined,
             largest,
             memory,
+            source: self.source,
             fingerprints: Default::default(),
         };
         Ok(Loader::new(plan, self.dataset, self.epoch))

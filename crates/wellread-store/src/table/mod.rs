@@ -10,13 +10,17 @@
 //! means is known here. Engines are bound to Arrow releases of their own; [`arrow_bridge!`](crate::arrow_bridge)
 //! moves record batches between those and this crate's by the Arrow C data interface, without a copy.
 
+mod batches;
 mod bridge;
+mod memory;
 mod store;
 mod writer;
 
 #[doc(hidden)]
 pub use {arrow_array, arrow_schema};
 
+pub use batches::RecordBatches;
+pub use memory::MemoryTable;
 pub use store::TableStore;
 pub use writer::{MakeSink, TableWriter, ThreadSink};
 

@@ -1,0 +1,164 @@
+//! Columns beside the images as NumPy sees them, and sets of images as Arrow streams, out and in.
+//!
+//! Streams are PyCapsules of the [Arrow PyCapsule interface](
+//! https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html), which pyarrow, polars, DuckDB and others
+//! make and take without a copy.
+
+use crate::dataset::Dataset;
+use crate::errors::{While, detached};
+use arrow_array::cast::AsArray;
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchReader};
+use arrow_schema::{ArrowError, DataType, SchemaRef, TimeUnit};
+use pyo3::exceptions::{PyKeyError, PyTypeError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyCapsule, PyList};
+use std::ffi::CStr;
+use wellread::store::table::{MemoryTable, RecordBatches, TableStore};
+use wellread::{Error, OpenOptions};
+
+/// Values of a column: bytes and the name of NumPy's type, which values there are, or texts.
+#[derive(IntoPyObject)]
+enum Values<'py> {
+    /// Bytes, type, and a byte for each value that tells whether it is there, where some are not.
+    Plain((Bound<'py, PyBytes>, String, Option<Bound<'py, PyBytes>>)),
+    Texts(Bound<'py, PyList>),
+}
+
+/// NumPy's name of an Arrow type of plain values that it lays out alike.
+fn plain(data_type: &DataType) -> Option<String> {
+    let unit = |unit: &TimeUnit| match unit {
+        TimeUnit::Second => "s",
+        TimeUnit::Millisecond => "ms",
+        TimeUnit::Microsecond => "us",
+        TimeUnit::Nanosecond => "ns",
+    };
+    Some(match data_type {
+        DataType::Int8 => "int8".to_owned(),
+        DataType::Int16 => "int16".to_owned(),
+        DataType::Int32 => "int32".to_owned(),
+        DataType::Int64 => "int64".to_owned(),
+        DataType::UInt8 => "uint8".to_owned(),
+        DataType::UInt16 => "uint16".to_owned(),
+        DataType::UInt32 => "uint32".to_owned(),
+        DataType::UInt64 => "uint64".to_owned(),
+        DataType::Float16 => "float16".to_owned(),
+        DataType::Float32 => "float32".to_owned(),
+        DataType::Float64 => "float64".to_owned(),
+        DataType::Timestamp(u, _) => format!("datetime64[{}]", unit(u)),
+        // Four bytes, where NumPy's dates have eight: the package widens them.
+        DataType::Date32 => "date32".to_owned(),
+        DataType::Date64 => "datetime64[ms]".to_owned(),
+        DataType::Time64(u) | DataType::Duration(u) => format!("timedelta64[{}]", unit(u)),
+        _ => return None,
+    })
+}
+
+fn values<'py>(py: Python<'py>, column: &ArrayRef) -> PyResult<Values<'py>> {
+    let valid = (column.null_count() > 0).then(|| {
+        let valid: Vec<u8> = (0..column.len()).map(|i| u8::from(column.is_valid(i))).collect();
+        PyBytes::new(py, &valid)
+    });
+    if let Some(name) = plain(column.data_type()) {
+        let data = column.to_data();
+        let size = column.data_type().primitive_width().expect("plain values have a width");
+        let bytes = &data.buffers()[0].as_slice()[data.offset() * size..][..data.len() * size];
+        return Ok(Values::Plain((PyBytes::new(py, bytes), name, valid)));
+    }
+    if let Some(truths) = column.as_boolean_opt() {
+        let bytes: Vec<u8> = (0..truths.len()).map(|i| u8::from(truths.value(i))).collect();
+        return Ok(Values::Plain((PyBytes::new(py, &bytes), "bool".to_owned(), valid)));
+    }
+    if let Some(texts) = column.as_string_opt::<i32>() {
+        return Ok(Values::Texts(PyList::new(py, texts.iter())?));
+    }
+    Err(PyTypeError::new_err(format!(
+        "a column of Arrow's type {} has no counterpart in NumPy",
+        column.data_type()
+    )))
+}
+
+/// The values of the column `name` beside the images, one per row.
+pub(crate) fn column<'py>(py: Python<'py>, dataset: &Dataset, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    let table = detached(py, While::Opening, || dataset.here()?.store().features())?;
+    let found = table.as_ref().and_then(|table| table.column_by_name(name));
+    let Some(column) = found else {
+        let names = dataset.column_names();
+        let some = names[..names.len().min(12)].join(", ");
+        let there = if names.is_empty() {
+            "it has none".to_owned()
+        } else {
+            format!("it has {}: {some}", names.len())
+        };
+        return Err(PyKeyError::new_err(format!("no column {name:?} stands beside the images; {there}")));
+    };
+    values(py, column)?.into_pyobject(py)
+}
+
+/// Name of the capsule of a stream.
+const STREAM: &CStr = c"arrow_array_stream";
+
+/// A dataset's rows as record batches, read when they are asked for.
+struct Rows {
+    dataset: wellread::Dataset,
+    batches: RecordBatches,
+}
+
+impl Iterator for Rows {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.batches.next_batch(self.dataset.store());
+        next.map_err(|error| ArrowError::ExternalError(Box::new(error))).transpose()
+    }
+}
+
+impl RecordBatchReader for Rows {
+    fn schema(&self) -> SchemaRef {
+        self.batches.schema()
+    }
+}
+
+/// A stream of all rows: the row's number, the image as an OME-Arrow struct, the columns beside it.
+pub(crate) fn export<'py>(py: Python<'py>, dataset: &Dataset) -> PyResult<Bound<'py, PyAny>> {
+    let rows = detached(py, While::Reading, || {
+        let dataset = dataset.here()?;
+        let batches = RecordBatches::new(dataset.store())?;
+        Ok(Rows { dataset, batches })
+    })?;
+    let stream = Box::into_raw(Box::new(FFI_ArrowArrayStream::new(Box::new(rows))));
+    // SAFETY: the pointer is not null, the name lives for ever, and the destructor fits the type.
+    unsafe {
+        Bound::from_owned_ptr_or_err(py, ffi::PyCapsule_New(stream.cast(), STREAM.as_ptr(), Some(destroy)))
+    }
+}
+
+/// Frees a stream. Who takes it marks it as released, so nothing of it is freed twice.
+unsafe extern "C" fn destroy(capsule: *mut ffi::PyObject) {
+    // SAFETY: called by the interpreter with the capsule that `export` made.
+    unsafe {
+        let stream = ffi::PyCapsule_GetPointer(capsule, STREAM.as_ptr());
+        if !stream.is_null() {
+            drop(Box::from_raw(stream.cast::<FFI_ArrowArrayStream>()));
+        }
+    }
+}
+
+/// The images of a table in memory, which the dataset shares with whoever made it.
+pub(crate) fn import(
+    py: Python<'_>,
+    capsule: &Bound<'_, PyCapsule>,
+    column: Option<String>,
+) -> PyResult<wellread::Dataset> {
+    let stream: *mut FFI_ArrowArrayStream = capsule.pointer_checked(Some(STREAM))?.as_ptr().cast();
+    // SAFETY: a capsule of this name holds a stream; taking it leaves a released one in its place.
+    let stream = unsafe { FFI_ArrowArrayStream::from_raw(stream) };
+    detached(py, While::Opening, move || {
+        let refuse = |why: ArrowError| Error::new("arrow", why);
+        let (schema, batches) = crate::stream::read(stream).map_err(refuse)?;
+        let table = MemoryTable::new("arrow", schema, batches);
+        let options = OpenOptions { column, ..OpenOptions::default() };
+        wellread::Dataset::from_fn(move || Ok(Box::new(TableStore::open(Box::new(table.clone()), &options)?)))
+    })
+}

@@ -1,0 +1,235 @@
+//! A loader's choices: the dictionary that the package makes of its arguments, and the builder's calls for it.
+
+use crate::lent::Lent;
+use pyo3::prelude::*;
+use std::path::PathBuf;
+use std::sync::Arc;
+use wellread::{
+    Crop, Error, Field, Filter, Grouping, Jitter, LoaderBuilder, Noise, Normalize, OnError, Order, Output,
+    Resize, Result, RightAngles, Scale, Transform, Uneven,
+};
+
+/// All choices, each under its name. What is `None` stays at the loader's default.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Choices {
+    batch_size: usize,
+    workers: usize,
+    prefetch: Option<usize>,
+    memory: Option<usize>,
+    lent: Option<Py<Lent>>,
+    seed: u64,
+    epoch: u64,
+    drop_last: bool,
+    rank: usize,
+    world_size: usize,
+    uneven: String,
+    skip: bool,
+    rows: Option<Vec<usize>>,
+    crops_per_image: usize,
+    dtype: String,
+    order: OrderChoice,
+    transform: TransformChoice,
+}
+
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct OrderChoice {
+    kind: String,
+    block_rows: usize,
+    window: usize,
+    prefix: Option<String>,
+    columns: Option<Vec<String>>,
+    keys: Option<Vec<String>>,
+    weights: Option<Vec<f64>>,
+    images: Option<usize>,
+}
+
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct TransformChoice {
+    project: bool,
+    channels: Option<Vec<usize>>,
+    crop: Option<[usize; 2]>,
+    random_crop: Option<[usize; 2]>,
+    /// Range of the area and of the proportion.
+    random_resized: Option<([f32; 2], [f32; 2])>,
+    illumination: Option<(PathBuf, Option<PathBuf>)>,
+    flip: [f32; 2],
+    turns: String,
+    resize: Option<[usize; 2]>,
+    resize_filter: String,
+    rotate: f32,
+    scale: Option<ScaleChoice>,
+    /// Brightness, contrast, gamma, and whether per channel.
+    jitter: (f32, f32, f32, bool),
+    /// Photon and Gaussian.
+    noise: (f32, f32),
+    normalize: Option<NormalizeChoice>,
+    channel_dropout: f32,
+}
+
+#[derive(FromPyObject)]
+enum ScaleChoice {
+    By(f32),
+    Unit(UnitScale),
+    Range(Vec<f32>, Vec<f32>),
+    /// `("percentiles", low, high)`.
+    Percentiles(#[expect(dead_code, reason = "tells the tuples apart")] String, f32, f32),
+}
+
+/// The word "unit".
+struct UnitScale;
+
+impl FromPyObject<'_, '_> for UnitScale {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        match object.extract::<String>()?.as_str() {
+            "unit" => Ok(Self),
+            _ => Err(pyo3::exceptions::PyValueError::new_err("the word is \"unit\"")),
+        }
+    }
+}
+
+#[derive(FromPyObject)]
+enum NormalizeChoice {
+    Given(Vec<f32>, Vec<f32>),
+    /// `("stored", mean, std)`: in units of stored values.
+    Stored(#[expect(dead_code, reason = "tells the tuples apart")] String, Vec<f32>, Vec<f32>),
+    /// "image", or the file that `wellread stats --out` wrote.
+    Named(PathBuf),
+}
+
+/// The value of a word among those that there are.
+fn word<T: Clone>(choice: &str, given: &str, known: &[(&str, T)]) -> Result<T> {
+    let found = known.iter().find(|(name, _)| *name == given).map(|(_, value)| value.clone());
+    found.ok_or_else(|| {
+        let names: Vec<_> = known.iter().map(|(name, _)| format!("{name:?}")).collect();
+        Error::new(choice, format_args!("{given:?} is not one of {}", names.join(", ")))
+    })
+}
+
+impl Choices {
+    /// Whether batches are in memory that Python lends.
+    pub(crate) fn is_lent(&self) -> bool {
+        self.lent.is_some()
+    }
+
+    /// The row that others are compared with.
+    pub(crate) fn first_row(&self) -> usize {
+        self.rows.as_ref().and_then(|rows| rows.first().copied()).unwrap_or(0)
+    }
+
+    /// Whether rows that cannot be read are left out.
+    pub(crate) fn skips(&self) -> bool {
+        self.skip
+    }
+
+    /// Makes the builder's calls.
+    pub(crate) fn apply(self, builder: LoaderBuilder) -> Result<LoaderBuilder> {
+        let uneven = [("pad", Uneven::Pad), ("drop", Uneven::DropLast)];
+        let mut builder = builder
+            .batch_size(self.batch_size)
+            .workers(self.workers)
+            .order(self.order.order()?)
+            .seed(self.seed)
+            .epoch(self.epoch)
+            .drop_last(self.drop_last)
+            .shard(self.rank, self.world_size, word("uneven", &self.uneven, &uneven)?)
+            .on_error(if self.skip { OnError::Skip } else { OnError::Raise })
+            .crops_per_image(self.crops_per_image)
+            .output(self.dtype.parse::<Output>().map_err(|why| Error::new("dtype", why))?)
+            .transform(self.transform.transform()?);
+        if let Some(rows) = self.rows {
+            builder = builder.rows(rows);
+        }
+        if let Some(prefetch) = self.prefetch {
+            builder = builder.prefetch(prefetch);
+        }
+        if let Some(memory) = self.memory {
+            builder = builder.memory(memory);
+        }
+        if let Some(lent) = self.lent {
+            builder = builder.batch_memory(Arc::clone(&lent.get().0) as _);
+        }
+        Ok(builder)
+    }
+}
+
+impl OrderChoice {
+    fn grouping(prefix: Option<String>, columns: Option<Vec<String>>, keys: Option<Vec<String>>) -> Grouping {
+        match (columns, keys) {
+            (Some(columns), _) => Grouping::columns(columns),
+            (None, Some(keys)) => Grouping::keys(keys),
+            (None, None) => Grouping::name_prefix(prefix.unwrap_or_else(|| "_".to_owned())),
+        }
+    }
+
+    fn order(self) -> Result<Order> {
+        let Self { prefix, columns, keys, images, .. } = self;
+        Ok(match self.kind.as_str() {
+            "sequential" => Order::Sequential,
+            "shuffle" => Order::Random,
+            "block" => Order::Block { rows: self.block_rows, window: self.window },
+            "grouped" => Order::Grouped(Self::grouping(prefix, columns, keys)),
+            "balanced" => Order::Balanced { by: Self::grouping(prefix, columns, keys), images },
+            "weighted" => Order::Weighted { weights: self.weights.unwrap_or_default().into(), images },
+            other => return Err(Error::new("order", format_args!("there is no order {other:?}"))),
+        })
+    }
+}
+
+impl TransformChoice {
+    fn transform(self) -> Result<Transform> {
+        let turns = [
+            ("none", RightAngles::None),
+            ("half", RightAngles::HalfTurns),
+            ("quarter", RightAngles::QuarterTurns),
+            ("fitting", RightAngles::Fitting),
+        ];
+        let filters =
+            [("area", Filter::Area), ("bilinear", Filter::Bilinear), ("antialias", Filter::Antialias)];
+        let filter = word("resize_filter", &self.resize_filter, &filters)?;
+        let crop = match (self.random_resized, self.random_crop, self.crop) {
+            (Some((scale, ratio)), ..) => Crop::RandomResized { scale, ratio },
+            (None, Some([height, width]), _) => Crop::Random { height, width },
+            (None, None, Some([height, width])) => Crop::Center { height, width },
+            (None, None, None) => Crop::None,
+        };
+        let illumination =
+            self.illumination.map(|(flat, dark)| Field::open(flat, dark.as_deref()).map(Arc::new));
+        let (brightness, contrast, gamma, per_channel) = self.jitter;
+        let (photon, gaussian) = self.noise;
+        Ok(Transform {
+            project: self.project,
+            channels: self.channels,
+            crop,
+            illumination: illumination.transpose()?,
+            flip_horizontal: self.flip[0],
+            flip_vertical: self.flip[1],
+            right_angles: word("turns", &self.turns, &turns)?,
+            resize: self.resize.map(|[height, width]| Resize { height, width, filter }),
+            max_degrees: self.rotate,
+            scale: match self.scale {
+                None => Scale::None,
+                Some(ScaleChoice::Unit(_)) => Scale::Unit,
+                Some(ScaleChoice::By(factor)) => Scale::By(factor),
+                Some(ScaleChoice::Range(low, high)) => Scale::Range { low, high },
+                Some(ScaleChoice::Percentiles(_, low, high)) => Scale::Percentiles { low, high },
+            },
+            jitter: Jitter { brightness, contrast, gamma, per_channel },
+            noise: Noise { photon, gaussian },
+            normalize: match self.normalize {
+                None => None,
+                Some(NormalizeChoice::Given(mean, std)) => Some(Normalize::Given { mean, std }),
+                Some(NormalizeChoice::Stored(_, mean, std)) => Some(Normalize::Stored { mean, std }),
+                Some(NormalizeChoice::Named(name)) if name.as_os_str() == "image" => {
+                    Some(Normalize::PerImage)
+                }
+                Some(NormalizeChoice::Named(path)) => Some(Normalize::from_stats(path)?),
+            },
+            channel_dropout: self.channel_dropout,
+        })
+    }
+}

@@ -1,0 +1,227 @@
+//! [`Dataset`]: a set of images, opened anew by itself in forked processes.
+
+use crate::batch::{AlignedVec, Batch, Pixels};
+use crate::errors::{While, detached};
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict};
+use std::path::PathBuf;
+use std::sync::Mutex;
+use wellread::store::{CopySink, Request, RowInfo, Scratch};
+use wellread::{Cache, DType, Error, OpenOptions, Output, Region, Result};
+
+/// A set of images. Rows are checked by the package.
+#[pyclass(frozen, module = "wellread._native")]
+pub(crate) struct Dataset {
+    home: wellread::Dataset,
+    /// The process that opened it.
+    process: u32,
+    /// Opened anew in a process that was forked from it, and which.
+    forked: Mutex<Option<(u32, wellread::Dataset)>>,
+}
+
+impl Dataset {
+    pub(crate) fn new(home: wellread::Dataset) -> Self {
+        Self { home, process: std::process::id(), forked: Mutex::new(None) }
+    }
+
+    /// What this process reads from.
+    pub(crate) fn here(&self) -> Result<wellread::Dataset> {
+        let process = std::process::id();
+        if process == self.process {
+            return Ok(self.home.clone());
+        }
+        // Not waited for: in a child of a child, a thread that is not here may hold it.
+        let mut kept = self.forked.try_lock();
+        if let Ok(kept) = &kept
+            && let Some((_, dataset)) = kept.as_ref().filter(|(of, _)| *of == process)
+        {
+            return Ok(dataset.clone());
+        }
+        let dataset = self.home.reopened()?;
+        if let Ok(kept) = &mut kept {
+            // What a parent had there is not taken apart here: its threads are not in this process.
+            std::mem::forget(kept.replace((process, dataset.clone())));
+        }
+        Ok(dataset)
+    }
+
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        doing: While,
+        work: impl FnOnce(&wellread::Dataset) -> Result<T> + Send,
+    ) -> PyResult<T> {
+        detached(py, doing, || work(&self.here()?))
+    }
+}
+
+/// The type of pixels as stored.
+fn stored(info: RowInfo) -> DType {
+    Output::Stored.dtype(info.dtype)
+}
+
+/// Axes as they are shown: (C, Y, X), or (T, C, Z, Y, X) where there is more than one time point or depth.
+fn shown(size: [usize; 5]) -> Vec<usize> {
+    let [t, c, z, y, x] = size;
+    if t == 1 && z == 1 { vec![c, y, x] } else { size.to_vec() }
+}
+
+/// A box of each of some images of the same shape and type.
+fn read(dataset: &wellread::Dataset, rows: &[usize], region: Option<Region>) -> Result<Pixels> {
+    let store = dataset.store();
+    let Some(&first) = rows.first() else { return Err(Error::new(store.path(), "no rows were asked for")) };
+    let info = dataset.row_info(first)?;
+    let region = region.unwrap_or_else(|| info.shape.full());
+    for &row in rows {
+        let other = dataset.row_info(row)?;
+        if other != info {
+            return Err(Error::new(
+                store.path(),
+                format_args!(
+                    "row {row} is {} {}, row {first} {} {} (TCZYX): images in one array must be equal",
+                    other.shape, other.dtype, info.shape, info.dtype
+                ),
+            ));
+        }
+    }
+    let each = region.pixels() * info.dtype.size();
+    let bytes = each.checked_mul(rows.len());
+    let mut pixels = bytes.and_then(AlignedVec::zeroed).ok_or_else(|| {
+        Error::new(store.path(), format_args!("no memory for {} images of {each} bytes", rows.len()))
+    })?;
+    let requests: Vec<_> = rows.iter().map(|&row| Request { row, region }).collect();
+    for request in &requests {
+        store.check(request)?;
+    }
+    let parts = pixels.as_mut_slice().chunks_exact_mut(each.max(1));
+    let mut sink = CopySink::new(parts.map(|part| (region, info.dtype, part)).collect());
+    store.read(&requests, &mut Scratch::default(), &mut sink)?;
+    drop(sink);
+    let mut shape = vec![rows.len()];
+    shape.extend(shown(region.size));
+    Ok(Pixels::own(pixels, &shape, stored(info), rows.to_vec()))
+}
+
+#[pymethods]
+impl Dataset {
+    #[new]
+    #[pyo3(signature = (path, *, format=None, table=None, column=None, level=0, cache=None))]
+    fn open(
+        py: Python<'_>,
+        path: PathBuf,
+        format: Option<String>,
+        table: Option<String>,
+        column: Option<String>,
+        level: usize,
+        cache: Option<&str>,
+    ) -> PyResult<Self> {
+        let options = OpenOptions { format, level, table, column };
+        let cache = cache.map_or(Ok(Cache::None), str::parse);
+        let cache =
+            cache.map_err(|why: String| pyo3::exceptions::PyValueError::new_err(format!("cache: {why}")))?;
+        detached(py, While::Opening, || wellread::Dataset::open_with(&path, &options)?.with_cache(&cache))
+            .map(Self::new)
+    }
+
+    /// The images of an Arrow stream in memory.
+    #[staticmethod]
+    #[pyo3(signature = (stream, column=None))]
+    fn from_arrow(py: Python<'_>, stream: &Bound<'_, PyCapsule>, column: Option<String>) -> PyResult<Self> {
+        crate::arrow::import(py, stream, column).map(Self::new)
+    }
+
+    /// All rows as an Arrow stream, in a capsule.
+    fn arrow_stream<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        crate::arrow::export(py, self)
+    }
+
+    fn __len__(&self) -> usize {
+        self.home.len()
+    }
+
+    /// Name of the storage format.
+    #[getter]
+    fn format(&self) -> &'static str {
+        self.home.store().format()
+    }
+
+    /// Shape (T, C, Z, Y, X) and type of a row.
+    fn info(&self, py: Python<'_>, row: usize) -> PyResult<([usize; 5], &'static str)> {
+        let info = self.with(py, While::Reading, |dataset| dataset.row_info(row))?;
+        Ok((info.shape.0, stored(info).name()))
+    }
+
+    /// Whether all these rows have the shape and type of the first.
+    fn alike(&self, py: Python<'_>, rows: Vec<usize>) -> PyResult<bool> {
+        self.with(py, While::Reading, |dataset| {
+            let Some(&first) = rows.first() else { return Ok(true) };
+            let info = dataset.row_info(first)?;
+            for &row in &rows {
+                if dataset.row_info(row)? != info {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        })
+    }
+
+    /// Name of a row.
+    fn name(&self, py: Python<'_>, row: usize) -> PyResult<String> {
+        self.with(py, While::Reading, |dataset| dataset.name(row))
+    }
+
+    /// What is known about a row beside its pixels, as JSON.
+    fn metadata(&self, py: Python<'_>, row: usize) -> PyResult<String> {
+        self.with(py, While::Reading, |dataset| {
+            let metadata = dataset.metadata(row)?;
+            serde_json::to_string(&metadata).map_err(|e| Error::new(dataset.store().path(), e).row(row))
+        })
+    }
+
+    /// Pixels of rows of equal shape and type, read in one request; with `region` (first index and length along T, C, Z,
+    /// Y, X) a box of each.
+    #[pyo3(signature = (rows, region=None))]
+    fn read(
+        &self,
+        py: Python<'_>,
+        rows: Vec<usize>,
+        region: Option<([usize; 5], [usize; 5])>,
+    ) -> PyResult<Batch> {
+        let region = region.map(|(start, size)| Region { start, size });
+        self.with(py, While::Reading, |dataset| read(dataset, &rows, region)).map(Batch::new)
+    }
+
+    /// How the set is kept: words for people.
+    fn layout<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let (layout, bytes) = self.with(py, While::Opening, |dataset| {
+            Ok((dataset.store().layout()?, dataset.store().bytes_on_disk()?))
+        })?;
+        let dict = PyDict::new(py);
+        dict.set_item("codec", layout.codec)?;
+        dict.set_item("pieces", layout.pieces)?;
+        dict.set_item("variant", layout.variant)?;
+        dict.set_item("bytes_on_disk", bytes)?;
+        Ok(dict)
+    }
+
+    /// What the cache holds and has served.
+    fn cache_report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let report = self.with(py, While::Opening, |dataset| Ok(dataset.cache_report()))?;
+        let dict = PyDict::new(py);
+        dict.set_item("bytes", report.bytes)?;
+        dict.set_item("images", report.images)?;
+        dict.set_item("hits", report.hits)?;
+        dict.set_item("misses", report.misses)?;
+        Ok(dict)
+    }
+
+    /// Values of a column beside the images: (bytes, type, bytes that tell which are there or None), or a list of texts.
+    fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        crate::arrow::column(py, self, name)
+    }
+
+    /// Names of the columns beside the images.
+    pub(crate) fn column_names(&self) -> Vec<String> {
+        self.home.store().feature_names()
+    }
+}

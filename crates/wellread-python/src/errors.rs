@@ -1,0 +1,63 @@
+//! Errors of the store and the loader as Python's exceptions, which `wellread/errors.py` defines.
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyDict;
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use wellread::Error;
+
+/// What was being done when an error came up, which says what kind it is.
+#[derive(Clone, Copy)]
+pub(crate) enum While {
+    /// Opening a set, or looking something up in it.
+    Opening,
+    /// Reading an image that is there.
+    Reading,
+    /// Checking what the caller chose.
+    Choosing,
+}
+
+/// The exception for an error.
+pub(crate) fn exception(py: Python<'_>, error: &Error, doing: While) -> PyErr {
+    let name = match doing {
+        _ if error.is_missing() => "MissingError",
+        While::Choosing => "ChoiceError",
+        While::Reading if error.row_index().is_some() => "CorruptImageError",
+        While::Opening | While::Reading => "Error",
+    };
+    let make = || -> PyResult<PyErr> {
+        let keywords = PyDict::new(py);
+        keywords.set_item("path", error.path())?;
+        keywords.set_item("row", error.row_index())?;
+        keywords.set_item("hint", error.hint_text())?;
+        let class = module(py)?.getattr(name)?;
+        Ok(PyErr::from_value(class.call((error.to_string(),), Some(&keywords))?))
+    };
+    make().unwrap_or_else(|failed| failed)
+}
+
+fn module(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
+    static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    let module = MODULE.get_or_try_init(py, || py.import("wellread.errors").map(Bound::unbind))?;
+    Ok(module.bind(py))
+}
+
+/// Does `work` without holding the interpreter. A panic, which is a defect of wellread, becomes an exception that
+/// `except Exception` catches.
+pub(crate) fn detached<T: Send>(
+    py: Python<'_>,
+    doing: While,
+    work: impl FnOnce() -> wellread::Result<T> + Send,
+) -> PyResult<T> {
+    match py.detach(|| catch_unwind(AssertUnwindSafe(work))) {
+        Ok(result) => result.map_err(|error| exception(py, &error, doing)),
+        Err(panic) => Err(defect(&*panic)),
+    }
+}
+
+fn defect(panic: &(dyn Any + Send)) -> PyErr {
+    let said = panic.downcast_ref::<&str>().copied();
+    let said = said.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
+    pyo3::exceptions::PyRuntimeError::new_err(format!("a defect of wellread, please report it: {said}"))
+}

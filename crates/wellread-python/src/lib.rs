@@ -1,0 +1,38 @@
+//! The native module of the Python package: bindings, and nothing that Rust users could want too.
+//!
+//! ```text
+//!  wellread/*.py ──options──▶ Dataset, Loader ──▶ Batches ──next──▶ Batch ──DLPack, __array_interface__──▶ torch, JAX, NumPy
+//!                                 (wellread)                          └ memory goes back to the pool with the last view
+//! ```
+//!
+//! The Python side checks types, names arguments in its errors and gives defaults; here values are taken as they are and
+//! what the loader refuses is raised. Nothing here calls Python while threads wait for it: the interpreter is let go of
+//! ([`pyo3::Python::detach`]) wherever pixels are read or waited for, and memory that other libraries hold views of is
+//! counted by an [`std::sync::Arc`], which needs no interpreter to be given back.
+
+mod arrow;
+mod batch;
+mod choices;
+mod cli;
+mod dataset;
+mod dlpack;
+mod errors;
+mod lent;
+mod loader;
+mod stream;
+
+use pyo3::prelude::*;
+
+/// The bindings of `wellread`; use the package, not this module.
+#[pymodule(gil_used = false)]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<batch::Batch>()?;
+    module.add_class::<dataset::Dataset>()?;
+    module.add_class::<lent::Lent>()?;
+    module.add_class::<loader::Batches>()?;
+    module.add_class::<loader::Loader>()?;
+    module.add_function(wrap_pyfunction!(cli::run_cli, module)?)?;
+    module.add_function(wrap_pyfunction!(cli::formats, module)?)?;
+    Ok(())
+}

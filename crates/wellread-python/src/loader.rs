@@ -1,0 +1,289 @@
+//! [`Loader`] and [`Batches`]: epochs of batches, waited for without holding the interpreter.
+
+use crate::batch::{self, Batch, Pixels};
+use crate::choices::Choices;
+use crate::dataset::Dataset;
+use crate::errors::{While, detached, exception};
+use crossbeam_channel::RecvTimeoutError;
+use pyo3::prelude::*;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::task::Poll;
+use std::time::{Duration, Instant};
+use wellread::{Error, LoaderState};
+
+/// How long to wait before signals are looked for: Ctrl-C is answered that late at most.
+const TICK: Duration = Duration::from_millis(50);
+
+/// Reads that take longer are made interruptible.
+const SLOW: Duration = Duration::from_millis(20);
+
+type Next = Option<wellread::Result<wellread::Batch>>;
+
+/// Delivers a dataset in batches, epoch after epoch.
+#[pyclass(frozen, module = "wellread._native")]
+pub(crate) struct Loader {
+    loader: wellread::Loader,
+    /// Whether batches are in memory that Python lends.
+    is_lent: bool,
+}
+
+#[pymethods]
+impl Loader {
+    #[new]
+    fn new(py: Python<'_>, dataset: &Dataset, choices: Choices) -> PyResult<Self> {
+        let is_lent = choices.is_lent();
+        let (row, skips) = (choices.first_row(), choices.skips());
+        // A first image that cannot be read is no wrong choice.
+        detached(py, While::Reading, || {
+            let set = dataset.here()?;
+            if row < set.len() && !skips { set.row_info(row).map(drop) } else { Ok(()) }
+        })?;
+        let loader = detached(py, While::Choosing, || {
+            choices.apply(wellread::Loader::builder(&dataset.here()?))?.build()
+        })?;
+        Ok(Self { loader, is_lent })
+    }
+
+    fn __len__(&self) -> usize {
+        self.loader.len()
+    }
+
+    /// Images of an epoch, of this rank.
+    #[getter]
+    fn images(&self) -> usize {
+        self.loader.images()
+    }
+
+    /// Shape (T, C, Z, Y, X) of each image as delivered.
+    #[getter]
+    fn image_shape(&self) -> [usize; 5] {
+        self.loader.image_shape().0
+    }
+
+    /// Name of the type of the pixels of batches.
+    #[getter]
+    fn dtype(&self) -> &'static str {
+        self.loader.output_dtype().name()
+    }
+
+    /// Name of the type of the pixels as stored.
+    #[getter]
+    fn stored_dtype(&self) -> &'static str {
+        self.loader.dtype().name()
+    }
+
+    /// Bytes of memory of each batch.
+    #[getter]
+    fn batch_bytes(&self) -> usize {
+        self.loader.batch_bytes()
+    }
+
+    /// Batches read ahead.
+    #[getter]
+    fn prefetch(&self) -> usize {
+        self.loader.prefetch()
+    }
+
+    /// Threads that read ahead.
+    #[getter]
+    fn workers(&self) -> usize {
+        self.loader.workers()
+    }
+
+    /// The epoch that the next iteration will run.
+    #[getter]
+    fn epoch(&self) -> u64 {
+        self.loader.epoch()
+    }
+
+    /// Sets the epoch that the next iteration runs.
+    fn set_epoch(&self, epoch: u64) {
+        self.loader.set_epoch(epoch);
+    }
+
+    /// Bytes of files read so far, and bytes of stored pixels used of them.
+    #[getter]
+    fn traffic(&self, py: Python<'_>) -> (u64, u64) {
+        let traffic = py.detach(|| self.loader.traffic());
+        (traffic.read, traffic.used)
+    }
+
+    /// Rows of an epoch in the order of delivery, of this rank.
+    fn rows(&self, py: Python<'_>, epoch: u64) -> Vec<usize> {
+        py.detach(|| self.loader.rows(epoch))
+    }
+
+    /// Runs the next epoch.
+    fn run(&self, py: Python<'_>) -> PyResult<Batches> {
+        detached(py, While::Reading, || Ok(self.loader.iter())).map(|batches| Batches::new(batches, self))
+    }
+
+    /// The state of an iteration that has come this far ([`Batches::progress`]), as JSON.
+    fn state(&self, py: Python<'_>, epoch: u64, position: usize) -> PyResult<String> {
+        detached(py, While::Reading, || self.loader.state_at(epoch, position).map(|state| state.to_json()))
+    }
+
+    /// Goes on from a state of [`Self::state`].
+    fn resume(&self, py: Python<'_>, state: &str) -> PyResult<Batches> {
+        detached(py, While::Choosing, || self.loader.resume(&LoaderState::from_json(state)?))
+            .map(|batches| Batches::new(batches, self))
+    }
+}
+
+/// The batches of one epoch, in order: an iterator.
+#[pyclass(frozen, module = "wellread._native")]
+pub(crate) struct Batches {
+    /// `None` once closed.
+    batches: Mutex<Option<wellread::Batches>>,
+    is_lent: bool,
+    /// Whether there are no workers, so that who asks for a batch reads it.
+    reads: bool,
+    /// In a forked process the lock may be closed for ever.
+    process: u32,
+    /// Without workers, whether the batch before took long enough to be interrupted.
+    is_slow: AtomicBool,
+}
+
+/// A batch, or the address of the memory that it was lent, with its shape and rows.
+#[derive(IntoPyObject)]
+pub(crate) enum Delivered {
+    Own(Batch),
+    Lent((usize, Vec<usize>, Vec<usize>)),
+}
+
+impl Batches {
+    fn new(batches: wellread::Batches, loader: &Loader) -> Self {
+        let (is_lent, reads) = (loader.is_lent, loader.loader.workers() == 0);
+        // Not known before the first.
+        let is_slow = AtomicBool::new(true);
+        Self { batches: Mutex::new(Some(batches)), is_lent, reads, process: std::process::id(), is_slow }
+    }
+
+    /// Reads the next batch of an iteration without workers, in a thread beside this one where that takes long: signals
+    /// reach Python in this one only.
+    fn read(&self, py: Python<'_>) -> PyResult<Option<Poll<Next>>> {
+        let start = Instant::now();
+        let next = || self.with(py, |batches| Poll::Ready(batches.next()));
+        let read = if self.is_slow.load(Ordering::Relaxed) { self.read_beside(py) } else { next() };
+        self.is_slow.store(start.elapsed() > SLOW, Ordering::Relaxed);
+        read
+    }
+
+    fn read_beside(&self, py: Python<'_>) -> PyResult<Option<Poll<Next>>> {
+        let Some(stopper) = self.with(py, |batches| batches.stopper())? else { return Ok(None) };
+        let (send, receive) = crossbeam_channel::bounded(1);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
+                // Nobody waits for it any more when this fails.
+                let _ = send.send(batches.as_mut().map(|batches| Poll::Ready(batches.next())));
+            });
+            loop {
+                match py.detach(|| receive.recv_timeout(TICK)) {
+                    Ok(read) => return Ok(read),
+                    Err(RecvTimeoutError::Disconnected) => return Ok(None),
+                    Err(RecvTimeoutError::Timeout) => {
+                        if let Err(interrupted) = py.check_signals() {
+                            stopper.stop();
+                            // The thread ends at its next block; nothing of it needs the interpreter.
+                            let _ = py.detach(|| receive.recv());
+                            return Err(interrupted);
+                        }
+                    }
+                }
+            }
+        })
+    }
+
+    /// Looks at the iteration, if it is not closed and was begun in this process.
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut wellread::Batches) -> T + Send,
+    ) -> PyResult<Option<T>> {
+        let (own, process) = (self.process, std::process::id());
+        if own != process {
+            let cause = format_args!(
+                "this iteration was begun in process {own}, and process {process} is a fork of it without its threads"
+            );
+            let error = Error::new("loader", cause).hint("begin an iteration in the forked process");
+            return Err(exception(py, &error, While::Reading));
+        }
+        detached(py, While::Reading, || {
+            Ok(self.batches.lock().unwrap_or_else(PoisonError::into_inner).as_mut().map(work))
+        })
+    }
+
+    fn deliver(&self, batch: wellread::Batch) -> Delivered {
+        if !self.is_lent {
+            return Delivered::Own(Batch::new(Pixels::of_loader(batch)));
+        }
+        let (shape, rows) = (batch.shape().to_vec(), batch.rows().to_vec());
+        match batch::release(batch) {
+            Ok(address) => Delivered::Lent((address, shape, rows)),
+            Err(own) => Delivered::Own(Batch::new(own)),
+        }
+    }
+}
+
+#[pymethods]
+impl Batches {
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Delivered>> {
+        loop {
+            let next = if self.reads {
+                self.read(py)?
+            } else {
+                self.with(py, |batches| batches.next_timeout(TICK))?
+            };
+            match next {
+                None | Some(Poll::Ready(None)) => return Ok(None),
+                Some(Poll::Ready(Some(Ok(batch)))) => return Ok(Some(self.deliver(batch))),
+                Some(Poll::Ready(Some(Err(error)))) => return Err(exception(py, &error, While::Reading)),
+                Some(Poll::Pending) => py.check_signals()?,
+            }
+        }
+    }
+
+    /// Batches still to come.
+    fn __length_hint__(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.with(py, |batches| batches.remaining())?.unwrap_or(0))
+    }
+
+    /// The epoch, and how many images of its order all ranks are past; None when it is closed.
+    fn progress(&self, py: Python<'_>) -> PyResult<Option<(u64, usize)>> {
+        self.with(py, |batches| batches.progress())
+    }
+
+    /// How many images were left out, and the first of them: row and error.
+    fn skipped(&self, py: Python<'_>) -> PyResult<(usize, Vec<(usize, String)>)> {
+        let found = self.with(py, |batches| {
+            let skipped = batches.skipped();
+            (skipped.count(), skipped.rows().iter().map(|(row, error)| (*row, error.to_string())).collect())
+        })?;
+        Ok(found.unwrap_or_default())
+    }
+
+    /// Stops the threads, in the middle of a read if need be. The iteration is over then.
+    fn close(&self, py: Python<'_>) {
+        if self.process == std::process::id() {
+            py.detach(|| drop(self.batches.lock().unwrap_or_else(PoisonError::into_inner).take()));
+        }
+    }
+}
+
+impl Drop for Batches {
+    fn drop(&mut self) {
+        let batches = self.batches.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        // Its threads are waited for, which should not keep other Python threads from running. Where the interpreter is
+        // about to end, there are none.
+        if let Some(batches) = batches {
+            let mut batches = Some(batches);
+            Python::try_attach(|py| py.detach(|| drop(batches.take())));
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! [`MemoryTable`]: record batches that a program already has.
+
+use super::{Columns, ImageTable, Rows};
+use crate::{Result, StoreLayout};
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use wellread_image::ome_arrow::FILE_WRITER_KEY;
+
+/// Record batches with a column of images, read where they are. Clones share them.
+#[derive(Clone, Debug)]
+pub struct MemoryTable {
+    name: PathBuf,
+    schema: SchemaRef,
+    batches: Arc<[RecordBatch]>,
+    /// The first row of each batch, and one more for the end.
+    starts: Arc<[usize]>,
+}
+
+impl MemoryTable {
+    /// A table of batches that all have this schema; errors call it by `name`.
+    pub fn new(name: impl Into<PathBuf>, schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
+        let batches: Vec<_> = batches.into_iter().filter(|batch| batch.num_rows() > 0).collect();
+        let mut starts = vec![0];
+        starts.extend(batches.iter().scan(0, |end, batch| {
+            *end += batch.num_rows();
+            Some(*end)
+        }));
+        Self { name: name.into(), schema, batches: batches.into(), starts: starts.into() }
+    }
+
+    /// Rows `first..last`, batch by batch.
+    fn slices(
+        &self,
+        mut first: usize,
+        last: usize,
+        columns: &[usize],
+        each: &mut dyn FnMut(RecordBatch) -> Result<()>,
+    ) -> Result<()> {
+        let mut at = self.starts.partition_point(|&start| start <= first).saturating_sub(1);
+        while first < last {
+            let end = last.min(self.starts[at + 1]);
+            let batch = self.batches[at].slice(first - self.starts[at], end - first);
+            each(batch.project(columns).map_err(|e| crate::Error::new(&self.name, e))?)?;
+            (first, at) = (end, at + 1);
+        }
+        Ok(())
+    }
+}
+
+impl ImageTable for MemoryTable {
+    fn format(&self) -> &'static str {
+        "arrow"
+    }
+
+    fn path(&self) -> &Path {
+        &self.name
+    }
+
+    fn len(&self) -> usize {
+        self.starts.last().copied().unwrap_or(0)
+    }
+
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn types_are_trusted(&self) -> bool {
+        self.schema.metadata().contains_key(FILE_WRITER_KEY)
+    }
+
+    fn layout(&self) -> Result<StoreLayout> {
+        let pieces = format!("{} record batches", self.batches.len());
+        Ok(StoreLayout { codec: "none".into(), pieces, variant: "in memory".into() })
+    }
+
+    fn files(&self) -> Result<Vec<PathBuf>> {
+        Ok(vec![])
+    }
+
+    fn read(
+        &self,
+        rows: Rows<'_>,
+        columns: &Columns,
+        each: &mut dyn FnMut(RecordBatch) -> Result<()>,
+    ) -> Result<()> {
+        let wanted = |name: &str| columns.iter().any(|path| path.first().is_some_and(|first| first == name));
+        let fields = self.schema.fields().iter().enumerate();
+        let columns: Vec<usize> = fields.filter(|(_, field)| wanted(field.name())).map(|(i, _)| i).collect();
+        match rows {
+            Rows::Range(range) => self.slices(range.start, range.end, &columns, each),
+            Rows::Chosen(rows) => {
+                let runs = rows.chunk_by(|a, b| a + 1 == *b);
+                runs.into_iter()
+                    .try_for_each(|run| self.slices(run[0], run[run.len() - 1] + 1, &columns, each))
+            }
+        }
+    }
+}

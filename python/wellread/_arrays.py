@@ -1,0 +1,76 @@
+"""Batches as arrays of NumPy, torch and JAX over the same memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+INTEGERS = {"uint8": (0, 255), "int8": (-128, 127), "uint16": (0, 65535), "int16": (-32768, 32767),
+            "uint32": (0, 2**32 - 1), "int32": (-(2**31), 2**31 - 1)}  # fmt: skip
+
+
+def converter(as_: str, dtype: str) -> Callable[[Any], Any]:
+    """The function from a native batch to the array of a library; imports the library."""
+    if as_ == "torch":
+        from torch.utils.dlpack import from_dlpack
+
+        # The capsule itself: torch would ask the same of the object, in three more calls.
+        return lambda batch: from_dlpack(batch.__dlpack__(max_version=(1, 0)))
+    if as_ == "jax":
+        from jax.dlpack import from_dlpack
+
+        return from_dlpack
+    if as_ == "batch":
+        return lambda batch: batch
+    from numpy import asarray
+
+    if dtype != "bfloat16":
+        return asarray
+    try:
+        from ml_dtypes import bfloat16
+    except ImportError:
+        raise ValueError(
+            'dtype="bfloat16" needs the package ml_dtypes for NumPy, which is not installed; '
+            'choose dtype="float16", as_="torch" or as_="jax"'
+        ) from None
+    return lambda batch: asarray(batch.bits()).view(bfloat16)
+
+
+def stack(as_: str) -> Callable[[list], Any]:
+    """The function that puts arrays of a library into one, along a new first axis."""
+    if as_ == "torch":
+        import torch
+
+        return torch.stack
+    if as_ == "jax":
+        import jax.numpy
+
+        return jax.numpy.stack
+    import numpy
+
+    return numpy.stack
+
+
+def of_column(as_: str) -> Callable[[Any], Any]:
+    """The function from a column's values (NumPy) to labels: an array of the library, or a list of texts."""
+    if as_ == "torch":
+        import torch
+
+        def convert(values):
+            # Dates and texts have no type in torch.
+            return torch.from_numpy(values) if values.dtype.kind in "biuf" else values.tolist()
+
+        return convert
+    if as_ == "jax":
+        import jax.numpy
+
+        return lambda values: jax.numpy.asarray(values) if values.dtype.kind in "biuf" else values.tolist()
+    return lambda values: values if values.dtype.kind in "biufmM" else values.tolist()
+
+
+def unit_factors(dtype: str) -> tuple[float, float] | None:
+    """Factor and summand that take a stored type's range to [0, 1]; None for floats, which stay as they are."""
+    if dtype not in INTEGERS:
+        return None
+    low, high = INTEGERS[dtype]
+    return 1.0 / (high - low), -low / (high - low)

@@ -1,0 +1,37 @@
+"""The buffer protocol of a batch, for :class:`memoryview` and all that takes one, without NumPy.
+
+The stable ABI of CPython 3.10 cannot express it in the native module; since 3.12, Python can (PEP 688).
+"""
+
+from __future__ import annotations
+
+import ctypes
+
+_FORMATS = {
+    "uint8": "B",
+    "int8": "b",
+    "uint16": "H",
+    "int16": "h",
+    "uint32": "I",
+    "int32": "i",
+    "float32": "f",
+    "float64": "d",
+}
+
+
+def view(batch, flags: int = 0) -> memoryview:
+    """The pixels of a batch, in its shape; halves, which memoryview has no format for, as bytes."""
+
+    class Memory(ctypes.Array):
+        """Bytes that keep their batch."""
+
+        _type_ = ctypes.c_ubyte
+        _length_ = batch.nbytes
+
+    memory = Memory.from_address(batch.address)
+    memory.batch = batch
+    found = memoryview(memory).cast("B")
+    kind = _FORMATS.get(batch.dtype)
+    if kind is not None:
+        found = found.cast(kind, batch.shape)
+    return found.toreadonly() if batch.readonly else found

@@ -1,0 +1,115 @@
+"""Arguments: what they may be, and errors that name them."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+MOST = 2**63 - 1
+
+
+def whole(name: str, value: Any, least: int = 0, most: int = MOST) -> int:
+    """A whole number; NumPy's integers are, truth values are not."""
+    if isinstance(value, bool):
+        raise TypeError(f"{name} must be a whole number, not {value!r}")
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be a whole number, not {_kind(value)}") from None
+    if not least <= number <= most:
+        bound = f"at least {least}" if most == MOST else f"from {least} to {most}"
+        raise ValueError(f"{name} must be {bound}, not {number}")
+    return number
+
+
+def real(name: str, value: Any, least: float = -math.inf, most: float = math.inf) -> float:
+    """A finite number."""
+    if isinstance(value, bool) or not hasattr(value, "__float__") or getattr(value, "shape", ()) != ():
+        raise TypeError(f"{name} must be a number, not {_kind(value)}")
+    number = float(value)
+    if not math.isfinite(number) or not least <= number <= most:
+        ends = "" if math.isinf(least) and math.isinf(most) else f" from {least:g} to {most:g}"
+        raise ValueError(f"{name} must be a finite number{ends}, not {number}")
+    return number
+
+
+def truth(name: str, value: Any) -> bool:
+    """True or False."""
+    if type(value).__name__ not in ("bool", "bool_"):
+        raise TypeError(f"{name} must be True or False, not {_kind(value)}")
+    return bool(value)
+
+
+def text(name: str, value: Any) -> str:
+    """A text."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a str, not {_kind(value)}")
+    return value
+
+
+def word(name: str, value: Any, known: Sequence[str]) -> str:
+    """One of some words."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be one of {', '.join(map(repr, known))}, not {_kind(value)}")
+    if value not in known:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, not {value!r}")
+    return value
+
+
+def several(name: str, value: Any, what: str = "a list") -> list:
+    """A list of things: any iterable but a text."""
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        raise TypeError(f"{name} must be {what}, not {_kind(value)}")
+    try:
+        return list(value)
+    except TypeError:
+        raise TypeError(f"{name} must be {what}, not {_kind(value)}") from None
+
+
+def wholes(name: str, value: Any, most: int = MOST) -> list[int]:
+    """A list of whole numbers, none negative."""
+    kind = getattr(getattr(value, "dtype", None), "kind", None)
+    if kind in ("i", "u") and getattr(value, "ndim", 0) == 1 and hasattr(value, "tolist"):
+        # NumPy's: checked as one.
+        if len(value) and (value.min() < 0 or value.max() > most):
+            raise ValueError(f"{name} must hold whole numbers from 0 to {most}")
+        return value.tolist()
+    return [
+        whole(f"{name}[{i}]", v, most=most) for i, v in enumerate(several(name, value, "a list of whole numbers"))
+    ]
+
+
+def size(name: str, value: Any) -> tuple[int, int] | None:
+    """Height and width: two numbers, or one for both."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not (hasattr(value, "__index__") or isinstance(value, Iterable)):
+        raise TypeError(f"{name} must be a size: one whole number or (height, width), not {_kind(value)}")
+    if isinstance(value, Iterable):
+        both = several(name, value, "(height, width)")
+        if len(both) != 2:
+            raise ValueError(f"{name} must be (height, width), not {len(both)} numbers")
+    else:
+        both = [value, value]
+    return whole(f"{name} height", both[0], 1), whole(f"{name} width", both[1], 1)
+
+
+def pair(name: str, value: Any, least: float = -math.inf, most: float = math.inf) -> tuple[float, float]:
+    """Two numbers."""
+    both = several(name, value, "two numbers")
+    if len(both) != 2:
+        raise ValueError(f"{name} must be two numbers, not {len(both)}")
+    return real(f"{name}[0]", both[0], least, most), real(f"{name}[1]", both[1], least, most)
+
+
+def reals(name: str, value: Any) -> list[float]:
+    """One number, or a list of one per channel."""
+    if isinstance(value, Iterable) and not isinstance(value, (str, bytes)) and getattr(value, "shape", (1,)) != ():
+        return [real(f"{name}[{i}]", v) for i, v in enumerate(several(name, value))]
+    return [real(name, value)]
+
+
+def _kind(value: Any) -> str:
+    return f"{type(value).__name__} {value!r}" if isinstance(value, (int, float, str)) else type(value).__name__

@@ -1,0 +1,172 @@
+"""Batches in page-locked memory, and on their way to a device (torch and JAX)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from . import _arrays, _native
+
+
+def pinned(nbytes: int) -> Any:
+    """So much page-locked memory of torch, which its own allocator hands out again only when no copy is under way."""
+    import torch
+
+    if not torch.cuda.is_available():
+        raise ValueError(
+            "pin_memory=True needs a CUDA device and a torch built for it: "
+            f"torch {torch.__version__} finds none; leave pin_memory out"
+        )
+    return torch.empty(nbytes, dtype=torch.uint8, pin_memory=True)
+
+
+class Lender:
+    """Lends torch's memory to a loader, which decodes into it."""
+
+    def __init__(self, allocate: Callable[[int], Any] = pinned):
+        # Asked at once, so that a machine that cannot says so here and not at the first batch.
+        allocate(64)
+        self._allocate = allocate
+        self.native = _native.Lent()
+
+    def begin(self, loader: Any) -> Lending:
+        """Memory for an iteration: the batches ahead, one that is being taken and one more."""
+        lending = Lending(self.native, self._allocate, loader.batch_bytes, loader.dtype)
+        for _ in range(loader.prefetch + 2):
+            lending.lend()
+        return lending
+
+
+class Lending:
+    """What an iteration was lent, by address."""
+
+    def __init__(self, native: Any, allocate: Callable[[int], Any], nbytes: int, dtype: str):
+        import torch
+
+        self._native, self._allocate, self._nbytes = native, allocate, nbytes
+        self._dtype = getattr(torch, dtype)
+        self._lent: dict[int, Any] = {}
+
+    def lend(self) -> None:
+        """Lends memory for one more batch."""
+        memory = self._allocate(self._nbytes + 64)
+        memory = memory[-memory.data_ptr() % 64 :][: self._nbytes]
+        self._lent[memory.data_ptr()] = memory
+        self._native.lend(memory.data_ptr())
+
+    def tensor(self, delivered: tuple[int, list[int], list[int]]) -> Any:
+        """The tensor of a batch that was decoded into memory of torch: from now on the caller's alone."""
+        address, shape, _ = delivered
+        memory = self._lent.pop(address)
+        self.lend()
+        count = 1
+        for axis in shape:
+            count *= axis
+        return memory[: count * self._dtype.itemsize].view(self._dtype).view(shape)
+
+
+def scaler(as_: str, stored: str) -> Callable[[Any], Any]:
+    """The function that takes a batch of a stored type to float32, wherever the batch is; whole ranges to [0, 1]."""
+    factors = _arrays.unit_factors(stored)
+    if as_ == "torch":
+        import torch
+
+        def convert(batch):
+            return batch.to(torch.float32)
+    else:
+        import jax.numpy
+
+        def convert(batch):
+            return batch.astype(jax.numpy.float32)
+
+    if factors is None:
+        return convert
+    factor, summand = factors
+    if summand == 0:
+        return lambda batch: convert(batch) * factor
+    return lambda batch: convert(batch) * factor + summand
+
+
+def mover(as_: str, device: Any, iterator: Any) -> Callable[[], Any]:
+    """The function that returns the iterator's next batch on a device."""
+    if as_ == "jax":
+        import jax
+
+        def move():
+            batch = iterator.fetch()
+            if isinstance(batch, tuple):
+                return jax.device_put(batch[0], device), batch[1]
+            return jax.device_put(batch, device)
+
+        return move
+    import torch
+
+    try:
+        device = torch.device(device)
+    except (RuntimeError, TypeError) as error:
+        raise ValueError(f"device: {error}") from None
+    if device.type == "cuda":
+        return _Ahead(device, iterator)
+
+    def move():
+        batch = iterator.fetch()
+        if isinstance(batch, tuple):
+            return batch[0].to(device), _to(batch[1], device)
+        return batch.to(device)
+
+    return move
+
+
+def _to(labels: Any, device: Any) -> Any:
+    if isinstance(labels, dict):
+        return {name: _to(values, device) for name, values in labels.items()}
+    return labels.to(device, non_blocking=True) if hasattr(labels, "to") else labels
+
+
+class _Ahead:
+    """Copies each batch on a stream of its own while the one before it is computed with."""
+
+    def __init__(self, device: Any, iterator: Any):
+        import torch
+
+        self._torch, self._device, self._iterator = torch, device, iterator
+        self._stream = torch.cuda.Stream(device)
+        self._next: tuple | BaseException | None = None
+
+    def _begin(self) -> tuple | BaseException:
+        try:
+            batch = self._iterator.fetch()
+        except Exception as error:
+            # Raised when its turn comes.
+            return error
+        pixels, *labels = batch if isinstance(batch, tuple) else (batch,)
+        with self._torch.cuda.stream(self._stream):
+            moved = pixels.to(self._device, non_blocking=True)
+            labels = [_to(values, self._device) for values in labels]
+            event = self._torch.cuda.Event()
+            event.record(self._stream)
+        # The host's memory is kept until the copy is done.
+        return moved, labels, event, batch, self._iterator.core.native.progress()
+
+    def __call__(self) -> Any:
+        current = self._next if self._next is not None else self._begin()
+        self._next = None
+        if isinstance(current, BaseException):
+            raise current
+        moved, labels, event, _, progress = current
+        core = self._iterator.core
+        core.delivered = progress
+        self._next = self._begin()
+        stream = self._torch.cuda.current_stream(self._device)
+        stream.wait_event(event)
+        for tensor in (moved, *_tensors(labels)):
+            tensor.record_stream(stream)
+        return (moved, *labels) if labels else moved
+
+
+def _tensors(labels: list) -> list:
+    found = []
+    for values in labels:
+        parts = values.values() if isinstance(values, dict) else [values]
+        found.extend(part for part in parts if hasattr(part, "record_stream") and part.is_cuda)
+    return found

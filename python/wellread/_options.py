@@ -1,0 +1,175 @@
+"""A loader's arguments, checked and put into the dictionary that the native loader takes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from . import _check
+
+AS = ("numpy", "torch", "jax", "batch")
+DTYPES = ("float32", "float16", "bfloat16", "stored")
+ORDERS = ("sequential", "shuffle", "block", "grouped", "weighted", "balanced")
+TURNS = ("none", "half", "quarter", "fitting")
+FILTERS = ("area", "bilinear", "antialias")
+UNEVEN = ("drop", "pad")
+ON_ERROR = ("raise", "skip")
+
+
+def threads(num_workers: Any) -> int:
+    """Threads that read ahead: as asked for, else one per core of this process, eight at most."""
+    if num_workers is not None:
+        return _check.whole("num_workers", num_workers, most=1024)
+    try:
+        cores = len(os.sched_getaffinity(0))
+    except AttributeError:
+        cores = os.cpu_count() or 1
+    return max(1, min(8, cores))
+
+
+def ranks(rank: Any, world_size: Any) -> tuple[int, int]:
+    """Rank and number of ranks: as asked for, else torch.distributed's where it is initialised."""
+    if (rank is None) != (world_size is None):
+        raise ValueError("rank and world_size must be given together")
+    if rank is not None:
+        world_size = _check.whole("world_size", world_size, 1, 2**31)
+        return _check.whole("rank", rank, 0, world_size - 1), world_size
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank(), distributed.get_world_size()
+    return 0, 1
+
+
+def order(given: Any, shuffle: bool, by: Any, weights: Any, block: Any, images: Any) -> dict[str, Any]:
+    """The order of rows."""
+    kind = "shuffle" if shuffle else "sequential"
+    if given is not None:
+        kind = _check.word("order", given, ORDERS)
+        if shuffle and kind != "shuffle":
+            raise ValueError(f"shuffle=True and order={kind!r} contradict each other")
+    elif weights is not None:
+        kind = "weighted"
+    if (weights is not None) != (kind == "weighted"):
+        raise ValueError('weights belong to order="weighted", which needs them')
+    if (by is not None) and kind not in ("grouped", "balanced"):
+        raise ValueError('by belongs to order="grouped" and order="balanced"')
+    if by is None and kind in ("grouped", "balanced"):
+        raise ValueError(f'by must be given for order="{kind}": a column, columns, or a list of one key per row')
+    if images is not None and kind not in ("weighted", "balanced"):
+        raise ValueError('images_per_epoch belongs to order="weighted" and order="balanced"')
+    columns = keys = None
+    if isinstance(by, str):
+        columns = [by]
+    elif isinstance(by, tuple):
+        columns = [_check.text(f"by[{i}]", column) for i, column in enumerate(by)]
+    elif by is not None:
+        keys = [str(key) for key in _check.several("by", by, "a column, a tuple of columns, or a list of keys")]
+    block_rows, window = (256, 8) if block is None else _check.several("block", block, "(rows, window)")[:2] or (0, 0)
+    if weights is not None:
+        if hasattr(weights, "tolist"):
+            weights = weights.tolist()
+        weights = [_check.real(f"weights[{i}]", w, 0) for i, w in enumerate(_check.several("weights", weights))]
+    return {
+        "kind": kind,
+        "block_rows": _check.whole("block rows", block_rows, 1),
+        "window": _check.whole("block window", window, 1),
+        "prefix": None,
+        "columns": columns,
+        "keys": keys,
+        "weights": weights,
+        "images": None if images is None else _check.whole("images_per_epoch", images, 1),
+    }
+
+
+def memory(given: Any) -> int | None:
+    """Bytes: a number, or a text such as "2GiB"."""
+    if given is None or not isinstance(given, str):
+        return None if given is None else _check.whole("memory", given, 1)
+    number = given.rstrip("kKmMgGtTiIbB ")
+    unit = given[len(number) :].strip().lower().rstrip("b").rstrip("i")
+    shift = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}.get(unit)
+    try:
+        amount = float(number) * (1 << shift) if shift is not None else -1.0
+    except ValueError:
+        amount = -1.0
+    if not 1 <= amount < 2**62:
+        raise ValueError(f'memory must be bytes or an amount such as "512MiB" or "2GiB", not {given!r}')
+    return int(amount)
+
+
+def flip(given: Any) -> list[float]:
+    """Probabilities of exchanging left and right, top and bottom."""
+    if type(given).__name__ in ("bool", "bool_"):
+        return [0.5, 0.5] if given else [0.0, 0.0]
+    if isinstance(given, str):
+        return {"horizontal": [0.5, 0.0], "vertical": [0.0, 0.5], "both": [0.5, 0.5]}[
+            _check.word("flip", given, ("horizontal", "vertical", "both"))
+        ]
+    if hasattr(given, "__len__"):
+        return list(_check.pair("flip", given, 0, 1))
+    return [_check.real("flip", given, 0, 1)] * 2
+
+
+def scale(given: Any, stored: bool) -> tuple[Any, bool]:
+    """The native scale, and whether it is left to the device."""
+    if isinstance(given, str) and given in ("auto", "unit", "device"):
+        if given == "auto":
+            return (None if stored else "unit"), False
+        return (None, True) if given == "device" else ("unit", False)
+    if isinstance(given, str):
+        raise ValueError(f'scale must be "unit", "device", a number, (low, high) or None, not {given!r}')
+    if given is None:
+        return None, False
+    if hasattr(given, "__len__"):
+        low, high = _two("scale", given)
+        return (_check.reals("scale low", low), _check.reals("scale high", high)), False
+    return _check.real("scale", given), False
+
+
+def normalize(given: Any) -> Any:
+    """Means and deviations: given, each image's own, or those of a file of `wellread stats`."""
+    if given is None or isinstance(given, (str, os.PathLike)):
+        if given is not None and "\0" in os.fspath(given):
+            raise ValueError("normalize must not hold a null character")
+        return given
+    mean, std = _two("normalize", given)
+    return _check.reals("normalize mean", mean), _check.reals("normalize std", std)
+
+
+def _two(name: str, given: Any) -> list:
+    both = _check.several(name, given, "two numbers, or two lists of one per channel")
+    if len(both) != 2:
+        raise ValueError(f"{name} must be two numbers, or two lists of one per channel, not {len(both)} things")
+    return both
+
+
+def channels(given: Any, dataset) -> list[int] | None:
+    """Indices of channels, or their names in the first image's metadata."""
+    if given is None:
+        return None
+    wanted = _check.several("channels", given, "a list of indices or names")
+    if not any(isinstance(channel, str) for channel in wanted):
+        return [_check.whole(f"channels[{i}]", channel, most=2**31) for i, channel in enumerate(wanted)]
+    names = [channel["name"] for channel in dataset.metadata(0)["channels"]]
+    found = []
+    for channel in wanted:
+        if not isinstance(channel, str):
+            raise TypeError("channels must be all indices or all names")
+        if names.count(channel) != 1:
+            raise ValueError(f"channels has {channel!r}, and the first image's channels are {names}")
+        found.append(names.index(channel))
+    return found
+
+
+def fields(given: Any) -> tuple[str, str | None] | None:
+    """Files of the flat and the dark field."""
+    if given is None:
+        return None
+    both = [given, None] if isinstance(given, (str, os.PathLike)) else _two("illumination", given)
+    for path in both:
+        if path is not None and not isinstance(path, (str, os.PathLike)):
+            raise TypeError(f"illumination must be a path, or (flat, dark), not {type(path).__name__}")
+    if any(path is not None and "\0" in os.fspath(path) for path in both):
+        raise ValueError("illumination must not hold a null character")
+    return both[0], both[1]

@@ -1,0 +1,46 @@
+"""Rows as they are asked for: a number, a slice, a list, an array of truth values."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from . import _check
+
+
+def is_several(index: Any) -> bool:
+    """Whether an index is one of several rows."""
+    if isinstance(index, slice):
+        return True
+    # NumPy's single numbers have a shape and no length.
+    return hasattr(index, "__len__") and not isinstance(index, (str, bytes)) and getattr(index, "shape", None) != ()
+
+
+def one(index: Any, length: int) -> int:
+    """A row from an index, counted from the end where it is negative.
+
+    Raises TypeError for what is no whole number and IndexError for what is out of range.
+    """
+    try:
+        if isinstance(index, bool):
+            raise TypeError
+        row = operator.index(index)
+    except TypeError:
+        raise TypeError(f"rows are whole numbers, slices or lists of these, not {type(index).__name__}") from None
+    if not -length <= row < length:
+        many = f"rows go from 0 to {length - 1}" if length else "there are no images"
+        raise IndexError(f"row {row} is out of range: {many}")
+    return row + length if row < 0 else row
+
+
+def many(index: Any, length: int) -> list[int]:
+    """Rows from a slice, a list of indices, or an array of one truth value per row."""
+    if isinstance(index, slice):
+        return list(range(*index.indices(length)))
+    if getattr(getattr(index, "dtype", None), "kind", None) == "b":
+        if getattr(index, "shape", None) != (length,):
+            raise IndexError(f"truth values of shape {index.shape} were given for {length} rows")
+        return [row for row, wanted in enumerate(index.tolist()) if wanted]
+    if hasattr(index, "tolist"):
+        index = index.tolist()
+    return [one(row, length) for row in _check.several("rows", index, "a slice or a list of rows")]

@@ -1,0 +1,267 @@
+"""Sets of images, read at random."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+from . import _check, _native, _rows
+
+if TYPE_CHECKING:
+    import numpy
+
+__all__ = ["Dataset"]
+
+_AXES = "TCZYX"
+
+
+class Dataset:
+    """A set of images: a file or folder in any format that wellread reads, recognised by its content.
+
+    Args:
+        path: the file or folder.
+        format: name of the format, where content alone should not decide (:func:`wellread.formats`).
+        table: name of the table, in databases with several.
+        column: name of the image column, in tables with several.
+        level: level of multiscale images (OME-Zarr); 0 is full resolution.
+        cache: what is kept of images that were read: "none", "memory[:SIZE]", "lru:SIZE", "compressed[:SIZE]",
+            "file[:SIZE]" (shared by all processes), "preload[:SIZE]" or "chunked:ROWS[:SIZE]", with SIZE as "2GiB".
+
+    Raises:
+        FileNotFoundError: there is no such file (a :class:`wellread.Error` too).
+        wellread.Error: the content is no image set, or is damaged.
+
+    ``ds[i]`` is an array in the stored type, of shape (C, Y, X), or (T, C, Z, Y, X) where an image has more than one
+    time point or depth. Negative rows count from the end. ``ds[2:8]``, ``ds[[3, 1]]`` and ``ds[mask]`` read all their
+    rows in one request: one array with the images along the first axis, or a list of arrays where images differ in
+    shape or type.
+
+    It may be shared by threads, is pickled by its path and options, and opens itself anew in forked processes, so
+    worker processes of any start method can use it.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        format: str | None = None,
+        table: str | None = None,
+        column: str | None = None,
+        level: int | None = None,
+        cache: str | None = None,
+    ):
+        if not isinstance(path, (str, os.PathLike)):
+            raise TypeError(f"path must be a str or a path, not {type(path).__name__}")
+        path = os.fspath(path)
+        if not isinstance(path, str):
+            raise TypeError("path must be a str or a path of str, not of bytes")
+        if "\0" in path:
+            raise ValueError("path must not hold a null character")
+        options: dict[str, Any] = {}
+        for name, value in (("format", format), ("table", table), ("column", column), ("cache", cache)):
+            if value is not None:
+                options[name] = _check.text(name, value)
+        if level is not None:
+            options["level"] = _check.whole("level", level, most=1000)
+        self._path = path
+        self._options = options
+        self._native = _native.Dataset(path, **options)
+        self._length = len(self._native)
+
+    @classmethod
+    def from_arrow(cls, table, *, column: str | None = None) -> Dataset:
+        """The images of a table in memory: anything with ``__arrow_c_stream__``, such as a pyarrow table, a polars
+        frame or a DuckDB result. Typed columns are read where they are, without a copy, and kept alive.
+
+        Args:
+            table: rows with a column of OME-Arrow images.
+            column: name of the image column, where there are several.
+
+        Raises:
+            TypeError: the object has no Arrow stream.
+            wellread.Error: it has no image column.
+        """
+        if not hasattr(table, "__arrow_c_stream__"):
+            raise TypeError(
+                f"table must have __arrow_c_stream__ (Arrow's PyCapsule interface), not {type(table).__name__}"
+            )
+        if column is not None:
+            _check.text("column", column)
+        dataset = cls.__new__(cls)
+        dataset._path, dataset._options = "arrow", None
+        dataset._native = _native.Dataset.from_arrow(table.__arrow_c_stream__(), column)
+        dataset._length = len(dataset._native)
+        return dataset
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        """The set as an Arrow stream, for ``pyarrow.table(ds)``, ``polars.DataFrame(ds)`` or DuckDB: ``row_id``,
+        ``ome_image`` (the published OME-Arrow struct, pixels as lists of their own type) and the columns beside the
+        images. Rows are read as the stream is. A requested schema is not followed, as the interface allows."""
+        return self._native.arrow_stream()
+
+    @property
+    def path(self) -> str:
+        """What was opened."""
+        return self._path
+
+    @property
+    def format(self) -> str:
+        """Name of the storage format, such as "parquet"."""
+        return self._native.format
+
+    @property
+    def dtype(self) -> numpy.dtype:
+        """Type of the first image's pixels as stored; IndexError where there is no image."""
+        import numpy
+
+        return numpy.dtype(self._native.info(_rows.one(0, self._length))[1])
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns of plain values beside the images."""
+        return self._native.column_names()
+
+    @property
+    def cache_report(self) -> dict[str, int]:
+        """What the cache holds and has served: bytes, images, hits, misses."""
+        return self._native.cache_report()
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, index):
+        return self.read(index)
+
+    def __iter__(self):
+        for row in range(self._length):
+            yield self[row]
+
+    def read(self, index, region=None) -> numpy.ndarray | list[numpy.ndarray]:
+        """Reads images, or the same box of each, in the stored type.
+
+        Args:
+            index: a row, or a slice, list of rows or array of truth values, as in ``ds[index]``.
+            region: slices along the last axes of (T, C, Z, Y, X), such as ``(slice(0, 256), slice(256, 512))`` for
+                the first 256 rows and second 256 columns of all planes. Only the chunks, tiles or strips that it
+                touches are decoded. Steps are not possible.
+
+        Returns:
+            An array (C, Y, X), or (T, C, Z, Y, X) where the region has more than one time point or depth; for several
+            rows the same with an axis before that, or a list of arrays where images differ in shape or type. The
+            memory is the caller's, aligned to 64 bytes and writable.
+
+        Raises:
+            IndexError: there is no such row, or the region lies outside the image.
+            wellread.CorruptImageError: an image cannot be read; ``path`` and ``row`` say which.
+        """
+        import numpy
+
+        native = self._native
+        if not _rows.is_several(index):
+            row = _rows.one(index, self._length)
+            return numpy.asarray(native.read([row], self._box(row, region)))[0]
+        rows = _rows.many(index, self._length)
+        if rows and native.alike(rows):
+            return numpy.asarray(native.read(rows, self._box(rows[0], region)))
+        return [numpy.asarray(native.read([row], self._box(row, region)))[0] for row in rows]
+
+    def _box(self, row: int, region) -> tuple[list[int], list[int]] | None:
+        if region is None:
+            return None
+        shape = self._native.info(row)[0]
+        parts = [region] if isinstance(region, slice) else _check.several("region", region, "slices")
+        if len(parts) > 5:
+            raise ValueError(f"region has {len(parts)} slices, and images five axes ({_AXES})")
+        start, length = [0] * 5, list(shape)
+        for axis, part in enumerate(parts, 5 - len(parts)):
+            if not isinstance(part, slice):
+                raise TypeError(f"region must be slices, not {type(part).__name__}")
+            try:
+                first, end, step = part.indices(shape[axis])
+            except TypeError:
+                raise TypeError("region must be slices of whole numbers") from None
+            if step != 1:
+                raise ValueError(f"region has a step of {step} along {_AXES[axis]}, which is not possible")
+            wanted = part.stop if part.stop is not None else end
+            if end <= first or wanted > shape[axis]:
+                raise IndexError(f"region {part} lies outside axis {_AXES[axis]} of {shape[axis]} (row {row})")
+            start[axis], length[axis] = first, end - first
+        return start, length
+
+    def shape(self, index: int) -> tuple[int, ...]:
+        """Shape of an image, without reading its pixels: (C, Y, X), or (T, C, Z, Y, X); see ``ds[i]``."""
+        t, c, z, y, x = self._native.info(_rows.one(index, self._length))[0]
+        return (c, y, x) if t == z == 1 else (t, c, z, y, x)
+
+    def name(self, index: int) -> str:
+        """Name of an image: from its metadata, or its file's without the ending."""
+        return self._native.name(_rows.one(index, self._length))
+
+    def metadata(self, index: int) -> dict[str, Any]:
+        """What is known about an image beside its pixels.
+
+        Returns:
+            id, name, channels (a list of id, name, emission_um, excitation_um, illumination, color_rgba), the
+            physical size of a pixel along X, Y and Z (value and unit, or None), acquired (ISO 8601, or None), and
+            shape_tczyx and dtype.
+        """
+        row = _rows.one(index, self._length)
+        shape, dtype = self._native.info(row)
+        return json.loads(self._native.metadata(row)) | {"shape_tczyx": list(shape), "dtype": dtype}
+
+    def column(self, name: str) -> numpy.ndarray:
+        """The values of a column beside the images (:attr:`columns`), one per row, such as a label or a well.
+
+        Numbers, truth values and times keep their types; where some are missing, whole numbers become float64 with
+        NaN and truth values objects with None. Texts are an array of objects (str or None).
+
+        Raises:
+            KeyError: there is no such column.
+            TypeError: its values have no type in NumPy.
+        """
+        import numpy
+
+        found = self._native.column(_check.text("name", name))
+        if isinstance(found, list):
+            texts = numpy.empty(len(found), object)
+            texts[:] = found
+            return texts
+        data, kind, valid = found
+        if kind == "date32":
+            values = numpy.frombuffer(data, "int32").astype("datetime64[D]")
+        else:
+            values = numpy.frombuffer(data, kind).copy()
+        if valid is None:
+            return values
+        missing = ~numpy.frombuffer(valid, bool)
+        if values.dtype.kind in "iu":
+            values = values.astype("float64")
+        elif values.dtype.kind == "b":
+            values = values.astype(object)
+        values[missing] = {"f": numpy.nan, "M": "NaT", "m": "NaT"}.get(values.dtype.kind)
+        return values
+
+    def __reduce__(self):
+        if self._options is None:
+            raise TypeError(
+                "a Dataset of an Arrow table in memory cannot be pickled: write the table to a file and open that, "
+                "or use forked worker processes"
+            )
+        return _reopened, (self._path, self._options)
+
+    def __repr__(self) -> str:
+        return f"wellread.Dataset({self._path!r}: {self._length} images, {self.format})"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        first = ""
+        if self._length:
+            shape, dtype = self._native.info(0)
+            first = f"<br>{' x '.join(map(str, shape))} (TCZYX) {dtype}"
+        return f"<b>wellread.Dataset</b> {escape(self._path)}<br>{self._length} images, {escape(self.format)}{first}"
+
+
+def _reopened(path: str, options: dict) -> Dataset:
+    return Dataset(path, **options)

@@ -1,0 +1,46 @@
+"""Exceptions. All of the package's own are :class:`Error`, and :class:`ValueError` where choices make no sense."""
+
+from __future__ import annotations
+
+__all__ = ["ChoiceError", "CorruptImageError", "Error", "MissingError"]
+
+
+class Error(Exception):
+    """Something about a set of images that cannot be done.
+
+    Attributes:
+        path: the file or folder at fault, as text; None where no one file is.
+        row: the row (image, from 0) at fault; None where no one row is.
+        hint: what to do about it; None where nothing helps. The message has it too.
+    """
+
+    def __init__(self, message: str = "", *, path=None, row: int | None = None, hint: str | None = None):
+        super().__init__(message)
+        self.path = None if path is None else str(path)
+        self.row = row
+        self.hint = hint
+
+    def __reduce__(self):
+        # Exceptions of worker processes are pickled, and keep what they know.
+        return _rebuilt, (type(self), self.args, self.path, self.row, self.hint)
+
+
+class CorruptImageError(Error):
+    """An image that cannot be read, or does not fit the others: ``path`` and ``row`` say which."""
+
+
+class MissingError(Error, FileNotFoundError):
+    """A file or folder that is not there."""
+
+    def __str__(self) -> str:
+        # OSError would print its number and file name instead.
+        return str(self.args[0]) if self.args else ""
+
+
+class ChoiceError(Error, ValueError):
+    """Choices of a loader that make no sense, or do not fit the images."""
+
+
+def _rebuilt(kind: type, args: tuple, path, row, hint) -> Error:
+    message = str(args[0]) if args else ""
+    return kind(message, path=path, row=row, hint=hint)

@@ -1,0 +1,493 @@
+"""Epochs of batches, read and transformed by threads outside of Python."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from . import _arrays, _check, _native, _options
+from .dataset import Dataset
+
+__all__ = ["DataLoader"]
+
+
+class DataLoader:
+    """Delivers a set of images in batches, epoch after epoch.
+
+    Threads decode, crop, scale and batch outside of the interpreter's lock, straight into the memory that the arrays
+    show; it goes back to the loader when the last view of it is gone. Batches may be kept, sliced, changed in place
+    and outlive the loader. The same seed gives the same batches, to the bit, whatever the number of workers.
+
+    Args:
+        dataset: a :class:`Dataset`, or the path of one.
+        batch_size: images per batch.
+        shuffle: every row once, in a random order that differs from epoch to epoch.
+        seed: seed of the order and of all random draws: a whole number from 0 to 2**64 - 1.
+        num_workers: threads that read ahead; 0 reads each batch when it is asked for; unless given, one per core,
+            eight at most.
+        as_: "numpy", "torch" or "jax": whose arrays batches are; "batch" for :class:`wellread.Batch`.
+        dtype: "float32", "float16", "bfloat16" or "stored" (uint16 stays uint16).
+        scale: "unit" takes the range of the stored type to [0, 1]; a number is multiplied by; (low, high) takes a
+            range of stored values (one for all channels or lists of one per channel) to [0, 1]; None leaves values as they
+            are; "device" delivers what "unit" would, but moves the stored type and scales it there (torch and JAX).
+            "auto" is "unit", and None with dtype="stored".
+        percentiles: (low, high) from 0 to 100: scales each channel of each image to [0, 1] by its percentiles.
+        normalize: (mean, std) of the scaled values, numbers or lists of one per channel; "image" for each channel of
+            each image by its own; or the file that ``wellread stats --out`` wrote.
+        channels: indices or names of the channels to take, in this order.
+        crop, random_crop: (height, width) or one number: the centre, or a random part.
+        random_resized_crop: (height, width): a part of random size and proportion, resized.
+        flip: probability, or (left to right, top to bottom), or True for one half each, or "horizontal", "vertical".
+        turns: "none", "half" (0 or 180 degrees), "quarter", or "fitting" (quarter where the images are square).
+        rotate: rotation by a random angle up to so many degrees either way, bilinear, the edge mirrored.
+        resize: (height, width) of all planes; ``resize_filter`` is "area", "bilinear" or "antialias".
+        max_projection: reduces depth to its maximum.
+        brightness, contrast, gamma: random changes of intensity, 0 for none; ``per_channel`` draws anew for each.
+        photon_noise, gaussian_noise: random noise, in units of scaled values.
+        channel_dropout: probability of each channel of becoming 0.
+        illumination: file of the flat field, or (flat, dark), that images are corrected by.
+        crops_per_image: so many crops of each image, one after the other in a batch, from one read.
+        order: "sequential", "shuffle", "block" (nearly random, few places at a time), "grouped" (rows of a group
+            together), "weighted" or "balanced" (classes in equal shares).
+        by: for "grouped" and "balanced": a column, a tuple of columns, or a list of one key per row of the dataset.
+        weights: for "weighted": one number per row of the dataset.
+        block: for "block": (rows of a block, blocks that are mixed).
+        images_per_epoch: for "weighted" and "balanced", unless as many as there are rows.
+        rows: only these rows of the dataset, in this order where the order is sequential; ``sampler`` is the
+            same under torch's name.
+        rank, world_size: this process's share; from torch.distributed where that is initialised.
+        uneven: "drop" leaves out what does not divide among the ranks, "pad" repeats some images.
+        drop_last: leaves out a last batch that is not full.
+        prefetch: batches read ahead at most; twice the number of workers unless given.
+        memory: bytes that the loader holds at most, or "2GiB".
+        on_error: "raise", or "skip" to leave out images that cannot be read (:attr:`skipped`).
+        labels: a column of the dataset, or an array of one value per row: batches are (pixels, labels).
+        columns: several columns: batches are (pixels, {name: values}).
+        transform: a callable for each image (an array of the chosen library, without the batch's axis), whose results
+            are stacked: torchvision, MONAI, your own. Runs in the thread that iterates.
+        batch_transform: a callable for each batch.
+        pin_memory: decodes into page-locked memory (torch with CUDA), for copies that do not wait.
+        device: where batches are moved: a torch device, the next batch under way while this one is used, or a JAX
+            one.
+        epoch: the epoch that the first iteration runs.
+
+    Raises:
+        TypeError, ValueError: an argument of a wrong type, or one that makes no sense or does not fit the images; the
+            message names it.
+        wellread.Error: the set cannot be read.
+
+    A batch of N images has the shape (N, C, Y, X), or (N, T, C, Z, Y, X) where images have more than one time point
+    or depth. Iterations are ordinary iterators: several may run at once, breaking off stops their threads. Ctrl-C is
+    answered while waiting for a batch. :meth:`state_dict` and :meth:`load_state_dict` resume in the middle of an
+    epoch.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset | str | os.PathLike[str],
+        batch_size: int = 1,
+        shuffle: bool = False,
+        *,
+        seed: int = 0,
+        num_workers: int | None = None,
+        as_: str = "numpy",
+        dtype: str = "float32",
+        scale: Any = "auto",
+        percentiles: Any = None,
+        normalize: Any = None,
+        channels: Sequence[int] | Sequence[str] | None = None,
+        crop: Any = None,
+        random_crop: Any = None,
+        random_resized_crop: Any = None,
+        flip: Any = False,
+        turns: str = "none",
+        rotate: float = 0.0,
+        resize: Any = None,
+        resize_filter: str = "area",
+        max_projection: bool = False,
+        brightness: float = 0.0,
+        contrast: float = 0.0,
+        gamma: float = 0.0,
+        per_channel: bool = False,
+        photon_noise: float = 0.0,
+        gaussian_noise: float = 0.0,
+        channel_dropout: float = 0.0,
+        illumination: Any = None,
+        crops_per_image: int = 1,
+        order: str | None = None,
+        by: Any = None,
+        weights: Any = None,
+        block: Any = None,
+        images_per_epoch: int | None = None,
+        rows: Any = None,
+        sampler: Any = None,
+        rank: int | None = None,
+        world_size: int | None = None,
+        uneven: str = "drop",
+        drop_last: bool = False,
+        prefetch: int | None = None,
+        memory: int | str | None = None,
+        on_error: str = "raise",
+        labels: Any = None,
+        columns: Sequence[str] | None = None,
+        transform: Callable | None = None,
+        batch_transform: Callable | None = None,
+        pin_memory: bool = False,
+        device: Any = None,
+        epoch: int = 0,
+    ):
+        self._arguments = {k: v for k, v in locals().items() if k not in ("self", "dataset")}
+        if isinstance(dataset, (str, os.PathLike)):
+            dataset = Dataset(dataset)
+        if not isinstance(dataset, Dataset):
+            raise TypeError(f"dataset must be a wellread.Dataset or a path, not {type(dataset).__name__}")
+        self._dataset = dataset
+        self._as = _check.word("as_", as_, _options.AS)
+        dtype = _check.word("dtype", dtype, _options.DTYPES)
+        scale, self._scales_later = _options.scale(scale, dtype == "stored")
+        if self._scales_later:
+            if self._as not in ("torch", "jax"):
+                raise ValueError('scale="device" needs as_="torch" or as_="jax"')
+            if dtype not in ("float32", "stored"):
+                raise ValueError('scale="device" delivers float32: leave dtype out')
+            dtype = "stored"
+        if percentiles is not None:
+            if isinstance(scale, (tuple, float)):
+                raise ValueError("percentiles and scale exclude each other")
+            scale = ("percentiles", *_check.pair("percentiles", percentiles, 0, 100))
+        if sum(crop_ is not None for crop_ in (crop, random_crop, random_resized_crop)) > 1:
+            raise ValueError("only one of crop, random_crop and random_resized_crop can be given")
+        resized = _check.size("random_resized_crop", random_resized_crop)
+        if resized and resize is not None:
+            raise ValueError("random_resized_crop is a resize already: leave resize out")
+        if rows is not None and sampler is not None:
+            raise ValueError("rows and sampler are the same: give one of them")
+        if columns is not None and labels is not None:
+            raise ValueError("labels and columns exclude each other: columns may name several")
+        rank, world_size = _options.ranks(rank, world_size)
+        for name, call in (("transform", transform), ("batch_transform", batch_transform)):
+            if call is not None and not callable(call):
+                raise TypeError(f"{name} must be callable, not {type(call).__name__}")
+        name = "rows" if sampler is None else "sampler"
+        chosen = rows if sampler is None else sampler
+        order_choice = _options.order(order, _check.truth("shuffle", shuffle), by, weights, block, images_per_epoch)
+        self._pins = _check.truth("pin_memory", pin_memory)
+        if (self._pins or device is not None) and self._as not in ("torch", "jax"):
+            raise ValueError(f'{"pin_memory" if self._pins else "device"} needs as_="torch", not {self._as!r}')
+        if self._pins and self._as == "jax":
+            raise ValueError('pin_memory needs as_="torch": JAX takes no page-locked memory of others')
+        choices = {
+            "batch_size": _check.whole("batch_size", batch_size, 1),
+            "workers": _options.threads(num_workers),
+            "prefetch": None if prefetch is None else _check.whole("prefetch", prefetch, 1, 2**20),
+            "memory": _options.memory(memory),
+            "lent": None,
+            "seed": _check.whole("seed", seed, 0, 2**64 - 1),
+            "epoch": _check.whole("epoch", epoch, 0, 2**64 - 2),
+            "drop_last": _check.truth("drop_last", drop_last),
+            "rank": rank,
+            "world_size": world_size,
+            "uneven": _check.word("uneven", uneven, _options.UNEVEN),
+            "skip": _check.word("on_error", on_error, _options.ON_ERROR) == "skip",
+            "rows": None if chosen is None else _check.wholes(name, chosen),
+            "crops_per_image": _check.whole("crops_per_image", crops_per_image, 1),
+            "dtype": dtype,
+            "order": order_choice,
+            "transform": {
+                "project": _check.truth("max_projection", max_projection),
+                "channels": _options.channels(channels, dataset),
+                "crop": _check.size("crop", crop),
+                "random_crop": _check.size("random_crop", random_crop),
+                "random_resized": ([0.08, 1.0], [3 / 4, 4 / 3]) if resized else None,
+                "illumination": _options.fields(illumination),
+                "flip": _options.flip(flip),
+                "turns": _check.word("turns", turns, _options.TURNS),
+                "resize": resized or _check.size("resize", resize),
+                "resize_filter": "antialias"
+                if resized
+                else _check.word("resize_filter", resize_filter, _options.FILTERS),
+                "rotate": _check.real("rotate", rotate, 0, 180),
+                "scale": scale,
+                "jitter": (
+                    _check.real("brightness", brightness, 0, 1),
+                    _check.real("contrast", contrast, 0, 1),
+                    _check.real("gamma", gamma, 0),
+                    _check.truth("per_channel", per_channel),
+                ),
+                "noise": (
+                    _check.real("photon_noise", photon_noise, 0),
+                    _check.real("gaussian_noise", gaussian_noise, 0),
+                ),
+                "normalize": _options.normalize(normalize),
+                "channel_dropout": _check.real("channel_dropout", channel_dropout, 0, 1),
+            },
+        }
+        self._lender = None
+        if self._pins or (self._as == "torch" and device is not None):
+            from . import _device
+
+            if self._pins:
+                self._lender = _device.Lender()
+                choices["lent"] = self._lender.native
+        self._choices = choices
+        self._native = _native.Loader(dataset._native, choices)
+        self._device = device
+        self._dtype = self._native.dtype
+        self._labels = (
+            _Labels(dataset, labels, columns, self._as) if labels is not None or columns is not None else None
+        )
+        self._finish = self._finisher(transform, batch_transform)
+        self._latest: _Iterator | None = None
+        self._resumed: _Iterator | None = None
+        # Epoch and position of the iteration begun last, once it has ended early; and what it left out.
+        self._progress: tuple[int, int] | None = None
+        self._skipped: list[tuple[int, str]] = []
+
+    def _finisher(self, transform: Callable | None, batch_transform: Callable | None) -> Callable[[Any], Any] | None:
+        """What happens to a batch after it is an array where it is to be: None for nothing."""
+        steps = []
+        if self._scales_later:
+            from . import _device
+
+            steps.append(_device.scaler(self._as, self._native.stored_dtype))
+        if transform is not None:
+            stack = _arrays.stack(self._as)
+            steps.append(lambda batch: stack([transform(image) for image in batch]))
+        if batch_transform is not None:
+            steps.append(batch_transform)
+        if not steps:
+            return None
+
+        def finish(batch):
+            for step in steps:
+                batch = step(batch)
+            return batch
+
+        return finish
+
+    @property
+    def dataset(self) -> Dataset:
+        """What is loaded."""
+        return self._dataset
+
+    @property
+    def batch_size(self) -> int:
+        """Images per batch."""
+        return self._arguments["batch_size"]
+
+    @property
+    def rows_per_batch(self) -> int:
+        """Rows of the dataset in a batch: fewer than its images where each row becomes several crops."""
+        return self._arguments["batch_size"] // self._arguments["crops_per_image"]
+
+    @property
+    def num_workers(self) -> int:
+        """Threads that read ahead."""
+        return self._native.workers
+
+    @property
+    def image_shape(self) -> tuple[int, ...]:
+        """Shape of each image as delivered: (C, Y, X), or (T, C, Z, Y, X)."""
+        t, c, z, y, x = self._native.image_shape
+        return (c, y, x) if t == z == 1 else (t, c, z, y, x)
+
+    @property
+    def images(self) -> int:
+        """Images of an epoch, of this rank."""
+        return self._native.images
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that the next iteration runs."""
+        return self._native.epoch
+
+    def set_epoch(self, epoch: int) -> None:
+        """Sets the epoch that the next iteration runs. Iterations count up by themselves."""
+        self._native.set_epoch(_check.whole("epoch", epoch, 0, 2**64 - 2))
+        self._resumed = None
+        self._latest = None
+        self._progress = None
+
+    def rows(self, epoch: int) -> list[int]:
+        """The dataset's rows in the order in which an epoch delivers them, to this rank."""
+        return self._native.rows(_check.whole("epoch", epoch, 0, 2**64 - 2))
+
+    @property
+    def traffic(self) -> dict[str, int]:
+        """Bytes read of files so far, and bytes of stored pixels that went into batches: "read" and "used"."""
+        read, used = self._native.traffic
+        return {"read": read, "used": used}
+
+    @property
+    def skipped(self) -> list[tuple[int, str]]:
+        """With on_error="skip", row and error of the images left out by the iteration begun last: the first 1,000."""
+        latest = self._latest
+        return latest.skipped() if latest is not None else list(self._skipped)
+
+    def __len__(self) -> int:
+        return len(self._native)
+
+    def __iter__(self):
+        iterator, self._resumed = self._resumed, None
+        if iterator is None:
+            iterator = _Iterator(self, None)
+        self._latest, self._progress, self._skipped = iterator.core, None, []
+        return iterator
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the iteration begun last is, after the batch delivered last, whatever was read ahead: a small
+        dictionary that JSON and pickle can hold. Before the first iteration, and after the end of one, where the next
+        begins.
+        """
+        if self._resumed is not None:
+            epoch, position = self._resumed.core.progress()
+        elif self._latest is not None:
+            epoch, position = self._latest.progress()
+        elif self._progress is not None:
+            epoch, position = self._progress
+        else:
+            epoch, position = self._native.epoch, 0
+        return json.loads(self._native.state(epoch, position))
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Makes the next iteration go on where :meth:`state_dict` was taken, with exactly the images that were not
+        yet delivered. The number of workers, the batch size, the transform and the number of ranks may be others.
+
+        Raises:
+            TypeError: no dictionary.
+            ValueError: a state of other images, another order or seed, or none at all (a
+                :class:`wellread.ChoiceError`).
+        """
+        if not isinstance(state_dict, dict):
+            raise TypeError(f"state_dict must be a dict, not {type(state_dict).__name__}")
+        try:
+            text = json.dumps(state_dict)
+        except (TypeError, ValueError, RecursionError):
+            raise ValueError("state_dict must be what state_dict() returned") from None
+        self._resumed = _Iterator(self, text)
+
+    def __reduce__(self):
+        state = self.state_dict() if self._latest or self._progress or self._resumed else None
+        return _rebuilt, (self._dataset, self._arguments, self._native.epoch, state)
+
+    def __repr__(self) -> str:
+        shape = " x ".join(map(str, self.image_shape))
+        return (
+            f"wellread.DataLoader({self._dataset!r}: {len(self)} batches of {self.batch_size}, {shape} {self._dtype})"
+        )
+
+
+class _Labels:
+    """Columns beside the images, looked up for the rows of each batch."""
+
+    def __init__(self, dataset: Dataset, labels: Any, columns: Any, as_: str):
+        self._convert = _arrays.of_column(as_)
+        self._one, self._many = None, None
+        if columns is not None:
+            names = [_check.text(f"columns[{i}]", n) for i, n in enumerate(_check.several("columns", columns))]
+            self._many = {name: dataset.column(name) for name in names}
+        elif isinstance(labels, str):
+            self._one = dataset.column(labels)
+        else:
+            import numpy
+
+            self._one = numpy.asarray(labels)
+            if self._one.shape[:1] != (len(dataset),):
+                raise ValueError(
+                    f"labels must be a column's name or {len(dataset)} values, one per row of the dataset, "
+                    f"not of shape {self._one.shape}"
+                )
+
+    def __call__(self, rows: list[int]):
+        if self._many is not None:
+            return {name: self._convert(values[rows]) for name, values in self._many.items()}
+        return self._convert(self._one[rows])
+
+
+class _Core:
+    """An iteration without its conversions: what :class:`DataLoader` keeps of it to tell where it is."""
+
+    def __init__(self, loader: DataLoader, state: str | None):
+        self._loader = loader._native
+        self.lender = loader._lender.begin(self._loader) if loader._lender is not None else None
+        self.native = self._loader.run() if state is None else self._loader.resume(state)
+        self._last: tuple[int, int] | None = None
+        self._left_out: list[tuple[int, str]] | None = None
+        # Where batches are moved ahead of their delivery: where the one delivered last was.
+        self.delivered: tuple[int, int] | None = None
+
+    def progress(self) -> tuple[int, int]:
+        if self.delivered is not None:
+            return self.delivered
+        return self._last if self._last is not None else self.native.progress()
+
+    def skipped(self) -> list[tuple[int, str]]:
+        return self._left_out if self._left_out is not None else self.native.skipped()[1]
+
+    def close(self, ended: bool) -> None:
+        """Stops the threads; afterwards it tells where it was or, at its end, where the next epoch begins."""
+        if self._last is None:
+            epoch, position = self.native.progress()
+            self._left_out = self.native.skipped()[1]
+            self._last = (epoch + 1, 0) if ended else (epoch, position)
+            self.native.close()
+            self.lender = None
+
+
+class _Iterator:
+    """An iteration over an epoch."""
+
+    def __init__(self, loader: DataLoader, state: str | None):
+        self.core = _Core(loader, state)
+        self._next = self.core.native.__next__
+        self._labels = loader._labels
+        self._finish = loader._finish
+        self._convert = _arrays.converter(loader._as, loader._dtype)
+        if self.core.lender is not None:
+            self._convert = self.core.lender.tensor
+        self._mover = None
+        if loader._device is not None:
+            from . import _device
+
+            self._mover = _device.mover(loader._as, loader._device, self)
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        batch = self.fetch() if self._mover is None else self._mover()
+        if self._finish is not None:
+            if self._labels is None:
+                return self._finish(batch)
+            return self._finish(batch[0]), batch[1]
+        return batch
+
+    def fetch(self):
+        """The next batch as an array in memory of the host, with its labels if there are any."""
+        try:
+            batch = self._next()
+        except StopIteration:
+            self.core.close(ended=True)
+            raise
+        if self._labels is None:
+            return self._convert(batch)
+        rows = batch.rows if self.core.lender is None else batch[2]
+        return self._convert(batch), self._labels(rows)
+
+    def __length_hint__(self) -> int:
+        return self.core.native.__length_hint__()
+
+    def __del__(self):
+        core = getattr(self, "core", None)
+        if core is not None:
+            core.close(ended=False)
+
+
+def _rebuilt(dataset: Dataset, arguments: dict, epoch: int, state: dict | None) -> DataLoader:
+    loader = DataLoader(dataset, **arguments)
+    loader.set_epoch(epoch)
+    if state is not None:
+        loader.load_state_dict(state)
+    return loader

@@ -1,0 +1,125 @@
+"""Memory that libraries share: DLPack, NumPy's interface, the buffer protocol, JAX."""
+
+import gc
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import wellread as wr
+
+
+@pytest.fixture()
+def batch(parquet):
+    return next(iter(wr.DataLoader(parquet, 4, as_="batch", dtype="stored")))
+
+
+def test_a_batch_says_what_it_is(batch, parquet):
+    assert batch.shape == (4, 2, 48, 56) and batch.dtype == "uint16" and len(batch) == 4
+    assert batch.nbytes == 4 * 2 * 48 * 56 * 2 and batch.address % 64 == 0 and not batch.readonly
+    assert batch.rows == [0, 1, 2, 3] and (batch.epoch, batch.index) == (0, 0)
+    assert "uint16" in repr(batch)
+
+
+def test_numpy_sees_the_same_memory(batch, parquet):
+    views = [np.asarray(batch), np.from_dlpack(batch)]
+    assert all(view.ctypes.data == batch.address for view in views)
+    assert np.array_equal(views[0], wr.Dataset(parquet)[:4])
+    views[0][0, 0, 0, 0] = 12345
+    assert views[1][0, 0, 0, 0] == 12345
+    del batch
+    gc.collect()
+    assert views[1][0, 0, 0, 0] == 12345
+
+
+def test_dlpack_is_versioned_for_those_who_know(batch):
+    assert batch.__dlpack_device__() == (1, 0)
+    assert '"dltensor"' in repr(batch.__dlpack__())
+    assert '"dltensor"' in repr(batch.__dlpack__(max_version=(0, 8)))
+    for version in ((1, 0), (1, 3), (2, 0)):
+        assert '"dltensor_versioned"' in repr(batch.__dlpack__(max_version=version, stream=None, dl_device=(1, 0)))
+    copied = np.from_dlpack(batch, copy=True)
+    assert copied.ctypes.data != batch.address and np.array_equal(copied, np.asarray(batch))
+    with pytest.raises(BufferError, match="not copied to device"):
+        batch.__dlpack__(dl_device=(2, 0))
+
+
+def test_read_only_memory_is_said_to_be(batch):
+    fixed = batch.toreadonly()
+    assert fixed.readonly and fixed.address == batch.address
+    for view in (np.asarray(fixed), np.from_dlpack(fixed)):
+        assert not view.flags.writeable
+        with pytest.raises(ValueError, match="read-only"):
+            view[0] = 0
+    with pytest.raises(BufferError, match="read-only"):
+        fixed.__dlpack__()
+    assert np.asarray(batch).flags.writeable
+
+
+def test_the_buffer_protocol(batch):
+    view = batch.memoryview()
+    assert view.shape == batch.shape and view.format == "H" and view.c_contiguous and not view.readonly
+    assert np.shares_memory(np.asarray(view), np.asarray(batch))
+    assert batch.toreadonly().memoryview().readonly
+    if sys.version_info >= (3, 12):
+        assert memoryview(batch) == view
+    address = batch.address
+    del batch
+    gc.collect()
+    assert np.asarray(view).ctypes.data == address
+
+
+def test_capsules_that_nobody_takes_free_their_memory(parquet):
+    loader = wr.DataLoader(parquet, 4, as_="batch", num_workers=1, prefetch=1)
+    addresses = set()
+    for _ in range(10):
+        for batch in loader:
+            addresses.add(batch.address)
+            for version in (None, (1, 0)):
+                batch.__dlpack__(max_version=version)
+                batch.__dlpack__(max_version=version, copy=True)
+    del batch
+    assert len(addresses) <= 4
+
+
+def test_bfloat16_of_numpy(parquet):
+    import ml_dtypes
+
+    batch = next(iter(wr.DataLoader(parquet, 4, dtype="bfloat16")))
+    assert batch.dtype == ml_dtypes.bfloat16
+    assert np.allclose(batch.astype(np.float32), wr.Dataset(parquet)[:4] / 65535, atol=4e-3)
+    with pytest.raises(TypeError, match="bfloat16"):
+        np.asarray(next(iter(wr.DataLoader(parquet, 4, dtype="bfloat16", as_="batch"))))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "stored"])
+def test_jax_arrays_are_the_loaders_memory(parquet, dtype):
+    import jax.dlpack
+
+    batch = next(iter(wr.DataLoader(parquet, 4, as_="batch", dtype=dtype)))
+    assert jax.dlpack.from_dlpack(batch).unsafe_buffer_pointer() == batch.address
+    arrays = list(wr.DataLoader(parquet, 8, as_="jax", dtype=dtype))
+    want = wr.Dataset(parquet)[:].astype(np.float32) / (1 if dtype == "stored" else 65535)
+    got = np.concatenate([np.asarray(array.astype("float32")) for array in arrays])
+    assert got.shape == (40, 2, 48, 56) and np.allclose(got, want, atol=4e-3)
+    assert np.array_equal(np.asarray(arrays[0].astype("float32")), got[:8])
+
+
+def test_jax_scales_on_its_device(parquet):
+    import jax
+    import wellread.jax
+
+    before = np.concatenate([np.asarray(a) for a in wr.DataLoader(parquet, 8)])
+    loader = wellread.jax.DataLoader(parquet, 8, scale="device", device=jax.devices()[0], labels=list(range(40)))
+    pixels, labels = zip(*loader, strict=True)
+    assert np.allclose(np.concatenate([np.asarray(a) for a in pixels]), before, atol=1e-7)
+    assert np.concatenate([np.asarray(a) for a in labels]).tolist() == list(range(40))
+    assert isinstance(labels[0], jax.Array)
+
+
+def test_importing_it_imports_no_framework():
+    code = (
+        "import sys, wellread; wellread.formats(); "
+        "print([m for m in ('torch', 'jax', 'numpy', 'pyarrow') if m in sys.modules])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"

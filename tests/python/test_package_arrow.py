@@ -1,0 +1,95 @@
+"""Arrow in and out: pyarrow, polars and DuckDB, without a copy where pixels are typed."""
+
+import gc
+import pickle
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import wellread as wr
+
+
+def test_a_set_becomes_a_table_and_comes_back(generated):
+    folder, _, written = generated
+    for name, document in written.items():
+        if document["error"]:
+            continue
+        ds = wr.Dataset(document["path"])
+        table = pa.table(ds)
+        assert table.column_names[:2] == ["row_id", "ome_image"] and len(table) == 5
+        back = wr.Dataset.from_arrow(table)
+        assert back.format == "arrow" and len(back) == 5
+        for row in range(5):
+            assert np.array_equal(back[row], ds[row]) and back[row].dtype == ds[row].dtype, name
+            assert back.name(row) == ds.name(row)
+
+
+def test_columns_stand_beside(labelled):
+    ds = wr.Dataset(labelled)
+    table = pa.table(ds)
+    assert table.column_names == ["row_id", "ome_image", *ds.columns]
+    back = wr.Dataset.from_arrow(table.slice(10, 20))
+    assert back.column("class").tolist() == [row % 3 for row in range(10, 30)]
+    assert np.array_equal(back[:], ds[10:30])
+    loader = wr.DataLoader(back, 8, shuffle=True, labels="class", num_workers=2, dtype="stored")
+    rows = loader.rows(0)
+    pixels, classes = zip(*loader, strict=True)
+    assert np.array_equal(np.concatenate(pixels), back[:][rows]) and np.concatenate(classes).tolist() == [
+        (10 + r) % 3 for r in rows
+    ]
+
+
+def test_tables_of_others(parquet):
+    import duckdb
+    import polars
+
+    want = wr.Dataset(parquet)[:]
+    table = cells = pq.read_table(parquet)
+    for made in (
+        table,
+        polars.from_arrow(table),
+        duckdb.sql("select * from cells"),
+        pa.RecordBatchReader.from_batches(table.schema, table.to_batches(7)),
+    ):
+        ds = wr.Dataset.from_arrow(made)
+        assert np.array_equal(ds[:], want), type(made)
+        assert np.array_equal(np.concatenate(list(wr.DataLoader(ds, 16, dtype="stored"))), want)
+    assert len(polars.DataFrame(wr.Dataset(parquet))) == 40
+
+
+def test_the_tables_memory_is_kept_and_not_copied(parquet):
+    table = pq.read_table(parquet)
+    before = pa.total_allocated_bytes()
+    ds = wr.Dataset.from_arrow(table)
+    assert pa.total_allocated_bytes() - before < 64 << 10
+    want = ds[5]
+    del table
+    gc.collect()
+    assert pa.total_allocated_bytes() >= ds[:].nbytes
+    assert np.array_equal(ds[5], want)
+    del ds
+    gc.collect()
+    assert pa.total_allocated_bytes() < before
+
+
+def test_what_is_no_image_table_is_refused(parquet):
+    with pytest.raises(TypeError, match="__arrow_c_stream__"):
+        wr.Dataset.from_arrow([1, 2])
+    with pytest.raises(wr.Error, match="no image column"):
+        wr.Dataset.from_arrow(pa.table({"a": [1, 2]}))
+    with pytest.raises(wr.Error, match='no column "b"'):
+        wr.Dataset.from_arrow(pa.table({"a": [1, 2]}), column="b")
+
+    class Wrong:
+        def __arrow_c_stream__(self):
+            return 5
+
+    with pytest.raises(TypeError):
+        wr.Dataset.from_arrow(Wrong())
+    ds = wr.Dataset.from_arrow(pq.read_table(parquet))
+    with pytest.raises(TypeError, match="cannot be pickled"):
+        pickle.dumps(ds)
+    # A stream can be taken once, and left.
+    stream = wr.Dataset(parquet).__arrow_c_stream__()
+    del stream

@@ -1,0 +1,247 @@
+"""The package's Dataset: pixels, indexing, metadata, columns, pickling, processes, errors."""
+
+import hashlib
+import json
+import multiprocessing
+import os
+import pickle
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+import wellread as wr
+
+
+def digest(array: np.ndarray) -> str:
+    return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
+
+
+def test_pixels_are_those_that_were_written(generated):
+    folder, expected, written = generated
+    for name, document in written.items():
+        if document["error"]:
+            continue
+        ds = wr.Dataset(document["path"])
+        assert len(ds) == 5, name
+        for row in range(len(ds)):
+            want = expected[ds.name(row)]
+            t, c, z, y, x = want["shape_tczyx"]
+            shape = (c, y, x) if t == z == 1 else (t, c, z, y, x)
+            image = ds[row]
+            assert (image.shape, str(image.dtype)) == (shape, want["dtype"]), name
+            assert ds.shape(row) == shape
+            assert digest(image) == want["sha256"], f"{name} row {row}"
+
+
+def test_pixels_of_the_golden_sets(shared):
+    checked = 0
+    for expected in sorted((shared / "golden").rglob("expected.json")):
+        document = json.loads(expected.read_text())
+        images = {e["name"]: e for e in (document["images"] if isinstance(document, dict) else document)}
+        for path in sorted(expected.parent.iterdir()):
+            if path.suffix not in (".parquet", ".tif", ".tiff", ".zarr"):
+                continue
+            ds = wr.Dataset(path)
+            for row in range(min(len(ds), 3)):
+                if ds.name(row) in images:
+                    assert digest(ds[row]) == images[ds.name(row)]["sha256"], (path, row)
+                    checked += 1
+    assert checked > 10
+
+
+def test_rows_are_asked_for_as_in_numpy(parquet):
+    ds = wr.Dataset(parquet)
+    every = np.stack([ds[i] for i in range(len(ds))])
+    assert every.shape == (40, 2, 48, 56) and every.dtype == ds.dtype == np.uint16
+    for index in (
+        slice(2, 9),
+        slice(None, None, -7),
+        [3, 1, 1],
+        np.array([5, -1]),
+        np.arange(40) % 3 == 0,
+        slice(0, 40),
+    ):
+        assert np.array_equal(ds[index], every[index]), index
+    assert np.array_equal(ds[-1], every[-1])
+    assert np.array_equal(ds[np.int32(4)], every[4])
+    assert np.array_equal(np.stack(list(ds)), every)
+    assert ds[[]] == []
+    for index in (40, -41, 2**70):
+        with pytest.raises(IndexError, match="out of range"):
+            ds[index]
+    for index in (1.0, "1", None, True):
+        with pytest.raises(TypeError, match="rows are whole numbers"):
+            ds[index]
+    with pytest.raises(IndexError, match="truth values of shape"):
+        ds[np.array([True])]
+
+
+def test_regions_are_boxes_of_the_image(cells):
+    for name, path in cells.items():
+        ds = wr.Dataset(path)
+        image = ds[3]
+        assert np.array_equal(ds.read(3, (slice(5, 20), slice(8, 9))), image[:, 5:20, 8:9]), name
+        assert np.array_equal(ds.read(3, (slice(1, 2), slice(None), slice(-4, None), slice(None))), image[1:, -4:])
+        assert ds.read([1, 2], slice(0, 7)).shape == (2, 2, 48, 7)
+        for region in (slice(0, 57), slice(9, 9), (slice(60, 70), slice(0, 1))):
+            with pytest.raises(IndexError, match="outside axis"):
+                ds.read(3, region)
+    with pytest.raises(ValueError, match="step of 2"):
+        ds.read(3, slice(0, 10, 2))
+    with pytest.raises(ValueError, match="6 slices"):
+        ds.read(3, [slice(0, 1)] * 6)
+    with pytest.raises(TypeError, match="region must be slices"):
+        ds.read(3, (1, 2))
+
+
+def test_images_of_several_shapes_come_as_a_list(tmp_path):
+    import tifffile
+
+    shapes = [(20, 30), (20, 30), (25, 30)]
+    for i, shape in enumerate(shapes):
+        tifffile.imwrite(tmp_path / f"{i}.tif", np.full(shape, i, np.uint8))
+    ds = wr.Dataset(tmp_path)
+    assert ds[:2].shape == (2, 1, 20, 30)
+    assert [image.shape for image in ds[:]] == [(1, *shape) for shape in shapes]
+
+
+def test_metadata_and_columns(labelled):
+    ds = wr.Dataset(labelled)
+    known = ds.metadata(-1)
+    assert known["name"] == ds.name(39) and known["shape_tczyx"] == [1, 2, 1, 48, 56] and known["dtype"] == "uint16"
+    assert len(known["channels"]) == 2
+    assert ds.columns == ["class", "well", "score", "count", "live", "day"]
+    assert ds.column("class").dtype == np.int64 and ds.column("class").tolist() == [i % 3 for i in range(40)]
+    assert ds.column("well")[10] == "A01"
+    score = ds.column("score")
+    assert score.dtype == np.float32 and np.isnan(score[5]) and score[8] == 1
+    count = ds.column("count")
+    assert count.dtype == np.float64 and np.isnan(count[7]) and count[8] == 8
+    assert ds.column("live").dtype == bool and ds.column("day")[1] == np.datetime64("2026-01-02")
+    with pytest.raises(KeyError, match='no column "wel".*class, well'):
+        ds.column("wel")
+
+
+def test_it_says_what_it_is(parquet):
+    ds = wr.Dataset(Path(parquet))
+    assert "40 images, parquet" in repr(ds)
+    assert "uint16" in ds._repr_html_()
+    assert ds.format == "parquet" and ds.path == parquet
+
+
+def test_arrays_are_the_callers(parquet):
+    image = wr.Dataset(parquet)[0]
+    assert image.flags.writeable and image.flags.c_contiguous and image.ctypes.data % 64 == 0
+    image += 1
+    assert not np.array_equal(image, wr.Dataset(parquet)[0])
+
+
+def test_a_cache_serves_what_was_read(parquet):
+    ds = wr.Dataset(parquet, cache="memory:1GiB")
+    for _ in range(2):
+        _ = ds[:]
+    report = ds.cache_report
+    assert report["images"] == 40 and report["hits"] >= 40
+    with pytest.raises(ValueError, match="cache: .*is no cache"):
+        wr.Dataset(parquet, cache="much")
+
+
+def test_what_is_not_there_is_said(tmp_path, parquet):
+    with pytest.raises(wr.Error) as missing:
+        wr.Dataset(tmp_path / "none.parquet")
+    assert isinstance(missing.value, FileNotFoundError) and missing.value.path.endswith("none.parquet")
+    assert "none.parquet" in str(missing.value)
+    (tmp_path / "text.parquet").write_text("no images")
+    with pytest.raises(wr.Error, match="recognised|Parquet"):
+        wr.Dataset(tmp_path / "text.parquet")
+    with pytest.raises(wr.Error, match="is no storage format"):
+        wr.Dataset(parquet, format="jpeg2000")
+    for wrong in (1, None, b"x", object()):
+        with pytest.raises(TypeError, match="path"):
+            wr.Dataset(wrong)
+    with pytest.raises(ValueError, match="null character"):
+        wr.Dataset("a\0b")
+
+
+def test_damage_names_the_row(tmp_path, cells):
+    import shutil
+
+    folder = tmp_path / "tiff"
+    shutil.copytree(cells["tiff"], folder)
+    damaged = sorted(folder.iterdir())[7]
+    damaged.write_bytes(damaged.read_bytes()[:-500])
+    ds = wr.Dataset(folder)
+    with pytest.raises(wr.CorruptImageError) as error:
+        ds[7]
+    assert error.value.row == 7 and damaged.name in error.value.path
+    copy = pickle.loads(pickle.dumps(error.value))
+    assert (type(copy), str(copy), copy.row) == (wr.CorruptImageError, str(error.value), 7)
+    assert ds[6].shape == (2, 48, 56)
+
+
+def test_it_is_pickled_by_path_and_options(parquet):
+    ds = wr.Dataset(parquet, format="parquet", cache="memory")
+    copy = pickle.loads(pickle.dumps(ds))
+    assert np.array_equal(copy[5], ds[5]) and copy._options == ds._options
+
+
+def _sums(ds, rows, answers):
+    answers.put([int(ds[row].sum()) for row in rows])
+
+
+@pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
+def test_other_processes_read_it(cells, method):
+    context = multiprocessing.get_context(method)
+    for name, path in cells.items():
+        ds = wr.Dataset(path)
+        # The parent has read, and its threads are reading now.
+        want = [int(ds[row].sum()) for row in range(len(ds))]
+        busy = threading.Event()
+        reader = threading.Thread(
+            target=lambda ds=ds, busy=busy: [ds[i % 40] for i in range(10**6) if not busy.is_set()]
+        )
+        reader.start()
+        answers = context.Queue()
+        child = context.Process(target=_sums, args=(ds, range(len(ds)), answers))
+        child.start()
+        try:
+            assert answers.get(timeout=60) == want, name
+        finally:
+            busy.set()
+            reader.join()
+            child.join(10)
+            child.kill()
+
+
+def test_threads_share_it(parquet):
+    ds = wr.Dataset(parquet)
+    want = [int(ds[row].sum()) for row in range(40)]
+    got = {}
+
+    def read(worker):
+        got[worker] = [int(ds[row].sum()) for row in range(40)]
+
+    threads = [threading.Thread(target=read, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert list(got.values()) == [want] * 4
+
+
+def test_a_forked_child_of_a_child_reads_it(parquet):
+    ds = wr.Dataset(parquet)
+    want = int(ds[3].sum())
+
+    def fork(depth):
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                code = 0 if int(ds[3].sum()) == want and (depth == 0 or fork(depth - 1) == 0) else 1
+            finally:
+                os._exit(code)
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+    assert fork(2) == 0

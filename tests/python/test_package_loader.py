@@ -1,0 +1,386 @@
+"""The package's DataLoader: what it delivers, in which order, how it resumes and ends."""
+
+import gc
+import json
+import pickle
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import weakref
+
+import numpy as np
+import pytest
+import wellread as wr
+
+U16 = np.float32(1 / 65535)
+
+
+def all_rows(loader):
+    return np.concatenate(list(loader))
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_batches_are_the_images_scaled(cells, workers):
+    for name, path in cells.items():
+        ds = wr.Dataset(path)
+        loader = wr.DataLoader(ds, 16, num_workers=workers)
+        batches = list(loader)
+        assert [b.shape for b in batches] == [(16, 2, 48, 56)] * 2 + [(8, 2, 48, 56)] and len(loader) == 3
+        assert batches[0].dtype == np.float32
+        assert np.array_equal(np.concatenate(batches), ds[:].astype(np.float32) * U16), name
+
+
+def test_the_order_is_that_of_the_seed_whatever_the_threads(parquet):
+    ds = wr.Dataset(parquet)
+    every = ds[:].astype(np.float32) * U16
+    loaders = [
+        wr.DataLoader(ds, 7, shuffle=True, seed=3, num_workers=n, prefetch=p) for n, p in ((0, None), (1, 1), (4, 9))
+    ]
+    for epoch in range(3):
+        rows = loaders[0].rows(epoch)
+        assert sorted(rows) == list(range(40)) and rows != sorted(rows)
+        for loader in loaders:
+            assert loader.epoch == epoch
+            assert np.array_equal(all_rows(loader), every[rows])
+    loaders[0].set_epoch(1)
+    assert np.array_equal(all_rows(loaders[0]), every[loaders[0].rows(1)])
+
+
+def test_choices_of_the_transform(parquet):
+    ds = wr.Dataset(parquet)
+    every = ds[:].astype(np.float32)
+    assert np.array_equal(all_rows(wr.DataLoader(ds, 8, scale=None)), every)
+    assert np.array_equal(all_rows(wr.DataLoader(ds, 8, scale=0.5)), every * np.float32(0.5))
+    assert np.array_equal(all_rows(wr.DataLoader(ds, 8, dtype="stored")), ds[:])
+    assert np.array_equal(
+        all_rows(wr.DataLoader(ds, 8, dtype="stored", channels=[1], crop=(20, 16)))[:, 0], ds[:][:, 1, 14:34, 20:36]
+    )
+    names = [channel["name"] for channel in ds.metadata(0)["channels"]]
+    by_name = wr.DataLoader(ds, 8, dtype="stored", channels=names[::-1])
+    assert np.array_equal(all_rows(by_name), ds[:][:, ::-1])
+    normal = all_rows(wr.DataLoader(ds, 8, normalize=(0.25, 0.5)))
+    assert np.allclose(normal, (every * U16 - 0.25) / 0.5, atol=1e-6)
+    own = all_rows(wr.DataLoader(ds, 8, normalize="image"))
+    assert np.allclose(own.mean((2, 3)), 0, atol=1e-4) and np.allclose(own.std((2, 3)), 1, atol=1e-3)
+    ranged = all_rows(wr.DataLoader(ds, 8, scale=(0, 1000)))
+    assert np.allclose(ranged, np.clip(every / 1000, 0, 1), atol=1e-6)
+    stretched = all_rows(wr.DataLoader(ds, 8, percentiles=(0, 100)))
+    assert stretched.min() == 0 and np.allclose(stretched.max((2, 3)), 1, atol=1e-6)
+    augmented = wr.DataLoader(ds, 8, random_crop=32, flip=True, turns="quarter", rotate=10, seed=5)
+    assert augmented.image_shape == (2, 32, 32) and next(iter(augmented)).shape == (8, 2, 32, 32)
+    assert next(iter(wr.DataLoader(ds, 8, random_resized_crop=24))).shape == (8, 2, 24, 24)
+    assert next(iter(wr.DataLoader(ds, 8, resize=(10, 12), resize_filter="bilinear"))).shape == (8, 2, 10, 12)
+    crops = wr.DataLoader(ds, 8, random_crop=16, crops_per_image=4, dtype="stored")
+    assert len(crops) == 20 and crops.images == 160 and crops.rows_per_batch == 2
+
+
+def test_orders_rows_and_ranks(labelled):
+    ds = wr.Dataset(labelled)
+    assert wr.DataLoader(ds, 4, rows=[5, 1, 9]).rows(0) == [5, 1, 9]
+    assert wr.DataLoader(ds, 4, sampler=range(7)).rows(0) == list(range(7))
+    wells = np.array(ds.column("well"))
+    grouped = wells[wr.DataLoader(ds, 4, order="grouped", by="well", seed=1).rows(0)]
+    assert len({*zip(grouped[::10], grouped[9::10], strict=True)}) == 4
+    balanced = wr.DataLoader(ds, 12, order="balanced", by="class", labels="class")
+    _, classes = next(iter(balanced))
+    assert np.bincount(classes).tolist() == [4, 4, 4]
+    keyed = wr.DataLoader(ds, 12, order="balanced", by=[i % 2 for i in range(40)], images_per_epoch=24)
+    assert sum(row % 2 for row in keyed.rows(0)) == 12
+    weighted = wr.DataLoader(ds, 8, weights=[float(i == 3) for i in range(40)], images_per_epoch=16)
+    assert weighted.rows(0) == [3] * 16
+    block = wr.DataLoader(ds, 8, order="block", block=(4, 2)).rows(0)
+    assert sorted(block) == list(range(40)) and block != sorted(block)
+    shares = [wr.DataLoader(ds, 4, True, rank=rank, world_size=3, uneven="drop").rows(0) for rank in range(3)]
+    assert [len(share) for share in shares] == [13] * 3 and len({row for share in shares for row in share}) == 39
+    assert len(wr.DataLoader(ds, 16, drop_last=True)) == 2
+
+
+def test_labels_come_with_their_images(labelled):
+    ds = wr.Dataset(labelled)
+    loader = wr.DataLoader(ds, 16, shuffle=True, labels="class", dtype="stored")
+    rows = loader.rows(0)
+    for at, (pixels, classes) in enumerate(loader):
+        mine = rows[16 * at : 16 * at + 16]
+        assert np.array_equal(pixels, ds[mine]) and classes.tolist() == [row % 3 for row in mine]
+    own = np.arange(80.0).reshape(40, 2)
+    _, values = next(iter(wr.DataLoader(ds, 16, labels=own)))
+    assert np.array_equal(values, own[:16])
+    _, several = next(iter(wr.DataLoader(ds, 4, columns=["well", "score", "day"])))
+    assert several["well"] == ["A00"] * 4 and several["score"].tolist() == [0, 0.125, 0.25, 0.375]
+    assert several["day"].dtype.kind == "M"
+
+
+def test_batches_may_be_kept_and_outlive_all(parquet):
+    loader = wr.DataLoader(parquet, 4, num_workers=2)
+    want = wr.Dataset(parquet)[:].astype(np.float32) * U16
+    kept = list(loader)
+    views = [batch[1:3, :, ::2] for batch in loader]
+    del loader
+    gc.collect()
+    assert np.array_equal(np.concatenate(kept), want)
+    kept[0] += 1
+    del kept
+    gc.collect()
+    for at, view in enumerate(views):
+        assert np.array_equal(view, want[4 * at + 1 : 4 * at + 3, :, ::2])
+
+
+def test_memory_is_used_again_only_when_nobody_looks(parquet):
+    loader = wr.DataLoader(parquet, 4, num_workers=1, prefetch=1)
+    held = [batch[:1] for batch in loader]
+    addresses = {batch.ctypes.data for batch in held}
+    assert len(addresses) == 10
+    sums = [float(batch.sum()) for batch in held]
+    for _ in range(3):
+        assert not {batch.ctypes.data for batch in loader} & addresses
+    assert [float(batch.sum()) for batch in held] == sums
+    del held
+    gc.collect()
+    for _ in range(3):
+        seen = set()
+        for batch in loader:
+            seen.add(batch.ctypes.data)
+            del batch
+        assert len(seen) <= 4
+
+
+def test_iterations_end_when_left(parquet):
+    def threads():
+        with open("/proc/self/status") as status:
+            return next(int(line.split()[1]) for line in status if line.startswith("Threads"))
+
+    loader = wr.DataLoader(parquet, 1, num_workers=3)
+    before = threads()
+    for _ in range(20):
+        for _batch in loader:
+            break
+    several = [iter(loader) for _ in range(3)]
+    firsts = [next(iterator) for iterator in several]
+    assert all(np.array_equal(first, firsts[0]) for first in firsts) and threads() == before + 9
+    del several
+    gc.collect()
+    assert threads() == before
+    iterator = iter(loader)
+    reference = weakref.ref(iterator)
+    del iterator
+    assert reference() is None and threads() == before
+    assert loader.epoch == 24
+
+
+def test_an_ended_iteration_stays_ended(parquet):
+    iterator = iter(wr.DataLoader(parquet, 40))
+    assert len(list(iterator)) == 1
+    for _ in range(3):
+        with pytest.raises(StopIteration):
+            next(iterator)
+
+
+def test_an_epoch_is_resumed_after_the_batch_delivered_last(parquet):
+    choices = {"shuffle": True, "seed": 9, "random_crop": 32, "flip": True}
+    loader = wr.DataLoader(parquet, 4, num_workers=2, **choices)
+    assert loader.state_dict()["position"] == 0
+    list(loader)
+    iterator = iter(loader)
+    for _ in range(3):
+        next(iterator)
+    state = json.loads(json.dumps(loader.state_dict()))
+    assert (state["epoch"], state["position"]) == (1, 12)
+    rest = list(iterator)
+    assert loader.state_dict()["epoch"] == 2 and loader.state_dict()["position"] == 0
+    other = wr.DataLoader(parquet, 4, num_workers=0, **choices)
+    other.load_state_dict(state)
+    assert other.state_dict() == state
+    assert all(np.array_equal(a, b) for a, b in zip(rest, other, strict=True)) and other.epoch == 2
+    wider = wr.DataLoader(parquet, 14, num_workers=1, **choices)
+    wider.load_state_dict(state)
+    assert np.array_equal(np.concatenate(rest), all_rows(wider))
+    broken = wr.DataLoader(parquet, 4, num_workers=2, **choices)
+    broken.set_epoch(1)
+    for at, _batch in enumerate(broken):
+        if at == 2:
+            break
+    assert broken.state_dict() == state
+    copy = pickle.loads(pickle.dumps(broken))
+    assert all(np.array_equal(a, b) for a, b in zip(rest, copy, strict=True))
+    with pytest.raises(ValueError, match="saved with seed 9"):
+        wr.DataLoader(parquet, 4, True, seed=8).load_state_dict(state)
+    for wrong, kind in (({}, ValueError), ({"version": object()}, ValueError), ([], TypeError), (None, TypeError)):
+        with pytest.raises(kind):
+            loader.load_state_dict(wrong)
+
+
+def test_rows_that_cannot_be_read(tmp_path, cells):
+    import shutil
+
+    folder = tmp_path / "tiff"
+    shutil.copytree(cells["tiff"], folder)
+    damaged = sorted(folder.iterdir())[7]
+    damaged.write_bytes(damaged.read_bytes()[:-500])
+    iterator = iter(wr.DataLoader(folder, 4, num_workers=2))
+    assert len(next(iterator)) == 4
+    with pytest.raises(wr.CorruptImageError) as error:
+        next(iterator)
+    assert error.value.row == 7
+    # The iteration goes on after it.
+    assert len(list(iterator)) == 8
+    loader = wr.DataLoader(folder, 4, num_workers=2, on_error="skip")
+    assert [len(batch) for batch in loader] == [4, 3] + [4] * 8
+    [(row, why)] = loader.skipped
+    assert row == 7 and damaged.name in why
+
+
+def test_wrong_choices_are_named(parquet):
+    ds = wr.Dataset(parquet)
+    for choices, error, said in (
+        ({"batch_size": 0}, ValueError, "batch_size"),
+        ({"batch_size": "4"}, TypeError, "batch_size"),
+        ({"batch_size": True}, TypeError, "batch_size"),
+        ({"shuffle": 1}, TypeError, "shuffle"),
+        ({"seed": -1}, ValueError, "seed"),
+        ({"num_workers": 5000}, ValueError, "num_workers"),
+        ({"as_": "tensorflow"}, ValueError, "as_"),
+        ({"dtype": "float8"}, ValueError, "dtype"),
+        ({"scale": "half"}, ValueError, "scale"),
+        ({"scale": "device"}, ValueError, "scale"),
+        ({"scale": float("nan")}, ValueError, "scale"),
+        ({"crop": (10, 20, 30)}, ValueError, "crop"),
+        ({"crop": 4, "random_crop": 4}, ValueError, "random_crop"),
+        ({"crop": 4000}, ValueError, "crop of 4000x4000"),
+        ({"flip": 2.0}, ValueError, "flip"),
+        ({"rotate": 400}, ValueError, "rotate"),
+        ({"turns": "quarter"}, ValueError, "quarter turns"),
+        ({"channels": [7]}, ValueError, "channel 7"),
+        ({"channels": ["Nothing"]}, ValueError, "channels"),
+        ({"normalize": (0.5, 0)}, ValueError, "deviation"),
+        ({"normalize": 3}, TypeError, "normalize"),
+        ({"order": "random"}, ValueError, "order"),
+        ({"order": "balanced"}, ValueError, "by"),
+        ({"order": "grouped", "by": "nowhere"}, ValueError, "nowhere"),
+        ({"weights": [1.0]}, ValueError, "weights"),
+        ({"rows": [40]}, ValueError, "row 40"),
+        ({"rows": [-1]}, ValueError, "rows"),
+        ({"rows": "all"}, TypeError, "rows"),
+        ({"rank": 0}, ValueError, "world_size"),
+        ({"rank": 2, "world_size": 2}, ValueError, "rank"),
+        ({"memory": "much"}, ValueError, "memory"),
+        ({"memory": "1KiB"}, ValueError, "memory|bytes"),
+        ({"on_error": "ignore"}, ValueError, "on_error"),
+        ({"labels": [1, 2]}, ValueError, "labels"),
+        ({"labels": "nowhere"}, KeyError, "nowhere"),
+        ({"columns": "well"}, TypeError, "columns"),
+        ({"transform": 3}, TypeError, "transform"),
+        ({"pin_memory": True}, ValueError, "pin_memory"),
+        ({"dtype": "stored", "scale": "unit"}, ValueError, "scale"),
+        ({"crops_per_image": 3, "batch_size": 4}, ValueError, "crops"),
+        ({"prefetch": 0}, ValueError, "prefetch"),
+    ):
+        with pytest.raises(error, match=said):
+            wr.DataLoader(ds, **choices)
+    with pytest.raises(TypeError, match="dataset"):
+        wr.DataLoader(3)
+    with pytest.raises(FileNotFoundError):
+        wr.DataLoader("/nowhere/at/all.parquet")
+
+
+def test_transforms_are_any_callable(parquet):
+    def brighter(image):
+        assert image.shape == (2, 48, 56)
+        return image[:1] + 1
+
+    loader = wr.DataLoader(parquet, 8, transform=brighter, batch_transform=lambda batch: batch * 2)
+    want = wr.Dataset(parquet)[:8][:, :1].astype(np.float32) * U16
+    assert np.allclose(next(iter(loader)), (want + 1) * 2)
+
+    def broken(image):
+        raise ZeroDivisionError("the user's own")
+
+    with pytest.raises(ZeroDivisionError, match="own"):
+        next(iter(wr.DataLoader(parquet, 8, transform=broken)))
+
+
+def test_many_epochs_do_not_grow(parquet):
+    def resident():
+        with open("/proc/self/statm") as statm:
+            return int(statm.read().split()[1]) * 4096
+
+    loader = wr.DataLoader(parquet, 4, shuffle=True, num_workers=2, labels=list(range(40)))
+
+    def epochs(n):
+        for _ in range(n):
+            for pixels, _labels in loader:
+                pixels[0, 0, 0, 0] = 1
+
+    epochs(10)
+    before = resident()
+    epochs(50)
+    # An epoch is 0.8 MB of pixels, so one that stayed would be 40 MB.
+    assert resident() - before < 8 << 20
+
+
+def test_threads_of_python_run_while_it_waits(parquet):
+    loader = wr.DataLoader(parquet, 8, num_workers=1)
+    counted, done = [0], threading.Event()
+
+    def count():
+        while not done.is_set():
+            counted[0] += 1
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    for _ in range(20):
+        for _batch in loader:
+            pass
+    done.set()
+    thread.join()
+    assert counted[0] > 0
+
+
+def test_two_threads_may_share_an_iteration(parquet):
+    iterator = iter(wr.DataLoader(parquet, 1, num_workers=2, dtype="stored"))
+    seen = []
+
+    def take():
+        for batch in iterator:
+            seen.append(int(batch.sum()))
+
+    threads = [threading.Thread(target=take) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(seen) == sorted(int(image.sum()) for image in wr.Dataset(parquet)[:])
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_ctrl_c_is_heard_while_waiting(tmp_path, workers):
+    script = textwrap.dedent(
+        f"""
+        import sys, time
+        import numpy as np, tifffile
+        import wellread as wr
+        folder = sys.argv[1]
+        noise = np.random.default_rng(0).integers(0, 999, (1500, 1500), np.uint16)
+        tifffile.imwrite(folder + "/a.tif", noise, compression="zlib")
+        loader = wr.DataLoader(folder, 4000, rows=[0] * 4000, num_workers={workers}, resize=8)
+        print("ready", flush=True)
+        try:
+            next(iter(loader))
+        except KeyboardInterrupt:
+            print("heard", flush=True)
+        """
+    )
+    process = subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(0.5)
+    assert process.poll() is None
+    sent = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    answer = process.stdout.readline()
+    took = time.monotonic() - sent
+    assert answer == "heard\n"
+    assert process.wait(20) == 0
+    # What was asked for takes a minute; how long the answer took is for the reader, on a machine of its own.
+    print(f"answered after {took:.3f} s")

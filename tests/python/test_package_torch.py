@@ -1,0 +1,180 @@
+"""The package under torch: its own DataLoader in every start method, tensors, workers, pinned memory's mechanism."""
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+import wellread as wr
+import wellread.torch
+from wellread import _device
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "stored"])
+def test_tensors_are_the_loaders_memory(parquet, dtype):
+    images = wr.Dataset(parquet)[:8]
+    batch = next(iter(wr.DataLoader(parquet, 8, as_="batch", dtype=dtype)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tensor = torch.from_dlpack(batch)
+        loaded = next(iter(wr.DataLoader(parquet, 8, as_="torch", dtype=dtype)))
+        assert tensor.data_ptr() == batch.address and loaded.data_ptr() % 64 == 0
+        assert torch.equal(loaded.float(), tensor.float()) and loaded.is_contiguous()
+        if dtype == "stored":
+            assert loaded.dtype == torch.uint16
+            assert np.array_equal(loaded.numpy(), images)
+        else:
+            assert loaded.dtype == getattr(torch, dtype)
+            want = torch.from_numpy(images.astype(np.float32) * np.float32(1 / 65535))
+            assert torch.allclose(loaded.float(), want, atol=4e-3)
+            loaded.mul_(2).add_(1)
+            assert torch.allclose(loaded.float(), want * 2 + 1, atol=2e-2)
+
+
+def test_bright_uint16_is_never_negative(tmp_path):
+    import tifffile
+
+    bright = np.array([[0, 1, 32767, 32768, 65535]], np.uint16)
+    tifffile.imwrite(tmp_path / "a.tif", bright)
+    assert wellread.torch.Dataset(tmp_path)[0].tolist() == [bright.tolist()]
+    for dtype in ("int32", "int64", "float32"):
+        assert wellread.torch.Dataset(tmp_path, dtype=dtype)[0].tolist() == [bright.tolist()]
+    assert next(iter(wr.DataLoader(tmp_path, as_="torch", dtype="stored"))).tolist() == [[bright.tolist()]]
+    assert next(iter(wr.DataLoader(tmp_path, as_="torch", scale=None))).tolist() == [[bright.tolist()]]
+    with pytest.raises(ValueError, match="cannot hold every value of uint16"):
+        wellread.torch.Dataset(tmp_path, dtype="uint8")
+
+
+def test_scaling_after_the_transfer_is_scaling_before(parquet):
+    before = list(wr.DataLoader(parquet, 16, as_="torch"))
+    after = list(wr.DataLoader(parquet, 16, as_="torch", scale="device", device="cpu"))
+    assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
+
+
+# One format of each kind; all in one test, since starting processes that import torch takes seconds.
+@pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
+def test_torchs_own_loader_works_unchanged(cells, method):
+    for name, path in cells.items():
+        dataset = wellread.torch.Dataset(path, labels=list(range(40)))
+        want = wr.Dataset(path)[:]
+        # The parent has read, in this thread and in those of a loader that is under way.
+        busy = iter(wr.DataLoader(path, 4, num_workers=2))
+        next(busy)
+        assert dataset[3][0].dtype == torch.uint16
+        for workers, collate in ((0, None), (2, None), (2, wellread.torch.collate)):
+            context = method if workers else None
+            loader = torch.utils.data.DataLoader(
+                dataset,
+                batch_size=8,
+                num_workers=workers,
+                multiprocessing_context=context,
+                collate_fn=collate,
+                timeout=60 if workers else 0,
+            )
+            batches = list(loader)
+            assert np.array_equal(torch.cat([pixels for pixels, _ in batches]).numpy(), want), name
+            assert torch.cat([labels for _, labels in batches]).tolist() == list(range(40))
+            if method != "fork" and workers:
+                break
+        del busy
+
+
+def test_items_of_one_request_are_one_tensor(parquet):
+    dataset = wellread.torch.Dataset(parquet)
+    items = dataset.__getitems__([4, 2, 2])
+    whole = wellread.torch.collate(items)
+    assert whole.shape == (3, 2, 48, 56) and whole.data_ptr() == items[0].data_ptr()
+    assert torch.equal(whole, torch.utils.data.default_collate(list(items)))
+    plain = wellread.torch.collate([torch.zeros(2), torch.ones(2)])
+    assert plain.shape == (2, 2)
+    labelled = wellread.torch.Dataset(
+        parquet, labels=np.arange(40) * 2, dtype=torch.float32, transform=lambda t: t[0]
+    )
+    pixels, label = labelled[-1]
+    assert pixels.shape == (48, 56) and pixels.dtype == torch.float32 and label == 78
+    with pytest.raises(IndexError):
+        dataset[40]
+
+
+@pytest.mark.parametrize("batch_size", [None, 6])
+def test_iterable_shares_deliver_everything_once(parquet, batch_size):
+    dataset = wellread.torch.IterableDataset(parquet, batch_size=batch_size, shuffle=True, seed=4, flip=True)
+    alone = [item.clone() for item in torch.utils.data.DataLoader(dataset, batch_size=None)]
+    assert sum(1 if batch_size is None else len(item) for item in alone) == 40
+    dataset.set_epoch(0)
+    workers = torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=3, multiprocessing_context="fork")
+    shared = list(workers)
+    # To the bit, and in the same order.
+    assert len(shared) == len(alone) and all(torch.equal(a, b) for a, b in zip(shared, alone, strict=True))
+
+
+def test_ranks_of_torch_distributed_are_taken(parquet, tmp_path):
+    torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
+    try:
+        assert wr.DataLoader(parquet, 4).images == 40
+        mocked = pytest.MonkeyPatch()
+        mocked.setattr(torch.distributed, "get_rank", lambda: 1)
+        mocked.setattr(torch.distributed, "get_world_size", lambda: 4)
+        loader = wr.DataLoader(parquet, 5)
+        mocked.undo()
+        assert loader.images == 10 and loader.rows(0) != list(range(10))
+    finally:
+        torch.distributed.destroy_process_group()
+
+
+def test_memory_that_torch_lends_is_decoded_into(parquet):
+    """The mechanism behind pin_memory, with memory that is not page-locked."""
+    lent = []
+
+    def allocate(nbytes):
+        lent.append(torch.full((nbytes,), 7, dtype=torch.uint8))
+        return lent[-1]
+
+    for workers, dtype in ((0, "float32"), (2, "stored"), (3, "bfloat16")):
+        plain = wr.DataLoader(parquet, 6, as_="torch", dtype=dtype, labels=list(range(40)))
+        loader = wr.DataLoader(parquet, 6, as_="torch", dtype=dtype, labels=list(range(40)), num_workers=workers)
+        loader._lender = _device.Lender(allocate)
+        choices = loader._choices | {"lent": loader._lender.native}
+        loader._native = wr._native.Loader(loader.dataset._native, choices)
+        for _ in range(3):
+            kept = []
+            for (got, labels), (want, wanted) in zip(loader, plain, strict=True):
+                assert torch.equal(got, want) and torch.equal(labels, wanted)
+                storage = got.untyped_storage().data_ptr()
+                assert any(memory.untyped_storage().data_ptr() == storage for memory in lent)
+                kept.append((got, got.clone()))
+            assert all(torch.equal(a, b) for a, b in kept)
+        # Left early: what was lent and not delivered is nobody's any more.
+        for _batch in loader:
+            break
+        lent.clear()
+
+
+def test_pinned_memory_says_what_is_missing(parquet):
+    if torch.cuda.is_available():
+        batch = next(iter(wr.DataLoader(parquet, 8, as_="torch", pin_memory=True, device="cuda")))
+        assert batch.is_cuda and np.allclose(batch.cpu().numpy(), wr.Dataset(parquet)[:8] / 65535, atol=1e-6)
+        return
+    with pytest.raises(ValueError, match="needs a CUDA device"):
+        wr.DataLoader(parquet, 8, as_="torch", pin_memory=True)
+    with pytest.raises(ValueError, match="device"):
+        next(iter(wr.DataLoader(parquet, 8, as_="torch", device="nonsense")))
+
+
+def test_transforms_of_torchvision_and_monai(parquet):
+    import monai.transforms
+    from torchvision.transforms import v2
+
+    for transform in (
+        v2.Compose([v2.CenterCrop(32), v2.RandomHorizontalFlip(1.0)]),
+        monai.transforms.Compose([monai.transforms.CenterSpatialCrop((32, 32)), monai.transforms.Flip(1)]),
+    ):
+        batch = next(iter(wr.DataLoader(parquet, 4, as_="torch", transform=transform)))
+        want = wr.Dataset(parquet)[:4].astype(np.float32)[:, :, 8:40, 12:44] * np.float32(1 / 65535)
+        assert np.allclose(
+            np.asarray(batch)[..., ::-1] if "v2" in type(transform).__module__ else np.asarray(batch),
+            want if "v2" in type(transform).__module__ else want[..., ::-1],
+            atol=1e-6,
+        )
+        dataset = wellread.torch.Dataset(parquet, transform=transform, dtype="float32")
+        assert dataset[0].shape == (2, 32, 32)
