@@ -4,6 +4,7 @@ python peers.py NAME FOLDER --batch 16 --workers 2 --epochs 3
 """
 
 import argparse
+import importlib.util
 import json
 import os
 import sys
@@ -17,10 +18,14 @@ import torch
 from torch.utils.data import DataLoader
 
 # Without the package around it, which needs its native module.
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python" / "wellread"))
-from _bench.frameworks.base import ReaderDataset  # noqa: E402
-from _bench.images import Finish  # noqa: E402
-from _bench.peers import folders, tables  # noqa: E402
+FOLDER = Path(__file__).resolve().parents[2] / "python" / "wellread" / "_bench"
+SPEC = importlib.util.spec_from_file_location(
+    "_wellread_bench", FOLDER / "__init__.py", submodule_search_locations=[str(FOLDER)]
+)
+sys.modules["_wellread_bench"] = importlib.util.module_from_spec(SPEC)
+from _wellread_bench.frameworks.base import ReaderDataset  # noqa: E402
+from _wellread_bench.images import Finish  # noqa: E402
+from _wellread_bench.peers import folders, tables  # noqa: E402
 
 
 def images(reader, path):

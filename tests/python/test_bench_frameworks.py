@@ -1,5 +1,6 @@
 """`wellread bench --framework pytorch,jax`: one report, pixels compared, what is missing or fails told."""
 
+import importlib.util
 import json
 import os
 import sys
@@ -11,7 +12,13 @@ import pytest
 
 pytest.importorskip("torch")
 pytest.importorskip("jax")
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python" / "wellread"))
+
+# The worker's package by itself, under the name that the program gives it: `wellread` needs its native module.
+FOLDER = Path(__file__).resolve().parents[2] / "python" / "wellread" / "_bench"
+SPEC = importlib.util.spec_from_file_location(
+    "_wellread_bench", FOLDER / "__init__.py", submodule_search_locations=[str(FOLDER)]
+)
+sys.modules["_wellread_bench"] = importlib.util.module_from_spec(SPEC)
 
 SMALL = ["--images", 6, "--size", "24x20", "--repeats", 1]
 DATASET = ["--access", "random", "--transform", "none", "--cache", "none"]
@@ -93,10 +100,10 @@ def test_the_small_cnn_learns_alike_in_rust_pytorch_and_jax(bench):
         ["loop"], "--formats", "tiff", "--mode", "train", "--steps", 3, "--batch-size", 6, "--seed", 9
     )
     rust = tables["loop"][0]["loss"]
-    from _bench.frameworks.jax import Jax
-    from _bench.frameworks.pytorch import PyTorch
-    from _bench.images import Finish
-    from _bench.peers.folders import Tifffile
+    from _wellread_bench.frameworks.jax import Jax
+    from _wellread_bench.frameworks.pytorch import PyTorch
+    from _wellread_bench.images import Finish
+    from _wellread_bench.peers.folders import Tifffile
 
     reader = Tifffile(out / "data" / "tiff", Finish())
     batch = np.stack([reader[row] for row in range(len(reader))])
@@ -208,8 +215,8 @@ def test_a_model_of_the_users_own_runs(bench, stub):
 
 def test_models_that_cannot_be_used_say_why(stub, tmp_path, monkeypatch):
     import torch
-    from _bench.frameworks.pytorch import PyTorch
-    from _bench.models import ModelError, create_torch
+    from _wellread_bench.frameworks.pytorch import PyTorch
+    from _wellread_bench.models import ModelError, create_torch
 
     stub("mymodels", MODELS)
     stub("raising", "1 / 0")
@@ -241,8 +248,8 @@ def test_a_model_that_is_not_there_ends_the_run(bench):
 def test_flax_modules_train(stub, tmp_path, monkeypatch):
     pytest.importorskip("flax")
     import jax.numpy as jnp
-    from _bench.frameworks.jax import Jax
-    from _bench.models import ModelError
+    from _wellread_bench.frameworks.jax import Jax
+    from _wellread_bench.models import ModelError
 
     stub("flaxmodels", FLAX)
     monkeypatch.syspath_prepend(tmp_path / "stubs")

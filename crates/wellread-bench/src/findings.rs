@@ -238,7 +238,8 @@ fn unavailable(tables: &[Table]) -> Option<Finding> {
         // That a set is smaller than a batch is the same for all formats.
         let name = match table.cell("batch_size", row) {
             _ if in_python(table, row) => {
-                let columns = ["framework", "loader", "path"].map(|name| table.cell(name, row).text());
+                let columns =
+                    ["framework", "loader", "mode", "path"].map(|name| table.cell(name, row).text());
                 columns.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ")
             }
             size if size != Cell::Null && measured.contains(&format) => format!("batches of {}", size.text()),

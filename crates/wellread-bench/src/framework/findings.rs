@@ -113,10 +113,11 @@ fn waiting(table: &Table) -> Vec<Finding> {
         shares.reverse();
         let (best, worst) = (shares.first()?, shares.last()?);
         let name = |s: &Series| format!("{} with {} ({})", percent(s.median()), s.label, s.format);
+        let verb = if mode == "train" { "training" } else { mode };
         let model = table.distinct("model").first().map(Cell::text).unwrap_or_default();
         let range = if shares.len() == 1 { name(best) } else { format!("{}, {}", name(best), name(worst)) };
         let text = format!(
-            "In {framework} a step of {mode} of {model} waits for data for this share of its time: {range}"
+            "In {framework} a step of {verb} of {model} waits for data for this share of its time: {range}"
         );
         let severity = if worst.median() < 0.3 { Severity::Good } else { Severity::Info };
         Some(Finding::new(
@@ -155,4 +156,82 @@ fn no_ops(table: &Table) -> Vec<Finding> {
         format!("Which conversions copy pixels, by the addresses of array and tensor: {}", lines.join(". ")),
         "float_of_float32 is upstream's conversion, torch.from_numpy(float32).float(): nothing is converted by it.",
     )]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wellread_report::row;
+
+    fn table(rates: &[(&str, &str, i64, [f64; 6])]) -> Table {
+        let mut table = Table::new("dataloader");
+        for (framework, loader, workers, values) in rates {
+            for (run, rate) in values.iter().enumerate() {
+                table.push(row![
+                    ("format", "tiff"),
+                    ("framework", *framework),
+                    ("loader", *loader),
+                    ("batch_size", 16),
+                    ("workers", *workers),
+                    ("run", run),
+                    ("verified", true),
+                    ("num_samples", 100),
+                    ("samples_per_sec", *rate)
+                ]);
+            }
+        }
+        table
+    }
+
+    fn around(rate: f64) -> [f64; 6] {
+        [1.0, 1.01, 0.99, 1.005, 1.002, 0.996].map(|k| k * rate)
+    }
+
+    #[test]
+    fn wellread_stands_beside_the_best_peer_and_the_rust_loader() {
+        let table = table(&[
+            ("rust", "wellread", 2, around(1000.0)),
+            ("pytorch", "wellread", 0, around(700.0)),
+            ("pytorch", "wellread", 2, around(800.0)),
+            ("pytorch", "tifffile", 0, around(50.0)),
+            ("pytorch", "tifffile", 2, around(100.0)),
+        ]);
+        let found = all(std::slice::from_ref(&table), &BTreeMap::new(), 1);
+        assert_eq!(found.len(), 1);
+        let text = &found[0].text;
+        assert!(text.starts_with("In pytorch, batches of 16"), "{text}");
+        assert!(text.contains("wellread 800 images/s, 8") && text.contains("times tifffile"), "{text}");
+        assert!(text.contains("80.0 % of the Rust loader"), "{text}");
+        assert_eq!(found[0].severity, Severity::Good);
+        // What this program says of itself is as if nobody else had been measured.
+        let own = crate::findings::all(&[table], &BTreeMap::new(), 1);
+        assert!(own[0].text.contains("1,000 images/s") && own.iter().all(|f| !f.text.contains("800")));
+    }
+
+    #[test]
+    fn a_peer_that_is_ahead_is_named_first() {
+        let table = table(&[("jax", "wellread", 0, around(90.0)), ("jax", "pyarrow", 0, around(100.0))]);
+        let found = all(&[table], &BTreeMap::new(), 1);
+        assert!(found[0].text.contains("tiff: pyarrow 100 images/s"), "{}", found[0].text);
+        assert_eq!(found[0].severity, Severity::Info);
+    }
+
+    #[test]
+    fn what_copied_nothing_is_listed() {
+        let mut table = Table::new("conversion");
+        for (path, copied) in [("zero_copy", 0.0), ("copy", 40.0)] {
+            table.push(row![
+                ("format", "tiff"),
+                ("framework", "pytorch"),
+                ("path", path),
+                ("copied_bytes", copied)
+            ]);
+        }
+        let found = all(&[table], &BTreeMap::new(), 1);
+        assert!(
+            found[0].text.ends_with("pytorch: without a copy zero_copy; with one copy"),
+            "{}",
+            found[0].text
+        );
+    }
 }
