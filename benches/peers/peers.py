@@ -4,8 +4,10 @@ python peers.py NAME FOLDER --batch 16 --workers 2 --epochs 3
 """
 
 import argparse
+import importlib.util
 import json
 import os
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -13,89 +15,22 @@ from pathlib import Path
 import numpy as np
 import peak
 import torch
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
+
+# Without the package around it, which needs its native module.
+FOLDER = Path(__file__).resolve().parents[2] / "python" / "wellread" / "_bench"
+SPEC = importlib.util.spec_from_file_location(
+    "_wellread_bench", FOLDER / "__init__.py", submodule_search_locations=[str(FOLDER)]
+)
+sys.modules["_wellread_bench"] = importlib.util.module_from_spec(SPEC)
+from _wellread_bench.frameworks.base import ReaderDataset  # noqa: E402
+from _wellread_bench.images import Finish  # noqa: E402
+from _wellread_bench.peers import folders, tables  # noqa: E402
 
 
-class TiffFolder(Dataset):
-    """tifffile in `__getitem__`, the usual Dataset of the field."""
-
-    def __init__(self, folder):
-        self.files = sorted(Path(folder).glob("*.tiff"))
-
-    def __len__(self):
-        return len(self.files)
-
-    def __getitem__(self, i):
-        import tifffile
-
-        image = tifffile.imread(self.files[i])
-        scale = np.float32(1 / np.iinfo(image.dtype).max)
-        return torch.from_numpy(image.reshape(1, *image.shape[-2:]).astype(np.float32) * scale)
-
-
-class ZarrFolder(Dataset):
-    """zarr-python in `__getitem__`; the path of level 0 is taken from the metadata once."""
-
-    def __init__(self, folder):
-        import zarr
-
-        self.paths = sorted(Path(folder).glob("*.zarr"))
-        group = zarr.open_group(str(self.paths[0]), mode="r")
-        self.level = group.attrs.asdict()["multiscales"][0]["datasets"][0]["path"]
-
-    def __len__(self):
-        return len(self.paths)
-
-    def __getitem__(self, i):
-        import zarr
-
-        image = zarr.open_array(str(self.paths[i] / self.level), mode="r")[0, 0, 0]
-        scale = np.float32(1 / np.iinfo(image.dtype).max)
-        return torch.from_numpy(image[None].astype(np.float32) * scale)
-
-
-class OmeArrowFolder(Dataset):
-    """OMEArrowDataset.read_image in `__getitem__`; opened once per worker."""
-
-    def __init__(self, path):
-        from ome_arrow.dataset import OMEArrowDataset
-
-        self.path = path
-        self.ids = OMEArrowDataset(path).image_ids
-        self.opened = None
-
-    def __len__(self):
-        return len(self.ids)
-
-    def __getitem__(self, i):
-        from ome_arrow.dataset import OMEArrowDataset
-
-        self.opened = self.opened or OMEArrowDataset(self.path)
-        image = self.opened.read_image(self.ids[i])[0, 0, 0]
-        scale = np.float32(1 / np.iinfo(image.dtype).max)
-        return torch.from_numpy(image[None].astype(np.float32) * scale)
-
-
-class RamCache(Dataset):
-    """Upstream's way: every image through Python objects into a RAM list when opened."""
-
-    def __init__(self, path):
-        import pyarrow.parquet as pq
-
-        column = pq.read_table(path)["ome_image"]
-        self.images = []
-        for i in range(len(column)):
-            image = column[i].as_py()
-            meta = image["pixels_meta"]
-            pixels = np.array(image["chunks"][0]["pixels"], dtype=np.float32)
-            pixels = pixels.reshape(meta["size_y"], meta["size_x"])
-            self.images.append(pixels / np.float32(255) if pixels.max() > 1 else pixels)
-
-    def __len__(self):
-        return len(self.images)
-
-    def __getitem__(self, i):
-        return torch.from_numpy(self.images[i].copy()[None])
+def images(reader, path):
+    """A torch dataset over one of the readers that `wellread bench --framework` measures."""
+    return ReaderDataset(reader(path, Finish()), torch.from_numpy)
 
 
 def gather(folder, batch, epochs):
@@ -348,16 +283,16 @@ def main():
     elif a.name == "tensorstore":
         epochs = tensorstore_epochs(a.folder / "ome-zarr", a.batch, a.epochs)
     elif a.name == "spdl":
-        epochs = spdl_epochs(TiffFolder(a.folder / "tiff"), a.batch, a.epochs)
+        epochs = spdl_epochs(images(folders.Tifffile, a.folder / "tiff"), a.batch, a.epochs)
     elif a.name.startswith("write-"):
         epochs = write_epochs(a.name.removeprefix("write-"), a.folder, a.epochs)
     else:
         dataset = {
-            "ram-cache": lambda: RamCache(a.folder / "images.parquet"),
-            "tifffile": lambda: TiffFolder(a.folder / "tiff"),
-            "tifffile-lzw": lambda: TiffFolder(a.folder / "tiff-lzw"),
-            "ome-arrow": lambda: OmeArrowFolder(a.folder / "images.ome-arrow-dataset"),
-            "zarr-python": lambda: ZarrFolder(a.folder / "ome-zarr"),
+            "ram-cache": lambda: images(tables.UpstreamCache, a.folder / "images.parquet"),
+            "tifffile": lambda: images(folders.Tifffile, a.folder / "tiff"),
+            "tifffile-lzw": lambda: images(folders.Tifffile, a.folder / "tiff-lzw"),
+            "ome-arrow": lambda: images(tables.OmeArrowFolder, a.folder / "images.ome-arrow-dataset"),
+            "zarr-python": lambda: images(folders.ZarrPython, a.folder / "ome-zarr"),
         }[a.name]()
         epochs = loader_epochs(dataset, a.batch, a.workers, a.epochs)
     open_s = time.perf_counter() - opened

@@ -113,6 +113,18 @@ choice! {
 }
 
 choice! {
+    /// What runs a benchmark's loops.
+    Framework {
+        /// This program.
+        Rust = "rust",
+        /// PyTorch, in Python.
+        Pytorch = "pytorch",
+        /// JAX, in Python.
+        Jax = "jax",
+    }
+}
+
+choice! {
     /// What is done with a stored set.
     Operation {
         /// Writing it.

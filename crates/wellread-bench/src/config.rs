@@ -1,6 +1,6 @@
 //! Everything that can be asked of a benchmark run, with upstream's defaults.
 
-use crate::choices::{Access, Mode, Preset, Sweep};
+use crate::choices::{Access, Framework, Mode, Preset, Sweep};
 use crate::data::{SetSpec, Source};
 use serde::{Serialize, Serializer};
 use std::path::PathBuf;
@@ -71,6 +71,15 @@ pub struct Config {
     pub crop: Option<(usize, usize)>,
     /// Multiply pixels by this instead of scaling them to `[0, 1]` by the range of their type.
     pub scale: Option<f32>,
+    /// Who runs tracks 1 to 4: this program, frameworks in Python, several side by side.
+    pub frameworks: Vec<Framework>,
+    /// Readers by name that frameworks are measured with, or `all`.
+    pub loaders: Vec<String>,
+    /// The Python that has the frameworks; `None` for [`crate::framework::python`]'s choice.
+    pub python: Option<PathBuf>,
+    /// End a Python worker that has not answered for so long.
+    #[serde(rename = "turn_limit_s", serialize_with = "seconds")]
+    pub turn_limit: Duration,
     /// Storage: cold-cache runs as well.
     pub cold: bool,
     /// Storage: images of a random read, and reads of a run of the layout sweep.
@@ -79,6 +88,18 @@ pub struct Config {
     pub sweeps: Vec<Sweep>,
     /// The command line, for the report.
     pub command: String,
+}
+
+impl Config {
+    /// Whether this program itself is measured.
+    pub fn rust(&self) -> bool {
+        self.frameworks.contains(&Framework::Rust)
+    }
+
+    /// Whether a framework in Python is measured.
+    pub fn in_python(&self) -> bool {
+        self.frameworks.iter().any(|framework| *framework != Framework::Rust)
+    }
 }
 
 fn texts<S: Serializer>(values: &[impl ToString], serializer: S) -> Result<S::Ok, S::Error> {
@@ -121,6 +142,10 @@ impl Default for Config {
             memory: None,
             crop: None,
             scale: None,
+            frameworks: vec![Framework::Rust],
+            loaders: vec!["all".to_owned()],
+            python: None,
+            turn_limit: Duration::from_mins(3),
             cold: true,
             random_images: 10,
             sweeps: vec![],

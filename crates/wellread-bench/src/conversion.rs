@@ -8,6 +8,7 @@
 use crate::choices::{Access, Preset, TensorPath};
 use crate::data::FormatSet;
 use crate::findings::{Judge, Ranked, by_median, ranked, series};
+use crate::framework::tracks;
 use crate::suite::{Benchmark, Session};
 use crate::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
 use anyhow::Result;
@@ -29,22 +30,28 @@ pub static BENCHMARK: Benchmark = Benchmark {
 
 fn run(session: &Session<'_>) -> Result<Results> {
     let (mut variants, mut unavailable) = (Vec::new(), Vec::new());
-    for set in &session.prepared.sets {
+    for set in session.own_sets() {
         for &path in TensorPath::ALL {
-            let keys: Keys = vec![
+            let mut keys: Keys = vec![
                 ("format", Cell::from(set.format)),
                 ("framework", Cell::from("candle")),
                 ("path", Cell::from(path)),
             ];
+            if session.config.in_python() {
+                keys.insert(2, ("loader", Cell::from("wellread")));
+            }
             match &set.error {
                 Some(reason) => unavailable.push(Unavailable { keys, reason: reason.clone() }),
                 None => variants.push(Variant {
+                    peer: false,
                     keys,
                     job: Box::new(move |turn| convert(session, set, path, turn.round as u64, turn.warmup)),
                 }),
             }
         }
     }
+    let own = variants.len();
+    tracks::conversion(session, own, (&mut variants, &mut unavailable));
     let settings = Settings {
         name: BENCHMARK.name,
         intervals: &["numpy_p50_s", "conversion_p50_s", "torch_p50_s", "conversion_overhead_pct"],
@@ -77,7 +84,7 @@ fn convert(
     let rows = crate::dataset::rows_of(Access::Random, n, session.config, round);
     let dataset = Dataset::from_store(session.open(set)?);
     let mut context = ItemContext::new();
-    let (mut array_s, mut conversion_s, mut total_s) = (Samples::new(), Samples::new(), Samples::new());
+    let (mut array_s, mut conversion_s) = (Samples::new(), Samples::new());
     let (mut copied, mut verified) = (0usize, true);
     let (mut array, mut floats): (Vec<f32>, usize) = (Vec::new(), 0);
     for &row in &rows {
@@ -95,15 +102,22 @@ fn convert(
         let have_tensor = clock.elapsed();
         array_s.push(have_array);
         conversion_s.push(have_tensor - have_array);
-        total_s.push(have_tensor);
         copied += tensor.copied_bytes();
         floats = dims.iter().product();
         verified &= tensor.with_values(|values| session.expected.agrees(Preset::None, row, values, full))?;
     }
-    let mut values = vec![("copied_bytes", copied as f64 / rows.len().max(1) as f64)];
+    let copied = copied as f64 / rows.len().max(1) as f64;
+    Ok(Measurement { verified, ..measurement(&array_s, &conversion_s, copied) })
+}
+
+/// What both clocks of each image say, in the columns of the table; `copied` is in bytes per image.
+pub(crate) fn measurement(array_s: &Samples, conversion_s: &Samples, copied: f64) -> Measurement {
+    let both = array_s.values().iter().zip(conversion_s.values());
+    let total_s: Samples = both.map(|(array, conversion)| array + conversion).collect();
+    let mut values = vec![("copied_bytes", copied)];
     for (names, samples) in [
-        (["numpy_mean_s", "numpy_p50_s", "numpy_p95_s", "numpy_p99_s"], &array_s),
-        (["conversion_mean_s", "conversion_p50_s", "conversion_p95_s", "conversion_p99_s"], &conversion_s),
+        (["numpy_mean_s", "numpy_p50_s", "numpy_p95_s", "numpy_p99_s"], array_s),
+        (["conversion_mean_s", "conversion_p50_s", "conversion_p95_s", "conversion_p99_s"], conversion_s),
         (["torch_mean_s", "torch_p50_s", "torch_p95_s", "torch_p99_s"], &total_s),
     ] {
         if let Some(s) = samples.summary() {
@@ -113,14 +127,9 @@ fn convert(
     }
     let overhead = 100.0 * conversion_s.total() / total_s.total();
     values.push(("conversion_overhead_pct", overhead));
-    values.push(("numpy_samples_per_sec", rows.len() as f64 / array_s.total()));
-    values.push(("torch_samples_per_sec", rows.len() as f64 / total_s.total()));
-    Ok(Measurement {
-        values,
-        texts: vec![("advice", advice(overhead).to_owned())],
-        verified,
-        ..Measurement::default()
-    })
+    values.push(("numpy_samples_per_sec", array_s.len() as f64 / array_s.total()));
+    values.push(("torch_samples_per_sec", total_s.len() as f64 / total_s.total()));
+    Measurement { values, texts: vec![("advice", advice(overhead).to_owned())], ..Measurement::default() }
 }
 
 fn findings(table: &Table, judge: &Judge) -> Vec<Ranked> {

@@ -16,6 +16,7 @@ use crate::data::FormatSet;
 use crate::findings::{
     Judge, Ranked, Series, by_median, number, ranked, series, telling_batch_size, with_codec,
 };
+use crate::framework::tracks;
 use crate::roofline;
 use crate::suite::{Benchmark, Session};
 use crate::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
@@ -39,7 +40,7 @@ fn run(session: &Session<'_>) -> Result<Results> {
     let config = session.config;
     let lowered = RefCell::default();
     let (mut variants, mut unavailable) = (Vec::new(), Vec::new());
-    for set in &session.prepared.sets {
+    for set in session.own_sets() {
         for &batch_size in &config.batch_sizes {
             let with_caches = |&workers| config.loader_caches.iter().map(move |cache| (workers, cache));
             for (workers, cache) in config.workers.iter().flat_map(with_caches) {
@@ -60,6 +61,7 @@ fn run(session: &Session<'_>) -> Result<Results> {
                 let mut kept = None;
                 let lowered = &lowered;
                 variants.push(Variant {
+                    peer: false,
                     keys,
                     job: Box::new(move |turn| {
                         let how = (batch_size, workers, cache);
@@ -73,6 +75,9 @@ fn run(session: &Session<'_>) -> Result<Results> {
             }
         }
     }
+    tracks::mark_own(session, (&mut variants, &mut unavailable));
+    let own = variants.len();
+    tracks::dataloader(session, own, (&mut variants, &mut unavailable));
     let settings = Settings {
         name: BENCHMARK.name,
         intervals: &["samples_per_sec", "first_batch_s", "epoch_s"],
@@ -245,7 +250,7 @@ fn cores() -> usize {
 fn with_scaling(table: &Table, cores: usize) -> Table {
     let find = |row: usize| {
         (0..table.rows()).find(|&other| {
-            ["format", "batch_size", "cache", "run"]
+            ["format", "framework", "loader", "batch_size", "cache", "run"]
                 .iter()
                 .all(|k| table.cell(k, other) == table.cell(k, row))
                 && table.f64("workers", other) == Some(0.0)

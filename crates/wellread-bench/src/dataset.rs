@@ -15,6 +15,7 @@ use crate::choices::{Access, Preset};
 use crate::config::Config;
 use crate::data::FormatSet;
 use crate::findings::{Judge, Ranked, Series, by_median, number, ranked, series, with_codec};
+use crate::framework::tracks;
 use crate::suite::{Benchmark, Session};
 use crate::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
 use anyhow::Result;
@@ -46,11 +47,12 @@ const LEAST_SAMPLES: usize = 8;
 fn run(session: &Session<'_>) -> Result<Results> {
     let config = session.config;
     let (mut variants, mut unavailable) = (Vec::new(), Vec::new());
-    let formats = session.prepared.sets.iter().filter(|set| set.error.is_none()).count();
+    let sets = session.own_sets();
+    let formats = sets.iter().filter(|set| set.error.is_none()).count();
     let turns = formats * config.access.len() * config.transforms.len() * config.caches.len() * LEAST_ROUNDS;
     // A format that decodes hundreds of images for one must not take the others' time.
     let share = config.time_budget.as_secs_f64() / turns.max(1) as f64;
-    for set in &session.prepared.sets {
+    for set in sets {
         for &access in &config.access {
             for &transform in &config.transforms {
                 for cache in &config.caches {
@@ -63,6 +65,7 @@ fn run(session: &Session<'_>) -> Result<Results> {
                     match &set.error {
                         Some(reason) => unavailable.push(Unavailable { keys, reason: reason.clone() }),
                         None => variants.push(Variant {
+                            peer: false,
                             keys,
                             job: Box::new(move |turn| {
                                 take_samples(session, set, access, transform, cache, turn, share)
@@ -73,13 +76,25 @@ fn run(session: &Session<'_>) -> Result<Results> {
             }
         }
     }
+    tracks::mark_own(session, (&mut variants, &mut unavailable));
+    let own = variants.len();
+    let plain = config.transforms.contains(&Preset::None);
+    if plain {
+        tracks::dataset(session, own, (&mut variants, &mut unavailable));
+    }
     let settings = Settings {
         name: BENCHMARK.name,
         intervals: &["samples_per_sec", "open_s"],
         noise_figure: "p50_s",
         item_prefix: "",
     };
-    variants::run(session, &settings, variants, unavailable)
+    let mut results = variants::run(session, &settings, variants, unavailable)?;
+    if config.in_python() && !plain {
+        results
+            .notes
+            .push("dataset: frameworks are measured with the transform none, which was left out".to_owned());
+    }
+    Ok(results)
 }
 
 /// Rows of one run.

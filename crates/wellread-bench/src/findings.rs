@@ -4,7 +4,9 @@
 //! them in order. Two formats are called different only when a [`Judge`] says so: enough rounds, a 95 % interval
 //! of their ratio (paired by round) that excludes 1, and a ratio beyond the benchmark's own noise floor.
 
+use crate::choices::Framework;
 use crate::{suite, sweep};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use wellread_measure::bootstrap::{Bootstrap, Interval, Pairing};
 use wellread_measure::compare::MIN_SAMPLES;
@@ -29,14 +31,32 @@ pub(crate) fn ranked(rank: u32, finding: Option<Finding>) -> Option<Ranked> {
 pub fn all(tables: &[Table], noise: &BTreeMap<String, f64>, seed: u64) -> Vec<Finding> {
     let mut found: Vec<Ranked> = tables
         .iter()
-        .filter_map(|table| Some((suite::benchmark(table.name())?, table)))
+        .filter_map(|table| Some((suite::benchmark(table.name())?, own_rows(table))))
         .flat_map(|(benchmark, table)| {
             let judge = Judge::new(seed, noise.get(table.name()).copied());
-            (benchmark.findings)(table, &judge)
+            (benchmark.findings)(&table, &judge)
         })
         .collect();
     found.sort_by_key(|found| found.rank);
     found.into_iter().map(|found| found.finding).chain(unavailable(tables)).collect()
+}
+
+/// The rows that this program measured by itself: those of frameworks in Python have findings of their own.
+fn own_rows(table: &Table) -> Cow<'_, Table> {
+    if table.column("loader").is_none() {
+        return Cow::Borrowed(table);
+    }
+    let mut own = Table::new(table.name());
+    for row in (0..table.rows()).filter(|&row| !in_python(table, row)) {
+        own.push(table.columns().iter().map(|c| (c.name().to_owned(), table.cell(c.name(), row))));
+    }
+    Cow::Owned(own)
+}
+
+/// Whether a framework in Python was measured in this row.
+pub(crate) fn in_python(table: &Table, row: usize) -> bool {
+    let framework = table.str("framework", row).and_then(|name| name.parse::<Framework>().ok());
+    framework.is_some_and(|framework| framework != Framework::Rust)
 }
 
 /// One configuration's value per run, in order of runs.
@@ -208,13 +228,20 @@ fn unavailable(tables: &[Table]) -> Option<Finding> {
     let tables = || tables.iter().filter(|table| !sweep::is_table(table.name()));
     let rows = || tables().flat_map(|table| (0..table.rows()).map(move |row| (table, row)));
     let is_missing = |table: &Table, row| table.str("status", row) == Some("unavailable");
-    let measured: Vec<&str> =
-        rows().filter(|&(t, r)| !is_missing(t, r)).filter_map(|(t, r)| t.str("format", r)).collect();
+    let measured: Vec<&str> = rows()
+        .filter(|&(t, r)| !is_missing(t, r) && !in_python(t, r))
+        .filter_map(|(t, r)| t.str("format", r))
+        .collect();
     let mut seen: Vec<(String, String)> = Vec::new();
     for (table, row) in rows().filter(|&(t, r)| is_missing(t, r)) {
         let format = table.str("format", row).unwrap_or_default();
         // That a set is smaller than a batch is the same for all formats.
         let name = match table.cell("batch_size", row) {
+            _ if in_python(table, row) => {
+                let columns =
+                    ["framework", "loader", "mode", "path"].map(|name| table.cell(name, row).text());
+                columns.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ")
+            }
             size if size != Cell::Null && measured.contains(&format) => format!("batches of {}", size.text()),
             _ => format.to_owned(),
         };
@@ -226,7 +253,16 @@ fn unavailable(tables: &[Table]) -> Option<Finding> {
         return None;
     }
     let names: Vec<_> = seen.iter().map(|(f, _)| f.as_str()).collect();
-    let reasons: Vec<_> = seen.iter().map(|(f, r)| format!("{f}: {r}")).collect();
+    // One reason, such as a framework that is missing, often holds for many.
+    let mut by_reason: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (name, reason) in &seen {
+        match by_reason.iter_mut().find(|(known, _)| known == reason) {
+            Some((_, names)) => names.push(name),
+            None => by_reason.push((reason, vec![name])),
+        }
+    }
+    let reasons: Vec<_> =
+        by_reason.iter().map(|(reason, names)| format!("{}: {reason}", names.join(", "))).collect();
     Some(Finding::new(Severity::Caution, format!("Not measured: {}", names.join(", ")), reasons.join("; ")))
 }
 

@@ -19,6 +19,7 @@
 //! | [`variants`] | running, statistics, table rows |
 //! | [`sweep`] | storage over codecs and chunk layouts |
 //! | [`storage`], [`dataset`], [`dataloader`], [`model_loop`], [`conversion`] | one benchmark each |
+//! | [`framework`] | the same benchmarks through PyTorch and JAX |
 //! | [`machine`] | the machine in words |
 //! | [`findings`] | sentences computed from the results, in order |
 //! | [`suite`] | all of it in order, and the results folder |
@@ -31,6 +32,7 @@ pub mod dataloader;
 pub mod dataset;
 pub mod expected;
 pub mod findings;
+pub mod framework;
 pub mod machine;
 pub mod model_loop;
 pub mod roofline;

@@ -8,6 +8,7 @@
 use crate::choices::{Mode, Preset};
 use crate::data::FormatSet;
 use crate::findings::{Judge, Ranked, Series, by_median, number, percent, ranked, series};
+use crate::framework::tracks;
 use crate::suite::{Benchmark, Session};
 use crate::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
 use anyhow::{Context as _, Result, bail};
@@ -33,20 +34,21 @@ fn run(session: &Session<'_>) -> Result<Results> {
     let config = session.config;
     let (mut variants, mut unavailable) = (Vec::new(), Vec::new());
     for &mode in &config.modes {
-        for set in &session.prepared.sets {
+        for set in session.own_sets() {
             let keys: Keys = vec![
                 ("format", Cell::from(set.format)),
                 ("mode", Cell::from(mode)),
                 ("model", Cell::from(&config.model)),
                 ("batch_size", Cell::from(config.batch_size)),
             ];
-            if let Some(reason) = &set.error {
-                unavailable.push(Unavailable { keys, reason: reason.clone() });
+            if let Some(reason) = set.error.clone().or(tracks::not_for_rust(&config.model)) {
+                unavailable.push(Unavailable { keys, reason });
                 continue;
             }
             // One model per variant, built when first needed: training goes on from round to round.
             let model: Rc<RefCell<Option<Box<dyn Model>>>> = Rc::default();
             variants.push(Variant {
+                peer: false,
                 keys,
                 job: Box::new(move |turn| {
                     steps(session, set, mode, &mut model.borrow_mut(), turn.round as u64, turn.warmup)
@@ -54,6 +56,9 @@ fn run(session: &Session<'_>) -> Result<Results> {
             });
         }
     }
+    tracks::mark_own(session, (&mut variants, &mut unavailable));
+    let own = variants.len();
+    tracks::model_loop(session, own, (&mut variants, &mut unavailable));
     let settings = Settings {
         name: BENCHMARK.name,
         intervals: &["data_wait_fraction", "images_per_sec", "first_batch_s"],

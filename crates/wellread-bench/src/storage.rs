@@ -72,6 +72,7 @@ fn run(session: &Session<'_>) -> Result<Results> {
                 }
                 let (images, written, notes) = (images.clone(), written.clone(), cold_notes.clone());
                 variants.push(Variant {
+                    peer: false,
                     keys,
                     job: Box::new(move |turn| {
                         if cache == PageCache::Cold {

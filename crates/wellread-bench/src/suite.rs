@@ -5,10 +5,11 @@ use crate::config::Config;
 use crate::data::{self, FormatSet, Prepared, Source};
 use crate::expected::ExpectedPixels;
 use crate::findings::{Judge, Ranked};
+use crate::framework::{self, Frameworks};
 use crate::variants::Results;
 use crate::{conversion, dataloader, dataset, findings, machine, model_loop, storage, sweep};
 use anyhow::{Context as _, Result, bail};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use wellread_image::Shape;
 use wellread_loader::{Crop, Scale, Transform};
 use wellread_measure::environment::{CpuTimes, Environment};
@@ -59,9 +60,16 @@ pub struct Session<'a> {
     pub progress: &'a dyn Fn(&str, usize, usize),
     /// Remarks to be printed beside every benchmark's figures.
     pub notes: Vec<String>,
+    /// Frameworks in Python that are measured.
+    pub frameworks: &'a Frameworks,
 }
 
 impl Session<'_> {
+    /// The sets that this program itself is measured with: all, or none where it is not asked for.
+    pub fn own_sets(&self) -> &[FormatSet] {
+        if self.config.rust() { &self.prepared.sets } else { &[] }
+    }
+
     /// Opens a format's copy of the set.
     pub fn open(&self, set: &FormatSet) -> Result<Box<dyn Store>> {
         if self.config.in_place {
@@ -107,9 +115,11 @@ pub struct Outcome {
 /// Wrong names, a source that cannot be read, a results folder that cannot be written. Formats that cannot be
 /// measured are results, not errors.
 pub fn run(config: &Config, progress: &dyn Fn(&str, usize, usize)) -> Result<Outcome> {
-    let benchmarks = select(&config.what)?;
+    let benchmarks = with_frameworks(config, select(&config.what)?)?;
     let sweeps = sweep::select(config, &benchmarks)?;
     check_out(config)?;
+    // Before images are made: a Python that is not there should not take minutes to say so.
+    let frameworks = Frameworks::start(config, &formats_of(config)?)?;
     std::fs::create_dir_all(&config.out)
         .with_context(|| format!("cannot make the results folder {}", config.out.display()))?;
     let mut environment = Environment::capture(&[&config.out]).with_git(std::path::Path::new("."));
@@ -122,7 +132,10 @@ pub fn run(config: &Config, progress: &dyn Fn(&str, usize, usize)) -> Result<Out
     let mut prepared = prepare(config, &write_options, progress)?;
     check_shapes(config, &benchmarks, &prepared.expected)?;
     find_codecs(&mut prepared.sets);
-    let session = begin(config, &prepared, write_options, &benchmarks, progress)?;
+    if benchmarks.iter().any(|b| b.name == model_loop::BENCHMARK.name) {
+        frameworks.check_model(config, &batch_shape(config, &prepared.expected))?;
+    }
+    let session = begin(config, &prepared, write_options, &benchmarks, &frameworks, progress)?;
     let mut measured: Vec<(&'static str, Results)> = Vec::new();
     for benchmark in &benchmarks {
         let mut results = (benchmark.run)(&session)?;
@@ -146,6 +159,41 @@ pub fn run(config: &Config, progress: &dyn Fn(&str, usize, usize)) -> Result<Out
     wellread_report::write_figures(&config.out, &outcome.report)?;
     wellread_report::write_report(&config.out, &outcome.report)?;
     Ok(outcome)
+}
+
+/// The benchmarks that the frameworks asked for have.
+///
+/// # Errors
+/// Only benchmarks that they lack.
+fn with_frameworks(
+    config: &Config,
+    mut benchmarks: Vec<&'static Benchmark>,
+) -> Result<Vec<&'static Benchmark>> {
+    if !config.rust() {
+        benchmarks.retain(|benchmark| benchmark.name != storage::BENCHMARK.name);
+        if benchmarks.is_empty() {
+            bail!(
+                "storage is a benchmark of this program alone; add rust to --framework, or ask for another benchmark"
+            );
+        }
+    }
+    Ok(benchmarks)
+}
+
+/// Names of the formats that will be measured.
+fn formats_of(config: &Config) -> Result<Vec<&'static str>> {
+    match (&config.source, config.in_place) {
+        (Source::Path { path, .. }, true) => Ok(vec![data::open_source(path, Some(false))?.format()]),
+        _ => Ok(data::parse_formats(&config.formats)?.iter().map(|format| format.name).collect()),
+    }
+}
+
+/// The shape of a batch of the loop, as loaders deliver it: time points and planes are axes where there are several.
+fn batch_shape(config: &Config, images: &[ImageChecksum]) -> Vec<usize> {
+    let [t, c, z, y, x] = images.first().map_or([1; 5], |image| image.shape_tczyx);
+    let (y, x) = config.crop.unwrap_or((y, x));
+    let batch = config.batch_size.min(images.len());
+    if t == 1 && z == 1 { vec![batch, c, y, x] } else { vec![batch, t, c, z, y, x] }
 }
 
 /// Images of a batch are equal in shape; where they cannot be, nothing is measured.
@@ -292,6 +340,7 @@ fn begin<'a>(
     prepared: &'a Prepared,
     write_options: WriteOptions,
     benchmarks: &[&Benchmark],
+    frameworks: &'a Frameworks,
     progress: &'a dyn Fn(&str, usize, usize),
 ) -> Result<Session<'a>> {
     let mut session = Session {
@@ -302,6 +351,7 @@ fn begin<'a>(
         open_options: OpenOptions::default(),
         progress,
         notes: Vec::new(),
+        frameworks,
     };
     let Some(first) = prepared.sets.iter().find(|s| s.error.is_none()) else {
         bail!("there is no set to measure");
@@ -349,7 +399,8 @@ fn assemble(
         }
         tables.push(results.table);
     }
-    warnings.dedup();
+    let mut said = HashSet::new();
+    warnings.retain(|warning| said.insert(warning.clone()));
     let unverified =
         |t: &Table| (0..t.rows()).any(|r| t.cell("verified", r) == wellread_report::Cell::Bool(false));
     let verified = !tables.iter().any(unverified);
@@ -357,6 +408,8 @@ fn assemble(
         noise.iter().filter_map(|(name, floor)| Some((name.clone(), floor.as_f64()?))).collect();
     let largest_noise = noise.values().filter_map(serde_json::Value::as_f64).reduce(f64::max);
     let mut found = findings::all(&tables, &noise_floors, config.seed);
+    let frameworks = framework::findings::all(&tables, &noise_floors, config.seed);
+    found.splice(0..0, frameworks);
     if !verified {
         found.insert(
             0,
@@ -398,6 +451,8 @@ fn assemble(
             .into(),
     );
     facts.extend(engines(session).into_iter().map(Fact::from));
+    let (in_python, python_details) = session.frameworks.facts();
+    facts.extend(in_python.into_iter().map(Fact::from));
     let mut details = serde_json::Map::new();
     details.insert("wellread".into(), env!("CARGO_PKG_VERSION").into());
     details.insert("configuration".into(), serde_json::to_value(config)?);
@@ -409,6 +464,7 @@ fn assemble(
     details.insert("noise_floor".into(), noise.into());
     details.insert("environment".into(), serde_json::to_value(environment)?);
     details.insert("limits".into(), serde_json::to_value(limits)?);
+    details.insert("frameworks".into(), python_details);
     details.insert(
         "engines".into(),
         wellread_store::formats()

@@ -36,7 +36,7 @@ pub struct Measurement {
     pub items: Vec<f64>,
     /// Whether the checksum of what was delivered agreed.
     pub verified: bool,
-    /// Peak memory of the turn; filled in by [`run`], not by the job.
+    /// Peak memory of the turn; filled in by [`run`], unless the job watched another process.
     pub peak: Option<PeakMemory>,
 }
 
@@ -44,6 +44,8 @@ pub struct Measurement {
 pub struct Variant<'a> {
     /// What tells it apart.
     pub keys: Keys,
+    /// Whether it is somebody else's library: one that fails is unavailable, and no failure of this run.
+    pub peer: bool,
     /// Measures once.
     pub job: Box<dyn FnMut(Turn) -> Result<Measurement> + 'a>,
 }
@@ -91,7 +93,7 @@ pub fn run(
     unavailable: Vec<Unavailable>,
 ) -> Result<Results> {
     let config = session.config;
-    let keys: Vec<Keys> = variants.iter().map(|v| v.keys.clone()).collect();
+    let keys: Vec<(Keys, bool)> = variants.iter().map(|v| (v.keys.clone(), v.peer)).collect();
     let mut table = Table::new(settings.name);
     let mut results = Results {
         table: Table::new(settings.name),
@@ -106,7 +108,7 @@ pub fn run(
             .warmup(1)
             .min_rounds(config.repeats.min(2))
             .time_budget(config.time_budget)
-            .twin(name_of(&keys[0]));
+            .twin(name_of(&keys[0].0));
         for mut variant in variants {
             plan = plan.add_with_turn(name_of(&variant.keys), move |turn| watched(&mut variant, turn));
         }
@@ -129,10 +131,13 @@ pub fn run(
                 config.repeats
             ));
         }
-        for (variant, keys) in outcome.visible().zip(&keys) {
+        for (variant, (keys, peer)) in outcome.visible().zip(&keys) {
             if let Some(failure) = &variant.failure {
-                stamp.row(keys, "failed", &failure.message);
-                results.notes.push(format!("{}: {}", name_of(keys), failure.message));
+                stamp.row(keys, if *peer { "unavailable" } else { "failed" }, &failure.message);
+                // What is unavailable is told as a finding, grouped by reason.
+                if !peer {
+                    results.notes.push(format!("{}: {}", name_of(keys), failure.message));
+                }
                 continue;
             }
             let runs: Vec<&Measurement> = variant.runs.iter().map(|r| &r.value).collect();
@@ -170,8 +175,9 @@ fn watched(variant: &mut Variant<'_>, turn: Turn) -> Result<Measurement> {
     }
     release_free_heap();
     let guard = PeakGuard::start(Scope::Process);
-    let measured = (variant.job)(turn)?;
-    Ok(Measurement { peak: Some(guard.stop()), ..measured })
+    let mut measured = (variant.job)(turn)?;
+    measured.peak.get_or_insert_with(|| guard.stop());
+    Ok(measured)
 }
 
 /// The largest peak of a variant's warm-up turns, those of its twin included: what a variant sets up once is
@@ -192,6 +198,11 @@ fn inexact_peak(peak: &PeakMemory) -> Option<String> {
         PeakSource::HighWaterMarkOfProcess { reason, exact: false } => Some(format!(
             "peak memory: the kernel's mark could not be set back ({reason}); where peak_growth_mb is missing, peak_rss_mb is the most that the process held so far, whatever for"
         )),
+        PeakSource::TreeSamples { .. } => Some(
+            "peak memory in Python is that of the worker and its processes (each shared page once), looked at every \
+             20 ms: a shorter peak can be missed"
+                .to_owned(),
+        ),
         PeakSource::Unavailable { reason } => Some(format!("peak memory is not known: {reason}")),
         _ => None,
     }
@@ -289,7 +300,10 @@ impl Stamp<'_, '_> {
         if let Some(bytes) = peak.and_then(|peak| peak.bytes) {
             row.push(("peak_rss_mb".into(), megabytes(bytes)));
         }
-        if let Some(growth) = peak.filter(|peak| peak.is_exact()).and_then(PeakMemory::growth) {
+        let is_bound = |peak: &&PeakMemory| {
+            matches!(peak.source, PeakSource::HighWaterMarkOfProcess { exact: false, .. })
+        };
+        if let Some(growth) = peak.filter(|peak| !is_bound(peak)).and_then(PeakMemory::growth) {
             row.push(("peak_growth_mb".into(), megabytes(growth)));
         }
         self.table.push(row);

@@ -26,6 +26,7 @@
 //! | [`environment`] | [`Environment`]: processor, memory, limits, disk, build, noise |
 //! | [`limits`] | memory copy bandwidth |
 //! | [`checksum`] | [`RowChecksum`], independent of order |
+//! | [`process`] | ending a program that is measured, with all it started |
 //! | [`rng`] | the seeded generator behind orders and resampling |
 //!
 //! ```
@@ -54,6 +55,7 @@ pub mod limits;
 pub mod memory;
 mod normal;
 pub mod page_cache;
+pub mod process;
 pub mod rng;
 pub mod samples;
 mod sys;

@@ -17,6 +17,8 @@
 //! Both count pages of mapped files while they are mapped and touched. Pages in the page cache alone belong to
 //! no process and are not counted. The resident counters of newer kernels are exact to some hundred KiB.
 
+mod tree;
+
 use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -27,6 +29,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::sys;
+use tree::{TreePeak, sample_tree};
 
 /// What the process holds now, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -153,8 +156,14 @@ impl PeakGuard {
     pub fn start(scope: Scope) -> Self {
         let watch = match scope {
             Scope::Process => Self::watch_process(),
-            Scope::Tree(interval) => Self::watch_tree(interval),
+            Scope::Tree(interval) => Self::watch_tree(std::process::id(), interval),
         };
+        Self { watch: watch.unwrap_or_else(|error| Watch::Unavailable(error.to_string())) }
+    }
+
+    /// Begins to watch another process and all its descendants, as [`Scope::Tree`] does this one.
+    pub fn of_tree(root: u32, interval: Duration) -> Self {
+        let watch = Self::watch_tree(root, interval);
         Self { watch: watch.unwrap_or_else(|error| Watch::Unavailable(error.to_string())) }
     }
 
@@ -174,8 +183,7 @@ impl PeakGuard {
         Ok(Watch::Process { at_start: status.bytes("VmRSS"), mark, _turn: turn })
     }
 
-    fn watch_tree(interval: Duration) -> Result<Watch> {
-        let root = std::process::id();
+    fn watch_tree(root: u32, interval: Duration) -> Result<Watch> {
         let at_start = sample_tree(root)?.bytes;
         let (stop, stopped) = channel();
         let sampler = std::thread::Builder::new()
@@ -316,87 +324,9 @@ fn kibibytes_field(text: &str, name: &str) -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim_end().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct TreeSample {
-    bytes: u64,
-    processes: u64,
-    resident_instead: u64,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct TreePeak {
-    bytes: u64,
-    processes: u64,
-    resident_instead: u64,
-    samples: u64,
-}
-
-impl TreePeak {
-    fn include(&mut self, sample: TreeSample) {
-        self.bytes = self.bytes.max(sample.bytes);
-        self.processes = self.processes.max(sample.processes);
-        self.resident_instead += sample.resident_instead;
-        self.samples += 1;
-    }
-}
-
-/// Adds up the proportional sets of a process and its descendants. Processes that end meanwhile are skipped.
-fn sample_tree(root: u32) -> Result<TreeSample> {
-    let mut sample = TreeSample::default();
-    for pid in descendants(root)? {
-        let pss = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))
-            .ok()
-            .and_then(|text| kibibytes_field(&text, "Pss"));
-        let bytes = pss.or_else(|| {
-            let bytes = Status::read(&pid.to_string()).ok()?.bytes("VmRSS")?;
-            sample.resident_instead += 1;
-            Some(bytes)
-        });
-        if let Some(bytes) = bytes {
-            sample.bytes += bytes;
-            sample.processes += 1;
-        }
-    }
-    if sample.processes == 0 {
-        return Err(missing("smaps_rollup"));
-    }
-    Ok(sample)
-}
-
-/// The process and its descendants, from the parents that `/proc/PID/stat` names.
-fn descendants(root: u32) -> Result<Vec<u32>> {
-    let entries = fs::read_dir("/proc")
-        .map_err(|error| Error::Unsupported { what: "a process tree", reason: format!("/proc: {error}") })?;
-    let parents: Vec<(u32, u32)> = entries
-        .filter_map(|entry| {
-            let pid: u32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
-            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-            Some((pid, parent_in_stat(&stat)?))
-        })
-        .collect();
-    let mut tree = vec![root];
-    let mut next = 0;
-    while next < tree.len() {
-        let parent = tree[next];
-        // Process ids can be reused while the list is read: a process must not enter twice.
-        let children: Vec<u32> = parents
-            .iter()
-            .filter(|(pid, of)| *of == parent && !tree.contains(pid))
-            .map(|(pid, _)| *pid)
-            .collect();
-        tree.extend(children);
-        next += 1;
-    }
-    Ok(tree)
-}
-
-/// The parent in `PID (NAME) STATE PARENT …`; the name may hold spaces and brackets.
-fn parent_in_stat(stat: &str) -> Option<u32> {
-    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
-}
-
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
+    use super::tree::{descendants, parent_in_stat};
     use super::*;
     use std::hint::black_box;
     use std::process::{Command, Stdio};

@@ -87,6 +87,14 @@ mod os {
         cfg!(target_env = "gnu")
     }
 
+    /// Kills a process group. Whether there was one is nobody's concern.
+    pub(crate) fn kill_group(leader: u32) {
+        if let Ok(leader @ 2..) = i32::try_from(leader) {
+            // SAFETY: kill has no preconditions; a negative number names a group.
+            unsafe { libc::kill(-leader, libc::SIGKILL) };
+        }
+    }
+
     pub(crate) fn filesystem(path: &Path) -> io::Result<FilesystemStat> {
         let path = CString::new(path.as_os_str().as_bytes())
             .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "the path holds a zero byte"))?;
@@ -140,13 +148,16 @@ mod os {
         false
     }
 
+    pub(crate) fn kill_group(_: u32) {}
+
     pub(crate) fn filesystem(_: &Path) -> io::Result<FilesystemStat> {
         missing()
     }
 }
 
 pub(crate) use os::{
-    advise_dont_need, filesystem, max_rss, may_see_residency, page_size, resident_pages, trim_heap,
+    advise_dont_need, filesystem, kill_group, max_rss, may_see_residency, page_size, resident_pages,
+    trim_heap,
 };
 
 /// Maps a file for reading. Of an empty file there is nothing to map: `None`.

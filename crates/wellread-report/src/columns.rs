@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 const KEYS: &[&str] = &[
     "format",
     "framework",
+    "loader",
     "model",
     "mode",
     "operation",
@@ -94,6 +95,7 @@ const KNOWN: &[(&str, &str, Unit, Better)] = &[
     ("chunk_bytes", "bytes of chunks touched, by the chunk grid", Unit::Bytes, Better::Lower),
     ("read_amplification", "read amplification of the chunk grid", Unit::Plain("×"), Better::Lower),
     ("open_s", "time to open", Unit::Seconds, Better::Lower),
+    ("first_step_s", "first step of the model, compiling included", Unit::Seconds, Better::Lower),
     ("first_batch_s", "time to first batch", Unit::Seconds, Better::Lower),
     ("epoch_s", "time of an epoch", Unit::Seconds, Better::Lower),
     ("bytes_read_per_used", "read amplification", Unit::Plain("×"), Better::Lower),

@@ -83,6 +83,7 @@ fn run(session: &Session<'_>) -> Result<Results> {
                 let keys = keys(operation.into());
                 let (images, written) = (images.clone(), written.clone());
                 variants.push(Variant {
+                    peer: false,
                     keys,
                     job: Box::new(move |turn| {
                         let options = &setting.options;

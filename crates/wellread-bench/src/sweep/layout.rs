@@ -143,6 +143,7 @@ fn run(session: &Session<'_>) -> Result<Results> {
                 let keys = keys(extent.into());
                 let images = images.clone();
                 variants.push(Variant {
+                    peer: false,
                     keys,
                     job: Box::new(move |turn| {
                         measure(session, set, *layout, extent, &images, turn.round as u64)

@@ -6,7 +6,7 @@ use crate::output::{Failure, Outcome, Ui};
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::time::Duration;
-use wellread_bench::choices::{Access, ChunkLayout, Mode, Preset, Sweep};
+use wellread_bench::choices::{Access, ChunkLayout, Framework, Mode, Preset, Sweep};
 use wellread_bench::data::Source;
 use wellread_bench::{Config, suite};
 use wellread_loader::Cache;
@@ -24,9 +24,11 @@ Examples:
   wellread bench dataloader --input plate.parquet --in-place --batch-sizes 16
   wellread bench storage --images 1000 --size 100x100 --dtype uint8 --kind noise
   wellread bench storage --input plate.parquet --sweep compression
-  wellread bench storage --images 8 --size 256x256 --depth 32 --sweep layout --formats ome-zarr,parquet")]
+  wellread bench storage --images 8 --size 256x256 --depth 32 --sweep layout --formats ome-zarr,parquet
+  wellread bench dataset dataloader loop conversion --framework rust,pytorch,jax --python venv/bin/python
+  wellread bench loop --framework pytorch --model python:mypackage.models:UNet --formats tiff")]
 pub struct Args {
-    #[arg(required = true, value_name = "WHAT", value_parser = parse_what, help = what_there_is())]
+    #[arg(required = true, value_name = "WHAT", value_delimiter = ',', value_parser = parse_what, help = what_there_is())]
     what: Vec<String>,
     /// Measure these images (a file or folder in any format) instead of generated ones.
     #[arg(long)]
@@ -90,7 +92,8 @@ pub struct Args {
     /// compressed[:SIZE], file[:SIZE], preload[:SIZE], chunked:ROWS[:SIZE]; several are compared.
     #[arg(help_heading = "Data loader: batches", long, value_name = "POLICY", value_delimiter = ',', default_value = listed(&Config::default().loader_caches))]
     loader_cache: Vec<Cache>,
-    /// Model.
+    /// Model: small-cnn; with a framework also python:package.module:Class, a torch.nn.Module or Flax module, and
+    /// FILE.onnx.
     #[arg(help_heading = "Model loop", long, default_value_t = Config::default().model, value_parser = parse_model)]
     model: String,
     /// Train, inference.
@@ -115,6 +118,19 @@ pub struct Args {
     /// Multiply pixels by this instead of scaling them to [0, 1] by the range of their type.
     #[arg(long, value_name = "FACTOR", value_parser = parse_factor)]
     scale: Option<f32>,
+    /// Who runs the loops: rust (this program), pytorch, jax; several are measured side by side. All but storage.
+    #[arg(help_heading = "Frameworks in Python", long, value_delimiter = ',', default_value = listed(&Config::default().frameworks))]
+    framework: Vec<Framework>,
+    /// Python >= 3.10 that has the frameworks and the peers; else that of WELLREAD_PYTHON, else python3. wellread need
+    /// not be installed there.
+    #[arg(help_heading = "Frameworks in Python", long)]
+    python: Option<PathBuf>,
+    /// Readers measured in Python: all, or names such as wellread,upstream-cache,tifffile,zarr.
+    #[arg(help_heading = "Frameworks in Python", long, value_delimiter = ',', default_value = "all")]
+    loaders: Vec<String>,
+    /// Seconds after which a Python worker that does not answer is ended, and what it measured is unavailable.
+    #[arg(help_heading = "Frameworks in Python", long, default_value_t = Config::default().turn_limit.as_secs_f64(), value_parser = parse_seconds)]
+    turn_limit: f64,
     /// Leave out cold-cache runs.
     #[arg(help_heading = "Storage", long)]
     no_cold: bool,
@@ -152,6 +168,7 @@ impl Args {
                     .to_owned(),
             ));
         }
+        self.check_frameworks()?;
         let formats =
             wellread_bench::data::parse_formats(&self.formats).map_err(|e| Failure::Usage(e.to_string()))?;
         let source = if let Some(path) = &self.input {
@@ -196,11 +213,38 @@ impl Args {
             memory: self.memory,
             crop: self.crop,
             scale: self.scale,
+            frameworks: distinct(&self.framework),
+            loaders: distinct(&self.loaders),
+            python: self.python.clone(),
+            turn_limit: Duration::from_secs_f64(self.turn_limit),
             cold: !self.no_cold,
             random_images: self.random_images,
             sweeps,
             command: command_line(),
         })
+    }
+}
+
+impl Args {
+    /// Whether what is asked of frameworks makes sense.
+    fn check_frameworks(&self) -> Outcome {
+        let in_python = self.framework.iter().any(|framework| *framework != Framework::Rust);
+        if in_python {
+            return Ok(());
+        }
+        if is_python_model(&self.model) {
+            return Err(Failure::Usage(format!(
+                "--model {} runs in Python; add --framework pytorch or jax",
+                self.model
+            )));
+        }
+        if self.python.is_some() || self.loaders != ["all"] {
+            return Err(Failure::Usage(
+                "--python and --loaders belong to frameworks in Python; add --framework pytorch or jax"
+                    .to_owned(),
+            ));
+        }
+        Ok(())
     }
 }
 
@@ -221,12 +265,31 @@ fn parse_what(name: &str) -> Result<String, String> {
     suite::select(&[name.to_owned()]).map(|_| name.to_owned()).map_err(|e| e.to_string())
 }
 
+/// Whether a model is a user's own, for frameworks in Python.
+fn is_python_model(name: &str) -> bool {
+    name.starts_with("python:") || name.ends_with(".onnx")
+}
+
 fn parse_model(name: &str) -> Result<String, String> {
     let known: Vec<&str> = wellread_model::models().iter().map(|m| m.name).collect();
     if known.contains(&name) {
         return Ok(name.to_owned());
     }
-    Err(format!("unknown model {name:?}; there are {}", known.join(", ")))
+    if let Some(place) = name.strip_prefix("python:") {
+        return match place.split_once(':') {
+            Some((module, class)) if !module.is_empty() && !class.is_empty() && !class.contains(':') => {
+                Ok(name.to_owned())
+            }
+            _ => Err(format!("{name:?} is no model; write python:package.module:Class")),
+        };
+    }
+    if is_python_model(name) {
+        return Ok(name.to_owned());
+    }
+    Err(format!(
+        "unknown model {name:?}; there are {}, and with --framework pytorch or jax python:package.module:Class and FILE.onnx",
+        known.join(", ")
+    ))
 }
 
 fn parse_seconds(text: &str) -> Result<f64, String> {

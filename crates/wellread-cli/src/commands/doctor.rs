@@ -2,7 +2,7 @@
 
 use crate::output::{Outcome, Ui};
 use serde_json::{Value, json};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use wellread_measure::environment::Environment;
@@ -14,9 +14,9 @@ Examples:
   wellread doctor
   wellread doctor --python venv/bin/python --json")]
 pub struct Args {
-    /// Python to look into.
-    #[arg(long, default_value = "python3")]
-    python: String,
+    /// Python to look into; else that of WELLREAD_PYTHON, else python3.
+    #[arg(long)]
+    python: Option<PathBuf>,
 }
 
 /// Asks a Python for the versions of packages without importing them (importing PyTorch takes seconds).
@@ -25,7 +25,7 @@ import importlib.metadata as m, json, platform
 def v(p):
     try: return m.version(p)
     except m.PackageNotFoundError: return None
-names = ["torch", "jax", "onnxruntime", "numpy", "pyarrow", "ome-arrow", "tifffile", "zarr", "ome-zarr", "pylance", "lancedb", "vortex-data", "duckdb"]
+names = ["wellread", "torch", "jax", "flax", "onnxruntime", "numpy", "pyarrow", "ome-arrow", "tifffile", "zarr", "ome-zarr", "pylance", "lancedb", "vortex-data", "duckdb"]
 print(json.dumps({"python": platform.python_version(), **{n: v(n) for n in names}}))
 "#;
 
@@ -41,7 +41,9 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         .collect();
     let models: Vec<Value> =
         wellread_model::models().iter().map(|m| json!({ "name": m.name, "about": m.about })).collect();
-    let python = ask(&args.python, &["-c", PACKAGES])
+    let program = wellread_bench::framework::python(args.python.as_deref());
+    let program = program.to_string_lossy();
+    let python = ask(&program, &["-c", PACKAGES])
         .and_then(|text| serde_json::from_str::<Value>(&text).map_err(|e| e.to_string()));
     let gpu = ask("nvidia-smi", &["--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]);
     if ui.json {
@@ -85,7 +87,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
             ));
         }
     }
-    ui.say("\nPython (only for comparing with its libraries; wellread needs none)");
+    ui.say("\nPython (for bench --framework and for comparing with its libraries; wellread needs none)");
     match &python {
         Ok(Value::Object(found)) => {
             for (name, version) in found {
@@ -97,10 +99,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         }
         Ok(_) => ui.say("  missing  the answer of Python was not understood"),
         Err(why) => {
-            ui.say(format!(
-                "  missing  {} ({why}); install Python 3.10 or newer, or pass --python",
-                args.python
-            ));
+            ui.say(format!("  missing  {} ({why}); install Python 3.10 or newer, or pass --python", program));
         }
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! Track 4: pixels to host array, host array to tensor, by copy and without.
 
 use super::{Spec, axis, bars, cross, facet, facet_title, has, mark, rows_section, series};
-use crate::chart::{Panel, Scale, Section};
+use crate::chart::{Panel, Scale, Section, Series, color};
 use crate::columns::key_text;
 use crate::table::{Cell, Table};
 
@@ -26,7 +26,55 @@ const PARTS: [(&str, &str); 3] = [
     ("torch_p50_s", "pixels to tensor, total"),
 ];
 
+/// Several frameworks: a row per framework and path, a panel per format.
+fn frameworks(table: &Table) -> Vec<Section> {
+    let mut rows = table.groups(&["framework", "path"]);
+    // A framework that is missing altogether has one row, without a path.
+    let has_paths = |framework: &Cell| rows.iter().any(|g| g.key[0] == *framework && g.key[1] != Cell::Null);
+    let whole: Vec<bool> = rows.iter().map(|g| g.key[1] != Cell::Null || !has_paths(&g.key[0])).collect();
+    let mut whole = whole.into_iter();
+    rows.retain(|_| whole.next().unwrap_or(true));
+    let order = table.distinct("framework");
+    rows.sort_by_key(|group| order.iter().position(|framework| *framework == group.key[0]));
+    let rows: Vec<_> = rows
+        .into_iter()
+        .map(|group| {
+            let parts =
+                group.key.iter().map(|key| key.text().replace('_', " ")).filter(|part| !part.is_empty());
+            let name = parts.collect::<Vec<_>>().join(" · ");
+            let slot = color::slot(&group.key[0].text());
+            let which = ["framework", "path"].into_iter().zip(group.key).collect::<Vec<_>>();
+            (Series { name, slot }, which)
+        })
+        .collect();
+    let formats = facet(table, "format", &color::known_formats().collect::<Vec<_>>());
+    let one = [("format", Cell::Null)];
+    let shown = [
+        ("conversion_p50_s", "Host array to tensor, reading not included", Scale::Auto),
+        ("torch_p50_s", "Pixels to tensor, reading included", Scale::Auto),
+        ("conversion_overhead_pct", "Conversion as share of both", Scale::Linear),
+        ("copied_bytes", "Bytes copied per image, by the addresses of array and tensor", Scale::Linear),
+    ];
+    let shown = shown.into_iter().filter(|s| has(table, s.0));
+    let section = |(column, title, scale): (&'static str, &str, Scale)| {
+        let panels = formats.iter().map(|format| {
+            let title = facet_title(std::slice::from_ref(format), |_, value| key_text(value));
+            let mut panel = bars(table, title, column, &rows, &one, std::slice::from_ref(format));
+            panel.axis.scale = scale;
+            panel
+        });
+        let mut section =
+            rows_section(title, &rows, &[String::new()], panels.collect(), formats.len().min(3));
+        section.share_axis = true;
+        section
+    };
+    shown.map(section).collect()
+}
+
 fn sections(table: &Table) -> Vec<Section> {
+    if table.distinct("framework").len() > 1 {
+        return frameworks(table);
+    }
     let series = series(table);
     let facets = cross(&facet(table, "framework", &[]), &facet(table, "path", &["copy", "zero_copy"]));
     let columns = facets.len().clamp(1, 3);

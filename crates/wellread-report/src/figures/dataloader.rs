@@ -1,7 +1,7 @@
 //! Track 2: throughput, first batch and scaling over the number of workers, by batch size.
 
-use super::{Cell, Spec, axis, counted, facet, has, mark, series_by, sorted};
-use crate::chart::{Layout, Panel, Scale, Section};
+use super::{Cell, Spec, axis, counted, facet, has, loaders, mark, rows_section, series_by, sorted};
+use crate::chart::{Layout, Mark, Panel, Scale, Section, Series};
 use crate::columns::key_text;
 use crate::table::Table;
 
@@ -26,16 +26,71 @@ fn sections(table: &Table) -> Vec<Section> {
             Scale::Linear,
         ),
     ];
-    shown
-        .into_iter()
-        .filter(|s| has(table, s.0))
-        .map(|(column, title, scale)| section(table, column, title, scale))
-        .collect()
+    let shown = shown.into_iter().filter(|s| has(table, s.0));
+    if !has(table, "loader") {
+        let by = if table.distinct("cache").len() > 1 { "cache" } else { "compression" };
+        let series = series_by(table, by);
+        return shown.map(|(column, title, scale)| section(table, column, title, scale, &series)).collect();
+    }
+    // Lines of one framework at a time: all of them in a panel could not be told apart.
+    let all = loaders(table);
+    let mut sections = vec![side_by_side(table, &all)];
+    for (column, title, scale) in shown.filter(|s| s.0 != "scaling_efficiency") {
+        for framework in sorted(table, "framework", &["rust"]) {
+            let of = |s: &&Named| {
+                let this = s.1.contains(&("framework", framework.clone()));
+                this && super::rows(table, &s.1).iter().any(|&row| table.f64(column, row).is_some())
+            };
+            let mut series: Vec<_> = all.iter().filter(of).cloned().collect();
+            // Which framework it is, the section says.
+            let needless = format!(" · {}", framework.text());
+            series.iter_mut().for_each(|(one, _)| one.name = one.name.replacen(&needless, "", 1));
+            if !series.is_empty() {
+                sections.push(section(
+                    table,
+                    column,
+                    &format!("{title}: {}", framework.text()),
+                    scale,
+                    &series,
+                ));
+            }
+        }
+    }
+    sections
 }
 
-fn section(table: &Table, column: &str, title: &str, scale: Scale) -> Section {
-    let by = if table.distinct("cache").len() > 1 { "cache" } else { "compression" };
-    let series = series_by(table, by);
+/// A series and the values that choose its rows.
+type Named = (Series, Vec<(&'static str, Cell)>);
+
+/// Throughput of every framework and loader, each with the number of workers that serves it best.
+fn side_by_side(table: &Table, series: &[Named]) -> Section {
+    let sizes = facet(table, "batch_size", &[]);
+    let workers = facet(table, "workers", &[]);
+    let best = |which: &[(&'static str, Cell)], size: &(&'static str, Cell)| {
+        let with = |workers: &(&'static str, Cell)| {
+            let which: Vec<_> = which.iter().chain([size, workers]).cloned().collect();
+            mark(table, &which, "samples_per_sec")
+        };
+        let value = |mark: &Mark| if let Mark::Value(estimate) = mark { estimate.value } else { f64::MIN };
+        let marks = workers.iter().map(with);
+        marks.max_by(|a, b| value(a).total_cmp(&value(b))).unwrap_or(Mark::Nothing)
+    };
+    let panels = sizes.iter().map(|size| Panel {
+        title: if size.1 == Cell::Null {
+            String::new()
+        } else {
+            format!("batches of {}", counted(&size.1, "image"))
+        },
+        axis: axis("samples_per_sec"),
+        marks: series.iter().map(|(_, which)| best(which, size)).collect(),
+    });
+    let title = "Throughput side by side, each with its best number of workers";
+    let mut section = rows_section(title, series, &[String::new()], panels.collect(), sizes.len().min(3));
+    section.share_axis = true;
+    section
+}
+
+fn section(table: &Table, column: &str, title: &str, scale: Scale, series: &[Named]) -> Section {
     let sizes = facet(table, "batch_size", &[]);
     let workers = sorted(table, "workers", &[]);
     let xs: Vec<_> = if workers.is_empty() { vec![Cell::Null] } else { workers };

@@ -183,7 +183,24 @@ fn formats(table: &Table) -> Vec<(Series, Cell)> {
 /// The series of a table: its formats in the order of every figure, split by compression where a format comes
 /// with several; each with the values that choose its rows.
 fn series(table: &Table) -> Vec<(Series, Vec<(&'static str, Cell)>)> {
-    series_by(table, "compression")
+    if has(table, "loader") { loaders(table) } else { series_by(table, "compression") }
+}
+
+/// The series of a table that holds several frameworks: each format once per framework and loader.
+fn loaders(table: &Table) -> Vec<(Series, Vec<(&'static str, Cell)>)> {
+    let mut all = vec![];
+    let groups = table.groups(&["format", "framework", "loader"]);
+    for (Series { name, slot }, format) in formats(table) {
+        for group in groups.iter().filter(|group| group.key[0] == format) {
+            let [_, framework, loader] = &group.key[..] else { continue };
+            let own = framework.text() == "rust";
+            let parts = [name.clone(), framework.text(), if own { String::new() } else { loader.text() }];
+            let name = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ");
+            let which = ["format", "framework", "loader"].into_iter().zip(group.key.iter().cloned());
+            all.push((Series { name, slot }, which.collect()));
+        }
+    }
+    all
 }
 
 /// The series of a table: formats, each once per value of `column` where it has several.

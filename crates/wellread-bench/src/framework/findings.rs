@@ -1,0 +1,237 @@
+//! What the tables say about frameworks: wellread beside its peers in the same framework, and beside itself in Rust.
+
+use crate::choices::Framework;
+use crate::findings::{Judge, Series, by_median, in_python, number, percent, series, telling_batch_size};
+use std::collections::BTreeMap;
+use wellread_report::{Cell, Finding, Severity, Table};
+
+/// Findings of all tables that have rows of frameworks.
+pub(crate) fn all(tables: &[Table], noise: &BTreeMap<String, f64>, seed: u64) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for table in tables.iter().filter(|table| (0..table.rows()).any(|row| in_python(table, row))) {
+        let judge = Judge::new(seed, noise.get(table.name()).copied());
+        match table.name() {
+            "dataloader" => found.extend(loaders(table, &judge)),
+            "loop" => found.extend(waiting(table)),
+            "conversion" => found.extend(no_ops(table)),
+            _ => {}
+        }
+    }
+    found
+}
+
+fn frameworks(table: &Table) -> impl Iterator<Item = Framework> {
+    let there = table.distinct("framework");
+    Framework::ALL
+        .iter()
+        .copied()
+        .filter(move |framework| *framework != Framework::Rust && there.contains(&Cell::from(*framework)))
+}
+
+/// The best number of workers of each loader, best loader first; [`Series::label`] is `loader workers`.
+fn best_loaders(table: &Table, framework: Framework, format: &str, batch: f64) -> Vec<Series> {
+    let mut best: Vec<Series> = Vec::new();
+    for s in by_median(series(table, &["loader", "workers"], "samples_per_sec", |r| {
+        table.cell("framework", r) == framework.into()
+            && table.str("format", r) == Some(format)
+            && table.f64("batch_size", r) == Some(batch)
+    })) {
+        if !best.iter().any(|b| loader_of(b) == loader_of(&s)) {
+            best.push(s);
+        }
+    }
+    best
+}
+
+fn loader_of(series: &Series) -> &str {
+    series.label.split(' ').next().unwrap_or_default()
+}
+
+/// For each framework and format: wellread beside the best of its peers, each with its best number of workers.
+fn loaders(table: &Table, judge: &Judge) -> Vec<Finding> {
+    let Some(batch) = telling_batch_size(table) else { return vec![] };
+    let mut found = Vec::new();
+    for framework in frameworks(table) {
+        let mut lines = Vec::new();
+        let mut severity = Severity::Good;
+        for format in table.distinct("format") {
+            let format = format.text();
+            let best = best_loaders(table, framework, &format, batch);
+            let peer = best.iter().find(|s| !loader_of(s).starts_with("wellread"));
+            let own = best.iter().find(|s| loader_of(s) == "wellread");
+            let rust = best_loaders(table, Framework::Rust, &format, batch);
+            let beside = rust.first().zip(own.or(peer)).map(|(rust, here)| {
+                format!(", {} of the Rust loader", percent(here.median() / rust.median()))
+            });
+            let beside = beside.unwrap_or_default();
+            match (own, peer) {
+                (Some(own), Some(peer)) => {
+                    let ahead = own.median() >= peer.median();
+                    let compared = if ahead { judge.compare(own, peer) } else { judge.compare(peer, own) };
+                    let Some(compared) = compared else { continue };
+                    if !ahead || !compared.is_clear() {
+                        severity = Severity::Info;
+                    }
+                    let (first, second) = if ahead { (own, peer) } else { (peer, own) };
+                    lines.push(format!(
+                        "{format}: {} {} images/s, {} {}{}{beside}",
+                        loader_of(first),
+                        number(first.median()),
+                        compared.times(),
+                        loader_of(second),
+                        compared.doubt()
+                    ));
+                }
+                (Some(only), None) | (None, Some(only)) => {
+                    lines.push(format!(
+                        "{format}: {} {} images/s{beside}",
+                        loader_of(only),
+                        number(only.median())
+                    ));
+                    severity = Severity::Info;
+                }
+                (None, None) => {}
+            }
+        }
+        if !lines.is_empty() {
+            found.push(Finding::new(
+                severity,
+                format!("In {framework}, batches of {batch}, each loader with its best number of workers: {}", lines.join("; ")),
+                "Every epoch opens anew, and starts its workers; --keep-open measures later epochs of one loader.",
+            ));
+        }
+    }
+    found
+}
+
+/// For each framework: the share of a training step that waits for data, by loader.
+fn waiting(table: &Table) -> Vec<Finding> {
+    let about = |framework: Framework, mode: &str| {
+        let mut shares = by_median(series(table, &["loader"], "data_wait_fraction", |r| {
+            table.cell("framework", r) == framework.into() && table.str("mode", r) == Some(mode)
+        }));
+        shares.reverse();
+        let (best, worst) = (shares.first()?, shares.last()?);
+        let name = |s: &Series| format!("{} with {} ({})", percent(s.median()), s.label, s.format);
+        let verb = if mode == "train" { "training" } else { mode };
+        let model = table.distinct("model").first().map(Cell::text).unwrap_or_default();
+        let range = if shares.len() == 1 { name(best) } else { format!("{}, {}", name(best), name(worst)) };
+        let text = format!(
+            "In {framework} a step of {verb} of {model} waits for data for this share of its time: {range}"
+        );
+        let severity = if worst.median() < 0.3 { Severity::Good } else { Severity::Info };
+        Some(Finding::new(
+            severity,
+            text,
+            "The first batch and the model's first step, which compiles in JAX, are not counted.",
+        ))
+    };
+    let modes = table.distinct("mode");
+    frameworks(table).flat_map(|f| modes.iter().filter_map(move |mode| about(f, &mode.text()))).collect()
+}
+
+/// Conversions that copied nothing, by the addresses of array and tensor.
+fn no_ops(table: &Table) -> Vec<Finding> {
+    let mut lines = Vec::new();
+    for framework in frameworks(table) {
+        let (mut free, mut copying) = (Vec::new(), Vec::new());
+        for path in table.distinct("path") {
+            let copied: Vec<f64> = (0..table.rows())
+                .filter(|&r| table.cell("framework", r) == framework.into() && table.cell("path", r) == path)
+                .filter_map(|r| table.f64("copied_bytes", r))
+                .collect();
+            if !copied.is_empty() {
+                let list = if copied.iter().all(|bytes| *bytes == 0.0) { &mut free } else { &mut copying };
+                list.push(path.text());
+            }
+        }
+        let none = |list: Vec<String>| if list.is_empty() { "none".to_owned() } else { list.join(", ") };
+        lines.push(format!("{framework}: without a copy {}; with one {}", none(free), none(copying)));
+    }
+    if lines.is_empty() {
+        return vec![];
+    }
+    vec![Finding::new(
+        Severity::Info,
+        format!("Which conversions copy pixels, by the addresses of array and tensor: {}", lines.join(". ")),
+        "float_of_float32 is upstream's conversion, torch.from_numpy(float32).float(): nothing is converted by it.",
+    )]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wellread_report::row;
+
+    fn table(rates: &[(&str, &str, i64, [f64; 6])]) -> Table {
+        let mut table = Table::new("dataloader");
+        for (framework, loader, workers, values) in rates {
+            for (run, rate) in values.iter().enumerate() {
+                table.push(row![
+                    ("format", "tiff"),
+                    ("framework", *framework),
+                    ("loader", *loader),
+                    ("batch_size", 16),
+                    ("workers", *workers),
+                    ("run", run),
+                    ("verified", true),
+                    ("num_samples", 100),
+                    ("samples_per_sec", *rate)
+                ]);
+            }
+        }
+        table
+    }
+
+    fn around(rate: f64) -> [f64; 6] {
+        [1.0, 1.01, 0.99, 1.005, 1.002, 0.996].map(|k| k * rate)
+    }
+
+    #[test]
+    fn wellread_stands_beside_the_best_peer_and_the_rust_loader() {
+        let table = table(&[
+            ("rust", "wellread", 2, around(1000.0)),
+            ("pytorch", "wellread", 0, around(700.0)),
+            ("pytorch", "wellread", 2, around(800.0)),
+            ("pytorch", "tifffile", 0, around(50.0)),
+            ("pytorch", "tifffile", 2, around(100.0)),
+        ]);
+        let found = all(std::slice::from_ref(&table), &BTreeMap::new(), 1);
+        assert_eq!(found.len(), 1);
+        let text = &found[0].text;
+        assert!(text.starts_with("In pytorch, batches of 16"), "{text}");
+        assert!(text.contains("wellread 800 images/s, 8") && text.contains("times tifffile"), "{text}");
+        assert!(text.contains("80.0 % of the Rust loader"), "{text}");
+        assert_eq!(found[0].severity, Severity::Good);
+        // What this program says of itself is as if nobody else had been measured.
+        let own = crate::findings::all(&[table], &BTreeMap::new(), 1);
+        assert!(own[0].text.contains("1,000 images/s") && own.iter().all(|f| !f.text.contains("800")));
+    }
+
+    #[test]
+    fn a_peer_that_is_ahead_is_named_first() {
+        let table = table(&[("jax", "wellread", 0, around(90.0)), ("jax", "pyarrow", 0, around(100.0))]);
+        let found = all(&[table], &BTreeMap::new(), 1);
+        assert!(found[0].text.contains("tiff: pyarrow 100 images/s"), "{}", found[0].text);
+        assert_eq!(found[0].severity, Severity::Info);
+    }
+
+    #[test]
+    fn what_copied_nothing_is_listed() {
+        let mut table = Table::new("conversion");
+        for (path, copied) in [("zero_copy", 0.0), ("copy", 40.0)] {
+            table.push(row![
+                ("format", "tiff"),
+                ("framework", "pytorch"),
+                ("path", path),
+                ("copied_bytes", copied)
+            ]);
+        }
+        let found = all(&[table], &BTreeMap::new(), 1);
+        assert!(
+            found[0].text.ends_with("pytorch: without a copy zero_copy; with one copy"),
+            "{}",
+            found[0].text
+        );
+    }
+}

@@ -1,0 +1,304 @@
+//! The same benchmarks through PyTorch and JAX: `--framework pytorch,jax`.
+//!
+//! ```text
+//!  Config ─▶ Frameworks::start ─▶ a Python per framework: what it has, which readers, which conversions
+//!                                     │
+//!  dataset, dataloader, loop, conversion ─▶ tracks: a variant per reader, in the same rounds as the Rust ones
+//!                                     │
+//!                worker: one turn ─▶ raw nanoseconds, pixels ─▶ the same statistics, columns and checks
+//! ```
+//!
+//! The worker is a Python program that this one carries (`python/wellread/_bench`); no Python package needs to be
+//! installed but the frameworks and the peers themselves. What is missing becomes rows that say so.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `sources` | the worker's sources |
+//! | `worker` | the process, requests, time limit |
+//! | `tracks` | one turn of each benchmark: requests, and measurements from raw samples |
+//! | `findings` | what the tables say about frameworks, and how they compare |
+
+pub(crate) mod findings;
+mod sources;
+pub(crate) mod tracks;
+mod worker;
+
+use crate::choices::{Framework, Mode};
+use crate::config::Config;
+use crate::variants::Measurement;
+use anyhow::{Context as _, Result, bail};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+use wellread_measure::interleave::Turn;
+use wellread_measure::memory::PeakGuard;
+use worker::{Pixels, Worker};
+
+/// Time between two looks at the memory of a worker.
+const MEMORY_INTERVAL: Duration = Duration::from_millis(20);
+
+/// A way for a library in Python to get at the images, as the worker describes it.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Reader {
+    /// Name in tables and of `--loaders`.
+    pub name: String,
+    /// Formats it reads; `None` for all.
+    formats: Option<Vec<String>>,
+    /// Why it cannot be used, and how to get it.
+    pub unavailable: Option<String>,
+    /// Benchmarks it takes part in.
+    tracks: Vec<String>,
+    /// Whether it gives stored pixels.
+    pub native: bool,
+}
+
+impl Reader {
+    /// Whether it is wellread and not one of its peers.
+    pub fn is_own(&self) -> bool {
+        self.name.starts_with("wellread")
+    }
+
+    fn reads(&self, format: &str) -> bool {
+        self.formats.as_ref().is_none_or(|formats| formats.iter().any(|f| f == format))
+    }
+}
+
+/// A way from a host array to a tensor.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Conversion {
+    /// Name of the path in tables.
+    pub path: String,
+    /// Why it cannot be measured here.
+    pub unavailable: Option<String>,
+}
+
+/// What a framework's Python has.
+#[derive(Clone, Debug, Deserialize)]
+struct Started {
+    python: String,
+    versions: BTreeMap<String, String>,
+    backend: String,
+    readers: Vec<Reader>,
+    conversions: Vec<Conversion>,
+}
+
+/// Modes of a model, each with the reason why it has not.
+#[derive(Clone, Debug, Deserialize)]
+struct ModelChecked {
+    modes: BTreeMap<String, Option<String>>,
+}
+
+/// A framework and the process that runs it.
+pub(crate) struct InPython {
+    /// The framework.
+    pub framework: Framework,
+    python: PathBuf,
+    limit: Duration,
+    start: Value,
+    /// What it has, or why there is nothing.
+    started: Result<Started, String>,
+    model: RefCell<Option<Result<ModelChecked, String>>>,
+    worker: RefCell<Option<Worker>>,
+}
+
+/// The frameworks of a run that are in Python.
+#[derive(Default)]
+pub struct Frameworks {
+    list: Vec<InPython>,
+}
+
+/// The Python to use: the one given, else that of `WELLREAD_PYTHON`, else `python3` on the `PATH`.
+pub fn python(given: Option<&std::path::Path>) -> PathBuf {
+    let named = std::env::var_os("WELLREAD_PYTHON").filter(|value| !value.is_empty());
+    given.map(PathBuf::from).or(named.map(PathBuf::from)).unwrap_or_else(|| PathBuf::from("python3"))
+}
+
+/// Threads that every framework is told to use: those of this machine.
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+impl Frameworks {
+    /// Starts those that are asked for and asks what they have.
+    ///
+    /// # Errors
+    /// A Python that cannot be started; no framework at all where this program itself is not measured either; a
+    /// reader's name that no framework knows.
+    pub fn start(config: &Config, formats: &[&str]) -> Result<Self> {
+        let mut list = Vec::new();
+        let python = python(config.python.as_deref());
+        for &framework in config.frameworks.iter().filter(|framework| **framework != Framework::Rust) {
+            let start = json!({ "do": "start", "framework": framework.name(), "threads": threads(),
+                                "seed": config.seed, "formats": formats });
+            let mut worker = Worker::start(&python, threads(), config.turn_limit)?;
+            let started = worker.introduce(&start).and_then(|answer| Ok(Started::deserialize(answer)?));
+            let started = started.map_err(|e| format!("{e:#} (Python: {})", python.display()));
+            let worker = RefCell::new(worker.is_alive().then_some(worker));
+            let (python, limit) = (python.clone(), config.turn_limit);
+            list.push(InPython {
+                framework,
+                python,
+                limit,
+                start,
+                started,
+                model: RefCell::default(),
+                worker,
+            });
+        }
+        let this = Self { list };
+        let reasons: Vec<&str> =
+            this.list.iter().filter_map(|f| f.started.as_ref().err().map(String::as_str)).collect();
+        if !config.rust() && !reasons.is_empty() && reasons.len() == this.list.len() {
+            bail!("{}", reasons.join("; "));
+        }
+        this.check_loaders(config)?;
+        Ok(this)
+    }
+
+    fn check_loaders(&self, config: &Config) -> Result<()> {
+        let known: Vec<&str> = self.readers().map(|reader| reader.name.as_str()).collect();
+        let unknown = config.loaders.iter().find(|name| *name != "all" && !known.contains(&name.as_str()));
+        if let Some(unknown) = unknown.filter(|_| !known.is_empty()) {
+            let mut names = known;
+            names.sort_unstable();
+            names.dedup();
+            bail!(
+                "--loaders: there is no {unknown:?} for these formats; there are all, {}",
+                names.join(", ")
+            );
+        }
+        Ok(())
+    }
+
+    fn readers(&self) -> impl Iterator<Item = &Reader> {
+        self.list.iter().flat_map(|f| f.started.iter().flat_map(|started| &started.readers))
+    }
+
+    /// The frameworks.
+    pub(crate) fn list(&self) -> &[InPython] {
+        &self.list
+    }
+
+    /// Makes the model in each framework and runs it once on a batch of zeros of this shape.
+    ///
+    /// # Errors
+    /// A model that no framework can run, unless this program can.
+    pub(crate) fn check_model(&self, config: &Config, shape: &[usize]) -> Result<()> {
+        let request = json!({ "do": "check_model", "model": config.model, "modes": config.modes,
+                              "shape": shape, "seed": config.seed });
+        let mut reasons = Vec::new();
+        for framework in self.list.iter().filter(|f| f.started.is_ok()) {
+            let checked = framework.ask(&request, |_| ());
+            let checked = checked.and_then(|answer| Ok(ModelChecked::deserialize(answer)?));
+            let checked = checked.map_err(|e| format!("{e:#}"));
+            reasons.extend(checked.as_ref().err().map(|why| format!("{}: {why}", framework.framework)));
+            *framework.model.borrow_mut() = Some(checked);
+        }
+        let ours = config.rust() && wellread_model::models().iter().any(|m| m.name == config.model);
+        let usable = self.list.iter().any(|f| matches!(*f.model.borrow(), Some(Ok(_))));
+        if !ours && !usable && !reasons.is_empty() {
+            bail!("{}", reasons.join("; "));
+        }
+        Ok(())
+    }
+
+    /// Named texts for the report, and the same for `summary.json`.
+    pub(crate) fn facts(&self) -> (Vec<(String, String)>, Value) {
+        let mut facts = Vec::new();
+        let mut details = serde_json::Map::new();
+        for framework in &self.list {
+            let name = framework.framework.name().to_owned();
+            let (text, detail) = match &framework.started {
+                Ok(s) => {
+                    let versions: Vec<_> = s.versions.iter().map(|(n, v)| format!("{n} {v}")).collect();
+                    let detail = json!({ "python": s.python, "versions": s.versions, "backend": s.backend });
+                    (format!("{}; Python {}, {}", s.backend, s.python, versions.join(", ")), detail)
+                }
+                Err(reason) => (format!("unavailable: {reason}"), json!({ "unavailable": reason })),
+            };
+            details.insert(name.clone(), detail);
+            facts.push((name, text));
+        }
+        (facts, details.into())
+    }
+}
+
+impl InPython {
+    /// Why the framework cannot be used.
+    pub fn unavailable(&self) -> Option<&str> {
+        self.started.as_ref().err().map(String::as_str)
+    }
+
+    /// The readers of a format that take part in a benchmark and were asked for.
+    pub fn readers<'s>(
+        &'s self,
+        config: &'s Config,
+        format: &'s str,
+        track: &'s str,
+    ) -> impl Iterator<Item = &'s Reader> {
+        let wanted =
+            |reader: &&Reader| config.loaders.iter().any(|name| name == "all" || *name == reader.name);
+        self.started
+            .iter()
+            .flat_map(|started| &started.readers)
+            .filter(wanted)
+            .filter(move |reader| reader.reads(format) && reader.tracks.iter().any(|t| t == track))
+    }
+
+    /// The conversions of arrays to tensors.
+    pub fn conversions(&self) -> &[Conversion] {
+        self.started.as_ref().map_or(&[], |started| &started.conversions)
+    }
+
+    /// Why the model has no such mode here.
+    pub fn model_unavailable(&self, mode: Mode) -> Option<String> {
+        match &*self.model.borrow() {
+            Some(Ok(checked)) => checked.modes.get(mode.name()).cloned().flatten(),
+            Some(Err(reason)) => Some(reason.clone()),
+            None => None,
+        }
+    }
+
+    /// Asks the worker, which is started anew where it has ended.
+    fn ask(&self, request: &Value, pixels: impl FnMut(&Pixels)) -> Result<Value> {
+        let mut slot = self.worker.borrow_mut();
+        let worker = self.ready(&mut slot)?;
+        let answer = worker.ask(request, pixels);
+        if !worker.is_alive() {
+            *slot = None;
+        }
+        answer
+    }
+
+    fn ready<'w>(&self, slot: &'w mut Option<Worker>) -> Result<&'w mut Worker> {
+        if slot.is_none() {
+            let mut worker = Worker::start(&self.python, threads(), self.limit)?;
+            worker.introduce(&self.start).context("the Python worker cannot be started again")?;
+            *slot = Some(worker);
+        }
+        slot.as_mut().context("there is no worker")
+    }
+
+    /// One turn: asks, and watches the memory of the worker's processes when the turn is warm-up. `measure` makes a
+    /// measurement of the answer.
+    fn turn(
+        &self,
+        turn: Turn,
+        request: &Value,
+        pixels: impl FnMut(&Pixels),
+        measure: impl FnOnce(&Value) -> Result<Measurement>,
+    ) -> Result<Measurement> {
+        if !turn.warmup {
+            return measure(&self.ask(request, pixels)?);
+        }
+        self.ask(&json!({ "do": "rest" }), |_| ())?;
+        let id = self.worker.borrow().as_ref().map(Worker::id);
+        let guard = id.map(|id| PeakGuard::of_tree(id, MEMORY_INTERVAL));
+        let answer = self.ask(request, pixels);
+        let peak = guard.map(PeakGuard::stop);
+        Ok(Measurement { peak, ..measure(&answer?)? })
+    }
+}

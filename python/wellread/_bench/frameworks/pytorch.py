@@ -1,0 +1,86 @@
+"""PyTorch: torch.utils.data, eager training, NumPy to torch."""
+
+import numpy as np
+import torch
+
+from .. import models
+from .base import Conversion, ReaderDataset, torch_loader
+
+
+class PyTorch:
+    """PyTorch with a fixed number of threads, on CUDA where there is a device."""
+
+    name = "pytorch"
+
+    def __init__(self, threads, seed):
+        torch.set_num_threads(threads)
+        torch.manual_seed(seed)
+        self.threads = threads
+        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+    def versions(self):
+        return {"torch": torch.__version__, "numpy": np.__version__}
+
+    def backend(self):
+        """Library, device and threads, in words."""
+        where = torch.cuda.get_device_name() if self.device.type == "cuda" else "cpu"
+        return f"torch {torch.__version__} ({where}, {self.threads} threads)"
+
+    def wait(self, _tensor=None):
+        """Until the device has done what it was given."""
+        if self.device.type == "cuda":
+            torch.cuda.synchronize()
+
+    def to_numpy(self, tensor):
+        return tensor.detach().cpu().numpy()
+
+    def image(self, reader, i):
+        """One image as a dataset's `__getitem__` gives it."""
+        found = reader[i]
+        return found if isinstance(found, torch.Tensor) else torch.from_numpy(found)
+
+    def batches(self, reader, order, batch_size, workers, keep=False, drop_last=False):
+        """A loader of the reader's images in batches."""
+        dataset = ReaderDataset(reader, torch_tensor)
+        fork = getattr(reader, "fork_safe", True)
+        return torch_loader(dataset, order, batch_size, workers, keep=keep, fork=fork, drop_last=drop_last)
+
+    def batch(self, delivered):
+        """What a loader delivered, as this framework's array."""
+        return delivered
+
+    def host(self, array):
+        """A NumPy array as a batch that a loader delivered."""
+        return torch.from_numpy(array)
+
+    def model(self, name, shape, seed):
+        return models.create_torch(name, shape, seed, self)
+
+    def conversions(self):
+        no_device = None
+        if self.device.type != "cuda":
+            no_device = f"torch {torch.__version__} finds no CUDA device; it takes one and a CUDA build of torch"
+        at = torch.Tensor.data_ptr
+        return [
+            Conversion("copy", torch.tensor, at, note="torch.tensor(array)"),
+            Conversion("zero_copy", torch.from_numpy, at, note="torch.from_numpy(array)"),
+            Conversion("dlpack", torch.from_dlpack, at, note="torch.from_dlpack(array)"),
+            Conversion("float_of_float32", lambda array: torch.from_numpy(array).float(), at,
+                       note="torch.from_numpy(array).float() of float32: a no-op, upstream's conversion"),
+            Conversion("float_of_stored", lambda array: torch.from_numpy(array).float(), at, stored=True,
+                       note="torch.from_numpy(array).float() of the stored type: widens, does not scale"),
+            Conversion("pinned", lambda array: torch.from_numpy(array).pin_memory(), at,
+                       note="torch.from_numpy(array).pin_memory()", unavailable=no_device),
+            Conversion("device", self._to_device, note=f'torch.from_numpy(array).to("{self.device}")',
+                       unavailable=no_device),
+        ]  # fmt: skip
+
+    def _to_device(self, array):
+        tensor = torch.from_numpy(array).to(self.device)
+        torch.cuda.synchronize()
+        return tensor
+
+
+def torch_tensor(image):
+    """What a dataset's `__getitem__` returns."""
+    return image if isinstance(image, torch.Tensor) else torch.from_numpy(image)

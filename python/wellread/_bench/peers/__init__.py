@@ -1,0 +1,90 @@
+"""Who reads the images: one entry per reader, its class imported when it is used.
+
+A reader is made from a path and a `Finish`, has a length, and gives `reader[i]` as float32. It may have
+`native(i)`, the stored TCZYX pixels, `take(rows)`, many images by one call to its library, and `fork_safe = False`
+when a forked process must not use what was opened before.
+"""
+
+import importlib
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A reader's registration."""
+
+    name: str
+    """Name in tables and of `--loaders`."""
+    formats: tuple
+    """Formats it reads; `None` for whatever wellread reads."""
+    where: str
+    """`module:Class` in this package."""
+    packages: tuple
+    """What it imports, as (module, how to get it)."""
+    about: str
+    """One line."""
+
+    def load(self):
+        """Import its class."""
+        module, name = self.where.split(":")
+        return getattr(importlib.import_module(f".{module}", __name__), name)
+
+
+PYARROW = ("pyarrow.parquet", "pip install pyarrow")
+PARQUET = ("parquet", "parquet-default")
+WELLREAD = (("wellread", "pip install wellread"),)
+
+READERS = (
+    Reader("wellread", None, "own:Loader", WELLREAD, "wellread.DataLoader, its own threads; single images: Dataset"),
+    Reader("wellread-dataset", None, "own:Images", WELLREAD, "wellread's Dataset in torch.utils.data.DataLoader"),
+    Reader("upstream-cache", PARQUET, "tables:UpstreamCache", (PYARROW,), "every image to a RAM list when opened"),
+    Reader("pyarrow", PARQUET, "tables:FlatParquet", (PYARROW,), "read whole, flat Arrow values sliced"),
+    Reader("as-py", PARQUET, "tables:AsPy", (PYARROW,), "Arrow to Python objects in each __getitem__"),
+    Reader("ome-arrow", ("ome-arrow-dataset",), "tables:OmeArrowFolder",
+           (("ome_arrow.dataset", "pip install ome-arrow"),), "OMEArrowDataset.read_image"),
+    Reader("lance", ("lance",), "engines:LanceTable", (("lance", "pip install pylance"),), "pylance take"),
+    Reader("vortex", ("vortex",), "engines:VortexFile", (("vortex", "pip install vortex-data"),),
+           "vortex-data scan by row indices"),
+    Reader("duckdb", ("duckdb",), "engines:DuckTable", (("duckdb", "pip install duckdb"),), "WHERE row_id IN (...)"),
+    Reader("duckdb", ("parquet-duckdb",), "engines:DuckParquet", (("duckdb", "pip install duckdb"),),
+           "the Parquet file, WHERE row_id IN (...)"),
+    Reader("tifffile", ("tiff",), "folders:Tifffile", (("tifffile", "pip install tifffile"),), "tifffile.imread"),
+    Reader("zarr", ("ome-zarr",), "folders:ZarrPython", (("zarr", "pip install zarr"),), "zarr-python, level 0"),
+    Reader("pillow", ("image-folder",), "folders:Pillow", (("PIL.Image", "pip install pillow"),), "Pillow"),
+)  # fmt: skip
+
+
+def of_formats(formats):
+    """The readers of any of these formats."""
+    return [entry for entry in READERS if entry.formats is None or set(entry.formats) & set(formats)]
+
+
+def find(name, format_name):
+    """The reader of that name for a format."""
+    for entry in READERS:
+        if entry.name == name and (entry.formats is None or format_name in entry.formats):
+            return entry
+    raise LookupError(f"there is no reader {name!r} of {format_name}")
+
+
+def describe(entry, framework):
+    """An entry for the program: importable or why not."""
+    reason = None
+    for module, how in entry.packages:
+        try:
+            importlib.import_module(module)
+        # A broken package raises anything; it is as unusable as a missing one.
+        except Exception as error:
+            reason = f"{module} cannot be imported ({error}); {how}"
+    load = None if reason else entry.load()
+    tracks = getattr(load, "tracks", ("dataset", "dataloader", "loop", "conversion"))
+    if framework not in getattr(load, "frameworks", (framework,)):
+        tracks = ()
+    return {
+        "name": entry.name,
+        "about": entry.about,
+        "formats": entry.formats,
+        "unavailable": reason,
+        "tracks": list(tracks),
+        "native": hasattr(load, "native"),
+    }

@@ -1,0 +1,71 @@
+"""Folders with a file per image: tifffile, zarr-python, Pillow. Files are opened anew for each image, as is usual."""
+
+from pathlib import Path
+
+import numpy as np
+
+from ..images import as_tczyx
+
+
+class Folder:
+    """What the folders share. A subclass has `pattern` and `native(i)`."""
+
+    def __init__(self, path, finish):
+        self.files = sorted(Path(path).glob(self.pattern))
+        self.finish = finish
+        if not self.files:
+            raise FileNotFoundError(f"no {self.pattern} in {path}")
+
+    def __len__(self):
+        return len(self.files)
+
+    def __getitem__(self, i):
+        return self.finish(self.native(i))
+
+
+class Tifffile(Folder):
+    """tifffile: the first series, its axes as the file names them."""
+
+    pattern = "**/*.tif*"
+
+    def native(self, i):
+        import tifffile
+
+        with tifffile.TiffFile(self.files[i]) as file:
+            series = file.series[0]
+            array = series.asarray()
+        # Axes that are not named are planes.
+        return as_tczyx(array, series.axes.replace("Q", "Z").replace("I", "Z"))
+
+
+class ZarrPython(Folder):
+    """zarr-python: the full resolution, found once for all images from the metadata of the first."""
+
+    pattern = "**/*.zarr"
+
+    def __init__(self, path, finish):
+        import zarr
+
+        super().__init__(path, finish)
+        attributes = zarr.open_group(str(self.files[0]), mode="r").attrs.asdict()
+        scales = attributes.get("ome", attributes)["multiscales"][0]
+        self.level = scales["datasets"][0]["path"]
+        self.axes = "".join(axis["name"] if isinstance(axis, dict) else axis for axis in scales["axes"])
+
+    def native(self, i):
+        import zarr
+
+        return as_tczyx(zarr.open_array(str(self.files[i] / self.level), mode="r")[:], self.axes)
+
+
+class Pillow(Folder):
+    """Pillow, PNG and JPEG."""
+
+    pattern = "**/*.[pj][np]g"
+
+    def native(self, i):
+        from PIL import Image
+
+        with Image.open(self.files[i]) as image:
+            array = np.asarray(image)
+        return as_tczyx(array, "YX" if array.ndim == 2 else "YXC")

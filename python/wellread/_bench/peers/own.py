@@ -1,0 +1,82 @@
+"""wellread itself, as its users in Python call it: the only file here that imports `wellread`."""
+
+import numpy as np
+
+
+class Images:
+    """Single images: `wellread.torch.Dataset` in PyTorch, `wellread.Dataset` elsewhere; scaled image by image."""
+
+    knows_framework = True
+    tracks = ("dataloader", "loop")
+
+    def __init__(self, path, finish, framework):
+        import wellread
+
+        self.finish, self.framework = finish, framework
+        self.images = wellread.Dataset(path)
+        self.dataset = self.images
+        if framework == "pytorch":
+            import wellread.torch
+
+            self.dataset = wellread.torch.Dataset(self.images, transform=TorchFinish(finish))
+
+    def __len__(self):
+        return len(self.images)
+
+    def native(self, i):
+        image = self.images[i]
+        return image if image.ndim == 5 else image[None, :, None]
+
+    def __getitem__(self, i):
+        return self.dataset[i] if self.framework == "pytorch" else self.finish(self.native(i))
+
+    def take(self, rows):
+        if self.framework == "pytorch":
+            return self.dataset.__getitems__(rows)
+        return [self[row] for row in rows]
+
+
+class Loader(Images):
+    """Batches: `wellread.DataLoader` with its own threads, which crops and scales too."""
+
+    tracks = ("dataset", "dataloader", "loop", "conversion")
+
+    def loader(self, size, seed, workers, drop_last):
+        """A loader that shuffles by itself; `rows_of` says how."""
+        import wellread
+
+        return wellread.DataLoader(
+            self.images,
+            batch_size=size,
+            shuffle=True,
+            seed=seed,
+            num_workers=workers,
+            drop_last=drop_last,
+            as_="torch" if self.framework == "pytorch" else self.framework,
+            crop=self.finish.crop,
+            scale="unit" if self.finish.scale is None else self.finish.scale,
+        )
+
+    def rows_of(self, loader, epoch):
+        """Begin an epoch; the rows in the order in which it delivers them."""
+        loader.set_epoch(epoch)
+        return loader.rows(epoch)
+
+
+class TorchFinish:
+    """`Finish` in torch: the transform of a dataset."""
+
+    def __init__(self, finish):
+        self.finish = finish
+
+    def __call__(self, image):
+        if self.finish.crop:
+            height, width = self.finish.crop
+            y, x = (image.shape[-2] - height) // 2, (image.shape[-1] - width) // 2
+            image = image[..., y : y + height, x : x + width]
+        name = str(image.dtype).removeprefix("torch.")
+        factor, offset = self.finish.factors(np.dtype(name))
+        values = image.float()
+        # A float image is the dataset's own memory.
+        values = values * float(factor) if values is image else values.mul_(float(factor))
+        return values + float(offset) if offset else values

@@ -1,0 +1,21 @@
+"""What is timed: one file per benchmark, each with `turn(worker, request)`.
+
+A turn opens, warms up where the request says so, reads the clock around what a user would call, and answers with
+raw nanoseconds. It computes no statistics: the program does that for every framework alike.
+"""
+
+import time
+
+from .. import peers
+from ..images import Finish
+
+now = time.perf_counter_ns
+
+
+def open_reader(request, framework):
+    """The request's reader, opened."""
+    reader = peers.find(request["reader"], request["format"]).load()
+    finish = Finish(tuple(request["crop"]) if request["crop"] else None, request["scale"])
+    if getattr(reader, "knows_framework", False):
+        return reader(request["path"], finish, framework.name)
+    return reader(request["path"], finish)

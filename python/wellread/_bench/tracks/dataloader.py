@@ -1,0 +1,115 @@
+"""Track 2: whole shuffled epochs in batches.
+
+A batch's time is from asking the iterator to having the framework's array. The first batch, which waits for worker
+processes to start, is given apart and is no item. Each epoch opens anew, unless the loader is kept from turn to turn.
+An epoch that has used up its share of the time is cut short after two batches at least.
+"""
+
+import numpy as np
+
+from ..checks import Checker
+from . import now, open_reader
+
+
+def turn(worker, request):
+    """Epochs for `turn_s` seconds; one where every pixel is compared."""
+    begin, epochs = now(), []
+    while not epochs or (
+        not request["full"] and now() - begin < request["turn_s"] * 1e9 and len(epochs) < request["most_epochs"]
+    ):
+        epochs.append(epoch(worker, request, request["first_epoch"] + len(epochs)))
+    return {"epochs": epochs}
+
+
+class Order:
+    """A sampler: the rows of an epoch, in an order that this program knows."""
+
+    def __init__(self, count):
+        self.count, self.rows = count, []
+
+    def shuffle(self, seed, epoch):
+        self.rows = np.random.default_rng((seed, epoch)).permutation(self.count).tolist()
+        return self.rows
+
+    def __len__(self):
+        return self.count
+
+    def __iter__(self):
+        return iter(self.rows)
+
+
+class Batches:
+    """A loader over a reader, and the rows of its batches: PyTorch's, or the reader's own."""
+
+    def __init__(self, framework, request, drop_last=False):
+        reader = open_reader(request, framework)
+        self.seed, self.size, workers = request["seed"], request["batch_size"], request["workers"]
+        self.order = []
+        if hasattr(reader, "loader"):
+            self.loader = reader.loader(self.size, self.seed, workers, drop_last)
+            self.begin = lambda epoch: reader.rows_of(self.loader, epoch)
+        else:
+            sampler = Order(len(reader))
+            self.begin = lambda epoch: sampler.shuffle(self.seed, epoch)
+            keep = request.get("keep", False)
+            self.loader = framework.batches(reader, sampler, self.size, workers, keep=keep, drop_last=drop_last)
+
+    def __len__(self):
+        return len(self.loader)
+
+    def epoch(self, number):
+        """An iterator over the batches of an epoch."""
+        self.order = self.begin(number)
+        return iter(self.loader)
+
+    def rows(self, k):
+        """The rows of batch `k` of the epoch."""
+        return self.order[k * self.size : (k + 1) * self.size]
+
+
+def epoch(worker, request, number):
+    """One epoch: opening, first batch, the others."""
+    framework, key = worker.framework, request["key"]
+    opening = now()
+    kept = worker.kept.get(key)
+    batches = kept or Batches(framework, request)
+    opened = now()
+    if request["keep"]:
+        worker.kept[key] = batches
+    checker = Checker(worker.channel, request["full"], len(batches))
+    share, items, images = int(request["share_s"] * 1e9), [], 0
+    start = last = now()
+    iterator, first, cut = batches.epoch(number), None, False
+    while True:
+        asked = start if first is None else now()
+        delivered = next(iterator, None)
+        if delivered is None:
+            break
+        batch = framework.batch(delivered)
+        framework.wait()
+        last = now()
+        if first is None:
+            first = last
+        else:
+            items.append(last - asked)
+        rows = batches.rows(images // request["batch_size"])
+        images += len(rows)
+        if checker.wants():
+            checker.add(rows, framework.to_numpy(batch))
+        # A warm-up turn compares every pixel, whatever it takes.
+        if not request["full"] and items and last - start > share:
+            cut = True
+            break
+    end = last if cut else now()
+    if first is None:
+        raise ValueError("the loader delivered no batch")
+    del iterator
+    checker.close()
+    return {
+        "open_ns": None if kept else opened - opening,
+        "first_batch_ns": None if kept else first - opening,
+        "epoch_ns": end - start,
+        "items_ns": items,
+        "images": images,
+        "whole": not cut,
+    }

@@ -1,0 +1,25 @@
+"""Track 1: one image at a time, as `Dataset.__getitem__`; a sample's time is from asking to having its tensor."""
+
+from ..checks import Checker
+from . import now, open_reader
+
+
+def turn(worker, request):
+    """Take `rows` one by one, until `share_s` is over and `least` are taken."""
+    framework = worker.framework
+    begin = now()
+    reader = open_reader(request, framework)
+    opened = now()
+    checker = Checker(worker.channel, request["full"])
+    share, samples = int(request["share_s"] * 1e9), []
+    start = now()
+    for row in request["rows"]:
+        if len(samples) >= request["least"] and now() - start > share:
+            break
+        asked = now()
+        image = framework.image(reader, row)
+        framework.wait()
+        samples.append(now() - asked)
+        checker.add([row], framework.to_numpy(image))
+    checker.close()
+    return {"open_ns": opened - begin, "samples_ns": samples}

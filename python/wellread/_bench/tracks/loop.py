@@ -1,0 +1,91 @@
+"""Track 3: a model fed by a loader; where does a step's time go?
+
+A step is: ask for a batch, have it (`wait`), run the model on it, and wait for the device. The first batch and the
+model's first step, which compiles where the framework does, are given apart.
+"""
+
+import numpy as np
+
+from ..checks import Checker
+from ..models import ModelError
+from . import now
+from .dataloader import Batches
+
+
+def check_model(framework, request):
+    """Make the model and run each mode on zeros of the shape of a batch, so that mistakes show before measuring."""
+    batch = framework.host(np.zeros(request["shape"], np.float32))
+    modes = {}
+    for mode in request["modes"]:
+        model = framework.model(request["model"], request["shape"], request["seed"])
+        if mode in model.modes:
+            model.step(batch, mode)
+            framework.wait()
+        modes[mode] = None if mode in model.modes else model.why_not(mode)
+    return {"modes": modes, "backend": model.backend}
+
+
+def endless(batches, epoch):
+    """Batches of epoch after epoch, each with its rows."""
+    while True:
+        k = -1
+        for k, delivered in enumerate(batches.epoch(epoch)):
+            yield delivered, batches.rows(k)
+        if k < 0:
+            raise ValueError("the loader delivers no batch: --batch-size is larger than the set")
+        epoch += 1
+
+
+def turn(worker, request):
+    """`steps` steps, fewer where `share_s` is over before; the model goes on from turn to turn."""
+    framework, mode = worker.framework, request["mode"]
+    opening = now()
+    source = Batches(framework, request, drop_last=True)
+    steps = endless(source, request["first_epoch"])
+    delivered, _ = next(steps)
+    batch = framework.batch(delivered)
+    framework.wait()
+    first = now()
+    model = worker.kept.get(request["key"])
+    compiling = None
+    if model is None:
+        model = framework.model(request["model"], list(batch.shape), request["seed"])
+        begin = now()
+        loss = model.step(batch, mode)
+        framework.wait()
+        compiling = now() - begin
+        worker.kept[request["key"]] = model
+    else:
+        loss = model.step(batch, mode)
+        framework.wait()
+    del batch, delivered
+    checker = Checker(worker.channel, request["full"])
+    share, waits, whole, images = int(request["share_s"] * 1e9), [], [], 0
+    start = now()
+    for _ in range(request["steps"]):
+        asked = now()
+        delivered, rows = next(steps)
+        batch = framework.batch(delivered)
+        have = now()
+        loss = model.step(batch, mode)
+        framework.wait()
+        done = now()
+        waits.append(have - asked)
+        whole.append(done - asked)
+        images += len(rows)
+        checker.add(rows, framework.to_numpy(batch))
+        if len(whole) >= request["least"] and done - start > share:
+            break
+    checker.close()
+    steps.close()
+    if loss is not None and not np.isfinite(loss):
+        raise ModelError(f"the loss is {loss}: training diverged")
+    return {
+        "first_batch_ns": first - opening,
+        "first_step_ns": compiling,
+        "waits_ns": waits,
+        "steps_ns": whole,
+        "images": images,
+        "loss": loss,
+        "backend": model.backend,
+    }

@@ -1,0 +1,287 @@
+"""`wellread bench --framework pytorch,jax`: one report, pixels compared, what is missing or fails told."""
+
+import importlib.util
+import json
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("jax")
+
+# The worker's package by itself, under the name that the program gives it: `wellread` needs its native module.
+FOLDER = Path(__file__).resolve().parents[2] / "python" / "wellread" / "_bench"
+SPEC = importlib.util.spec_from_file_location(
+    "_wellread_bench", FOLDER / "__init__.py", submodule_search_locations=[str(FOLDER)]
+)
+sys.modules["_wellread_bench"] = importlib.util.module_from_spec(SPEC)
+
+SMALL = ["--images", 6, "--size", "24x20", "--repeats", 1]
+DATASET = ["--access", "random", "--transform", "none", "--cache", "none"]
+
+
+@pytest.fixture
+def bench(wellread, tmp_path):
+    """Run benchmarks; return the rows of each table and the summary."""
+
+    def run(what, *args, code=0):
+        out = tmp_path / "results"
+        python = ["--python", sys.executable] if "--framework" in args else []
+        said = wellread("bench", *what, *SMALL, *python, "--out", out, *args, code=code)
+        if code:
+            return said
+        tables = {name: pq.read_table(out / f"{name}.parquet").to_pylist() for name in what}
+        return tables, json.loads((out / "summary.json").read_text()), out
+
+    return run
+
+
+@pytest.fixture
+def stub(tmp_path, monkeypatch):
+    """Put a module of this text before every other of its name, as the worker sees it."""
+
+    def write(name, text):
+        folder = tmp_path / "stubs"
+        folder.mkdir(exist_ok=True)
+        (folder / f"{name}.py").write_text(text)
+        monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]))
+
+    return write
+
+
+def of(rows, **wanted):
+    return [row for row in rows if all(row.get(key) == value for key, value in wanted.items())]
+
+
+def test_frameworks_stand_beside_rust_in_one_report(bench):
+    what = ["dataset", "dataloader", "loop", "conversion"]
+    tables, summary, out = bench(
+        what, "--framework", "rust,pytorch,jax", "--formats", "parquet,tiff",
+        "--loaders", "upstream-cache,tifffile", *DATASET, "--samples", 4, "--batch-sizes", 4,
+        "--workers", 1, "--steps", 2, "--batch-size", 4, "--mode", "train",
+    )  # fmt: skip
+    for name in what:
+        measured = of(tables[name], status="ok")
+        assert all(row["verified"] for row in measured), name
+        others = {"dataset", "dataloader", "loop"} & {name}
+        assert {row["framework"] for row in measured} == {"rust" if others else "candle", "pytorch", "jax"}
+        assert (out / f"{name}.png").stat().st_size > 10_000
+    for framework in ("pytorch", "jax"):
+        loaders = {(row["format"], row["loader"]) for row in of(tables["dataloader"], framework=framework)}
+        assert loaders == {("parquet", "upstream-cache"), ("tiff", "tifffile")}
+        for row in of(tables["dataloader"], framework=framework):
+            assert row["num_samples"] == 6 and row["samples_per_sec"] > 0 and row["peak_rss_mb"] > 50
+            # The first batch is no item: of two, one is left.
+            assert row["first_batch_s"] > 0 and row["p50_s"] > 0 and row["epoch_s"] >= row["p50_s"]
+        for row in of(tables["loop"], framework=framework):
+            assert 0 <= row["data_wait_fraction"] <= 1 and np.isfinite(row["loss"]) and row["first_step_s"] > 0
+    pixels = 24 * 20 * 4
+    copied = {(row["framework"], row["path"]): row["copied_bytes"] for row in of(tables["conversion"], format="tiff")}
+    for path in ("zero_copy", "dlpack", "float_of_float32"):
+        assert copied["pytorch", path] == 0, path
+    for path in (("pytorch", "copy"), ("pytorch", "float_of_stored"), ("jax", "copy"), ("jax", "float_of_stored")):
+        assert copied[path] == pixels, path
+    import torch
+
+    if not torch.cuda.is_available():
+        missing = of(tables["conversion"], framework="pytorch", path="pinned")
+        assert missing[0]["status"] == "unavailable" and "CUDA" in missing[0]["reason"]
+    assert summary["frameworks"]["pytorch"]["versions"]["torch"] == torch.__version__
+    assert "pytorch" in (out / "report.html").read_text()
+
+
+def test_the_small_cnn_learns_alike_in_rust_pytorch_and_jax(bench):
+    # Every batch is the whole set, so the order of the images does not matter.
+    tables, _, out = bench(
+        ["loop"], "--formats", "tiff", "--mode", "train", "--steps", 3, "--batch-size", 6, "--seed", 9
+    )
+    rust = tables["loop"][0]["loss"]
+    from _wellread_bench.frameworks.jax import Jax
+    from _wellread_bench.frameworks.pytorch import PyTorch
+    from _wellread_bench.images import Finish
+    from _wellread_bench.peers.folders import Tifffile
+
+    reader = Tifffile(out / "data" / "tiff", Finish())
+    batch = np.stack([reader[row] for row in range(len(reader))])
+    for framework in (PyTorch(2, 9), Jax(2, 9)):
+        model = framework.model("small-cnn", list(batch.shape), 9)
+        # Warm-up and its A/A twin take 1 + 2 steps each, a measured turn and its twin 1 + 3 each, in either order.
+        losses = [model.step(framework.host(batch), "train") for _ in range(14)]
+        assert losses[13] < losses[9] < losses[0]
+        assert rust == pytest.approx(losses[9], rel=1e-5) or rust == pytest.approx(losses[13], rel=1e-5)
+
+
+def test_crop_and_factor_are_those_of_the_loader(bench):
+    tables, _, _ = bench(
+        ["dataloader"], "--framework", "pytorch", "--formats", "parquet,ome-zarr", "--channels", 2, "--depth", 2,
+        "--loaders", "pyarrow,as-py,zarr", "--batch-sizes", 3, "--workers", 0, "--crop", "9x8", "--scale", "0.25",
+    )  # fmt: skip
+    rows = tables["dataloader"]
+    assert {row["loader"] for row in rows} == {"pyarrow", "as-py", "zarr"}
+    assert all(row["status"] == "ok" and row["verified"] for row in rows)
+
+
+def test_a_worker_that_dies_or_hangs_takes_nobody_with_it(bench, stub):
+    stub("tifffile", "import os\nprint('this is printed', flush=True)\ndef TiffFile(path):\n    os._exit(3)\n")
+    stub("zarr", "import time\ndef open_group(*_, **__):\n    time.sleep(600)\n")
+    tables, _, out = bench(
+        ["dataset"], "--framework", "pytorch", "--formats", "tiff,ome-zarr,parquet",
+        "--loaders", "tifffile,zarr,pyarrow", *DATASET, "--turn-limit", 6,
+    )  # fmt: skip
+    (dead,) = of(tables["dataset"], loader="tifffile")
+    assert dead["status"] == "unavailable" and "ended (exit status: 3)" in dead["reason"]
+    (hung,) = of(tables["dataset"], loader="zarr")
+    assert hung["status"] == "unavailable" and "no answer within 6 s" in hung["reason"]
+    (alive,) = of(tables["dataset"], loader="pyarrow")
+    assert alive["status"] == "ok" and alive["verified"]
+    assert "Not measured: pytorch " in (out / "report.html").read_text()
+
+
+def test_pixels_that_differ_are_found(bench, stub):
+    stub("tifffile", TIFFFILE_OF_ONES)
+    summary = bench(
+        ["dataset"], "--framework", "pytorch", "--formats", "tiff", "--loaders", "tifffile", *DATASET, code=1,
+    )  # fmt: skip
+    assert summary["verified"] is False
+
+
+TIFFFILE_OF_ONES = """
+import numpy as np
+class TiffFile:
+    def __init__(self, path): self.series = [self]; self.axes = "YX"
+    def __enter__(self): return self
+    def __exit__(self, *_): pass
+    def asarray(self): return np.ones((24, 20), np.uint16)
+"""
+
+
+def test_a_framework_that_is_missing_is_said(bench, stub):
+    stub("torch", "raise ImportError('there is no torch here')")
+    said = bench(["dataset"], "--framework", "pytorch", "--formats", "tiff", code=1)
+    assert "there is no torch here" in said and "pip install torch" in said and "--python" in said
+    tables, _, _ = bench(
+        ["dataset"], "--framework", "pytorch,jax", "--formats", "tiff", "--loaders", "tifffile", *DATASET
+    )
+    (missing,) = of(tables["dataset"], framework="pytorch")
+    assert missing["status"] == "unavailable" and "pip install torch" in missing["reason"]
+    assert of(tables["dataset"], framework="jax")[0]["verified"]
+
+
+def test_what_makes_no_sense_is_refused(wellread, tmp_path):
+    def refused(code, *args):
+        return wellread("bench", *args, "--out", tmp_path / "r", code=code)
+
+    assert "WELLREAD_PYTHON" in refused(1, "dataset", "--framework", "jax", "--python", "no-such-python")
+    assert "rust, pytorch, jax" in refused(2, "dataset", "--framework", "tensorflow")
+    assert "add --framework" in refused(2, "loop", "--model", "python:a:B")
+    assert "python:package.module:Class" in refused(2, "loop", "--framework", "jax", "--model", "python:a")
+    assert "storage" in refused(1, "storage", "--framework", "pytorch")
+    unknown = refused(1, "dataset", "--framework", "jax", "--loaders", "nobody", "--python", sys.executable)
+    assert "nobody" in unknown and "upstream-cache" in unknown
+
+
+MODELS = """
+import torch
+class Fine(torch.nn.Module):
+    def __init__(self, in_channels):
+        super().__init__()
+        self.layer = torch.nn.Conv2d(in_channels, 3, 1)
+    def forward(self, x):
+        return self.layer(x)
+class Short(Fine):
+    def forward(self, x):
+        return super().forward(x)[:1]
+class Wants(Fine):
+    def __init__(self, width):
+        super().__init__(1)
+NoModule = dict
+"""
+
+
+def test_a_model_of_the_users_own_runs(bench, stub):
+    stub("mymodels", MODELS)
+    tables, _, _ = bench(
+        ["loop"], "--framework", "pytorch,rust", "--formats", "tiff", "--loaders", "tifffile", "--steps", 2,
+        "--batch-size", 3, "--model", "python:mymodels:Fine",
+    )  # fmt: skip
+    for row in of(tables["loop"], framework="pytorch"):
+        assert row["status"] == "ok" and row["verified"] and row["model"] == "python:mymodels:Fine"
+    assert "Python only" in of(tables["loop"], framework="rust")[0]["reason"]
+
+
+def test_models_that_cannot_be_used_say_why(stub, tmp_path, monkeypatch):
+    import torch
+    from _wellread_bench.frameworks.pytorch import PyTorch
+    from _wellread_bench.models import ModelError, create_torch
+
+    stub("mymodels", MODELS)
+    stub("raising", "1 / 0")
+    stub("leaving", "import sys\nsys.exit(7)")
+    stub("wanting", "import surely_not_installed")
+    monkeypatch.syspath_prepend(tmp_path / "stubs")
+    for name, said in {
+        "mymodels:Missing": "has no class Missing; it has Fine, Short, Wants",
+        "mymodels:Wants": "making it raised TypeError",
+        "mymodels:NoModule": "is a dict, not a torch.nn.Module",
+        "raising:A": "importing raising raised ZeroDivisionError",
+        "leaving:A": "importing leaving raised SystemExit",
+        "wanting:A": "wanting needs surely_not_installed",
+        "nowhere.at.all:A": "there is no module nowhere",
+    }.items():
+        with pytest.raises(ModelError) as caught:
+            create_torch(f"python:{name}", [2, 1, 24, 20], 1, PyTorch(1, 1))
+        assert said in str(caught.value), name
+    short = create_torch("python:mymodels:Short", [2, 1, 24, 20], 1, PyTorch(1, 1))
+    with pytest.raises(ModelError, match=r"returned shape \(1, 3, 24, 20\) for a batch of 2"):
+        short.step(torch.zeros(2, 1, 24, 20), "train")
+
+
+def test_a_model_that_is_not_there_ends_the_run(bench):
+    said = bench(["loop"], "--framework", "pytorch", "--formats", "tiff", "--model", "python:nowhere:Net", code=1)
+    assert "there is no module nowhere" in said and "PYTHONPATH" in said
+
+
+def test_flax_modules_train(stub, tmp_path, monkeypatch):
+    pytest.importorskip("flax")
+    import jax.numpy as jnp
+    from _wellread_bench.frameworks.jax import Jax
+    from _wellread_bench.models import ModelError
+
+    stub("flaxmodels", FLAX)
+    monkeypatch.syspath_prepend(tmp_path / "stubs")
+    images = jnp.asarray(np.random.default_rng(1).random((4, 2, 8, 9), np.float32))
+    for name in ("Linen", "Nnx"):
+        model = Jax(1, 1).model(f"python:flaxmodels:{name}", list(images.shape), 1)
+        losses = [model.step(images, "train") for _ in range(20)]
+        assert losses[-1] < losses[0], name
+        assert model.step(images, "inference") is None
+    with pytest.raises(ModelError, match="--framework pytorch"):
+        stub("mymodels", MODELS)
+        Jax(1, 1).model("python:mymodels:Fine", list(images.shape), 1)
+
+
+FLAX = """
+from flax import linen, nnx
+class Linen(linen.Module):
+    @linen.compact
+    def __call__(self, x):
+        return linen.Dense(5)(linen.Conv(4, (3, 3))(x).mean((1, 2)))
+class Nnx(nnx.Module):
+    def __init__(self, in_channels, rngs):
+        self.layer = nnx.Linear(in_channels, 5, rngs=rngs)
+    def __call__(self, x):
+        return self.layer(x.mean((1, 2)))
+"""
+
+
+def test_doctor_says_which_frameworks_there_are(wellread):
+    import jax
+    import torch
+
+    found = wellread("doctor", "--python", sys.executable)["python"]
+    assert found["torch"] == torch.__version__.split("+")[0] or found["torch"] == torch.__version__
+    assert found["jax"] == jax.__version__
