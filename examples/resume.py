@@ -1,4 +1,4 @@
-"""Stop in the middle of an epoch and go on in another run, with another number of workers: nothing twice, nothing lost."""
+"""Stop in mid-epoch and go on in another run, with another number of workers: nothing twice, nothing lost."""
 
 import json
 import tempfile

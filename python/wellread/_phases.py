@@ -14,11 +14,17 @@ _MIB = 1024 * 1024
 # Where each phase stands in the results: group and name, or only a name. One measurement may have two places.
 _PLACES = {
     "first_epoch": (("epoch_breakdown", "first_epoch"),),
-    "first_batch_loading": (("batch_breakdown", "first_batch_loading"), ("epoch_breakdown", "data_loading_first_batch")),
+    "first_batch_loading": (
+        ("batch_breakdown", "first_batch_loading"),
+        ("epoch_breakdown", "data_loading_first_batch"),
+    ),
     "first_batch_to_device": (("batch_breakdown", "first_batch_to_device"),),
-    "first_batch_forward": (("batch_breakdown", "first_batch_forward"), ("epoch_breakdown", "model_forward_first_batch")),
+    "first_batch_forward": (
+        ("batch_breakdown", "first_batch_forward"),
+        ("epoch_breakdown", "model_forward_first_batch"),
+    ),
     "first_batch_postprocess": (("batch_breakdown", "first_batch_postprocess"),),
-}  # fmt: skip
+}
 
 
 class Meter:
@@ -94,7 +100,9 @@ class Phases:
         # The host's memory at the beginning tells nothing about a device's at the end.
         comparable = of == self._meter.memory_of and before is not None and after is not None
         delta = after - before if comparable else None
-        self.add(name, {"elapsed_seconds": elapsed, "memory_delta_mb": delta, "peak_memory_mb": self._meter.peak_mb()})
+        self.add(
+            name, {"elapsed_seconds": elapsed, "memory_delta_mb": delta, "peak_memory_mb": self._meter.peak_mb()}
+        )
 
     def add(self, name: str, timer: dict[str, float | None]) -> None:
         """Adds a measurement, and tells it to the file of ``WELLREAD_PHASES_FILE``."""

@@ -46,9 +46,10 @@ class PhaseTimer(pl.Callback):
     - ``total_training``: from the first :meth:`phase`, or from the start of the trainer, to its end;
     - ``model_initialization``: ``setup`` and ``configure_model`` of the module, checkpoints, moving it to the device;
     - ``data_setup``: ``setup`` of a :class:`WellreadDataModule`, making the loaders, starting their threads;
-    - ``epoch_breakdown``: ``first_epoch`` (training only), ``data_loading_first_batch``, ``model_forward_first_batch``;
     - ``batch_breakdown``: of the first batch, the wait for it (``first_batch_loading``), ``first_batch_to_device``,
       ``first_batch_forward`` (``training_step``) and ``first_batch_postprocess`` (backward pass and optimizer);
+    - ``epoch_breakdown`` (training only): ``first_epoch``, and two of these as ``data_loading_first_batch`` and
+      ``model_forward_first_batch``;
     - ``full_training``: all epochs;
     - ``dataset_info``: batches of an epoch, images of a batch, and throughput and time per batch after the first;
     - ``steady_state``: all steps but the first: ``step_seconds`` and ``data_wait_seconds`` (mean, p50, p95) and
@@ -56,9 +57,10 @@ class PhaseTimer(pl.Callback):
     - ``peak_memory``: of this process (RSS), of it and its children (PSS, seen at ends of epochs), and of CUDA;
     - ``final_metrics``: what the module logged last.
 
-    Each timer has ``elapsed_seconds``, ``memory_delta_mb`` and ``peak_memory_mb`` (the most up to its end; MiB). Under
-    ``test`` and ``predict`` the names are ``total_inference``, ``full_prediction`` and ``inference_info``. A CUDA device
-    is waited for before each reading of the clock, which includes the end of every step: some 10 microseconds each.
+    Each timer has ``elapsed_seconds``, ``memory_delta_mb`` and ``peak_memory_mb`` (MiB; the peak is that of the run up
+    to the timer's end). Under ``test`` and ``predict`` the names are ``total_inference``, ``full_prediction`` and
+    ``inference_info``. A CUDA device is waited for before each reading of the clock, which includes the end of every
+    step: some 10 microseconds each.
 
     What happens outside of the trainer is measured with :meth:`phase`::
 
@@ -290,20 +292,20 @@ class WellreadDataModule(pl.LightningDataModule):
     Args:
         dataset: a :class:`wellread.Dataset`, or the path of one.
         batch_size: images per batch.
-        split: shares of training, validation and test, which add up to 1. Each image's part follows from a hash of its
-            name alone, so it stays the same when images are added or put into another order or format.
+        split: shares of training, validation and test, which add up to 1. Each image's part follows from a hash of
+            its name alone, so it stays the same when images are added or put into another order or format.
         split_by: a column of the dataset, such as a plate or a donor, whose rows are kept together; or a list of one
             key per row of the dataset.
         split_seed: draws another split.
         train, val, test: the rows of each part, instead of a split; a part that is not named is empty.
         labels: a column of the dataset, or an array of one value per row: batches are (pixels, labels).
         train_choices: choices of :class:`wellread.DataLoader` for training alone, such as ``{"flip": True}``.
-        choices: its choices for all parts, such as ``crop`` or ``num_workers``. Those of the order, such as ``weights``
-            or ``drop_last``, are for training alone.
+        choices: its choices for all parts, such as ``crop`` or ``num_workers``. Those of the order, such as
+            ``weights`` or ``drop_last``, are for training alone.
 
-    Training is shuffled anew in every epoch, in the same way whatever the number of workers. All ranks get equally many
-    batches: of training by leaving out what does not divide, of validation and test with every image exactly once
-    (their batches are made smaller where that is needed for it).
+    Training is shuffled anew in every epoch, in the same way whatever the number of workers. All ranks get equally
+    many batches: of training by leaving out what does not divide, of validation and test with every image exactly
+    once (their batches get another size where that is needed for it).
 
     A checkpoint holds where training is, to the batch. The run that goes on may have another number of workers or
     ranks, or another batch size.
@@ -331,7 +333,9 @@ class WellreadDataModule(pl.LightningDataModule):
         super().__init__()
         self._source = dataset
         self._batch_size = _check.whole("batch_size", batch_size, 1)
-        self._shares = [_check.real(f"split[{i}]", share, 0, 1) for i, share in enumerate(_check.several("split", split))]
+        self._shares = [
+            _check.real(f"split[{i}]", share, 0, 1) for i, share in enumerate(_check.several("split", split))
+        ]
         if len(self._shares) != 3 or abs(sum(self._shares) - 1) > 1e-6:
             raise ValueError("split must be three shares (training, validation, test) that add up to 1")
         self._split_by, self._split_seed = split_by, _check.whole("split_seed", split_seed)

@@ -16,7 +16,7 @@ SAYS = {
     "torch_map_dataset.py": r"256 images in 16 batches",
     "jax_train.py": r"epoch 5: loss [\d.]+",
     "lightning_train.py": r"first_batch_forward: [\d.]+ ms(?s:.*)validation accuracy: \d+%",
-    "custom_transforms.py": r"own: \{\(16, 2, 64, 64\)\}\nbuilt in: \(16, 2, 48, 48\)\nby the batch: \(16, 1, 64, 64\)",
+    "custom_transforms.py": r"own: \{\(16, 2, 64, 64\)\}\nbuilt in: \(16, 2, 48, 48\)\nby the batch: \(16, 1,",
     "arrow_in_out.py": r"DuckDB: 6 images of a query",
     "resume.py": r"went on with 11 batches",
     "labels.py": r"A01: 9% of the set, 50% of a balanced epoch",

@@ -21,7 +21,9 @@ class Net(pl.LightningModule):
 
     def __init__(self):
         super().__init__()
-        self.layers = nn.Sequential(nn.Conv2d(2, 4, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 2))
+        self.layers = nn.Sequential(
+            nn.Conv2d(2, 4, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 2)
+        )
         self.seen, self.validated = [], []
 
     def training_step(self, batch, _):
@@ -105,7 +107,9 @@ def test_every_rank_gets_its_share(parquet):
         current_epoch, world_size = 3, 3
 
     for batch_size in (1, 2, 3, 4, 6, 12, 20):
-        module = WellreadDataModule(parquet, batch_size, train=range(40), val=range(37), num_workers=0, dtype="stored")
+        module = WellreadDataModule(
+            parquet, batch_size, train=range(40), val=range(37), num_workers=0, dtype="stored"
+        )
         seen, lengths = [], []
         for rank in range(3):
             module.trainer = Ranks()
@@ -165,14 +169,25 @@ def test_phases_are_measured(parquet, tmp_path, monkeypatch):
     assert metrics["epoch_breakdown"]["first_epoch"]["elapsed_seconds"] < metrics["full_training"]["elapsed_seconds"]
     assert metrics["model_initialization"]["elapsed_seconds"] > 0 and metrics["data_setup"]["elapsed_seconds"] > 0
     batch = metrics["batch_breakdown"]
-    assert set(batch) == {"first_batch_loading", "first_batch_to_device", "first_batch_forward", "first_batch_postprocess"}
+    assert set(batch) == {
+        "first_batch_loading",
+        "first_batch_to_device",
+        "first_batch_forward",
+        "first_batch_postprocess",
+    }
     assert metrics["epoch_breakdown"]["data_loading_first_batch"] == batch["first_batch_loading"]
     assert metrics["epoch_breakdown"]["model_forward_first_batch"] == batch["first_batch_forward"]
-    assert sum(t["elapsed_seconds"] for t in batch.values()) < metrics["epoch_breakdown"]["first_epoch"]["elapsed_seconds"]
+    assert (
+        sum(t["elapsed_seconds"] for t in batch.values())
+        < metrics["epoch_breakdown"]["first_epoch"]["elapsed_seconds"]
+    )
     assert all(t["elapsed_seconds"] > 0 and t["peak_memory_mb"] > 50 for t in batch.values())
     steady = metrics["steady_state"]
     assert steady["steps"] == 11 and steady["step_seconds"]["p50"] <= steady["step_seconds"]["p95"]
-    assert 0 < steady["data_wait_seconds"]["mean"] < steady["step_seconds"]["mean"] and 0 < steady["data_wait_fraction"] < 1
+    assert (
+        0 < steady["data_wait_seconds"]["mean"] < steady["step_seconds"]["mean"]
+        and 0 < steady["data_wait_fraction"] < 1
+    )
     info = metrics["dataset_info"]
     assert (info["num_batches"], info["batch_size"]) == (6, 4)
     per_batch = info["avg_time_per_batch"]
