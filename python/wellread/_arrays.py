@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-INTEGERS = {"uint8": (0, 255), "int8": (-128, 127), "uint16": (0, 65535), "int16": (-32768, 32767),
-            "uint32": (0, 2**32 - 1), "int32": (-(2**31), 2**31 - 1)}  # fmt: skip
-
 
 def converter(as_: str, dtype: str) -> Callable[[Any], Any]:
     """The function from a native batch to the array of a library; imports the library."""
@@ -66,11 +63,3 @@ def of_column(as_: str) -> Callable[[Any], Any]:
 
         return lambda values: jax.numpy.asarray(values) if values.dtype.kind in "biuf" else values.tolist()
     return lambda values: values if values.dtype.kind in "biufmM" else values.tolist()
-
-
-def unit_factors(dtype: str) -> tuple[float, float] | None:
-    """Factor and summand that take a stored type's range to [0, 1]; None for floats, which stay as they are."""
-    if dtype not in INTEGERS:
-        return None
-    low, high = INTEGERS[dtype]
-    return 1.0 / (high - low), -low / (high - low)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
-from . import _arrays, _native
+from . import _native
 
 
 def pinned(nbytes: int) -> Any:
@@ -21,53 +22,58 @@ def pinned(nbytes: int) -> Any:
 
 
 class Lender:
-    """Lends torch's memory to a loader, which decodes into it."""
+    """Lends torch's memory to a loader, which decodes into it. The iterations of a loader share it."""
 
     def __init__(self, allocate: Callable[[int], Any] = pinned):
         # Asked at once, so that a machine that cannot says so here and not at the first batch.
         allocate(64)
         self._allocate = allocate
         self.native = _native.Lent()
+        # What is lent, by address.
+        self._lent: dict[int, Any] = {}
 
     def begin(self, loader: Any) -> Lending:
         """Memory for an iteration: the batches ahead, one that is being taken and one more."""
-        lending = Lending(self.native, self._allocate, loader.batch_bytes, loader.dtype)
-        for _ in range(loader.prefetch + 2):
-            lending.lend()
-        return lending
+        return Lending(self, loader, loader.prefetch + 2)
+
+    def lend(self, nbytes: int) -> None:
+        """Lends memory for one more batch."""
+        memory = self._allocate(nbytes + 64)
+        memory = memory[-memory.data_ptr() % 64 :][:nbytes]
+        self._lent[memory.data_ptr()] = memory
+        self.native.lend(memory.data_ptr())
+
+    def back(self, address: int) -> Any:
+        """The memory at an address, which is no longer lent."""
+        return self._lent.pop(address)
 
 
 class Lending:
-    """What an iteration was lent, by address."""
+    """What an iteration has lent: always for so many batches, delivered ones replaced."""
 
-    def __init__(self, native: Any, allocate: Callable[[int], Any], nbytes: int, dtype: str):
+    def __init__(self, lender: Lender, loader: Any, batches: int):
         import torch
 
-        self._native, self._allocate, self._nbytes = native, allocate, nbytes
-        self._dtype = getattr(torch, dtype)
-        self._lent: dict[int, Any] = {}
-
-    def lend(self) -> None:
-        """Lends memory for one more batch."""
-        memory = self._allocate(self._nbytes + 64)
-        memory = memory[-memory.data_ptr() % 64 :][: self._nbytes]
-        self._lent[memory.data_ptr()] = memory
-        self._native.lend(memory.data_ptr())
+        self._lender, self._nbytes, self._batches = lender, loader.batch_bytes, batches
+        self._dtype = getattr(torch, loader.dtype)
+        for _ in range(batches):
+            lender.lend(self._nbytes)
 
     def tensor(self, delivered: tuple[int, list[int], list[int]]) -> Any:
         """The tensor of a batch that was decoded into memory of torch: from now on the caller's alone."""
         address, shape, _ = delivered
-        memory = self._lent.pop(address)
-        self.lend()
-        count = 1
-        for axis in shape:
-            count *= axis
-        return memory[: count * self._dtype.itemsize].view(self._dtype).view(shape)
+        memory = self._lender.back(address)
+        self._lender.lend(self._nbytes)
+        return memory[: math.prod(shape) * self._dtype.itemsize].view(self._dtype).view(shape)
+
+    def end(self) -> None:
+        """Takes back what was not delivered, once the iteration's threads have ended."""
+        for address in self._lender.native.withdraw(self._batches):
+            self._lender.back(address)
 
 
-def scaler(as_: str, stored: str) -> Callable[[Any], Any]:
-    """The function that takes a batch of a stored type to float32, wherever the batch is; whole ranges to [0, 1]."""
-    factors = _arrays.unit_factors(stored)
+def scaler(as_: str, factor: float, summand: float) -> Callable[[Any], Any]:
+    """The function that takes a batch of a stored type to float32 and scales it, wherever the batch is."""
     if as_ == "torch":
         import torch
 
@@ -79,9 +85,8 @@ def scaler(as_: str, stored: str) -> Callable[[Any], Any]:
         def convert(batch):
             return batch.astype(jax.numpy.float32)
 
-    if factors is None:
+    if (factor, summand) == (1, 0):
         return convert
-    factor, summand = factors
     if summand == 0:
         return lambda batch: convert(batch) * factor
     return lambda batch: convert(batch) * factor + summand

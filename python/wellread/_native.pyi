@@ -8,6 +8,9 @@ __version__: str
 def formats() -> list[str]:
     """Names of the storage formats of this build."""
 
+def parse_bytes(text: str) -> int:
+    """Bytes of an amount of memory, such as "512MiB"."""
+
 def run_cli(args: list[str]) -> int:
     """Runs the command with these arguments, of which the first is the program's name, and returns its exit code."""
 
@@ -104,6 +107,7 @@ class Lent:
 
     def __new__(cls) -> Lent: ...
     def lend(self, address: int) -> None: ...
+    def withdraw(self, batches: int) -> list[int]: ...
 
 @final
 class Loader:
@@ -118,7 +122,7 @@ class Loader:
     @property
     def dtype(self) -> str: ...
     @property
-    def stored_dtype(self) -> str: ...
+    def unit_scale(self) -> tuple[float, float]: ...
     @property
     def batch_bytes(self) -> int: ...
     @property

@@ -6,7 +6,7 @@ import os
 import sys
 from typing import Any
 
-from . import _check
+from . import _check, _native
 
 AS = ("numpy", "torch", "jax", "batch")
 DTYPES = ("float32", "float16", "bfloat16", "stored")
@@ -65,7 +65,7 @@ def order(given: Any, shuffle: bool, by: Any, weights: Any, block: Any, images: 
         columns = [_check.text(f"by[{i}]", column) for i, column in enumerate(by)]
     elif by is not None:
         keys = [str(key) for key in _check.several("by", by, "a column, a tuple of columns, or a list of keys")]
-    block_rows, window = (256, 8) if block is None else _check.several("block", block, "(rows, window)")[:2] or (0, 0)
+    block_rows, window = (256, 8) if block is None else _two("block", block, "(rows, window)")
     if weights is not None:
         if hasattr(weights, "tolist"):
             weights = weights.tolist()
@@ -86,16 +86,10 @@ def memory(given: Any) -> int | None:
     """Bytes: a number, or a text such as "2GiB"."""
     if given is None or not isinstance(given, str):
         return None if given is None else _check.whole("memory", given, 1)
-    number = given.rstrip("kKmMgGtTiIbB ")
-    unit = given[len(number) :].strip().lower().rstrip("b").rstrip("i")
-    shift = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}.get(unit)
     try:
-        amount = float(number) * (1 << shift) if shift is not None else -1.0
-    except ValueError:
-        amount = -1.0
-    if not 1 <= amount < 2**62:
-        raise ValueError(f'memory must be bytes or an amount such as "512MiB" or "2GiB", not {given!r}')
-    return int(amount)
+        return _native.parse_bytes(given)
+    except ValueError as error:
+        raise ValueError(f"memory: {error}") from None
 
 
 def flip(given: Any) -> list[float]:
@@ -137,10 +131,10 @@ def normalize(given: Any) -> Any:
     return _check.reals("normalize mean", mean), _check.reals("normalize std", std)
 
 
-def _two(name: str, given: Any) -> list:
-    both = _check.several(name, given, "two numbers, or two lists of one per channel")
+def _two(name: str, given: Any, what: str = "two numbers, or two lists of one per channel") -> list:
+    both = _check.several(name, given, what)
     if len(both) != 2:
-        raise ValueError(f"{name} must be two numbers, or two lists of one per channel, not {len(both)} things")
+        raise ValueError(f"{name} must be {what}, not {len(both)} things")
     return both
 
 
@@ -166,7 +160,11 @@ def fields(given: Any) -> tuple[str, str | None] | None:
     """Files of the flat and the dark field."""
     if given is None:
         return None
-    both = [given, None] if isinstance(given, (str, os.PathLike)) else _two("illumination", given)
+    both = (
+        [given, None]
+        if isinstance(given, (str, os.PathLike))
+        else _two("illumination", given, "a path, or (flat, dark)")
+    )
     for path in both:
         if path is not None and not isinstance(path, (str, os.PathLike)):
             raise TypeError(f"illumination must be a path, or (flat, dark), not {type(path).__name__}")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import _arrays, _check, _native, _options
+from ._iteration import Core, Iterator, Labels
 from .dataset import Dataset
 
 __all__ = ["DataLoader"]
@@ -30,9 +31,9 @@ class DataLoader:
         as_: "numpy", "torch" or "jax": whose arrays batches are; "batch" for :class:`wellread.Batch`.
         dtype: "float32", "float16", "bfloat16" or "stored" (uint16 stays uint16).
         scale: "unit" takes the range of the stored type to [0, 1]; a number is multiplied by; (low, high) takes a
-            range of stored values (one for all channels or lists of one per channel) to [0, 1]; None leaves values as they
-            are; "device" delivers what "unit" would, but moves the stored type and scales it there (torch and JAX).
-            "auto" is "unit", and None with dtype="stored".
+            range of stored values (one for all channels or lists of one per channel) to [0, 1]; None leaves values
+            as they are; "device" delivers what "unit" would, but moves the stored type and scales it there (torch and
+            JAX). "auto" is "unit", and None with dtype="stored".
         percentiles: (low, high) from 0 to 100: scales each channel of each image to [0, 1] by its percentiles.
         normalize: (mean, std) of the scaled values, numbers or lists of one per channel; "image" for each channel of
             each image by its own; or the file that ``wellread stats --out`` wrote.
@@ -167,6 +168,10 @@ class DataLoader:
         if columns is not None and labels is not None:
             raise ValueError("labels and columns exclude each other: columns may name several")
         rank, world_size = _options.ranks(rank, world_size)
+        # Where it is pickled to, torch.distributed may say something else.
+        self._arguments |= {"rank": rank, "world_size": world_size}
+        if self._as == "batch" and (transform is not None or batch_transform is not None):
+            raise ValueError('transform and batch_transform need arrays: as_ must not be "batch"')
         for name, call in (("transform", transform), ("batch_transform", batch_transform)):
             if call is not None and not callable(call):
                 raise TypeError(f"{name} must be callable, not {type(call).__name__}")
@@ -236,14 +241,12 @@ class DataLoader:
         self._device = device
         self._dtype = self._native.dtype
         self._labels = (
-            _Labels(dataset, labels, columns, self._as) if labels is not None or columns is not None else None
+            Labels(dataset, labels, columns, self._as) if labels is not None or columns is not None else None
         )
         self._finish = self._finisher(transform, batch_transform)
-        self._latest: _Iterator | None = None
-        self._resumed: _Iterator | None = None
-        # Epoch and position of the iteration begun last, once it has ended early; and what it left out.
-        self._progress: tuple[int, int] | None = None
-        self._skipped: list[tuple[int, str]] = []
+        # The iteration begun last, and one that a state was loaded for.
+        self._latest: Core | None = None
+        self._resumed: Iterator | None = None
 
     def _finisher(self, transform: Callable | None, batch_transform: Callable | None) -> Callable[[Any], Any] | None:
         """What happens to a batch after it is an array where it is to be: None for nothing."""
@@ -251,7 +254,7 @@ class DataLoader:
         if self._scales_later:
             from . import _device
 
-            steps.append(_device.scaler(self._as, self._native.stored_dtype))
+            steps.append(_device.scaler(self._as, *self._native.unit_scale))
         if transform is not None:
             stack = _arrays.stack(self._as)
             steps.append(lambda batch: stack([transform(image) for image in batch]))
@@ -306,9 +309,7 @@ class DataLoader:
     def set_epoch(self, epoch: int) -> None:
         """Sets the epoch that the next iteration runs. Iterations count up by themselves."""
         self._native.set_epoch(_check.whole("epoch", epoch, 0, 2**64 - 2))
-        self._resumed = None
-        self._latest = None
-        self._progress = None
+        self._latest = self._resumed = None
 
     def rows(self, epoch: int) -> list[int]:
         """The dataset's rows in the order in which an epoch delivers them, to this rank."""
@@ -323,8 +324,7 @@ class DataLoader:
     @property
     def skipped(self) -> list[tuple[int, str]]:
         """With on_error="skip", row and error of the images left out by the iteration begun last: the first 1,000."""
-        latest = self._latest
-        return latest.skipped() if latest is not None else list(self._skipped)
+        return self._latest.skipped() if self._latest is not None else []
 
     def __len__(self) -> int:
         return len(self._native)
@@ -332,8 +332,8 @@ class DataLoader:
     def __iter__(self):
         iterator, self._resumed = self._resumed, None
         if iterator is None:
-            iterator = _Iterator(self, None)
-        self._latest, self._progress, self._skipped = iterator.core, None, []
+            iterator = Iterator(self, None)
+        self._latest = iterator.core
         return iterator
 
     def state_dict(self) -> dict[str, Any]:
@@ -341,14 +341,8 @@ class DataLoader:
         dictionary that JSON and pickle can hold. Before the first iteration, and after the end of one, where the next
         begins.
         """
-        if self._resumed is not None:
-            epoch, position = self._resumed.core.progress()
-        elif self._latest is not None:
-            epoch, position = self._latest.progress()
-        elif self._progress is not None:
-            epoch, position = self._progress
-        else:
-            epoch, position = self._native.epoch, 0
+        core = self._resumed.core if self._resumed is not None else self._latest
+        epoch, position = core.progress() if core is not None else (self._native.epoch, 0)
         return json.loads(self._native.state(epoch, position))
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -366,10 +360,10 @@ class DataLoader:
             text = json.dumps(state_dict)
         except (TypeError, ValueError, RecursionError):
             raise ValueError("state_dict must be what state_dict() returned") from None
-        self._resumed = _Iterator(self, text)
+        self._resumed = Iterator(self, text)
 
     def __reduce__(self):
-        state = self.state_dict() if self._latest or self._progress or self._resumed else None
+        state = self.state_dict() if self._latest or self._resumed else None
         return _rebuilt, (self._dataset, self._arguments, self._native.epoch, state)
 
     def __repr__(self) -> str:
@@ -377,112 +371,6 @@ class DataLoader:
         return (
             f"wellread.DataLoader({self._dataset!r}: {len(self)} batches of {self.batch_size}, {shape} {self._dtype})"
         )
-
-
-class _Labels:
-    """Columns beside the images, looked up for the rows of each batch."""
-
-    def __init__(self, dataset: Dataset, labels: Any, columns: Any, as_: str):
-        self._convert = _arrays.of_column(as_)
-        self._one, self._many = None, None
-        if columns is not None:
-            names = [_check.text(f"columns[{i}]", n) for i, n in enumerate(_check.several("columns", columns))]
-            self._many = {name: dataset.column(name) for name in names}
-        elif isinstance(labels, str):
-            self._one = dataset.column(labels)
-        else:
-            import numpy
-
-            self._one = numpy.asarray(labels)
-            if self._one.shape[:1] != (len(dataset),):
-                raise ValueError(
-                    f"labels must be a column's name or {len(dataset)} values, one per row of the dataset, "
-                    f"not of shape {self._one.shape}"
-                )
-
-    def __call__(self, rows: list[int]):
-        if self._many is not None:
-            return {name: self._convert(values[rows]) for name, values in self._many.items()}
-        return self._convert(self._one[rows])
-
-
-class _Core:
-    """An iteration without its conversions: what :class:`DataLoader` keeps of it to tell where it is."""
-
-    def __init__(self, loader: DataLoader, state: str | None):
-        self._loader = loader._native
-        self.lender = loader._lender.begin(self._loader) if loader._lender is not None else None
-        self.native = self._loader.run() if state is None else self._loader.resume(state)
-        self._last: tuple[int, int] | None = None
-        self._left_out: list[tuple[int, str]] | None = None
-        # Where batches are moved ahead of their delivery: where the one delivered last was.
-        self.delivered: tuple[int, int] | None = None
-
-    def progress(self) -> tuple[int, int]:
-        if self.delivered is not None:
-            return self.delivered
-        return self._last if self._last is not None else self.native.progress()
-
-    def skipped(self) -> list[tuple[int, str]]:
-        return self._left_out if self._left_out is not None else self.native.skipped()[1]
-
-    def close(self, ended: bool) -> None:
-        """Stops the threads; afterwards it tells where it was or, at its end, where the next epoch begins."""
-        if self._last is None:
-            epoch, position = self.native.progress()
-            self._left_out = self.native.skipped()[1]
-            self._last = (epoch + 1, 0) if ended else (epoch, position)
-            self.native.close()
-            self.lender = None
-
-
-class _Iterator:
-    """An iteration over an epoch."""
-
-    def __init__(self, loader: DataLoader, state: str | None):
-        self.core = _Core(loader, state)
-        self._next = self.core.native.__next__
-        self._labels = loader._labels
-        self._finish = loader._finish
-        self._convert = _arrays.converter(loader._as, loader._dtype)
-        if self.core.lender is not None:
-            self._convert = self.core.lender.tensor
-        self._mover = None
-        if loader._device is not None:
-            from . import _device
-
-            self._mover = _device.mover(loader._as, loader._device, self)
-
-    def __iter__(self):
-        return self
-
-    def __next__(self):
-        batch = self.fetch() if self._mover is None else self._mover()
-        if self._finish is not None:
-            if self._labels is None:
-                return self._finish(batch)
-            return self._finish(batch[0]), batch[1]
-        return batch
-
-    def fetch(self):
-        """The next batch as an array in memory of the host, with its labels if there are any."""
-        try:
-            batch = self._next()
-        except StopIteration:
-            self.core.close(ended=True)
-            raise
-        if self._labels is None:
-            return self._convert(batch)
-        rows = batch.rows if self.core.lender is None else batch[2]
-        return self._convert(batch), self._labels(rows)
-
-    def __length_hint__(self) -> int:
-        return self.core.native.__length_hint__()
-
-    def __del__(self):
-        core = getattr(self, "core", None)
-        if core is not None:
-            core.close(ended=False)
 
 
 def _rebuilt(dataset: Dataset, arguments: dict, epoch: int, state: dict | None) -> DataLoader:

@@ -15,7 +15,7 @@ import torch
 import torch.utils.data
 from torch.utils.dlpack import from_dlpack
 
-from . import _arrays, _check, _rows
+from . import _check, _rows
 from . import loader as _loader
 from .dataset import Dataset as _Images
 
@@ -211,11 +211,11 @@ def _conversion(dtype: Any, images: _Images) -> torch.dtype | None:
         return None
     stored = images._native.info(0)[1] if len(images) else name
     wanted = getattr(torch, name)
-    if stored in _arrays.INTEGERS and not wanted.is_floating_point:
-        low, high = _arrays.INTEGERS[stored]
-        limits = torch.iinfo(wanted)
-        if low < limits.min or high > limits.max:
+    if not wanted.is_floating_point:
+        from_, to = getattr(torch, stored), torch.iinfo(wanted)
+        if from_.is_floating_point:
+            raise ValueError(f'dtype="{name}" cannot hold {stored}: choose a floating-point type')
+        held = torch.iinfo(from_)
+        if held.min < to.min or held.max > to.max:
             raise ValueError(f'dtype="{name}" cannot hold every value of {stored}: choose "float32" or "int64"')
-    elif not wanted.is_floating_point and stored not in _arrays.INTEGERS and stored != name:
-        raise ValueError(f'dtype="{name}" cannot hold {stored}: choose a floating-point type')
     return wanted

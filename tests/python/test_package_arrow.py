@@ -45,11 +45,11 @@ def test_tables_of_others(parquet):
     import polars
 
     want = wr.Dataset(parquet)[:]
-    table = cells = pq.read_table(parquet)
+    table = pq.read_table(parquet)
     for made in (
         table,
         polars.from_arrow(table),
-        duckdb.sql("select * from cells"),
+        duckdb.from_arrow(table),
         pa.RecordBatchReader.from_batches(table.schema, table.to_batches(7)),
     ):
         ds = wr.Dataset.from_arrow(made)

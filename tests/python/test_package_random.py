@@ -168,8 +168,8 @@ def test_random_choices_of_a_loader(labelled, seed):
     draw = random.Random(1000 + seed)
     ds = wr.Dataset(labelled)
     made = 0
-    for _ in range(600):
-        choices = {name: values(draw) for name in draw.sample(LOADER, draw.randrange(1, 4))}
+    for _ in range(3000):
+        choices = {name: values(draw) for name in draw.sample(LOADER, draw.randrange(1, 3))}
         if isinstance(choices.get("num_workers"), int) and not isinstance(choices.get("num_workers"), bool):
             choices["num_workers"] = min(choices["num_workers"], 2)
         choices.setdefault("num_workers", draw.randrange(3))
@@ -187,7 +187,7 @@ def test_random_choices_of_a_loader(labelled, seed):
         attempt(loader.set_epoch, values(draw))
         attempt(loader.rows, values(draw))
         assert isinstance(loader.state_dict(), dict) and repr(loader)
-    assert made > 50
+    assert made > 60, "random choices should often make sense"
 
 
 def test_random_states_are_refused_or_resumed(labelled):
@@ -198,5 +198,5 @@ def test_random_states_are_refused_or_resumed(labelled):
         state = dict(good)
         state[draw.choice(list(state))] = values(draw)
         attempt(loader.load_state_dict, state)
-        attempt(lambda: next(iter(loader)))
+        attempt(lambda: next(iter(loader), None))
     assert len(list(loader)) <= 10

@@ -124,30 +124,37 @@ def test_ranks_of_torch_distributed_are_taken(parquet, tmp_path):
 
 def test_memory_that_torch_lends_is_decoded_into(parquet):
     """The mechanism behind pin_memory, with memory that is not page-locked."""
-    lent = []
+    made = set()
 
     def allocate(nbytes):
-        lent.append(torch.full((nbytes,), 7, dtype=torch.uint8))
-        return lent[-1]
+        memory = torch.full((nbytes,), 7, dtype=torch.uint8)
+        made.add(memory.untyped_storage().data_ptr())
+        return memory
+
+    def check(got, want):
+        assert torch.equal(got[0], want[0]) and torch.equal(got[1], want[1])
+        assert got[0].untyped_storage().data_ptr() in made
 
     for workers, dtype in ((0, "float32"), (2, "stored"), (3, "bfloat16")):
-        plain = wr.DataLoader(parquet, 6, as_="torch", dtype=dtype, labels=list(range(40)))
-        loader = wr.DataLoader(parquet, 6, as_="torch", dtype=dtype, labels=list(range(40)), num_workers=workers)
+        choices = {"as_": "torch", "dtype": dtype, "labels": list(range(40)), "num_workers": workers}
+        want = list(wr.DataLoader(parquet, 6, **choices))
+        loader = wr.DataLoader(parquet, 6, **choices)
         loader._lender = _device.Lender(allocate)
-        choices = loader._choices | {"lent": loader._lender.native}
-        loader._native = wr._native.Loader(loader.dataset._native, choices)
+        loader._native = wr._native.Loader(loader.dataset._native, loader._choices | {"lent": loader._lender.native})
         for _ in range(3):
-            kept = []
-            for (got, labels), (want, wanted) in zip(loader, plain, strict=True):
-                assert torch.equal(got, want) and torch.equal(labels, wanted)
-                storage = got.untyped_storage().data_ptr()
-                assert any(memory.untyped_storage().data_ptr() == storage for memory in lent)
-                kept.append((got, got.clone()))
-            assert all(torch.equal(a, b) for a, b in kept)
-        # Left early: what was lent and not delivered is nobody's any more.
-        for _batch in loader:
-            break
-        lent.clear()
+            kept = list(loader)
+            for got, wanted in zip(kept, want, strict=True):
+                check(got, wanted)
+            # Left early: what was lent and not delivered goes back.
+            for got in loader:
+                check(got, want[0])
+                break
+            # Two at once, which share what is lent.
+            for pair in zip(loader, loader, strict=True):
+                check(pair[0], pair[1])
+            for got, wanted in zip(kept, want, strict=True):
+                check(got, wanted)
+        assert not loader._lender._lent
 
 
 def test_pinned_memory_says_what_is_missing(parquet):

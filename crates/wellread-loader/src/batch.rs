@@ -181,16 +181,14 @@ impl fmt::Debug for Batch {
 
 impl Batch {
     /// Gives the memory of a batch of [`BatchMemory`] up to whom it came from, who must not wait for [`BatchMemory::give`]:
-    /// where its pixels begin. A batch of the loader's own memory is returned as it is.
-    ///
-    /// # Errors
-    /// The batch itself, when the loader owns its memory.
-    pub fn release(mut self) -> std::result::Result<NonNull<u8>, Self> {
-        let Some(buffer) = self.buffer.as_mut().filter(|b| matches!(b.pixels.owner, Owner::Source(_))) else {
-            return Err(self);
-        };
-        buffer.pixels.owner = Owner::Released;
-        Ok(buffer.pixels.start)
+    /// where its pixels begin. `None` where the loader owns its memory, which goes back to it as when dropped.
+    pub fn release(mut self) -> Option<NonNull<u8>> {
+        let pixels = &mut self.buffer.as_mut()?.pixels;
+        if !matches!(pixels.owner, Owner::Source(_)) {
+            return None;
+        }
+        pixels.owner = Owner::Released;
+        Some(pixels.start)
     }
 }
 
@@ -494,7 +492,7 @@ mod tests {
         assert_eq!(second.release().unwrap().addr().get(), second_address);
         assert_eq!(lender.1.lock().unwrap().len(), 1);
         let own = Arc::new(BufferPool::new(64, 1, 1, None));
-        assert_eq!(batch(&own).unwrap().release().unwrap_err().len(), 1);
+        assert!(batch(&own).unwrap().release().is_none());
     }
 
     #[test]

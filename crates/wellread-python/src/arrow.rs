@@ -7,7 +7,7 @@
 use crate::dataset::Dataset;
 use crate::errors::{While, detached};
 use arrow_array::cast::AsArray;
-use arrow_array::ffi_stream::{RecordBatchStreamReader, FFI_ArrowArrayStream};
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, DataType, SchemaRef, TimeUnit};
 use pyo3::exceptions::{PyKeyError, PyTypeError};
@@ -156,13 +156,9 @@ pub(crate) fn import(
     let stream = unsafe { FFI_ArrowArrayStream::from_raw(stream) };
     detached(py, While::Opening, move || {
         let refuse = |why: ArrowError| Error::new("arrow", why);
-        let reader = RecordBatchStreamReader::try_new(stream).map_err(refuse)?;
-        let schema = reader.schema();
-        let batches = reader.collect::<Result<Vec<_>, _>>().map_err(refuse)?;
+        let (schema, batches) = crate::stream::read(stream).map_err(refuse)?;
         let table = MemoryTable::new("arrow", schema, batches);
         let options = OpenOptions { column, ..OpenOptions::default() };
-        wellread::Dataset::from_fn(move || {
-            Ok(Box::new(TableStore::open(Box::new(table.clone()), &options)?))
-        })
+        wellread::Dataset::from_fn(move || Ok(Box::new(TableStore::open(Box::new(table.clone()), &options)?)))
     })
 }

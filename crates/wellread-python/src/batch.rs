@@ -281,8 +281,3 @@ impl Batch {
         Export { pixels, dtype: *dtype, is_read_only: *readonly, is_copy: false }.capsule(py, is_versioned)
     }
 }
-
-/// Gives the memory of a batch that was lent up to its owner, and returns where it begins.
-pub(crate) fn release(batch: wellread::Batch) -> Result<usize, Pixels> {
-    batch.release().map(|start| start.addr().get()).map_err(Pixels::of_loader)
-}

@@ -1,4 +1,4 @@
-//! The `wellread` command, and what this build can read.
+//! The `wellread` command, what this build can read, and amounts of memory as the command takes them.
 
 use pyo3::prelude::*;
 use std::ffi::OsString;
@@ -7,6 +7,12 @@ use std::ffi::OsString;
 #[pyfunction]
 pub(crate) fn run_cli(py: Python<'_>, args: Vec<OsString>) -> u8 {
     py.detach(|| wellread_cli::run(args))
+}
+
+/// Bytes of an amount of memory, such as "512MiB".
+#[pyfunction]
+pub(crate) fn parse_bytes(text: &str) -> PyResult<u64> {
+    wellread::loader::cache::parse_bytes(text).map_err(pyo3::exceptions::PyValueError::new_err)
 }
 
 /// Names of the storage formats of this build.

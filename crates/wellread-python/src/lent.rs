@@ -42,6 +42,13 @@ impl Lent {
         Self(Arc::new(Shelf { free: Mutex::default() }))
     }
 
+    /// Takes back memory that is free, for at most so many batches: the addresses.
+    fn withdraw(&self, batches: usize) -> Vec<usize> {
+        let mut free = self.0.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = free.len().saturating_sub(batches);
+        free.split_off(kept)
+    }
+
     /// Lends memory: `address`, a multiple of 64, has as many bytes as the loader's `batch_bytes`, is kept until it comes
     /// back with a batch, and is not used meanwhile.
     fn lend(&self, address: usize) -> PyResult<()> {

@@ -10,6 +10,9 @@
 //! ([`pyo3::Python::detach`]) wherever pixels are read or waited for, and memory that other libraries hold views of is
 //! counted by an [`std::sync::Arc`], which needs no interpreter to be given back.
 
+// Arguments of Python's functions are made for the call, and are the function's own.
+#![allow(clippy::needless_pass_by_value)]
+
 mod arrow;
 mod batch;
 mod choices;
@@ -19,6 +22,7 @@ mod dlpack;
 mod errors;
 mod lent;
 mod loader;
+mod stream;
 
 use pyo3::prelude::*;
 
@@ -33,5 +37,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<loader::Loader>()?;
     module.add_function(wrap_pyfunction!(cli::run_cli, module)?)?;
     module.add_function(wrap_pyfunction!(cli::formats, module)?)?;
+    module.add_function(wrap_pyfunction!(cli::parse_bytes, module)?)?;
     Ok(())
 }

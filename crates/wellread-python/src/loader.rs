@@ -1,6 +1,6 @@
 //! [`Loader`] and [`Batches`]: epochs of batches, waited for without holding the interpreter.
 
-use crate::batch::{self, Batch, Pixels};
+use crate::batch::{Batch, Pixels};
 use crate::choices::Choices;
 use crate::dataset::Dataset;
 use crate::errors::{While, detached, exception};
@@ -67,10 +67,11 @@ impl Loader {
         self.loader.output_dtype().name()
     }
 
-    /// Name of the type of the pixels as stored.
+    /// Factor and summand that take the range of the stored type to `[0, 1]`, as the loader itself would.
     #[getter]
-    fn stored_dtype(&self) -> &'static str {
-        self.loader.dtype().name()
+    fn unit_scale(&self) -> (f32, f32) {
+        let affine = wellread::Transform::default().scale_to_unit().affine(self.loader.dtype(), 0);
+        (affine.scale, affine.offset)
     }
 
     /// Bytes of memory of each batch.
@@ -116,8 +117,7 @@ impl Loader {
 
     /// Runs the next epoch.
     fn run(&self, py: Python<'_>) -> PyResult<Batches> {
-        detached(py, While::Reading, || Ok(self.loader.iter()))
-            .map(|batches| Batches::new(batches, self))
+        detached(py, While::Reading, || Ok(self.loader.iter())).map(|batches| Batches::new(batches, self))
     }
 
     /// The state of an iteration that has come this far ([`Batches::progress`]), as JSON.
@@ -136,7 +136,7 @@ impl Loader {
 #[pyclass(frozen, module = "wellread._native")]
 pub(crate) struct Batches {
     /// `None` once closed.
-    batches: Mutex<Option<wellread::Batches>>,
+    running: Mutex<Option<wellread::Batches>>,
     is_lent: bool,
     /// Whether there are no workers, so that who asks for a batch reads it.
     reads: bool,
@@ -158,7 +158,7 @@ impl Batches {
         let (is_lent, reads) = (loader.is_lent, loader.loader.workers() == 0);
         // Not known before the first.
         let is_slow = AtomicBool::new(true);
-        Self { batches: Mutex::new(Some(batches)), is_lent, reads, process: std::process::id(), is_slow }
+        Self { running: Mutex::new(Some(batches)), is_lent, reads, process: std::process::id(), is_slow }
     }
 
     /// Reads the next batch of an iteration without workers, in a thread beside this one where that takes long: signals
@@ -176,7 +176,7 @@ impl Batches {
         let (send, receive) = crossbeam_channel::bounded(1);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                let mut batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut batches = self.running.lock().unwrap_or_else(PoisonError::into_inner);
                 // Nobody waits for it any more when this fails.
                 let _ = send.send(batches.as_mut().map(|batches| Poll::Ready(batches.next())));
             });
@@ -212,7 +212,7 @@ impl Batches {
             return Err(exception(py, &error, While::Reading));
         }
         detached(py, While::Reading, || {
-            Ok(self.batches.lock().unwrap_or_else(PoisonError::into_inner).as_mut().map(work))
+            Ok(self.running.lock().unwrap_or_else(PoisonError::into_inner).as_mut().map(work))
         })
     }
 
@@ -221,10 +221,8 @@ impl Batches {
             return Delivered::Own(Batch::new(Pixels::of_loader(batch)));
         }
         let (shape, rows) = (batch.shape().to_vec(), batch.rows().to_vec());
-        match batch::release(batch) {
-            Ok(address) => Delivered::Lent((address, shape, rows)),
-            Err(own) => Delivered::Own(Batch::new(own)),
-        }
+        let start = batch.release().expect("a loader that is lent memory has no other");
+        Delivered::Lent((start.addr().get(), shape, rows))
     }
 }
 
@@ -236,8 +234,11 @@ impl Batches {
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Delivered>> {
         loop {
-            let next =
-                if self.reads { self.read(py)? } else { self.with(py, |batches| batches.next_timeout(TICK))? };
+            let next = if self.reads {
+                self.read(py)?
+            } else {
+                self.with(py, |batches| batches.next_timeout(TICK))?
+            };
             match next {
                 None | Some(Poll::Ready(None)) => return Ok(None),
                 Some(Poll::Ready(Some(Ok(batch)))) => return Ok(Some(self.deliver(batch))),
@@ -269,14 +270,14 @@ impl Batches {
     /// Stops the threads, in the middle of a read if need be. The iteration is over then.
     fn close(&self, py: Python<'_>) {
         if self.process == std::process::id() {
-            py.detach(|| drop(self.batches.lock().unwrap_or_else(PoisonError::into_inner).take()));
+            py.detach(|| drop(self.running.lock().unwrap_or_else(PoisonError::into_inner).take()));
         }
     }
 }
 
 impl Drop for Batches {
     fn drop(&mut self) {
-        let batches = self.batches.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        let batches = self.running.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         // Its threads are waited for, which should not keep other Python threads from running. Where the interpreter is
         // about to end, there are none.
         if let Some(batches) = batches {

@@ -92,9 +92,8 @@ impl ImageTable for MemoryTable {
             Rows::Range(range) => self.slices(range.start, range.end, &columns, each),
             Rows::Chosen(rows) => {
                 let runs = rows.chunk_by(|a, b| a + 1 == *b);
-                runs.into_iter().try_for_each(|run| {
-                    self.slices(run[0], run[run.len() - 1] + 1, &columns, each)
-                })
+                runs.into_iter()
+                    .try_for_each(|run| self.slices(run[0], run[run.len() - 1] + 1, &columns, each))
             }
         }
     }

@@ -1,0 +1,120 @@
+"""Iterations over an epoch: native batches become arrays, with their labels, where they are to be."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from . import _arrays, _check
+from .errors import Error
+
+if TYPE_CHECKING:
+    from .dataset import Dataset
+    from .loader import DataLoader
+
+
+class Labels:
+    """Columns beside the images, looked up for the rows of each batch."""
+
+    def __init__(self, dataset: Dataset, labels: Any, columns: Any, as_: str):
+        self._convert = _arrays.of_column(as_)
+        self._one, self._many = None, None
+        if columns is not None:
+            names = [_check.text(f"columns[{i}]", n) for i, n in enumerate(_check.several("columns", columns))]
+            self._many = {name: dataset.column(name) for name in names}
+        elif isinstance(labels, str):
+            self._one = dataset.column(labels)
+        else:
+            import numpy
+
+            self._one = numpy.asarray(labels)
+            if self._one.shape[:1] != (len(dataset),):
+                raise ValueError(
+                    f"labels must be a column's name or {len(dataset)} values, one per row of the dataset, "
+                    f"not of shape {self._one.shape}"
+                )
+
+    def __call__(self, rows: list[int]):
+        if self._many is not None:
+            return {name: self._convert(values[rows]) for name, values in self._many.items()}
+        return self._convert(self._one[rows])
+
+
+class Core:
+    """An iteration without its conversions: what :class:`DataLoader` keeps of it to tell where it is."""
+
+    def __init__(self, loader: DataLoader, state: str | None):
+        self._loader = loader._native
+        self.lending = None if loader._lender is None else loader._lender.begin(self._loader)
+        self.native = self._loader.run() if state is None else self._loader.resume(state)
+        self._last: tuple[int, int] | None = None
+        self._left_out: list[tuple[int, str]] | None = None
+        # Where batches are moved ahead of their delivery: where the one delivered last was.
+        self.delivered: tuple[int, int] | None = None
+
+    def progress(self) -> tuple[int, int]:
+        if self.delivered is not None:
+            return self.delivered
+        return self._last if self._last is not None else self.native.progress()
+
+    def skipped(self) -> list[tuple[int, str]]:
+        return self._left_out if self._left_out is not None else self.native.skipped()[1]
+
+    def close(self, ended: bool) -> None:
+        """Stops the threads; afterwards it tells where it was or, at its end, where the next epoch begins."""
+        if self._last is None:
+            epoch, position = self.native.progress()
+            self._left_out = self.native.skipped()[1]
+            self._last = (epoch + 1, 0) if ended else (epoch, position)
+            self.native.close()
+            if self.lending is not None:
+                self.lending.end()
+
+
+class Iterator:
+    """An iteration over an epoch."""
+
+    def __init__(self, loader: DataLoader, state: str | None):
+        self.core = Core(loader, state)
+        self._next = self.core.native.__next__
+        self._labels = loader._labels
+        self._finish = loader._finish
+        self._convert = _arrays.converter(loader._as, loader._dtype)
+        if self.core.lending is not None:
+            self._convert = self.core.lending.tensor
+        self._mover = None
+        if loader._device is not None:
+            from . import _device
+
+            self._mover = _device.mover(loader._as, loader._device, self)
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        batch = self.fetch() if self._mover is None else self._mover()
+        if self._finish is not None:
+            if self._labels is None:
+                return self._finish(batch)
+            return self._finish(batch[0]), batch[1]
+        return batch
+
+    def fetch(self):
+        """The next batch as an array in memory of the host, with its labels if there are any."""
+        try:
+            batch = self._next()
+        except StopIteration:
+            self.core.close(ended=True)
+            raise
+        if self._labels is None:
+            return self._convert(batch)
+        rows = batch.rows if self.core.lending is None else batch[2]
+        return self._convert(batch), self._labels(rows)
+
+    def __length_hint__(self) -> int:
+        return self.core.native.__length_hint__()
+
+    def __del__(self):
+        # Half made, or of another process: there is nothing to stop.
+        with contextlib.suppress(AttributeError, Error):
+            self.core.close(ended=False)
