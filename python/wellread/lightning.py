@@ -57,10 +57,10 @@ class PhaseTimer(pl.Callback):
     - ``peak_memory``: of this process (RSS), of it and its children (PSS, seen at ends of epochs), and of CUDA;
     - ``final_metrics``: what the module logged last.
 
-    Each timer has ``elapsed_seconds``, ``memory_delta_mb`` and ``peak_memory_mb`` (MiB; the peak is that of the run up
-    to the timer's end). Under ``test`` and ``predict`` the names are ``total_inference``, ``full_prediction`` and
-    ``inference_info``. A CUDA device is waited for before each reading of the clock, which includes the end of every
-    step: some 10 microseconds each.
+    Each timer has ``elapsed_seconds``, ``memory_delta_mb`` and ``peak_memory_mb`` (MiB; the peak of the process or
+    device so far, at the timer's end). Under ``test`` and ``predict`` the names are ``total_inference``,
+    ``full_prediction`` and ``inference_info``. A CUDA device is waited for before each reading of the clock, which
+    includes the end of every step: some 10 microseconds each.
 
     What happens outside of the trainer is measured with :meth:`phase`::
 
