@@ -1,0 +1,40 @@
+"""Every example runs as it stands, and says what it is to say."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+# What the output has to match, for what an example does not assert by itself.
+SAYS = {
+    "torch_train.py": r"epoch 7: loss [\d.]+, \d+% right",
+    "torch_map_dataset.py": r"256 images in 16 batches",
+    "jax_train.py": r"epoch 5: loss [\d.]+",
+    "lightning_train.py": r"first_batch_forward: [\d.]+ ms(?s:.*)validation accuracy: \d+%",
+    "custom_transforms.py": r"own: \{\(16, 2, 64, 64\)\}\nbuilt in: \(16, 2, 48, 48\)\nby the batch: \(16, 1,",
+    "arrow_in_out.py": r"DuckDB: 6 images of a query",
+    "resume.py": r"went on with 11 batches",
+    "labels.py": r"A01: 9% of the set, 50% of a balanced epoch",
+}
+
+
+def test_all_examples_are_here():
+    assert {path.name for path in EXAMPLES.glob("[!_]*.py")} == SAYS.keys()
+
+
+@pytest.mark.parametrize("name", SAYS)
+def test_example(name, tmp_path):
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / name], capture_output=True, text=True, timeout=300, env=environment, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    assert re.search(SAYS[name], done.stdout), done.stdout
+    if name in ("torch_train.py", "jax_train.py"):
+        losses = [float(loss) for loss in re.findall(r"loss ([\d.]+)", done.stdout)]
+        assert losses[-1] < losses[0], "it learned nothing"

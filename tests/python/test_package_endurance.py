@@ -1,0 +1,319 @@
+"""What the package does in the long run: memory, threads, processes, and a check of the native module for leaks."""
+
+import ctypes
+import gc
+import hashlib
+import multiprocessing
+import os
+import pickle
+import random
+import re
+import shutil
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+import wellread as wr
+
+MB = 1 << 20
+
+
+def resident():
+    """Bytes of memory that this process holds."""
+    gc.collect()
+    with open("/proc/self/statm") as statm:
+        return int(statm.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
+@pytest.fixture(scope="module")
+def large(wellread, tmp_path_factory):
+    """Images that tell in memory: an epoch of 64 of them is 16 MB as float32."""
+    folder = tmp_path_factory.mktemp("large")
+    wellread("generate", folder, "--images", 64, "--size", "256x256", "--formats", "parquet")
+    return str(folder / "images.parquet")
+
+
+@pytest.mark.parametrize("as_", ["numpy", "torch"])
+def test_fifty_epochs_do_not_grow(large, as_):
+    loader = wr.DataLoader(large, 8, True, num_workers=2, as_=as_, labels=list(range(64)), flip=True)
+    kept, sizes = [], []
+    for _ in range(50):
+        # Each epoch's batches are held until the next epoch has ended, so memory changes hands all the time.
+        last = kept
+        kept = [pixels for pixels, _labels in loader]
+        del last
+        sizes.append(resident())
+    assert sizes[49] - sizes[9] < 16 * MB, [size // MB for size in sizes]
+
+
+def test_memory_that_is_dropped_comes_back(large):
+    loader = wr.DataLoader(large, 8, num_workers=2)
+    for _batch in loader:
+        pass
+    before = resident()
+    kept = [batch for _ in range(8) for batch in loader]
+    held = sum(batch.nbytes for batch in kept)
+    # The loader need not take new memory for the batches that it had already.
+    assert resident() - before > held - 16 * MB
+    views = [batch[:1, :, :1] for batch in kept]
+    del kept
+    assert resident() - before > held - 16 * MB, "a small view keeps all of its batch"
+    del views, _batch, loader
+    # What is freed glibc keeps for the next who asks, unless told to give it back.
+    ctypes.CDLL(None).malloc_trim(0)
+    assert resident() - before < 16 * MB
+
+
+def test_threads_iterate_at_once(large):
+    dataset = wr.Dataset(large)
+    every = dataset[:]
+    loader = wr.DataLoader(dataset, 8, num_workers=2, dtype="stored")
+    wrong, running = [], threading.Barrier(9)
+
+    def iterate():
+        running.wait()
+        for _ in range(3):
+            for at, batch in enumerate(loader):
+                if not np.array_equal(batch, every[8 * at : 8 * at + 8]):
+                    wrong.append(at)
+
+    def shuffle(seed):
+        own = wr.DataLoader(dataset, 8, True, seed=seed, num_workers=1, dtype="stored")
+        running.wait()
+        for epoch in range(3):
+            if not np.array_equal(np.concatenate(list(own)), every[own.rows(epoch)]):
+                wrong.append(f"seed {seed}")
+
+    def read(seed):
+        draw = random.Random(seed)
+        running.wait()
+        for _ in range(60):
+            rows = draw.sample(range(64), 5)
+            if not np.array_equal(dataset[rows], every[rows]):
+                wrong.append(rows)
+
+    threads = [threading.Thread(target=iterate) for _ in range(3)]
+    threads += [threading.Thread(target=call, args=(seed,)) for call in (shuffle, read) for seed in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_batches_outlive_everything(large):
+    import jax.dlpack
+    import torch
+
+    every = wr.Dataset(large)[:]
+    digests, kept = [], []
+
+    def keep(array, want):
+        kept.append(array)
+        digests.append(hashlib.sha256(np.ascontiguousarray(want)).digest())
+
+    for round_ in range(4):
+        dataset = wr.Dataset(large)
+        loader = wr.DataLoader(dataset, 8, num_workers=2, as_="batch", dtype="stored")
+        for at, batch in enumerate(loader):
+            want = every[8 * at : 8 * at + 8]
+            if at % 4 == 0:
+                keep(np.asarray(batch)[2:6:2, :, ::7, 5:90], want[2:6:2, :, ::7, 5:90])
+            elif at % 4 == 1:
+                keep(torch.from_dlpack(batch)[3].movedim(0, 2), np.moveaxis(want[3], 0, 2))
+            elif at % 4 == 2:
+                keep(batch.memoryview(), want)
+            else:
+                keep(jax.dlpack.from_dlpack(batch), want)
+        # An image that was read alone, too, and an iteration that is left in the middle.
+        keep(dataset[round_][:, 10:], every[round_][:, 10:])
+        for batch in loader:
+            keep(np.asarray(batch), every[:8])
+            break
+        del batch, loader, dataset
+        gc.collect()
+    # Whatever was freed by mistake is written over now.
+    for other in range(3):
+        for batch in wr.DataLoader(large, 8, seed=other, num_workers=2):
+            batch.fill(-1)
+    found = [hashlib.sha256(np.ascontiguousarray(np.asarray(array))).digest() for array in kept]
+    assert found == digests
+
+
+def child(connection, pickled, inherited):
+    """Reads and iterates in another process; answers with digests of what it got."""
+    found = []
+    for dataset, loader in [pickle.loads(pickled)] + ([inherited] if inherited else []):
+        found.append(hashlib.sha256(dataset[:]).hexdigest())
+        loader.set_epoch(1)
+        found.append(hashlib.sha256(np.concatenate(list(loader))).hexdigest())
+    connection.send(found)
+    connection.close()
+
+
+@pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
+def test_processes_of_any_kind_read_what_the_parent_has_read(cells, method):
+    context = multiprocessing.get_context(method)
+    for name, path in cells.items():
+        dataset = wr.Dataset(path)
+        loader = wr.DataLoader(dataset, 4, True, seed=5, num_workers=2)
+        want = [hashlib.sha256(dataset[:]).hexdigest()]
+        loader.set_epoch(1)
+        want.append(hashlib.sha256(np.concatenate(list(loader))).hexdigest())
+        # Under way while the process begins: its threads hold locks and are not in the child.
+        busy = iter(loader)
+        first = next(busy)
+        processes = []
+        for _ in range(3):
+            mine, theirs = context.Pipe()
+            inherited = (dataset, loader) if method == "fork" else None
+            process = context.Process(target=child, args=(theirs, pickle.dumps((dataset, loader)), inherited))
+            process.start()
+            theirs.close()
+            processes.append((process, mine))
+        for process, mine in processes:
+            assert mine.poll(120), f"{name}: a process of {method} does not answer"
+            found = mine.recv()
+            assert found == want * (len(found) // 2) and len(found) == (4 if inherited else 2), name
+            process.join(60)
+            assert process.exitcode == 0
+        # The parent is none the worse for it.
+        assert np.array_equal(first, np.asarray(first)) and len(list(busy)) == 9
+
+
+# What is called again and again: every public function of the package, in its cheap and its failing uses. The number
+# is how often of a hundred thousand: those that open files or start threads are dearer.
+CALLS = {
+    "Dataset": (200, "wr.Dataset(path)"),
+    "Dataset, no such file": (5, "wr.Dataset('/no/where')"),
+    "Dataset[i]": (5, "ds[3]"),
+    "Dataset[i], out of range": (1, "ds[400]"),
+    "Dataset[rows]": (10, "ds[[3, 1, 4]]"),
+    "Dataset.read": (5, "ds.read(2, (slice(0, 8), slice(8, 20)))"),
+    "Dataset.shape": (1, "ds.shape(2)"),
+    "Dataset.name": (1, "ds.name(2)"),
+    "Dataset.metadata": (5, "ds.metadata(2)"),
+    "Dataset.column": (20, "ds.column('well'), ds.column('score')"),
+    "Dataset.columns": (1, "ds.columns"),
+    "Dataset.dtype": (1, "ds.dtype, ds.format, ds.path, len(ds), ds.cache_report"),
+    "Dataset, pickled": (200, "pickle.loads(pickle.dumps(ds))"),
+    "Dataset.__arrow_c_stream__": (50, "ds.__arrow_c_stream__()"),
+    "Dataset, as a table": (1000, "pa.table(ds)"),
+    "Dataset.from_arrow": (200, "wr.Dataset.from_arrow(table)[0]"),
+    "Dataset.from_arrow, no images": (20, "wr.Dataset.from_arrow(small)"),
+    "DataLoader": (50, "wr.DataLoader(ds, 4, num_workers=0)"),
+    "DataLoader, wrong choice": (50, "wr.DataLoader(ds, 4, crop=4000)"),
+    "DataLoader, an epoch": (500, "for batch in loader: pass"),
+    "DataLoader, an epoch with threads": (1000, "for batch in threaded: pass"),
+    "DataLoader, left early": (500, "next(iter(threaded))"),
+    "DataLoader, labels": (1000, "for batch in with_labels: pass"),
+    "DataLoader.state_dict": (5, "loader.state_dict()"),
+    "DataLoader.load_state_dict": (100, "loader.load_state_dict(state)"),
+    "DataLoader.load_state_dict, wrong": (20, "loader.load_state_dict({'version': 9})"),
+    "DataLoader.rows": (5, "loader.rows(3)"),
+    "DataLoader.set_epoch": (1, "loader.set_epoch(3)"),
+    "DataLoader.traffic": (1, "loader.traffic, loader.skipped, len(loader), loader.image_shape, repr(loader)"),
+    "Batch.__dlpack__, dropped": (2, "batch_.__dlpack__(max_version=(1, 0))"),
+    "Batch.__dlpack__, unversioned": (2, "batch_.__dlpack__()"),
+    "Batch.__dlpack__, refused": (2, "batch_.__dlpack__(dl_device=(2, 0))"),
+    "Batch, as an array": (5, "np.from_dlpack(batch_), np.asarray(batch_)"),
+    "Batch.memoryview": (100, "batch_.memoryview()"),
+    "Batch.toreadonly": (2, "np.asarray(batch_.toreadonly()), batch_.bits()"),
+    "Batch.rows": (1, "batch_.rows, batch_.shape, batch_.nbytes, batch_.dtype, batch_.index, batch_.epoch"),
+    "formats": (1, "wr.formats()"),
+}  # fmt: skip
+
+# Counts the bytes that malloc has handed out, Python's own objects among them (PYTHONMALLOC=malloc).
+SCRIPT = """
+import ctypes, gc, pickle, sys
+import numpy as np
+import wellread as wr
+
+path, calls, part = sys.argv[1], CALLS, float(sys.argv[2])
+if part == 1:
+    import pyarrow as pa, pyarrow.parquet as pq
+
+    table = pq.read_table(path)
+    small = pa.table({"x": [1, 2]})
+ds = wr.Dataset(path)
+loader = wr.DataLoader(ds, 4, True, num_workers=0)
+threaded = wr.DataLoader(ds, 4, True, num_workers=2)
+with_labels = wr.DataLoader(ds, 4, columns=["well", "score"], num_workers=1)
+batch_ = next(iter(wr.DataLoader(ds, 4, as_="batch", dtype="float16")))
+state = loader.state_dict()
+
+class Info(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_size_t) for name in
+                "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()]
+
+libc = ctypes.CDLL(None)
+libc.mallinfo2.restype = Info
+
+def used():
+    gc.collect()
+    info = libc.mallinfo2()
+    return info.uordblks + info.hblkhd
+
+def run(code, times):
+    for _ in range(times):
+        try:
+            exec(code, globals())
+        except (IndexError, ValueError, wr.Error, BufferError, OSError):
+            pass
+    globals().pop("batch", None)
+
+for name, (dear, text) in calls.items():
+    code = compile(text, name, "exec")
+    times = max(16, int(part * 100_000 / dear))
+    run(code, times // 8)
+    marks = [used()]
+    for _ in range(4):
+        run(code, times // 4)
+        marks.append(used())
+    # What is taken once, to be kept, is in one quarter; what leaks is in all of them.
+    grown = min(after - before for before, after in zip(marks, marks[1:]))
+    print(times // 4, grown, name, sep=chr(9), flush=True)
+"""
+
+
+def test_no_call_leaves_anything_behind(labelled):
+    script = SCRIPT.replace("CALLS", repr(CALLS))
+    done = subprocess.run(
+        [sys.executable, "-c", script, labelled, "1"], capture_output=True, text=True, timeout=1200,
+        env={**os.environ, "PYTHONMALLOC": "malloc"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    lines = [line.split("\t") for line in done.stdout.splitlines()]
+    assert len(lines) == len(CALLS)
+    print(done.stdout)
+    for times, grown, name in lines:
+        # The smallest allocation of glibc has 32 bytes: one lost in every other call would show.
+        assert int(grown) < 16 * int(times) + 1_000, f"{name}: {grown} bytes more after {times} calls"
+
+
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="no valgrind on this machine")
+def test_valgrind_finds_nothing_in_the_native_module(labelled, tmp_path):
+    log = tmp_path / "valgrind.log"
+    # Without pyarrow, under which everything takes minutes.
+    few = {name: call for name, call in CALLS.items() if not re.search("pa[.]|table|small", call[1])}
+    script = SCRIPT.replace("CALLS", repr(few))
+    done = subprocess.run(
+        ["valgrind", f"--log-file={log}", "--leak-check=full", "--show-leak-kinds=definite", "--num-callers=30",
+         sys.executable, "-c", script, labelled, "0"],
+        capture_output=True, text=True, timeout=1500, env={**os.environ, "PYTHONMALLOC": "malloc"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == len(few)
+    text = re.sub(r"(?m)^==\d+== ?", "", log.read_text())
+    assert "ERROR SUMMARY" in text
+    # A record is a paragraph, innermost frames first: what CPython and NumPy do when the module imports them is far
+    # from it. PyO3 makes type objects once and keeps them.
+    ours = [
+        record
+        for record in text.split("\n\n")
+        if re.search(r"lib_native|_native[.]abi3|_native::", "\n".join(record.splitlines()[1:12]))
+        and "create_type_object" not in record
+    ]
+    assert not ours, "\n\n".join(ours)

@@ -1,0 +1,344 @@
+"""The package within Lightning, torchdata, torchvision, MONAI and Flax: training on it, and going on after a stop."""
+
+import json
+import logging
+import os
+import warnings
+
+import numpy as np
+import pytest
+import torch
+import wellread as wr
+import wellread.torch
+from torch import nn
+from wellread.lightning import PhaseTimer, WellreadDataModule, _equal_batches, pl
+
+logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
+
+
+class Net(pl.LightningModule):
+    """Tells images of two kinds apart, and keeps which batches it was given."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Conv2d(2, 4, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 2)
+        )
+        self.seen, self.validated = [], []
+
+    def training_step(self, batch, _):
+        pixels, labels = batch
+        self.seen.append((self.current_epoch, pixels.sum((1, 2, 3)).tolist()))
+        loss = nn.functional.cross_entropy(self.layers(pixels), labels)
+        self.log("loss", loss)
+        return loss
+
+    def validation_step(self, batch, _):
+        self.validated.extend(batch[0].sum((1, 2, 3)).tolist())
+
+    def predict_step(self, batch, _):
+        return self.layers(batch[0])
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), 0.1)
+
+
+class Stop(pl.Callback):
+    """Saves a checkpoint after so many steps, and stops there."""
+
+    def __init__(self, path, step):
+        self.path, self.step = path, step
+
+    def on_train_batch_end(self, trainer, *_):
+        if trainer.global_step == self.step:
+            trainer.save_checkpoint(self.path)
+            trainer.should_stop = True
+            trainer.limit_train_batches = 0
+
+
+def trainer(epochs=1, *callbacks, **choices):
+    warnings.simplefilter("ignore")
+    quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}
+    choices = {"enable_checkpointing": False, **choices}
+    return pl.Trainer(accelerator="cpu", max_epochs=epochs, callbacks=list(callbacks), **quiet, **choices)
+
+
+def data(path, **choices):
+    choices = {"labels": [i % 2 for i in range(40)], "split": (0.6, 0.2, 0.2), "num_workers": 2, **choices}
+    return WellreadDataModule(path, 4, **choices)
+
+
+def sums(path, rows):
+    scaled = torch.from_numpy(wr.Dataset(path)[rows].astype(np.float32) * np.float32(1 / 65535))
+    return scaled.sum((1, 2, 3)).tolist()
+
+
+def test_a_split_follows_from_names_alone(parquet, labelled, cells):
+    parts = {part: data(parquet).rows(part) for part in ("train", "val", "test")}
+    assert sorted(sum(parts.values(), [])) == list(range(40)) and all(parts.values())
+    # In another format the same images, in whatever order they lie there, fall into the same parts.
+    names = {part: {wr.Dataset(parquet).name(row) for row in rows} for part, rows in parts.items()}
+    other = data(cells["tiff"])
+    assert {part: {other.dataset.name(row) for row in other.rows(part)} for part in parts} == names
+    assert data(parquet, split_seed=1).rows("train") != parts["train"]
+    assert data(parquet, split=(1, 0, 0)).rows("train") == list(range(40))
+    wells = wr.Dataset(labelled).column("well")
+    kept = data(labelled, split_by="well", split=(0.5, 0.25, 0.25), split_seed=2)
+    of_part = [set(wells[kept.rows(part)]) for part in parts]
+    assert sum(map(len, of_part)) == len(set(wells))
+    given = data(parquet, train=[3, 1], test=np.array([7]))
+    assert [given.rows(part) for part in parts] == [[3, 1], [], [7]] and given.val_dataloader() == []
+    for wrong, error, said in (
+        ({"split": (0.5, 0.5)}, ValueError, "three shares"),
+        ({"split": (0.5, 0.1, 0.1)}, ValueError, "add up"),
+        ({"split_by": [1, 2]}, ValueError, "one key per row"),
+        ({"split_by": "nothing"}, KeyError, "nothing"),
+        ({"drop_last": True}, TypeError, "train_choices"),
+        ({"train": [99]}, ValueError, "99"),
+    ):
+        with pytest.raises(error, match=said):
+            data(parquet, **wrong).train_dataloader()
+    with pytest.raises(ValueError, match="no image is in the part for training"):
+        data(parquet, split_by=["same"] * 40, split=(0, 0.5, 0.5)).train_dataloader()
+
+
+def test_every_rank_gets_its_share(parquet):
+    class Ranks:
+        current_epoch, world_size = 3, 3
+
+    for batch_size in (1, 2, 3, 4, 6, 12, 20):
+        module = WellreadDataModule(
+            parquet, batch_size, train=range(40), val=range(37), num_workers=0, dtype="stored"
+        )
+        seen, lengths = [], []
+        for rank in range(3):
+            module.trainer = Ranks()
+            module.trainer.global_rank = rank
+            assert module.train_dataloader().epoch == 3 and module.train_dataloader().images == 13
+            loader = module.val_dataloader()
+            lengths.append(len(loader))
+            seen.extend(int(image.sum()) for batch in loader for image in batch.numpy())
+        assert len(set(lengths)) == 1
+        assert sorted(seen) == sorted(int(image.sum()) for image in wr.Dataset(parquet)[:37])
+    assert [_equal_batches(4, 12, more) for more in (True, False)] == [5, 4]
+    assert (_equal_batches(4, 9, True), _equal_batches(16, 160, True), _equal_batches(1, 9, True)) == (4, 15, 2)
+
+
+def test_lightning_trains_on_all_of_it_in_a_new_order_each_epoch(parquet):
+    module, net = data(parquet, train_choices={"drop_last": False}), Net()
+    trainer(3).fit(net, datamodule=module)
+    want = sorted(sums(parquet, module.rows("train")))
+    epochs = [[s for epoch, batch in net.seen if epoch == at for s in batch] for at in range(3)]
+    assert all(np.allclose(sorted(epoch), want) for epoch in epochs)
+    assert epochs[0] != epochs[1] != epochs[2]
+    assert np.allclose(net.validated[-len(module.rows("val")) :], sums(parquet, module.rows("val")))
+    predicted = trainer().predict(net, datamodule=module)
+    assert sum(len(batch) for batch in predicted) == len(module.rows("test"))
+
+
+@pytest.mark.parametrize("step", [2, 6, 9])
+def test_a_checkpoint_goes_on_with_what_was_not_seen(parquet, tmp_path, step):
+    choices = {"train": range(24), "val": range(24, 40), "train_choices": {"flip": True}}
+    whole = Net()
+    trainer(3).fit(whole, datamodule=data(parquet, **choices))
+    assert len(whole.seen) == 18
+    path = tmp_path / "stopped.ckpt"
+    first = Net()
+    trainer(3, Stop(path, step)).fit(first, datamodule=data(parquet, **choices))
+    rest = Net()
+    trainer(3).fit(rest, datamodule=data(parquet, **choices | {"num_workers": 0}), ckpt_path=path)
+    assert rest.seen == whole.seen[step:]
+    assert first.seen[:step] == whole.seen[:step]
+
+
+def test_phases_are_measured(parquet, tmp_path, monkeypatch):
+    monkeypatch.setenv("WELLREAD_PHASES_FILE", str(tmp_path / "phases.jsonl"))
+    timer = PhaseTimer(tmp_path / "made" / "fit.json")
+    with timer.phase("model_initialization"):
+        net = Net()
+    module = data(parquet, train=range(24), val=range(24, 40))
+    trainer_ = trainer(2, timer)
+    profiler = trainer_.profiler
+    trainer_.fit(net, datamodule=module)
+    assert trainer_.profiler is profiler
+    results = json.loads((tmp_path / "made" / "fit.json").read_text())
+    assert results == timer.results and results["success"] and results["memory_of"] == "host"
+    metrics = results["metrics"]
+    whole = metrics["total_training"]["elapsed_seconds"]
+    assert 0 < metrics["full_training"]["elapsed_seconds"] < whole
+    assert metrics["epoch_breakdown"]["first_epoch"]["elapsed_seconds"] < metrics["full_training"]["elapsed_seconds"]
+    assert metrics["model_initialization"]["elapsed_seconds"] > 0 and metrics["data_setup"]["elapsed_seconds"] > 0
+    batch = metrics["batch_breakdown"]
+    assert set(batch) == {
+        "first_batch_loading",
+        "first_batch_to_device",
+        "first_batch_forward",
+        "first_batch_postprocess",
+    }
+    assert metrics["epoch_breakdown"]["data_loading_first_batch"] == batch["first_batch_loading"]
+    assert metrics["epoch_breakdown"]["model_forward_first_batch"] == batch["first_batch_forward"]
+    assert (
+        sum(t["elapsed_seconds"] for t in batch.values())
+        < metrics["epoch_breakdown"]["first_epoch"]["elapsed_seconds"]
+    )
+    assert all(t["elapsed_seconds"] > 0 and t["peak_memory_mb"] > 50 for t in batch.values())
+    steady = metrics["steady_state"]
+    assert steady["steps"] == 11 and steady["step_seconds"]["p50"] <= steady["step_seconds"]["p95"]
+    assert (
+        0 < steady["data_wait_seconds"]["mean"] < steady["step_seconds"]["mean"]
+        and 0 < steady["data_wait_fraction"] < 1
+    )
+    info = metrics["dataset_info"]
+    assert (info["num_batches"], info["batch_size"]) == (6, 4)
+    per_batch = info["avg_time_per_batch"]
+    assert per_batch == pytest.approx(steady["step_seconds"]["mean"])
+    assert info["throughput_samples_per_sec"] == pytest.approx(4 / per_batch)
+    peaks = metrics["peak_memory"]
+    assert peaks["host_rss_mb"] >= metrics["full_training"]["peak_memory_mb"] > 0 and peaks["host_pss_mb"] > 50
+    assert metrics["final_metrics"].keys() == {"loss"}
+    lines = [json.loads(line) for line in (tmp_path / "phases.jsonl").read_text().splitlines()]
+    told = {}
+    for line in lines:
+        told[line["phase"]] = told.get(line["phase"], 0) + line["elapsed_seconds"]
+    assert told["first_batch_forward"] == batch["first_batch_forward"]["elapsed_seconds"]
+    assert told["data_setup"] == pytest.approx(metrics["data_setup"]["elapsed_seconds"])
+    assert told["model_initialization"] == pytest.approx(metrics["model_initialization"]["elapsed_seconds"])
+    monkeypatch.delenv("WELLREAD_PHASES_FILE")
+    # The same callback again, for prediction; and over a loader without a DataModule.
+    trainer(1, timer).predict(net, wr.DataLoader(parquet, 8, as_="torch", labels=[0] * 40))
+    metrics = timer.results["metrics"]
+    assert "total_inference" in metrics and "full_prediction" in metrics and "epoch_breakdown" not in metrics
+    assert metrics["inference_info"]["num_batches"] == 5 and metrics["steady_state"]["steps"] == 4
+    assert len((tmp_path / "phases.jsonl").read_text().splitlines()) == len(lines)
+
+
+def test_phases_of_a_run_that_fails_are_written(parquet, tmp_path):
+    class Broken(Net):
+        def training_step(self, batch, index):
+            if self.current_epoch == 1:
+                raise FloatingPointError("the user's own")
+            return super().training_step(batch, index)
+
+    timer = PhaseTimer(tmp_path / "failed.json")
+    with pytest.raises(FloatingPointError):
+        trainer(2, timer).fit(Broken(), datamodule=data(parquet, train=range(24), val=range(24, 40)))
+    results = json.loads((tmp_path / "failed.json").read_text())
+    assert not results["success"] and results["error"] == "FloatingPointError: the user's own"
+    assert results["metrics"]["epoch_breakdown"]["first_epoch"]["elapsed_seconds"] > 0
+    assert results["metrics"]["steady_state"]["steps"] == 5
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_torchdatas_stateful_loader_resumes_it(parquet, workers):
+    from torchdata.stateful_dataloader import StatefulDataLoader
+
+    dataset = wellread.torch.Dataset(parquet, labels=list(range(40)))
+
+    def loader():
+        context = "fork" if workers else None
+        return StatefulDataLoader(
+            dataset, 4, shuffle=True, num_workers=workers, collate_fn=wellread.torch.collate,
+            multiprocessing_context=context, generator=torch.Generator().manual_seed(7),
+        )  # fmt: skip
+
+    whole = [labels.tolist() for _, labels in loader()]
+    assert sorted(sum(whole, [])) == list(range(40))
+    stopped = loader()
+    iterator = iter(stopped)
+    assert [next(iterator)[1].tolist() for _ in range(3)] == whole[:3]
+    state = stopped.state_dict()
+    del iterator
+    resumed = loader()
+    resumed.load_state_dict(state)
+    rest = list(resumed)
+    assert [labels.tolist() for _, labels in rest] == whole[3:]
+    images = wr.Dataset(parquet)
+    assert all(np.array_equal(pixels.numpy(), images[labels.tolist()]) for pixels, labels in rest)
+
+
+def test_torchdatas_nodes_take_the_loader_as_it_is(parquet):
+    from torchdata.nodes import IterableWrapper, Loader
+
+    def loader():
+        return Loader(IterableWrapper(wr.DataLoader(parquet, 4, shuffle=True, as_="torch", labels=list(range(40)))))
+
+    nodes = loader()
+    whole = []
+    for at, (_, labels) in enumerate(nodes):
+        whole.append(labels.tolist())
+        if at == 3:
+            state = nodes.state_dict()
+    resumed = loader()
+    resumed.load_state_dict(state)
+    assert [labels.tolist() for _, labels in resumed] == whole[4:]
+
+
+def test_labels_from_columns_reach_the_model(labelled):
+    loader = wr.DataLoader(labelled, 8, True, as_="torch", labels="class", num_workers=2)
+    model = nn.Sequential(nn.AdaptiveAvgPool2d(4), nn.Flatten(), nn.Linear(32, 3))
+    for pixels, labels in loader:
+        assert labels.dtype == torch.int64 and labels.shape == (8,)
+        nn.functional.cross_entropy(model(pixels), labels).backward()
+    _, several = next(iter(wr.DataLoader(labelled, 8, as_="torch", columns=["class", "live", "well", "score"])))
+    assert several["live"].dtype == torch.bool and several["score"].dtype == torch.float32
+    assert several["class"].tolist() == [0, 1, 2] * 2 + [0, 1] and several["well"] == ["A00"] * 8
+
+
+def test_transforms_of_others_see_every_image_once(parquet):
+    import monai.transforms
+    from torchvision.transforms import v2
+
+    torch.manual_seed(0)
+    want = torch.from_numpy(wr.Dataset(parquet)[:].astype(np.float32) * np.float32(1 / 65535))
+    chain = v2.Compose([v2.RandomCrop(32), v2.RandomHorizontalFlip(), v2.GaussianBlur(3), v2.Normalize([0.5], [0.5])])
+    batches = list(wr.DataLoader(parquet, 16, as_="torch", transform=chain, num_workers=2))
+    assert [tuple(batch.shape) for batch in batches] == [(16, 2, 32, 32)] * 2 + [(8, 2, 32, 32)]
+    turned = monai.transforms.Compose([monai.transforms.Rotate90(k=1), monai.transforms.ScaleIntensity(0, 1)])
+    got = torch.cat([torch.as_tensor(batch) for batch in wr.DataLoader(parquet, 16, as_="torch", transform=turned)])
+    rotated = torch.rot90(want, 1, (2, 3))
+    low, high = (f(rotated, (1, 2, 3), keepdim=True) for f in (torch.amin, torch.amax))
+    assert torch.allclose(got, (rotated - low) / (high - low), atol=1e-5)
+    # Where workers are processes, random transforms differ from image to image all the same.
+    dataset = wellread.torch.Dataset(parquet, dtype="float32", transform=v2.RandomCrop(8))
+    loader = torch.utils.data.DataLoader(dataset, 8, num_workers=2, multiprocessing_context="fork", sampler=[0] * 32)
+    crops = torch.cat(list(loader))
+    assert len({crop.numpy().tobytes() for crop in crops}) > 16
+
+
+def test_flax_trains_on_arrays_of_the_loader(parquet):
+    os.environ.setdefault("JAX_PLATFORMS", "cpu")
+    import jax
+    import optax
+    from flax import nnx
+
+    class Classifier(nnx.Module):
+        def __init__(self, rngs):
+            self.conv = nnx.Conv(2, 8, (3, 3), rngs=rngs)
+            self.out = nnx.Linear(8, 2, rngs=rngs)
+
+        def __call__(self, pixels):
+            return self.out(nnx.relu(self.conv(pixels.transpose(0, 2, 3, 1))).mean((1, 2)))
+
+    @nnx.jit
+    def step(model, optimizer, pixels, labels):
+        def cost(model):
+            return optax.softmax_cross_entropy_with_integer_labels(model(pixels), labels).mean()
+
+        value, gradients = nnx.value_and_grad(cost)(model)
+        optimizer.update(model, gradients)
+        return value
+
+    model = Classifier(nnx.Rngs(0))
+    optimizer = nnx.Optimizer(model, optax.adam(1e-2), wrt=nnx.Param)
+    # What is to be told apart: whether the first channel was taken to a tenth of its light.
+    bright = np.arange(40) % 2
+    loader = wr.DataLoader(
+        parquet, 8, True, seed=1, num_workers=2, as_="jax", labels=bright, scale=(0, 4000), drop_last=True
+    )
+    losses = []
+    for _ in range(12):
+        for pixels, labels in loader:
+            assert isinstance(pixels, jax.Array) and pixels.shape == (8, 2, 48, 56)
+            dimmed = pixels.at[:, 0].multiply(jax.numpy.where(labels == 1, 1.0, 0.1)[:, None, None])
+            losses.append(float(step(model, optimizer, dimmed, labels)))
+    assert np.mean(losses[-5:]) < 0.7 * np.mean(losses[:5])
