@@ -155,13 +155,13 @@ class Dataset:
             IndexError: there is no such row, or the region lies outside the image.
             wellread.CorruptImageError: an image cannot be read; ``path`` and ``row`` say which.
         """
+        native = self._native
+        rows = _rows.many(index, self._length) if _rows.is_several(index) else None
+        row = _rows.one(index, self._length) if rows is None else None
         import numpy
 
-        native = self._native
-        if not _rows.is_several(index):
-            row = _rows.one(index, self._length)
+        if rows is None:
             return numpy.asarray(native.read([row], self._box(row, region)))[0]
-        rows = _rows.many(index, self._length)
         if rows and native.alike(rows):
             return numpy.asarray(native.read(rows, self._box(rows[0], region)))
         return [numpy.asarray(native.read([row], self._box(row, region)))[0] for row in rows]

@@ -8,6 +8,7 @@ use crate::ring::Fill;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::fmt;
 use std::ops::Range;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::ptr::{self, NonNull};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -301,7 +302,7 @@ impl PartMemory {
 /// What [`Self::take`] returns must be valid for reads and writes of as many bytes as asked for, initialised, aligned to
 /// 64 bytes, and used by nobody else until it comes back by [`Self::give`] or the batch is
 /// [released](Batch::release).
-pub unsafe trait BatchMemory: Send + Sync {
+pub unsafe trait BatchMemory: Send + Sync + UnwindSafe + RefUnwindSafe {
     /// Memory of `bytes` bytes for one batch; `None` when there is none to be had. Called by any thread, under a lock:
     /// it must neither block for long nor call the loader.
     fn take(&self, bytes: usize) -> Option<NonNull<u8>>;
