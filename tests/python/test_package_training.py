@@ -136,6 +136,37 @@ def test_lightning_trains_on_all_of_it_in_a_new_order_each_epoch(parquet):
     assert sum(len(batch) for batch in predicted) == len(module.rows("test"))
 
 
+class Told(Net):
+    """Writes down what each rank was given; its buffers are synchronised in every forward pass, of validation too."""
+
+    def __init__(self, folder):
+        super().__init__()
+        self.folder = folder
+        self.layers.insert(1, nn.BatchNorm2d(4))
+
+    def validation_step(self, batch, index):
+        super().validation_step(batch, index)
+        self.layers(batch[0])
+
+    def on_train_end(self):
+        found = {"seen": self.seen, "validated": self.validated}
+        (self.folder / f"{self.global_rank}.json").write_text(json.dumps(found))
+
+
+def test_two_ranks_train_together(parquet, tmp_path):
+    # 33 images for validation: 17 and 16, which would be five batches of 4 and four.
+    module = data(parquet, train=range(40), val=range(33), num_workers=1)
+    choices = {"devices": 2, "strategy": "ddp_spawn", "num_sanity_val_steps": 0}
+    trainer(2, **choices).fit(Told(tmp_path), datamodule=module)
+    ranks = [json.loads((tmp_path / f"{rank}.json").read_text()) for rank in range(2)]
+    for epoch in range(2):
+        shares = [[s for at, batch in rank["seen"] if at == epoch for s in batch] for rank in ranks]
+        assert np.allclose(sorted(shares[0] + shares[1]), sorted(sums(parquet, list(range(40)))))
+    assert len(ranks[0]["validated"]) == 34 and len(ranks[1]["validated"]) == 32
+    last = ranks[0]["validated"][17:] + ranks[1]["validated"][16:]
+    assert np.allclose(sorted(last), sorted(sums(parquet, list(range(33)))))
+
+
 @pytest.mark.parametrize("step", [2, 6, 9])
 def test_a_checkpoint_goes_on_with_what_was_not_seen(parquet, tmp_path, step):
     choices = {"train": range(24), "val": range(24, 40), "train_choices": {"flip": True}}
