@@ -44,7 +44,9 @@ fn sections(table: &Table) -> Vec<Section> {
             let mut series: Vec<_> = all.iter().filter(of).cloned().collect();
             // Which framework it is, the section says.
             let needless = format!(" · {}", framework.text());
-            series.iter_mut().for_each(|(one, _)| one.name = one.name.replacen(&needless, "", 1));
+            for (one, _) in &mut series {
+                one.name = one.name.replacen(&needless, "", 1);
+            }
             if !series.is_empty() {
                 sections.push(section(
                     table,
