@@ -15,7 +15,8 @@ fn main() {
     for file in files {
         let name =
             file.strip_prefix(&root).expect("it was found there").to_str().expect("our names are ASCII");
-        writeln!(code, "({name:?}, include_str!({:?})),", file).expect("a string takes any text");
+        let path = file.to_str().expect("the folder of the sources has a name in UTF-8");
+        writeln!(code, "({name:?}, include_str!({path:?})),").expect("a string takes any text");
     }
     code.push(']');
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("set by cargo"));
