@@ -15,7 +15,7 @@ fn main() {
     for file in files {
         let name =
             file.strip_prefix(&root).expect("it was found there").to_str().expect("our names are ASCII");
-        let path = file.to_str().expect("the path of this clone can be written into source code");
+        let path = file.to_str().expect("the folder of the sources has a name in UTF-8");
         writeln!(code, "({name:?}, include_str!({path:?})),").expect("a string takes any text");
     }
     code.push(']');

@@ -47,7 +47,7 @@ enum Command {
     /// Say what works on this machine, and how to get what is missing.
     Doctor(commands::doctor::Args),
     /// Measure how fast stored images become tensors, step by step; ends with a report.
-    Bench(commands::bench::Args),
+    Bench(Box<commands::bench::Args>),
     /// Make plots and report.html again from a results folder.
     Report(commands::report::Args),
 }

@@ -202,8 +202,7 @@ pub(crate) fn dataset<'s>(session: &'s Session<'s>, own: usize, (variants, unava
 struct Epoch {
     open_ns: Option<u64>,
     first_batch_ns: Option<u64>,
-    #[serde(rename = "epoch_ns")]
-    total_ns: u64,
+    whole_ns: u64,
     items_ns: Vec<u64>,
     images: usize,
     whole: bool,
@@ -250,7 +249,7 @@ fn epochs(session: &Session<'_>, answer: &Value, first: &Shared<Option<f64>>) ->
     let epochs = Vec::<Epoch>::deserialize(&answer["epochs"])?;
     let n = epochs.len().max(1) as f64;
     let images: usize = epochs.iter().map(|e| e.images).sum();
-    let total: f64 = epochs.iter().map(|e| e.total_ns as f64 * 1e-9).sum();
+    let total: f64 = epochs.iter().map(|e| e.whole_ns as f64 * 1e-9).sum();
     let mean = |of: fn(&Epoch) -> Option<u64>| {
         let known: Vec<f64> = epochs.iter().filter_map(of).map(|ns| ns as f64 * 1e-9).collect();
         if known.is_empty() { f64::NAN } else { known.iter().sum::<f64>() / known.len() as f64 }

@@ -4,7 +4,7 @@ use super::synthetic::{SyntheticArgs, check_disk};
 use super::{parse_positive, parse_size, parse_threads};
 use crate::output::{Failure, Outcome, Ui};
 use std::cell::RefCell;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wellread_bench::choices::{Access, ChunkLayout, Framework, Mode, Preset, Sweep};
 use wellread_bench::data::Source;
@@ -267,7 +267,7 @@ fn parse_what(name: &str) -> Result<String, String> {
 
 /// Whether a model is a user's own, for frameworks in Python.
 fn is_python_model(name: &str) -> bool {
-    name.starts_with("python:") || name.ends_with(".onnx")
+    name.starts_with("python:") || Path::new(name).extension().is_some_and(|ending| ending == "onnx")
 }
 
 fn parse_model(name: &str) -> Result<String, String> {

@@ -99,7 +99,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         }
         Ok(_) => ui.say("  missing  the answer of Python was not understood"),
         Err(why) => {
-            ui.say(format!("  missing  {} ({why}); install Python 3.10 or newer, or pass --python", program));
+            ui.say(format!("  missing  {program} ({why}); install Python 3.10 or newer, or pass --python"));
         }
     }
     Ok(())

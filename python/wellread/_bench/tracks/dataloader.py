@@ -108,7 +108,7 @@ def epoch(worker, request, number):
     return {
         "open_ns": None if kept else opened - opening,
         "first_batch_ns": None if kept else first - opening,
-        "epoch_ns": end - start,
+        "whole_ns": end - start,
         "items_ns": items,
         "images": images,
         "whole": not cut,
