@@ -58,8 +58,8 @@ test-rust: build-all
 	cargo test --release --locked --workspace
 
 test-python: build-all python-env python-package ## files cross-read with other libraries; the Python package
-	"$(PYTHON_ENV)/bin/ruff" check python tests scripts
-	"$(PYTHON_ENV)/bin/ruff" format --check python tests scripts
+	"$(PYTHON_ENV)/bin/ruff" check python tests examples scripts benches
+	"$(PYTHON_ENV)/bin/ruff" format --check python tests examples scripts benches
 	WELLREAD="$(WELLREAD)" PYTHONPATH="$(PYTHON_PACKAGE)" "$(PYTHON_ENV)/bin/python" -m pytest -q tests/python
 
 # Of the native module that `build-all` has left: maturin would compile everything once more.

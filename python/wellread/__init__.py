@@ -38,8 +38,8 @@ __all__ = [
 
 
 def __getattr__(name: str):
-    # `wellread.torch` without importing it first, and torch only when it is asked for.
-    if name in ("torch", "jax"):
+    # `wellread.torch` without importing it first; torch, JAX and Lightning only when they are asked for.
+    if name in ("torch", "jax", "lightning"):
         import importlib
 
         return importlib.import_module(f"{__name__}.{name}")

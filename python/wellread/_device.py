@@ -151,7 +151,7 @@ class _Ahead:
             event = self._torch.cuda.Event()
             event.record(self._stream)
         # The host's memory is kept until the copy is done.
-        return moved, labels, event, batch, self._iterator.core.native.progress()
+        return moved, labels, event, batch, self._iterator.core.place()
 
     def __call__(self) -> Any:
         current = self._next if self._next is not None else self._begin()

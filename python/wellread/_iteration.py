@@ -55,7 +55,13 @@ class Core:
     def progress(self) -> tuple[int, int]:
         if self.delivered is not None:
             return self.delivered
-        return self._last if self._last is not None else self.native.progress()
+        return self._last if self._last is not None else self.place()
+
+    def place(self) -> tuple[int, int]:
+        """Epoch and position after the batch taken last: the next epoch's beginning once all batches are taken, since
+        who counts them, as Lightning does, never asks for the end."""
+        epoch, position = self.native.progress()
+        return (epoch, position) if self.native.__length_hint__() else (epoch + 1, 0)
 
     def skipped(self) -> list[tuple[int, str]]:
         return self._left_out if self._left_out is not None else self.native.skipped()[1]
@@ -63,9 +69,9 @@ class Core:
     def close(self, ended: bool) -> None:
         """Stops the threads; afterwards it tells where it was or, at its end, where the next epoch begins."""
         if self._last is None:
-            epoch, position = self.native.progress()
+            epoch, _ = self.native.progress()
             self._left_out = self.native.skipped()[1]
-            self._last = (epoch + 1, 0) if ended else (epoch, position)
+            self._last = (epoch + 1, 0) if ended else self.place()
             self.native.close()
             if self.lending is not None:
                 self.lending.end()
