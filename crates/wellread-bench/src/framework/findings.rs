@@ -97,7 +97,7 @@ fn loaders(table: &Table, judge: &Judge) -> Vec<Finding> {
             found.push(Finding::new(
                 severity,
                 format!("In {framework}, batches of {batch}, each loader with its best number of workers: {}", lines.join("; ")),
-                "Every epoch opens anew, and starts its workers; --keep-open measures later epochs of one loader.",
+                "Without --keep-open every epoch opens anew and starts its workers; with it these are later epochs of one loader.",
             ));
         }
     }
