@@ -61,7 +61,7 @@ class DataLoader:
         rank, world_size: this process's share; from torch.distributed where that is initialised.
         uneven: "drop" leaves out what does not divide among the ranks, "pad" repeats some images.
         drop_last: leaves out a last batch that is not full.
-        prefetch: batches read ahead at most; twice the number of workers unless given.
+        prefetch: batches read ahead at most; twice the number of workers, and 4 at least, unless given.
         memory: bytes that the loader holds at most, or "2GiB".
         on_error: "raise", or "skip" to leave out images that cannot be read (:attr:`skipped`).
         labels: a column of the dataset, or an array of one value per row: batches are (pixels, labels).

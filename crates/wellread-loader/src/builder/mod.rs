@@ -20,6 +20,8 @@ use wellread_store::{Error, Result};
 /// Bytes of output below which a batch is not split among threads, and that each part has at least. Reading
 /// many small images at once is cheaper than a wake-up of another thread.
 const SLICE_BYTES: usize = 1 << 20;
+/// Batches read ahead unless told otherwise, at least: with two, one worker and the thread that waits wait for each other.
+const LEAST_AHEAD: usize = 4;
 /// Bytes of an image as stored up to which the thread that waits for a batch reads, too: it is to be there when its batch
 /// is, and when it is told to stop.
 const HELPED_BYTES: usize = 16 << 20;
@@ -187,7 +189,7 @@ impl LoaderBuilder {
     }
 
     /// Batches that may be finished or in work ahead of the one last delivered: the bound on memory. At
-    /// least 1; twice the number of workers unless set. Of no effect without workers.
+    /// least 1; twice the number of workers, and 4 at least, unless set. Of no effect without workers.
     pub fn prefetch(mut self, batches: usize) -> Self {
         self.prefetch = Some(batches);
         self
@@ -321,7 +323,11 @@ impl LoaderBuilder {
             .min(room)
             .min(steps.len())
             .max(1);
-        let ahead = if joined > 1 { joined * (threads + 1) } else { 2 * self.workers };
+        let ahead = match self.workers {
+            _ if joined > 1 => joined * (threads + 1),
+            0 => 1,
+            workers => (2 * workers).max(LEAST_AHEAD),
+        };
         let prefetch = self.prefetch.unwrap_or(ahead).max(1);
         let slices = (bytes / SLICE_BYTES).clamp(1, largest);
         let slice = |joined| if joined > 1 { largest } else { largest.div_ceil(slices) };
