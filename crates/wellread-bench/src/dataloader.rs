@@ -17,6 +17,7 @@ use crate::findings::{
     Judge, Ranked, Series, by_median, number, ranked, series, telling_batch_size, with_codec,
 };
 use crate::framework::tracks;
+use crate::machine::cores;
 use crate::roofline;
 use crate::suite::{Benchmark, Session};
 use crate::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
@@ -241,11 +242,6 @@ fn epoch(
     })
 }
 
-/// Cores of this machine.
-fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
 /// Adds `scaling_efficiency`, which needs the run of the same round without workers.
 fn with_scaling(table: &Table, cores: usize) -> Table {
     let find = |row: usize| {
@@ -261,7 +257,7 @@ fn with_scaling(table: &Table, cores: usize) -> Table {
         let mut cells: Vec<(String, Cell)> =
             table.columns().iter().map(|c| (c.name().to_owned(), table.cell(c.name(), row))).collect();
         let efficiency = (|| {
-            let threads = table.f64("readers", row)?.min(cores as f64);
+            let threads = roofline::readers(table, row)?.min(cores as f64);
             let base = table.f64("samples_per_sec", find(row)?)?;
             Some(table.f64("samples_per_sec", row)? / base / threads)
         })();
@@ -359,7 +355,7 @@ fn best_workers(table: &Table, judge: &Judge) -> Option<Finding> {
     let of_format: Vec<&Series> = sorted.iter().filter(|s| s.format == format).collect();
     let best = *of_format.first()?;
     let none = *of_format.iter().find(|s| s.label == "0")?;
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let cores = cores();
     if best.label == "0" {
         let second = *of_format.get(1)?;
         let loss = judge.compare(none, second)?;

@@ -68,7 +68,7 @@ pub(crate) fn with_limits(session: &Session<'_>, table: &Table) -> (Table, Vec<S
         let mut cells: Vec<(String, Cell)> =
             table.columns().iter().map(|c| (c.name().to_owned(), table.cell(c.name(), row))).collect();
         let found = table.str("format", row).and_then(|format| limits.get(format));
-        let threads = table.f64("readers", row).unwrap_or(1.0) as usize;
+        let threads = readers(table, row).unwrap_or(1.0) as usize;
         let mut added = found.map(|found| found.at(threads, &copy, delivered)).unwrap_or_default();
         if table.str("cache", row).is_some_and(|cache| cache != Cache::None.name()) {
             // What is kept is not read again.
@@ -86,6 +86,11 @@ pub(crate) fn with_limits(session: &Session<'_>, table: &Table) -> (Table, Vec<S
         out.push(cells);
     }
     (out, notes)
+}
+
+/// Threads or processes that read in a row's configuration: as measured, otherwise its workers, or the one that has none.
+pub(crate) fn readers(table: &Table, row: usize) -> Option<f64> {
+    table.f64("readers", row).or_else(|| Some(table.f64("workers", row)?.max(1.0)))
 }
 
 /// Limits by the names of their columns, and in words.

@@ -8,7 +8,8 @@
 //! What a row takes while it is read follows from its shape and from what its store says of pieces
 //! ([`Store::working_bytes`]): [`Needs`]. A thread may use its share without asking; for an image that takes more it
 //! waits until the extra part is free ([`Working`]), and gives its buffers back afterwards. Where all that exceeds the
-//! limit, first joined reads become shorter, then the thread that waits for batches does not read, then fewer batches are read ahead, then fewer threads read ([`fit`]).
+//! limit, first joined reads become shorter, then the thread that waits for batches does not read, then fewer batches are
+//! read ahead, then fewer threads read ([`fit`]).
 //! Not counted are descriptions of the set (its index, names, shapes) and batches that the caller keeps.
 
 use crate::batch::BatchBuffer;
@@ -187,10 +188,7 @@ pub(crate) struct Wanted<'a> {
     pub(crate) bytes: usize,
     /// Rows that a thread takes at a time.
     pub(crate) slice: usize,
-    pub(crate) workers: usize,
-    pub(crate) helps: bool,
-    pub(crate) prefetch: usize,
-    pub(crate) joined: usize,
+    pub(crate) ahead: Ahead,
 }
 
 /// What is read ahead, and by how many threads.
@@ -204,6 +202,11 @@ pub(crate) struct Ahead {
 }
 
 impl Ahead {
+    /// Threads that read.
+    pub(crate) fn readers(self) -> usize {
+        (self.workers + usize::from(self.helps)).max(1)
+    }
+
     fn batches(self) -> usize {
         // And the one delivered last.
         1 + if self.workers == 0 { self.joined } else { self.prefetch }
@@ -219,12 +222,11 @@ pub(crate) fn fit(wanted: &Wanted<'_>) -> Result<(Ahead, MemoryUse)> {
     let dataset = needs.dataset;
     let list = largest * crops * (size_of::<usize>() + size_of::<u64>());
     let batch = wanted.bytes + list + size_of::<BatchBuffer>() + 64;
-    let Wanted { workers, helps, prefetch, joined, .. } = *wanted;
-    let mut ahead = Ahead { workers, helps, prefetch, joined };
+    let mut ahead = wanted.ahead;
     // Of rows as they are, and joined.
     let sizes = sizes(wanted)?;
     let preloads = dataset.caches().iter().filter(|c| matches!(c, Cache::Preload { .. })).count();
-    let threads = |a: Ahead| (a.workers + usize::from(a.helps)).max(1) + preloads;
+    let threads = |a: Ahead| a.readers() + preloads;
     let kept = |cache: &Cache| match cache {
         // Mapped: the operating system's to keep or drop.
         Cache::File { .. } => 0,
@@ -284,11 +286,11 @@ pub(crate) fn fit(wanted: &Wanted<'_>) -> Result<(Ahead, MemoryUse)> {
 
 /// What was lowered, as a sentence.
 fn lowered(wanted: &Wanted<'_>, ahead: Ahead) -> Option<String> {
-    let before =
-        [("joined batches", wanted.joined), ("prefetch", wanted.prefetch), ("workers", wanted.workers)];
+    let asked = wanted.ahead;
+    let before = [("joined batches", asked.joined), ("prefetch", asked.prefetch), ("workers", asked.workers)];
     let now = [ahead.joined, ahead.prefetch, ahead.workers];
     // Without workers there is nothing ahead.
-    let is_idle = |what: &str| what == "prefetch" && wanted.workers == 0;
+    let is_idle = |what: &str| what == "prefetch" && asked.workers == 0;
     let changes = before.iter().zip(now).filter(|((what, before), now)| before != now && !is_idle(what));
     let changes: Vec<_> =
         changes.map(|((what, before), now)| format!("{what} lowered from {before} to {now}")).collect();

@@ -6,7 +6,7 @@
 //! ```
 
 use crate::batch::{BatchMemory, BufferPool};
-use crate::budget::{MemoryUse, Working};
+use crate::budget::{Ahead, MemoryUse, Working};
 use crate::builder::LoaderBuilder;
 use crate::dataset::Dataset;
 use crate::draw::{Digest, key};
@@ -71,15 +71,11 @@ pub(crate) struct Plan {
     pub(crate) steps: Steps,
     pub(crate) crops: usize,
     pub(crate) on_error: OnError,
-    pub(crate) workers: usize,
-    /// Whether the thread that waits for a batch reads as the workers do.
-    pub(crate) helps: bool,
-    pub(crate) prefetch: usize,
+    /// What is read ahead, and by how many threads.
+    pub(crate) ahead: Ahead,
     /// Rows of a batch that one thread takes at a time. Depends on sizes only, so that which error is
     /// reported does not depend on the number of workers.
     pub(crate) slice_rows: usize,
-    /// Batches whose rows are asked of the store in one read.
-    pub(crate) joined: usize,
     /// Images of the largest batch.
     pub(crate) largest: usize,
     /// The bound on memory, if there is one.
@@ -95,11 +91,6 @@ impl Plan {
     /// The type of what is delivered.
     pub(crate) fn dtype(&self) -> DType {
         self.recipe.output.dtype(self.reference.info.dtype)
-    }
-
-    /// Threads that read.
-    pub(crate) fn readers(&self) -> usize {
-        (self.workers + usize::from(self.helps)).max(1)
     }
 
     /// Bytes of the images that one row becomes.
@@ -163,8 +154,10 @@ pub(crate) struct Inner {
 impl Inner {
     pub(crate) fn new(plan: Arc<Plan>, dataset: Dataset) -> Self {
         // Besides the batches ahead, the consumer holds one or two.
-        let keep =
-            plan.memory.as_ref().map_or(plan.prefetch.min(plan.steps.len()) + 2, |memory| memory.batches);
+        let keep = plan
+            .memory
+            .as_ref()
+            .map_or(plan.ahead.prefetch.min(plan.steps.len()) + 2, |memory| memory.batches);
         let working = plan.memory.as_ref().map(Working::new);
         if let Some(memory) = &plan.memory {
             // A set that was opened anew has a cache of its own.
@@ -172,7 +165,7 @@ impl Inner {
         }
         let bytes = plan.largest * plan.row_bytes();
         let pool = Arc::new(BufferPool::new(bytes, plan.largest * plan.crops, keep, plan.source.clone()));
-        let contexts = Mutex::new(Vec::with_capacity(plan.readers().clamp(1, 64)));
+        let contexts = Mutex::new(Vec::with_capacity(plan.ahead.readers().clamp(1, 64)));
         let (traffic, process) = (Counters::default(), std::process::id());
         Self { plan, dataset, pool, contexts, traffic, working, process }
     }
@@ -183,7 +176,7 @@ impl Inner {
 
     pub(crate) fn give_context(&self, context: ItemContext) {
         let mut contexts = self.contexts.lock().unwrap_or_else(PoisonError::into_inner);
-        if contexts.len() < self.plan.readers() {
+        if contexts.len() < self.plan.ahead.readers() {
             contexts.push(context);
         }
     }
@@ -298,19 +291,19 @@ impl Loader {
 
     /// Threads that read ahead.
     pub fn workers(&self) -> usize {
-        self.plan().workers
+        self.plan().ahead.workers
     }
 
     /// Threads that read while a batch is waited for: the workers and, unless memory, joined reads or very large images
     /// forbid it, the thread that waits.
     pub fn readers(&self) -> usize {
-        self.plan().readers()
+        self.plan().ahead.readers()
     }
 
     /// Batches whose rows are asked of the store in one read: 1 but for stores whose reads have a price of their own,
     /// such as queries ([`wellread_store::Store::rows_per_read`]).
     pub fn joined(&self) -> usize {
-        self.plan().joined
+        self.plan().ahead.joined
     }
 
     /// What the loader holds at most, where that was bounded ([`LoaderBuilder::memory`]), and what it was lowered for that.
@@ -325,7 +318,7 @@ impl Loader {
 
     /// Batches read ahead.
     pub fn prefetch(&self) -> usize {
-        self.plan().prefetch
+        self.plan().ahead.prefetch
     }
 
     /// Seed of the order and of all random draws.

@@ -61,8 +61,8 @@ impl Batches {
     /// The batches of an epoch from a position on.
     pub(crate) fn new(loader: Arc<Inner>, epoch: u64, position: usize) -> Self {
         let mut this = Self::of(Shared::new(loader, epoch, position));
-        let workers = if this.shared.batches == 0 { 0 } else { this.shared.loader.plan.workers };
-        if workers == 0 || this.shared.loader.plan.helps {
+        let workers = if this.shared.batches == 0 { 0 } else { this.shared.loader.plan.ahead.workers };
+        if workers == 0 || this.shared.loader.plan.ahead.helps {
             this.context = Some(this.shared.loader.take_context());
         }
         for i in 0..workers {
@@ -127,7 +127,7 @@ impl Batches {
     /// Reads the next batch in this thread, and those that belong to the same read.
     fn read(&mut self) -> Result<Filled> {
         if self.ready.is_empty() {
-            let joined = self.shared.loader.plan.joined;
+            let joined = self.shared.loader.plan.ahead.joined;
             let run = self.next..(self.next + joined).min(self.shared.batches);
             if run.len() > 1
                 && let Some(buffers) = self.read_joined(run)

@@ -143,11 +143,11 @@ pub(crate) struct Fill<'a> {
 
 impl Shared {
     pub(crate) fn new(loader: Arc<Inner>, epoch: u64, position: usize) -> Self {
-        let Plan { order, seed, workers, prefetch, .. } = &*loader.plan;
+        let Plan { order, seed, ahead, .. } = &*loader.plan;
         let order = EpochOrder::new(order, *seed, epoch);
         let steps = loader.plan.steps(position);
         let batches = steps.len();
-        let slots = if *workers == 0 { 0 } else { (*prefetch).min(batches) };
+        let slots = if ahead.workers == 0 { 0 } else { ahead.prefetch.min(batches) };
         let ring = Ring {
             slots: std::iter::repeat_with(Slot::default).take(slots).collect(),
             batch: 0,
@@ -330,7 +330,7 @@ impl Shared {
                 ring.active += 1;
                 return Some(Claim { first, more: vec![] });
             }
-            let wanted = self.loader.plan.joined.min(self.batches - ring.batch);
+            let wanted = self.loader.plan.ahead.joined.min(self.batches - ring.batch);
             if wanted == 0 || ring.slots.len() - (ring.batch - ring.delivered) < wanted {
                 return None;
             }
@@ -457,6 +457,11 @@ impl Shared {
         // Done is what was claimed and has nothing pending.
         let is_done = |ring: &Ring| ring.batch > next && ring.slots[next % ring.slots.len()].pending == 0;
         while !is_done(&ring) {
+            if self.is_stopped() {
+                // Nobody reads it any more.
+                let path = self.loader.dataset.store().path();
+                return Some(Err(Error::new(path, "reading was cancelled")));
+            }
             let is_late = until.is_some_and(|until| until <= Instant::now());
             if let Some(context) = context.as_mut().filter(|_| !is_late) {
                 if let Some(claim) = self.claim_now(&mut ring) {
@@ -517,6 +522,7 @@ impl Shared {
         // Under the lock, so that no thread is between its look at `stop` and its sleep.
         drop(self.lock());
         self.work.notify_all();
+        self.done.notify_all();
     }
 
     /// Gives back the memory of batches that nobody received; after all threads have ended.

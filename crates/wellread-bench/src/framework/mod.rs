@@ -25,6 +25,7 @@ mod worker;
 
 use crate::choices::{Framework, Mode};
 use crate::config::Config;
+use crate::machine::cores;
 use crate::variants::Measurement;
 use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
@@ -116,11 +117,6 @@ pub fn python(given: Option<&std::path::Path>) -> PathBuf {
     given.map(PathBuf::from).or(named.map(PathBuf::from)).unwrap_or_else(|| PathBuf::from("python3"))
 }
 
-/// Threads that every framework is told to use: those of this machine.
-fn threads() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
 impl Frameworks {
     /// Starts those that are asked for and asks what they have.
     ///
@@ -131,9 +127,9 @@ impl Frameworks {
         let mut list = Vec::new();
         let python = python(config.python.as_deref());
         for &framework in config.frameworks.iter().filter(|framework| **framework != Framework::Rust) {
-            let start = json!({ "do": "start", "framework": framework.name(), "threads": threads(),
+            let start = json!({ "do": "start", "framework": framework.name(), "threads": cores(),
                                 "seed": config.seed, "formats": formats });
-            let mut worker = Worker::start(&python, threads(), config.turn_limit)?;
+            let mut worker = Worker::start(&python, cores(), config.turn_limit)?;
             let started = worker.introduce(&start).and_then(|answer| Ok(Started::deserialize(answer)?));
             let started = started.map_err(|e| format!("{e:#} (Python: {})", python.display()));
             let worker = RefCell::new(worker.is_alive().then_some(worker));
@@ -275,7 +271,7 @@ impl InPython {
 
     fn ready<'w>(&self, slot: &'w mut Option<Worker>) -> Result<&'w mut Worker> {
         if slot.is_none() {
-            let mut worker = Worker::start(&self.python, threads(), self.limit)?;
+            let mut worker = Worker::start(&self.python, cores(), self.limit)?;
             worker.introduce(&self.start).context("the Python worker cannot be started again")?;
             *slot = Some(worker);
         }

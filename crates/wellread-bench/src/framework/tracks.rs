@@ -84,6 +84,18 @@ impl<'s> Source<'s> {
         request.into()
     }
 
+    /// One turn, its pixels looked at; `measure` makes a measurement of the answer.
+    fn turn(
+        &self,
+        turn: Turn,
+        request: &Value,
+        measure: impl FnOnce(&Value) -> Result<Measurement>,
+    ) -> Result<(Measurement, Check<'s>)> {
+        let mut check = Check::new(self.session);
+        let measured = self.python.turn(turn, request, |pixels| check.look(pixels), measure)?;
+        Ok((Measurement { verified: check.verified, ..measured }, check))
+    }
+
     fn variant(self, keys: Keys, job: impl FnMut(&Self, Turn) -> Result<Measurement> + 's) -> Variant<'s> {
         let (keys, peer, mut job) = (self.keys(keys), !self.reader.is_own(), job);
         Variant { keys, peer, job: Box::new(move |turn| job(&self, turn)) }
@@ -173,24 +185,18 @@ pub(crate) fn dataset<'s>(session: &'s Session<'s>, own: usize, (variants, unava
                 let n = session.prepared.expected.len();
                 let rows = single::rows_of(access, n, session.config, turn.round as u64);
                 let request = source.request("dataset", share, turn.warmup, json!({ "rows": rows }));
-                let mut check = Check::new(session);
-                let measured = python.turn(
-                    turn,
-                    &request,
-                    |pixels| check.look(pixels),
-                    |answer| {
-                        let answer = Answer::deserialize(answer)?;
-                        let items = seconds(&answer.samples_ns);
-                        let values = vec![
-                            ("samples_per_sec", items.len() as f64 / items.iter().sum::<f64>()),
-                            ("num_samples", items.len() as f64),
-                            ("open_s", answer.open_ns as f64 * 1e-9),
-                        ];
-                        Ok(Measurement { values, items, ..Measurement::default() })
-                    },
-                )?;
+                let (measured, check) = source.turn(turn, &request, |answer| {
+                    let answer = Answer::deserialize(answer)?;
+                    let items = seconds(&answer.samples_ns);
+                    let values = vec![
+                        ("samples_per_sec", items.len() as f64 / items.iter().sum::<f64>()),
+                        ("num_samples", items.len() as f64),
+                        ("open_s", answer.open_ns as f64 * 1e-9),
+                    ];
+                    Ok(Measurement { values, items, ..Measurement::default() })
+                })?;
                 let looked_at: usize = check.seen.iter().sum();
-                let verified = check.verified && looked_at == measured.items.len();
+                let verified = measured.verified && looked_at == measured.items.len();
                 Ok(Measurement { verified, ..measured })
             }));
         }
@@ -231,13 +237,11 @@ pub(crate) fn dataloader<'s>(session: &'s Session<'s>, own: usize, (variants, un
                         "key": key, "keep": config.keep_open, "batch_size": batch_size, "workers": workers,
                         "first_epoch": turn.round as u64 * TURN.1, "turn_s": TURN.0, "most_epochs": TURN.1,
                     }));
-                    let mut check = Check::new(session);
-                    let look = |pixels: &Pixels| check.look(pixels);
-                    let measured =
-                        python.turn(turn, &request, look, |answer| epochs(session, answer, &first))?;
+                    let (measured, check) =
+                        source.turn(turn, &request, |answer| epochs(session, answer, &first))?;
                     // A warm-up turn is one whole epoch: every row, once.
                     let all = !turn.warmup || check.seen.iter().all(|&times| times == 1);
-                    Ok(Measurement { verified: check.verified && all, ..measured })
+                    Ok(Measurement { verified: measured.verified && all, ..measured })
                 }));
             }
         }
@@ -311,38 +315,30 @@ pub(crate) fn model_loop<'s>(session: &'s Session<'s>, own: usize, (variants, un
                     "key": key, "mode": mode, "model": config.model, "batch_size": batch_size, "steps": steps,
                     "workers": config.loop_workers, "first_epoch": turn.round as u64 * 1_000_000,
                 }));
-                let mut check = Check::new(session);
-                let measured = python.turn(
-                    turn,
-                    &request,
-                    |pixels| check.look(pixels),
-                    |answer| {
-                        let answer = Answer::deserialize(answer)?;
-                        if let Some(ns) = answer.first_step_ns {
-                            first_step.set(ns as f64 * 1e-9);
-                        }
-                        let (items, waits) = (seconds(&answer.steps_ns), seconds(&answer.waits_ns));
-                        let computes: Vec<f64> =
-                            items.iter().zip(&waits).map(|(step, wait)| step - wait).collect();
-                        let total: f64 = items.iter().sum();
-                        let waiting = waits.iter().sum::<f64>() / total;
-                        let mut values = vec![
-                            ("data_wait_fraction", waiting),
-                            ("images_per_sec", answer.images as f64 / total),
-                            ("wait_p50_s", median(&waits).unwrap_or(f64::NAN)),
-                            ("compute_p50_s", median(&computes).unwrap_or(f64::NAN)),
-                            ("first_batch_s", answer.first_batch_ns as f64 * 1e-9),
-                            ("first_step_s", first_step.get()),
-                        ];
-                        values.extend(answer.loss.map(|loss| ("loss", loss)));
-                        let texts = vec![
-                            ("advice", model_loop::advice(waiting).to_owned()),
-                            ("backend", answer.backend),
-                        ];
-                        Ok(Measurement { values, texts, items, ..Measurement::default() })
-                    },
-                )?;
-                Ok(Measurement { verified: check.verified, ..measured })
+                let (measured, _) = source.turn(turn, &request, |answer| {
+                    let answer = Answer::deserialize(answer)?;
+                    if let Some(ns) = answer.first_step_ns {
+                        first_step.set(ns as f64 * 1e-9);
+                    }
+                    let (items, waits) = (seconds(&answer.steps_ns), seconds(&answer.waits_ns));
+                    let computes: Vec<f64> =
+                        items.iter().zip(&waits).map(|(step, wait)| step - wait).collect();
+                    let total: f64 = items.iter().sum();
+                    let waiting = waits.iter().sum::<f64>() / total;
+                    let mut values = vec![
+                        ("data_wait_fraction", waiting),
+                        ("images_per_sec", answer.images as f64 / total),
+                        ("wait_p50_s", median(&waits).unwrap_or(f64::NAN)),
+                        ("compute_p50_s", median(&computes).unwrap_or(f64::NAN)),
+                        ("first_batch_s", answer.first_batch_ns as f64 * 1e-9),
+                        ("first_step_s", first_step.get()),
+                    ];
+                    values.extend(answer.loss.map(|loss| ("loss", loss)));
+                    let texts =
+                        vec![("advice", model_loop::advice(waiting).to_owned()), ("backend", answer.backend)];
+                    Ok(Measurement { values, texts, items, ..Measurement::default() })
+                })?;
+                Ok(measured)
             }));
         }
     }
@@ -398,23 +394,16 @@ fn convert(source: &Source<'_>, way: &Conversion, share: f64, turn: Turn) -> Res
         single::rows_of(Access::Random, session.prepared.expected.len(), session.config, turn.round as u64);
     let more = json!({ "rows": rows, "conversion": way.path });
     let request = source.request("conversion", share, turn.warmup, more);
-    let mut check = Check::new(session);
-    let measured = source.python.turn(
-        turn,
-        &request,
-        |pixels| check.look(pixels),
-        |answer| {
-            let answer = Answer::deserialize(answer).context("the worker's samples")?;
-            let samples = |ns: &[u64]| -> Samples { seconds(ns).into_iter().collect() };
-            let (arrays, conversions) = (samples(&answer.arrays_ns), samples(&answer.conversions_ns));
-            let copied =
-                answer.copied_bytes.iter().sum::<u64>() as f64 / answer.copied_bytes.len().max(1) as f64;
-            let mut measured = conversions::measurement(&arrays, &conversions, copied);
-            measured.texts.push(("note", answer.note));
-            Ok(measured)
-        },
-    )?;
-    Ok(Measurement { verified: check.verified, ..measured })
+    let (measured, _) = source.turn(turn, &request, |answer| {
+        let answer = Answer::deserialize(answer).context("the worker's samples")?;
+        let samples = |ns: &[u64]| -> Samples { seconds(ns).into_iter().collect() };
+        let (arrays, conversions) = (samples(&answer.arrays_ns), samples(&answer.conversions_ns));
+        let copied = answer.copied_bytes.iter().sum::<u64>() as f64 / answer.copied_bytes.len().max(1) as f64;
+        let mut measured = conversions::measurement(&arrays, &conversions, copied);
+        measured.texts.push(("note", answer.note));
+        Ok(measured)
+    })?;
+    Ok(measured)
 }
 
 /// Why the loop's model cannot run in this program, if it cannot.

@@ -347,10 +347,7 @@ impl LoaderBuilder {
                 largest,
                 bytes,
                 slice: slice(joined),
-                workers: self.workers,
-                helps,
-                prefetch,
-                joined,
+                ahead,
             };
             let (fitting, used) = budget::fit(&wanted)?;
             (ahead, memory) = (fitting, Some(used));
@@ -364,11 +361,8 @@ impl LoaderBuilder {
             steps,
             crops: self.crops,
             on_error: self.on_error,
-            workers: ahead.workers,
-            helps: ahead.helps,
-            prefetch: ahead.prefetch,
+            ahead,
             slice_rows: slice(ahead.joined),
-            joined: ahead.joined,
             largest,
             memory,
             source: self.source,

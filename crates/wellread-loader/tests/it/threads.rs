@@ -53,6 +53,21 @@ fn iterators_may_be_dropped_at_any_time_and_run_side_by_side() {
     assert!(a.next().is_none() && b.next().is_none() && a.next().is_none());
 }
 
+/// Who waits for a batch that nobody reads any more is told so.
+#[test]
+fn stopping_ends_the_wait_for_a_batch() {
+    for (workers, joined) in [(0, 1), (1, 1), (2, 1), (1, 4), (2, 4)] {
+        let mut store = TestStore::new(images(400, Shape::plane(4, 4), PixelType::U8));
+        store.rows_per_read = joined * 2;
+        let loader = Loader::builder(&store.dataset()).batch_size(2).workers(workers).build().unwrap();
+        let mut iter = loader.iter();
+        iter.next().unwrap().unwrap();
+        iter.stopper().stop();
+        // Batches that were done by then may still come.
+        assert!(iter.any(|batch| batch.is_err()), "{workers} workers, {joined} joined");
+    }
+}
+
 #[test]
 fn readers_run_no_further_ahead_than_prefetch() {
     let store = TestStore::new(images(40, Shape::plane(4, 4), PixelType::U8));
