@@ -1,7 +1,7 @@
 //! Reading: rows to queries, results to record batches.
 
 use crate::connection::{Borrowed, Database, failed};
-use crate::direct::{self, Blocks, Direct, HEADERS, Stop};
+use crate::direct::{self, Blocks, Direct, HEADERS, Layout, Stop};
 use crate::place::{self, Place};
 use crate::{FORMAT, PARQUET_FORMAT, refuse_level, sql};
 use arrow_array::cast::AsArray;
@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use wellread_image::ome_arrow::{FILE_WRITER_KEY, ROW_ID, field};
 use wellread_store::table::{Columns, ImageTable, Rows};
 use wellread_store::{Error, OpenOptions, Result, StoreLayout, regular};
@@ -23,6 +23,8 @@ const KEY: &str = "wellread row";
 const PARQUET_KEY: &str = "file_row_number";
 /// Rows of a table that is read by its primary key, per query of a scan.
 const SCAN_ROWS: usize = 256;
+/// Segments whose description is kept for later plans, at most: one takes about 200 bytes.
+const KEPT_SEGMENTS: usize = 1 << 16;
 
 /// A table, open for reading.
 pub struct DuckTable {
@@ -34,6 +36,8 @@ pub struct DuckTable {
     is_trusted: bool,
     /// Blocks of a native table whose rows are numbered as they lie in the file.
     blocks: Option<Arc<Blocks>>,
+    /// Where its columns lie in them, asked for once: that takes longer than all else of opening a large table.
+    segments: OnceLock<Arc<Layout>>,
     /// What can be read from them, by the columns asked for.
     plans: RwLock<HashMap<Box<Columns>, Option<Arc<Direct>>>>,
     /// Opened before the database and closed after it: closing any handle of a file gives up the process's locks on it,
@@ -143,6 +147,7 @@ impl DuckTable {
             rows,
             is_trusted,
             blocks: None,
+            segments: OnceLock::new(),
             plans: RwLock::default(),
             _file: file,
         };
@@ -168,16 +173,26 @@ impl DuckTable {
         }
         let (Source::Keyed(place) | Source::Native(place, _)) = &self.source else { return None };
         let connection = self.database.connection(&self.path).ok()?;
-        let source = direct::Source {
-            blocks,
-            connection: &connection,
-            table: &place.sql(),
-            schema: &self.schema,
-            rows: self.rows,
-        };
+        let table = &place.sql();
+        let layout = &self.segments(&connection, table)?;
+        let (schema, rows) = (&self.schema, self.rows);
+        let source = direct::Source { blocks, connection: &connection, table, rows, schema, layout };
         let plan = Direct::new(&source, columns).map(Arc::new);
         let mut plans = self.plans.write().unwrap_or_else(PoisonError::into_inner);
         plans.entry(columns.into()).or_insert(plan).clone()
+    }
+
+    /// Where the columns lie in the file.
+    fn segments(&self, connection: &Borrowed<'_>, table: &str) -> Option<Arc<Layout>> {
+        if let Some(known) = self.segments.get() {
+            return Some(Arc::clone(known));
+        }
+        let layout = Arc::new(Layout::new(connection, table, &self.schema)?);
+        if layout.segments() <= KEPT_SEGMENTS {
+            // Another thread may have been first, and found the same.
+            let _ = self.segments.set(Arc::clone(&layout));
+        }
+        Some(layout)
     }
 
     /// Whether the pixels of all images are read from blocks: those of the list that a store reads first.
@@ -338,6 +353,19 @@ impl ImageTable for DuckTable {
         }
     }
 
+    fn is_constant(&self, columns: &Columns) -> bool {
+        let (Some(_), Source::Keyed(place) | Source::Native(place, _)) = (&self.blocks, &self.source) else {
+            return false;
+        };
+        let Ok(connection) = self.database.connection(&self.path) else { return false };
+        self.segments(&connection, &place.sql()).is_some_and(|layout| {
+            let is_constant = |path: &Vec<String>| {
+                numbered(self.schema.fields(), path).is_some_and(|p| layout.is_constant(&p, self.rows))
+            };
+            columns.iter().all(is_constant)
+        })
+    }
+
     fn layout(&self) -> Result<StoreLayout> {
         let connection = self.database.connection(&self.path)?;
         let (codec, pieces, variant);
@@ -403,6 +431,21 @@ impl ImageTable for DuckTable {
             }
         }
     }
+}
+
+/// A column's place in the tree: its number in the table, then the numbers of fields from 1. `None` where the path does
+/// not lead through structs alone.
+fn numbered(fields: &arrow_schema::Fields, path: &[String]) -> Option<Vec<usize>> {
+    let (first, rest) = path.split_first()?;
+    let (number, mut field) = fields.find(first)?;
+    let mut numbers = vec![number];
+    for name in rest {
+        let DataType::Struct(fields) = field.data_type() else { return None };
+        let (number, inner) = fields.find(name)?;
+        numbers.push(number + 1);
+        field = inner;
+    }
+    Some(numbers)
 }
 
 /// DuckDB's error with what was found here.

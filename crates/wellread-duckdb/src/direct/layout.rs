@@ -16,6 +16,9 @@ use std::ops::Range;
 /// Most segments of a plan: their description takes memory.
 const MOST_SEGMENTS: usize = 1 << 22;
 
+/// Bytes of a text that DuckDB keeps as its column's least and greatest; of longer ones it keeps the beginning.
+const WHOLE_TEXT: usize = 8;
+
 /// A column in the tree: its number among the table's columns, then fields and elements.
 pub(super) type Path = Vec<usize>;
 
@@ -43,13 +46,15 @@ struct Described {
     least: Option<String>,
     most: Option<String>,
     has_nulls: bool,
+    /// Whether it lies in a block, as it is now, of a column that is stored.
+    is_settled: bool,
     block: u64,
     offset: usize,
 }
 
-/// The segments of some columns.
+/// The segments of all columns.
 #[derive(Debug)]
-pub(super) struct Layout {
+pub(crate) struct Layout {
     columns: HashMap<String, Vec<Described>>,
     row_groups: usize,
 }
@@ -83,20 +88,16 @@ impl Bounds {
 }
 
 impl Layout {
-    /// Asks about the columns at `paths` of a table, and their nulls. `None` where DuckDB does not tell, or has rows
-    /// that are not in blocks, or changes to those that are.
-    pub fn new(connection: &Connection, table: &str, schema: &Schema, paths: &[Path]) -> Option<Self> {
-        let mut wanted: Vec<String> =
-            paths.iter().flat_map(|p| [shown(p), shown(&nulls_of(p))]).map(|p| literal(&p)).collect();
-        wanted.sort_unstable();
-        wanted.dedup();
+    /// Asks about a table. `None` where DuckDB does not tell.
+    pub fn new(connection: &Connection, table: &str, schema: &Schema) -> Option<Self> {
         let sql = format!(
             "SELECT row_group_id, column_path, CASE WHEN segment_type LIKE '%[]' THEN 'LIST' ELSE segment_type END, \
-             start, count, compression, stats.min::VARCHAR, stats.max::VARCHAR, \
+             start, count, compression, \
+             CASE WHEN coalesce(stats.max_string_length::UBIGINT, 0) <= {WHOLE_TEXT} THEN stats.min::VARCHAR END, \
+             CASE WHEN coalesce(stats.max_string_length::UBIGINT, 0) <= {WHOLE_TEXT} THEN stats.max::VARCHAR END, \
              coalesce(stats.has_null::BOOLEAN, true), has_updates, persistent, block_id, block_offset, column_id, column_name \
-             FROM pragma_storage_info({}) WHERE column_path IN ({}) ORDER BY row_group_id, column_path, segment_id",
+             FROM pragma_storage_info({}) ORDER BY row_group_id, column_path, segment_id",
             literal(table),
-            wanted.join(", ")
         );
         let mut statement = connection.prepare(&sql).ok()?;
         let mut rows = statement.query([]).ok()?;
@@ -109,9 +110,6 @@ impl Layout {
             let number = |i: usize| usize::try_from(row.get::<_, i64>(i).ok()?).ok();
             let text = |i: usize| row.get::<_, Option<String>>(i).ok();
             let flag = |i: usize| row.get::<_, bool>(i).ok();
-            if flag(9)? || !flag(10)? || !is_column(number(13)?, &text(14)??) {
-                return None;
-            }
             let block = row.get::<_, Option<i64>>(11).ok()?;
             let described = Described {
                 row_group: number(0)?,
@@ -122,6 +120,7 @@ impl Layout {
                 least: text(6)?,
                 most: text(7)?,
                 has_nulls: flag(8)?,
+                is_settled: !flag(9)? && flag(10)? && is_column(number(13)?, &text(14)??),
                 // Constants have no block.
                 block: block.and_then(|b| u64::try_from(b).ok()).unwrap_or(u64::MAX),
                 offset: number(12).unwrap_or(usize::MAX),
@@ -134,6 +133,34 @@ impl Layout {
             columns.entry(text(1)??).or_default().push(described);
         }
         Some(Self { columns, row_groups })
+    }
+
+    /// Number of segments.
+    pub fn segments(&self) -> usize {
+        self.columns.values().map(Vec::len).sum()
+    }
+
+    /// Whether all that is told of the columns at `paths`, and of their nulls, is so as it lies in the file: none has
+    /// rows that are not in blocks, or changes to those that are.
+    pub fn is_settled(&self, paths: &[Path]) -> bool {
+        let is_settled = |path: &[usize]| self.described(path).iter().all(|s| s.is_settled);
+        paths.iter().all(|path| is_settled(path) && is_settled(&nulls_of(path)))
+    }
+
+    /// Whether a column outside of lists has one value in all of `rows` rows, and is null in none.
+    pub fn is_constant(&self, path: &[usize], rows: usize) -> bool {
+        let has_nulls = |depth: usize| {
+            let nulls = self.described(&nulls_of(&path[..depth]));
+            nulls.is_empty() || nulls.iter().any(|s| s.has_nulls)
+        };
+        let settled = (1..=path.len()).all(|depth| self.is_settled(&[path[..depth].to_vec()]));
+        let segments = self.described(path);
+        let value = segments.first().and_then(|s| s.least.as_ref());
+        settled
+            && !(1..=path.len()).any(has_nulls)
+            && value.is_some()
+            && segments.iter().all(|s| s.least.as_ref() == value && s.most.as_ref() == value)
+            && segments.iter().map(|s| s.count).sum::<usize>() == rows
     }
 
     fn described(&self, path: &[usize]) -> &[Described] {
@@ -168,7 +195,7 @@ impl Layout {
     }
 
     /// The column at `path`, of DuckDB's type `kind`, with values of `size` bytes.
-    pub fn column(&self, path: &[usize], kind: &str, size: usize, blocks: &Blocks) -> Option<Column> {
+    pub(super) fn column(&self, path: &[usize], kind: &str, size: usize, blocks: &Blocks) -> Option<Column> {
         let groups = self.by_row_group(path)?;
         // For each value it is told whether it is null.
         let counts = |groups: &[&[Described]]| -> Vec<(usize, usize)> {
@@ -191,7 +218,7 @@ impl Layout {
     }
 
     /// The smallest and largest value at `path`, of integers.
-    pub fn bounds(&self, path: &[usize]) -> Option<Bounds> {
+    pub(super) fn bounds(&self, path: &[usize]) -> Option<Bounds> {
         let mut bounds = Bounds { least: 0, most: 0 };
         for described in self.described(path).iter().filter(|s| s.count > 0) {
             bounds.least = bounds.least.min(described.least.as_ref()?.parse().ok()?);

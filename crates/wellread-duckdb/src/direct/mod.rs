@@ -20,6 +20,7 @@ mod plan;
 mod segment;
 
 pub(crate) use blocks::{Blocks, HEADERS};
+pub(crate) use layout::Layout;
 pub(crate) use plan::Source;
 
 use arrow_array::{Array, ArrayRef, ListArray, RecordBatch, StructArray, make_array};

@@ -19,8 +19,9 @@ pub(crate) struct Source<'a> {
     pub connection: &'a Borrowed<'a>,
     /// The table as SQL.
     pub table: &'a str,
-    pub schema: &'a Schema,
     pub rows: usize,
+    pub schema: &'a Schema,
+    pub layout: &'a Layout,
 }
 
 /// A node while its columns are not known yet.
@@ -51,7 +52,10 @@ impl Direct {
             draft.paths(&mut paths);
             paths.push(told_by.clone());
         }
-        let layout = Layout::new(source.connection, source.table, source.schema, &paths)?;
+        let layout = source.layout;
+        if !layout.is_settled(&paths) {
+            return None;
+        }
         let rows = layout.counts(&nulls_of(&drafts.first()?.2))?;
         let mut starts = vec![0usize];
         for rows in &rows {
@@ -134,7 +138,7 @@ impl Draft {
 
 struct Builder<'a> {
     source: &'a Source<'a>,
-    layout: Layout,
+    layout: &'a Layout,
     /// Rows of each row group.
     rows: Vec<usize>,
     leaves: Vec<Column>,

@@ -459,3 +459,51 @@ fn damaged_blocks_stop_reading() {
         }
     }
 }
+
+#[test]
+fn constant_columns_are_told_by_the_segments() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("constant.duckdb");
+    let other = |column: &str| format!("CASE WHEN i = 4999 THEN {column} ELSE");
+    database(
+        &path,
+        &format!(
+            "CREATE TABLE db.images AS SELECT {{'pixels_meta': {{
+               'size': 16, 'type': 'uint8', 'text': 'more than eight',
+               'last_size': {} 16 END, 'last_type': {} 'uint8' END, 'last_text': {} 'more than eight' END,
+               'with_null': {} 16 END}}, 'chunks': [{{'x': 0, 'pixels': [1, 2]}}]}} AS image,
+             {} image END AS with_null
+             FROM range(5000) t(i)",
+            other("17"),
+            other("'uint16'"),
+            other("'more than nine'"),
+            other("NULL"),
+            other("NULL"),
+        ),
+    );
+    let table = open(&path);
+    let is_constant = |path: &str| table.is_constant(&paths(&[path]));
+    assert!(is_constant("image/pixels_meta/size"));
+    assert!(is_constant("image/pixels_meta/type"));
+    assert!(
+        table.is_constant(&paths(&["image/pixels_meta/size", "image/pixels_meta/type"])),
+        "several together"
+    );
+    // Of long texts only the beginning is known; what stands in lists is not told row by row.
+    for differs in [
+        "image/pixels_meta/text",
+        "image/pixels_meta/last_size",
+        "image/pixels_meta/last_type",
+        "image/pixels_meta/last_text",
+        "image/pixels_meta/with_null",
+        "image/chunks/x",
+        "image/nowhere",
+        "with_null/pixels_meta/size",
+    ] {
+        assert!(!is_constant(differs), "{differs}");
+        assert!(!table.is_constant(&paths(&["image/pixels_meta/size", differs])), "{differs}");
+    }
+    drop(table);
+    database(&path, "UPDATE db.images SET image = {'pixels_meta': {'size': 17}} WHERE rowid = 7");
+    assert!(!open(&path).is_constant(&paths(&["image/pixels_meta/size"])), "changed");
+}

@@ -30,7 +30,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression as Codec, Encoding, GzipLevel, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
-use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::properties::{DEFAULT_WRITE_BATCH_SIZE, EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
 use std::collections::HashMap;
 use std::fs::File;
@@ -41,6 +41,8 @@ use wellread_image::ome_arrow;
 
 /// Bytes of pixels that are collected before they become a record batch.
 const BATCH_BYTES: usize = 4 << 20;
+/// Values that a page has at least where images are tiny: a page's header and its place in the index take 60 bytes.
+const PAGE_VALUES: usize = 128;
 /// Images that are collected at most.
 const BATCH_ROWS: usize = 1024;
 
@@ -56,6 +58,8 @@ pub struct ParquetWriter {
     /// Rows and bytes of pixels in the row group that is being written, those pending included.
     group_rows: usize,
     group_bytes: usize,
+    /// Pixels of the smallest image so far.
+    smallest: usize,
 }
 
 /// Size of a row group: it is closed when either is reached.
@@ -93,6 +97,7 @@ impl ParquetWriter {
             collector,
             group_rows: 0,
             group_bytes: 0,
+            smallest: usize::MAX,
         })
     }
 
@@ -132,7 +137,10 @@ impl ParquetWriter {
                 .set_column_encoding(pixels.clone(), Encoding::BYTE_STREAM_SPLIT);
         }
         if self.options.tune == Tune::Random {
-            properties = properties.set_column_data_page_row_count_limit(pixels, 1);
+            // A page ends where a run of values that is written at once does: no run may have two images.
+            properties = properties
+                .set_column_data_page_row_count_limit(pixels, 1)
+                .set_write_batch_size(self.smallest.clamp(PAGE_VALUES, DEFAULT_WRITE_BATCH_SIZE));
         }
         properties.build()
     }
@@ -213,6 +221,7 @@ impl StoreWriter for ParquetWriter {
         } else if !self.collector.has_room(image.shape) {
             self.flush(false)?;
         }
+        self.smallest = self.smallest.min(image.shape.pixels());
         self.collector.push(image);
         self.group_rows += 1;
         self.group_bytes += bytes;
