@@ -291,6 +291,12 @@ class DataLoader:
         return self._native.workers
 
     @property
+    def readers(self) -> int:
+        """Threads that read while a batch is waited for: those of ``num_workers`` and, unless memory or very large images
+        forbid it, the one that waits."""
+        return self._native.readers
+
+    @property
     def image_shape(self) -> tuple[int, ...]:
         """Shape of each image as delivered: (C, Y, X), or (T, C, Z, Y, X)."""
         t, c, z, y, x = self._native.image_shape

@@ -10,7 +10,7 @@
 
 use crate::choices::Preset;
 use anyhow::{Result, bail};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use wellread_image::PixelType;
 use wellread_loader::{Cache, Dataset, ItemContext, Transform};
 use wellread_measure::checksum::row_hash;
@@ -57,6 +57,8 @@ pub struct ExpectedPixels {
     sha256: Vec<String>,
     /// [`sparse_hash`] of each row's native pixels.
     native: Vec<u64>,
+    /// Pixel types of all rows.
+    types: BTreeSet<&'static str>,
 }
 
 impl ExpectedPixels {
@@ -93,6 +95,7 @@ impl ExpectedPixels {
                 bail!("row {row}: pixels differ from those that were written");
             }
             this.sha256.push(sha256);
+            this.types.insert(info.dtype.name());
             this.native.push(sparse_hash(row, &pixels));
             for (preset, transform) in transforms {
                 dataset.sample_into(row, transform, &mut out, &mut context)?;
@@ -108,6 +111,11 @@ impl ExpectedPixels {
             progress(row + 1, dataset.len());
         }
         Ok(this)
+    }
+
+    /// The pixel type that all rows have, if they have one. It may be narrower than the file declares.
+    pub fn pixel_type(&self) -> Option<&'static str> {
+        self.types.first().copied().filter(|_| self.types.len() == 1)
     }
 
     /// Whether `values` is what `transform` must give for `row`; `full` compares all of it.

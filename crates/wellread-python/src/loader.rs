@@ -92,6 +92,12 @@ impl Loader {
         self.loader.workers()
     }
 
+    /// Threads that read while a batch is waited for.
+    #[getter]
+    fn readers(&self) -> usize {
+        self.loader.readers()
+    }
+
     /// The epoch that the next iteration will run.
     #[getter]
     fn epoch(&self) -> u64 {

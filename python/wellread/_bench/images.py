@@ -12,10 +12,13 @@ DTYPES = {"float": "float32", "double": "float64", "bit": "uint8"}
 
 
 class Finish:
-    """Native TCZYX pixels to float32 CYX (TCZYX where there are several planes)."""
+    """Native TCZYX pixels to float32 CYX (TCZYX where there are several planes).
 
-    def __init__(self, crop=None, scale=None):
-        self.crop, self.scale = crop, scale
+    `dtype` is the images' own type where files declare a wider one, as ome-arrow does of 8-bit images.
+    """
+
+    def __init__(self, crop=None, scale=None, dtype=None):
+        self.crop, self.scale, self.dtype = crop, scale, dtype
 
     def __call__(self, native):
         values = self.cropped(native).astype(np.float32)
@@ -41,6 +44,7 @@ class Finish:
         """Factor and offset: the range of the type to [0, 1], unless another factor was asked for."""
         if self.scale is not None:
             return np.float32(self.scale), np.float32(0)
+        dtype = np.dtype(self.dtype or dtype)
         if np.issubdtype(dtype, np.floating):
             return np.float32(1), np.float32(0)
         low, high = np.iinfo(dtype).min, np.iinfo(dtype).max

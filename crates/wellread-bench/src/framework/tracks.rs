@@ -23,6 +23,8 @@ use wellread_report::Cell;
 const LEAST_ROUNDS: usize = 3;
 /// Fewest seconds that a turn is given, so that a loader's processes can start.
 const LEAST_SHARE: f64 = 0.4;
+/// Seconds that a peer is given to have all its pixels compared, at least.
+const LEAST_FULL: f64 = 10.0;
 /// Fewest images or steps of a turn, however slow they are.
 const LEAST: usize = 4;
 /// Steps of a warm-up turn, in which every pixel is compared.
@@ -73,7 +75,8 @@ impl<'s> Source<'s> {
         let mut request = Map::new();
         let common = json!({
             "do": track, "format": self.set.format, "path": self.set.path, "reader": self.reader.name,
-            "crop": config.crop, "scale": config.scale, "seed": config.seed, "full": full, "share_s": share_s,
+            "crop": config.crop, "scale": config.scale, "dtype": self.session.expected.pixel_type(), "seed": config.seed, "full": full, "share_s": share_s,
+            "full_s": (!self.reader.is_own()).then(|| (share_s * LEAST_ROUNDS as f64).max(LEAST_FULL)),
             "least": LEAST,
         });
         for part in [common, more] {
@@ -212,6 +215,7 @@ struct Epoch {
     items_ns: Vec<u64>,
     images: usize,
     whole: bool,
+    readers: Option<usize>,
 }
 
 /// Track 2.
@@ -239,8 +243,9 @@ pub(crate) fn dataloader<'s>(session: &'s Session<'s>, own: usize, (variants, un
                     }));
                     let (measured, check) =
                         source.turn(turn, &request, |answer| epochs(session, answer, &first))?;
-                    // A warm-up turn is one whole epoch: every row, once.
-                    let all = !turn.warmup || check.seen.iter().all(|&times| times == 1);
+                    // A warm-up turn is one whole epoch, every row once, unless a slow peer was cut short.
+                    let once = |&times: &usize| times == 1 || times == 0 && !source.reader.is_own();
+                    let all = !turn.warmup || check.seen.iter().all(once);
                     Ok(Measurement { verified: measured.verified && all, ..measured })
                 }));
             }
@@ -273,6 +278,7 @@ fn epochs(session: &Session<'_>, answer: &Value, first: &Shared<Option<f64>>) ->
         ("epoch_s", if whole { total / n } else { f64::NAN }),
         ("open_s", mean(|e| e.open_ns)),
         ("num_samples", images as f64 / n),
+        ("readers", epochs.iter().find_map(|e| e.readers).map_or(f64::NAN, |n| n as f64)),
         ("delivered_bytes_per_s", images as f64 * image / total),
     ];
     let items = epochs.iter().flat_map(|e| seconds(&e.items_ns)).collect();

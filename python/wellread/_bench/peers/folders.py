@@ -34,8 +34,17 @@ class Tifffile(Folder):
         with tifffile.TiffFile(self.files[i]) as file:
             series = file.series[0]
             array = series.asarray()
-        # Axes that are not named are planes.
-        return as_tczyx(array, series.axes.replace("Q", "Z").replace("I", "Z"))
+        return as_tczyx(*named(array, series.axes))
+
+
+def named(array, axes):
+    """An array and its axes, without those of length 1 that the file does not name; one that remains is of planes."""
+    unnamed = [i for i, axis in enumerate(axes) if axis in "QI"]
+    single = tuple(i for i in unnamed if array.shape[i] == 1)
+    if len(unnamed) - len(single) > 1:
+        raise ValueError(f"axes {axes} of lengths {array.shape} are not named")
+    kept = "".join(axis for i, axis in enumerate(axes) if i not in single)
+    return array.squeeze(single), kept.replace("Q", "Z").replace("I", "Z")
 
 
 class ZarrPython(Folder):

@@ -15,7 +15,7 @@ now = time.perf_counter_ns
 def open_reader(request, framework):
     """The request's reader, opened."""
     reader = peers.find(request["reader"], request["format"]).load()
-    finish = Finish(tuple(request["crop"]) if request["crop"] else None, request["scale"])
+    finish = Finish(tuple(request["crop"]) if request["crop"] else None, request["scale"], request["dtype"])
     if getattr(reader, "knows_framework", False):
         return reader(request["path"], finish, framework.name)
     return reader(request["path"], finish)

@@ -76,8 +76,9 @@ def epoch(worker, request, number):
     opened = now()
     if request["keep"]:
         worker.kept[key] = batches
-    checker = Checker(worker.channel, request["full"], len(batches))
+    checker = Checker(worker.channel, request["full"], len(batches), number)
     share, items, images = int(request["share_s"] * 1e9), [], 0
+    most = float("inf") if request["full_s"] is None else request["full_s"] * 1e9
     start = last = now()
     iterator, first, cut = batches.epoch(number), None, False
     while True:
@@ -96,8 +97,8 @@ def epoch(worker, request, number):
         images += len(rows)
         if checker.wants():
             checker.add(rows, framework.to_numpy(batch))
-        # A warm-up turn compares every pixel, whatever it takes.
-        if not request["full"] and items and last - start > share:
+        # A warm-up turn compares every pixel, for as long as peers are given for it.
+        if items and last - start > (most if request["full"] else share):
             cut = True
             break
     end = last if cut else now()
@@ -112,4 +113,6 @@ def epoch(worker, request, number):
         "items_ns": items,
         "images": images,
         "whole": not cut,
+        # Of other loaders it is their processes, or one.
+        "readers": getattr(batches.loader, "readers", None),
     }
