@@ -344,13 +344,14 @@ fn build(
             vec![tensorrt.build().error_on_failure(), cuda.build().error_on_failure()]
         }
     };
-    let builder = ort::session::Session::builder().map_err(|e| failure(file, &e))?;
-    let mut builder = builder
-        .with_intra_threads(options.threads)
-        .and_then(|b| b.with_inter_threads(1))
-        .and_then(|b| b.with_optimization_level(level))
-        .and_then(|b| b.with_execution_providers(providers))
-        .map_err(|e| failure(file, &e))?;
+    let configured = || -> ort::Result<ort::session::builder::SessionBuilder> {
+        Ok(ort::session::Session::builder()?
+            .with_intra_threads(options.threads)?
+            .with_inter_threads(1)?
+            .with_optimization_level(level)?
+            .with_execution_providers(providers)?)
+    };
+    let mut builder = configured().map_err(|e| failure(file, &e))?;
     builder.commit_from_file(file).map_err(|e| failure(file, &e))
 }
 

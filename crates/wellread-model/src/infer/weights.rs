@@ -182,7 +182,9 @@ impl Weights {
             for (c, values) in values.chunks_exact_mut(per_channel).enumerate() {
                 let deviation = (f64::from(variance[c]) + f64::from(BATCH_NORM_EPSILON)).sqrt();
                 let scale = f64::from(gain[c]) / deviation;
-                values.iter_mut().for_each(|v| *v = (f64::from(*v) * scale) as f32);
+                for v in values {
+                    *v = (f64::from(*v) * scale) as f32;
+                }
                 bias[c] = (f64::from(shift[c]) + (f64::from(bias[c]) - f64::from(mean[c])) * scale) as f32;
             }
         }

@@ -172,7 +172,9 @@ pub fn vit(state: &State, image: &Image) -> Vec<f64> {
         for token in &mut tokens {
             let x = layer_norm(token, state, &format!("{name}.ln_2"));
             let mut hidden = dense(&x, "mlp.0.weight", "mlp.0.bias");
-            hidden.iter_mut().for_each(|v| *v *= 0.5 * (1.0 + libm::erf(*v / 2f64.sqrt())));
+            for v in &mut hidden {
+                *v *= 0.5 * (1.0 + libm::erf(*v / 2f64.sqrt()));
+            }
             let more = dense(&hidden, "mlp.3.weight", "mlp.3.bias");
             token.iter_mut().zip(more).for_each(|(t, m)| *t += m);
         }
