@@ -1,0 +1,24 @@
+//! The Rust-native backend.
+//!
+//! | device | what computes | types |
+//! |---|---|---|
+//! | CPU | kernels of our own (`super::cpu`): candle's take several times as long, docs/decisions/0018 | `float32` |
+//! | NVIDIA GPU, cargo feature `cuda` | candle's operators (`super::library`) | `float32`, `float16`, `bfloat16` |
+
+use super::cpu::CpuSession;
+use super::library::LibrarySession;
+use super::{Architecture, Session, SessionOptions, Weights};
+use crate::{Device, Result};
+use std::path::Path;
+
+/// Opens `arch` with the weights of a safetensors file.
+///
+/// # Errors
+/// Weights that do not fit, a device that is not there, a type that is not supported on it.
+pub fn open(arch: &Architecture, weights: &Path, options: &SessionOptions) -> Result<Box<dyn Session>> {
+    let weights = Weights::read(arch, weights)?;
+    match options.device {
+        Device::Cpu => Ok(Box::new(CpuSession::new(arch, &weights, options)?)),
+        Device::Cuda(_) => Ok(Box::new(LibrarySession::new(arch, &weights, options)?)),
+    }
+}
