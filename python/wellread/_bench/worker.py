@@ -7,13 +7,11 @@ import platform
 import traceback
 
 from . import frameworks, peers
+from .errors import Unusable
+from .inference import Inference
 from .models import ModelError
 from .protocol import Channel
 from .tracks import conversion, dataloader, dataset, loop
-
-
-class Unusable(Exception):
-    """What was asked for cannot be had on this machine; the text says why and what to do."""
 
 
 class Worker:
@@ -23,6 +21,7 @@ class Worker:
         self.channel = channel
         self.framework = None
         self.kept = {}
+        self.inference = Inference()
 
     def start(self, request):
         """Import the framework and say what it can measure."""
@@ -50,6 +49,10 @@ class Worker:
         with contextlib.suppress(AttributeError, OSError):
             ctypes.CDLL(None).malloc_trim(0)
         return {}
+
+    def infer(self, request):
+        """A step of `wellread infer`."""
+        return getattr(self.inference, request["what"])(request)
 
     def dataset(self, request):
         return dataset.turn(self, request)

@@ -41,7 +41,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         .collect();
     let models: Vec<Value> =
         wellread_model::models().iter().map(|m| json!({ "name": m.name, "about": m.about })).collect();
-    let program = wellread_bench::framework::python(args.python.as_deref());
+    let program = wellread_worker::python(args.python.as_deref());
     let program = program.to_string_lossy();
     let python = ask(&program, &["-c", PACKAGES])
         .and_then(|text| serde_json::from_str::<Value>(&text).map_err(|e| e.to_string()));
