@@ -36,6 +36,7 @@
 
 pub mod candle;
 pub mod error;
+pub mod infer;
 pub mod init;
 pub mod model;
 pub mod registry;

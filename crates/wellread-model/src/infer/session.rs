@@ -1,0 +1,118 @@
+//! What running a model means, whatever runs it.
+
+use crate::{Device, Error, Result};
+use std::fmt;
+use std::str::FromStr;
+
+/// A model that is ready to run on one device with one data type.
+///
+/// `load` brings a batch into the backend's own memory and layout and is not measured; `run` is.
+pub trait Session: Send {
+    /// Library, version, device and threads in words: for reports.
+    fn backend(&self) -> String;
+
+    /// Takes a batch of `batch` images, `N x C x H x W` floats in C order.
+    ///
+    /// # Errors
+    /// A number of pixels that does not fit, a batch that does not fit in memory, a failure of the backend.
+    fn load(&mut self, images: &[f32], batch: usize) -> Result<()>;
+
+    /// One forward pass over what was loaded; the outputs are done when it returns.
+    ///
+    /// # Errors
+    /// Nothing was loaded; a failure of the backend.
+    fn run(&mut self) -> Result<()>;
+
+    /// What the last run gave: `batch x classes` floats in C order.
+    ///
+    /// # Errors
+    /// Nothing was run; a failure of the backend.
+    fn logits(&self) -> Result<Vec<f32>>;
+}
+
+/// How to open a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionOptions {
+    /// Threads on the CPU; 0 takes all there are.
+    pub threads: usize,
+    /// Where to run.
+    pub device: Device,
+    /// What to compute in.
+    pub dtype: Dtype,
+}
+
+impl Default for SessionOptions {
+    fn default() -> Self {
+        Self { threads: 0, device: Device::Cpu, dtype: Dtype::Float32 }
+    }
+}
+
+/// Type of the numbers that a session computes with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Dtype {
+    /// 32 bits.
+    #[default]
+    Float32,
+    /// 16 bits, IEEE 754.
+    Float16,
+    /// 16 bits, the upper half of a `float32`.
+    Bfloat16,
+}
+
+impl Dtype {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Float32, Self::Float16, Self::Bfloat16];
+
+    /// Name as in `--dtype`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Float32 => "float32",
+            Self::Float16 => "float16",
+            Self::Bfloat16 => "bfloat16",
+        }
+    }
+
+    /// Checks that a backend computes in this type.
+    ///
+    /// # Errors
+    /// It does not; the message lists what `backend` supports.
+    pub fn check(self, backend: &str, supported: &[Self]) -> Result<()> {
+        if supported.contains(&self) {
+            return Ok(());
+        }
+        let names: Vec<_> = supported.iter().map(|d| d.name()).collect();
+        Err(Error::new(format_args!("{backend} does not compute in {self}"))
+            .hint(format_args!("it supports: {}", names.join(", "))))
+    }
+}
+
+impl fmt::Display for Dtype {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Dtype {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        Self::ALL.into_iter().find(|d| d.name() == name).ok_or_else(|| {
+            Error::new(format_args!("there is no data type {name:?} for inference"))
+                .hint("there are: float32, float16, bfloat16")
+        })
+    }
+}
+
+/// Checks that `images` are `batch` images of `input`.
+///
+/// # Errors
+/// An empty batch or a wrong number of pixels.
+pub(super) fn check_images(images: &[f32], batch: usize, input: [usize; 3]) -> Result<()> {
+    let [c, h, w] = input;
+    crate::model::check_batch(images, [batch, c, h, w], c)
+}
+
+/// The error of [`Session::run`] and [`Session::logits`] before [`Session::load`].
+pub(super) fn nothing_loaded() -> Error {
+    Error::new("no images were loaded into the session").hint("call load, then run, then logits")
+}
