@@ -1,12 +1,9 @@
 """The worker's loop: a request comes, is carried out, and is answered by its raw samples or by why there are none."""
 
-import contextlib
-import ctypes
-import gc
 import platform
 import traceback
 
-from . import frameworks, peers
+from . import frameworks, memory, peers
 from .errors import Unusable
 from .inference import Inference
 from .models import ModelError
@@ -44,10 +41,7 @@ class Worker:
 
     def rest(self, _request):
         """Give back to the kernel what earlier turns freed, so that a peak is the next turn's own."""
-        gc.collect()
-        # Elsewhere than in glibc there is no such function.
-        with contextlib.suppress(AttributeError, OSError):
-            ctypes.CDLL(None).malloc_trim(0)
+        memory.give_back()
         return {}
 
     def infer(self, request):

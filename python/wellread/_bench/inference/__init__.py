@@ -4,6 +4,7 @@
     batch   take the images of a batch from shared memory, compile       ─▶ compilation_time_ms
     run     so many forward passes                                       ─▶ raw nanoseconds, device memory
     logits  the last outputs to shared memory                            ─▶ their shape
+    rest    let go of the last batch
     step    fetch images from shared memory, one forward pass            ─▶ nanoseconds of both
 
 The program writes images and reads logits; nothing of them passes through the pipe. A session (see `base`) is a
@@ -14,6 +15,7 @@ import importlib
 import os
 import time
 
+from .. import memory
 from ..errors import Unusable
 from ..frameworks import FRAMEWORKS
 from . import shared
@@ -50,7 +52,6 @@ class Inference:
         self.images = shared.Images(request["images"], request["shape"])
         self.outputs = request["logits"]
         with explained(self.session, request["shape"]):
-            self.session.forget()
             self.session.fetch(self.images.array)
             return {"compilation_time_ms": self.session.prepare()}
 
@@ -65,6 +66,13 @@ class Inference:
         found = self.session.logits()
         shared.write(self.outputs, found)
         return {"shape": list(found.shape)}
+
+    def rest(self, _request):
+        """Let go of the last batch."""
+        self.session.forget()
+        self.images = None
+        memory.give_back()
+        return {}
 
     def step(self, _request):
         """What a program that is fed does: images to the device, one pass, done."""
