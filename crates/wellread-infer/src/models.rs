@@ -111,12 +111,10 @@ impl Model {
 /// Channels, rows and columns that an ONNX file says it takes, where it says so and ONNX Runtime can be asked.
 #[cfg(feature = "onnxruntime")]
 fn input_of(path: &Path, config: &Config) -> Result<Option<[usize; 3]>> {
-    use wellread_model::infer::onnxruntime::{find_library, inspect};
-    let python = wellread_worker::python(config.python.as_deref());
-    let Ok(library) = config.onnxruntime.clone().map_or_else(|| find_library(Some(&python)), Ok) else {
-        return Ok(None);
-    };
-    let file = inspect(path, Some(&library))?;
+    let found = crate::backend::onnxruntime::find(config.onnxruntime.as_deref(), config.python.as_deref());
+    // Without the library nobody can be asked; that it is missing is a row of its own.
+    let Ok(library) = found else { return Ok(None) };
+    let file = infer::onnxruntime::inspect(path, Some(&library))?;
     let fixed = |axis: usize, usual: usize| file.shape.get(axis).copied().flatten().unwrap_or(usual);
     ensure!(
         file.shape.len() == 4,

@@ -178,6 +178,7 @@ impl Worker {
         else {
             bail!("{} has no streams", launch.worker());
         };
+        prefer_to_lose(child.id());
         let (sender, events) = sync_channel(WAITING);
         let said = Arc::new(Mutex::new(VecDeque::new()));
         let last = Arc::clone(&said);
@@ -268,6 +269,12 @@ impl Drop for Worker {
             self.end();
         }
     }
+}
+
+/// Has the kernel end this process before any other when memory runs out: a measurement may be lost, nothing else.
+fn prefer_to_lose(id: u32) {
+    // Elsewhere than on Linux there is no such file.
+    let _ = std::fs::write(format!("/proc/{id}/oom_score_adj"), "1000");
 }
 
 /// Hands messages on until there are no more.

@@ -235,9 +235,12 @@ fn row_text(name: &str, row: &Row) -> String {
     if row.steady == Some(false) && row.warmup_passes.is_some_and(|passes| passes > 1) {
         line("Note", "latency was not steady after the warm-up".to_owned());
     }
-    if let Some(difference) = row.max_difference {
-        let reference = row.reference.as_deref().unwrap_or("the others");
-        line("Outputs", format!("differ from those of {reference} by {difference:.1e} of the largest"));
+    match (row.max_difference, &row.reference) {
+        (Some(0.0), Some(_)) => line("Outputs", "the same as the reference's".to_owned()),
+        (Some(difference), Some(reference)) => {
+            line("Outputs", format!("differ from those of {reference} by {difference:.1e} of the largest"));
+        }
+        _ => (),
     }
     match row.status {
         Status::Ok => (),

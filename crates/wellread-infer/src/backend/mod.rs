@@ -2,7 +2,7 @@
 
 mod candle;
 mod jax;
-mod onnxruntime;
+pub mod onnxruntime;
 mod pytorch;
 
 use crate::config::Config;

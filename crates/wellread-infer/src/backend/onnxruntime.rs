@@ -5,6 +5,7 @@ use crate::config::Config;
 use crate::models::Model;
 use crate::protocol::{Open, Opened};
 use anyhow::{Result, bail};
+use std::path::{Path, PathBuf};
 use wellread_model::infer::Session;
 use wellread_worker::Launch;
 
@@ -28,7 +29,7 @@ impl Backend for OnnxRuntime {
         Ok(Open {
             onnx: Some(model.onnx()?),
             provider: config.provider.clone(),
-            library: Some(library(config)?),
+            library: Some(library(config.onnxruntime.as_deref(), config.python.as_deref())?),
             ..asked(self, model, config)
         })
     }
@@ -38,19 +39,26 @@ impl Backend for OnnxRuntime {
     }
 }
 
+/// The library: the one given, else that of the Python.
+///
+/// # Errors
+/// None is found; the message says how to get it.
+pub fn find(given: Option<&Path>, python: Option<&Path>) -> Result<PathBuf> {
+    library(given, python)
+}
+
 #[cfg(feature = "onnxruntime")]
 mod built {
     use super::*;
     use anyhow::Context as _;
-    use std::path::PathBuf;
     use wellread_model::Device;
     use wellread_model::infer::SessionOptions;
     use wellread_model::infer::onnxruntime::{Provider, find_library, open as open_session};
 
-    pub(super) fn library(config: &Config) -> Result<PathBuf> {
-        match &config.onnxruntime {
-            Some(path) => Ok(path.clone()),
-            None => Ok(find_library(Some(&wellread_worker::python(config.python.as_deref())))?),
+    pub(super) fn library(given: Option<&Path>, python: Option<&Path>) -> Result<PathBuf> {
+        match given {
+            Some(path) => Ok(path.to_owned()),
+            None => Ok(find_library(Some(&wellread_worker::python(python)))?),
         }
     }
 
@@ -61,7 +69,7 @@ mod built {
             (None, Some("cpu")) => vec![Provider::Cpu],
             (None, Some("cuda")) => vec![Provider::Cuda],
             (None, Some(device)) => bail!("ONNX Runtime has no {device} device here; it has cpu and cuda"),
-            (None, None) if std::path::Path::new("/proc/driver/nvidia").exists() => {
+            (None, None) if Path::new("/proc/driver/nvidia").exists() => {
                 vec![Provider::Cuda, Provider::Cpu]
             }
             (None, None) => vec![Provider::Cpu],
@@ -106,7 +114,7 @@ use built::{library, session};
 const MISSING: &str = "this build has no ONNX Runtime; build it with the cargo feature onnxruntime";
 
 #[cfg(not(feature = "onnxruntime"))]
-fn library(_: &Config) -> Result<std::path::PathBuf> {
+fn library(_: Option<&Path>, _: Option<&Path>) -> Result<PathBuf> {
     bail!(MISSING)
 }
 
