@@ -41,6 +41,7 @@ pub mod init;
 pub mod model;
 pub mod registry;
 pub mod tensor;
+mod tile;
 
 pub use error::{Error, Result};
 pub use model::{Device, Model, ModelOptions, NamedArray, Output, StateDict};

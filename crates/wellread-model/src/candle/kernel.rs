@@ -23,10 +23,9 @@
     reason = "only what is inlined into pulp's entry point is compiled for the instruction set"
 )]
 
+use crate::tile::{LANES, accumulate};
 use pulp::{Arch, Simd, WithSimd};
 
-/// Channels are padded to a multiple of this in packed arrays: the widest vector that `pulp` uses.
-const LANES: usize = 16;
 /// Pixels (or weights, in [`weight_gradient`]) per register tile.
 const TILE: usize = 6;
 /// Columns of the image that [`weight_gradient`] sums at a time, so that they stay in the L1 cache.
@@ -210,19 +209,8 @@ impl Convolve<'_> {
             for (p, pixel) in pixels.iter_mut().enumerate() {
                 *pixel = &line[(x + p) * g.c_in..][..run];
             }
-            let weights =
-                self.weights.values[ky * run * self.weights.columns..].chunks_exact(self.weights.columns);
-            for (t, row) in weights.take(run).enumerate() {
-                let (row, _) = S::as_simd_f32s(&row[column..][..V * lanes]);
-                let mut vectors = [zero; V];
-                vectors.copy_from_slice(row);
-                for p in 0..P {
-                    let value = simd.splat_f32s(pixels[p][t]);
-                    for v in 0..V {
-                        sums[p][v] = simd.mul_add_e_f32s(value, vectors[v], sums[p][v]);
-                    }
-                }
-            }
+            let weights = &self.weights.values[ky * run * self.weights.columns..];
+            sums = accumulate(simd, pixels, (weights, self.weights.columns, column), sums);
         }
         for (p, sums) in sums.iter().enumerate() {
             let pixel = &mut self.out[(y * g.width + x + p) * g.c_out..][..g.c_out];

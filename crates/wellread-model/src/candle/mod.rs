@@ -38,15 +38,20 @@ impl Runtime {
                     .hint("build with the feature `cuda` on a machine with an NVIDIA GPU, or run on the cpu")
             })?,
         };
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(options.threads)
-            .thread_name(|i| format!("wellread-model-{i}"))
-            .build()
-            .map_err(|e| Error::new(format_args!("cannot start {} threads: {e}", options.threads)))?;
+        let pool = thread_pool(options.threads)?;
         let name = match options.device {
             Device::Cpu => format!("candle {VERSION} (cpu, {} threads)", pool.current_num_threads()),
             device @ Device::Cuda(_) => format!("candle {VERSION} ({device})"),
         };
         Ok(Self { device, pool, name })
     }
+}
+
+/// A pool of that many threads; 0 takes as many as there are processors.
+pub(crate) fn thread_pool(threads: usize) -> Result<rayon::ThreadPool> {
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .thread_name(|i| format!("wellread-model-{i}"))
+        .build()
+        .map_err(|e| Error::new(format_args!("cannot start {threads} threads: {e}")))
 }

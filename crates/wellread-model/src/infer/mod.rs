@@ -16,6 +16,8 @@
 //! A new architecture is one file and one line in [`architectures`]; parameters, sessions and the ONNX file
 //! follow from it.
 
+pub mod candle;
+mod cpu;
 pub mod network;
 pub mod resnet50;
 pub mod session;

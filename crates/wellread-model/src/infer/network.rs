@@ -112,7 +112,7 @@ pub struct Conv {
 /// Added to the variance by every batch norm: PyTorch's default.
 pub const BATCH_NORM_EPSILON: f32 = 1e-5;
 
-/// A linear layer, its activation, then the residual.
+/// A linear layer, then residual and activation where there are any.
 #[derive(Clone, Debug)]
 pub struct Linear {
     /// Parameter of the weights, `out x in`.
@@ -121,7 +121,7 @@ pub struct Linear {
     pub bias: String,
     /// Width of the result.
     pub out: usize,
-    /// Whether `x * Phi(x)` follows, with the exact normal distribution function.
+    /// Whether `x * Phi(x)` follows, after the residual, with the exact normal distribution function.
     pub gelu: bool,
 }
 
