@@ -11,16 +11,19 @@ pytest.importorskip("torchvision")
 pytest.importorskip("jax")
 pytest.importorskip("onnxruntime")
 
-UPSTREAM = (
-    "framework,model,device,device_type,batch_size,input_shape,dtype,latency_p50_ms,latency_p95_ms,latency_p99_ms,"
-    "latency_mean_ms,latency_std_ms,latency_min_ms,latency_max_ms,throughput_ips,memory_mb,compilation_time_ms,"
-    "timestamp,git_commit"
-).split(",")
+# fmt: off
+UPSTREAM = [
+    "framework", "model", "device", "device_type", "batch_size", "input_shape", "dtype", "latency_p50_ms",
+    "latency_p95_ms", "latency_p99_ms", "latency_mean_ms", "latency_std_ms", "latency_min_ms", "latency_max_ms",
+    "throughput_ips", "memory_mb", "compilation_time_ms", "timestamp", "git_commit",
+]
+# fmt: on
 SMALL = ["--input-shape", "3,64,64", "--device-prefer", "cpu", "--model", "resnet50"]
 
 # Put before the real torchvision, whose model then does what a batch of some size tells it to.
 TRAPPED = """
 import importlib, os, signal, sys, time
+
 here = os.path.dirname(__file__)
 sys.path.remove(here)
 del sys.modules["torchvision"]
@@ -40,6 +43,15 @@ def get_model(*args, **kwargs):
     return module
 
 real.models.get_model = get_model
+"""
+
+CHANGED = """
+def get_changed(*args, **kwargs):
+    module = make(*args, **kwargs)
+    module.register_forward_hook(lambda _, __, output: output + 0.01 * output.abs().max())
+    return module
+
+real.models.get_model = get_changed
 """
 
 
@@ -130,20 +142,7 @@ def test_a_package_that_is_missing_has_a_row(infer, stub):
 
 
 def test_outputs_that_differ_are_invalid(infer, stub):
-    wrong = "        output.add_(0.01)\n        return output\n"
-    stub(
-        "torchvision",
-        TRAPPED.replace("real.models.get_model", "real.models.get_model", 1)
-        + f"""
-def get_wrong(*args, **kwargs):
-    module = make(*args, **kwargs)
-    def change(_, __, output):
-{wrong}
-    module.register_forward_hook(change)
-    return module
-real.models.get_model = get_wrong
-""",
-    )
+    stub("torchvision", TRAPPED + CHANGED)
     said = infer(
         "--framework", "pytorch,jax,candle", *SMALL, "--batch-sizes", 1, "--iterations", 1, "--warmup", 1, "--check",
         code=1,

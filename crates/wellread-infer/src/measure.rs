@@ -68,12 +68,12 @@ pub(crate) fn measure(
     let [c, h, w] = batch.input;
     let prepared: Vec<Result<Prepared, String>> = contenders
         .iter_mut()
-        .map(|contender| match &contender.opened {
-            Err(reason) => Err(reason.clone()),
-            Ok(_) => {
-                let shared = batch.shared.borrow();
-                contender.prepare(&shared, [batch.size, c, h, w]).map_err(|e| format!("{e:#}"))
+        .map(|contender| {
+            if let Err(reason) = &contender.opened {
+                return Err(reason.clone());
             }
+            let shared = batch.shared.borrow();
+            contender.prepare(&shared, [batch.size, c, h, w]).map_err(|e| format!("{e:#}"))
         })
         .collect();
     let rounds = config.iterations.min(ROUNDS);
@@ -86,8 +86,7 @@ pub(crate) fn measure(
             plan = plan.add_with_turn(name, move |turn| take(contender, batch, config, rounds, turn));
         }
     }
-    let mut variants =
-        if any { plan.run(|p| progress(p))?.variants } else { Vec::new() }.into_iter();
+    let mut variants = if any { plan.run(|p| progress(p))?.variants } else { Vec::new() }.into_iter();
     Ok(prepared
         .into_iter()
         .map(|prepared| {

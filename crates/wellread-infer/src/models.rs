@@ -48,7 +48,9 @@ impl Model {
         }
         let architecture = infer::architecture(name)?;
         let architecture = match config.input_shape {
-            Some(input) => architecture.with_input(input).with_context(|| format!("--input-shape for {name}"))?,
+            Some(input) => {
+                architecture.with_input(input).with_context(|| format!("--input-shape for {name}"))?
+            }
             None => architecture.clone(),
         };
         let folder = config.model_dir.clone();

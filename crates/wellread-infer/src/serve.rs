@@ -32,7 +32,8 @@ pub fn main() {
     let mut server = Server::default();
     for line in requests {
         let answer = catch_unwind(AssertUnwindSafe(|| server.answer(&line)));
-        let answer = answer.unwrap_or_else(|_| Err(anyhow!("the backend panicked; it is a bug: please report it")));
+        let answer =
+            answer.unwrap_or_else(|_| Err(anyhow!("the backend panicked; it is a bug: please report it")));
         let message = match answer {
             Ok(mut answer) => {
                 answer["event"] = "done".into();
@@ -86,10 +87,10 @@ impl Server {
             Request::Step => {
                 let begin = Instant::now();
                 self.fetch()?;
-                let fetched = begin.elapsed();
+                let fetch_ns = nanoseconds(begin.elapsed().as_nanos());
+                let fetched = Instant::now();
                 self.session()?.run()?;
-                let forward_ns = nanoseconds((begin.elapsed() - fetched).as_nanos());
-                serde_json::to_value(Step { fetch_ns: nanoseconds(fetched.as_nanos()), forward_ns })?
+                serde_json::to_value(Step { fetch_ns, forward_ns: nanoseconds(fetched.elapsed().as_nanos()) })?
             }
             Request::Rest => {
                 release_free_heap();

@@ -50,7 +50,8 @@ impl Source {
         let there = Environment::capture::<&std::path::Path>(&[]).memory.available.unwrap_or(u64::MAX);
         let Some(count) = count.filter(|_| needed.is_some_and(|needed| needed < there)) else {
             let gib = |n: u64| n as f64 / f64::from(1 << 30);
-            let needed = needed.map_or("more than can be counted".to_owned(), |n| format!("{:.1} GiB", gib(n)));
+            let needed =
+                needed.map_or("more than can be counted".to_owned(), |n| format!("{:.1} GiB", gib(n)));
             bail!(
                 "the batch of {batch} does not fit in memory: its images take {needed} at least, and {:.1} GiB are free",
                 gib(there)
@@ -141,7 +142,7 @@ fn preprocessing(dataset: &Dataset, input: [usize; 3], channels: Option<&[usize]
 mod tests {
     use super::*;
     use wellread_loader::MemoryStore;
-    use wellread_store::image::{PixelType, Shape};
+    use wellread_image::{PixelType, Shape};
 
     fn source(channels: usize, values: &[u8]) -> Source {
         let mut store = MemoryStore::new("flat");

@@ -114,7 +114,8 @@ mod tests {
 
     #[test]
     fn the_interval_holds_the_median() {
-        let rounds: Vec<Vec<u64>> = (0..10).map(|r| (0..5).map(|i| 1_000_000 + 1000 * r + i).collect()).collect();
+        let rounds: Vec<Vec<u64>> =
+            (0..10).map(|r| (0..5).map(|i| 1_000_000 + 1000 * r + i).collect()).collect();
         let found = interval(&rounds, 1).unwrap();
         assert!(found.low <= found.estimate && found.estimate <= found.high && found.low >= 1.0, "{found:?}");
     }

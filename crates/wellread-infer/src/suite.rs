@@ -54,7 +54,8 @@ pub enum Event<'e> {
 /// written. What is wrong with one framework, model or batch size is a row that says so.
 pub fn run(config: &Config, tell: &dyn Fn(&Event<'_>)) -> Result<Run> {
     config.check()?;
-    let models: Vec<Model> = config.models.iter().map(|name| Model::find(name, config)).collect::<Result<_>>()?;
+    let models: Vec<Model> =
+        config.models.iter().map(|name| Model::find(name, config)).collect::<Result<_>>()?;
     let source = Source::open(config)?;
     let (csv, json) = written::begin(&config.output_dir)?;
     let environment = Environment::capture(&[&config.output_dir]).with_git(Path::new("."));
@@ -115,7 +116,13 @@ fn configuration(
         Err(error) => {
             let reason = format!("{error:#}");
             let failed = |contender: &Contender| {
-                record(contender, model, size, config, Err(contender.opened.clone().err().unwrap_or(reason.clone())))
+                record(
+                    contender,
+                    model,
+                    size,
+                    config,
+                    Err(contender.opened.clone().err().unwrap_or(reason.clone())),
+                )
             };
             return Ok(contenders.iter().map(failed).collect());
         }

@@ -192,8 +192,8 @@ mod os {
 }
 
 pub(crate) use os::{
-    advise_dont_need, affinity, filesystem, kill_group, max_rss, may_see_residency, page_size, resident_pages,
-    set_affinity, trim_heap,
+    advise_dont_need, affinity, filesystem, kill_group, max_rss, may_see_residency, page_size,
+    resident_pages, set_affinity, trim_heap,
 };
 
 /// Maps a file for reading. Of an empty file there is nothing to map: `None`.

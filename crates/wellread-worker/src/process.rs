@@ -14,8 +14,8 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::VecDeque;
-use std::io::{self, BufRead, BufReader, Read as _, Write as _};
 use std::ffi::OsString;
+use std::io::{self, BufRead, BufReader, Read as _, Write as _};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -91,7 +91,9 @@ impl Launch {
     pub fn program(&self) -> std::borrow::Cow<'_, str> {
         match &self.program {
             Program::Python(python) => python.to_string_lossy(),
-            Program::Native(command) => command.first().map_or("".into(), |program| program.to_string_lossy()),
+            Program::Native(command) => {
+                command.first().map_or("".into(), |program| program.to_string_lossy())
+            }
         }
     }
 

@@ -201,8 +201,10 @@ fn opened_text(opened: &Result<Opened, String>) -> String {
         Ok(opened) => {
             let device = opened.device_name.as_deref().unwrap_or(&opened.device);
             let kind = opened.device_type.to_uppercase();
-            let mut text =
-                format!("Device: {device}\n  Type: {kind}\n  Available: True\n  Backend: {}\n", opened.backend);
+            let mut text = format!(
+                "Device: {device}\n  Type: {kind}\n  Available: True\n  Backend: {}\n",
+                opened.backend
+            );
             for note in &opened.notes {
                 text.push_str(&format!("  Note: {note}\n"));
             }
@@ -254,9 +256,10 @@ fn row_text(name: &str, row: &Row) -> String {
 /// The JSON document: rows, and the largest difference of each model and batch size.
 fn document(run: &Run) -> serde_json::Value {
     let rows: Vec<&Row> = run.rows().collect();
-    let largest = rows.iter().filter_map(|row| row.max_difference).fold(None, |most: Option<f64>, d| {
-        Some(most.map_or(d, |most| most.max(d)))
-    });
+    let largest = rows
+        .iter()
+        .filter_map(|row| row.max_difference)
+        .fold(None, |most: Option<f64>, d| Some(most.map_or(d, |most| most.max(d))));
     serde_json::json!({ "csv": run.csv, "samples": run.json, "max_difference": largest, "results": rows })
 }
 
@@ -308,7 +311,9 @@ mod tests {
         };
         let text = row_text("PyTorch", &row);
         assert!(text.starts_with("Benchmarking batch size: 4"), "{text}");
-        for line in ["\n  Latency (p50): 12.174ms", "\n  Throughput: 328.16 images/sec", "\n  Memory: 105.67 MB"] {
+        for line in
+            ["\n  Latency (p50): 12.174ms", "\n  Throughput: 328.16 images/sec", "\n  Memory: 105.67 MB"]
+        {
             assert!(text.contains(line), "{text}");
         }
         let failed = Row { reason: Some("torch cannot be imported".into()), ..Row::default() };

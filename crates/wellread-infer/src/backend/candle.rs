@@ -48,7 +48,9 @@ impl Backend for Candle {
         let (session, device) = match open.device.as_deref() {
             Some("cpu") => (on(Device::Cpu)?, Device::Cpu),
             Some("cuda") => (on(Device::Cuda(0))?, Device::Cuda(0)),
-            Some(other) => bail!("candle has no {other} device here; it has cpu, and cuda when built with it"),
+            Some(other) => {
+                bail!("candle has no {other} device here; it has cpu, and cuda when built with it")
+            }
             // Where no device was asked for by name, the best there is.
             None if cfg!(feature = "cuda") => match on(Device::Cuda(0)) {
                 Ok(session) => (session, Device::Cuda(0)),

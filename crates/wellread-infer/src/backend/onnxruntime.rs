@@ -49,7 +49,7 @@ pub fn find(given: Option<&Path>, python: Option<&Path>) -> Result<PathBuf> {
 
 #[cfg(feature = "onnxruntime")]
 mod built {
-    use super::*;
+    use super::{Open, Opened, Path, PathBuf, Result, Session, bail};
     use anyhow::Context as _;
     use wellread_model::Device;
     use wellread_model::infer::SessionOptions;

@@ -83,7 +83,10 @@ impl Transform {
         if let Crop::CenterSquare { share } = self.crop
             && !(share > 0.0 && share <= 1.0)
         {
-            return refuse(format!("a square of {share} of the shorter side"), "give a share above 0, up to 1");
+            return refuse(
+                format!("a square of {share} of the shorter side"),
+                "give a share above 0, up to 1",
+            );
         }
         if let Crop::RandomResized { scale, ratio } = self.crop {
             if self.resize.is_none() {
