@@ -3,7 +3,7 @@
 use crate::config::{Config, is_onnx};
 use anyhow::{Context as _, Result, bail, ensure};
 use std::path::{Path, PathBuf};
-use wellread_model::infer::{self, Architecture};
+use wellread_model::infer::{self, Architecture, Dtype};
 
 /// Where a model in a user's ONNX file takes images that nobody gave the shape of.
 const USUAL: [usize; 3] = [3, 224, 224];
@@ -40,10 +40,7 @@ impl Model {
         if is_onnx(name) {
             let path = Path::new(name);
             ensure!(path.is_file(), "--model {name}: there is no such file");
-            let input = match config.input_shape {
-                Some(input) => input,
-                None => input_of(path, config)?.unwrap_or(USUAL),
-            };
+            let input = input_of(path, config)?;
             return Ok(Self::File { path: path.to_owned(), name: name.to_owned(), input });
         }
         let architecture = infer::architecture(name)?;
@@ -95,41 +92,33 @@ impl Model {
         }
     }
 
-    /// The ONNX file.
+    /// The ONNX file, with numbers of this type.
     ///
     /// # Errors
     /// A folder that cannot be written.
-    pub fn onnx(&self) -> Result<PathBuf> {
+    pub fn onnx(&self, dtype: Dtype) -> Result<PathBuf> {
         match self {
             Self::Architecture { architecture, folder, .. } => {
                 let Some(weights) = self.weights()? else { bail!("{} has no weights", self.name()) };
-                Ok(infer::onnx_file(architecture, &weights, folder)?)
+                Ok(infer::onnx_file_in(architecture, &weights, folder, dtype)?)
             }
             Self::File { path, .. } => Ok(path.clone()),
         }
     }
 }
 
-/// Channels, rows and columns that an ONNX file says it takes, where it says so and ONNX Runtime can be asked.
+/// Channels, rows and columns that an ONNX file takes, where ONNX Runtime can be asked; else those given, or the usual.
 #[cfg(feature = "onnxruntime")]
-fn input_of(path: &Path, config: &Config) -> Result<Option<[usize; 3]>> {
+fn input_of(path: &Path, config: &Config) -> Result<[usize; 3]> {
     let found = crate::backend::onnxruntime::find(config.onnxruntime.as_deref(), config.python.as_deref());
     // Without the library nobody can be asked; that it is missing is a row of its own.
-    let Ok(library) = found else { return Ok(None) };
+    let Ok(library) = found else { return Ok(config.input_shape.unwrap_or(USUAL)) };
     let file = infer::onnxruntime::inspect(path, Some(&library))?;
-    let fixed = |axis: usize, usual: usize| file.shape.get(axis).copied().flatten().unwrap_or(usual);
-    ensure!(
-        file.shape.len() == 4,
-        "--model {}: its input {} has {} axes, and images come as N,C,H,W",
-        path.display(),
-        file.input,
-        file.shape.len()
-    );
-    Ok(Some([fixed(1, USUAL[0]), fixed(2, USUAL[1]), fixed(3, USUAL[2])]))
+    Ok(file.images(config.input_shape)?)
 }
 
 #[cfg(not(feature = "onnxruntime"))]
 #[expect(clippy::unnecessary_wraps, reason = "with ONNX Runtime it may fail")]
-fn input_of(_: &Path, _: &Config) -> Result<Option<[usize; 3]>> {
-    Ok(None)
+fn input_of(_: &Path, config: &Config) -> Result<[usize; 3]> {
+    Ok(config.input_shape.unwrap_or(USUAL))
 }

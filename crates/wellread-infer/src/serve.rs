@@ -53,6 +53,8 @@ pub fn main() {
 struct Server {
     session: Option<Box<dyn Session>>,
     batch: Option<Batch>,
+    /// Whether the first pass of a batch compiles: TensorRT builds an engine for its shape.
+    compiles: bool,
     /// The images last fetched; their memory is used again.
     images: Vec<f32>,
 }
@@ -66,13 +68,16 @@ impl Server {
                 let backend = backend::named(&open.framework).context("there is no such framework")?;
                 let (session, opened) = backend.session(&open)?;
                 self.session = Some(session);
+                self.compiles = open.provider.as_deref() == Some("tensorrt");
                 serde_json::to_value(Opened { load_ms: begin.elapsed().as_secs_f64() * 1e3, ..opened })?
             }
             Request::Batch(batch) => {
                 self.batch = Some(batch);
                 self.fetch()?;
+                let begin = Instant::now();
                 self.session()?.run()?;
-                serde_json::to_value(Prepared { compilation_time_ms: None })?
+                let took = begin.elapsed().as_secs_f64() * 1e3;
+                serde_json::to_value(Prepared { compilation_time_ms: self.compiles.then_some(took) })?
             }
             Request::Run { passes } => serde_json::to_value(self.run(passes)?)?,
             Request::Logits => {

@@ -1,12 +1,13 @@
 //! One model on the CPU, from Rust alone: the median time of a forward pass.
 //!
-//! `cargo run --release -p wellread-model --example infer -- resnet50 4 2 20 FOLDER`: model, images per batch,
-//! threads, passes, folder of the seeded weights. With `FOLDER/images.f32` (raw float32, NCHW) these images are
+//! `cargo run --release -p wellread-model --example infer -- resnet50 4 2 20 FOLDER candle`: model, images per
+//! batch, threads, passes, folder of the seeded weights, and `candle` or, with the feature of that name,
+//! `onnxruntime` (the library is where `ORT_DYLIB_PATH` says, or in the environment of `python3`). With `FOLDER/images.f32` (raw float32, NCHW) these images are
 //! taken, and the logits go to `FOLDER/logits.f32`. `benches/inference.py` compares it with PyTorch.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
-use wellread_model::infer::{self, SessionOptions};
+use wellread_model::infer::{self, Architecture, Session, SessionOptions};
 use wellread_model::{Error, Result};
 
 fn main() -> Result<()> {
@@ -21,7 +22,7 @@ fn main() -> Result<()> {
     let arch = infer::architecture(&name)?;
     let weights = infer::weights_file(arch, 0, &folder)?;
     let options = SessionOptions { threads, ..Default::default() };
-    let mut session = infer::candle::open(arch, &weights, &options)?;
+    let mut session = open(&word("candle"), arch, &weights, &options)?;
     let given = std::fs::read(folder.join("images.f32")).ok();
     let images = match &given {
         Some(bytes) => bytes.as_chunks::<4>().0.iter().map(|&b| f32::from_le_bytes(b)).collect(),
@@ -45,4 +46,23 @@ fn main() -> Result<()> {
     seconds.sort_by(f64::total_cmp);
     println!("{:.3} ms  {name} x {batch}, {}", seconds[seconds.len() / 2] * 1e3, session.backend());
     Ok(())
+}
+
+fn open(
+    backend: &str,
+    arch: &Architecture,
+    weights: &Path,
+    options: &SessionOptions,
+) -> Result<Box<dyn Session>> {
+    match backend {
+        "candle" => infer::candle::open(arch, weights, options),
+        #[cfg(feature = "onnxruntime")]
+        "onnxruntime" => {
+            use infer::onnxruntime::{Provider, open};
+            let folder = weights.parent().unwrap_or(Path::new("."));
+            let model = infer::onnx_file(arch, weights, folder)?;
+            open(&model, None, Provider::Cpu, arch.input, options)
+        }
+        other => Err(Error::new(format_args!("this build has no backend {other:?}"))),
+    }
 }

@@ -6,7 +6,7 @@ use crate::models::Model;
 use crate::protocol::{Open, Opened};
 use anyhow::{Result, bail};
 use std::path::{Path, PathBuf};
-use wellread_model::infer::Session;
+use wellread_model::infer::{Dtype, Session};
 use wellread_worker::Launch;
 
 /// ONNX Runtime.
@@ -26,8 +26,10 @@ impl Backend for OnnxRuntime {
     }
 
     fn open(&self, model: &Model, _: &str, config: &Config) -> Result<Open> {
+        // TensorRT chooses the type of each layer itself, from a float32 file.
+        let half = config.dtype()? == Dtype::Float16 && config.provider.as_deref() != Some("tensorrt");
         Ok(Open {
-            onnx: Some(model.onnx()?),
+            onnx: Some(model.onnx(if half { Dtype::Float16 } else { Dtype::Float32 })?),
             provider: config.provider.clone(),
             library: Some(library(config.onnxruntime.as_deref(), config.python.as_deref())?),
             ..asked(self, model, config)
@@ -85,7 +87,7 @@ mod built {
             let on_cpu = matches!(provider, Provider::Cpu);
             let device = if on_cpu { Device::Cpu } else { Device::Cuda(0) };
             let options = SessionOptions { threads: open.threads, device, dtype };
-            let session = match open_session(file, open.library.as_deref(), provider, &options) {
+            let session = match open_session(file, open.library.as_deref(), provider, open.input, &options) {
                 Ok(session) => session,
                 Err(error) if providers.peek().is_some() => {
                     notes.push(format!("not on the GPU: {error}"));

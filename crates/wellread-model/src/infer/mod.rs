@@ -19,11 +19,15 @@
 pub mod candle;
 mod cpu;
 pub mod network;
+pub mod onnx;
+#[cfg(feature = "onnxruntime")]
+pub mod onnxruntime;
 pub mod resnet50;
 pub mod session;
 pub mod vit_b_16;
 pub mod weights;
 
+pub use onnx::{onnx_file, onnx_file_in};
 pub use session::{Dtype, Session, SessionOptions};
 pub use weights::{Weights, weights_file};
 
