@@ -66,7 +66,9 @@ def infer(wellread, tmp_path, models):
     """Run a benchmark; return its rows, from the table and, with raw samples, from the JSON file."""
 
     def run(*args, code=0):
-        common = ["--python", sys.executable, "--model-dir", models, "--output-dir", tmp_path / "raw"]
+        common = ["--python", sys.executable, "--model-dir", models]
+        if "--output-dir" not in args:
+            common += ["--output-dir", tmp_path / "raw"]
         said = wellread("infer", *common, *args, code=code)
         if code:
             return said
@@ -147,7 +149,10 @@ def test_outputs_that_differ_are_invalid(infer, stub):
         "--framework", "pytorch,jax,candle", *SMALL, "--batch-sizes", 1, "--iterations", 1, "--warmup", 1, "--check",
         code=1,
     )  # fmt: skip
-    assert "pytorch resnet50 batch 1: its outputs differ from those of" in said
+    rows = {row["framework"]: row for row in said["results"]}
+    assert rows["pytorch"]["status"] == "invalid" and rows["pytorch"]["max_difference"] == pytest.approx(0.01, rel=0.02)
+    assert "differ from those of" in rows["pytorch"]["reason"]
+    assert rows["jax"]["status"] == rows["candle"]["status"] == "ok"
 
 
 def test_pytorch_in_several_ways_agrees_with_itself(infer):
@@ -230,7 +235,9 @@ def test_a_device_asked_for_by_name_is_not_replaced(infer):
         pytest.skip("there is a CUDA device")
     args = ["--model", "resnet50", "--input-shape", "3,64,64", "--batch-sizes", 1, "--device-prefer", "cuda"]
     said = infer("--framework", "all", *args, code=1)
-    assert "nothing was measured" in said and "finds no cuda device" in said
+    reasons = {row["framework"]: row["reason"] for row in said["results"]}
+    assert "finds no cuda device" in reasons["pytorch"] and "finds no cuda device" in reasons["jax"]
+    assert all(reasons.values()) and len(reasons) == 4
 
 
 def test_a_batch_that_does_not_fit_is_told_and_the_next_is_measured(infer):

@@ -95,7 +95,10 @@ impl Server {
                 let fetch_ns = nanoseconds(begin.elapsed().as_nanos());
                 let fetched = Instant::now();
                 self.session()?.run()?;
-                serde_json::to_value(Step { fetch_ns, forward_ns: nanoseconds(fetched.elapsed().as_nanos()) })?
+                serde_json::to_value(Step {
+                    fetch_ns,
+                    forward_ns: nanoseconds(fetched.elapsed().as_nanos()),
+                })?
             }
             Request::Rest => {
                 release_free_heap();

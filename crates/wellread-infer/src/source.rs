@@ -141,8 +141,8 @@ fn preprocessing(dataset: &Dataset, input: [usize; 3], channels: Option<&[usize]
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wellread_loader::MemoryStore;
     use wellread_image::{PixelType, Shape};
+    use wellread_loader::MemoryStore;
 
     fn source(channels: usize, values: &[u8]) -> Source {
         let mut store = MemoryStore::new("flat");

@@ -32,7 +32,7 @@ pub struct Latency {
 
 /// The figures of samples in nanoseconds; `None` of none.
 pub fn latency(samples_ns: &[u64]) -> Option<Latency> {
-    let samples: Samples = samples_ns.iter().map(|&ns| ns as f64 * 1e-6).collect();
+    let samples: Samples = samples_ns.iter().map(|&ns| ns as f64 / 1e6).collect();
     let summary = samples.summary()?;
     let mut sorted = samples.into_values();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -55,7 +55,7 @@ pub fn latency(samples_ns: &[u64]) -> Option<Latency> {
 /// The interval of the median, in milliseconds: rounds are drawn anew, since passes of one round are alike.
 pub fn interval(rounds_ns: &[Vec<u64>], seed: u64) -> Option<Interval> {
     let rounds: Vec<Vec<f64>> =
-        rounds_ns.iter().map(|round| round.iter().map(|&ns| ns as f64 * 1e-6).collect()).collect();
+        rounds_ns.iter().map(|round| round.iter().map(|&ns| ns as f64 / 1e6).collect()).collect();
     let groups: Vec<&[f64]> = rounds.iter().map(Vec::as_slice).collect();
     Bootstrap::seeded(seed).clustered(&groups, |values| median(values).unwrap_or(f64::NAN))
 }
