@@ -5,13 +5,13 @@
 
 use wellread_model::infer::Dtype;
 
-/// Largest difference allowed, relative to the largest output of the reference. Half types: what rounding of every layer's
-/// outputs adds up to in networks of this depth, measured, with room.
+/// Largest difference allowed, relative to the largest output of the reference. Half types: PyTorch and JAX were found to
+/// differ by up to 2e-3 (float16) and 2e-2 (bfloat16) on these networks, since each rounds at other places.
 pub fn bound(dtype: Dtype) -> f64 {
     match dtype {
         Dtype::Float32 => 1e-4,
         Dtype::Float16 => 1e-2,
-        Dtype::Bfloat16 => 8e-2,
+        Dtype::Bfloat16 => 5e-2,
     }
 }
 
@@ -89,11 +89,11 @@ mod tests {
 
     #[test]
     fn who_differs_from_the_rest_is_invalid() {
-        let outputs = named(&[("wrong", [1.0, -2.1]), ("b", [1.0, -2.0]), ("c", [1.0, -2.00001])]);
+        let outputs = named(&[("wrong", [1.0, -2.08]), ("b", [1.0, -2.0]), ("c", [1.0, -2.00001])]);
         let (verdicts, reference) = compare(&outputs, Dtype::Float32);
         assert!(matches!(reference.as_deref(), Some("b" | "c")));
         assert!(!verdicts[0].valid && verdicts[1].valid && verdicts[2].valid);
-        assert!((verdicts[0].difference.unwrap() - 0.05).abs() < 1e-4);
+        assert!((verdicts[0].difference.unwrap() - 0.04).abs() < 1e-4);
         assert!(verdicts[0].reason.as_ref().unwrap().contains("differ from"));
         assert!(compare(&outputs, Dtype::Bfloat16).0.iter().all(|v| v.valid));
     }

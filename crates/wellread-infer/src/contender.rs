@@ -64,12 +64,13 @@ impl Contender {
         let mut worker = Worker::start(&self.launch)?;
         let open = self.open.clone().context("there is nothing to open")?;
         let answer = worker.introduce(&request(&Request::Open(open))?).map_err(explained);
-        let answer = answer.with_context(|| format!("program: {}", self.launch.program()));
         if worker.is_alive() {
             self.worker = Some(worker);
         }
-        // Context is what is said first, and here it matters least.
-        let opened = answer.map_err(|e| anyhow!("{} ({e})", e.root_cause()))?;
+        let opened = answer.map_err(|error| match self.launch.interpreter() {
+            Some(python) => anyhow!("{error:#} (Python: {})", python.display()),
+            None => error,
+        })?;
         Ok(serde_json::from_value(opened)?)
     }
 

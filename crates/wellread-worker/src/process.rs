@@ -16,7 +16,7 @@ use serde_json::Value;
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read as _, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -87,13 +87,11 @@ impl Launch {
         self
     }
 
-    /// What is started, for messages.
-    pub fn program(&self) -> std::borrow::Cow<'_, str> {
+    /// The Python, where it is one.
+    pub fn interpreter(&self) -> Option<&Path> {
         match &self.program {
-            Program::Python(python) => python.to_string_lossy(),
-            Program::Native(command) => {
-                command.first().map_or("".into(), |program| program.to_string_lossy())
-            }
+            Program::Python(python) => Some(python),
+            Program::Native(_) => None,
         }
     }
 
@@ -148,7 +146,10 @@ impl Launch {
                     "cannot start the Python {}: {why} (pass --python PATH or set WELLREAD_PYTHON to a Python >= 3.10 that has the frameworks)",
                     python.display()
                 ),
-                Program::Native(_) => anyhow!("cannot start {}: {why}", self.program()),
+                Program::Native(line) => {
+                    let program = line.first().map(|program| program.to_string_lossy());
+                    anyhow!("cannot start {}: {why}", program.unwrap_or_default())
+                }
             }
         })
     }
