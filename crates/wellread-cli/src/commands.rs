@@ -5,6 +5,7 @@ pub mod checksum;
 pub mod convert;
 pub mod doctor;
 pub mod generate;
+pub mod infer;
 pub mod info;
 pub mod report;
 pub mod stats;

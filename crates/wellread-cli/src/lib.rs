@@ -48,6 +48,11 @@ enum Command {
     Doctor(commands::doctor::Args),
     /// Measure how fast stored images become tensors, step by step; ends with a report.
     Bench(Box<commands::bench::Args>),
+    /// Measure inference: latency, throughput and memory of PyTorch, JAX, ONNX Runtime and candle.
+    Infer(Box<commands::infer::Args>),
+    /// The worker of infer for backends in Rust.
+    #[command(hide = true)]
+    InferWorker,
     /// Make plots and report.html again from a results folder.
     Report(commands::report::Args),
 }
@@ -60,7 +65,9 @@ fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
 
 /// Runs the command with these arguments, of which the first is the program's name, and returns its exit code. Takes over
 /// what happens on Ctrl-C for the rest of the process: unfinished output is removed, and the process ends with code 130.
-pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
+///
+/// `program` is what starts this command again in a process of its own, before any arguments: some benchmarks do.
+pub fn run(program: Vec<OsString>, args: impl IntoIterator<Item = OsString>) -> u8 {
     let cli = match parse(args) {
         Ok(cli) => cli,
         Err(error) => {
@@ -92,6 +99,11 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::View(args) => commands::view::run(&args, ui),
         Command::Doctor(args) => commands::doctor::run(&args, ui),
         Command::Bench(args) => commands::bench::run(&args, ui),
+        Command::Infer(args) => commands::infer::run(&args, program, ui),
+        Command::InferWorker => {
+            wellread_infer::serve::main();
+            Ok(())
+        }
         Command::Report(args) => commands::report::run(&args, ui),
     };
     match result {

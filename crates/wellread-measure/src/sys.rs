@@ -95,6 +95,34 @@ mod os {
         }
     }
 
+    /// The processors that the calling thread may run on, in order.
+    pub(crate) fn affinity() -> io::Result<Vec<usize>> {
+        let mut set = MaybeUninit::<libc::cpu_set_t>::zeroed();
+        // SAFETY: `set` is valid for writes of a set, whose size is given; 0 is the calling thread.
+        if unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), set.as_mut_ptr()) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the call succeeded, and zeroed bytes are an empty set anyhow.
+        let set = unsafe { set.assume_init() };
+        let most = usize::try_from(libc::CPU_SETSIZE).unwrap_or(0);
+        // SAFETY: the processors asked for are below the size of the set.
+        Ok((0..most).filter(|&processor| unsafe { libc::CPU_ISSET(processor, &set) }).collect())
+    }
+
+    /// Keeps the calling thread, and what it starts, to these processors.
+    pub(crate) fn set_affinity(processors: &[usize]) -> io::Result<()> {
+        // SAFETY: zeroed bytes are an empty set.
+        let mut set = unsafe { MaybeUninit::<libc::cpu_set_t>::zeroed().assume_init() };
+        let most = usize::try_from(libc::CPU_SETSIZE).unwrap_or(0);
+        for &processor in processors.iter().filter(|&&processor| processor < most) {
+            // SAFETY: the processor is below the size of the set.
+            unsafe { libc::CPU_SET(processor, &mut set) };
+        }
+        // SAFETY: `set` is a set, whose size is given; 0 is the calling thread.
+        let code = unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set) };
+        if code == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
     pub(crate) fn filesystem(path: &Path) -> io::Result<FilesystemStat> {
         let path = CString::new(path.as_os_str().as_bytes())
             .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "the path holds a zero byte"))?;
@@ -144,6 +172,14 @@ mod os {
         missing()
     }
 
+    pub(crate) fn affinity() -> io::Result<Vec<usize>> {
+        missing()
+    }
+
+    pub(crate) fn set_affinity(_: &[usize]) -> io::Result<()> {
+        missing()
+    }
+
     pub(crate) fn trim_heap() -> bool {
         false
     }
@@ -156,8 +192,8 @@ mod os {
 }
 
 pub(crate) use os::{
-    advise_dont_need, filesystem, kill_group, max_rss, may_see_residency, page_size, resident_pages,
-    trim_heap,
+    advise_dont_need, affinity, filesystem, kill_group, max_rss, may_see_residency, page_size,
+    resident_pages, set_affinity, trim_heap,
 };
 
 /// Maps a file for reading. Of an empty file there is nothing to map: `None`.

@@ -5,8 +5,15 @@ use std::ffi::OsString;
 
 /// Runs the command with these arguments, of which the first is the program's name, and returns its exit code.
 #[pyfunction]
-pub(crate) fn run_cli(py: Python<'_>, args: Vec<OsString>) -> u8 {
-    py.detach(|| wellread_cli::run(args))
+pub(crate) fn run_cli(py: Python<'_>, args: Vec<OsString>) -> PyResult<u8> {
+    let program = program(py)?;
+    Ok(py.detach(|| wellread_cli::run(program, args)))
+}
+
+/// What starts the command in a process of its own: this Python, with its environment's packages.
+fn program(py: Python<'_>) -> PyResult<Vec<OsString>> {
+    let python: OsString = py.import("sys")?.getattr("executable")?.extract()?;
+    Ok(vec![python, "-m".into(), "wellread".into()])
 }
 
 /// Bytes of an amount of memory, such as "512MiB".

@@ -29,7 +29,7 @@ pub mod figures;
 pub mod html;
 pub mod input;
 pub mod number;
-mod staged;
+pub mod staged;
 pub mod summary;
 pub mod table;
 

@@ -5,7 +5,10 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 /// Writes `target` through `fill`; an error or a crash leaves what was there before. Makes missing parents.
-pub(crate) fn write_with(
+///
+/// # Errors
+/// What `fill` says; a folder or file that cannot be written.
+pub fn write_with(
     target: &Path,
     fill: impl FnOnce(&mut BufWriter<&mut std::fs::File>) -> Result<(), String>,
 ) -> Result<()> {
@@ -34,7 +37,10 @@ pub(crate) fn write_with(
 }
 
 /// Writes `bytes` to `target`, whole or not at all.
-pub(crate) fn write(target: &Path, bytes: &[u8]) -> Result<()> {
+///
+/// # Errors
+/// A folder or file that cannot be written.
+pub fn write(target: &Path, bytes: &[u8]) -> Result<()> {
     write_with(target, |out| out.write_all(bytes).map_err(|e| e.to_string()))
 }
 

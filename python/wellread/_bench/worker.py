@@ -1,19 +1,14 @@
 """The worker's loop: a request comes, is carried out, and is answered by its raw samples or by why there are none."""
 
-import contextlib
-import ctypes
-import gc
 import platform
 import traceback
 
-from . import frameworks, peers
+from . import frameworks, memory, peers
+from .errors import Unusable
+from .inference import Inference
 from .models import ModelError
 from .protocol import Channel
 from .tracks import conversion, dataloader, dataset, loop
-
-
-class Unusable(Exception):
-    """What was asked for cannot be had on this machine; the text says why and what to do."""
 
 
 class Worker:
@@ -23,6 +18,7 @@ class Worker:
         self.channel = channel
         self.framework = None
         self.kept = {}
+        self.inference = Inference()
 
     def start(self, request):
         """Import the framework and say what it can measure."""
@@ -45,11 +41,12 @@ class Worker:
 
     def rest(self, _request):
         """Give back to the kernel what earlier turns freed, so that a peak is the next turn's own."""
-        gc.collect()
-        # Elsewhere than in glibc there is no such function.
-        with contextlib.suppress(AttributeError, OSError):
-            ctypes.CDLL(None).malloc_trim(0)
+        memory.give_back()
         return {}
+
+    def infer(self, request):
+        """A step of `wellread infer`."""
+        return getattr(self.inference, request["what"])(request)
 
     def dataset(self, request):
         return dataset.turn(self, request)

@@ -8,20 +8,16 @@
 //!                worker: one turn ─▶ raw nanoseconds, pixels ─▶ the same statistics, columns and checks
 //! ```
 //!
-//! The worker is a Python program that this one carries (`python/wellread/_bench`); no Python package needs to be
+//! The worker is a Python program that this one carries ([`wellread_worker`]); no Python package needs to be
 //! installed but the frameworks and the peers themselves. What is missing becomes rows that say so.
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `sources` | the worker's sources |
-//! | `worker` | the process, requests, time limit |
 //! | `tracks` | one turn of each benchmark: requests, and measurements from raw samples |
 //! | `findings` | what the tables say about frameworks, and how they compare |
 
 pub(crate) mod findings;
-mod sources;
 pub(crate) mod tracks;
-mod worker;
 
 use crate::choices::{Framework, Mode};
 use crate::config::Config;
@@ -32,11 +28,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::Duration;
 use wellread_measure::interleave::Turn;
 use wellread_measure::memory::PeakGuard;
-use worker::{Pixels, Worker};
+use wellread_worker::{Launch, Pixels, Worker, python, threads};
 
 /// Time between two looks at the memory of a worker.
 const MEMORY_INTERVAL: Duration = Duration::from_millis(20);
@@ -96,8 +91,7 @@ struct ModelChecked {
 pub(crate) struct InPython {
     /// The framework.
     pub framework: Framework,
-    python: PathBuf,
-    limit: Duration,
+    launch: Launch,
     start: Value,
     /// What it has, or why there is nothing.
     started: Result<Started, String>,
@@ -109,12 +103,6 @@ pub(crate) struct InPython {
 #[derive(Default)]
 pub struct Frameworks {
     list: Vec<InPython>,
-}
-
-/// The Python to use: the one given, else that of `WELLREAD_PYTHON`, else `python3` on the `PATH`.
-pub fn python(given: Option<&std::path::Path>) -> PathBuf {
-    let named = std::env::var_os("WELLREAD_PYTHON").filter(|value| !value.is_empty());
-    given.map(PathBuf::from).or(named.map(PathBuf::from)).unwrap_or_else(|| PathBuf::from("python3"))
 }
 
 impl Frameworks {
@@ -129,20 +117,12 @@ impl Frameworks {
         for &framework in config.frameworks.iter().filter(|framework| **framework != Framework::Rust) {
             let start = json!({ "do": "start", "framework": framework.name(), "threads": cores(),
                                 "seed": config.seed, "formats": formats });
-            let mut worker = Worker::start(&python, cores(), config.turn_limit)?;
+            let launch = Launch::python(&python, cores(), config.turn_limit);
+            let mut worker = Worker::start(&launch)?;
             let started = worker.introduce(&start).and_then(|answer| Ok(Started::deserialize(answer)?));
             let started = started.map_err(|e| format!("{e:#} (Python: {})", python.display()));
             let worker = RefCell::new(worker.is_alive().then_some(worker));
-            let (python, limit) = (python.clone(), config.turn_limit);
-            list.push(InPython {
-                framework,
-                python,
-                limit,
-                start,
-                started,
-                model: RefCell::default(),
-                worker,
-            });
+            list.push(InPython { framework, launch, start, started, model: RefCell::default(), worker });
         }
         let this = Self { list };
         let reasons: Vec<&str> =
@@ -271,7 +251,7 @@ impl InPython {
 
     fn ready<'w>(&self, slot: &'w mut Option<Worker>) -> Result<&'w mut Worker> {
         if slot.is_none() {
-            let mut worker = Worker::start(&self.python, cores(), self.limit)?;
+            let mut worker = Worker::start(&self.launch)?;
             worker.introduce(&self.start).context("the Python worker cannot be started again")?;
             *slot = Some(worker);
         }

@@ -4,7 +4,6 @@
 //! frameworks: one per framework, format, reader and whatever the benchmark varies. Frameworks are measured without
 //! further transforms (scaled to [0, 1], crop and factor as asked for).
 
-use super::worker::Pixels;
 use super::{Conversion, InPython, Reader};
 use crate::choices::{Access, Preset};
 use crate::data::FormatSet;
@@ -18,6 +17,7 @@ use std::cell::Cell as Shared;
 use wellread_measure::interleave::Turn;
 use wellread_measure::samples::{Samples, median};
 use wellread_report::Cell;
+use wellread_worker::Pixels;
 
 /// Turns of a variant that are taken whatever the time budget: a warm-up and two rounds.
 const LEAST_ROUNDS: usize = 3;

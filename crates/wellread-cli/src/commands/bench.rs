@@ -292,7 +292,7 @@ fn parse_model(name: &str) -> Result<String, String> {
     ))
 }
 
-fn parse_seconds(text: &str) -> Result<f64, String> {
+pub(super) fn parse_seconds(text: &str) -> Result<f64, String> {
     // As long as anybody's patience, and far from what a duration cannot hold.
     const MOST: f64 = 1e7;
     match text.parse::<f64>() {
@@ -308,7 +308,7 @@ fn parse_factor(text: &str) -> Result<f32, String> {
 }
 
 /// What was given, each once, in order: a value given twice would be measured twice under one name.
-fn distinct<T: Clone + PartialEq>(given: &[T]) -> Vec<T> {
+pub(super) fn distinct<T: Clone + PartialEq>(given: &[T]) -> Vec<T> {
     let mut out: Vec<T> = Vec::with_capacity(given.len());
     for value in given {
         if !out.contains(value) {
@@ -319,7 +319,7 @@ fn distinct<T: Clone + PartialEq>(given: &[T]) -> Vec<T> {
 }
 
 /// The command as typed, with the program's name instead of its path.
-fn command_line() -> String {
+pub(super) fn command_line() -> String {
     std::iter::once("wellread".to_owned())
         .chain(std::env::args().skip(1).map(|a| if a.contains(' ') { format!("'{a}'") } else { a }))
         .collect::<Vec<_>>()

@@ -25,7 +25,7 @@ import importlib.metadata as m, json, platform
 def v(p):
     try: return m.version(p)
     except m.PackageNotFoundError: return None
-names = ["wellread", "torch", "jax", "flax", "onnxruntime", "numpy", "pyarrow", "ome-arrow", "tifffile", "zarr", "ome-zarr", "pylance", "lancedb", "vortex-data", "duckdb"]
+names = ["wellread", "torch", "torchvision", "torch-tensorrt", "jax", "flax", "onnxruntime", "numpy", "pyarrow", "ome-arrow", "tifffile", "zarr", "ome-zarr", "pylance", "lancedb", "vortex-data", "duckdb"]
 print(json.dumps({"python": platform.python_version(), **{n: v(n) for n in names}}))
 "#;
 
@@ -41,10 +41,12 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         .collect();
     let models: Vec<Value> =
         wellread_model::models().iter().map(|m| json!({ "name": m.name, "about": m.about })).collect();
-    let program = wellread_bench::framework::python(args.python.as_deref());
+    let program = wellread_worker::python(args.python.as_deref());
     let program = program.to_string_lossy();
     let python = ask(&program, &["-c", PACKAGES])
         .and_then(|text| serde_json::from_str::<Value>(&text).map_err(|e| e.to_string()));
+    let library = wellread_infer::backend::onnxruntime::find(None, args.python.as_deref())
+        .map_err(|e| format!("{e:#}"));
     let gpu = ask("nvidia-smi", &["--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]);
     if ui.json {
         return ui.document(&json!({
@@ -56,6 +58,8 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
             "warnings": environment.noise_warnings(),
             "python": python.as_ref().ok(),
             "python_missing": python.as_ref().err(),
+            "onnxruntime_library": library.as_ref().ok(),
+            "onnxruntime_library_missing": library.as_ref().err(),
             "gpu": gpu.as_ref().ok(),
             "gpu_missing": gpu.as_ref().err(),
         }));
@@ -87,7 +91,12 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
             ));
         }
     }
-    ui.say("\nPython (for bench --framework and for comparing with its libraries; wellread needs none)");
+    ui.say("\nInference (for infer --framework onnxruntime; candle is part of this build)");
+    match &library {
+        Ok(path) => ui.say(format!("  ok       onnxruntime   {}", path.display())),
+        Err(why) => ui.say(format!("  missing  onnxruntime   {why}")),
+    }
+    ui.say("\nPython (for infer, for bench --framework and for comparing with its libraries; wellread needs none)");
     match &python {
         Ok(Value::Object(found)) => {
             for (name, version) in found {

@@ -3,5 +3,6 @@
 mod bad_input;
 mod bench;
 mod data;
+mod infer;
 mod processes;
 mod support;

@@ -80,6 +80,14 @@ impl Transform {
                 "give at least 1 row and 1 column",
             );
         }
+        if let Crop::CenterSquare { share } = self.crop
+            && !(share > 0.0 && share <= 1.0)
+        {
+            return refuse(
+                format!("a square of {share} of the shorter side"),
+                "give a share above 0, up to 1",
+            );
+        }
         if let Crop::RandomResized { scale, ratio } = self.crop {
             if self.resize.is_none() {
                 return refuse(
@@ -215,6 +223,12 @@ impl Transform {
     pub(super) fn cropped(&self, shape: Shape) -> Checked<(usize, usize)> {
         match self.crop {
             Crop::None | Crop::RandomResized { .. } => Ok((shape.y(), shape.x())),
+            Crop::CenterSquare { share } => {
+                let shorter = shape.y().min(shape.x());
+                let side = (f64::from(share) * shorter as f64).round() as usize;
+                let side = side.clamp(1, shorter);
+                Ok((side, side))
+            }
             Crop::Center { height, width } | Crop::Random { height, width } => {
                 if height > shape.y() || width > shape.x() {
                     return refuse(

@@ -94,6 +94,12 @@ impl Transform {
         self
     }
 
+    /// Takes the square in the middle whose side is this share of the shorter side ([`Crop::CenterSquare`]).
+    pub fn crop_square(mut self, share: f32) -> Self {
+        self.crop = Crop::CenterSquare { share };
+        self
+    }
+
     /// Takes a random part, `height` by `width`.
     pub fn random_crop(mut self, height: usize, width: usize) -> Self {
         self.crop = Crop::Random { height, width };

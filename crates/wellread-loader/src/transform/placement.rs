@@ -119,7 +119,7 @@ impl Transform {
     pub(crate) fn placement_of(&self, shape: Shape, draws: Draws) -> Result<Placement, TransformError> {
         let [top, left, height, width] = match self.crop {
             Crop::None => [0, 0, shape.y(), shape.x()],
-            Crop::Center { .. } => {
+            Crop::Center { .. } | Crop::CenterSquare { .. } => {
                 let (height, width) = self.cropped(shape)?;
                 [(shape.y() - height) / 2, (shape.x() - width) / 2, height, width]
             }

@@ -17,6 +17,12 @@ pub enum Crop {
         /// Columns.
         width: usize,
     },
+    /// The square in the middle whose side is this share of the image's shorter side. With a resize after it: what
+    /// torchvision's `Resize(256)` and `CenterCrop(224)` show of an image is a share of 224 / 256.
+    CenterSquare {
+        /// Above 0, up to 1.
+        share: f32,
+    },
     /// Anywhere inside, every place equally likely.
     Random {
         /// Rows.

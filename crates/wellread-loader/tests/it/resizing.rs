@@ -142,3 +142,19 @@ fn crops_of_random_size_keep_to_their_ranges() {
     transform.resize = None;
     assert!(transform.check().unwrap_err().to_string().contains("random size"));
 }
+
+#[test]
+fn a_square_is_a_share_of_the_shorter_side() {
+    let square = Transform::default().crop_square(224.0 / 256.0);
+    let place = |y, x| {
+        let p = square.placement(Shape::plane(y, x), 0, 0, 0).unwrap();
+        (p.top, p.left, p.height, p.width)
+    };
+    assert_eq!(place(256, 512), (16, 144, 224, 224));
+    assert_eq!(place(300, 256), (38, 16, 224, 224));
+    assert_eq!(place(1, 9), (0, 4, 1, 1));
+    assert_eq!(square.clone().resize(7, 7).output_shape(Shape::plane(40, 30)).unwrap(), Shape::plane(7, 7));
+    for share in [0.0, 1.5, f32::NAN] {
+        assert!(Transform::default().crop_square(share).check().unwrap_err().to_string().contains("share"));
+    }
+}

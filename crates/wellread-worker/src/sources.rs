@@ -11,7 +11,7 @@ const PACKAGE: &str = "_wellread_bench";
 
 /// What Python runs first; its argument is the folder of the sources. With `-c` there is no main module that
 /// processes of a data loader would import again.
-pub(super) const BOOTSTRAP: &str = "\
+pub(crate) const BOOTSTRAP: &str = "\
 import sys
 if sys.version_info < (3, 10): sys.exit('Python 3.10 or newer is needed, this is ' + sys.version.split()[0])
 sys.path.append(sys.argv[1])
@@ -23,8 +23,8 @@ main()
 ///
 /// # Errors
 /// A folder for temporary files that cannot be written.
-pub(super) fn unpack() -> Result<TempDir> {
-    let folder = tempfile::Builder::new().prefix("wellread-bench-").tempdir();
+pub(crate) fn unpack() -> Result<TempDir> {
+    let folder = tempfile::Builder::new().prefix("wellread-worker-").tempdir();
     let folder = folder.context("cannot make a temporary folder for the Python worker")?;
     for (name, text) in FILES {
         let path = folder.path().join(PACKAGE).join(name);

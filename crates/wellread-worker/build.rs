@@ -1,5 +1,5 @@
 //! Puts the sources of the Python worker (`python/wellread/_bench`) into the program, so that
-//! `wellread bench --framework` works wherever there is a Python: see `src/framework/sources.rs`.
+//! what measures frameworks works wherever there is a Python: see `src/sources.rs`.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

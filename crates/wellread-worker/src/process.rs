@@ -1,4 +1,4 @@
-//! A Python process that measures: started, asked, and ended when it does not answer.
+//! A process that measures: started, asked, and ended when it does not answer.
 //!
 //! ```text
 //!  ask ── JSON line ──▶ stdin  ┌────────┐ stdout ── JSON lines, some with bytes ──▶ thread ──▶ channel ──▶ ask
@@ -9,13 +9,14 @@
 //! The worker leads a process group, so that the processes of its data loaders end with it. It ends by itself when
 //! its stdin does: should this program be killed, nothing is left behind.
 
-use super::sources;
+use crate::sources;
 use anyhow::{Context as _, Result, anyhow, bail};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::VecDeque;
+use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read as _, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -34,7 +35,7 @@ const LAST_WORDS: Duration = Duration::from_millis(300);
 
 /// Pixels that a worker delivered, to be compared with what must be.
 #[derive(Debug, Deserialize)]
-pub(super) struct Pixels {
+pub struct Pixels {
     /// The rows.
     pub rows: Vec<usize>,
     /// Whether every value of each row follows, or a sample.
@@ -52,50 +53,135 @@ enum Event {
     Failed { reason: String },
 }
 
-/// The process.
-pub(super) struct Worker {
-    child: Child,
-    stdin: ChildStdin,
-    events: Receiver<io::Result<Event>>,
-    said: Arc<Mutex<VecDeque<String>>>,
+/// What to start, and with what.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    program: Program,
+    threads: usize,
+    processors: Vec<usize>,
     limit: Duration,
-    /// Whether it can be asked again.
-    alive: bool,
-    _sources: TempDir,
 }
 
-impl Worker {
-    /// Starts a Python with the worker's sources; `threads` is what its libraries are told to use.
-    ///
-    /// # Errors
-    /// A Python that cannot be started.
-    pub fn start(python: &Path, threads: usize, limit: Duration) -> Result<Self> {
-        let folder = sources::unpack()?;
-        let mut command = Command::new(python);
-        command.args(["-c", sources::BOOTSTRAP]).arg(folder.path());
+#[derive(Clone, Debug)]
+enum Program {
+    /// A Python, which is given the sources that this program carries.
+    Python(PathBuf),
+    /// A program and its arguments.
+    Native(Vec<OsString>),
+}
+
+impl Launch {
+    /// A Python >= 3.10 whose libraries are told to use so many threads; an answer may take as long as `limit`.
+    pub fn python(python: impl Into<PathBuf>, threads: usize, limit: Duration) -> Self {
+        Self { program: Program::Python(python.into()), threads, processors: Vec::new(), limit }
+    }
+
+    /// As [`Self::python`], with a program of its own: its path, then its arguments.
+    pub fn native(command: Vec<OsString>, threads: usize, limit: Duration) -> Self {
+        Self { program: Program::Native(command), threads, processors: Vec::new(), limit }
+    }
+
+    /// Keeps the process to these processors, where the system can: XLA, for one, takes as many threads as there are.
+    pub fn on_processors(mut self, processors: Vec<usize>) -> Self {
+        self.processors = processors;
+        self
+    }
+
+    /// The Python, where it is one.
+    pub fn interpreter(&self) -> Option<&Path> {
+        match &self.program {
+            Program::Python(python) => Some(python),
+            Program::Native(_) => None,
+        }
+    }
+
+    fn worker(&self) -> &'static str {
+        match self.program {
+            Program::Python(_) => "the Python worker",
+            Program::Native(_) => "the worker",
+        }
+    }
+
+    /// The command, and the folder of the Python sources, which must outlive it.
+    fn command(&self) -> Result<(Command, Option<TempDir>)> {
+        let (mut command, folder) = match &self.program {
+            Program::Python(python) => {
+                let folder = sources::unpack()?;
+                let mut command = Command::new(python);
+                command.args(["-c", sources::BOOTSTRAP]).arg(folder.path());
+                (command, Some(folder))
+            }
+            Program::Native(line) => {
+                let (program, args) = line.split_first().context("no program is named")?;
+                let mut command = Command::new(program);
+                command.args(args);
+                (command, None)
+            }
+        };
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         for name in ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"] {
-            command.env(name, threads.to_string());
+            command.env(name, self.threads.to_string());
         }
         // Or JAX takes most of a device's memory at once, whatever it needs.
         command.env("XLA_PYTHON_CLIENT_PREALLOCATE", "false");
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
-        let mut child = command.spawn().map_err(|e| {
+        Ok((command, folder))
+    }
+
+    fn spawn(&self, command: &mut Command) -> Result<Child> {
+        let spawned = if self.processors.is_empty() {
+            command.spawn()
+        } else {
+            // The child has what the thread that starts it has.
+            process::on_processors(&self.processors, || command.spawn())
+        };
+        spawned.map_err(|e| {
             let why = match e.kind() {
                 io::ErrorKind::NotFound => "there is no such program".to_owned(),
                 _ => e.to_string(),
             };
-            anyhow!(
-                "cannot start the Python {}: {why} (pass --python PATH or set WELLREAD_PYTHON to a Python >= 3.10 that has the frameworks)",
-                python.display()
-            )
-        })?;
+            match &self.program {
+                Program::Python(python) => anyhow!(
+                    "cannot start the Python {}: {why} (pass --python PATH or set WELLREAD_PYTHON to a Python >= 3.10 that has the frameworks)",
+                    python.display()
+                ),
+                Program::Native(line) => {
+                    let program = line.first().map(|program| program.to_string_lossy());
+                    anyhow!("cannot start {}: {why}", program.unwrap_or_default())
+                }
+            }
+        })
+    }
+}
+
+/// The process.
+pub struct Worker {
+    child: Child,
+    stdin: ChildStdin,
+    events: Receiver<io::Result<Event>>,
+    said: Arc<Mutex<VecDeque<String>>>,
+    name: &'static str,
+    limit: Duration,
+    /// Whether it can be asked again.
+    alive: bool,
+    _sources: Option<TempDir>,
+}
+
+impl Worker {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// A program that cannot be started.
+    pub fn start(launch: &Launch) -> Result<Self> {
+        let (mut command, folder) = launch.command()?;
+        let mut child = launch.spawn(&mut command)?;
         let (Some(stdin), Some(stdout), Some(stderr)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
-            bail!("the Python worker has no streams");
+            bail!("{} has no streams", launch.worker());
         };
+        prefer_to_lose(child.id());
         let (sender, events) = sync_channel(WAITING);
         let said = Arc::new(Mutex::new(VecDeque::new()));
         let last = Arc::clone(&said);
@@ -104,7 +190,8 @@ impl Worker {
         };
         spawn("worker-events", Box::new(move || read_events(BufReader::new(stdout), &sender)))?;
         spawn("worker-stderr", Box::new(move || keep_last(BufReader::new(stderr), &last)))?;
-        Ok(Self { child, stdin, events, said, limit, alive: true, _sources: folder })
+        let (name, limit) = (launch.worker(), launch.limit);
+        Ok(Self { child, stdin, events, said, name, limit, alive: true, _sources: folder })
     }
 
     /// Its process id.
@@ -148,7 +235,7 @@ impl Worker {
                 Ok(Ok(Event::Failed { reason })) => bail!(reason),
                 Ok(Err(e)) if e.kind() == io::ErrorKind::InvalidData => {
                     self.end();
-                    bail!("the Python worker said what is not understood: {e}");
+                    bail!("{} said what is not understood: {e}", self.name);
                 }
                 Ok(Err(_)) | Err(RecvTimeoutError::Disconnected) => return Err(self.gone()),
                 Err(RecvTimeoutError::Timeout) => {
@@ -170,7 +257,7 @@ impl Worker {
         let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         let last = said.iter().rev().find(|line| !line.trim().is_empty());
         let words = last.map(|line| format!(": {}", line.trim()));
-        anyhow!("the Python worker ended{}{}", status.unwrap_or_default(), words.unwrap_or_default())
+        anyhow!("{} ended{}{}", self.name, status.unwrap_or_default(), words.unwrap_or_default())
     }
 
     fn end(&mut self) {
@@ -185,6 +272,12 @@ impl Drop for Worker {
             self.end();
         }
     }
+}
+
+/// Has the kernel end this process before any other when memory runs out: a measurement may be lost, nothing else.
+fn prefer_to_lose(id: u32) {
+    // Elsewhere than on Linux there is no such file.
+    let _ = std::fs::write(format!("/proc/{id}/oom_score_adj"), "1000");
 }
 
 /// Hands messages on until there are no more.

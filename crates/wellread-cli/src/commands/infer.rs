@@ -1,0 +1,322 @@
+//! `wellread infer`
+
+use super::{parse_positive, parse_threads};
+use crate::output::{Failure, Outcome, Ui};
+use indicatif::ProgressBar;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+use wellread_infer::config::{Config, DEVICES, PROVIDERS};
+use wellread_infer::protocol::Opened;
+use wellread_infer::results::{Row, Run, Status};
+use wellread_infer::{Event, check};
+use wellread_model::infer::Dtype;
+
+/// A line across, as upstream prints it.
+const LINE: &str = "============================================================";
+
+/// Measures latency, throughput and memory of inference; writes a table (CSV) and all samples (JSON).
+#[derive(clap::Args)]
+#[command(after_help = "\
+All frameworks run the same weights on the same images, each in a process of its own with the same processors.
+
+Examples:
+  wellread infer --framework all --model resnet50 --batch-sizes 1 4 --check
+  wellread infer --framework both --model both --batch-sizes 1 8 32 128 --iterations 200 --warmup 20
+  wellread infer --framework pytorch --torch eager,compile,channels-last --model vit_b_16
+  wellread infer --framework pytorch,onnxruntime --device-prefer cuda --dtype float16 --data-source imagenet100
+  wellread infer --framework onnxruntime --model my.onnx --input-shape 3,256,256 --provider tensorrt")]
+pub struct Args {
+    /// Frameworks: pytorch, jax, onnxruntime, candle, both (pytorch and jax), all.
+    #[arg(long, value_delimiter = ',', num_args = 1.., default_value = "both", value_parser = parse_framework)]
+    framework: Vec<String>,
+    /// Models: resnet50, vit_b_16, both, or FILE.onnx.
+    #[arg(long, value_delimiter = ',', num_args = 1.., default_value = "both", value_parser = parse_model)]
+    model: Vec<String>,
+    /// Images per pass.
+    #[arg(long, value_delimiter = ',', num_args = 1.., default_values_t = Config::default().batch_sizes, value_parser = parse_positive)]
+    batch_sizes: Vec<usize>,
+    /// Passes measured.
+    #[arg(long, default_value_t = Config::default().iterations, value_parser = parse_positive)]
+    iterations: usize,
+    /// Fewest passes before them; more follow until latency is steady. 0 for none.
+    #[arg(long, default_value_t = Config::default().warmup)]
+    warmup: usize,
+    /// Device: cuda, mps, tpu or cpu; by default each framework's best. A device named here that is missing is a failure.
+    #[arg(long, value_parser = DEVICES)]
+    device_prefer: Option<String>,
+    /// Type to compute in.
+    #[arg(long, default_value = "float32", value_parser = Dtype::ALL.map(Dtype::name))]
+    dtype: String,
+    /// Channels, rows and columns of an image; by default the model's own.
+    #[arg(long, value_name = "C,H,W", value_parser = parse_shape)]
+    input_shape: Option<[usize; 3]>,
+    /// Images: synthetic, or a set in any format (an image folder as ImageNet is laid out, say), which is then also measured
+    /// end to end.
+    #[arg(long, default_value = "synthetic", value_name = "synthetic|PATH")]
+    data_source: PathBuf,
+    /// Channels of the images to take, such as 0,1,1; by default the first three, or the only one three times.
+    #[arg(long, value_delimiter = ',')]
+    channels: Option<Vec<usize>>,
+    /// Threads of the loader that reads the images.
+    #[arg(long, default_value_t = Config::default().loader_workers, value_parser = parse_threads)]
+    workers: usize,
+    /// Folder of the results.
+    #[arg(long, alias = "out", default_value_os_t = Config::default().output_dir)]
+    output_dir: PathBuf,
+    /// Run PyTorch by torch.compile.
+    #[arg(help_heading = "Frameworks", long)]
+    compile: bool,
+    /// Ways to run PyTorch, each measured by itself: eager, compile (also compile=reduce-overhead, compile=max-autotune),
+    /// channels-last, autocast, cuda-graphs, tensorrt, tf32; joined by +, such as compile+channels-last.
+    #[arg(help_heading = "Frameworks", long, value_delimiter = ',', default_value = "eager", value_parser = parse_torch)]
+    torch: Vec<String>,
+    /// Provider of ONNX Runtime; by default that of the device.
+    #[arg(help_heading = "Frameworks", long, value_parser = PROVIDERS)]
+    provider: Option<String>,
+    /// Library of ONNX Runtime; by default that of the Python's onnxruntime package.
+    #[arg(help_heading = "Frameworks", long, value_name = "LIBRARY")]
+    onnxruntime: Option<PathBuf>,
+    /// Python >= 3.10 that has the frameworks; else that of WELLREAD_PYTHON, else python3. wellread need not be installed
+    /// there.
+    #[arg(help_heading = "Frameworks", long)]
+    python: Option<PathBuf>,
+    /// Threads of every framework; by default all processors.
+    #[arg(help_heading = "Frameworks", long, default_value_t = Config::default().threads, value_parser = parse_positive)]
+    threads: usize,
+    /// Seconds after which a framework that does not answer is ended, and its row says so.
+    #[arg(help_heading = "Frameworks", long, default_value_t = Config::default().turn_limit.as_secs_f64(), value_parser = super::bench::parse_seconds)]
+    turn_limit: f64,
+    /// Print the largest difference of outputs between the frameworks, and fail when it is too large.
+    #[arg(long)]
+    check: bool,
+    /// Seed of weights, synthetic images and the order of turns.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Folder of weights and ONNX files, which are made once.
+    #[arg(long, default_value_os_t = Config::default().model_dir)]
+    model_dir: PathBuf,
+}
+
+impl Args {
+    fn config(&self, program: Vec<OsString>) -> Config {
+        let flat = |names: &[String], parse: fn(&str) -> _| -> Vec<String> {
+            let parsed: Vec<Vec<String>> = names.iter().filter_map(|name| Result::ok(parse(name))).collect();
+            super::bench::distinct(&parsed.concat())
+        };
+        let torch = self.torch.iter().map(|way| match way.as_str() {
+            way if !self.compile || way.split('+').any(|o| o.starts_with("compile")) => way.to_owned(),
+            "eager" => "compile".to_owned(),
+            way => format!("compile+{way}"),
+        });
+        let mut server = program;
+        server.push("infer-worker".into());
+        Config {
+            frameworks: flat(&self.framework, Config::parse_framework),
+            models: flat(&self.model, Config::parse_model),
+            batch_sizes: super::bench::distinct(&self.batch_sizes),
+            iterations: self.iterations,
+            warmup: self.warmup,
+            device: self.device_prefer.clone(),
+            dtype: self.dtype.clone(),
+            input_shape: self.input_shape,
+            data: (self.data_source.as_os_str() != "synthetic").then(|| self.data_source.clone()),
+            channels: self.channels.clone(),
+            loader_workers: self.workers,
+            output_dir: self.output_dir.clone(),
+            torch: super::bench::distinct(&torch.collect::<Vec<_>>()),
+            provider: self.provider.clone(),
+            onnxruntime: self.onnxruntime.clone(),
+            check: self.check,
+            threads: self.threads,
+            seed: self.seed,
+            python: self.python.clone(),
+            turn_limit: Duration::from_secs_f64(self.turn_limit),
+            model_dir: self.model_dir.clone(),
+            server,
+            command: super::bench::command_line(),
+        }
+    }
+}
+
+fn parse_framework(name: &str) -> Result<String, String> {
+    Config::parse_framework(name).map(|_| name.to_owned()).map_err(|e| e.to_string())
+}
+
+fn parse_model(name: &str) -> Result<String, String> {
+    Config::parse_model(name).map(|_| name.to_owned()).map_err(|e| e.to_string())
+}
+
+fn parse_torch(text: &str) -> Result<String, String> {
+    Config::parse_torch(text).map_err(|e| e.to_string())
+}
+
+fn parse_shape(text: &str) -> Result<[usize; 3], String> {
+    Config::parse_shape(text).map_err(|e| e.to_string())
+}
+
+pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
+    let config = args.config(program);
+    let bar = ui.progress(0, "starting");
+    let run = wellread_infer::run(&config, &|event| tell(event, &bar, ui));
+    bar.finish_and_clear();
+    let run = run.map_err(|e| Failure::Failed(format!("{e:#}")))?;
+    ui.say(format!("\n{LINE}\nBenchmark Suite Complete\n{LINE}"));
+    ui.say(format!("Total configurations: {}", run.records.len()));
+    ui.say(format!("Results saved to: {}", run.csv.display()));
+    ui.hint(format!("All samples: {}", run.json.display()));
+    ui.hint(shared_conditions(&config));
+    ui.document(&document(&run))?;
+    verdict(&run)
+}
+
+/// What every framework had alike.
+fn shared_conditions(config: &Config) -> String {
+    let processors = wellread_measure::process::first_processors(config.threads);
+    let kept = processors.map_or("on all processors", |_| "kept to as many processors");
+    format!(
+        "Every framework: {} threads, {kept}, seed {}, measured in turns in random order, device idle at every clock read",
+        config.threads, config.seed
+    )
+}
+
+/// Prints as upstream does, around the progress bar.
+fn tell(event: &Event<'_>, bar: &ProgressBar, ui: Ui) {
+    match event {
+        Event::Progress { what, done, of } => {
+            bar.set_message((*what).to_owned());
+            bar.set_length(*of as u64);
+            bar.set_position(*done as u64);
+        }
+        Event::Opened { name, model, opened } => bar.suspend(|| {
+            ui.say(format!("{LINE}\n{name} Benchmark: {model}\n{LINE}"));
+            ui.say(opened_text(opened));
+        }),
+        Event::Row { name, row } => bar.suspend(|| ui.say(row_text(name, row))),
+    }
+}
+
+fn opened_text(opened: &Result<Opened, String>) -> String {
+    match opened {
+        Ok(opened) => {
+            let device = opened.device_name.as_deref().unwrap_or(&opened.device);
+            let kind = opened.device_type.to_uppercase();
+            let mut text = format!(
+                "Device: {device}\n  Type: {kind}\n  Available: True\n  Backend: {}\n",
+                opened.backend
+            );
+            for note in &opened.notes {
+                text.push_str(&format!("  Note: {note}\n"));
+            }
+            text
+        }
+        Err(reason) => format!("Device: none\n  Available: False\n  Reason: {reason}\n"),
+    }
+}
+
+fn row_text(name: &str, row: &Row) -> String {
+    let mut text = format!("Benchmarking batch size: {} ({name}, {})\n", row.batch_size, row.model);
+    let mut line = |label: &str, value: String| text.push_str(&format!("  {label}: {value}\n"));
+    if let (Some(p50), Some(ips)) = (row.latency_p50_ms, row.throughput_ips) {
+        line("Latency (p50)", format!("{p50:.3}ms"));
+        line("Throughput", format!("{ips:.2} images/sec"));
+    }
+    if let Some(memory) = row.memory_mb {
+        line("Memory", format!("{memory:.2} MB"));
+    }
+    if let Some(compile) = row.compilation_time_ms {
+        line("Compilation", format!("{compile:.1}ms"));
+    }
+    if let (Some(ips), Some(wait)) = (row.end_to_end_ips, row.data_wait_fraction) {
+        let wait = 100.0 * wait;
+        line("End to end", format!("{ips:.2} images/sec ({wait:.0} % of the time waiting for images)"));
+    }
+    if let Some(outliers) = row.outliers.filter(|&outliers| outliers > 0) {
+        line("Outliers", format!("{outliers} of {}, counted, not dropped", row.samples));
+    }
+    if row.steady == Some(false) && row.warmup_passes.is_some_and(|passes| passes > 1) {
+        line("Note", "latency was not steady after the warm-up".to_owned());
+    }
+    match (row.max_difference, &row.reference) {
+        (Some(0.0), Some(_)) => line("Outputs", "the same as the reference's".to_owned()),
+        (Some(difference), Some(reference)) => {
+            line("Outputs", format!("differ from those of {reference} by {difference:.1e} of the largest"));
+        }
+        _ => (),
+    }
+    match row.status {
+        Status::Ok => (),
+        Status::Invalid => line("Invalid", row.reason.clone().unwrap_or_default()),
+        Status::Failed => line("Failed", row.reason.clone().unwrap_or_default()),
+    }
+    text.truncate(text.trim_end().len());
+    text
+}
+
+/// The JSON document: rows, and the largest difference of each model and batch size.
+fn document(run: &Run) -> serde_json::Value {
+    let rows: Vec<&Row> = run.rows().collect();
+    let largest = rows
+        .iter()
+        .filter_map(|row| row.max_difference)
+        .fold(None, |most: Option<f64>, d| Some(most.map_or(d, |most| most.max(d))));
+    serde_json::json!({ "csv": run.csv, "samples": run.json, "max_difference": largest, "results": rows })
+}
+
+/// What makes the command fail: nothing measured, or, with --check, outputs that differ.
+fn verdict(run: &Run) -> Outcome {
+    let of = |status| run.rows().filter(move |row| row.status == status);
+    if of(Status::Failed).count() == run.records.len() {
+        let mut reasons: Vec<_> = run.rows().filter_map(|row| row.reason.clone()).collect();
+        reasons.dedup();
+        return Err(Failure::Failed(format!("nothing was measured: {}", reasons.join("; "))));
+    }
+    if !run.config.check {
+        return Ok(());
+    }
+    if let Some(row) = of(Status::Invalid).next() {
+        return Err(Failure::Failed(format!(
+            "{} {} batch {}: {}",
+            row.framework,
+            row.model,
+            row.batch_size,
+            row.reason.as_deref().unwrap_or_default()
+        )));
+    }
+    if run.rows().all(|row| row.max_difference.is_none()) {
+        return Err(Failure::Failed(
+            "--check compares frameworks, and one alone was measured; name another, such as --framework candle,pytorch"
+                .to_owned(),
+        ));
+    }
+    let dtype = run.config.dtype().map_err(|e| Failure::Failed(format!("{e:#}")))?;
+    eprintln!("Outputs of all frameworks agree within {:.0e} of the largest.", check::bound(dtype));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_configuration_is_printed_as_upstream_does() {
+        let row = Row {
+            model: "resnet50".into(),
+            batch_size: 4,
+            latency_p50_ms: Some(12.1744),
+            throughput_ips: Some(328.16),
+            memory_mb: Some(105.67),
+            status: Status::Ok,
+            ..Row::default()
+        };
+        let text = row_text("PyTorch", &row);
+        assert!(text.starts_with("Benchmarking batch size: 4"), "{text}");
+        for line in
+            ["\n  Latency (p50): 12.174ms", "\n  Throughput: 328.16 images/sec", "\n  Memory: 105.67 MB"]
+        {
+            assert!(text.contains(line), "{text}");
+        }
+        let failed = Row { reason: Some("torch cannot be imported".into()), ..Row::default() };
+        assert!(row_text("PyTorch", &failed).ends_with("Failed: torch cannot be imported"));
+    }
+}

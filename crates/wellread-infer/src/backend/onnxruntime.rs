@@ -1,0 +1,126 @@
+//! ONNX Runtime: an ONNX file with the same weights, or a user's; the library is that of the Python, or named.
+
+use super::{Backend, asked, in_rust};
+use crate::config::Config;
+use crate::models::Model;
+use crate::protocol::{Open, Opened};
+use anyhow::{Result, bail};
+use std::path::{Path, PathBuf};
+use wellread_model::infer::{Dtype, Session};
+use wellread_worker::Launch;
+
+/// ONNX Runtime.
+pub struct OnnxRuntime;
+
+impl Backend for OnnxRuntime {
+    fn name(&self) -> &'static str {
+        "onnxruntime"
+    }
+
+    fn label(&self) -> &'static str {
+        "ONNX Runtime"
+    }
+
+    fn launch(&self, config: &Config) -> Launch {
+        in_rust(config)
+    }
+
+    fn open(&self, model: &Model, _: &str, config: &Config) -> Result<Open> {
+        // TensorRT chooses the type of each layer itself, from a float32 file.
+        let half = config.dtype()? == Dtype::Float16 && config.provider.as_deref() != Some("tensorrt");
+        Ok(Open {
+            onnx: Some(model.onnx(if half { Dtype::Float16 } else { Dtype::Float32 })?),
+            provider: config.provider.clone(),
+            library: Some(library(config.onnxruntime.as_deref(), config.python.as_deref())?),
+            ..asked(self, model, config)
+        })
+    }
+
+    fn session(&self, open: &Open) -> Result<(Box<dyn Session>, Opened)> {
+        session(open)
+    }
+}
+
+/// The library: the one given, else that of the Python.
+///
+/// # Errors
+/// None is found; the message says how to get it.
+pub fn find(given: Option<&Path>, python: Option<&Path>) -> Result<PathBuf> {
+    library(given, python)
+}
+
+#[cfg(feature = "onnxruntime")]
+mod built {
+    use super::{Open, Opened, Path, PathBuf, Result, Session, bail};
+    use anyhow::Context as _;
+    use wellread_model::Device;
+    use wellread_model::infer::SessionOptions;
+    use wellread_model::infer::onnxruntime::{Provider, find_library, open as open_session};
+
+    pub(super) fn library(given: Option<&Path>, python: Option<&Path>) -> Result<PathBuf> {
+        match given {
+            Some(path) => Ok(path.to_owned()),
+            None => Ok(find_library(Some(&wellread_worker::python(python)))?),
+        }
+    }
+
+    /// Providers to try, in order. Only where neither provider nor device was asked for by name is there a second.
+    fn providers(open: &Open) -> Result<Vec<Provider>> {
+        Ok(match (open.provider.as_deref(), open.device.as_deref()) {
+            (Some(name), _) => vec![name.parse::<Provider>()?],
+            (None, Some("cpu")) => vec![Provider::Cpu],
+            (None, Some("cuda")) => vec![Provider::Cuda],
+            (None, Some(device)) => bail!("ONNX Runtime has no {device} device here; it has cpu and cuda"),
+            (None, None) if Path::new("/proc/driver/nvidia").exists() => {
+                vec![Provider::Cuda, Provider::Cpu]
+            }
+            (None, None) => vec![Provider::Cpu],
+        })
+    }
+
+    pub(super) fn session(open: &Open) -> Result<(Box<dyn Session>, Opened)> {
+        let file = open.onnx.as_deref().context("no ONNX file is named")?;
+        let dtype = open.dtype.parse()?;
+        let mut notes = Vec::new();
+        let mut providers = providers(open)?.into_iter().peekable();
+        while let Some(provider) = providers.next() {
+            let on_cpu = matches!(provider, Provider::Cpu);
+            let device = if on_cpu { Device::Cpu } else { Device::Cuda(0) };
+            let options = SessionOptions { threads: open.threads, device, dtype };
+            let session = match open_session(file, open.library.as_deref(), provider, open.input, &options) {
+                Ok(session) => session,
+                Err(error) if providers.peek().is_some() => {
+                    notes.push(format!("not on the GPU: {error}"));
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
+            let opened = Opened {
+                backend: session.backend(),
+                device: device.to_string(),
+                device_type: if on_cpu { "cpu".into() } else { "cuda".into() },
+                layout: Some("NCHW".into()),
+                notes,
+                ..Opened::default()
+            };
+            return Ok((session, opened));
+        }
+        bail!("ONNX Runtime has no provider to try")
+    }
+}
+
+#[cfg(feature = "onnxruntime")]
+use built::{library, session};
+
+#[cfg(not(feature = "onnxruntime"))]
+const MISSING: &str = "this build has no ONNX Runtime; build it with the cargo feature onnxruntime";
+
+#[cfg(not(feature = "onnxruntime"))]
+fn library(_: Option<&Path>, _: Option<&Path>) -> Result<PathBuf> {
+    bail!(MISSING)
+}
+
+#[cfg(not(feature = "onnxruntime"))]
+fn session(_: &Open) -> Result<(Box<dyn Session>, Opened)> {
+    bail!(MISSING)
+}

@@ -1,0 +1,51 @@
+//! One inference benchmark across PyTorch, JAX, ONNX Runtime and candle: latency, throughput and memory of the same
+//! models with the same weights on the same images.
+//!
+//! ```text
+//!  Config ─▶ models (one seeded weights file each) ─▶ a process per framework: Contender
+//!                                                        │ images and logits in shared memory
+//!  source (synthetic, or a set through the loader) ──────┤
+//!                                                        ▼
+//!  measure: warm-up until steady, rounds in random order ─▶ raw nanoseconds ─▶ Row ─▶ CSV and JSON, after each
+//!  check: logits of all frameworks compared ──────────────────────────────────┘
+//! ```
+//!
+//! Every framework runs in a process of its own, candle and ONNX Runtime too ([`serve`]): so each has the same
+//! processors, its memory is its own, and one that dies takes nobody with it. All processes speak one protocol.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`config`] | [`Config`], what can be asked for, with upstream's defaults |
+//! | [`backend`] | the [`Backend`](backend::Backend) trait and one file per framework |
+//! | [`models`] | what is run: an architecture with its files, or a user's ONNX file |
+//! | [`protocol`] | requests and answers |
+//! | [`serve`] | the worker's side of it for backends in Rust |
+//! | [`contender`] | a framework's process, asked |
+//! | [`source`] | images: synthetic, or any set of images with the model's preprocessing |
+//! | [`measure`] | warm-up and rounds of one configuration |
+//! | [`check`] | outputs compared |
+//! | [`statistics`] | from nanoseconds to the columns of a row |
+//! | [`results`] | [`Row`], [`Record`], [`Run`] |
+//! | [`written`] | the CSV and JSON files |
+//! | [`suite`] | all of it in order |
+//!
+//! A new framework is a file with a [`Backend`](backend::Backend) and a line in [`backend::BACKENDS`].
+
+pub mod backend;
+pub mod check;
+pub mod config;
+pub mod contender;
+pub mod measure;
+pub mod models;
+pub mod protocol;
+pub mod results;
+pub mod serve;
+mod shared;
+pub mod source;
+pub mod statistics;
+pub mod suite;
+pub mod written;
+
+pub use config::Config;
+pub use results::{Record, Row, Run};
+pub use suite::{Event, run};

@@ -1,0 +1,124 @@
+//! What a worker is asked and what it answers, the same in Python (`python/wellread/_bench/inference`) and in Rust
+//! ([`crate::serve`]). One JSON line each; images and logits lie in files in shared memory.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// A request: `do` is `infer` for the Python worker, which has other things to do, too.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "snake_case")]
+pub enum Request {
+    /// Import, choose a device, load a model: answered by [`Opened`].
+    Open(Open),
+    /// Take the images of a batch and compile for it: [`Prepared`].
+    Batch(Batch),
+    /// So many passes: [`Passes`].
+    Run {
+        /// How many.
+        passes: usize,
+    },
+    /// Write the last outputs: [`Outputs`].
+    Logits,
+    /// Fetch images and run a pass: [`Step`].
+    Step,
+    /// Give back to the kernel what earlier batches freed.
+    Rest,
+}
+
+/// What to open.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Open {
+    /// Name of the backend.
+    pub framework: String,
+    /// Threads to use.
+    pub threads: usize,
+    /// Device asked for by name.
+    pub device: Option<String>,
+    /// Type to compute in.
+    pub dtype: String,
+    /// Name of the architecture, or path of an ONNX file.
+    pub model: String,
+    /// Channels, rows, columns.
+    pub input: [usize; 3],
+    /// Safetensors file of an architecture.
+    pub weights: Option<PathBuf>,
+    /// ONNX file of an architecture, or the user's.
+    pub onnx: Option<PathBuf>,
+    /// Options of the framework.
+    pub variant: Vec<String>,
+    /// Provider of ONNX Runtime.
+    pub provider: Option<String>,
+    /// Library of ONNX Runtime.
+    pub library: Option<PathBuf>,
+}
+
+/// What was opened.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Opened {
+    /// Library, version, device and threads, in words.
+    pub backend: String,
+    /// Identifier of the device, such as `cuda:0`.
+    pub device: String,
+    /// `cpu`, `cuda`, `mps` or `tpu`.
+    pub device_type: String,
+    /// Name of the device, where it is not the processor.
+    pub device_name: Option<String>,
+    /// Versions of libraries.
+    #[serde(default)]
+    pub versions: BTreeMap<String, String>,
+    /// Memory layout of images in the model, where it is known.
+    pub layout: Option<String>,
+    /// What a reader of the figures must know.
+    #[serde(default)]
+    pub notes: Vec<String>,
+    /// Time to import the framework.
+    pub import_ms: f64,
+    /// Time to choose the device and load the model.
+    pub load_ms: f64,
+}
+
+/// Where a batch lies.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Batch {
+    /// File of N x C x H x W float32.
+    pub images: PathBuf,
+    /// File with room for the outputs.
+    pub logits: PathBuf,
+    /// N, C, H, W.
+    pub shape: [usize; 4],
+}
+
+/// A batch that can be run.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Prepared {
+    /// Time to compile; `None` where nothing is compiled.
+    pub compilation_time_ms: Option<f64>,
+}
+
+/// Passes that were run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Passes {
+    /// Nanoseconds of each, the device idle before and after.
+    pub samples_ns: Vec<u64>,
+    /// From the first's beginning to the last's end.
+    pub wall_ns: u64,
+    /// Most bytes that the framework's allocator held on the device since the batch came.
+    pub device_peak_bytes: Option<u64>,
+}
+
+/// Outputs that lie in shared memory.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Outputs {
+    /// Their shape.
+    pub shape: Vec<usize>,
+}
+
+/// A fed pass.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Step {
+    /// Images from shared memory to the device.
+    pub fetch_ns: u64,
+    /// The pass.
+    pub forward_ns: u64,
+}

@@ -1,0 +1,149 @@
+//! The worker's side of the protocol for backends in Rust: `wellread infer-worker`, started by [`crate::contender`].
+//!
+//! ```text
+//! stdin ── a request per line ──▶ Server ── an answer per line ──▶ stdout      images, logits: files
+//! ```
+
+use crate::backend;
+use crate::protocol::{Batch, Opened, Outputs, Passes, Prepared, Request, Step};
+use anyhow::{Context as _, Result, anyhow, ensure};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::fs::File;
+use std::io::{BufRead as _, Read as _, Seek as _, Write as _};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::mpsc::channel;
+use std::time::Instant;
+use wellread_measure::memory::release_free_heap;
+use wellread_model::infer::Session;
+
+/// Answers requests until there are none. When the program that asks is gone, so is this, whatever it is doing.
+pub fn main() {
+    let (sender, requests) = channel();
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                break;
+            }
+        }
+        std::process::exit(0);
+    });
+    let mut server = Server::default();
+    for line in requests {
+        let answer = catch_unwind(AssertUnwindSafe(|| server.answer(&line)));
+        let answer =
+            answer.unwrap_or_else(|_| Err(anyhow!("the backend panicked; it is a bug: please report it")));
+        let message = match answer {
+            Ok(mut answer) => {
+                answer["event"] = "done".into();
+                answer
+            }
+            Err(error) => json!({ "event": "failed", "reason": format!("{error:#}") }),
+        };
+        let mut stdout = std::io::stdout().lock();
+        if writeln!(stdout, "{message}").and_then(|()| stdout.flush()).is_err() {
+            return;
+        }
+    }
+}
+
+/// What stays from request to request.
+#[derive(Default)]
+struct Server {
+    session: Option<Box<dyn Session>>,
+    batch: Option<Batch>,
+    /// Whether the first pass of a batch compiles: TensorRT builds an engine for its shape.
+    compiles: bool,
+    /// The images last fetched; their memory is used again.
+    images: Vec<f32>,
+}
+
+impl Server {
+    fn answer(&mut self, line: &str) -> Result<Value> {
+        let request = Request::deserialize(&serde_json::from_str::<Value>(line)?)?;
+        Ok(match request {
+            Request::Open(open) => {
+                let begin = Instant::now();
+                let backend = backend::named(&open.framework).context("there is no such framework")?;
+                let (session, opened) = backend.session(&open)?;
+                self.session = Some(session);
+                self.compiles = open.provider.as_deref() == Some("tensorrt");
+                serde_json::to_value(Opened { load_ms: begin.elapsed().as_secs_f64() * 1e3, ..opened })?
+            }
+            Request::Batch(batch) => {
+                self.batch = Some(batch);
+                self.fetch()?;
+                let begin = Instant::now();
+                self.session()?.run()?;
+                let took = begin.elapsed().as_secs_f64() * 1e3;
+                serde_json::to_value(Prepared { compilation_time_ms: self.compiles.then_some(took) })?
+            }
+            Request::Run { passes } => serde_json::to_value(self.run(passes)?)?,
+            Request::Logits => {
+                let logits = self.session()?.logits()?;
+                let batch = self.batch.as_ref().context("there is no batch")?;
+                let n = batch.shape[0];
+                ensure!(logits.len().is_multiple_of(n), "{} outputs for {n} images", logits.len());
+                let mut file = File::options().write(true).open(&batch.logits)?;
+                file.write_all(bytemuck::cast_slice(&logits))?;
+                serde_json::to_value(Outputs { shape: vec![n, logits.len() / n] })?
+            }
+            Request::Step => {
+                let begin = Instant::now();
+                self.fetch()?;
+                let fetch_ns = nanoseconds(begin.elapsed().as_nanos());
+                let fetched = Instant::now();
+                self.session()?.run()?;
+                serde_json::to_value(Step {
+                    fetch_ns,
+                    forward_ns: nanoseconds(fetched.elapsed().as_nanos()),
+                })?
+            }
+            Request::Rest => {
+                release_free_heap();
+                json!({})
+            }
+        })
+    }
+
+    fn session(&mut self) -> Result<&mut Box<dyn Session>> {
+        self.session.as_mut().context("nothing was opened")
+    }
+
+    fn run(&mut self, passes: usize) -> Result<Passes> {
+        let session = self.session()?;
+        let mut samples_ns = Vec::with_capacity(passes);
+        let begin = Instant::now();
+        for _ in 0..passes {
+            let start = Instant::now();
+            session.run()?;
+            samples_ns.push(nanoseconds(start.elapsed().as_nanos()));
+        }
+        Ok(Passes { samples_ns, wall_ns: nanoseconds(begin.elapsed().as_nanos()), device_peak_bytes: None })
+    }
+
+    fn fetch(&mut self) -> Result<()> {
+        let batch = self.batch.as_ref().context("there is no batch")?;
+        let count = batch.shape.iter().try_fold(1usize, |n, &axis| n.checked_mul(axis));
+        read(&batch.images, count.context("the batch is too large")?, &mut self.images)?;
+        let session = self.session.as_mut().context("nothing was opened")?;
+        Ok(session.load(&self.images, batch.shape[0])?)
+    }
+}
+
+/// Reads floats; the file must have as many.
+fn read(path: &Path, count: usize, into: &mut Vec<f32>) -> Result<()> {
+    let mut file = File::open(path)?;
+    file.rewind()?;
+    let bytes = file.metadata()?.len();
+    ensure!(bytes / 4 >= count as u64, "{} has {bytes} bytes, not {count} floats", path.display());
+    into.clear();
+    into.try_reserve_exact(count).context("the batch does not fit in memory")?;
+    into.resize(count, 0.0);
+    Ok(file.read_exact(bytemuck::cast_slice_mut(into))?)
+}
+
+fn nanoseconds(n: u128) -> u64 {
+    u64::try_from(n).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,104 @@
+//! Images and logits between this program and a worker: files in shared memory, written and read here as files, so that
+//! a full one is an error and not a signal.
+
+use anyhow::{Context as _, Result, ensure};
+use std::io::{Read as _, Seek as _, Write as _};
+use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
+
+/// Where files are in memory.
+const SHARED: &str = "/dev/shm";
+/// Outputs per image that there is room for, where the model does not say how many it has.
+const MOST_CLASSES: usize = 1 << 16;
+
+/// The two files of a batch size. They go when this is dropped.
+pub(crate) struct Shared {
+    images: NamedTempFile,
+    logits: NamedTempFile,
+}
+
+impl Shared {
+    /// Makes the files and writes the images.
+    ///
+    /// # Errors
+    /// Shared memory that is full.
+    pub fn new(images: &[f32], batch: usize, classes: Option<usize>) -> Result<Self> {
+        let mut this = Self { images: file()?, logits: file()? };
+        this.put(images)?;
+        // Zeros, so that the room is there when the worker writes.
+        let zeros = vec![0u8; 4 << 10];
+        let mut left = batch.saturating_mul(classes.unwrap_or(MOST_CLASSES)).saturating_mul(4);
+        while left > 0 {
+            let part = left.min(zeros.len());
+            this.logits.write_all(&zeros[..part]).with_context(full)?;
+            left -= part;
+        }
+        Ok(this)
+    }
+
+    /// Writes other images to the same place.
+    ///
+    /// # Errors
+    /// Shared memory that is full.
+    pub fn put(&mut self, images: &[f32]) -> Result<()> {
+        self.images.rewind()?;
+        self.images.write_all(bytemuck::cast_slice(images)).with_context(full)
+    }
+
+    /// Outputs of this shape that a worker wrote.
+    ///
+    /// # Errors
+    /// More than there is room for.
+    pub fn logits(&mut self, shape: &[usize]) -> Result<Vec<f32>> {
+        let count = shape.iter().try_fold(1usize, |n, &axis| n.checked_mul(axis));
+        let room = usize::try_from(self.logits.as_file().metadata()?.len())? / 4;
+        let count = count.filter(|&count| count <= room);
+        ensure!(count.is_some(), "the outputs have shape {shape:?}, for which there is no room");
+        let mut values = vec![0f32; count.unwrap_or(0)];
+        self.logits.rewind()?;
+        self.logits.read_exact(bytemuck::cast_slice_mut(&mut values))?;
+        Ok(values)
+    }
+
+    pub fn images_path(&self) -> PathBuf {
+        self.images.path().to_owned()
+    }
+
+    pub fn logits_path(&self) -> PathBuf {
+        self.logits.path().to_owned()
+    }
+}
+
+fn full() -> String {
+    "the batch does not fit in shared memory".to_owned()
+}
+
+fn file() -> Result<NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("wellread-infer-");
+    let folder = Path::new(SHARED);
+    if folder.is_dir()
+        && let Ok(file) = builder.tempfile_in(folder)
+    {
+        return Ok(file);
+    }
+    builder.tempfile().context("cannot make a temporary file for images")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn images_and_logits_pass() {
+        let mut shared = Shared::new(&[1.0, 2.0], 2, Some(3)).unwrap();
+        shared.put(&[3.0, 4.0]).unwrap();
+        let bytes = std::fs::read(shared.images_path()).unwrap();
+        assert_eq!(bytemuck::pod_collect_to_vec::<u8, f32>(&bytes), [3.0, 4.0]);
+        let values: Vec<u8> = (0..6u8).flat_map(|v| f32::from(v).to_le_bytes()).collect();
+        std::fs::write(shared.logits_path(), values).unwrap();
+        assert_eq!(shared.logits(&[2, 3]).unwrap(), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
+        assert!(shared.logits(&[2, 4]).unwrap_err().to_string().contains("no room"));
+        assert!(shared.logits(&[usize::MAX, 2]).is_err());
+    }
+}

@@ -1,0 +1,122 @@
+//! From raw nanoseconds to the columns of a row. Percentiles are those of NumPy (linear interpolation), the standard
+//! deviation is that of a sample. Nothing is dropped: outliers are counted.
+
+use wellread_measure::samples::{Samples, median, percentile_of_sorted};
+use wellread_measure::{Bootstrap, Interval};
+
+/// How far the medians of two windows of warm-up may differ for the passes to be steady.
+const STEADY: f64 = 0.02;
+/// Fewest passes of a window.
+const LEAST_WINDOW: usize = 3;
+
+/// Latency of a configuration, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Latency {
+    /// Median.
+    pub p50: f64,
+    /// 95th percentile.
+    pub p95: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// Mean.
+    pub mean: f64,
+    /// Standard deviation (divisor n - 1); 0 of one sample.
+    pub std: f64,
+    /// Least.
+    pub min: f64,
+    /// Most.
+    pub max: f64,
+    /// Samples beyond the quartiles by more than 1.5 times their distance (Tukey's fences).
+    pub outliers: usize,
+}
+
+/// The figures of samples in nanoseconds; `None` of none.
+pub fn latency(samples_ns: &[u64]) -> Option<Latency> {
+    let samples: Samples = samples_ns.iter().map(|&ns| ns as f64 / 1e6).collect();
+    let summary = samples.summary()?;
+    let mut sorted = samples.into_values();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let at = |q| percentile_of_sorted(&sorted, q);
+    let (low, high) = (at(0.25), at(0.75));
+    let reach = 1.5 * (high - low);
+    let outliers = sorted.iter().filter(|&&ms| ms < low - reach || ms > high + reach).count();
+    Some(Latency {
+        p50: summary.p50,
+        p95: at(0.95),
+        p99: at(0.99),
+        mean: summary.mean,
+        std: summary.std.unwrap_or(0.0),
+        min: summary.min,
+        max: summary.max,
+        outliers,
+    })
+}
+
+/// The interval of the median, in milliseconds: rounds are drawn anew, since passes of one round are alike.
+pub fn interval(rounds_ns: &[Vec<u64>], seed: u64) -> Option<Interval> {
+    let rounds: Vec<Vec<f64>> =
+        rounds_ns.iter().map(|round| round.iter().map(|&ns| ns as f64 / 1e6).collect()).collect();
+    let groups: Vec<&[f64]> = rounds.iter().map(Vec::as_slice).collect();
+    Bootstrap::seeded(seed).clustered(&groups, |values| median(values).unwrap_or(f64::NAN))
+}
+
+/// Passes of a window of warm-up.
+pub fn window(warmup: usize) -> usize {
+    (warmup / 2).max(LEAST_WINDOW)
+}
+
+/// Whether the medians of the last two windows agree.
+pub fn steady(samples_ns: &[u64], window: usize) -> bool {
+    let Some(begin) = samples_ns.len().checked_sub(2 * window) else { return false };
+    let of = |part: &[u64]| median(&part.iter().map(|&ns| ns as f64).collect::<Vec<_>>()).unwrap_or(0.0);
+    let (earlier, later) = samples_ns[begin..].split_at(window);
+    let (earlier, later) = (of(earlier), of(later));
+    (later - earlier).abs() <= STEADY * earlier.min(later)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_those_of_numpy() {
+        // numpy: a = [3, 1, 2, 10] ms; percentile 50, 95, 99; mean; std(ddof=1)
+        let found = latency(&[3_000_000, 1_000_000, 2_000_000, 10_000_000]).unwrap();
+        let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-9, "{a} {b}");
+        close(found.p50, 2.5);
+        close(found.p95, 8.95);
+        close(found.p99, 9.79);
+        close(found.mean, 4.0);
+        close(found.std, 4.082_482_904_638_63);
+        assert_eq!((found.min, found.max, found.outliers), (1.0, 10.0, 0));
+        assert_eq!(latency(&[]), None);
+        let one = latency(&[5_000_000]).unwrap();
+        assert_eq!((one.p99, one.std, one.outliers), (5.0, 0.0, 0));
+    }
+
+    #[test]
+    fn outliers_are_counted_and_stay() {
+        let mut samples = vec![1_000_000; 50];
+        samples.extend([1_100_000, 9_000_000]);
+        let found = latency(&samples).unwrap();
+        assert_eq!((found.outliers, found.max), (2, 9.0));
+    }
+
+    #[test]
+    fn warm_up_is_steady_when_two_windows_agree() {
+        assert!(!steady(&[100; 5], 3));
+        assert!(steady(&[100; 6], 3));
+        assert!(!steady(&[300, 250, 200, 100, 100, 100], 3));
+        assert!(steady(&[900, 300, 100, 101, 100, 101, 100, 101], 3));
+        assert!(!steady(&[100, 100, 100, 105, 105, 105], 3));
+        assert_eq!((window(10), window(0)), (5, 3));
+    }
+
+    #[test]
+    fn the_interval_holds_the_median() {
+        let rounds: Vec<Vec<u64>> =
+            (0..10).map(|r| (0..5).map(|i| 1_000_000 + 1000 * r + i).collect()).collect();
+        let found = interval(&rounds, 1).unwrap();
+        assert!(found.low <= found.estimate && found.estimate <= found.high && found.low >= 1.0, "{found:?}");
+    }
+}

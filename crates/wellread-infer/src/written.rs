@@ -1,0 +1,113 @@
+//! The files of a run: `benchmark_results_YYYYmmdd_HHMMSS.csv`, and beside it the same with all samples as JSON. Both are
+//! written whole after every configuration, so that an interrupted run keeps what it has.
+
+use crate::results::{Row, Run};
+use anyhow::{Context as _, Result, anyhow};
+use jiff::{ToSpan as _, Zoned};
+use std::path::{Path, PathBuf};
+use wellread_report::staged;
+
+/// Makes the folder if need be and finds a name that nobody has: the CSV and the JSON file. Writes an empty table there, so
+/// that a folder that cannot be written is told before anything is measured.
+///
+/// # Errors
+/// A folder that cannot be made or written.
+pub fn begin(folder: &Path) -> Result<(PathBuf, PathBuf)> {
+    let mut time = Zoned::now();
+    let csv = loop {
+        let name = time.strftime("benchmark_results_%Y%m%d_%H%M%S.csv").to_string();
+        let path = folder.join(name);
+        if !path.exists() {
+            break path;
+        }
+        // Another run began in the same second.
+        time = time.checked_add(1.second())?;
+    };
+    let hint = || "nothing was measured; --output-dir names another folder".to_owned();
+    staged::write(&csv, header()?.as_bytes()).with_context(hint)?;
+    let json = csv.with_extension("json");
+    Ok((csv, json))
+}
+
+/// Writes both files.
+///
+/// # Errors
+/// A folder that cannot be written any more.
+pub fn write(run: &Run) -> Result<()> {
+    let text = table(run.rows())?;
+    staged::write(&run.csv, &text)?;
+    staged::write(&run.json, &serde_json::to_vec(run)?)?;
+    Ok(())
+}
+
+/// The rows of a CSV file that this wrote.
+///
+/// # Errors
+/// A file that cannot be read or has other columns.
+pub fn read(path: &Path) -> Result<Vec<Row>> {
+    let mut reader = csv::Reader::from_path(path).with_context(|| path.display().to_string())?;
+    let rows: Result<Vec<Row>, _> = reader.deserialize().collect();
+    rows.with_context(|| format!("{} is not a table of wellread infer", path.display()))
+}
+
+fn header() -> Result<String> {
+    let text = String::from_utf8(table(std::iter::once(&Row::default()))?)?;
+    let line = text.lines().next().context("a table has a header")?;
+    Ok(format!("{line}\n"))
+}
+
+fn table<'r>(rows: impl Iterator<Item = &'r Row>) -> Result<Vec<u8>> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    for row in rows {
+        writer.serialize(row)?;
+    }
+    writer.into_inner().map_err(|e| anyhow!("cannot write the table: {e}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::results::{Record, Status};
+    use wellread_measure::Environment;
+
+    /// The columns of upstream, in its order.
+    const UPSTREAM: &str = "framework,model,device,device_type,batch_size,input_shape,dtype,latency_p50_ms,latency_p95_ms,latency_p99_ms,latency_mean_ms,latency_std_ms,latency_min_ms,latency_max_ms,throughput_ips,memory_mb,compilation_time_ms,timestamp,git_commit";
+
+    #[test]
+    fn columns_begin_with_those_of_upstream_and_rows_come_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("results/raw");
+        let (csv, json) = begin(&folder).unwrap();
+        assert!(std::fs::read_to_string(&csv).unwrap().starts_with(UPSTREAM));
+        assert_eq!(read(&csv).unwrap(), []);
+        let (second, _) = begin(&folder).unwrap();
+        assert_ne!(csv, second);
+        let rows = [
+            Row {
+                framework: "pytorch".into(),
+                input_shape: "(3, 224, 224)".into(),
+                latency_p50_ms: Some(1.5),
+                status: Status::Ok,
+                ..Row::default()
+            },
+            Row { reason: Some("line \"one\",\nline two".into()), ..Row::default() },
+        ];
+        let records = rows.iter().map(|row| Record { row: row.clone(), ..Record::default() }).collect();
+        let (config, environment) = (Config::default(), Environment::capture::<&Path>(&[]));
+        let run = Run { config, environment, records, csv, json };
+        write(&run).unwrap();
+        assert_eq!(read(&run.csv).unwrap(), rows);
+        let back: Run = serde_json::from_slice(&std::fs::read(&run.json).unwrap()).unwrap();
+        assert_eq!(back.records, run.records);
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_written_is_told_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        std::fs::write(&file, "x").unwrap();
+        let text = format!("{:#}", begin(&file.join("raw")).unwrap_err());
+        assert!(text.contains("--output-dir") && text.contains("file"), "{text}");
+    }
+}

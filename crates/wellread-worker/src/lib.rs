@@ -1,0 +1,34 @@
+//! Processes that measure for this program: frameworks in Python, and backends that should not share its memory.
+//!
+//! ```text
+//!  Launch (a Python with the sources that this program carries, or any program that speaks the protocol)
+//!     │ threads, processors, time limit
+//!     ▼
+//!  Worker ── a request, a JSON line ──▶ the process ── answers, raw samples, pixels ──▶ Worker::ask
+//! ```
+//!
+//! The Python sources are those of `python/wellread/_bench`, compiled into the program by `build.rs`: no Python package
+//! needs to be installed but the frameworks themselves. Each benchmark has its own requests; nothing here knows them.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`process`] | [`Launch`], [`Worker`]: starting, asking, time limit, ending |
+//! | `sources` | the Python sources |
+
+pub mod process;
+mod sources;
+
+pub use process::{Launch, Pixels, Worker};
+
+use std::path::{Path, PathBuf};
+
+/// The Python to use: the one given, else that of `WELLREAD_PYTHON`, else `python3` on the `PATH`.
+pub fn python(given: Option<&Path>) -> PathBuf {
+    let named = std::env::var_os("WELLREAD_PYTHON").filter(|value| !value.is_empty());
+    given.map(PathBuf::from).or(named.map(PathBuf::from)).unwrap_or_else(|| PathBuf::from("python3"))
+}
+
+/// Threads that every framework is told to use where nobody says otherwise: the processors this process may run on.
+pub fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}

@@ -1,0 +1,5 @@
+"""Errors whose text is meant for the user as it is."""
+
+
+class Unusable(Exception):
+    """What was asked for cannot be had on this machine; the text says why and what to do."""
