@@ -17,7 +17,7 @@ use crate::findings::{
     Judge, Ranked, Series, by_median, number, ranked, series, telling_batch_size, with_codec,
 };
 use crate::framework::tracks;
-use crate::machine::cores;
+
 use crate::roofline;
 use crate::suite::{Benchmark, Session};
 use crate::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
@@ -86,7 +86,8 @@ fn run(session: &Session<'_>) -> Result<Results> {
         item_prefix: "",
     };
     let mut results = variants::run(session, &settings, variants, unavailable)?;
-    let (table, notes) = roofline::with_limits(session, &with_scaling(&results.table, cores()));
+    let (table, notes) =
+        roofline::with_limits(session, &with_scaling(&results.table, wellread_worker::threads()));
     results.table = table;
     results.notes.extend(notes);
     results.notes.extend(lowered.into_inner());
@@ -355,7 +356,7 @@ fn best_workers(table: &Table, judge: &Judge) -> Option<Finding> {
     let of_format: Vec<&Series> = sorted.iter().filter(|s| s.format == format).collect();
     let best = *of_format.first()?;
     let none = *of_format.iter().find(|s| s.label == "0")?;
-    let cores = cores();
+    let cores = wellread_worker::threads();
     if best.label == "0" {
         let second = *of_format.get(1)?;
         let loss = judge.compare(none, second)?;

@@ -2,11 +2,6 @@
 
 use wellread_measure::environment::Environment;
 
-/// Threads that run at once here.
-pub(crate) fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
 /// Named values for people, most telling first. What could not be read is left out.
 pub fn facts(e: &Environment) -> Vec<(&'static str, String)> {
     let gib = |bytes: u64| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30));

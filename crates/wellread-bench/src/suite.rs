@@ -125,7 +125,7 @@ pub fn run(config: &Config, progress: &dyn Fn(&str, usize, usize)) -> Result<Out
     let mut environment = Environment::capture(&[&config.out]).with_git(std::path::Path::new("."));
     let times_before = CpuTimes::now();
     let write_options = WriteOptions {
-        jobs: crate::machine::cores(),
+        jobs: wellread_worker::threads(),
         compression: config.compression,
         ..WriteOptions::default()
     };

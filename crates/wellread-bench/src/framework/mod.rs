@@ -21,7 +21,6 @@ pub(crate) mod tracks;
 
 use crate::choices::{Framework, Mode};
 use crate::config::Config;
-use crate::machine::cores;
 use crate::variants::Measurement;
 use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
@@ -115,9 +114,9 @@ impl Frameworks {
         let mut list = Vec::new();
         let python = python(config.python.as_deref());
         for &framework in config.frameworks.iter().filter(|framework| **framework != Framework::Rust) {
-            let start = json!({ "do": "start", "framework": framework.name(), "threads": cores(),
+            let start = json!({ "do": "start", "framework": framework.name(), "threads": threads(),
                                 "seed": config.seed, "formats": formats });
-            let launch = Launch::python(&python, cores(), config.turn_limit);
+            let launch = Launch::python(&python, threads(), config.turn_limit);
             let mut worker = Worker::start(&launch)?;
             let started = worker.introduce(&start).and_then(|answer| Ok(Started::deserialize(answer)?));
             let started = started.map_err(|e| format!("{e:#} (Python: {})", python.display()));
