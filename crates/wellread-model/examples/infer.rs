@@ -10,7 +10,14 @@ use std::time::Instant;
 use wellread_model::infer::{self, Architecture, Session, SessionOptions};
 use wellread_model::{Error, Result};
 
-fn main() -> Result<()> {
+fn main() {
+    if let Err(error) = run() {
+        eprintln!("error: {error}");
+        std::process::exit(1);
+    }
+}
+
+fn run() -> Result<()> {
     let mut words = std::env::args().skip(1);
     let mut word = |default: &str| words.next().unwrap_or_else(|| default.to_owned());
     let name = word("resnet50");

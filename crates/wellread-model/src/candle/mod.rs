@@ -22,15 +22,15 @@ use crate::{Device, Error, ModelOptions, Result};
 const VERSION: &str = "0.11";
 
 /// Device and threads of one model.
-struct Runtime {
-    device: candle_core::Device,
-    pool: rayon::ThreadPool,
+pub(crate) struct Runtime {
+    pub device: candle_core::Device,
+    pub pool: rayon::ThreadPool,
     /// For reports.
-    name: String,
+    pub name: String,
 }
 
 impl Runtime {
-    fn new(options: &ModelOptions) -> Result<Self> {
+    pub fn new(options: &ModelOptions) -> Result<Self> {
         let device = match options.device {
             Device::Cpu => candle_core::Device::Cpu,
             Device::Cuda(index) => candle_core::Device::new_cuda(index).map_err(|e| {

@@ -1,11 +1,14 @@
 //! The Rust-native backend.
 //!
-//! On the CPU the kernels are our own ([`super::cpu`]): candle's take several times as long
-//! (docs/decisions/0018-native-inference.md).
+//! | device | what computes | types |
+//! |---|---|---|
+//! | CPU | kernels of our own (`super::cpu`): candle's take several times as long, docs/decisions/0018 | `float32` |
+//! | NVIDIA GPU, cargo feature `cuda` | candle's operators (`super::library`) | `float32`, `float16`, `bfloat16` |
 
 use super::cpu::CpuSession;
+use super::library::LibrarySession;
 use super::{Architecture, Session, SessionOptions, Weights};
-use crate::{Device, Error, Result};
+use crate::{Device, Result};
 use std::path::Path;
 
 /// Opens `arch` with the weights of a safetensors file.
@@ -16,6 +19,6 @@ pub fn open(arch: &Architecture, weights: &Path, options: &SessionOptions) -> Re
     let weights = Weights::read(arch, weights)?;
     match options.device {
         Device::Cpu => Ok(Box::new(CpuSession::new(arch, &weights, options)?)),
-        Device::Cuda(index) => Err(Error::new(format_args!("inference on cuda:{index} is not there yet"))),
+        Device::Cuda(_) => Ok(Box::new(LibrarySession::new(arch, &weights, options)?)),
     }
 }

@@ -11,6 +11,9 @@
 //! | [`network`] | a network as data: nodes, shapes, parameters |
 //! | [`resnet50`], [`vit_b_16`] | the architectures, one file each |
 //! | [`weights`] | seeded weights as safetensors, written and read |
+//! | [`candle`] | the Rust-native sessions: `cpu` with kernels of our own, `library` in candle's operators |
+//! | [`onnx`] | ONNX files from the same network and weights |
+//! | `onnxruntime` | ONNX Runtime sessions (cargo feature `onnxruntime`) |
 //! | [`session`] | the [`Session`] trait, its [`SessionOptions`] and [`Dtype`] |
 //!
 //! A new architecture is one file and one line in [`architectures`]; parameters, sessions and the ONNX file
@@ -18,6 +21,7 @@
 
 pub mod candle;
 mod cpu;
+mod library;
 pub mod network;
 pub mod onnx;
 #[cfg(feature = "onnxruntime")]

@@ -7,7 +7,7 @@
 //!
 //! Nothing of ONNX Runtime is linked. The library is found in this order: where the caller says, where
 //! `ORT_DYLIB_PATH` says, in the `onnxruntime` package of a Python environment. It is checked before `ort` makes
-//! use of it, because `ort` panics where a library is missing or too old.
+//! use of it, because `ort` hangs or panics where a library is missing, too old or something else.
 
 use super::session::nothing_loaded;
 use super::{Dtype, Session, SessionOptions};
@@ -17,6 +17,7 @@ use ort::ep::{self, ExecutionProvider};
 use ort::memory::{AllocationDevice, AllocatorType, MemoryInfo, MemoryType};
 use ort::session::{IoBinding, builder::GraphOptimizationLevel};
 use ort::value::{DynTensor, DynValue, Tensor, TensorElementType, ValueType};
+use std::ffi::CStr;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -98,20 +99,29 @@ pub fn find_library(python: Option<&Path>) -> Result<PathBuf> {
         .ok_or_else(|| missing(&format_args!("{} has no libonnxruntime", folder.display())))
 }
 
+/// A library that was loaded.
+struct Library {
+    /// Where it is, links resolved.
+    path: PathBuf,
+    version: String,
+}
+
 /// The library of this process: `ort` can load one only.
-static LOADED: Mutex<Option<PathBuf>> = Mutex::new(None);
+static LOADED: Mutex<Option<Library>> = Mutex::new(None);
 
 /// Loads the library unless that was done.
 fn load_library(library: Option<&Path>) -> Result<()> {
     let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(loaded) = loaded.as_deref() {
+    if let Some(Library { path: loaded, .. }) = &*loaded {
         return match library {
-            Some(other) if other != loaded => Err(Error::new(format_args!(
-                "{} cannot be loaded: this process has ONNX Runtime from {} already",
-                other.display(),
-                loaded.display()
-            ))
-            .hint("use one library per run")),
+            Some(other) if other.canonicalize().ok().as_ref() != Some(loaded) => {
+                Err(Error::new(format_args!(
+                    "{} cannot be loaded: this process has ONNX Runtime from {} already",
+                    other.display(),
+                    loaded.display()
+                ))
+                .hint("use one library per run"))
+            }
             _ => Ok(()),
         };
     }
@@ -128,11 +138,37 @@ fn load_library(library: Option<&Path>) -> Result<()> {
         return Err(failed(&"there is no such file"));
     }
     // An absolute path, or `ort` would look beside the executable first.
-    let absolute = path.canonicalize().map_err(|e| failed(&e))?;
-    let environment = ort::init_from(&absolute).map_err(|e| failed(&e))?;
+    let path = path.canonicalize().map_err(|e| failed(&e))?;
+    let version = version_of(&path).map_err(|what| failed(&what))?;
+    let environment = ort::init_from(&path).map_err(|e| failed(&e))?;
     environment.with_name("wellread").with_telemetry(false).commit();
-    *loaded = Some(path);
+    *loaded = Some(Library { path, version });
     Ok(())
+}
+
+/// Version of the library at `path`, once it is sure that `ort` can use it: where that fails, `ort` waits for itself
+/// forever, since its error type asks the library that is just being loaded.
+fn version_of(path: &Path) -> Result<String, String> {
+    type GetApiBase = unsafe extern "C" fn() -> *const ort::sys::OrtApiBase;
+    // SAFETY: loading runs the library's initialisers. It is the file that the user or their Python environment
+    // names as ONNX Runtime, which is about to be run anyway; it stays loaded, so nothing of it dangles.
+    let library = unsafe { libloading::Library::new(path) }.map_err(|e| e.to_string())?;
+    let library = std::mem::ManuallyDrop::new(library);
+    // SAFETY: the signature is that of `onnxruntime_c_api.h`, unchanged since the first release.
+    let entry = unsafe { library.get::<GetApiBase>(b"OrtGetApiBase") };
+    let entry = entry.map_err(|_| "it has no function OrtGetApiBase".to_owned())?;
+    // SAFETY: the function takes nothing and returns null or a table that lives as long as the library, whose
+    // `GetVersionString` takes nothing and returns a static string.
+    let version = unsafe {
+        let base = entry().as_ref().ok_or("OrtGetApiBase returns nothing")?;
+        CStr::from_ptr((base.GetVersionString)())
+    };
+    let version = version.to_string_lossy().into_owned();
+    let mut parts = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
+    match (parts.next(), parts.next()) {
+        (Some(1), Some(minor)) if minor >= ort::MINOR_VERSION => Ok(version),
+        _ => Err(format!("it is version {version}")),
+    }
 }
 
 /// What an ONNX model reads and delivers.
@@ -308,13 +344,14 @@ fn build(
             vec![tensorrt.build().error_on_failure(), cuda.build().error_on_failure()]
         }
     };
-    let builder = ort::session::Session::builder().map_err(|e| failure(file, &e))?;
-    let mut builder = builder
-        .with_intra_threads(options.threads)
-        .and_then(|b| b.with_inter_threads(1))
-        .and_then(|b| b.with_optimization_level(level))
-        .and_then(|b| b.with_execution_providers(providers))
-        .map_err(|e| failure(file, &e))?;
+    let configured = || -> ort::Result<ort::session::builder::SessionBuilder> {
+        Ok(ort::session::Session::builder()?
+            .with_intra_threads(options.threads)?
+            .with_inter_threads(1)?
+            .with_optimization_level(level)?
+            .with_execution_providers(providers)?)
+    };
+    let mut builder = configured().map_err(|e| failure(file, &e))?;
     builder.commit_from_file(file).map_err(|e| failure(file, &e))
 }
 
@@ -383,10 +420,9 @@ impl Session for OrtSession {
             (false, 0) => "cpu, all threads".to_owned(),
             (false, threads) => format!("cpu, {threads} threads"),
         };
-        // "ORT Build Info: git-branch=rel-1.31.1, …" has the version nowhere else in `ort`.
-        let info = ort::info();
-        let version = info.split("rel-").nth(1).and_then(|rest| rest.split([',', ' ']).next());
-        format!("onnxruntime {} ({place})", version.unwrap_or("of unknown version"))
+        let loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+        let version = loaded.as_ref().map_or("", |library| &library.version);
+        format!("onnxruntime {version} ({place})")
     }
 
     fn load(&mut self, images: &[f32], batch: usize) -> Result<()> {

@@ -5,7 +5,7 @@
 //! writer. Whatever is read is checked against the network before anything is computed from it.
 
 use super::Architecture;
-use super::network::{Init, Parameter};
+use super::network::{BATCH_NORM_EPSILON, Conv, Init, Parameter};
 use crate::init::Uniform;
 use crate::{Error, Result};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
@@ -162,5 +162,32 @@ impl Weights {
             .get(name)
             .map(Vec::as_slice)
             .ok_or_else(|| Error::new(format_args!("{} has no parameter {name}", self.path.display())))
+    }
+
+    /// Weights and bias of a convolution with its batch norm folded in, computed in double precision.
+    ///
+    /// # Errors
+    /// As [`Self::get`].
+    pub fn folded(&self, conv: &Conv) -> Result<(Vec<f32>, Vec<f32>)> {
+        let mut values = self.get(&format!("{}.weight", conv.name))?.to_vec();
+        let mut bias = vec![0.0; conv.out];
+        if conv.bias {
+            bias.copy_from_slice(self.get(&format!("{}.bias", conv.name))?);
+        }
+        if let Some(norm) = &conv.norm {
+            let get = |what: &str| self.get(&format!("{norm}.{what}"));
+            let (gain, shift) = (get("weight")?, get("bias")?);
+            let (mean, variance) = (get("running_mean")?, get("running_var")?);
+            let per_channel = values.len() / conv.out;
+            for (c, values) in values.chunks_exact_mut(per_channel).enumerate() {
+                let deviation = (f64::from(variance[c]) + f64::from(BATCH_NORM_EPSILON)).sqrt();
+                let scale = f64::from(gain[c]) / deviation;
+                for v in values {
+                    *v = (f64::from(*v) * scale) as f32;
+                }
+                bias[c] = (f64::from(shift[c]) + (f64::from(bias[c]) - f64::from(mean[c])) * scale) as f32;
+            }
+        }
+        Ok((values, bias))
     }
 }

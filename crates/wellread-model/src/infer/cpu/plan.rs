@@ -7,7 +7,7 @@
 use super::layout::{BLOCK, Layout};
 use super::product::{Activation, Product, Window};
 use crate::infer::Weights;
-use crate::infer::network::{BATCH_NORM_EPSILON, Conv, Network, Node, Op};
+use crate::infer::network::{Conv, Network, Node, Op};
 use crate::{Error, Result};
 
 /// What one step does.
@@ -92,7 +92,7 @@ fn kernel(network: &Network, node: &Node, input: &Layout, weights: &Weights) -> 
     Ok(match &node.op {
         Op::Images => return Err(Error::new("a network reads its images in its first node only")),
         Op::Conv(conv) => {
-            let (values, bias) = fold(conv, weights)?;
+            let (values, bias) = weights.folded(conv)?;
             let window = Window { kernel: conv.kernel, stride: conv.stride, pad: conv.pad };
             let activation = if conv.relu { Activation::Relu } else { Activation::None };
             Kernel::Product(Product::pack((&values, &bias), input, window, activation))
@@ -138,26 +138,4 @@ fn padded(values: &[f32]) -> Vec<f32> {
     let mut values = values.to_vec();
     values.resize(values.len().next_multiple_of(BLOCK), 0.0);
     values
-}
-
-/// Weights and bias of a convolution with its batch norm folded in, computed in double precision.
-fn fold(conv: &Conv, weights: &Weights) -> Result<(Vec<f32>, Vec<f32>)> {
-    let mut values = weights.get(&format!("{}.weight", conv.name))?.to_vec();
-    let mut bias = vec![0.0; conv.out];
-    if conv.bias {
-        bias.copy_from_slice(weights.get(&format!("{}.bias", conv.name))?);
-    }
-    if let Some(norm) = &conv.norm {
-        let get = |what: &str| weights.get(&format!("{norm}.{what}"));
-        let (gain, shift) = (get("weight")?, get("bias")?);
-        let (mean, variance) = (get("running_mean")?, get("running_var")?);
-        let per_channel = values.len() / conv.out;
-        for (c, values) in values.chunks_exact_mut(per_channel).enumerate() {
-            let deviation = (f64::from(variance[c]) + f64::from(BATCH_NORM_EPSILON)).sqrt();
-            let scale = f64::from(gain[c]) / deviation;
-            values.iter_mut().for_each(|v| *v = (f64::from(*v) * scale) as f32);
-            bias[c] = (f64::from(shift[c]) + (f64::from(bias[c]) - f64::from(mean[c])) * scale) as f32;
-        }
-    }
-    Ok((values, bias))
 }

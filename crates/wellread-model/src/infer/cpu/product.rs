@@ -260,3 +260,70 @@ impl Task<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::infer::network::Shape;
+    use crate::init::Uniform;
+
+    fn numbers(seed: u64, count: usize) -> Vec<f32> {
+        let mut uniform = Uniform::new(seed, 0);
+        (0..count).map(|_| uniform.next_within(1.0)).collect()
+    }
+
+    /// The first panel of a 3 x 3 convolution of one image, with the instruction set `simd`.
+    fn run(simd: impl Simd, channels: usize) -> Vec<f32> {
+        let (height, width) = (5, 7);
+        let from = Layout::of(Shape { channels, height, width }, 1);
+        let to = Layout::of(Shape { channels: BLOCK, height: 3, width: 4 }, 0);
+        let window = Window { kernel: 3, stride: 2, pad: 1 };
+        let weights = numbers(1, BLOCK * channels * 9);
+        let bias = numbers(2, BLOCK);
+        let product = Product::pack((&weights, &bias), &from, window, Activation::Relu);
+        let (input, residual) = (numbers(3, from.floats(1)), numbers(4, to.floats(1)));
+        let mut out = vec![f32::NAN; to.floats(1)];
+        simd.vectorize(Task {
+            window,
+            weights: &product.weights,
+            bias: &product.bias,
+            input: &input,
+            runs: &runs(1, &from, window),
+            from: &from,
+            to: &to,
+            pixels: 0..to.pixels(),
+            start: 0,
+            residual: Some(&residual),
+            relu: true,
+            out: &mut out,
+        });
+        out
+    }
+
+    #[test]
+    fn every_instruction_set_of_this_machine_agrees_with_portable_code() {
+        // With 300 channels the panel is used in several chunks.
+        for channels in [64, 300] {
+            let portable = run(pulp::Scalar, channels);
+            assert!(portable.iter().all(|v| v.is_finite()) && portable.iter().any(|&v| v > 0.0));
+            let check = |ours: Vec<f32>| {
+                for (a, b) in ours.iter().zip(&portable) {
+                    assert!((a - b).abs() < 1e-4, "{a} against {b}");
+                }
+            };
+            #[cfg(target_arch = "x86_64")]
+            {
+                if let Some(simd) = pulp::x86::V3::try_new() {
+                    check(run(simd, channels));
+                }
+                if let Some(simd) = pulp::x86::V4::try_new() {
+                    check(run(simd, channels));
+                }
+            }
+            #[cfg(target_arch = "aarch64")]
+            if let Some(simd) = pulp::aarch64::Neon::try_new() {
+                check(run(simd, channels));
+            }
+        }
+    }
+}

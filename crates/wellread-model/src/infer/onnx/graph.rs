@@ -60,8 +60,12 @@ impl Graph {
     /// Adds a node with results of these names.
     pub fn node_with(&mut self, op: &str, inputs: &[&str], attributes: &[(&str, Attribute)], outs: &[&str]) {
         let mut node = Message::default();
-        inputs.iter().for_each(|input| _ = node.text(1, input));
-        outs.iter().for_each(|out| _ = node.text(2, out));
+        for input in inputs {
+            node.text(1, input);
+        }
+        for out in outs {
+            node.text(2, out);
+        }
         node.text(3, &format!("{op}_{}", self.nodes)).text(4, op);
         for (name, value) in attributes {
             let mut attribute = Message::default();
@@ -70,7 +74,9 @@ impl Graph {
                 Attribute::Float(value) => attribute.float(2, value).int(20, 1),
                 Attribute::Int(value) => attribute.int(3, value).int(20, 2),
                 Attribute::Ints(values) => {
-                    values.iter().for_each(|&value| _ = attribute.int(8, value));
+                    for &value in values {
+                        attribute.int(8, value);
+                    }
                     attribute.int(20, 7)
                 }
             };
@@ -98,7 +104,9 @@ impl Graph {
 
     fn tensor(&mut self, name: &str, shape: &[usize], element: i64, bytes: &[u8]) -> String {
         let mut tensor = Message::default();
-        shape.iter().for_each(|&axis| _ = tensor.int(1, axis as i64));
+        for &axis in shape {
+            tensor.int(1, axis as i64);
+        }
         tensor.int(2, element).text(8, name);
         // The values themselves are copied once, into the graph.
         let mut head = Message::default();
