@@ -88,7 +88,7 @@ mod tests {
         close(found.p99, 9.79);
         close(found.mean, 4.0);
         close(found.std, 4.082_482_904_638_63);
-        assert_eq!((found.min, found.max, found.outliers), (1.0, 10.0, 0));
+        assert_eq!((found.min, found.max, found.outliers), (1.0, 10.0, 1));
         assert_eq!(latency(&[]), None);
         let one = latency(&[5_000_000]).unwrap();
         assert_eq!((one.p99, one.std, one.outliers), (5.0, 0.0, 0));
