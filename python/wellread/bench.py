@@ -232,14 +232,16 @@ def create_dataloader(
     from .loader import DataLoader
 
     dataset = Dataset(data_source)
+    if len(dataset) == 0:
+        raise ValueError(f"{dataset.path}: there are no images")
     stored = dataset.shape(0)
-    if stored[0] != 1 or stored[2] != 1:
+    if len(stored) != 3:
         raise ValueError(f"{dataset.path}: the images are volumes or series (TCZYX {stored}), and models take planes")
-    if stored[1] < channels and stored[1] != 1 and "channels" not in options:
+    if stored[0] < channels and stored[0] != 1 and "channels" not in options:
         raise ValueError(
-            f"{dataset.path}: {stored[1]} channels where {channels} are asked for: choose with channels=[0, 1, 1]"
+            f"{dataset.path}: {stored[0]} channels where {channels} are asked for: choose with channels=[0, 1, 1]"
         )
-    chosen = [0] * channels if stored[1] == 1 else list(range(channels))
+    chosen = [0] * channels if stored[0] == 1 else list(range(channels))
     prepared = {
         "channels": chosen,
         "crop_square": KEPT,

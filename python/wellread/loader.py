@@ -39,6 +39,7 @@ class DataLoader:
             each image by its own; or the file that ``wellread stats --out`` wrote.
         channels: indices or names of the channels to take, in this order.
         crop, random_crop: (height, width) or one number: the centre, or a random part.
+        crop_square: the square in the middle whose side is this share of the shorter side, from 0 to 1.
         random_resized_crop: (height, width): a part of random size and proportion, resized.
         flip: probability, or (left to right, top to bottom), or True for one half each, or "horizontal", "vertical".
         turns: "none", "half" (0 or 180 degrees), "quarter", or "fitting" (quarter where the images are square).
@@ -100,6 +101,7 @@ class DataLoader:
         normalize: Any = None,
         channels: Sequence[int] | Sequence[str] | None = None,
         crop: Any = None,
+        crop_square: float | None = None,
         random_crop: Any = None,
         random_resized_crop: Any = None,
         flip: Any = False,
@@ -158,8 +160,8 @@ class DataLoader:
             if isinstance(scale, (tuple, float)):
                 raise ValueError("percentiles and scale exclude each other")
             scale = ("percentiles", *_check.pair("percentiles", percentiles, 0, 100))
-        if sum(crop_ is not None for crop_ in (crop, random_crop, random_resized_crop)) > 1:
-            raise ValueError("only one of crop, random_crop and random_resized_crop can be given")
+        if sum(crop_ is not None for crop_ in (crop, crop_square, random_crop, random_resized_crop)) > 1:
+            raise ValueError("only one of crop, crop_square, random_crop and random_resized_crop can be given")
         resized = _check.size("random_resized_crop", random_resized_crop)
         if resized and resize is not None:
             raise ValueError("random_resized_crop is a resize already: leave resize out")
@@ -204,6 +206,7 @@ class DataLoader:
                 "project": _check.truth("max_projection", max_projection),
                 "channels": _options.channels(channels, dataset),
                 "crop": _check.size("crop", crop),
+                "crop_square": None if crop_square is None else _check.real("crop_square", crop_square, 0, 1),
                 "random_crop": _check.size("random_crop", random_crop),
                 "random_resized": ([0.08, 1.0], [3 / 4, 4 / 3]) if resized else None,
                 "illumination": _options.fields(illumination),
@@ -292,8 +295,8 @@ class DataLoader:
 
     @property
     def readers(self) -> int:
-        """Threads that read while a batch is waited for: those of ``num_workers`` and, unless memory or very large images
-        forbid it, the one that waits."""
+        """Threads that read while a batch is waited for: those of ``num_workers`` and, unless memory or very large
+        images forbid it, the one that waits."""
         return self._native.readers
 
     @property

@@ -150,7 +150,9 @@ def test_outputs_that_differ_are_invalid(infer, stub):
         code=1,
     )  # fmt: skip
     rows = {row["framework"]: row for row in said["results"]}
-    assert rows["pytorch"]["status"] == "invalid" and rows["pytorch"]["max_difference"] == pytest.approx(0.01, rel=0.02)
+    assert rows["pytorch"]["status"] == "invalid" and rows["pytorch"]["max_difference"] == pytest.approx(
+        0.01, rel=0.02
+    )
     assert "differ from those of" in rows["pytorch"]["reason"]
     assert rows["jax"]["status"] == rows["candle"]["status"] == "ok"
 

@@ -95,6 +95,7 @@ LOADER = [
     "normalize",
     "channels",
     "crop",
+    "crop_square",
     "random_crop",
     "random_resized_crop",
     "flip",

@@ -51,6 +51,8 @@ struct TransformChoice {
     project: bool,
     channels: Option<Vec<usize>>,
     crop: Option<[usize; 2]>,
+    /// Share of the shorter side.
+    crop_square: Option<f32>,
     random_crop: Option<[usize; 2]>,
     /// Range of the area and of the proportion.
     random_resized: Option<([f32; 2], [f32; 2])>,
@@ -191,11 +193,12 @@ impl TransformChoice {
         let filters =
             [("area", Filter::Area), ("bilinear", Filter::Bilinear), ("antialias", Filter::Antialias)];
         let filter = word("resize_filter", &self.resize_filter, &filters)?;
-        let crop = match (self.random_resized, self.random_crop, self.crop) {
+        let crop = match (self.random_resized, self.random_crop, self.crop, self.crop_square) {
             (Some((scale, ratio)), ..) => Crop::RandomResized { scale, ratio },
-            (None, Some([height, width]), _) => Crop::Random { height, width },
-            (None, None, Some([height, width])) => Crop::Center { height, width },
-            (None, None, None) => Crop::None,
+            (None, Some([height, width]), ..) => Crop::Random { height, width },
+            (None, None, Some([height, width]), _) => Crop::Center { height, width },
+            (None, None, None, Some(share)) => Crop::CenterSquare { share },
+            (None, None, None, None) => Crop::None,
         };
         let illumination =
             self.illumination.map(|(flat, dark)| Field::open(flat, dark.as_deref()).map(Arc::new));

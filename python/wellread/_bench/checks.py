@@ -1,8 +1,8 @@
 """Pixels go back to the program, which compares them with what must be delivered.
 
 A warm-up turn sends every value. A timed turn sends `SAMPLED` values of each image it looks at, after the clocks
-have stopped for an image. Of the batches of an epoch, whose clock goes on, it looks at `BATCHES`, in each epoch at others:
-looking takes as long as decoding a few small images.
+have stopped for an image. Of the batches of an epoch, whose clock goes on, it looks at `BATCHES`, in each epoch at
+others: looking takes as long as decoding a few small images.
 """
 
 import numpy as np

@@ -1,0 +1,159 @@
+"""wellread.bench: upstream's Python API of inference benchmarks, on real frameworks."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+bench = pytest.importorskip("wellread.bench", reason="the package is not importable")
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    """One small configuration, measured once."""
+    pytest.importorskip("torch")
+    pytest.importorskip("torchvision")
+    folder = tmp_path_factory.mktemp("raw")
+    config = bench.BenchmarkConfig(
+        framework="pytorch",
+        model_name="resnet50",
+        batch_sizes=[1, 2],
+        warmup_iterations=1,
+        measurement_iterations=2,
+        input_shape=(3, 64, 64),
+        csv_output_dir=folder,
+        verbose=False,
+        threads=1,
+    )
+    return folder, bench.run_inference_benchmark(config)
+
+
+def test_results_are_those_of_the_file(measured):
+    folder, results = measured
+    assert [row["batch_size"] for row in results] == [1, 2]
+    for row in results:
+        assert row["framework"] == "pytorch" and row["status"] == "ok"
+        assert 0 < row["latency_min_ms"] <= row["latency_p50_ms"] <= row["latency_max_ms"]
+        # Two passes each: the median lies between them, and so do images over wall time, roughly.
+        assert row["throughput_ips"] > 0 and row["memory_mb"] > 0
+    (file,) = folder.glob("benchmark_results_*.csv")
+    rows = bench.BenchmarkLogger(folder, file.name).rows()
+    assert [float(row["latency_p50_ms"]) for row in rows] == [row["latency_p50_ms"] for row in results]
+    assert list(rows[0])[:3] == ["framework", "model", "device"]
+
+
+def test_results_as_a_table(measured):
+    pandas = pytest.importorskip("pandas")
+    folder, results = measured
+    (file,) = folder.glob("benchmark_results_*.csv")
+    table = bench.BenchmarkLogger(output_dir=folder, filename=file.name).read_results()
+    assert isinstance(table, pandas.DataFrame)
+    chosen = table[(table["framework"] == "pytorch") & (table["model"] == "resnet50")]
+    assert chosen["latency_p50_ms"].tolist() == pytest.approx([row["latency_p50_ms"] for row in results])
+
+
+def test_frameworks_compute_the_same(tmp_path):
+    pytest.importorskip("torchvision")
+    options = {"input_shape": (3, 64, 64), "csv_output_dir": tmp_path}
+    found = bench.compare_models(["resnet50"], ["pytorch", "candle"], **options)
+    assert found["agree"] and 0 <= found["max_difference"] < 1e-4
+    assert {row["framework"] for row in found["results"]} == {"pytorch", "candle"}
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"framework": "caffe"}, "caffe"),
+        ({"model_name": "alexnet"}, "alexnet"),
+        ({"dtype": "int4"}, "int4"),
+        ({"batch_sizes": [0]}, "batch-sizes"),
+        ({"csv_output_dir": "/dev/null/raw"}, "/dev/null/raw"),
+        ({"data_source": "/nowhere/images"}, "/nowhere/images"),
+        ({"framework": "candle", "device_prefer": "tpu"}, "tpu"),
+    ],
+)
+def test_what_cannot_be_measured_is_told(tmp_path, change, text):
+    given = {"framework": "candle", "batch_sizes": [1], "csv_output_dir": tmp_path, "verbose": False}
+    given |= {"input_shape": (3, 64, 64), "measurement_iterations": 1, "warmup_iterations": 0, **change}
+    with pytest.raises(bench.BenchmarkError) as error:
+        bench.run_inference_benchmark(bench.BenchmarkConfig(**given))
+    assert text in str(error.value)
+
+
+def test_progress_is_printed_as_upstream_does(tmp_path, capsys):
+    bench.run_benchmark_suite(
+        "resnet50", "candle", [1], input_shape=(3, 32, 32), measurement_iterations=1, warmup_iterations=0,
+        csv_output_dir=tmp_path,
+    )  # fmt: skip
+    said = capsys.readouterr().out
+    for line in [
+        "Benchmarking batch size: 1",
+        "  Latency (p50): ",
+        "Benchmark Suite Complete",
+        "Total configurations: 1",
+    ]:
+        assert line in said
+
+
+def test_a_logger_keeps_one_whole_file(tmp_path):
+    logger = bench.BenchmarkLogger(tmp_path / "new", "mine.csv")
+    with pytest.raises(FileNotFoundError):
+        logger.rows()
+    logger.log({"model": "a, b", "latency_p50_ms": 1.5})
+    logger.log({"model": "c", "latency_p50_ms": 2.5})
+    assert logger.rows() == [
+        {"model": "a, b", "latency_p50_ms": "1.5"},
+        {"model": "c", "latency_p50_ms": "2.5"},
+    ]
+    with pytest.raises(ValueError, match="device"):
+        logger.log({"model": "c", "device": "cpu"})
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["mine.csv"]
+
+
+def test_synthetic_batches_are_the_same_for_a_seed():
+    loader = bench.create_dataloader(batch_size=4, input_shape=(3, 8, 8), as_="numpy", batches=3, seed=7)
+    first, second = list(loader), list(loader)
+    assert len(loader) == len(first) == 3
+    assert all(batch.shape == (4, 3, 8, 8) and batch.dtype == np.float32 for batch in first)
+    assert all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
+    assert not np.array_equal(first[0], first[1])
+    with pytest.raises(TypeError, match="shuffle"):
+        bench.create_dataloader(shuffle=True)
+    with pytest.raises(ValueError, match="as_"):
+        bench.create_dataloader(as_="mxnet")
+
+
+def test_stored_images_are_prepared_as_models_expect(tmp_path):
+    tifffile = pytest.importorskip("tifffile")
+    image = np.full((300, 280), 51, np.uint8)
+    for i in range(3):
+        tifffile.imwrite(tmp_path / f"{i}.tiff", image)
+    loader = bench.create_dataloader(tmp_path, batch_size=3, input_shape=(3, 32, 32), as_="numpy")
+    (batch,) = list(loader)
+    assert batch.shape == (3, 3, 32, 32)
+    for channel in range(3):
+        wanted = (0.2 - bench.MEAN[channel]) / bench.DEVIATION[channel]
+        assert np.allclose(batch[:, channel], wanted, atol=1e-5)
+    with pytest.raises(TypeError, match="batches"):
+        bench.create_dataloader(tmp_path, batches=2)
+    pairs = tmp_path / "pairs"
+    pairs.mkdir()
+    tifffile.imwrite(pairs / "0.tiff", np.zeros((2, 30, 28), np.uint8), metadata={"axes": "CYX"})
+    with pytest.raises(ValueError, match="channels"):
+        bench.create_dataloader(pairs)
+
+
+def test_torch_is_left_alone_unless_it_is_there(monkeypatch):
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    bench.reset_memory_stats()
+    assert "torch" not in sys.modules
+
+
+def test_defaults_are_upstreams():
+    config = bench.BenchmarkConfig()
+    assert json.loads(json.dumps([*config.batch_sizes])) == [1, 8, 32, 128]
+    assert (config.framework, config.model_name, config.dtype) == ("pytorch", "resnet50", "float32")
+    assert (config.warmup_iterations, config.measurement_iterations) == (10, 50)
+    assert (config.data_source, config.csv_output_dir, config.verbose) == ("synthetic", "results/raw", True)
+    assert config.device_prefer is None and config.input_shape is None
