@@ -27,6 +27,7 @@
 //! | [`statistics`] | from nanoseconds to the columns of a row |
 //! | [`results`] | [`Row`], [`Record`], [`Run`] |
 //! | [`written`] | the CSV and JSON files |
+//! | [`report`] | the same as table, sentences and `report.html` |
 //! | [`suite`] | all of it in order |
 //!
 //! A new framework is a file with a [`Backend`](backend::Backend) and a line in [`backend::BACKENDS`].
@@ -38,6 +39,7 @@ pub mod contender;
 pub mod measure;
 pub mod models;
 pub mod protocol;
+pub mod report;
 pub mod results;
 pub mod serve;
 mod shared;

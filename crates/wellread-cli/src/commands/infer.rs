@@ -4,13 +4,15 @@ use super::{parse_positive, parse_threads};
 use crate::output::{Failure, Outcome, Ui};
 use indicatif::ProgressBar;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+use wellread_bench::machine;
 use wellread_infer::config::{Config, DEVICES, PROVIDERS};
 use wellread_infer::protocol::Opened;
 use wellread_infer::results::{Row, Run, Status};
-use wellread_infer::{Event, check};
+use wellread_infer::{Event, check, report};
 use wellread_model::infer::Dtype;
+use wellread_report::Fact;
 
 /// A line across, as upstream prints it.
 const LINE: &str = "============================================================";
@@ -165,8 +167,13 @@ pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
     ui.say(format!("Total configurations: {}", run.records.len()));
     ui.say(format!("Results saved to: {}", run.csv.display()));
     ui.hint(format!("All samples: {}", run.json.display()));
+    let facts = machine::facts(&run.environment).into_iter().map(Fact::from).collect();
+    let folder = report::write(&run, facts, machine::short(&run.environment))
+        .map_err(|e| Failure::Failed(format!("{e:#}")))?;
+    let page = folder.join("report.html");
+    ui.say(format!("Report: {}", page.display()));
     ui.hint(shared_conditions(&config));
-    ui.document(&document(&run))?;
+    ui.document(&document(&run, &page))?;
     verdict(&run)
 }
 
@@ -254,13 +261,13 @@ fn row_text(name: &str, row: &Row) -> String {
 }
 
 /// The JSON document: rows, and the largest difference of each model and batch size.
-fn document(run: &Run) -> serde_json::Value {
+fn document(run: &Run, page: &Path) -> serde_json::Value {
     let rows: Vec<&Row> = run.rows().collect();
     let largest = rows
         .iter()
         .filter_map(|row| row.max_difference)
         .fold(None, |most: Option<f64>, d| Some(most.map_or(d, |most| most.max(d))));
-    serde_json::json!({ "csv": run.csv, "samples": run.json, "max_difference": largest, "results": rows })
+    serde_json::json!({ "csv": run.csv, "samples": run.json, "report": page, "max_difference": largest, "results": rows })
 }
 
 /// What makes the command fail: nothing measured, or, with --check, outputs that differ.

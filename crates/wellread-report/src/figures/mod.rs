@@ -10,6 +10,7 @@ mod conversion;
 mod dataloader;
 mod dataset;
 mod generic;
+mod inference;
 mod loop_;
 mod storage;
 mod storage_compression;
@@ -39,7 +40,7 @@ struct Spec {
 
 /// The figures made for one table each, in the order of a report. One line each; all other tables get
 /// [`generic::sections`] and come after these.
-static SPECS: [&Spec; 7] = [
+static SPECS: [&Spec; 8] = [
     &storage::SPEC,
     &storage_compression::SPEC,
     &storage_layout::SPEC,
@@ -47,6 +48,7 @@ static SPECS: [&Spec; 7] = [
     &dataloader::SPEC,
     &loop_::SPEC,
     &conversion::SPEC,
+    &inference::SPEC,
 ];
 
 fn spec(table: &str) -> Option<&'static Spec> {

@@ -1,0 +1,338 @@
+//! A run as a report: a table with a row per configuration and round, what it says in sentences, figures, `report.html`.
+//!
+//! ```text
+//!  Run ─▶ table "inference" ─┐
+//!     └─▶ findings ──────────┴▶ ReportInput ─▶ benchmark_results_…/: inference.parquet, .csv, .svg, .png, summary.json, report.html
+//! ```
+
+use crate::results::{Record, Row, Run, Status};
+use anyhow::{Context as _, Result};
+use std::path::PathBuf;
+use wellread_measure::samples::median;
+use wellread_report::{Cell, Fact, Finding, ReportInput, Severity, Table};
+
+/// Name of the table.
+const TABLE: &str = "inference";
+
+/// Writes the report beside the run's CSV file, in a folder of its name; returns the folder.
+///
+/// `environment` and `machine` are the machine in words.
+///
+/// # Errors
+/// A folder that cannot be written.
+pub fn write(run: &Run, environment: Vec<Fact>, machine: String) -> Result<PathBuf> {
+    let folder = run.csv.with_extension("");
+    std::fs::create_dir_all(&folder)
+        .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    let input = input(run, environment, machine);
+    input.save(&folder)?;
+    wellread_report::write_figures(&folder, &input)?;
+    wellread_report::write_report(&folder, &input)?;
+    Ok(folder)
+}
+
+/// What the report is made of.
+pub fn input(run: &Run, environment: Vec<Fact>, machine: String) -> ReportInput {
+    let config = &run.config;
+    let about = format!(
+        "{}, {}, {} threads, seed {}",
+        config.data.as_ref().map_or("synthetic images".to_owned(), |path| path.display().to_string()),
+        config.dtype,
+        config.threads,
+        config.seed
+    );
+    let configuration = [
+        ("Frameworks", config.frameworks.join(", ")),
+        ("Models", config.models.join(", ")),
+        (
+            "Images per pass",
+            config.batch_sizes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+        ),
+        ("Passes measured", config.iterations.to_string()),
+        ("Passes before them", format!("{} at least, until latency is steady", config.warmup)),
+        ("Type", config.dtype.clone()),
+        ("Threads of each framework", config.threads.to_string()),
+        ("Seed", config.seed.to_string()),
+        ("Results", run.csv.display().to_string()),
+        ("All samples", run.json.display().to_string()),
+    ];
+    ReportInput {
+        title: "Which framework runs the model fastest?".to_owned(),
+        description: "All frameworks run the same weights on the same images, each in a process of its own, in turns in random \
+             order. A figure is the median over rounds; its interval is that of the medians of rounds. Outputs were compared."
+            .to_owned(),
+        generated: jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M UTC").to_string(),
+        findings: findings(run),
+        configuration: configuration.into_iter().map(Fact::from).collect(),
+        environment,
+        machine,
+        images: about,
+        commands: vec![config.command.clone()],
+        tables: vec![table(run)],
+        ..ReportInput::default()
+    }
+}
+
+/// The framework, and the way it was run where there are several.
+fn name(row: &Row) -> String {
+    if row.variant.is_empty() || row.variant == "eager" {
+        row.framework.clone()
+    } else {
+        format!("{} {}", row.framework, row.variant)
+    }
+}
+
+fn table(run: &Run) -> Table {
+    let mut table = Table::new(TABLE);
+    for Record { row, rounds, .. } in &run.records {
+        let keys = || {
+            vec![
+                ("framework", Cell::from(name(row))),
+                ("model", Cell::from(&row.model)),
+                ("batch_size", Cell::from(row.batch_size)),
+                ("device", Cell::from(&row.device)),
+                ("dtype", Cell::from(&row.dtype)),
+            ]
+        };
+        if row.status == Status::Failed {
+            let mut failed = keys();
+            failed.push(("status", Cell::from("unavailable")));
+            failed.push(("reason", Cell::from(row.reason.as_deref().unwrap_or("not measured"))));
+            table.push(failed);
+            continue;
+        }
+        for round in rounds.iter().filter(|round| !round.samples_ns.is_empty()) {
+            let samples: Vec<f64> = round.samples_ns.iter().map(|&ns| ns as f64 * 1e-9).collect();
+            let images = (row.batch_size * samples.len()) as f64;
+            let whole: u64 = round.steps.iter().map(|step| step.whole_ns).sum();
+            let fed = (row.batch_size * round.steps.len()) as f64 / (whole as f64 * 1e-9);
+            let mut measured = keys();
+            measured.extend([
+                ("run", Cell::from(round.round)),
+                ("latency_p50_s", Cell::from(median(&samples))),
+                ("throughput_ips", Cell::from(images / (round.wall_ns as f64 * 1e-9))),
+                ("memory_mb", Cell::from(row.memory_mb)),
+                ("end_to_end_ips", Cell::from(fed.is_finite().then_some(fed))),
+                ("compilation_s", Cell::from(row.compilation_time_ms.map(|ms| ms * 1e-3))),
+                ("max_difference", Cell::from(row.max_difference)),
+                ("verified", Cell::from(row.status == Status::Ok)),
+                ("status", Cell::from("ok")),
+            ]);
+            table.push(measured);
+        }
+    }
+    table
+}
+
+/// What the rows say.
+fn findings(run: &Run) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let of = |status: Status| run.rows().filter(move |row| row.status == status);
+    for row in of(Status::Invalid) {
+        found.push(Finding::new(
+            Severity::Bad,
+            format!(
+                "{}, {}, batch {}: the outputs differ from those of the others; its figures must not be used.",
+                name(row),
+                row.model,
+                row.batch_size
+            ),
+            row.reason.clone().unwrap_or_default(),
+        ));
+    }
+    let mut configurations: Vec<(&str, usize)> =
+        run.rows().map(|row| (row.model.as_str(), row.batch_size)).collect();
+    configurations.dedup();
+    for (model, size) in configurations {
+        let mut rows: Vec<&Row> =
+            of(Status::Ok).filter(|row| row.model == model && row.batch_size == size).collect();
+        rows.sort_by(|a, b| {
+            a.latency_p50_ms.unwrap_or(f64::INFINITY).total_cmp(&b.latency_p50_ms.unwrap_or(f64::INFINITY))
+        });
+        if let [first, second, ..] = rows[..] {
+            found.extend(fastest(first, second));
+        }
+    }
+    let differences = run.rows().filter_map(|row| row.max_difference);
+    if of(Status::Invalid).next().is_none()
+        && let Some(largest) = differences.reduce(f64::max)
+    {
+        found.push(Finding::new(
+            Severity::Good,
+            format!(
+                "All frameworks compute the same: outputs differ by {largest:.1e} of the largest at most."
+            ),
+            "Compared on the same images before the clocks ran.",
+        ));
+    }
+    let waits = of(Status::Ok).filter_map(|row| Some((row, row.data_wait_fraction?)));
+    if let Some((row, wait)) = waits.max_by(|a, b| a.1.total_cmp(&b.1)) {
+        found.push(Finding::new(
+            if wait < 0.1 { Severity::Good } else { Severity::Caution },
+            format!(
+                "From stored images to outputs, {} waits for images {:.0} % of the time at most ({}, batch {}).",
+                name(row),
+                100.0 * wait,
+                row.model,
+                row.batch_size
+            ),
+            if wait < 0.1 { "" } else { "More --workers, or images kept smaller or less compressed, would help." },
+        ));
+    }
+    let unsteady = of(Status::Ok).filter(|row| row.steady == Some(false)).count();
+    if unsteady > 0 {
+        found.push(Finding::new(
+            Severity::Caution,
+            format!(
+                "Latency was not steady after the warm-up in {unsteady} of {} configurations.",
+                run.records.len()
+            ),
+            "The machine was busy, or a longer --warmup is needed.",
+        ));
+    }
+    let mut reasons: Vec<(String, String)> = Vec::new();
+    for row in of(Status::Failed) {
+        let reason = row.reason.clone().unwrap_or_default();
+        let what = format!("{} {} batch {}", name(row), row.model, row.batch_size);
+        match reasons.iter_mut().find(|known| known.1 == reason) {
+            Some(known) => known.0 += &format!("; {what}"),
+            None => reasons.push((what, reason)),
+        }
+    }
+    found.extend(
+        reasons
+            .into_iter()
+            .map(|(what, reason)| Finding::new(Severity::Caution, format!("Not measured: {what}."), reason)),
+    );
+    found
+}
+
+/// Which of two is faster, if that is clear: their intervals do not overlap.
+fn fastest(first: &Row, second: &Row) -> Option<Finding> {
+    let (a, b) = (first.latency_p50_ms?, second.latency_p50_ms?);
+    let (low, high) = (first.latency_p50_low_ms.unwrap_or(a), first.latency_p50_high_ms.unwrap_or(a));
+    let what = format!("{}, batch {}", first.model, first.batch_size);
+    let clear = second.latency_p50_low_ms.is_some_and(|other| high < other);
+    let text = if clear {
+        format!(
+            "{what}: {} is fastest, {a:.1} ms ({low:.1}–{high:.1}) a pass; {} follows with {b:.1} ms, {:.2} times as long.",
+            name(first),
+            name(second),
+            b / a
+        )
+    } else {
+        format!(
+            "{what}: {} ({a:.1} ms) and {} ({b:.1} ms) are not clearly different.",
+            name(first),
+            name(second)
+        )
+    };
+    let detail = if clear {
+        "Medians; in brackets the 95 % interval by resampling rounds. The intervals of the two do not overlap."
+    } else {
+        "Their 95 % intervals overlap, or there are too few rounds for one; more --iterations would tell."
+    };
+    Some(Finding::new(Severity::Info, text, detail))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::Round;
+
+    fn record(framework: &str, size: usize, ms: f64) -> Record {
+        let row = Row {
+            framework: framework.into(),
+            model: "resnet50".into(),
+            batch_size: size,
+            latency_p50_ms: Some(ms),
+            latency_p50_low_ms: Some(ms * 0.99),
+            latency_p50_high_ms: Some(ms * 1.01),
+            status: Status::Ok,
+            max_difference: Some(1e-6),
+            ..Row::default()
+        };
+        let round = |round| Round {
+            round,
+            samples_ns: vec![(ms * 1e6) as u64; 3],
+            wall_ns: (3.0 * ms * 1e6) as u64,
+            ..Round::default()
+        };
+        Record { row, rounds: (0..3).map(round).collect(), ..Record::default() }
+    }
+
+    fn run(records: Vec<Record>) -> Run {
+        Run {
+            config: crate::Config::default(),
+            environment: wellread_measure::Environment::capture(&[]),
+            records,
+            csv: "raw/benchmark_results_1.csv".into(),
+            json: "raw/benchmark_results_1.json".into(),
+        }
+    }
+
+    fn texts(run: &Run) -> Vec<String> {
+        findings(run).into_iter().map(|finding| finding.text).collect()
+    }
+
+    #[test]
+    fn a_clear_winner_is_named_with_its_interval_and_an_unclear_one_is_not() {
+        let said = texts(&run(vec![record("pytorch", 1, 20.0), record("candle", 1, 10.0)]));
+        assert_eq!(
+            said[0],
+            "resnet50, batch 1: candle is fastest, 10.0 ms (9.9–10.1) a pass; pytorch follows with 20.0 ms, 2.00 times as long."
+        );
+        assert!(said[1].contains("compute the same") && said[1].contains("1.0e-6"), "{said:?}");
+        let said = texts(&run(vec![record("pytorch", 1, 10.1), record("candle", 1, 10.0)]));
+        assert!(said[0].contains("not clearly different"), "{said:?}");
+    }
+
+    #[test]
+    fn what_failed_or_is_wrong_is_told_and_never_the_fastest() {
+        let mut wrong = record("jax", 1, 1.0);
+        wrong.row.status = Status::Invalid;
+        wrong.row.max_difference = Some(0.5);
+        let failed = Record {
+            row: Row { framework: "pytorch".into(), reason: Some("no torch".into()), ..Row::default() },
+            ..Record::default()
+        };
+        let run = run(vec![record("candle", 1, 10.0), record("onnxruntime", 1, 30.0), wrong, failed]);
+        let said = texts(&run);
+        assert!(said[0].starts_with("jax") && said[0].contains("must not be used"), "{said:?}");
+        assert!(said[1].contains("candle is fastest"), "{said:?}");
+        assert!(!said.iter().any(|text| text.contains("compute the same")), "{said:?}");
+        assert!(said.last().is_some_and(|text| text.starts_with("Not measured: pytorch")), "{said:?}");
+        let table = table(&run);
+        assert_eq!(table.rows(), 3 * 3 + 1);
+        assert_eq!(table.str("reason", 9), Some("no torch"));
+        assert_eq!(table.f64("throughput_ips", 0).map(f64::round), Some(100.0));
+    }
+
+    #[test]
+    fn a_report_is_written_beside_the_table() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut run = run([1, 4]
+            .into_iter()
+            .flat_map(|n| ["pytorch", "candle"].map(|f| record(f, n, 10.0 * n as f64)))
+            .collect());
+        run.csv = folder.path().join("benchmark_results_1.csv");
+        let written = write(&run, vec![], "a machine".to_owned()).unwrap();
+        for name in [
+            "inference.parquet",
+            "inference.csv",
+            "inference.svg",
+            "inference.png",
+            "summary.json",
+            "report.html",
+        ] {
+            assert!(written.join(name).is_file(), "{name}");
+        }
+        let page = std::fs::read_to_string(written.join("report.html")).unwrap();
+        for text in ["throughput against latency", "resnet50", "not clearly different"] {
+            assert!(page.contains(text), "{text}");
+        }
+        // Again from what is on disk alone.
+        let again = ReportInput::from_dir(&written).unwrap();
+        assert_eq!(again.tables[0].rows(), 12);
+    }
+}

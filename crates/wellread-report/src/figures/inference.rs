@@ -1,0 +1,94 @@
+//! Inference: latency, throughput and memory by batch size, and latency against throughput.
+
+use super::{Spec, axis, has, mark, rows, sorted};
+use crate::chart::{Axis, Layout, Mark, Panel, Scale, Section, Series, color};
+use crate::columns::key_text;
+use crate::table::{Cell, Table};
+
+/// The figure's registration.
+pub(super) static SPEC: Spec = Spec {
+    table: "inference",
+    heading: "Inference",
+    title: "Inference: the same models, weights and images in every framework",
+    how_to_read: "A line is a framework. Above, how long one pass takes and how many images a second that gives, by the images \
+        of a pass: larger batches take longer and give more. Below them both at once: each point is a batch size, and \
+        the best corner is the upper left one, many images a second at a short wait; a framework whose points all lie \
+        to the right of and below another's is never the better choice. Memory is the device's where the framework tells it, else \
+        that of the framework's whole process, libraries included.",
+    sections,
+};
+
+/// Frameworks in the order of the lines, in colours that are told apart; others follow in those of their names.
+const FRAMEWORKS: [(&str, &str); 4] =
+    [("pytorch", "parquet"), ("jax", "tiff"), ("onnxruntime", "duckdb"), ("candle", "lance")];
+
+fn series(table: &Table) -> Vec<(Series, Cell)> {
+    let named = sorted(table, "framework", &FRAMEWORKS.map(|f| f.0));
+    let slot = |name: &str| {
+        let like = FRAMEWORKS.iter().find(|f| f.0 == name).map_or(name, |f| f.1);
+        color::slot(like)
+    };
+    named.into_iter().map(|f| (Series { slot: slot(&f.text()), name: f.text() }, f)).collect()
+}
+
+fn sections(table: &Table) -> Vec<Section> {
+    let frameworks = series(table);
+    let models = sorted(table, "model", &["resnet50", "vit_b_16"]);
+    let sizes = sorted(table, "batch_size", &[]);
+    let xs: Vec<String> = sizes.iter().map(key_text).collect();
+    let slots = |model: &Cell| -> Vec<[(&'static str, Cell); 3]> {
+        let of = |(framework, size): (&Cell, &Cell)| {
+            [("model", model.clone()), ("framework", framework.clone()), ("batch_size", size.clone())]
+        };
+        frameworks.iter().flat_map(|(_, f)| sizes.iter().map(move |s| (f, s))).map(of).collect()
+    };
+    let marks = |model: &Cell, column: &str| -> Vec<Mark> {
+        slots(model).iter().map(|which| mark(table, which, column)).collect()
+    };
+    let lines = |title: &str, column: &str| {
+        let panel =
+            |model: &Cell| Panel { title: model.text(), axis: axis(column), marks: marks(model, column) };
+        Section {
+            title: title.to_owned(),
+            panels: models.iter().filter(|_| has(table, column)).map(panel).collect(),
+            layout: Layout::Lines {
+                series: frameworks.iter().map(|f| f.0.clone()).collect(),
+                xs: xs.clone(),
+                x_title: "images per pass".to_owned(),
+            },
+            columns: 2,
+            share_axis: false,
+        }
+    };
+    // The second quantity is shared by the panels of a section, so each model has one of its own.
+    let front = |model: &Cell| {
+        let latency = |which: &[(&'static str, Cell); 3]| {
+            table.estimate("latency_p50_s", &rows(table, which)).map(|estimate| estimate.value)
+        };
+        let x_axis = Axis { title: "time of a pass, less is better".to_owned(), ..axis("latency_p50_s") };
+        Section {
+            title: format!("{}: throughput against latency, a point per batch size", model.text()),
+            panels: vec![Panel {
+                title: String::new(),
+                axis: axis("throughput_ips"),
+                marks: marks(model, "throughput_ips"),
+            }],
+            layout: Layout::Scatter {
+                series: frameworks.iter().map(|f| f.0.clone()).collect(),
+                points: xs.clone(),
+                xs: slots(model).iter().map(latency).collect(),
+                x_axis: x_axis.scale(Scale::Auto),
+            },
+            columns: 1,
+            share_axis: false,
+        }
+    };
+    let mut sections =
+        vec![lines("Time of a pass, median", "latency_p50_s"), lines("Images per second", "throughput_ips")];
+    if sizes.len() > 1 && has(table, "latency_p50_s") {
+        sections.extend(models.iter().map(front));
+    }
+    sections.push(lines("Peak memory", "memory_mb"));
+    sections.push(lines("Stored images to outputs, through the loader", "end_to_end_ips"));
+    sections
+}
