@@ -67,6 +67,7 @@ pub fn input(run: &Run, environment: Vec<Fact>, machine: String) -> ReportInput 
         environment,
         machine,
         images: about,
+        warnings: run.environment.noise_warnings(),
         commands: vec![config.command.clone()],
         tables: vec![table(run)],
         ..ReportInput::default()

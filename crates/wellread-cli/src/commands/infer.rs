@@ -173,6 +173,9 @@ pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
     let page = folder.join("report.html");
     ui.say(format!("Report: {}", page.display()));
     ui.hint(shared_conditions(&config));
+    for warning in run.environment.noise_warnings() {
+        ui.hint(format!("Note: {warning}"));
+    }
     ui.document(&document(&run, &page))?;
     verdict(&run)
 }
