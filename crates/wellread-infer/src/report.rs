@@ -265,7 +265,7 @@ mod tests {
     fn run(records: Vec<Record>) -> Run {
         Run {
             config: crate::Config::default(),
-            environment: wellread_measure::Environment::capture(&[]),
+            environment: wellread_measure::Environment::capture(&[std::path::Path::new(".")]),
             records,
             csv: "raw/benchmark_results_1.csv".into(),
             json: "raw/benchmark_results_1.json".into(),
