@@ -1,6 +1,6 @@
 //! Outputs of all frameworks on the same images, compared.
 //!
-//! The reference is the one that is nearest to all others. Whose difference from it exceeds the bound of the type is
+//! The reference is the one that most others agree with, and the nearest to them. Whose difference from it exceeds the bound of the type is
 //! invalid; of two that differ, both are, since nobody knows which is right.
 
 use wellread_model::infer::Dtype;
@@ -35,8 +35,15 @@ pub fn compare(outputs: &[(String, Vec<f32>)], dtype: Dtype) -> (Vec<Verdict>, O
         let others = usable.iter().filter(move |&&i| i != reference);
         others.map(|&i| (i, difference(&outputs[i].1, &outputs[reference].1))).collect()
     };
-    let total = |reference: usize| differences(reference).iter().map(|(_, d)| d).sum::<f64>();
-    let reference = usable.iter().copied().min_by(|&a, &b| total(a).total_cmp(&total(b)));
+    // Whoever agrees with most; of those, whoever is nearest to the ones it agrees with.
+    let rank = |reference: usize| {
+        let near: Vec<f64> = differences(reference).iter().map(|d| d.1).filter(|d| *d <= bound).collect();
+        (near.len(), near.iter().sum::<f64>())
+    };
+    let reference = usable.iter().copied().min_by(|&a, &b| {
+        let (a, b) = (rank(a), rank(b));
+        b.0.cmp(&a.0).then(a.1.total_cmp(&b.1))
+    });
     let mut verdicts: Vec<Verdict> = finite
         .iter()
         .map(|&finite| Verdict {
@@ -109,9 +116,9 @@ mod tests {
     #[test]
     fn outputs_that_are_no_numbers_or_of_another_shape_are_invalid() {
         let mut outputs = named(&[("a", [1.0, 2.0]), ("b", [1.0, 2.0]), ("nan", [f32::NAN, 2.0])]);
-        outputs.push(("short".to_owned(), vec![1.0]));
+        outputs.insert(0, ("short".to_owned(), vec![1.0]));
         let (verdicts, _) = compare(&outputs, Dtype::Float32);
-        assert_eq!(verdicts.iter().map(|v| v.valid).collect::<Vec<_>>(), [true, true, false, false]);
-        assert!(verdicts[2].reason.as_ref().unwrap().contains("not finite"));
+        assert_eq!(verdicts.iter().map(|v| v.valid).collect::<Vec<_>>(), [false, true, true, false]);
+        assert!(verdicts[3].reason.as_ref().unwrap().contains("not finite"));
     }
 }

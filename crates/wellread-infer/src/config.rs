@@ -222,7 +222,12 @@ impl Config {
         ensure!(!self.batch_sizes.is_empty(), "name at least one batch size");
         ensure!(!self.batch_sizes.contains(&0), "a batch has at least one image; 0 was asked for");
         ensure!(self.iterations > 0, "at least one iteration is measured; 0 were asked for");
-        ensure!(self.threads > 0, "a framework needs at least one thread");
+        let processors = wellread_worker::threads();
+        ensure!(
+            (1..=processors).contains(&self.threads),
+            "--threads {}: a framework runs with 1 to {processors} threads here, as many as there are processors",
+            self.threads
+        );
         Ok(())
     }
 }

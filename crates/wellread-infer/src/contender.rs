@@ -31,6 +31,14 @@ pub struct Contender {
     pass: Option<Duration>,
 }
 
+/// Framework and way, where it is not the framework's only or usual one.
+pub(crate) fn name(framework: &str, variant: &str) -> String {
+    match variant {
+        "" | "eager" | "jit" => framework.to_owned(),
+        variant => format!("{framework} ({variant})"),
+    }
+}
+
 impl Contender {
     /// Starts the process and opens the model. A failure is kept, and told by [`Self::opened`].
     pub fn start(backend: &'static dyn Backend, variant: String, model: &Model, config: &Config) -> Self {
@@ -51,12 +59,9 @@ impl Contender {
         this
     }
 
-    /// Framework and way, where it is not the framework's only or usual one.
+    /// See [`name`].
     pub fn name(&self) -> String {
-        match self.variant.as_str() {
-            "" | "eager" | "jit" => self.backend.name().to_owned(),
-            variant => format!("{} ({variant})", self.backend.name()),
-        }
+        name(self.backend.name(), &self.variant)
     }
 
     fn restart(&mut self) -> Result<Opened> {

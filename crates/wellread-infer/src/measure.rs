@@ -9,7 +9,7 @@ use crate::contender::Contender;
 use crate::protocol::Prepared;
 use crate::results::{FedStep, Round};
 use crate::shared::Shared;
-use crate::source::Source;
+use crate::source::{AHEAD, Source};
 use crate::statistics::{steady, window};
 use anyhow::Result;
 use std::cell::RefCell;
@@ -163,12 +163,15 @@ fn warm_up(contender: &mut Contender, batch: &Batch<'_>, config: &Config) -> Res
 }
 
 /// As many steps with images through the loader; none for synthetic ones. The loader is there for the turn only, so that
-/// it reads nothing while another framework is measured; its first batch, for which nothing was read ahead, is not counted.
+/// it reads nothing while another framework is measured. As many batches as it reads ahead are taken before the clock runs,
+/// and as many are left at the end: what is counted was read while the clock ran.
 fn fed(contender: &mut Contender, batch: &Batch<'_>, config: &Config, count: usize) -> Result<Vec<FedStep>> {
-    let Some(mut feed) = batch.source.feed(batch.size, batch.input, count + 1, config)? else {
+    let Some(mut feed) = batch.source.feed(batch.size, batch.input, count + 1 + 2 * AHEAD, config)? else {
         return Ok(Vec::new());
     };
-    feed.next()?;
+    for _ in 0..=AHEAD {
+        feed.next()?;
+    }
     let ns = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
     (0..count)
         .map(|_| {

@@ -2,19 +2,20 @@
 //! a full one is an error and not a signal.
 
 use anyhow::{Context as _, Result, ensure};
+use std::fs::File;
 use std::io::{Read as _, Seek as _, Write as _};
-use std::path::{Path, PathBuf};
-use tempfile::NamedTempFile;
+use std::path::PathBuf;
 
 /// Where files are in memory.
+#[cfg(target_os = "linux")]
 const SHARED: &str = "/dev/shm";
 /// Outputs per image that there is room for, where the model does not say how many it has.
 const MOST_CLASSES: usize = 1 << 16;
 
 /// The two files of a batch size. They go when this is dropped.
 pub(crate) struct Shared {
-    images: NamedTempFile,
-    logits: NamedTempFile,
+    images: Place,
+    logits: Place,
 }
 
 impl Shared {
@@ -30,7 +31,7 @@ impl Shared {
         let mut left = batch.saturating_mul(classes.unwrap_or(MOST_CLASSES)).saturating_mul(4);
         while left > 0 {
             let part = left.min(zeros.len());
-            this.logits.write_all(&zeros[..part]).with_context(full)?;
+            this.logits.file().write_all(&zeros[..part]).with_context(full)?;
             left -= part;
         }
         Ok(this)
@@ -41,8 +42,8 @@ impl Shared {
     /// # Errors
     /// Shared memory that is full.
     pub fn put(&mut self, images: &[f32]) -> Result<()> {
-        self.images.rewind()?;
-        self.images.write_all(bytemuck::cast_slice(images)).with_context(full)
+        self.images.file().rewind()?;
+        self.images.file().write_all(bytemuck::cast_slice(images)).with_context(full)
     }
 
     /// Outputs of this shape that a worker wrote.
@@ -51,21 +52,54 @@ impl Shared {
     /// More than there is room for.
     pub fn logits(&mut self, shape: &[usize]) -> Result<Vec<f32>> {
         let count = shape.iter().try_fold(1usize, |n, &axis| n.checked_mul(axis));
-        let room = usize::try_from(self.logits.as_file().metadata()?.len())? / 4;
+        let room = usize::try_from(self.logits.file().metadata()?.len())? / 4;
         let count = count.filter(|&count| count <= room);
         ensure!(count.is_some(), "the outputs have shape {shape:?}, for which there is no room");
         let mut values = vec![0f32; count.unwrap_or(0)];
-        self.logits.rewind()?;
-        self.logits.read_exact(bytemuck::cast_slice_mut(&mut values))?;
+        self.logits.file().rewind()?;
+        self.logits.file().read_exact(bytemuck::cast_slice_mut(&mut values))?;
         Ok(values)
     }
 
     pub fn images_path(&self) -> PathBuf {
-        self.images.path().to_owned()
+        self.images.path()
     }
 
     pub fn logits_path(&self) -> PathBuf {
-        self.logits.path().to_owned()
+        self.logits.path()
+    }
+}
+
+/// A file that goes with this process, however it ends.
+enum Place {
+    /// Without a name: others find it among this process's files.
+    #[cfg(target_os = "linux")]
+    Unnamed(File),
+    /// Elsewhere it has a name, which stays behind when the process is killed.
+    #[cfg(not(target_os = "linux"))]
+    Named(tempfile::NamedTempFile),
+}
+
+impl Place {
+    fn file(&mut self) -> &mut File {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Unnamed(file) => file,
+            #[cfg(not(target_os = "linux"))]
+            Self::Named(file) => file.as_file_mut(),
+        }
+    }
+
+    fn path(&self) -> PathBuf {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Unnamed(file) => {
+                use std::os::fd::AsRawFd as _;
+                format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()).into()
+            }
+            #[cfg(not(target_os = "linux"))]
+            Self::Named(file) => file.path().to_owned(),
+        }
     }
 }
 
@@ -73,16 +107,16 @@ fn full() -> String {
     "the batch does not fit in shared memory".to_owned()
 }
 
-fn file() -> Result<NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix("wellread-infer-");
-    let folder = Path::new(SHARED);
-    if folder.is_dir()
-        && let Ok(file) = builder.tempfile_in(folder)
-    {
-        return Ok(file);
-    }
-    builder.tempfile().context("cannot make a temporary file for images")
+#[cfg(target_os = "linux")]
+fn file() -> Result<Place> {
+    let in_memory = tempfile::tempfile_in(SHARED).or_else(|_| tempfile::tempfile());
+    in_memory.map(Place::Unnamed).context("cannot make a temporary file for images")
+}
+
+#[cfg(not(target_os = "linux"))]
+fn file() -> Result<Place> {
+    let file = tempfile::Builder::new().prefix("wellread-infer-").tempfile();
+    file.map(Place::Named).context("cannot make a temporary file for images")
 }
 
 #[cfg(test)]

@@ -16,6 +16,8 @@ const SHARE: f32 = 224.0 / 256.0;
 const MEAN: [f32; 3] = [0.485, 0.456, 0.406];
 /// See [`MEAN`].
 const DEVIATION: [f32; 3] = [0.229, 0.224, 0.225];
+/// Batches that are read ahead.
+pub(crate) const AHEAD: usize = 4;
 /// Copies of a batch that are there at once at least: here, in shared memory, and in the framework.
 const COPIES: u64 = 3;
 
@@ -89,6 +91,7 @@ impl Source {
             .rows(rows)
             .transform(transform)
             .workers(config.loader_workers)
+            .prefetch(AHEAD)
             .build()?;
         Ok(Some(Feed { batches: loader.iter(), _loader: loader }))
     }

@@ -227,7 +227,8 @@ fn fill(row: &mut Row, measured: &Measured, size: usize, seed: u64) {
     row.samples = samples.len();
     row.outliers = Some(latency.outliers);
     row.warmup_passes = Some(measured.warm.samples_ns.len());
-    row.steady = Some(measured.warm.steady);
+    // Without a warm-up there is nothing to tell it by.
+    row.steady = (measured.warm.samples_ns.len() > 1).then_some(measured.warm.steady);
     if let Some(interval) = statistics::interval(&rounds, seed) {
         row.latency_p50_low_ms = Some(interval.low);
         row.latency_p50_high_ms = Some(interval.high);

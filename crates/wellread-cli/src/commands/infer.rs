@@ -293,14 +293,27 @@ fn verdict(run: &Run) -> Outcome {
             row.reason.as_deref().unwrap_or_default()
         )));
     }
-    if run.rows().all(|row| row.max_difference.is_none()) {
+    let is_alone = |row: &&Row| row.status == Status::Ok && row.max_difference.is_none();
+    let any_compared = run.rows().any(|row| row.max_difference.is_some());
+    if let Some(row) = run.rows().find(is_alone).filter(|_| any_compared) {
+        return Err(Failure::Failed(format!(
+            "--check: {} {} batch {} was compared with nobody, since the others failed",
+            row.framework, row.model, row.batch_size
+        )));
+    }
+    if !any_compared {
         return Err(Failure::Failed(
             "--check compares frameworks, and one alone was measured; name another, such as --framework candle,pytorch"
                 .to_owned(),
         ));
     }
     let dtype = run.config.dtype().map_err(|e| Failure::Failed(format!("{e:#}")))?;
-    eprintln!("Outputs of all frameworks agree within {:.0e} of the largest.", check::bound(dtype));
+    let failed = of(Status::Failed).count();
+    let but = match failed {
+        0 => String::new(),
+        n => format!(" ({n} of {} configurations failed and were not compared)", run.records.len()),
+    };
+    eprintln!("Outputs of all frameworks agree within {:.0e} of the largest{but}.", check::bound(dtype));
     Ok(())
 }
 

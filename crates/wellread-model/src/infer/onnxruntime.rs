@@ -322,7 +322,8 @@ fn build(
     if !file.is_file() {
         return Err(failure(file, &"there is no such file"));
     }
-    let cuda = ep::CUDA::default().with_device_id(device);
+    // float32 means float32, as in the other frameworks.
+    let cuda = ep::CUDA::default().with_device_id(device).with_tf32(false);
     let tensorrt = ep::TensorRT::default().with_device_id(device).with_fp16(options.dtype == Dtype::Float16);
     let available = match provider {
         Provider::Cpu => Ok(true),

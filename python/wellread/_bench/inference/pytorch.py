@@ -66,9 +66,10 @@ class PyTorch(base.Session):
             module = converted(request["model"])
         else:
             module = torchvision_model(request["model"], request["weights"])
-        module = module.eval().requires_grad_(False).to(self.device)
+        module = module.eval().to(self.device)
+        # Autocast keeps what it has cast of parameters that could be trained, and of no others.
         if "autocast" not in self.options:
-            module = module.to(self.type)
+            module = module.requires_grad_(False).to(self.type)
         return module.to(memory_format=self._layout())
 
     def _layout(self):
@@ -92,14 +93,10 @@ class PyTorch(base.Session):
     def fetch(self, images):
         host = torch.from_numpy(np.asarray(images))
         kind = torch.float32 if "autocast" in self.options else self.type
-        found = host.to(self.device, kind, memory_format=self._layout())
-        # Of what needs no conversion `to` makes no copy, and the program writes the next batch to this place.
-        found = found.clone(memory_format=self._layout()) if found.data_ptr() == host.data_ptr() else found
-        if self.inputs is not None and self.inputs.shape == found.shape:
-            # A graph reads where it was captured.
-            self.inputs.copy_(found)
-        else:
-            self.inputs = found
+        if self.inputs is None or self.inputs.shape != host.shape:
+            self.inputs = torch.empty(host.shape, dtype=kind, device=self.device, memory_format=self._layout())
+        # One copy, to where a graph reads it; the program writes the next batch to the place of this one.
+        self.inputs.copy_(host)
         self.wait()
 
     def prepare(self):
