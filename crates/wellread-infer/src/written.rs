@@ -4,6 +4,8 @@
 use crate::results::{Row, Run};
 use anyhow::{Context as _, Result, anyhow};
 use jiff::{ToSpan as _, Zoned};
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use wellread_report::staged;
 
@@ -13,17 +15,23 @@ use wellread_report::staged;
 /// # Errors
 /// A folder that cannot be made or written.
 pub fn begin(folder: &Path) -> Result<(PathBuf, PathBuf)> {
+    let hint = || "nothing was measured; --output-dir names another folder".to_owned();
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("cannot make the folder {}", folder.display()))
+        .with_context(hint)?;
     let mut time = Zoned::now();
     let csv = loop {
         let name = time.strftime("benchmark_results_%Y%m%d_%H%M%S.csv").to_string();
         let path = folder.join(name);
-        if !path.exists() {
-            break path;
+        match File::create_new(&path) {
+            Ok(_) => break path,
+            // Another run began in the same second.
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => time = time.checked_add(1.second())?,
+            Err(e) => {
+                return Err(e).with_context(|| format!("cannot write {}", path.display())).with_context(hint);
+            }
         }
-        // Another run began in the same second.
-        time = time.checked_add(1.second())?;
     };
-    let hint = || "nothing was measured; --output-dir names another folder".to_owned();
     staged::write(&csv, header()?.as_bytes()).with_context(hint)?;
     let json = csv.with_extension("json");
     Ok((csv, json))

@@ -14,6 +14,8 @@ use wellread_infer::{Event, check, report};
 use wellread_model::infer::Dtype;
 use wellread_report::Fact;
 
+/// Most passes.
+const MOST_PASSES: usize = 1_000_000;
 /// A line across, as upstream prints it.
 const LINE: &str = "============================================================";
 
@@ -39,10 +41,10 @@ pub struct Args {
     #[arg(long, value_delimiter = ',', num_args = 1.., default_values_t = Config::default().batch_sizes, value_parser = parse_positive)]
     batch_sizes: Vec<usize>,
     /// Passes measured.
-    #[arg(long, default_value_t = Config::default().iterations, value_parser = parse_positive)]
+    #[arg(long, default_value_t = Config::default().iterations, value_parser = parse_passes)]
     iterations: usize,
     /// Fewest passes before them; more follow until latency is steady. 0 for none.
-    #[arg(long, default_value_t = Config::default().warmup)]
+    #[arg(long, default_value_t = Config::default().warmup, value_parser = parse_warmup)]
     warmup: usize,
     /// Device: cuda, mps, tpu or cpu; by default each framework's best. A device named here that is missing is a failure.
     #[arg(long, value_parser = DEVICES)]
@@ -138,6 +140,23 @@ impl Args {
             server,
             command: super::bench::command_line(),
         }
+    }
+}
+
+/// Passes, whose times are all kept.
+fn parse_passes(text: &str) -> Result<usize, String> {
+    parse_positive(text).and_then(at_most_all)
+}
+
+fn parse_warmup(text: &str) -> Result<usize, String> {
+    if text == "0" { Ok(0) } else { parse_passes(text) }
+}
+
+fn at_most_all(passes: usize) -> Result<usize, String> {
+    if passes <= MOST_PASSES {
+        Ok(passes)
+    } else {
+        Err(format!("{passes} are too many: {MOST_PASSES} at most"))
     }
 }
 
