@@ -14,7 +14,7 @@ WELLREAD := $(CARGO_TARGET_DIR)/release/wellread
 LIGHT_WELLREAD := $(CARGO_TARGET_DIR)-light/release/wellread
 DEMO_OUT ?= results/demo
 
-.PHONY: help demo install test build build-light build-all lint test-rust test-python python-env python-package wheel bench-peers system-packages clean
+.PHONY: help demo install test build build-light build-all lint test-rust test-python python-env python-package wheel bench-peers docs reference system-packages browser clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -57,7 +57,7 @@ build-all: system-packages
 test-rust: build-all
 	cargo test --release --locked --workspace
 
-test-python: build-all python-env python-package ## files cross-read with other libraries; the Python package
+test-python: build-all python-env python-package browser ## files cross-read with other libraries; the Python package
 	"$(PYTHON_ENV)/bin/ruff" check python tests examples scripts benches
 	"$(PYTHON_ENV)/bin/ruff" format --check python tests examples scripts benches
 	WELLREAD="$(WELLREAD)" PYTHONPATH="$(PYTHON_PACKAGE)" "$(PYTHON_ENV)/bin/python" -m pytest -q tests/python
@@ -72,9 +72,20 @@ wheel: system-packages python-env ## a wheel of the Python package with all engi
 python-env: system-packages ## the Python environment of the tests
 	scripts/python-env.sh "$(PYTHON_ENV)" tests/python/requirements.txt
 
+browser: ## a Chromium, in which the tests open reports
+	@scripts/browser.sh
+
 bench-peers: build ## compare with torch DataLoader + tifffile, zarr-python, pyarrow (installs PyTorch: large)
 	scripts/python-env.sh "$(CACHE)/peers" benches/peers/requirements.txt
 	WELLREAD="$(WELLREAD)" "$(CACHE)/peers/bin/python" benches/peers/compare.py --out results/peers
+
+docs: ## the documentation as a site, in results/docs (compiles mdbook once, a few minutes)
+	"$$(scripts/mdbook.sh "$(CACHE)/mdbook")" build docs
+	@echo "Open results/docs/index.html in a browser."
+
+reference: ## docs/commands.md from the help texts of the program that `make build` has made
+	python3 scripts/command-reference.py "$(WELLREAD)" > docs/commands.md.new
+	mv docs/commands.md.new docs/commands.md
 
 system-packages:
 	@scripts/system-packages.sh

@@ -21,8 +21,10 @@ if [[ ${1:-} != light ]]; then
     command -v c++ >/dev/null || missing+=(g++)
     command -v cmake >/dev/null || missing+=(cmake)
     command -v protoc >/dev/null || missing+=(protobuf-compiler libprotobuf-dev)
-    ldconfig -p 2>/dev/null | grep -q 'libclang[-.0-9]*\.so' ||
-        compgen -G '/usr/lib/llvm-*/lib/libclang*.so*' >/dev/null || missing+=(libclang-dev)
+    # libclang-cpp is another library, which some images have alone.
+    ldconfig -p 2>/dev/null | grep -qE 'libclang(-[0-9.]+)?\.so' ||
+        compgen -G '/usr/lib/llvm-*/lib/libclang.so*' >/dev/null ||
+        compgen -G '/usr/lib/llvm-*/lib/libclang-[0-9]*.so*' >/dev/null || missing+=(libclang-dev)
 fi
 command -v python3 >/dev/null || missing+=(python3)
 # Debian splits venv off Python; a Python from elsewhere brings its own.

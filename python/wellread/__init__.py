@@ -10,11 +10,13 @@ Torch's own classes are in :mod:`wellread.torch`. Importing this package imports
 """
 
 import sys as _sys
+from typing import TYPE_CHECKING
 
 from ._native import Batch, __version__, formats
 from .dataset import Dataset
 from .errors import ChoiceError, CorruptImageError, Error, MissingError
 from .loader import DataLoader
+from .tracing import step, trace
 
 if _sys.version_info >= (3, 12):
 
@@ -22,7 +24,17 @@ if _sys.version_info >= (3, 12):
         return batch.memoryview()
 
     # PEP 688: from here on memoryview(batch) works.
-    Batch.__buffer__ = _buffer
+    Batch.__buffer__ = _buffer  # type: ignore[method-assign]
+
+
+def _jax_array(batch: Batch):
+    from ._arrays import to_jax
+
+    return to_jax()(batch)
+
+
+# What jax.numpy.asarray(batch) asks for: it cannot read the name of a type in `dtype`.
+Batch.__jax_array__ = _jax_array  # type: ignore[method-assign, assignment]
 
 __all__ = [
     "Batch",
@@ -34,13 +46,22 @@ __all__ = [
     "MissingError",
     "__version__",
     "formats",
+    "step",
+    "trace",
 ]
 
 
-def __getattr__(name: str):
-    # `wellread.torch` without importing it first; torch, JAX and Lightning only when they are asked for.
-    if name in ("torch", "jax", "lightning"):
-        import importlib
+if TYPE_CHECKING:
+    # What a type checker finds; it would take any name for one that the function below knows.
+    from . import jax as jax
+    from . import lightning as lightning
+    from . import torch as torch
+else:
 
-        return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name: str):
+        # `wellread.torch` without importing it first; torch, JAX and Lightning only when they are asked for.
+        if name in ("torch", "jax", "lightning"):
+            import importlib
+
+            return importlib.import_module(f"{__name__}.{name}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -14,9 +14,7 @@ def converter(as_: str, dtype: str) -> Callable[[Any], Any]:
         # The capsule itself: torch would ask the same of the object, in three more calls.
         return lambda batch: from_dlpack(batch.__dlpack__(max_version=(1, 0)))
     if as_ == "jax":
-        from jax.dlpack import from_dlpack
-
-        return from_dlpack
+        return to_jax()
     if as_ == "batch":
         return lambda batch: batch
     from numpy import asarray
@@ -31,6 +29,27 @@ def converter(as_: str, dtype: str) -> Callable[[Any], Any]:
             'choose dtype="float16", as_="torch" or as_="jax"'
         ) from None
     return lambda batch: asarray(batch.bits()).view(bfloat16)
+
+
+def to_jax() -> Callable[[Any], Any]:
+    """The function from a native batch to JAX's array over the same memory, or over a copy of read-only memory, which
+    JAX does not take."""
+    from jax.dlpack import from_dlpack
+
+    return lambda batch: from_dlpack(_Copied(batch) if batch.readonly else batch)
+
+
+class _Copied:
+    """A batch whose capsules hold copies."""
+
+    def __init__(self, batch: Any):
+        self._batch = batch
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._batch.__dlpack_device__()
+
+    def __dlpack__(self, **asked: Any) -> Any:
+        return self._batch.__dlpack__(**asked | {"copy": True})
 
 
 def stack(as_: str) -> Callable[[list], Any]:

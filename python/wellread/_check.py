@@ -17,7 +17,7 @@ def whole(name: str, value: Any, least: int = 0, most: int = MOST) -> int:
     try:
         number = operator.index(value)
     except TypeError:
-        raise TypeError(f"{name} must be a whole number, not {_kind(value)}") from None
+        raise TypeError(f"{name} must be a whole number, not {kind(value)}") from None
     if not least <= number <= most:
         bound = f"at least {least}" if most == MOST else f"from {least} to {most}"
         raise ValueError(f"{name} must be {bound}, not {number}")
@@ -27,7 +27,7 @@ def whole(name: str, value: Any, least: int = 0, most: int = MOST) -> int:
 def real(name: str, value: Any, least: float = -math.inf, most: float = math.inf) -> float:
     """A finite number."""
     if isinstance(value, bool) or not hasattr(value, "__float__") or getattr(value, "shape", ()) != ():
-        raise TypeError(f"{name} must be a number, not {_kind(value)}")
+        raise TypeError(f"{name} must be a number, not {kind(value)}")
     number = float(value)
     if not math.isfinite(number) or not least <= number <= most:
         ends = "" if math.isinf(least) and math.isinf(most) else f" from {least:g} to {most:g}"
@@ -38,21 +38,21 @@ def real(name: str, value: Any, least: float = -math.inf, most: float = math.inf
 def truth(name: str, value: Any) -> bool:
     """True or False."""
     if type(value).__name__ not in ("bool", "bool_"):
-        raise TypeError(f"{name} must be True or False, not {_kind(value)}")
+        raise TypeError(f"{name} must be True or False, not {kind(value)}")
     return bool(value)
 
 
 def text(name: str, value: Any) -> str:
     """A text."""
     if not isinstance(value, str):
-        raise TypeError(f"{name} must be a str, not {_kind(value)}")
+        raise TypeError(f"{name} must be a str, not {kind(value)}")
     return value
 
 
 def word(name: str, value: Any, known: Sequence[str]) -> str:
     """One of some words."""
     if not isinstance(value, str):
-        raise TypeError(f"{name} must be one of {', '.join(map(repr, known))}, not {_kind(value)}")
+        raise TypeError(f"{name} must be one of {', '.join(map(repr, known))}, not {kind(value)}")
     if value not in known:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, not {value!r}")
     return value
@@ -61,17 +61,17 @@ def word(name: str, value: Any, known: Sequence[str]) -> str:
 def several(name: str, value: Any, what: str = "a list") -> list:
     """A list of things: any iterable but a text."""
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
-        raise TypeError(f"{name} must be {what}, not {_kind(value)}")
+        raise TypeError(f"{name} must be {what}, not {kind(value)}")
     try:
         return list(value)
     except TypeError:
-        raise TypeError(f"{name} must be {what}, not {_kind(value)}") from None
+        raise TypeError(f"{name} must be {what}, not {kind(value)}") from None
 
 
 def wholes(name: str, value: Any, most: int = MOST) -> list[int]:
     """A list of whole numbers, none negative."""
-    kind = getattr(getattr(value, "dtype", None), "kind", None)
-    if kind in ("i", "u") and getattr(value, "ndim", 0) == 1 and hasattr(value, "tolist"):
+    letter = getattr(getattr(value, "dtype", None), "kind", None)
+    if letter in ("i", "u") and getattr(value, "ndim", 0) == 1 and hasattr(value, "tolist"):
         # NumPy's: checked as one.
         if len(value) and (value.min() < 0 or value.max() > most):
             raise ValueError(f"{name} must hold whole numbers from 0 to {most}")
@@ -86,7 +86,7 @@ def size(name: str, value: Any) -> tuple[int, int] | None:
     if value is None:
         return None
     if isinstance(value, bool) or not (hasattr(value, "__index__") or isinstance(value, Iterable)):
-        raise TypeError(f"{name} must be a size: one whole number or (height, width), not {_kind(value)}")
+        raise TypeError(f"{name} must be a size: one whole number or (height, width), not {kind(value)}")
     if isinstance(value, Iterable):
         both = several(name, value, "(height, width)")
         if len(both) != 2:
@@ -111,5 +111,6 @@ def reals(name: str, value: Any) -> list[float]:
     return [real(name, value)]
 
 
-def _kind(value: Any) -> str:
+def kind(value: Any) -> str:
+    """What a value is, in words."""
     return f"{type(value).__name__} {value!r}" if isinstance(value, (int, float, str)) else type(value).__name__

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from . import _native
+from . import _check, _native
 
 
 def pinned(nbytes: int) -> Any:
@@ -14,11 +14,58 @@ def pinned(nbytes: int) -> Any:
     import torch
 
     if not torch.cuda.is_available():
-        raise ValueError(
-            "pin_memory=True needs a CUDA device and a torch built for it: "
-            f"torch {torch.__version__} finds none; leave pin_memory out"
-        )
+        raise _without_cuda("pin_memory=True", "leave pin_memory out")
     return torch.empty(nbytes, dtype=torch.uint8, pin_memory=True)
+
+
+def _without_cuda(what: str, advice: str) -> ValueError:
+    import torch
+
+    return ValueError(
+        f"{what} needs a CUDA device and a torch built for it: torch {torch.__version__} finds none; {advice}"
+    )
+
+
+def usable(as_: str, device: Any) -> Any:
+    """A device or sharding of the library, asked for when a loader is made and not at its first batch.
+
+    Raises ValueError where there is no such device here.
+    """
+    if as_ == "jax":
+        if not type(device).__module__.startswith("jax"):
+            raise ValueError(
+                f"device must be a device or sharding of JAX, such as jax.devices()[0], not {_check.kind(device)}"
+            )
+        return device
+    import torch
+
+    advice = 'choose "cuda", "cuda:0" … or "cpu", or leave device out'
+    try:
+        found = torch.device(device)
+    except (RuntimeError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"device must be one of torch, not {_check.kind(device)} ({_line(error)}): {advice}"
+        ) from None
+    if found.type == "cuda":
+        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        if not count:
+            raise _without_cuda(f'device="{found}"', 'choose "cpu", or leave device out')
+        if found.index is not None and found.index >= count:
+            raise ValueError(
+                f'device="{found}" is not there: torch finds {count} CUDA devices, counted from cuda:0; {advice}'
+            )
+        return found
+    try:
+        torch.empty(0, device=found)
+    except Exception as error:
+        # Each kind of device has its own way of not being there.
+        raise ValueError(f'device="{found}" cannot be used here ({_line(error)}): {advice}') from error
+    return found
+
+
+def _line(error: BaseException) -> str:
+    """The first line of what a library says."""
+    return next(iter(str(error).splitlines()), type(error).__name__)[:200]
 
 
 class Lender:
@@ -93,33 +140,28 @@ def scaler(as_: str, factor: float, summand: float) -> Callable[[Any], Any]:
 
 
 def mover(as_: str, device: Any, iterator: Any) -> Callable[[], Any]:
-    """The function that returns the iterator's next batch on a device."""
+    """A function that returns the iterator's next batch on a device (:func:`usable`). Of what comes with its pixels,
+    torch's tensors are moved as well."""
     if as_ == "jax":
         import jax
 
         def move():
             batch = iterator.fetch()
             if isinstance(batch, tuple):
-                return jax.device_put(batch[0], device), batch[1]
+                return jax.device_put(batch[0], device), *batch[1:]
             return jax.device_put(batch, device)
 
         return move
-    import torch
-
-    try:
-        device = torch.device(device)
-    except (RuntimeError, TypeError) as error:
-        raise ValueError(f"device: {error}") from None
     if device.type == "cuda":
         return _Ahead(device, iterator)
 
-    def move():
+    def move_tensors():
         batch = iterator.fetch()
         if isinstance(batch, tuple):
-            return batch[0].to(device), _to(batch[1], device)
+            return batch[0].to(device), *(_to(part, device) for part in batch[1:])
         return batch.to(device)
 
-    return move
+    return move_tensors
 
 
 def _to(labels: Any, device: Any) -> Any:
@@ -170,7 +212,7 @@ class _Ahead:
 
 
 def _tensors(labels: list) -> list:
-    found = []
+    found: list[Any] = []
     for values in labels:
         parts = values.values() if isinstance(values, dict) else [values]
         found.extend(part for part in parts if hasattr(part, "record_stream") and part.is_cuda)

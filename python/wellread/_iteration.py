@@ -18,7 +18,8 @@ class Labels:
 
     def __init__(self, dataset: Dataset, labels: Any, columns: Any, as_: str):
         self._convert = _arrays.of_column(as_)
-        self._one, self._many = None, None
+        self._one: Any = None
+        self._many: dict[str, Any] | None = None
         if columns is not None:
             names = [_check.text(f"columns[{i}]", n) for i, n in enumerate(_check.several("columns", columns))]
             self._many = {name: dataset.column(name) for name in names}
@@ -27,14 +28,26 @@ class Labels:
         else:
             import numpy
 
-            self._one = numpy.asarray(labels)
+            try:
+                # A copy: what the caller does with theirs afterwards changes no batch.
+                self._one = numpy.array(labels)
+            except (TypeError, ValueError, RuntimeError) as error:
+                raise ValueError(
+                    f"labels must be a column's name or {len(dataset)} values, one per row of the dataset, "
+                    f"not {_check.kind(labels)} ({error})"
+                ) from None
             if self._one.shape[:1] != (len(dataset),):
                 raise ValueError(
                     f"labels must be a column's name or {len(dataset)} values, one per row of the dataset, "
                     f"not of shape {self._one.shape}"
                 )
 
-    def __call__(self, rows: list[int]):
+    @property
+    def given(self) -> Any:
+        """The values that were given, where they were not a column's name."""
+        return self._one
+
+    def __call__(self, rows: list[int]) -> Any:
         if self._many is not None:
             return {name: self._convert(values[rows]) for name, values in self._many.items()}
         return self._convert(self._one[rows])
@@ -46,7 +59,7 @@ class Core:
     def __init__(self, loader: DataLoader, state: str | None):
         self._loader = loader._native
         self.lending = None if loader._lender is None else loader._lender.begin(self._loader)
-        self.native = self._loader.run() if state is None else self._loader.resume(state)
+        self.native: Any = self._loader.run() if state is None else self._loader.resume(state)
         self._last: tuple[int, int] | None = None
         self._left_out: list[tuple[int, str]] | None = None
         # Where batches are moved ahead of their delivery: where the one delivered last was.
@@ -94,31 +107,40 @@ class Iterator:
 
             self._mover = _device.mover(loader._as, loader._device, self)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator:
         return self
 
-    def __next__(self):
+    def __next__(self) -> Any:
         batch = self.fetch() if self._mover is None else self._mover()
-        if self._finish is not None:
-            if self._labels is None:
-                return self._finish(batch)
-            return self._finish(batch[0]), batch[1]
-        return batch
+        if self._finish is None:
+            return batch
+        pixels, *labels, rows = batch
+        pixels = self._finish(pixels, rows)
+        return (pixels, *labels) if labels else pixels
 
-    def fetch(self):
-        """The next batch as an array in memory of the host, with its labels if there are any."""
+    def fetch(self) -> Any:
+        """The next batch as an array in memory of the host, with its labels if there are any, and with its rows if
+        there is something to do to it that may fail."""
         try:
-            batch = self._next()
+            batch: Any = self._next()
         except StopIteration:
             self.core.close(ended=True)
             raise
-        if self._labels is None:
+        if self._labels is None and self._finish is None:
             return self._convert(batch)
         rows = batch.rows if self.core.lending is None else batch[2]
-        return self._convert(batch), self._labels(rows)
+        labels = () if self._labels is None else (self._labels(rows),)
+        return (self._convert(batch), *labels) if self._finish is None else (self._convert(batch), *labels, rows)
 
     def __length_hint__(self) -> int:
         return self.core.native.__length_hint__()
+
+    def __reduce__(self):
+        # A copy would share the threads and the memory, and end both with itself.
+        raise TypeError(
+            "an iteration cannot be copied or pickled: take the loader's state_dict(), and load it with "
+            "load_state_dict() into another loader of the same images"
+        )
 
     def __del__(self):
         # Half made, or of another process: there is nothing to stop.

@@ -1,5 +1,6 @@
 """The native module: bindings over the Rust crates. Use the package; what is here may change."""
 
+import builtins
 from collections.abc import Iterator
 from typing import Any, final
 
@@ -10,6 +11,20 @@ def formats() -> list[str]:
 
 def parse_bytes(text: str) -> int:
     """Bytes of an amount of memory, such as "512MiB"."""
+
+def trace_start(path: str, about: str) -> None:
+    """Begins to record what threads do, for `trace_finish` to write to `path`."""
+
+def trace_finish() -> tuple[int, int] | None:
+    """Ends the recording and writes its file: the number of spans, and of those that were not kept."""
+
+@final
+class Step:
+    """Something the caller does, from where this is made to `end`."""
+
+    def __init__(self) -> None: ...
+    def end(self, name: str) -> None:
+        """Ends it; on the timeline it is the calling thread's."""
 
 def run_cli(args: list[str]) -> int:
     """Runs the command with these arguments, of which the first is the program's name, and returns its exit code."""
@@ -53,9 +68,11 @@ class Batch:
         """The same memory, whose views are told not to write."""
     def bits(self) -> Batch:
         """The same memory seen as uint16: for libraries without bfloat16."""
-    def memoryview(self) -> memoryview:
+    def memoryview(self) -> builtins.memoryview:
         """The pixels as a memoryview of their shape (halves as bytes), by the buffer protocol."""
-    def __buffer__(self, flags: int, /) -> memoryview: ...
+    def __buffer__(self, flags: int, /) -> builtins.memoryview: ...
+    def __jax_array__(self) -> Any:
+        """A JAX array over the same memory, or over a copy of read-only memory: ``jax.numpy.asarray(batch)``."""
     def __dlpack_device__(self) -> tuple[int, int]:
         """Where the pixels are: (1, 0), memory of the host."""
     def __dlpack__(

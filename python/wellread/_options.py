@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
+from typing import Any, get_args
 
-from . import _check, _native
+from . import _check, _native, _types
 
-AS = ("numpy", "torch", "jax", "batch")
-DTYPES = ("float32", "float16", "bfloat16", "stored")
-ORDERS = ("sequential", "shuffle", "block", "grouped", "weighted", "balanced")
-TURNS = ("none", "half", "quarter", "fitting")
-FILTERS = ("area", "bilinear", "antialias")
-UNEVEN = ("drop", "pad")
-ON_ERROR = ("raise", "skip")
+AS = get_args(_types.As)
+DTYPES = get_args(_types.Dtype)
+ORDERS = get_args(_types.Order)
+TURNS = get_args(_types.Turns)
+FILTERS = get_args(_types.Filter)
+UNEVEN = get_args(_types.Uneven)
+ON_ERROR = get_args(_types.OnError)
 
 
 def threads(num_workers: Any) -> int:
@@ -156,7 +156,7 @@ def channels(given: Any, dataset) -> list[int] | None:
     return found
 
 
-def fields(given: Any) -> tuple[str, str | None] | None:
+def fields(given: Any) -> tuple[Any, Any] | None:
     """Files of the flat and the dark field."""
     if given is None:
         return None

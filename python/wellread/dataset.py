@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, overload
 
 from . import _check, _native, _rows
+from ._types import ArrowStream, Cache, Path
+from .errors import Error
 
 if TYPE_CHECKING:
     import numpy
+    from numpy.typing import NDArray
 
 __all__ = ["Dataset"]
 
 _AXES = "TCZYX"
+
+# Formats of files that are one image each: a set of them is a folder.
+_OF_FILES = ("png", "jpg", "jpeg")
 
 
 class Dataset:
@@ -23,7 +30,7 @@ class Dataset:
         path: the file or folder.
         format: name of the format, where content alone should not decide (:func:`wellread.formats`).
         table: name of the table, in databases with several.
-        column: name of the image column, in tables with several.
+        column: name of the image column, in tables with several; unless given, the first that is built like one.
         level: level of multiscale images (OME-Zarr); 0 is full resolution.
         cache: what is kept of images that were read: "none", "memory[:SIZE]", "lru:SIZE", "compressed[:SIZE]",
             "file[:SIZE]" (shared by all processes), "preload[:SIZE]" or "chunked:ROWS[:SIZE]", with SIZE as "2GiB".
@@ -43,13 +50,13 @@ class Dataset:
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        path: Path,
         *,
         format: str | None = None,
         table: str | None = None,
         column: str | None = None,
         level: int | None = None,
-        cache: str | None = None,
+        cache: Cache | None = None,
     ):
         if not isinstance(path, (str, os.PathLike)):
             raise TypeError(f"path must be a str or a path, not {type(path).__name__}")
@@ -64,19 +71,23 @@ class Dataset:
                 options[name] = _check.text(name, value)
         if level is not None:
             options["level"] = _check.whole("level", level, most=1000)
+        if options.get("format") in _OF_FILES:
+            raise Error(
+                f'{format}: is no storage format; a folder of PNG and JPEG files is format="image-folder"', path=path
+            )
         self._path = path
-        self._options = options
+        self._options: dict[str, Any] | None = options
         self._native = _native.Dataset(path, **options)
         self._length = len(self._native)
 
     @classmethod
-    def from_arrow(cls, table, *, column: str | None = None) -> Dataset:
+    def from_arrow(cls, table: ArrowStream, *, column: str | None = None) -> Dataset:
         """The images of a table in memory: anything with ``__arrow_c_stream__``, such as a pyarrow table, a polars
         frame or a DuckDB result. Typed columns are read where they are, without a copy, and kept alive.
 
         Args:
             table: rows with a column of OME-Arrow images.
-            column: name of the image column, where there are several.
+            column: name of the image column, where there are several; unless given, the first that is built like one.
 
         Raises:
             TypeError: the object has no Arrow stream.
@@ -94,7 +105,7 @@ class Dataset:
         dataset._length = len(dataset._native)
         return dataset
 
-    def __arrow_c_stream__(self, requested_schema=None):
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """The set as an Arrow stream, for ``pyarrow.table(ds)``, ``polars.DataFrame(ds)`` or DuckDB: ``row_id``,
         ``ome_image`` (the published OME-Arrow struct, pixels as lists of their own type) and the columns beside the
         images. Rows are read as the stream is. A requested schema is not followed, as the interface allows."""
@@ -111,7 +122,7 @@ class Dataset:
         return self._native.format
 
     @property
-    def dtype(self) -> numpy.dtype:
+    def dtype(self) -> numpy.dtype[Any]:
         """Type of the first image's pixels as stored; IndexError where there is no image."""
         import numpy
 
@@ -130,14 +141,24 @@ class Dataset:
     def __len__(self) -> int:
         return self._length
 
+    @overload
+    def __getitem__(self, index: int | numpy.integer) -> NDArray[Any]: ...
+    @overload
+    def __getitem__(self, index: slice | Sequence[int] | NDArray[Any]) -> NDArray[Any] | list[NDArray[Any]]: ...
     def __getitem__(self, index):
         return self.read(index)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[NDArray[Any]]:
         for row in range(self._length):
             yield self[row]
 
-    def read(self, index, region=None) -> numpy.ndarray | list[numpy.ndarray]:
+    @overload
+    def read(self, index: int | numpy.integer, region: slice | Sequence[slice] | None = None) -> NDArray[Any]: ...
+    @overload
+    def read(
+        self, index: slice | Sequence[int] | NDArray[Any], region: slice | Sequence[slice] | None = None
+    ) -> NDArray[Any] | list[NDArray[Any]]: ...
+    def read(self, index, region=None):
         """Reads images, or the same box of each, in the stored type.
 
         Args:
@@ -210,7 +231,7 @@ class Dataset:
         shape, dtype = self._native.info(row)
         return json.loads(self._native.metadata(row)) | {"shape_tczyx": list(shape), "dtype": dtype}
 
-    def column(self, name: str) -> numpy.ndarray:
+    def column(self, name: str) -> NDArray[Any]:
         """The values of a column beside the images (:attr:`columns`), one per row, such as a label or a well.
 
         Numbers, truth values and times keep their types; where some are missing, whole numbers become float64 with

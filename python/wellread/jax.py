@@ -6,7 +6,15 @@ is moved by JAX while the one before it is computed with.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Literal
+
 from . import loader as _loader
+from ._signature import showing
+from ._types import LoaderChoices, Path
+from .dataset import Dataset
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["DataLoader"]
 
@@ -14,7 +22,16 @@ __all__ = ["DataLoader"]
 class DataLoader(_loader.DataLoader):
     """:class:`wellread.DataLoader` with ``as_="jax"``. ``device`` may also be a ``jax.sharding.Sharding``."""
 
-    def __init__(self, dataset, batch_size: int = 1, shuffle: bool = False, **choices):
-        if choices.setdefault("as_", "jax") != "jax":
-            raise ValueError(f'as_ must be "jax" here, not {choices["as_"]!r}')
-        super().__init__(dataset, batch_size, shuffle, **choices)
+    @showing(LoaderChoices, of=_loader.DataLoader.__init__)
+    def __init__(
+        self,
+        dataset: Dataset | Path,
+        batch_size: int = 1,
+        shuffle: bool = False,
+        *,
+        as_: Literal["jax"] = "jax",
+        **choices: Unpack[LoaderChoices],
+    ):
+        if as_ != "jax":
+            raise ValueError(f'as_ must be "jax" here, not {as_!r}')
+        super().__init__(dataset, batch_size, shuffle, as_=as_, **choices)

@@ -5,285 +5,24 @@ Works with ``lightning`` and with the older package ``pytorch_lightning``, which
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import json
-import os
-import sys
-from array import array
-from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime, timezone
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-from . import _check, _memory, _phases
+from . import _check
+from ._signature import showing
+from ._tasks import phases
+from ._tasks.callback import PhaseTimer, pl
+from ._types import ImageChoices, Path, TrainChoices
 from .dataset import Dataset
 from .torch import _ORDER, DataLoader
 
-if "pytorch_lightning" in sys.modules and "lightning.pytorch" not in sys.modules:
-    import pytorch_lightning as pl
-else:
-    try:
-        import lightning.pytorch as pl
-    except ImportError:
-        import pytorch_lightning as pl
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["PhaseTimer", "WellreadDataModule"]
 
 _PARTS = ("train", "val", "test")
-
-
-class PhaseTimer(pl.Callback):
-    """Measures the phases of ``fit``, ``test`` or ``predict``, and writes them as JSON.
-
-    Args:
-        path: the JSON file to write when the run ends, also when it fails; None for :attr:`results` alone. Only rank
-            0 writes it.
-
-    :attr:`results` has ``success``, ``error``, ``timestamp``, ``device``, ``memory_of`` (whose memory the phases are
-    told of: "host", or the CUDA device) and ``metrics``, by the names that ``wellread tasks`` uses:
-
-    - ``total_training``: from the first :meth:`phase`, or from the start of the trainer, to its end;
-    - ``model_initialization``: ``setup`` and ``configure_model`` of the module, checkpoints, moving it to the device;
-    - ``data_setup``: ``setup`` of a :class:`WellreadDataModule`, making the loaders, starting their threads;
-    - ``batch_breakdown``: of the first batch, the wait for it (``first_batch_loading``), ``first_batch_to_device``,
-      ``first_batch_forward`` (``training_step``) and ``first_batch_postprocess`` (backward pass and optimizer);
-    - ``epoch_breakdown`` (training only): ``first_epoch``, and two of these as ``data_loading_first_batch`` and
-      ``model_forward_first_batch``;
-    - ``full_training``: all epochs;
-    - ``dataset_info``: batches of an epoch, images of a batch, and throughput and time per batch after the first;
-    - ``steady_state``: all steps but the first: ``step_seconds`` and ``data_wait_seconds`` (mean, p50, p95) and
-      ``data_wait_fraction``. A step is from asking for its batch to its end, without validation;
-    - ``peak_memory``: of this process (RSS), of it and its children (PSS, seen at ends of epochs), and of CUDA;
-    - ``final_metrics``: what the module logged last.
-
-    Each timer has ``elapsed_seconds``, ``memory_delta_mb`` and ``peak_memory_mb`` (MiB; the peak of the process or
-    device so far, at the timer's end). Under ``test`` and ``predict`` the names are ``total_inference``,
-    ``full_prediction`` and ``inference_info``. A CUDA device is waited for before each reading of the clock, which
-    includes the end of every step: some 10 microseconds each.
-
-    What happens outside of the trainer is measured with :meth:`phase`::
-
-        timer = PhaseTimer("phases.json")
-        with timer.phase("model_initialization"):
-            model = Net()
-        Trainer(callbacks=[timer]).fit(model, data)
-
-    If the environment variable ``WELLREAD_PHASES_FILE`` names a file, each phase is appended to it as a line of JSON
-    when it ends.
-    """
-
-    def __init__(self, path: str | os.PathLike[str] | None = None):
-        super().__init__()
-        self._path = None if path is None else Path(path)
-        self.results: dict[str, Any] = {}
-        self._begin_anew()
-
-    def _begin_anew(self) -> None:
-        self._meter = _phases.Meter()
-        self._phases = _phases.Phases(self._meter)
-        self._stage: str | None = None
-        self._profiler: Any = None
-        self._batch_began: float | None = None
-        self._batch_wait = 0.0
-        self._first = True
-        self._steps, self._waits = array("d"), array("d")
-        self._images, self._batch_size = 0, 0
-        self._pss: float | None = None
-
-    @contextlib.contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        """Measures what is done within, under a name of the results such as "model_initialization", "data_setup" or
-        "checkpoint_loading", or one of your own. What is measured twice is added up."""
-        self._phases.begin("total")
-        self._phases.begin(_check.text("name", name))
-        try:
-            yield
-        finally:
-            self._phases.end(name)
-
-    # The trainer tells of its phases by hooks, and of those within a batch by its profiler alone.
-
-    def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
-        if stage not in ("fit", "test", "predict"):
-            return
-        # An enumeration, whose text differs between versions.
-        self._stage = str(getattr(stage, "value", stage))
-        self._phases.rank = trainer.global_rank
-        self._meter.use(trainer.strategy.root_device)
-        self._phases.begin("total")
-        made = getattr(trainer.datamodule, "setup_timer", None)
-        if made:
-            self._phases.add("data_setup", made)
-        self._phases.begin("model_initialization")
-        self._profiler = trainer.profiler
-        trainer.profiler = _Tap(trainer.profiler, self._heard)
-
-    def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
-        self._begin_data()
-
-    def on_sanity_check_start(self, trainer: Any, pl_module: Any) -> None:
-        self._phases.end("data_setup")
-
-    def on_sanity_check_end(self, trainer: Any, pl_module: Any) -> None:
-        self._phases.begin("data_setup")
-
-    def _begin_data(self) -> None:
-        self._phases.end("model_initialization")
-        self._phases.begin("data_setup")
-
-    def _begin_loop(self, *_: Any) -> None:
-        self._phases.end("model_initialization")
-        self._phases.end("data_setup")
-        self._phases.begin("full")
-        self._phases.begin("first_epoch")
-
-    on_train_start = on_test_start = on_predict_start = _begin_loop
-
-    def _end_epoch(self, *_: Any) -> None:
-        self._phases.end("first_epoch")
-        proportional = _memory.proportional_mb()
-        if proportional is not None:
-            self._pss = max(proportional, self._pss or 0.0)
-
-    on_train_epoch_end = on_test_epoch_end = on_predict_epoch_end = _end_epoch
-
-    def _heard(self, action: str, begins: bool) -> None:
-        """An action of the trainer's profiler."""
-        if self._stage == "fit":
-            asked, step, loaders = "].train_dataloader_next", ".training_step", ".train_dataloader"
-        else:
-            asked, step, loaders = f"].{self._stage}_next", f".{self._stage}_step", f".{self._stage}_dataloader"
-        if action.endswith(asked):
-            if begins:
-                self._batch_began = self._meter.now()
-                if self._first:
-                    self._phases.begin("first_batch_loading")
-            else:
-                self._batch_wait = self._meter.now() - (self._batch_began or 0.0)
-                self._phases.end("first_batch_loading")
-        elif self._batch_began is None:
-            if action.endswith(loaders) and begins and self._stage != "fit":
-                self._begin_data()
-        elif self._first:
-            if action.endswith(".batch_to_device"):
-                (self._phases.begin if begins else self._phases.end)("first_batch_to_device")
-            elif action.startswith("[Strategy]") and action.endswith(step):
-                (self._phases.begin if begins else self._phases.end)("first_batch_forward")
-                if not begins:
-                    self._phases.begin("first_batch_postprocess")
-
-    def _end_batch(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, *_: Any) -> None:
-        now = self._meter.now()
-        images = _images_of(batch)
-        if self._first:
-            self._phases.end("first_batch_postprocess")
-            self._first, self._batch_size = False, images
-        elif self._batch_began is not None:
-            self._steps.append(now - self._batch_began)
-            self._waits.append(self._batch_wait)
-            self._images += images
-        self._batch_began = None
-
-    on_train_batch_end = on_test_batch_end = on_predict_batch_end = _end_batch
-
-    def _end_loop(self, *_: Any) -> None:
-        self._phases.end("full")
-
-    on_train_end = on_test_end = on_predict_end = _end_loop
-
-    def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
-        if self._stage is not None:
-            self._finish(trainer, None)
-
-    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
-        if self._stage is not None:
-            self._finish(trainer, f"{type(exception).__name__}: {exception}")
-
-    def _finish(self, trainer: Any, error: str | None) -> None:
-        trainer.profiler = self._profiler
-        for name in ("first_epoch", "full", "total"):
-            self._phases.end(name)
-        fit = self._stage == "fit"
-        timers = self._phases.grouped()
-        for name, called in (("total", "total_training" if fit else "total_inference"),
-                             ("full", "full_training" if fit else "full_prediction")):  # fmt: skip
-            if name in timers:
-                timers[called] = timers.pop(name)
-        if not fit:
-            timers.pop("epoch_breakdown", None)
-        seconds = sum(self._steps)
-        batches = trainer.num_training_batches if fit else len(self._steps) + (not self._first)
-        timers["dataset_info" if fit else "inference_info"] = {
-            # Infinite where a loader has no length.
-            "num_batches": batches if batches != float("inf") else None,
-            "batch_size": self._batch_size,
-            "throughput_samples_per_sec": self._images / seconds if seconds else None,
-            "avg_time_per_batch": seconds / len(self._steps) if seconds else None,
-        }
-        timers["steady_state"] = {
-            "steps": len(self._steps),
-            "step_seconds": _summary(self._steps),
-            "data_wait_seconds": _summary(self._waits),
-            "data_wait_fraction": sum(self._waits) / seconds if seconds else None,
-        }
-        timers["peak_memory"] = self._meter.peaks(self._pss)
-        timers["final_metrics"] = {name: float(value) for name, value in trainer.callback_metrics.items()}
-        self.results = {
-            "success": error is None,
-            "error": error,
-            "timestamp": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-            "device": str(trainer.strategy.root_device),
-            "memory_of": self._meter.memory_of,
-            "metrics": timers,
-        }
-        if self._path is not None and trainer.is_global_zero:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._path.write_text(json.dumps(self.results, indent=1) + "\n")
-        self._begin_anew()
-
-
-class _Tap:
-    """A trainer's profiler, whose actions are heard by somebody else too."""
-
-    def __init__(self, profiler: Any, heard: Callable[[str, bool], None]):
-        self._profiler, self._heard = profiler, heard
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._profiler, name)
-
-    def start(self, action_name: str) -> None:
-        self._profiler.start(action_name)
-        self._heard(action_name, True)
-
-    def stop(self, action_name: str) -> None:
-        self._heard(action_name, False)
-        self._profiler.stop(action_name)
-
-    @contextlib.contextmanager
-    def profile(self, action_name: str) -> Iterator[str]:
-        self.start(action_name)
-        try:
-            yield action_name
-        finally:
-            self.stop(action_name)
-
-
-def _images_of(batch: Any) -> int:
-    """Images of a batch: the length of the first tensor in it."""
-    if hasattr(batch, "shape"):
-        return batch.shape[0] if batch.shape else 1
-    parts = batch.values() if isinstance(batch, dict) else batch if isinstance(batch, (list, tuple)) else ()
-    return next((_images_of(part) for part in parts), 0)
-
-
-def _summary(seconds: array) -> dict[str, float] | None:
-    if not seconds:
-        return None
-    import numpy
-
-    p50, p95 = numpy.percentile(seconds, (50, 95))
-    return {"mean": float(numpy.mean(seconds)), "p50": float(p50), "p95": float(p95)}
 
 
 class WellreadDataModule(pl.LightningDataModule):
@@ -315,9 +54,10 @@ class WellreadDataModule(pl.LightningDataModule):
         ValueError: shares that are none, a part for training that is empty, fewer rows than ranks.
     """
 
+    @showing(ImageChoices, of=DataLoader.__init__)
     def __init__(
         self,
-        dataset: Dataset | str | os.PathLike[str],
+        dataset: Dataset | Path,
         batch_size: int = 16,
         *,
         split: Sequence[float] = (0.8, 0.1, 0.1),
@@ -327,11 +67,12 @@ class WellreadDataModule(pl.LightningDataModule):
         val: Sequence[int] | None = None,
         test: Sequence[int] | None = None,
         labels: Any = None,
-        train_choices: dict[str, Any] | None = None,
-        **choices: Any,
+        train_choices: TrainChoices | None = None,
+        **choices: Unpack[ImageChoices],
     ):
         super().__init__()
-        self._source = dataset
+        # A path until it is opened.
+        self._source: Any = dataset
         self._batch_size = _check.whole("batch_size", batch_size, 1)
         self._shares = [
             _check.real(f"split[{i}]", share, 0, 1) for i, share in enumerate(_check.several("split", split))
@@ -358,16 +99,16 @@ class WellreadDataModule(pl.LightningDataModule):
         """Opens the set and splits it, once."""
         if self._rows is not None:
             return
-        phases = _phases.Phases(_phases.Meter())
-        phases.begin("setup")
+        timer = phases.Phases(phases.Meter())
+        timer.begin("setup")
         if not isinstance(self._source, Dataset):
             self._source = Dataset(self._source)
         if any(rows is not None for rows in self._given.values()):
             self._rows = {part: rows or [] for part, rows in self._given.items()}
         else:
             self._rows = self._split(self._source)
-        phases.end("setup")
-        self.setup_timer = phases.done["setup"]
+        timer.end("setup")
+        self.setup_timer = timer.done["setup"]
 
     def _split(self, dataset: Dataset) -> dict[str, list[int]]:
         count, by = len(dataset), self._split_by
@@ -395,6 +136,7 @@ class WellreadDataModule(pl.LightningDataModule):
     def rows(self, part: str) -> list[int]:
         """The dataset's rows of "train", "val" or "test"."""
         self.setup("")
+        assert self._rows is not None, "set-up splits the rows"
         return list(self._rows[_check.word("part", part, _PARTS)])
 
     def train_dataloader(self) -> DataLoader:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from . import _arrays, _check, _native, _options
+from . import _check, _native, _options
 from ._iteration import Core, Iterator, Labels
+from ._types import As, Dtype, Filter, Flip, Normalize, OnError, Order, Path, Scale, Size, Transform, Turns, Uneven
 from .dataset import Dataset
 
 __all__ = ["DataLoader"]
@@ -65,11 +66,13 @@ class DataLoader:
         prefetch: batches read ahead at most; twice the number of workers, and 4 at least, unless given.
         memory: bytes that the loader holds at most, or "2GiB".
         on_error: "raise", or "skip" to leave out images that cannot be read (:attr:`skipped`).
-        labels: a column of the dataset, or an array of one value per row: batches are (pixels, labels).
+        labels: a column of the dataset, or an array of one value per row, which is copied: batches are
+            (pixels, labels).
         columns: several columns: batches are (pixels, {name: values}).
         transform: a callable for each image (an array of the chosen library, without the batch's axis), whose results
-            are stacked: torchvision, MONAI, your own. Runs in the thread that iterates.
-        batch_transform: a callable for each batch.
+            are stacked, so it must return arrays of one shape: torchvision, MONAI, your own. Runs in the thread that
+            iterates.
+        batch_transform: a callable for each batch, whose result is the batch.
         pin_memory: decodes into page-locked memory (torch with CUDA), for copies that do not wait.
         device: where batches are moved: a torch device, the next batch under way while this one is used, or a JAX
             one.
@@ -88,27 +91,27 @@ class DataLoader:
 
     def __init__(
         self,
-        dataset: Dataset | str | os.PathLike[str],
+        dataset: Dataset | Path,
         batch_size: int = 1,
         shuffle: bool = False,
         *,
         seed: int = 0,
         num_workers: int | None = None,
-        as_: str = "numpy",
-        dtype: str = "float32",
-        scale: Any = "auto",
-        percentiles: Any = None,
-        normalize: Any = None,
+        as_: As = "numpy",
+        dtype: Dtype = "float32",
+        scale: Scale = "auto",
+        percentiles: Sequence[float] | None = None,
+        normalize: Normalize = None,
         channels: Sequence[int] | Sequence[str] | None = None,
-        crop: Any = None,
+        crop: Size | None = None,
         crop_square: float | None = None,
-        random_crop: Any = None,
-        random_resized_crop: Any = None,
-        flip: Any = False,
-        turns: str = "none",
+        random_crop: Size | None = None,
+        random_resized_crop: Size | None = None,
+        flip: Flip = False,
+        turns: Turns = "none",
         rotate: float = 0.0,
-        resize: Any = None,
-        resize_filter: str = "area",
+        resize: Size | None = None,
+        resize_filter: Filter = "area",
         max_projection: bool = False,
         brightness: float = 0.0,
         contrast: float = 0.0,
@@ -117,26 +120,26 @@ class DataLoader:
         photon_noise: float = 0.0,
         gaussian_noise: float = 0.0,
         channel_dropout: float = 0.0,
-        illumination: Any = None,
+        illumination: Path | Sequence[Path | None] | None = None,
         crops_per_image: int = 1,
-        order: str | None = None,
-        by: Any = None,
-        weights: Any = None,
-        block: Any = None,
+        order: Order | None = None,
+        by: str | Sequence[Any] | None = None,
+        weights: Iterable[float] | None = None,
+        block: Sequence[int] | None = None,
         images_per_epoch: int | None = None,
-        rows: Any = None,
-        sampler: Any = None,
+        rows: Iterable[int] | None = None,
+        sampler: Iterable[int] | None = None,
         rank: int | None = None,
         world_size: int | None = None,
-        uneven: str = "drop",
+        uneven: Uneven = "drop",
         drop_last: bool = False,
         prefetch: int | None = None,
         memory: int | str | None = None,
-        on_error: str = "raise",
+        on_error: OnError = "raise",
         labels: Any = None,
         columns: Sequence[str] | None = None,
-        transform: Callable | None = None,
-        batch_transform: Callable | None = None,
+        transform: Transform | None = None,
+        batch_transform: Transform | None = None,
         pin_memory: bool = False,
         device: Any = None,
         epoch: int = 0,
@@ -148,14 +151,14 @@ class DataLoader:
             raise TypeError(f"dataset must be a wellread.Dataset or a path, not {type(dataset).__name__}")
         self._dataset = dataset
         self._as = _check.word("as_", as_, _options.AS)
-        dtype = _check.word("dtype", dtype, _options.DTYPES)
-        scale, self._scales_later = _options.scale(scale, dtype == "stored")
+        kind = _check.word("dtype", dtype, _options.DTYPES)
+        scale, self._scales_later = _options.scale(scale, kind == "stored")
         if self._scales_later:
             if self._as not in ("torch", "jax"):
                 raise ValueError('scale="device" needs as_="torch" or as_="jax"')
-            if dtype not in ("float32", "stored"):
+            if kind not in ("float32", "stored"):
                 raise ValueError('scale="device" delivers float32: leave dtype out')
-            dtype = "stored"
+            kind = "stored"
         if percentiles is not None:
             if isinstance(scale, (tuple, float)):
                 raise ValueError("percentiles and scale exclude each other")
@@ -185,7 +188,11 @@ class DataLoader:
             raise ValueError(f'{"pin_memory" if self._pins else "device"} needs as_="torch", not {self._as!r}')
         if self._pins and self._as == "jax":
             raise ValueError('pin_memory needs as_="torch": JAX takes no page-locked memory of others')
-        choices = {
+        if device is not None:
+            from . import _device
+
+            device = _device.usable(self._as, device)
+        choices: dict[str, Any] = {
             "batch_size": _check.whole("batch_size", batch_size, 1),
             "workers": _options.threads(num_workers),
             "prefetch": None if prefetch is None else _check.whole("prefetch", prefetch, 1, 2**20),
@@ -200,7 +207,7 @@ class DataLoader:
             "skip": _check.word("on_error", on_error, _options.ON_ERROR) == "skip",
             "rows": None if chosen is None else _check.wholes(name, chosen),
             "crops_per_image": _check.whole("crops_per_image", crops_per_image, 1),
-            "dtype": dtype,
+            "dtype": kind,
             "order": order_choice,
             "transform": {
                 "project": _check.truth("max_projection", max_projection),
@@ -233,12 +240,11 @@ class DataLoader:
             },
         }
         self._lender = None
-        if self._pins or (self._as == "torch" and device is not None):
+        if self._pins:
             from . import _device
 
-            if self._pins:
-                self._lender = _device.Lender()
-                choices["lent"] = self._lender.native
+            self._lender = _device.Lender()
+            choices["lent"] = self._lender.native
         self._choices = choices
         self._native = _native.Loader(dataset._native, choices)
         self._device = device
@@ -246,29 +252,42 @@ class DataLoader:
         self._labels = (
             Labels(dataset, labels, columns, self._as) if labels is not None or columns is not None else None
         )
+        self._keep(name, choices)
         self._finish = self._finisher(transform, batch_transform)
         # The iteration begun last, and one that a state was loaded for.
         self._latest: Core | None = None
         self._resumed: Iterator | None = None
 
-    def _finisher(self, transform: Callable | None, batch_transform: Callable | None) -> Callable[[Any], Any] | None:
-        """What happens to a batch after it is an array where it is to be: None for nothing."""
-        steps = []
+    def _keep(self, rows: str, choices: dict[str, Any]) -> None:
+        """Takes what was checked, and the caller cannot change, in place of lists and arrays that were given."""
+        kept = {rows: choices["rows"], "weights": choices["order"]["weights"], "by": choices["order"]["keys"]}
+        if self._labels is not None and not isinstance(self._arguments["labels"], str):
+            kept["labels"] = self._labels.given
+        self._arguments |= {name: value for name, value in kept.items() if value is not None}
+
+    def _finisher(
+        self, transform: Transform | None, batch_transform: Transform | None
+    ) -> Callable[[Any, list[int]], Any] | None:
+        """What happens to a batch, of these rows, after it is an array where it is to be: None for nothing."""
+        steps: list[Callable[[Any, list[int]], Any]] = []
         if self._scales_later:
             from . import _device
 
-            steps.append(_device.scaler(self._as, *self._native.unit_scale))
-        if transform is not None:
-            stack = _arrays.stack(self._as)
-            steps.append(lambda batch: stack([transform(image) for image in batch]))
-        if batch_transform is not None:
-            steps.append(batch_transform)
+            scaled = _device.scaler(self._as, *self._native.unit_scale)
+            steps.append(lambda batch, _: scaled(batch))
+        if transform is not None or batch_transform is not None:
+            from . import _user
+
+            if transform is not None:
+                steps.append(_user.on_images(transform, self._as))
+            if batch_transform is not None:
+                steps.append(_user.on_batch(batch_transform))
         if not steps:
             return None
 
-        def finish(batch):
+        def finish(batch: Any, rows: list[int]) -> Any:
             for step in steps:
-                batch = step(batch)
+                batch = step(batch, rows)
             return batch
 
         return finish
@@ -338,7 +357,7 @@ class DataLoader:
     def __len__(self) -> int:
         return len(self._native)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator:
         iterator, self._resumed = self._resumed, None
         if iterator is None:
             iterator = Iterator(self, None)

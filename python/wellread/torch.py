@@ -7,32 +7,44 @@ around torch's loader.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import torch
 import torch.utils.data
 from torch.utils.dlpack import from_dlpack
 
-from . import _check, _rows
+from . import _check, _rows, _user
 from . import loader as _loader
+from ._signature import showing
+from ._types import As, LoaderChoices, OpenOptions, OrderChoices, Path, TensorDtype, Transform
 from .dataset import Dataset as _Images
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["DataLoader", "Dataset", "IterableDataset", "collate"]
 
-_DTYPES = ("stored", "float32", "float16", "bfloat16", "int32", "int64", "uint8", "uint16")
+_DTYPES = get_args(TensorDtype)
 
 
 # Choices that say which rows come when, and what follows from them for one process of several.
-_ORDER = {"shuffle", "order", "by", "weights", "block", "images_per_epoch", "rows", "sampler", "rank", "world_size",
-          "uneven", "drop_last", "epoch"}  # fmt: skip
+_ORDER = {"shuffle", *OrderChoices.__annotations__}
 
 
 class DataLoader(_loader.DataLoader):
     """:class:`wellread.DataLoader` with ``as_="torch"`` unless told otherwise."""
 
-    def __init__(self, dataset, batch_size: int = 1, shuffle: bool = False, *, as_: str = "torch", **choices):
+    @showing(LoaderChoices, of=_loader.DataLoader.__init__)
+    def __init__(
+        self,
+        dataset: _Images | Path,
+        batch_size: int = 1,
+        shuffle: bool = False,
+        *,
+        as_: As = "torch",
+        **choices: Unpack[LoaderChoices],
+    ):
         super().__init__(dataset, batch_size, shuffle, as_=as_, **choices)
 
 
@@ -72,14 +84,15 @@ class Dataset(torch.utils.data.Dataset):
     once.
     """
 
+    @showing(OpenOptions, of=_Images.__init__)
     def __init__(
         self,
-        dataset: _Images | str | os.PathLike[str],
+        dataset: _Images | Path,
         *,
-        transform: Callable | None = None,
+        transform: Transform | None = None,
         labels: Any = None,
-        dtype: str | torch.dtype = "stored",
-        **options,
+        dtype: TensorDtype | torch.dtype = "stored",
+        **options: Unpack[OpenOptions],
     ):
         self._images = _opened(dataset, options)
         if transform is not None and not callable(transform):
@@ -116,7 +129,7 @@ class Dataset(torch.utils.data.Dataset):
             whole = None
             images = [self._converted(native.read([row]))[0] for row in rows]
         if self._transform is not None:
-            whole, images = None, [self._transform(image) for image in images]
+            whole, images = None, [_user.call("transform", self._transform, image) for image in images]
         if self._labels is None:
             return Rows(images, whole) if whole is not None else list(images)
         labels = [self._labels[row] for row in rows]
@@ -144,14 +157,24 @@ class IterableDataset(torch.utils.data.IterableDataset):
     Call :meth:`set_epoch` before each epoch where workers do not persist, as with torch's DistributedSampler.
     """
 
-    def __init__(self, dataset: _Images | str | os.PathLike[str], *, batch_size: int | None = None, **choices):
+    @showing(LoaderChoices, of=_loader.DataLoader.__init__)
+    def __init__(
+        self,
+        dataset: _Images | Path,
+        *,
+        batch_size: int | None = None,
+        shuffle: bool = False,
+        as_: Literal["torch"] = "torch",
+        **choices: Unpack[LoaderChoices],
+    ):
         self._images = _opened(dataset, {})
         self._single = batch_size is None
-        choices = {"num_workers": 1, **choices}
-        if choices.setdefault("as_", "torch") != "torch":
-            raise ValueError('as_ must be "torch" here')
+        choices.setdefault("num_workers", 1)
+        if as_ != "torch":
+            raise ValueError(f'as_ must be "torch" here, not {as_!r}')
         # Wrong choices are told here and not in the worker processes.
-        self._whole = _loader.DataLoader(self._images, 1 if batch_size is None else batch_size, **choices)
+        images = 1 if batch_size is None else batch_size
+        self._whole = _loader.DataLoader(self._images, images, shuffle, as_=as_, **choices)
         self._epoch = self._whole.epoch
 
     def set_epoch(self, epoch: int) -> None:
@@ -172,11 +195,11 @@ class IterableDataset(torch.utils.data.IterableDataset):
     def __len__(self) -> int:
         return len(self._whole)
 
-    def __iter__(self) -> Iterator:
+    def __iter__(self) -> Iterator[Any]:
         info = torch.utils.data.get_worker_info()
+        loader: _loader.DataLoader | None = self._whole
         if info is None:
-            loader = self._whole
-            loader.set_epoch(self._epoch)
+            self._whole.set_epoch(self._epoch)
         else:
             loader = self._share(info.id, info.num_workers)
         self._epoch += 1
@@ -191,7 +214,7 @@ def _first(labels: Any) -> Any:
     return {name: values[0] for name, values in labels.items()} if isinstance(labels, dict) else labels[0]
 
 
-def _opened(dataset: Any, options: dict) -> _Images:
+def _opened(dataset: Any, options: OpenOptions) -> _Images:
     if isinstance(dataset, _Images):
         if options:
             raise TypeError(f"{', '.join(options)}: only where a path is given")

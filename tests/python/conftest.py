@@ -56,6 +56,16 @@ def generated(request, wellread, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def tasks(tmp_path_factory):
+    """Runs processes of `wellread tasks`' adapters."""
+    from tasks_process import Tasks
+
+    tasks = Tasks(tmp_path_factory.mktemp("tasks"))
+    yield tasks
+    tasks.close()
+
+
+@pytest.fixture(scope="session")
 def cells(wellread, tmp_path_factory):
     """Forty small uint16 cell images of two channels, in every format of this build: their paths by format."""
     folder = tmp_path_factory.mktemp("cells")
@@ -92,3 +102,16 @@ def labelled(parquet, tmp_path_factory):
     path = tmp_path_factory.mktemp("labelled") / "cells.parquet"
     pq.write_table(table, path)
     return str(path)
+
+
+@pytest.fixture
+def stub(tmp_path, monkeypatch):
+    """Put a module of this text before every other of its name, as the worker sees it."""
+
+    def write(name, text):
+        folder = tmp_path / "stubs"
+        folder.mkdir(exist_ok=True)
+        (folder / f"{name}.py").write_text(text)
+        monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]))
+
+    return write

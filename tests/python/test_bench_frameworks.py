@@ -2,7 +2,6 @@
 
 import importlib.util
 import json
-import os
 import sys
 from pathlib import Path
 
@@ -38,19 +37,6 @@ def bench(wellread, tmp_path):
         return tables, json.loads((out / "summary.json").read_text()), out
 
     return run
-
-
-@pytest.fixture
-def stub(tmp_path, monkeypatch):
-    """Put a module of this text before every other of its name, as the worker sees it."""
-
-    def write(name, text):
-        folder = tmp_path / "stubs"
-        folder.mkdir(exist_ok=True)
-        (folder / f"{name}.py").write_text(text)
-        monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]))
-
-    return write
 
 
 def of(rows, **wanted):

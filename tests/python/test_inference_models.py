@@ -1,6 +1,7 @@
 """torchvision, ONNX Runtime and the Rust-native session on the same seeded weights and images."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -22,9 +23,10 @@ BOUND = 1e-4
 @pytest.fixture(scope="session")
 def example():
     """The example program of wellread-model with both backends, which `cargo test` builds beside the command."""
-    path = Path(os.environ.get("WELLREAD", REPOSITORY)).resolve().parent / "examples" / "infer"
-    if not path.exists():
-        pytest.skip(f"{path} is not built (cargo build --release --workspace --examples)")
+    binary = os.environ.get("WELLREAD") or shutil.which("wellread")
+    assert binary, "set WELLREAD to the binary under test"
+    path = Path(binary).resolve().parent / "examples" / "infer"
+    assert path.exists(), f"{path} is not built (cargo build --release --workspace --examples)"
     return path
 
 

@@ -105,6 +105,36 @@ def test_jax_arrays_are_the_loaders_memory(parquet, dtype):
     assert np.array_equal(np.asarray(arrays[0].astype("float32")), got[:8])
 
 
+def test_jax_takes_a_batch_for_an_array(parquet):
+    import jax.numpy as jnp
+
+    for dtype in ("float32", "stored", "bfloat16"):
+        batch = next(iter(wr.DataLoader(parquet, 4, as_="batch", dtype=dtype)))
+        array = jnp.asarray(batch)
+        assert array.unsafe_buffer_pointer() == batch.address and str(array.dtype) == batch.dtype
+        # JAX refuses read-only memory, so it gets a copy.
+        copied = jnp.asarray(batch.toreadonly())
+        assert copied.unsafe_buffer_pointer() != batch.address and bool((copied == array).all())
+
+
+def test_a_read_only_batch_binds_numpy_and_not_torch(batch):
+    """What docs/python.md says of the flag."""
+    import jax.dlpack
+    import torch
+
+    fixed = batch.toreadonly()
+    with pytest.raises(BufferError, match="read-only"):
+        jax.dlpack.from_dlpack(fixed)
+    torch.from_dlpack(fixed)[0, 0, 0, 0] = 4321
+    assert np.asarray(fixed)[0, 0, 0, 0] == 4321
+
+
+def test_jax_devices_are_asked_for_at_once(parquet):
+    for device in ("cuda", "cpu", 0, True, ["cpu"]):
+        with pytest.raises(ValueError, match=r"device must be a device or sharding of JAX, such as jax\.devices"):
+            wr.DataLoader(parquet, 8, as_="jax", device=device)
+
+
 def test_jax_scales_on_its_device(parquet):
     import jax
     import wellread.jax

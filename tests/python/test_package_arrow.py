@@ -93,3 +93,24 @@ def test_what_is_no_image_table_is_refused(parquet):
     # A stream can be taken once, and left.
     stream = wr.Dataset(parquet).__arrow_c_stream__()
     del stream
+
+
+def test_categories_are_columns(labelled):
+    import polars as pl
+
+    table = pa.table(wr.Dataset(labelled))
+    words = pa.array(["a", "b", None, "a"] * 10)
+    table = table.append_column("kind", words.dictionary_encode())
+    ds = wr.Dataset.from_arrow(table)
+    assert ds.column("kind").tolist()[:4] == ["a", "b", None, "a"]
+    frame = pl.from_arrow(table.drop_columns("kind").append_column("kind", words)).with_columns(
+        pl.col("kind").cast(pl.Categorical)
+    )
+    assert wr.Dataset.from_arrow(frame).column("kind").tolist() == words.to_pylist()
+    # Batches with dictionaries of their own, and a slice of one.
+    parts = [
+        table.slice(3, 9),
+        table.slice(20, 5).drop_columns("kind").append_column("kind", pa.array(["z"] * 5).dictionary_encode()),
+    ]
+    ds = wr.Dataset.from_arrow(pa.concat_tables(parts))
+    assert ds.column("kind").tolist() == words.to_pylist()[3:12] + ["z"] * 5

@@ -123,6 +123,21 @@ def test_metadata_and_columns(labelled):
         ds.column("wel")
 
 
+def test_of_several_image_columns_the_first_is_taken(parquet, tmp_path):
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(parquet)
+    table = table.append_column("second", table["ome_image"].take(list(range(39, -1, -1))))
+    pq.write_table(table, tmp_path / "two.parquet")
+    images = wr.Dataset(parquet)
+    for ds, second in (
+        (wr.Dataset(tmp_path / "two.parquet"), wr.Dataset(tmp_path / "two.parquet", column="second")),
+        (wr.Dataset.from_arrow(table), wr.Dataset.from_arrow(table, column="second")),
+    ):
+        assert np.array_equal(ds[:], images[:]) and np.array_equal(second[:], images[::-1])
+        assert ds.columns == second.columns == images.columns
+
+
 def test_it_says_what_it_is(parquet):
     ds = wr.Dataset(Path(parquet))
     assert "40 images, parquet" in repr(ds)
@@ -157,6 +172,9 @@ def test_what_is_not_there_is_said(tmp_path, parquet):
         wr.Dataset(tmp_path / "text.parquet")
     with pytest.raises(wr.Error, match="is no storage format"):
         wr.Dataset(parquet, format="jpeg2000")
+    for name in ("png", "jpeg"):
+        with pytest.raises(wr.Error, match=f'{name}: is no storage format.*format="image-folder"'):
+            wr.Dataset(parquet, format=name)
     for wrong in (1, None, b"x", object()):
         with pytest.raises(TypeError, match="path"):
             wr.Dataset(wrong)

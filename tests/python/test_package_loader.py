@@ -1,5 +1,7 @@
 """The package's DataLoader: what it delivers, in which order, how it resumes and ends."""
 
+import copy
+import functools
 import gc
 import json
 import pickle
@@ -111,6 +113,37 @@ def test_labels_come_with_their_images(labelled):
     _, several = next(iter(wr.DataLoader(ds, 4, columns=["well", "score", "day"])))
     assert several["well"] == ["A00"] * 4 and several["score"].tolist() == [0, 0.125, 0.25, 0.375]
     assert several["day"].dtype.kind == "M"
+
+
+def test_what_was_given_may_change_afterwards(parquet):
+    labels, rows, weights = np.arange(40), list(range(40)), [1.0] * 40
+    loader = wr.DataLoader(parquet, 40, labels=labels, rows=rows)
+    weighted = wr.DataLoader(parquet, 8, weights=weights, images_per_epoch=8)
+    order = weighted.rows(0)
+    labels[:], rows[:], weights[:] = -1, [0] * 40, [0.0] * 39 + [1.0]
+    for same in (loader, pickle.loads(pickle.dumps(loader))):
+        assert next(iter(same))[1].tolist() == list(range(40)) and same.rows(0) == list(range(40))
+    assert pickle.loads(pickle.dumps(weighted)).rows(0) == order
+    # What can be gone through once is kept as a list.
+    assert pickle.loads(pickle.dumps(wr.DataLoader(parquet, 4, sampler=iter([3, 1])))).rows(0) == [3, 1]
+
+
+def test_wrong_labels_are_named(parquet):
+    both = np.unique(np.arange(40) % 3, return_inverse=True)
+    for wrong in (both, [1, 2], 3, [[1], [1, 2]] * 20):
+        with pytest.raises(ValueError, match="labels must be a column's name or 40 values"):
+            wr.DataLoader(parquet, 4, labels=wrong)
+    assert next(iter(wr.DataLoader(parquet, 4, labels=both[1])))[1].tolist() == [0, 1, 2, 0]
+
+
+@pytest.mark.parametrize("how", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_an_iteration_is_not_copied(parquet, how):
+    iterator = iter(wr.DataLoader(parquet, 4, num_workers=1))
+    next(iterator)
+    with pytest.raises(TypeError, match=r"cannot be copied or pickled.*state_dict\(\)"):
+        how(iterator)
+    gc.collect()
+    assert len(list(iterator)) == 9
 
 
 def test_batches_may_be_kept_and_outlive_all(parquet):
@@ -301,6 +334,39 @@ def test_transforms_are_any_callable(parquet):
         next(iter(wr.DataLoader(parquet, 8, transform=broken)))
 
 
+def test_a_stop_of_a_transform_does_not_end_the_epoch(parquet):
+    def stop(image):
+        return next(iter([]))
+
+    for name in ("transform", "batch_transform"):
+        with pytest.raises(RuntimeError, match=f"^{name} raised StopIteration$") as raised:
+            list(wr.DataLoader(parquet, 8, **{name: stop}))
+        assert isinstance(raised.value.__cause__, StopIteration)
+
+
+@pytest.mark.parametrize("as_", ["numpy", "torch", "jax"])
+def test_what_a_transform_returns_is_checked(parquet, as_):
+    loader = functools.partial(wr.DataLoader, parquet, 4, as_=as_, rows=[7, 3, 5, 1])
+    expected = {"numpy": "an array of numbers", "torch": "a torch.Tensor", "jax": "a jax.Array"}[as_]
+    for wrong, said in (
+        (lambda image: None, "None"),
+        (lambda image: {"image": image}, "dict"),
+        (lambda image: (image, 1), "tuple"),
+        (lambda image: "text", "str"),
+        (lambda image: np.array([None]), "ndarray of dtype object"),
+    ):
+        with pytest.raises(TypeError, match=f"transform returned {said} for row 7, and must return {expected}"):
+            next(iter(loader(transform=wrong)))
+    heights = iter([5, 5, 6, 5])
+    with pytest.raises(ValueError, match=r"transform .*\(2, 6, 56\) for row 5 and \(2, 5, 56\) for row 7.*crop"):
+        next(iter(loader(transform=lambda image: image[:, : next(heights)])))
+    with pytest.raises(TypeError, match="batch_transform returned None"):
+        next(iter(loader(batch_transform=lambda batch: None)))
+    # A number is an array too, and a batch may become anything.
+    means = next(iter(loader(transform=lambda image: image.mean(), batch_transform=lambda batch: {"mean": batch})))
+    assert means["mean"].shape == (4,)
+
+
 def test_many_epochs_do_not_grow(parquet):
     def resident():
         with open("/proc/self/statm") as statm:
@@ -384,3 +450,62 @@ def test_ctrl_c_is_heard_while_waiting(tmp_path, workers):
     assert process.wait(20) == 0
     # What was asked for takes a minute; how long the answer took is for the reader, on a machine of its own.
     print(f"answered after {took:.3f} s")
+
+
+def test_ctrl_c_is_heard_while_many_images_are_read(tmp_path):
+    script = textwrap.dedent(
+        """
+        import sys
+        import numpy as np, tifffile
+        import wellread as wr
+        noise = np.random.default_rng(0).integers(0, 999, (1500, 1500), np.uint16)
+        tifffile.imwrite(sys.argv[1] + "/a.tif", noise, compression="zlib")
+        ds = wr.Dataset(sys.argv[1])
+        print("ready", flush=True)
+        try:
+            ds[[0] * 2000]
+        except KeyboardInterrupt:
+            print("heard", flush=True)
+        assert ds[[0, 0]].shape == (2, 1, 1500, 1500)
+        """
+    )
+    process = subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(0.5)
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    # What was asked for takes half a minute and 9 GB.
+    assert process.stdout.readline() == "heard\n"
+    assert process.wait(60) == 0
+
+
+@pytest.mark.parametrize("name", ["duckdb", "lance", "parquet"])
+def test_a_file_that_breaks_is_a_corrupt_image(cells, tmp_path, name):
+    """Engines that read many rows at once do not say which they could not; the loader finds out."""
+    import pathlib
+    import shutil
+
+    source = pathlib.Path(cells[name])
+    copy = tmp_path / source.name
+    shutil.copytree(source, copy) if source.is_dir() else shutil.copy(source, copy)
+    files = [path for path in ([copy] if copy.is_file() else copy.rglob("*")) if path.is_file()]
+    largest = max(files, key=lambda path: path.stat().st_size)
+    with largest.open("r+b") as file:
+        size = largest.stat().st_size
+        file.seek(size // 4)
+        file.write(b"\0" * (size // 4))
+    try:
+        ds = wr.Dataset(copy)
+    except wr.Error:
+        return
+    errors = []
+    for row in range(len(ds)):
+        try:
+            for _ in wr.DataLoader(ds, 1, rows=[row]):
+                pass
+        except wr.ChoiceError as error:
+            raise AssertionError("a broken file is no wrong choice") from error
+        except wr.CorruptImageError as error:
+            errors.append(error)
+            assert error.row == row
+    assert errors

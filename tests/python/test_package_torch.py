@@ -164,8 +164,54 @@ def test_pinned_memory_says_what_is_missing(parquet):
         return
     with pytest.raises(ValueError, match="needs a CUDA device"):
         wr.DataLoader(parquet, 8, as_="torch", pin_memory=True)
-    with pytest.raises(ValueError, match="device"):
-        next(iter(wr.DataLoader(parquet, 8, as_="torch", device="nonsense")))
+
+
+def test_devices_are_asked_for_when_a_loader_is_made(parquet):
+    for device in ("nonsense", "gpu", "", -1, 2**70, True, 1.5):
+        with pytest.raises(ValueError, match='device must be one of torch.* choose "cuda".* or "cpu"'):
+            wr.DataLoader(parquet, 8, as_="torch", device=device)
+    missing = torch.cuda.device_count()
+    said = "is not there: torch finds" if missing else "needs a CUDA device.* leave device out"
+    for device in (f"cuda:{missing}", missing, torch.device("cuda", missing), *(["cuda"] if not missing else [])):
+        with pytest.raises(ValueError, match=f'device="cuda.*{said}'):
+            wr.DataLoader(parquet, 8, as_="torch", device=device)
+    # A backend that this torch may name, and no machine of tests has.
+    with pytest.raises(ValueError, match='device="vulkan" cannot be used here'):
+        wr.DataLoader(parquet, 8, as_="torch", device="vulkan")
+    loader = wr.DataLoader(parquet, 8, as_="torch", device="meta", transform=lambda image: image[:, :9])
+    assert next(iter(loader)).device.type == "meta"
+
+
+def test_labels_and_rows_go_with_batches_to_a_device(labelled):
+    choices = {"columns": ["class", "well"], "transform": lambda image: image[:1], "batch_transform": lambda b: b + 1}
+    here = next(iter(wr.DataLoader(labelled, 8, as_="torch", **choices)))
+    there = next(iter(wr.DataLoader(labelled, 8, as_="torch", device="cpu", **choices)))
+    assert len(there) == 2 and torch.equal(here[0], there[0]) and there[0].shape == (8, 1, 48, 56)
+    assert torch.equal(here[1]["class"], there[1]["class"]) and here[1]["well"] == there[1]["well"]
+
+
+def test_a_stop_of_a_transform_does_not_end_torchs_loader(parquet):
+    def stop(image):
+        raise StopIteration
+
+    dataset = wellread.torch.Dataset(parquet, transform=stop)
+    with pytest.raises(RuntimeError, match="transform raised StopIteration"):
+        list(torch.utils.data.DataLoader(dataset, 4))
+
+
+def test_centre_crops_of_torchvision_round_to_even(tmp_path):
+    """What docs/migration.md says of odd differences."""
+    import tifffile
+    from torchvision.transforms import v2
+
+    tifffile.imwrite(tmp_path / "a.tif", np.arange(64 * 64, dtype=np.uint16).reshape(64, 64))
+    image = wr.Dataset(tmp_path)[0]
+    for side in range(50, 64):
+        top = (64 - side) // 2
+        ours = next(iter(wr.DataLoader(tmp_path, crop=side, dtype="stored")))[0]
+        assert np.array_equal(ours, image[:, top : top + side, top : top + side])
+        theirs = next(iter(wr.DataLoader(tmp_path, as_="torch", dtype="stored", transform=v2.CenterCrop(side))))[0]
+        assert np.array_equal(ours, theirs.numpy()) == ((64 - side) % 4 != 3), side
 
 
 def test_transforms_of_torchvision_and_monai(parquet):

@@ -30,6 +30,8 @@ pub struct Config {
     pub out: PathBuf,
     /// Folder of the prepared sets; `None` for `data` in the results folder.
     pub data_dir: Option<PathBuf>,
+    /// Measure on beyond [`Self::repeats`] until every median is known to this share, or time is up.
+    pub precision: Option<f64>,
     /// Begin no further round of a benchmark after this time.
     #[serde(rename = "time_budget_s", serialize_with = "seconds")]
     pub time_budget: Duration,
@@ -88,6 +90,8 @@ pub struct Config {
     pub sweeps: Vec<Sweep>,
     /// The command line, for the report.
     pub command: String,
+    /// The recipe that this run is a part of, whole.
+    pub recipe: Option<serde_json::Value>,
 }
 
 impl Config {
@@ -123,6 +127,7 @@ impl Default for Config {
             repeats: 7,
             out: PathBuf::from("results"),
             data_dir: None,
+            precision: None,
             time_budget: Duration::from_mins(2),
             access: vec![Access::Sequential, Access::Random, Access::Grouped],
             block_rows: 10,
@@ -150,6 +155,7 @@ impl Default for Config {
             random_images: 10,
             sweeps: vec![],
             command: String::new(),
+            recipe: None,
         }
     }
 }

@@ -7,7 +7,7 @@
 
 use crate::choices::{Access, Preset, TensorPath};
 use crate::data::FormatSet;
-use crate::findings::{Judge, Ranked, by_median, ranked, series};
+use crate::findings::{Judge, Ranked, Series, by_median, ranked, series};
 use crate::framework::tracks;
 use crate::suite::{Benchmark, Session};
 use crate::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
@@ -17,6 +17,7 @@ use wellread_measure::clock::Stopwatch;
 use wellread_measure::samples::Samples;
 use wellread_model::{tensor_from_slice_copy, tensor_from_vec};
 use wellread_report::{Cell, Finding, Severity, Table};
+use wellread_trace::{Kind, span};
 
 /// The benchmark's registration.
 pub static BENCHMARK: Benchmark = Benchmark {
@@ -95,15 +96,18 @@ fn convert(
         let shape = dataset.sample_into(row, &recipe, &mut array, &mut context)?;
         let have_array = clock.elapsed();
         let dims = [1, shape.t() * shape.c() * shape.z(), shape.y(), shape.x()];
+        let converting = span(Kind::Convert).with(size_of_val(array.as_slice()) as u64, 0);
         let tensor = match path {
             TensorPath::Copy => tensor_from_slice_copy(&array, dims)?,
             TensorPath::ZeroCopy => tensor_from_vec(std::mem::take(&mut array), dims)?,
         };
+        drop(converting);
         let have_tensor = clock.elapsed();
         array_s.push(have_array);
         conversion_s.push(have_tensor - have_array);
         copied += tensor.copied_bytes();
         floats = dims.iter().product();
+        let _verify = span(Kind::Verify).with(1, 0);
         verified &= tensor.with_values(|values| session.expected.agrees(Preset::None, row, values, full))?;
     }
     let copied = copied as f64 / rows.len().max(1) as f64;
@@ -156,13 +160,17 @@ fn tensor_path(table: &Table, judge: &Judge) -> Option<Finding> {
     } else {
         Severity::Caution
     };
+    let share = |s: &Series| {
+        let percent = |v: f64| format!("{v:.1} %");
+        format!("{}{}", percent(s.median()), judge.interval(&s.values, percent))
+    };
     Some(Finding::new(
         severity,
         format!(
-            "Making a tensor by copy takes up to {:.1} % of an image's time ({}), without a copy {:.1} %; in all the copying path takes {} as long{}",
-            worst.median(),
+            "Making a tensor by copy takes up to {} of an image's time ({}), without a copy {}; in all the copying path takes {} as long{}",
+            share(worst),
             worst.format,
-            without.median(),
+            share(without),
             ratio.times(),
             ratio.doubt()
         ),

@@ -26,6 +26,7 @@ use std::cell::RefCell;
 use wellread_loader::{Cache, Dataset, Loader, LoaderBuilder, MemoryUse, Traffic};
 use wellread_measure::clock::Stopwatch;
 use wellread_report::{Cell, Finding, Severity, Table};
+use wellread_trace::{Kind, span};
 
 /// The benchmark's registration.
 pub static BENCHMARK: Benchmark = Benchmark {
@@ -205,6 +206,7 @@ fn epoch(
         items.push(clock.elapsed());
         opened.first_batch_s.get_or_insert_with(|| opening.elapsed());
         rows += batch.rows().len();
+        let _verify = span(Kind::Verify).with(batch.rows().len() as u64, 0);
         let per_image = batch.pixels().len() / batch.rows().len().max(1);
         for (row, values) in batch.rows().iter().zip(batch.pixels().chunks(per_image.max(1))) {
             verified &= session.expected.agrees(Preset::None, *row, values, full);
@@ -269,7 +271,12 @@ fn with_scaling(table: &Table, cores: usize) -> Table {
 }
 
 fn findings(table: &Table, judge: &Judge) -> Vec<Ranked> {
-    let found = [fastest_loader(table, judge), best_workers(table, judge), what_binds(table), caches(table)];
+    let found = [
+        fastest_loader(table, judge),
+        best_workers(table, judge),
+        what_binds(table, judge),
+        caches(table, judge),
+    ];
     [10, 30, 31, 32].into_iter().zip(found).filter_map(|(rank, finding)| ranked(rank, finding)).collect()
 }
 
@@ -304,11 +311,11 @@ fn fastest_loader(table: &Table, judge: &Judge) -> Option<Finding> {
     }
     let first = best.first()?;
     let name = |s: &Series| with_codec(table, &s.format);
-    let about =
-        format!("{} images/s in batches of {batch} with {}", number(first.median()), workers(&first.label));
+    let rate = |s: &Series| format!("{}{} images/s", number(s.median()), judge.interval(&s.values, number));
+    let about = format!("{} in batches of {batch} with {}", rate(first), workers(&first.label));
     let mut detail = best
         .iter()
-        .map(|s| format!("{}: {} images/s ({})", name(s), number(s.median()), workers(&s.label)))
+        .map(|s| format!("{}: {} ({})", name(s), rate(s), workers(&s.label)))
         .collect::<Vec<_>>()
         .join("; ");
     let epoch = by_median(series(table, &["workers"], "epoch_s", |r| {
@@ -402,7 +409,7 @@ fn best_workers(table: &Table, judge: &Judge) -> Option<Finding> {
 const ABOVE: f64 = 1.25;
 
 /// The policies of `--loader-cache`, each with its best number of workers.
-fn caches(table: &Table) -> Option<Finding> {
+fn caches(table: &Table, judge: &Judge) -> Option<Finding> {
     let batch = telling_batch_size(table)?;
     let format = table.str("format", 0)?;
     let mut best: Vec<Series> = Vec::new();
@@ -419,7 +426,8 @@ fn caches(table: &Table) -> Option<Finding> {
     }
     let each = best.iter().map(|s| {
         let (policy, threads) = s.label.split_once(' ').unwrap_or((&s.label, "0"));
-        format!("{policy} {} images/s ({})", number(s.median()), workers(threads))
+        let interval = judge.interval(&s.values, number);
+        format!("{policy} {}{interval} images/s ({})", number(s.median()), workers(threads))
     });
     let text = format!("Caches for {format}, in later epochs: {}", each.collect::<Vec<_>>().join("; "));
     Some(Finding::new(
@@ -430,7 +438,7 @@ fn caches(table: &Table) -> Option<Finding> {
 }
 
 /// Which limit each format's best run comes next to.
-fn what_binds(table: &Table) -> Option<Finding> {
+fn what_binds(table: &Table, judge: &Judge) -> Option<Finding> {
     let batch = telling_batch_size(table)?;
     let mut lines: Vec<(String, String)> = Vec::new();
     for s in rates(table, batch) {
@@ -456,7 +464,8 @@ fn what_binds(table: &Table) -> Option<Finding> {
         let text = if share > ABOVE {
             format!("{name} is bound by none of the limits measured here: it exceeds {bound} alone {with}")
         } else {
-            format!("{name} runs at {share:.2} of {bound} alone {with}")
+            let interval = judge.interval(&s.values, |rate| format!("{:.2}", rate / limit));
+            format!("{name} runs at {share:.2}{interval} of {bound} alone {with}")
         };
         lines.push((s.format, text));
     }

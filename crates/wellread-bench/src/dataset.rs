@@ -9,7 +9,8 @@
 //!
 //! Beside each order stands how random it is: `mixing`, how many blocks 16 images come from relative to random order,
 //! and `jump`, how far on disk it is from one image to the next, as a share of the set (see
-//! [`wellread_loader::OrderQuality`]).
+//! [`wellread_loader::OrderQuality`]). `instructions_per_sample` counts what the reading thread executes (user mode), where
+//! the machine counts instructions: noise hardly changes it.
 
 use crate::choices::{Access, Preset};
 use crate::config::Config;
@@ -23,8 +24,10 @@ use wellread_loader::order::quality::{self, Spread};
 use wellread_loader::order::{BlockPermutation, Permutation};
 use wellread_loader::{Cache, Dataset, ItemContext};
 use wellread_measure::clock::Stopwatch;
+use wellread_measure::counters::Instructions;
 use wellread_measure::interleave::Turn;
 use wellread_report::{Cell, Finding, Severity, Table};
+use wellread_trace::{Kind, span};
 
 /// The benchmark's registration.
 pub static BENCHMARK: Benchmark = Benchmark {
@@ -89,6 +92,7 @@ fn run(session: &Session<'_>) -> Result<Results> {
         item_prefix: "",
     };
     let mut results = variants::run(session, &settings, variants, unavailable)?;
+    results.table = crate::roofline::with_share_of_copy(session, &results.table, "samples_per_sec", 1);
     if config.in_python() && !plain {
         results
             .notes
@@ -151,14 +155,22 @@ fn take_samples(
     }
     let mut items = Vec::with_capacity(rows.len());
     let mut verified = true;
+    // Where the machine counts them; read outside of what is timed.
+    let counter = Instructions::count().ok();
+    let executed = || counter.as_ref().and_then(|counter| counter.so_far().ok());
+    let mut instructions = counter.as_ref().map(|_| 0);
     let whole = Stopwatch::start();
     for &row in &rows {
         if items.len() >= LEAST_SAMPLES && whole.elapsed() > share {
             break;
         }
+        let before = executed();
         let clock = Stopwatch::start();
         dataset.sample_into(row, &recipe, &mut out, &mut context)?;
         items.push(clock.elapsed());
+        instructions =
+            instructions.zip(executed().zip(before)).map(|(sum, (now, before))| sum + (now - before));
+        let _verify = span(Kind::Verify).with(1, 0);
         verified &= session.expected.agrees(transform, row, &out, full);
     }
     rows.truncate(items.len());
@@ -178,6 +190,7 @@ fn take_samples(
         ("mixing", order.units_per_batch / shuffled.units_per_batch),
         ("rank_correlation", order.rank_correlation),
         ("jump", order.jump),
+        ("instructions_per_sample", instructions.map_or(f64::NAN, |sum: u64| sum as f64 / rows.len() as f64)),
     ];
     Ok(Measurement { values, items, verified, ..Measurement::default() })
 }

@@ -153,6 +153,12 @@ impl Judge {
     pub(crate) fn median(&self, values: &[f64]) -> Option<Interval> {
         self.bootstrap.median(values).filter(|_| values.len() >= MIN_SAMPLES)
     }
+
+    /// The interval of a median as it stands behind its number, ` (63,000–66,000)`; nothing where there are too few rounds
+    /// for one.
+    pub(crate) fn interval(&self, values: &[f64], show: impl Fn(f64) -> String) -> String {
+        self.median(values).map_or(String::new(), |i| format!(" ({}–{})", show(i.low), show(i.high)))
+    }
 }
 
 impl Comparison {

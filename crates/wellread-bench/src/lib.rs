@@ -19,11 +19,16 @@
 //! | [`variants`] | running, statistics, table rows |
 //! | [`sweep`] | storage over codecs and chunk layouts |
 //! | [`storage`], [`dataset`], [`dataloader`], [`model_loop`], [`conversion`] | one benchmark each |
+//! | [`feed`] | one loop fed from cold files, warm files, memory or full batches |
+//! | [`sample`] | a bounded part of a user's own set |
+//! | [`stages`] | which stage binds: `wellread doctor --data` |
+//! | [`advise`] | format, codec, chunks and loader for a user's own set, and what to expect: `wellread advise` |
 //! | [`framework`] | the same benchmarks through PyTorch and JAX |
 //! | [`machine`] | the machine in words |
 //! | [`findings`] | sentences computed from the results, in order |
 //! | [`suite`] | all of it in order, and the results folder |
 
+pub mod advise;
 pub mod choices;
 pub mod config;
 pub mod conversion;
@@ -31,11 +36,15 @@ pub mod data;
 pub mod dataloader;
 pub mod dataset;
 pub mod expected;
+pub mod feed;
 pub mod findings;
 pub mod framework;
+mod histograms;
 pub mod machine;
 pub mod model_loop;
 pub mod roofline;
+pub mod sample;
+pub mod stages;
 pub mod storage;
 pub mod suite;
 pub mod sweep;

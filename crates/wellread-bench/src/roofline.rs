@@ -4,7 +4,7 @@
 //!  memory copy      bytes per second / bytes of an image in a batch          ─┐
 //!  reading alone    the store's own reads into nothing, one thread × threads ─┼─▶ the smallest binds
 //!  zstd alone       the library on whole images, one thread × threads         │   (disk: only with a cold cache)
-//!  disk             the set's files after they left the page cache           ─┘
+//!  disk             the set's files read past the page cache                 ─┘
 //! ```
 //!
 //! All in images per second. Memory copy reads and writes each byte of a batch, in buffers that exceed the caches: a
@@ -15,7 +15,6 @@ use crate::suite::Session;
 use anyhow::Result;
 use std::collections::HashMap;
 use std::hint::black_box;
-use std::io::Read as _;
 use std::time::Duration;
 use wellread_loader::Cache;
 use wellread_loader::order::Permutation;
@@ -48,11 +47,11 @@ struct Limits {
 }
 
 /// Adds to every row of a table of `readers` and `samples_per_sec`: `limit_copy_per_s`, `limit_read_per_s`,
-/// `limit_zstd_per_s`, `limit_disk_per_s`, `bound_by` (the smallest of those that apply to a warm page cache) and
-/// `share_of_limit`. Returns remarks on what could not be measured.
+/// `limit_zstd_per_s`, `limit_disk_per_s`, `bound_by` (the smallest of those that apply to a warm page cache),
+/// `share_of_limit` and `share_of_copy`. Returns remarks on what could not be measured.
 pub(crate) fn with_limits(session: &Session<'_>, table: &Table) -> (Table, Vec<String>) {
     let copy = measure_copy(&LimitSettings::default());
-    let delivered = 4.0 * session.prepared.pixels() as f64 / session.prepared.expected.len().max(1) as f64;
+    let delivered = delivered_bytes(session);
     let mut notes = Vec::new();
     let mut limits: HashMap<&str, Limits> = HashMap::new();
     for set in session.prepared.sets.iter().filter(|set| set.error.is_none()) {
@@ -83,9 +82,48 @@ pub(crate) fn with_limits(session: &Session<'_>, table: &Table) -> (Table, Vec<S
         cells.push(("bound_by".to_owned(), bound.map_or(Cell::Null, |l| Cell::from(words(l)))));
         let share = bound.and_then(|l| Some(table.f64("samples_per_sec", row)? / l.rate));
         cells.push(("share_of_limit".to_owned(), share.map_or(Cell::Null, Cell::from)));
+        let of_copy =
+            table.f64("samples_per_sec", row).map(|rate| share_of_copy(rate, delivered, threads, &copy));
+        cells.push(("share_of_copy".to_owned(), of_copy.map_or(Cell::Null, Cell::from)));
         out.push(cells);
     }
     (out, notes)
+}
+
+/// Images of so many `delivered` bytes per second as a share of what as many threads can copy. NaN of no finite rate.
+pub(crate) fn share_of_copy(images_per_s: f64, delivered: f64, threads: usize, copy: &CopyLimits) -> f64 {
+    let share = images_per_s / copy_rate(delivered, threads, copy);
+    if share.is_finite() { share } else { f64::NAN }
+}
+
+/// Adds `share_of_copy` to every row of a table with a column of images per second `rate`: what was delivered as a share of
+/// what so many `threads` can copy.
+pub(crate) fn with_share_of_copy(session: &Session<'_>, table: &Table, rate: &str, threads: usize) -> Table {
+    let copy = measure_copy(&LimitSettings::default());
+    let delivered = delivered_bytes(session);
+    let mut out = Table::new(table.name());
+    for row in 0..table.rows() {
+        let mut cells: Vec<(String, Cell)> =
+            table.columns().iter().map(|c| (c.name().to_owned(), table.cell(c.name(), row))).collect();
+        let share = table.f64(rate, row).map(|rate| share_of_copy(rate, delivered, threads, &copy));
+        cells.push((
+            "share_of_copy".to_owned(),
+            share.filter(|s| s.is_finite()).map_or(Cell::Null, Cell::from),
+        ));
+        out.push(cells);
+    }
+    out
+}
+
+/// Bytes of an image in a batch, on average.
+fn delivered_bytes(session: &Session<'_>) -> f64 {
+    4.0 * session.prepared.pixels() as f64 / session.prepared.expected.len().max(1) as f64
+}
+
+/// Images per second that so many threads can copy.
+fn copy_rate(delivered: f64, threads: usize, copy: &CopyLimits) -> f64 {
+    let bandwidth = if threads.min(copy.threads) > 1 { copy.all_threads } else { copy.one_thread };
+    bandwidth.bytes_per_second / delivered
 }
 
 /// Threads or processes that read in a row's configuration: as measured, otherwise its workers, or the one that has none.
@@ -108,10 +146,10 @@ impl Limits {
     /// All limits for a number of threads; `delivered` is the bytes of an image in a batch.
     fn at(&self, threads: usize, copy: &CopyLimits, delivered: f64) -> Vec<Limit> {
         // More threads than cores add nothing.
+        let copied = copy_rate(delivered, threads, copy);
         let threads = threads.clamp(1, copy.threads) as f64;
-        let bandwidth = if threads > 1.0 { copy.all_threads } else { copy.one_thread };
         let mut all = vec![
-            Limit { name: "copy", rate: bandwidth.bytes_per_second / delivered, binds: true },
+            Limit { name: "copy", rate: copied, binds: true },
             Limit { name: "read", rate: self.reading * threads, binds: true },
         ];
         // It bounds reading, of which it is a part: to be looked at, not to be chosen.
@@ -198,22 +236,16 @@ fn bare_zstd(store: &dyn Store) -> Result<Option<f64>> {
 }
 
 /// Images per second that the disk delivers, the set's files being read one after the other. `None` with a remark
-/// where they stay in the page cache.
+/// where they cannot be read past the page cache.
 fn disk(files: &[std::path::PathBuf], images: usize, format: &str, notes: &mut Vec<String>) -> Option<f64> {
-    let dropped = page_cache::drop_pages(files);
-    let mut buffer = vec![0; 1 << 20];
     let clock = Stopwatch::start();
-    for file in files {
-        let mut file = std::fs::File::open(file).ok()?;
-        while file.read(&mut buffer).ok()? > 0 {}
+    match page_cache::read_direct(files) {
+        Ok(_) => Some(images as f64 / clock.elapsed()),
+        Err(why) => {
+            notes.push(format!("{format}: the disk's limit is unknown ({why})"));
+            None
+        }
     }
-    let seconds = clock.elapsed();
-    if !dropped.complete {
-        let why = dropped.reason.unwrap_or_else(|| "pages stayed".to_owned());
-        notes.push(format!("{format}: the disk's limit is unknown ({why})"));
-        return None;
-    }
-    Some(images as f64 / seconds)
 }
 
 /// Things per second over repeated passes of `count` of them: the median.

@@ -25,6 +25,7 @@ use wellread_measure::interleave::Turn;
 use wellread_measure::page_cache;
 use wellread_report::{Cell, Finding, Severity, Table};
 use wellread_store::{ImageView, Scratch, WriteOptions, checksum, read_region, registry};
+use wellread_trace::{Kind, span};
 
 /// The benchmark's registration.
 pub static BENCHMARK: Benchmark = Benchmark {
@@ -193,8 +194,10 @@ fn write(
     let types = images.iter().map(|image| image.info.dtype).collect();
     let options = WriteOptions { overwrite: true, types, ..options.clone() };
     let clock = Stopwatch::start();
+    let writing = span(Kind::WriteSet).with(images.len() as u64, 0);
     let mut writer = (format.create)(&target, &options)?;
-    for image in images {
+    for (row, image) in images.iter().enumerate() {
+        let _image = span(Kind::WriteImage).with(row as u64, 0);
         writer.write(&ImageView {
             metadata: &image.metadata,
             shape: image.info.shape,
@@ -203,7 +206,9 @@ fn write(
         })?;
     }
     writer.finish()?;
+    drop(writing);
     let seconds = clock.elapsed();
+    let _verify = span(Kind::Verify).with(images.len() as u64, 0);
     let store = (format.open)(&target, &session.open_options)?;
     let mut verified = store.len() == images.len();
     if full && verified {
@@ -230,7 +235,9 @@ fn read_all(session: &Session<'_>, set: &FormatSet, full: bool) -> Result<Measur
     let mut agrees = true;
     let mut images = 0;
     let clock = Stopwatch::start();
+    let mut reading = span(Kind::ReadSet);
     let store = session.open(set)?;
+    reading.set(store.len() as u64, 0);
     store.scan(0..store.len(), &mut |row, _, pixels| {
         agrees &= session.expected.agrees_native(row, pixels, full);
         images += 1;

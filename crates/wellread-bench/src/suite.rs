@@ -7,9 +7,10 @@ use crate::expected::ExpectedPixels;
 use crate::findings::{Judge, Ranked};
 use crate::framework::{self, Frameworks};
 use crate::variants::Results;
-use crate::{conversion, dataloader, dataset, findings, machine, model_loop, storage, sweep};
+use crate::{conversion, dataloader, dataset, findings, histograms, machine, model_loop, storage, sweep};
 use anyhow::{Context as _, Result, bail};
 use std::collections::{BTreeMap, HashSet};
+use std::time::{Instant, SystemTime};
 use wellread_image::Shape;
 use wellread_loader::{Crop, Scale, Transform};
 use wellread_measure::environment::{CpuTimes, Environment};
@@ -18,6 +19,7 @@ use wellread_report::{Fact, Finding, ReportInput, Table, Thumbnail};
 use wellread_store::checksum::ImageChecksum;
 use wellread_store::preview::{contact_sheet, preview};
 use wellread_store::{OpenOptions, Store, WriteOptions, checksum, registry};
+use wellread_trace::{Kind, labelled, span};
 
 /// One benchmark: its name, what it measures, how, and what its table says.
 pub struct Benchmark {
@@ -72,6 +74,7 @@ impl Session<'_> {
 
     /// Opens a format's copy of the set.
     pub fn open(&self, set: &FormatSet) -> Result<Box<dyn Store>> {
+        let _open = span(Kind::OpenSet);
         if self.config.in_place {
             // What was found out once: looking at every shape again would change what opening costs.
             return data::open_source(&set.path, Some(self.prepared.planes));
@@ -99,6 +102,9 @@ impl Session<'_> {
     }
 }
 
+/// What figures are told with that were taken while a timeline was recorded.
+const TRACED: &str = "a timeline was recorded meanwhile (--trace), which makes loading up to 3 % slower; leave it out for figures to compare";
+
 /// What a run gives: everything in the results folder, and what to print.
 pub struct Outcome {
     /// As written to the results folder.
@@ -123,12 +129,14 @@ pub fn run(config: &Config, progress: &dyn Fn(&str, usize, usize)) -> Result<Out
     std::fs::create_dir_all(&config.out)
         .with_context(|| format!("cannot make the results folder {}", config.out.display()))?;
     let mut environment = Environment::capture(&[&config.out]).with_git(std::path::Path::new("."));
-    let times_before = CpuTimes::now();
+    let (times_before, began, clock) = (CpuTimes::now(), SystemTime::now(), Instant::now());
     let write_options = WriteOptions {
         jobs: wellread_worker::threads(),
         compression: config.compression,
         ..WriteOptions::default()
     };
+    wellread_trace::section(benchmarks.len() + sweeps.len() + 1);
+    let preparing = labelled(Kind::Section, || "prepare images".to_owned());
     let mut prepared = prepare(config, &write_options, progress)?;
     check_shapes(config, &benchmarks, &prepared.expected)?;
     find_codecs(&mut prepared.sets);
@@ -136,9 +144,17 @@ pub fn run(config: &Config, progress: &dyn Fn(&str, usize, usize)) -> Result<Out
         frameworks.check_model(config, &batch_shape(config, &prepared.expected))?;
     }
     let session = begin(config, &prepared, write_options, &benchmarks, &frameworks, progress)?;
+    drop(preparing);
+    let mut left = benchmarks.len() + sweeps.len();
+    let mut run = |benchmark: &Benchmark| {
+        wellread_trace::section(left);
+        left = left.saturating_sub(1);
+        let _section = labelled(Kind::Section, || benchmark.name.to_owned());
+        (benchmark.run)(&session)
+    };
     let mut measured: Vec<(&'static str, Results)> = Vec::new();
     for benchmark in &benchmarks {
-        let mut results = (benchmark.run)(&session)?;
+        let mut results = run(benchmark)?;
         let mut swept = Vec::new();
         for &sweep in sweeps.iter().filter(|_| benchmark.name == storage::BENCHMARK.name) {
             match sweep::reason_to_skip(sweep, &prepared.expected) {
@@ -148,7 +164,7 @@ pub fn run(config: &Config, progress: &dyn Fn(&str, usize, usize)) -> Result<Out
         }
         measured.push((benchmark.name, results));
         for sweep in swept {
-            measured.push((sweep.name, (sweep.run)(&session)?));
+            measured.push((sweep.name, run(sweep)?));
         }
     }
     environment.during_run = CpuTimes::now().zip(times_before).and_then(|(now, before)| now.since(&before));
@@ -156,6 +172,10 @@ pub fn run(config: &Config, progress: &dyn Fn(&str, usize, usize)) -> Result<Out
     let limits = measure_copy(&LimitSettings::default());
     let outcome = assemble(config, &session, &environment, &limits, measured)?;
     outcome.report.save(&config.out)?;
+    let lasted = clock.elapsed();
+    for samples in &outcome.report.samples {
+        histograms::save(&config.out, samples, began, lasted)?;
+    }
     wellread_report::write_figures(&config.out, &outcome.report)?;
     wellread_report::write_report(&config.out, &outcome.report)?;
     Ok(outcome)
@@ -350,7 +370,7 @@ fn begin<'a>(
         write_options,
         open_options: OpenOptions::default(),
         progress,
-        notes: Vec::new(),
+        notes: wellread_trace::is_recording().then(|| TRACED.to_owned()).into_iter().collect(),
         frameworks,
     };
     let Some(first) = prepared.sets.iter().find(|s| s.error.is_none()) else {
@@ -385,6 +405,7 @@ fn assemble(
     let mut warnings: Vec<String> = environment.noise_warnings();
     let mut failures = Vec::new();
     let mut tables: Vec<Table> = Vec::new();
+    let mut samples = Vec::new();
     let mut rounds: Vec<String> = Vec::new();
     for (name, results) in measured {
         rounds.push(format!("{name} {}", results.rounds));
@@ -398,6 +419,9 @@ fn assemble(
             }
         }
         tables.push(results.table);
+        if !results.samples.seconds().is_empty() {
+            samples.push(results.samples);
+        }
     }
     let mut said = HashSet::new();
     warnings.retain(|warning| said.insert(warning.clone()));
@@ -427,9 +451,13 @@ fn assemble(
         (
             "measured rounds",
             format!(
-                "{} (interleaved in random order, after 1 of warm-up; {} asked for)",
+                "{} (interleaved in random order, after 1 of warm-up; {} asked for{})",
                 rounds.join(", "),
-                config.repeats
+                config.repeats,
+                config.precision.map_or(String::new(), |share| format!(
+                    ", or more until medians are known to {} %",
+                    100.0 * share
+                ))
             ),
         )
             .into(),
@@ -500,6 +528,7 @@ fn assemble(
         thumbnails,
         commands: if config.command.is_empty() { vec![] } else { vec![config.command.clone()] },
         tables,
+        samples,
         details,
     };
     Ok(Outcome { report, verified, failures })

@@ -16,10 +16,15 @@ use crate::Session;
 use anyhow::{Context as _, Result};
 use wellread_measure::bootstrap::Bootstrap;
 use wellread_measure::compare::MIN_SAMPLES;
-use wellread_measure::interleave::{Event, Outcome, Plan, Turn};
+use wellread_measure::interleave::{Event, Outcome, Plan, Stopped, Turn, VariantResult};
 use wellread_measure::memory::{PeakGuard, PeakMemory, PeakSource, Scope, release_free_heap};
+use wellread_measure::precision::Precision;
 use wellread_measure::samples::{Samples, median_in_place};
-use wellread_report::{Cell, Row, Table};
+use wellread_report::{Cell, Row, Samples as RawSamples, Table};
+use wellread_trace::{Kind, labelled};
+
+/// Most rounds of a benchmark that measures until a precision is reached.
+const MOST_ROUNDS: usize = 1_000;
 
 /// Columns that tell one configuration from another, in order, `format` first. A `codec` among them is none of that:
 /// it stands in for the codec of the session's set.
@@ -62,6 +67,8 @@ pub struct Unavailable {
 pub struct Results {
     /// One row per configuration and run.
     pub table: Table,
+    /// Time of every item of every run.
+    pub samples: RawSamples,
     /// Relative difference below which this benchmark cannot tell two variants apart.
     pub noise_floor: Option<f64>,
     /// Remarks that belong beside the measured.
@@ -97,6 +104,7 @@ pub fn run(
     let mut table = Table::new(settings.name);
     let mut results = Results {
         table: Table::new(settings.name),
+        samples: RawSamples::new(settings.name),
         noise_floor: None,
         notes: session.notes.clone(),
         rounds: 0,
@@ -109,13 +117,41 @@ pub fn run(
             .min_rounds(config.repeats.min(2))
             .time_budget(config.time_budget)
             .twin(name_of(&keys[0].0));
+        // Turns of the rounds asked for, warm-up and twin included: a trace has room for as much of each.
+        let turns =
+            std::cell::Cell::new((variants.len() + 1).saturating_mul(config.repeats.saturating_add(1)));
         for mut variant in variants {
-            plan = plan.add_with_turn(name_of(&variant.keys), move |turn| watched(&mut variant, turn));
+            let (name, turns) = (name_of(&variant.keys), &turns);
+            let label = format!("{} {name}", settings.name);
+            plan = plan.add_with_turn(name, move |turn| {
+                let part = wellread_trace::part(turns.get());
+                turns.set(turns.get().saturating_sub(1).max(1));
+                let mut span = labelled(Kind::Turn, || label.clone());
+                let measured = watched(&mut variant, turn);
+                span.set(turn.round as u64, part.dropped());
+                measured
+            });
+        }
+        if let Some(share) = config.precision {
+            let wanted = Precision { share };
+            let by = Bootstrap::seeded(config.seed);
+            plan = plan.rounds(MOST_ROUNDS).stop_when(move |variants| {
+                // Those that failed get no further turns.
+                let measured = variants.iter().filter(|v| v.twin_of.is_none() && v.failure.is_none());
+                let enough =
+                    |values: &[f64]| values.len() >= config.repeats && wanted.is_reached(values, &by);
+                measured.map(|v| figures(v, settings)).all(|values| enough(&values))
+            });
         }
         let outcome = plan
             .run(|p| {
+                // Of rounds without a known end, the time says more than their number.
+                let (done, of) = match config.precision {
+                    Some(_) => (p.elapsed.as_secs() as usize, config.time_budget.as_secs().max(1) as usize),
+                    None => (p.turns_done, p.turns),
+                };
                 if !matches!(p.event, Event::Started) {
-                    (session.progress)(settings.name, p.turns_done, p.turns);
+                    (session.progress)(settings.name, done.min(of), of);
                 }
             })
             .with_context(|| format!("benchmark {}", settings.name))?;
@@ -123,7 +159,9 @@ pub fn run(
         let noise = outcome.noise_floor(|f| value(f, settings).unwrap_or(f64::NAN), &bootstrap);
         results.noise_floor = noise.map(|n| n.fraction());
         results.rounds = outcome.measured_rounds();
-        if outcome.measured_rounds() < config.repeats {
+        if let Some(share) = config.precision.filter(|_| outcome.stopped != Stopped::Enough) {
+            results.notes.extend(not_reached(&outcome, settings, share, &bootstrap));
+        } else if outcome.measured_rounds() < config.repeats {
             results.notes.push(format!(
                 "{}: {} of {} rounds within the time budget",
                 settings.name,
@@ -153,6 +191,14 @@ pub fn run(
             for (n, run) in variant.runs.iter().enumerate() {
                 let verified = warm_ok && run.value.verified;
                 stamp.run(keys, n, &run.value, verified, settings.item_prefix, &intervals, peak);
+                if !run.value.items.is_empty() {
+                    let mut which: Row =
+                        keys.iter().map(|(k, cell)| ((*k).to_owned(), cell.clone())).collect();
+                    which.extend(
+                        [("run", n), ("position", run.position)].map(|(k, v)| (k.to_owned(), v.into())),
+                    );
+                    results.samples.push(which, run.value.items.clone());
+                }
             }
             if !warm_ok || runs.iter().any(|r| !r.verified) {
                 results
@@ -166,6 +212,37 @@ pub fn run(
     }
     results.table = table;
     Ok(results)
+}
+
+/// The figure of every run that the precision and the noise floor are of.
+fn figures(variant: &VariantResult<Measurement>, settings: &Settings<'_>) -> Vec<f64> {
+    variant.runs.iter().filter_map(|run| value(&run.value, settings)).collect()
+}
+
+/// What to say where time was up before every median was known well enough.
+fn not_reached(
+    outcome: &Outcome<Measurement>,
+    settings: &Settings<'_>,
+    share: f64,
+    bootstrap: &Bootstrap,
+) -> Option<String> {
+    let wanted = Precision { share };
+    let measured: Vec<_> = outcome.visible().filter(|v| v.failure.is_none()).collect();
+    let reached = |values: &[f64]| bootstrap.median(values).is_some_and(|i| Precision::of(&i) <= share);
+    let missed: Vec<Vec<f64>> =
+        measured.iter().map(|v| figures(v, settings)).filter(|values| !reached(values)).collect();
+    let needed = missed.iter().filter_map(|values| wanted.samples_needed(values, bootstrap)).max();
+    (!missed.is_empty()).then(|| {
+        format!(
+            "{}: {} of {} configurations are not known to {:.1} % after {} rounds{}",
+            settings.name,
+            missed.len(),
+            measured.len(),
+            100.0 * share,
+            outcome.measured_rounds(),
+            needed.map_or(String::new(), |n| format!("; about {n} would be needed (--time-budget)"))
+        )
+    })
 }
 
 /// Runs a turn, and watches its memory when it is warm-up.

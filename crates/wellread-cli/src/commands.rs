@@ -1,15 +1,22 @@
 //! One file per subcommand: its arguments, a `run`, nothing shared but [`OpenArgs`] and small parsers.
 
+pub mod advise;
 pub mod bench;
 pub mod checksum;
+pub mod compare;
 pub mod convert;
+pub mod diagnosis;
 pub mod doctor;
 pub mod generate;
 pub mod infer;
 pub mod info;
+pub mod recipe;
 pub mod report;
 pub mod stats;
 pub mod synthetic;
+pub mod task_native;
+pub mod tasks;
+pub mod trace;
 pub mod verify;
 pub mod view;
 
@@ -38,18 +45,30 @@ pub struct OpenArgs {
 }
 
 impl OpenArgs {
+    fn options(&self) -> OpenOptions {
+        OpenOptions {
+            format: self.read_as.clone(),
+            level: self.level,
+            column: self.column.clone(),
+            table: self.table.clone(),
+        }
+    }
+
+    /// Opens once more what [`Self::open`] has opened, without repeating its remarks.
+    pub fn open_again(&self, path: &Path) -> anyhow::Result<Box<dyn Store>> {
+        let store = wellread_store::open(path, &self.options())?;
+        if !self.skip_null {
+            return Ok(store);
+        }
+        Ok(Box::new(wellread_store::subset::Subset::without_nulls(store)?))
+    }
+
     /// Opens `path`.
     pub fn open(&self, path: &Path) -> Outcome<Box<dyn Store>> {
         if let Some(name) = &self.read_as {
             known_format(name)?;
         }
-        let options = OpenOptions {
-            format: self.read_as.clone(),
-            level: self.level,
-            column: self.column.clone(),
-            table: self.table.clone(),
-        };
-        let store = wellread_store::open(path, &options)?;
+        let store = wellread_store::open(path, &self.options())?;
         if self.table.is_some() && !known_format(store.format())?.has_tables {
             return Err(Failure::Usage(format!(
                 "--table: {} is {}, which has no tables to choose from; {}",
@@ -112,6 +131,19 @@ pub fn parse_threads(text: &str) -> Result<usize, String> {
     threads.ok_or_else(|| format!("{text:?} is no number of threads from 0 to {MOST}"))
 }
 
+/// Parses a share from 0 to 1, such as `5%` or `0.05`.
+pub fn parse_share(text: &str) -> Result<f64, String> {
+    let trimmed = text.trim();
+    let number = |text: &str| text.trim().parse::<f64>().ok();
+    let share = match trimmed.strip_suffix('%') {
+        Some(percent) => number(percent).map(|percent| percent / 100.0),
+        None => number(trimmed),
+    };
+    share.filter(|share| (0.0..=1.0).contains(share)).ok_or_else(|| {
+        format!("{text:?} is no share; write a percentage such as 5%, or a number from 0 to 1 such as 0.05")
+    })
+}
+
 /// Parses five positive numbers `T,C,Z,Y,X`.
 pub fn parse_tczyx(text: &str) -> Result<[usize; 5], String> {
     let numbers: Option<Vec<usize>> =
@@ -128,6 +160,11 @@ mod tests {
     #[test]
     fn parsers_accept_what_they_document() {
         assert_eq!(parse_size("100x200"), Ok((100, 200)));
+        assert_eq!(
+            (parse_share("5%"), parse_share(" 0.05 "), parse_share("0")),
+            (Ok(0.05), Ok(0.05), Ok(0.0))
+        );
+        assert!(["5", "-1%", "nan", "x%", "", "%", "inf"].iter().all(|text| parse_share(text).is_err()));
         assert!(parse_size("100").is_err() && parse_size("0x5").is_err());
         assert_eq!(parse_tczyx("1,2,3,4,5"), Ok([1, 2, 3, 4, 5]));
         assert!(parse_tczyx("1,2,3").is_err() && parse_tczyx("1,1,1,0,1").is_err());

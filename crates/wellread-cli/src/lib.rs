@@ -2,7 +2,7 @@
 //!
 //! A library, so that the Python package is the same command ([`run`]); the program is in `main.rs`.
 //!
-//! Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
+//! Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a comparison found a regression, 130 interrupted.
 
 mod commands;
 mod output;
@@ -44,8 +44,10 @@ enum Command {
     Generate(commands::generate::Args),
     /// Draw one image or a contact sheet as PNG.
     View(commands::view::Args),
-    /// Say what works on this machine, and how to get what is missing.
-    Doctor(commands::doctor::Args),
+    /// Say what works on this machine, and how to get what is missing; with --data, what binds when a set is loaded.
+    Doctor(Box<commands::doctor::Args>),
+    /// Study a set of your own: recommend format, codec, chunks, workers, batch size and cache, and predict data wait.
+    Advise(commands::advise::Args),
     /// Measure how fast stored images become tensors, step by step; ends with a report.
     Bench(Box<commands::bench::Args>),
     /// Measure inference: latency, throughput and memory of PyTorch, JAX, ONNX Runtime and candle.
@@ -53,6 +55,15 @@ enum Command {
     /// The worker of infer for backends in Rust.
     #[command(hide = true)]
     InferWorker,
+    /// Measure training or inference across git branches, phase by phase, each branch in a worktree of its own.
+    Tasks(Box<commands::tasks::Args>),
+    /// A task of tasks whose experiment is wellread's own.
+    #[command(hide = true)]
+    TaskNative(commands::task_native::Args),
+    /// Compare two results, or two revisions: faster, slower, same or unclear, row by row.
+    Compare(commands::compare::Args),
+    /// Repeat the run that a summary.json is of, and say what differs.
+    Rerun(commands::recipe::RerunArgs),
     /// Make plots and report.html again from a results folder.
     Report(commands::report::Args),
 }
@@ -61,6 +72,35 @@ enum Command {
 fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
     let command = Cli::command().mut_subcommands(|c| c.allow_negative_numbers(true));
     Cli::from_arg_matches(&command.try_get_matches_from(args)?)
+}
+
+/// Carries a command out. `program` is what starts this program again.
+fn execute(command: Command, program: Vec<OsString>, ui: output::Ui) -> output::Outcome {
+    match command {
+        Command::Info(args) => commands::info::run(&args, ui),
+        Command::Checksum(args) => commands::checksum::run(&args, ui),
+        Command::Verify(args) => commands::verify::run(&args, ui),
+        Command::Stats(args) => args.trace.record(ui, || commands::stats::run(&args, ui)),
+        Command::Convert(args) => args.trace.record(ui, || commands::convert::run(&args, ui)),
+        Command::Generate(args) => commands::generate::run(&args, ui),
+        Command::View(args) => commands::view::run(&args, ui),
+        Command::Doctor(args) => commands::doctor::run(&args, ui),
+        Command::Advise(args) => commands::advise::run(&args, ui),
+        Command::Bench(args) => args.trace.record(ui, || commands::bench::run(&args, &program, ui)),
+        Command::Infer(args) => args.trace.record(ui, || commands::infer::run(&args, program, ui)),
+        Command::InferWorker => {
+            wellread_infer::serve::main();
+            Ok(())
+        }
+        Command::Tasks(args) => commands::tasks::run(&args, program, ui),
+        Command::TaskNative(args) => match commands::task_native::run(&args) {
+            0 => Ok(()),
+            code => Err(output::Failure::Ended(code)),
+        },
+        Command::Compare(args) => commands::compare::run(&args, ui),
+        Command::Rerun(args) => commands::recipe::rerun(&args, &program, ui),
+        Command::Report(args) => commands::report::run(&args, ui),
+    }
 }
 
 /// Runs the command with these arguments, of which the first is the program's name, and returns its exit code. Takes over
@@ -79,7 +119,15 @@ pub fn run(program: Vec<OsString>, args: impl IntoIterator<Item = OsString>) -> 
     // Interrupted or asked to end: nothing half-written stays but what can be gone on with. Without a handler it would,
     // until the next run.
     let _ = ctrlc::set_handler(|| {
-        let said = if wellread_store::staged::remove_unfinished() {
+        // Of what was done until now, before its file is removed as unfinished.
+        let _ = wellread_store::trace::finish();
+        wellread_model::infer::remove_unfinished();
+        let tasks = wellread_tasks::stop::interrupt();
+        wellread_bench::advise::candidates::stop_writing();
+        let resumable = wellread_store::staged::remove_unfinished();
+        let said = if tasks {
+            "interrupted; the task's processes were ended and its worktrees removed; --resume goes on with the results"
+        } else if resumable {
             "interrupted; what is complete is kept: the same command goes on with it"
         } else {
             "interrupted; unfinished output was removed"
@@ -89,26 +137,12 @@ pub fn run(program: Vec<OsString>, args: impl IntoIterator<Item = OsString>) -> 
         std::process::exit(130);
     });
     let ui = output::Ui::new(cli.json, cli.quiet);
-    let result = match cli.command {
-        Command::Info(args) => commands::info::run(&args, ui),
-        Command::Checksum(args) => commands::checksum::run(&args, ui),
-        Command::Verify(args) => commands::verify::run(&args, ui),
-        Command::Stats(args) => commands::stats::run(&args, ui),
-        Command::Convert(args) => commands::convert::run(&args, ui),
-        Command::Generate(args) => commands::generate::run(&args, ui),
-        Command::View(args) => commands::view::run(&args, ui),
-        Command::Doctor(args) => commands::doctor::run(&args, ui),
-        Command::Bench(args) => commands::bench::run(&args, ui),
-        Command::Infer(args) => commands::infer::run(&args, program, ui),
-        Command::InferWorker => {
-            wellread_infer::serve::main();
-            Ok(())
-        }
-        Command::Report(args) => commands::report::run(&args, ui),
-    };
+    let result = execute(cli.command, program, ui);
     match result {
         Ok(()) => 0,
         Err(output::Failure::Reported) => 1,
+        Err(output::Failure::Ended(code)) => code,
+        Err(output::Failure::Regression) => 3,
         Err(output::Failure::Usage(message)) => {
             eprintln!("error: {message}");
             2

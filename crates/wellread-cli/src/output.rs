@@ -13,6 +13,10 @@ pub enum Failure {
     Failed(String),
     /// Failed, and everything was already said: exit code 1.
     Reported,
+    /// Ended, and everything was already said: this exit code.
+    Ended(u8),
+    /// A comparison found a regression and has said so: exit code 3.
+    Regression,
 }
 
 /// Result of a command.
@@ -31,12 +35,19 @@ pub struct Ui {
     pub json: bool,
     /// No progress, no hints.
     pub quiet: bool,
+    /// A step of a longer command, which prints the one JSON document.
+    nested: bool,
 }
 
 impl Ui {
     /// From the global flags.
     pub const fn new(json: bool, quiet: bool) -> Self {
-        Self { json, quiet }
+        Self { json, quiet, nested: false }
+    }
+
+    /// The same for a step of a longer command.
+    pub const fn nested(self) -> Self {
+        Self { nested: true, ..self }
     }
 
     /// A progress bar over `total` steps; hidden when quiet or when stderr is no terminal, and for the first
@@ -75,7 +86,7 @@ impl Ui {
 
     /// Prints the JSON document when `--json` was given.
     pub fn document(self, value: &impl serde::Serialize) -> Outcome {
-        if self.json {
+        if self.json && !self.nested {
             let text = serde_json::to_string_pretty(value)
                 .map_err(|e| Failure::Failed(format!("cannot write the result as JSON: {e}")))?;
             print_line(&text);

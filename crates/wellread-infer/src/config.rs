@@ -99,9 +99,7 @@ impl Default for Config {
 
 /// Where weights are kept from run to run: `wellread/models` in the user's cache folder.
 fn model_dir() -> PathBuf {
-    let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let cache = folder("XDG_CACHE_HOME").or_else(|| folder("HOME").map(|home| home.join(".cache")));
-    cache.unwrap_or_else(std::env::temp_dir).join("wellread").join("models")
+    wellread_worker::cache_folder().join("models")
 }
 
 impl Config {
@@ -190,15 +188,18 @@ impl Config {
         Ok(self.dtype.parse()?)
     }
 
-    /// Checks what needs no file.
+    /// Checks the choices, but no file.
     ///
     /// # Errors
-    /// The first choice that makes no sense; the message lists what there is.
+    /// The first that makes no sense; the message lists what there is.
     pub fn check(&self) -> Result<()> {
         self.backends()?;
         self.dtype()?;
         for model in &self.models {
             Self::parse_model(model)?;
+            if !is_onnx(model) {
+                crate::models::architecture(model, self.input_shape)?;
+            }
         }
         for way in &self.torch {
             Self::parse_torch(way)?;
@@ -273,5 +274,6 @@ mod tests {
         assert!(wrong(|c| c.provider = Some("coreml".into())).contains("tensorrt"));
         assert!(wrong(|c| c.batch_sizes = vec![0]).contains("at least one image"));
         assert!(wrong(|c| c.iterations = 0).contains("iteration"));
+        assert!(wrong(|c| c.input_shape = Some([1, 64, 64])).contains("--input-shape"));
     }
 }

@@ -8,13 +8,17 @@ use crate::shared::Shared;
 use anyhow::{Context as _, Result, anyhow};
 use serde::de::DeserializeOwned;
 use std::time::Duration;
-use wellread_measure::memory::PeakGuard;
+use wellread_measure::memory::{PeakGuard, tree_bytes};
+use wellread_trace::{Kind, labelled};
 use wellread_worker::{Launch, Worker};
 
 /// Time between two looks at the memory of a process.
 const MEMORY_INTERVAL: Duration = Duration::from_millis(20);
 /// A request for passes takes about so long at most: the time limit is one for hanging, not for slow models.
 const REQUEST: Duration = Duration::from_secs(10);
+
+/// What a worker says whose batch does not fit (`python/wellread/_bench/inference/__init__.py`, [`crate::source`]).
+const NO_MEMORY: &str = "does not fit in memory";
 
 /// A framework, a way to run it, and the process that does.
 pub struct Contender {
@@ -89,18 +93,28 @@ impl Contender {
     }
 
     /// Has the batch in shared memory taken and compiled for. A process that ended with an earlier batch is started
-    /// again.
-    ///
-    /// # Errors
-    /// What the framework says; that it cannot be started.
-    pub(crate) fn prepare(&mut self, shared: &Shared, shape: [usize; 4]) -> Result<Prepared> {
+    /// again. Also the most memory that its processes held meanwhile.
+    pub(crate) fn prepare(&mut self, shared: &Shared, shape: [usize; 4]) -> (Result<Prepared>, Option<u64>) {
+        let _build = labelled(Kind::Build, || format!("build {}", self.name()));
+        let rested = self.rest();
+        let guard = self.watch();
+        let batch = Batch { images: shared.images_path(), logits: shared.logits_path(), shape };
+        let prepared = rested.and_then(|()| self.ask(&Request::Batch(batch)));
+        (prepared, guard.map(PeakGuard::stop).and_then(|peak| peak.bytes))
+    }
+
+    /// Has the last batch let go of; starts the process where there is none.
+    fn rest(&mut self) -> Result<()> {
         if self.worker.is_none() {
             self.opened = Ok(self.restart().context("the process cannot be started again")?);
         }
         self.pass = None;
-        self.ask::<serde_json::Value>(&Request::Rest)?;
-        let batch = Batch { images: shared.images_path(), logits: shared.logits_path(), shape };
-        self.ask(&Request::Batch(batch))
+        self.ask::<serde_json::Value>(&Request::Rest).map(drop)
+    }
+
+    /// Ends the process, which gives all its memory back; [`Self::prepare`] starts it again.
+    pub(crate) fn stop(&mut self) {
+        self.worker = None;
     }
 
     /// Runs so many passes, in requests of some seconds.
@@ -108,6 +122,7 @@ impl Contender {
     /// # Errors
     /// What the framework says; that it ended or does not answer.
     pub fn passes(&mut self, count: usize) -> Result<Passes> {
+        let _passes = labelled(Kind::Passes, || format!("passes {}", self.name())).with(count as u64, 0);
         let mut all = Passes { samples_ns: Vec::with_capacity(count), wall_ns: 0, device_peak_bytes: None };
         while all.samples_ns.len() < count {
             let left = count - all.samples_ns.len();
@@ -143,7 +158,13 @@ impl Contender {
     /// # Errors
     /// As [`Self::passes`].
     pub fn step(&mut self) -> Result<Step> {
+        let _step = labelled(Kind::Step, || format!("step {}", self.name()));
         self.ask(&Request::Step)
+    }
+
+    /// Memory that its processes hold now.
+    pub(crate) fn memory(&self) -> Option<u64> {
+        self.worker.as_ref().and_then(|worker| tree_bytes(worker.id()).ok())
     }
 
     /// Begins to watch the memory of its processes.
@@ -157,6 +178,11 @@ fn request(asked: &Request) -> Result<serde_json::Value> {
     let mut line = serde_json::to_value(asked)?;
     line["do"] = "infer".into();
     Ok(line)
+}
+
+/// Whether a framework failed for want of memory: it says so, or the kernel ended it.
+pub(crate) fn lacked_memory(reason: &str) -> bool {
+    [NO_MEMORY, "SIGKILL", "bad_alloc", "out of memory"].iter().any(|part| reason.contains(part))
 }
 
 /// Says what being killed usually means.

@@ -24,6 +24,7 @@
 //! | [`source`] | images: synthetic, or any set of images with the model's preprocessing |
 //! | [`measure`] | warm-up and rounds of one configuration |
 //! | [`check`] | outputs compared |
+//! | `record` | from what was measured to a row |
 //! | [`statistics`] | from nanoseconds to the columns of a row |
 //! | [`results`] | [`Row`], [`Record`], [`Run`] |
 //! | [`written`] | the CSV and JSON files |
@@ -39,6 +40,7 @@ pub mod contender;
 pub mod measure;
 pub mod models;
 pub mod protocol;
+mod record;
 pub mod report;
 pub mod results;
 pub mod serve;

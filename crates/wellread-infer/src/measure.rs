@@ -40,22 +40,36 @@ pub(crate) struct Measured {
     pub prepared: Prepared,
     pub warm: Warm,
     pub rounds: Vec<Round>,
-    pub device_peak: Option<u64>,
+    pub peak: Peak,
+}
+
+/// Most bytes held: by the processes of a framework, and by its allocator on the device.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Peak {
+    pub host: Option<u64>,
+    pub device: Option<u64>,
+}
+
+impl Peak {
+    fn include(&mut self, other: Self) {
+        self.host = self.host.max(other.host);
+        self.device = self.device.max(other.device);
+    }
 }
 
 /// What the warm-up found.
 #[derive(Debug, Default)]
 pub(crate) struct Warm {
     pub samples_ns: Vec<u64>,
-    pub steady: bool,
-    pub host_peak: Option<u64>,
+    /// `None` where nothing was asked for that could tell.
+    pub steady: Option<bool>,
     pub logits: Vec<f32>,
 }
 
 /// What a turn gives.
 enum Turned {
-    Warm(Warm, Option<u64>),
-    Round(Round, Option<u64>),
+    Warm(Warm, Peak),
+    Round(Round, Peak),
 }
 
 /// Measures all contenders; one that fails is a message in its place.
@@ -66,14 +80,15 @@ pub(crate) fn measure(
     progress: &dyn Fn(&Progress<'_>),
 ) -> Result<Vec<Result<Measured, String>>> {
     let [c, h, w] = batch.input;
-    let prepared: Vec<Result<Prepared, String>> = contenders
+    let prepared: Vec<Result<(Prepared, Peak), String>> = contenders
         .iter_mut()
         .map(|contender| {
             if let Err(reason) = &contender.opened {
                 return Err(reason.clone());
             }
             let shared = batch.shared.borrow();
-            contender.prepare(&shared, [batch.size, c, h, w]).map_err(|e| format!("{e:#}"))
+            let (prepared, host) = contender.prepare(&shared, [batch.size, c, h, w]);
+            prepared.map(|prepared| (prepared, Peak { host, device: None })).map_err(|e| format!("{e:#}"))
         })
         .collect();
     let rounds = config.iterations.min(ROUNDS);
@@ -90,22 +105,21 @@ pub(crate) fn measure(
     Ok(prepared
         .into_iter()
         .map(|prepared| {
-            let prepared = prepared?;
+            let (prepared, peak) = prepared?;
             let variant = variants.next().ok_or("the plan ended early")?;
             if let Some(failure) = variant.failure {
                 return Err(failure.message);
             }
-            let mut measured =
-                Measured { prepared, warm: Warm::default(), rounds: Vec::new(), device_peak: None };
+            let mut measured = Measured { prepared, warm: Warm::default(), rounds: Vec::new(), peak };
             for run in variant.warmup.into_iter().chain(variant.runs) {
                 match run.value {
                     Turned::Warm(warm, peak) => {
                         measured.warm = warm;
-                        measured.device_peak = measured.device_peak.max(peak);
+                        measured.peak.include(peak);
                     }
                     Turned::Round(round, peak) => {
                         measured.rounds.push(Round { position: run.position, ..round });
-                        measured.device_peak = measured.device_peak.max(peak);
+                        measured.peak.include(peak);
                     }
                 }
             }
@@ -124,9 +138,9 @@ fn take(
     if turn.warmup {
         let guard = contender.watch();
         let warmed = warm_up(contender, batch, config);
-        let host_peak = guard.map(PeakGuard::stop).and_then(|peak| peak.bytes);
-        let (warm, peak) = warmed?;
-        return Ok(Turned::Warm(Warm { host_peak, ..warm }, peak));
+        let host = guard.map(PeakGuard::stop).and_then(|peak| peak.bytes);
+        let (warm, device) = warmed?;
+        return Ok(Turned::Warm(warm, Peak { host, device }));
     }
     // Numbered from 0, without the round of warm-up.
     let round = turn.round - 1;
@@ -136,8 +150,10 @@ fn take(
     }
     let passes = contender.passes(count)?;
     let steps = fed(contender, batch, config, count)?;
+    // One look, when nothing is timed.
+    let peak = Peak { host: contender.memory(), device: passes.device_peak_bytes };
     let round = Round { round, position: 0, samples_ns: passes.samples_ns, wall_ns: passes.wall_ns, steps };
-    Ok(Turned::Round(round, passes.device_peak_bytes))
+    Ok(Turned::Round(round, peak))
 }
 
 /// At least the passes asked for, then more until two windows agree, within limits.
@@ -157,8 +173,8 @@ fn warm_up(contender: &mut Contender, batch: &Batch<'_>, config: &Config) -> Res
         passes.device_peak_bytes = passes.device_peak_bytes.max(more.device_peak_bytes);
     }
     let logits = contender.logits(&mut batch.shared.borrow_mut())?;
-    let steady = steady(&passes.samples_ns, window);
-    let warm = Warm { steady, samples_ns: passes.samples_ns, host_peak: None, logits };
+    let steady = (config.warmup > 0).then(|| steady(&passes.samples_ns, window));
+    let warm = Warm { steady, samples_ns: passes.samples_ns, logits };
     Ok((warm, passes.device_peak_bytes))
 }
 

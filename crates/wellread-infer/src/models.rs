@@ -1,9 +1,12 @@
 //! What is run: an architecture with its weights, or a user's ONNX file.
 
+use crate::backend;
 use crate::config::{Config, is_onnx};
-use anyhow::{Context as _, Result, bail, ensure};
+use crate::protocol::{Inspect, Inspected, Request};
+use anyhow::{Context as _, Result, bail};
 use std::path::{Path, PathBuf};
 use wellread_model::infer::{self, Architecture, Dtype};
+use wellread_worker::Worker;
 
 /// Where a model in a user's ONNX file takes images that nobody gave the shape of.
 const USUAL: [usize; 3] = [3, 224, 224];
@@ -32,26 +35,18 @@ pub enum Model {
 }
 
 impl Model {
-    /// The model of that name.
+    /// The model of that name, which [`Config::check`] has looked at.
     ///
     /// # Errors
-    /// No such model or file; images that it cannot take.
+    /// A file that is no ONNX model; images that it cannot take.
     pub fn find(name: &str, config: &Config) -> Result<Self> {
         if is_onnx(name) {
             let path = Path::new(name);
-            ensure!(path.is_file(), "--model {name}: there is no such file");
-            let input = input_of(path, config)?;
+            let input = input_of(path, config)?.or(config.input_shape).unwrap_or(USUAL);
             return Ok(Self::File { path: path.to_owned(), name: name.to_owned(), input });
         }
-        let architecture = infer::architecture(name)?;
-        let architecture = match config.input_shape {
-            Some(input) => {
-                architecture.with_input(input).with_context(|| format!("--input-shape for {name}"))?
-            }
-            None => architecture.clone(),
-        };
-        let folder = config.model_dir.clone();
-        Ok(Self::Architecture { architecture, seed: config.seed, folder })
+        let (seed, folder) = (config.seed, config.model_dir.clone());
+        Ok(Self::Architecture { architecture: architecture(name, config.input_shape)?, seed, folder })
     }
 
     /// Its name.
@@ -107,18 +102,29 @@ impl Model {
     }
 }
 
-/// Channels, rows and columns that an ONNX file takes, where ONNX Runtime can be asked; else those given, or the usual.
-#[cfg(feature = "onnxruntime")]
-fn input_of(path: &Path, config: &Config) -> Result<[usize; 3]> {
-    let found = crate::backend::onnxruntime::find(config.onnxruntime.as_deref(), config.python.as_deref());
-    // Without the library nobody can be asked; that it is missing is a row of its own.
-    let Ok(library) = found else { return Ok(config.input_shape.unwrap_or(USUAL)) };
-    let file = infer::onnxruntime::inspect(path, Some(&library))?;
-    Ok(file.images(config.input_shape)?)
+/// An architecture, with the input that is asked for.
+///
+/// # Errors
+/// No such architecture; images that it cannot take.
+pub(crate) fn architecture(name: &str, input: Option<[usize; 3]>) -> Result<Architecture> {
+    let found = infer::architecture(name)?;
+    match input {
+        Some(input) => found.with_input(input).with_context(|| format!("--input-shape for {name}")),
+        None => Ok(found.clone()),
+    }
 }
 
-#[cfg(not(feature = "onnxruntime"))]
-#[expect(clippy::unnecessary_wraps, reason = "with ONNX Runtime it may fail")]
-fn input_of(_: &Path, config: &Config) -> Result<[usize; 3]> {
-    Ok(config.input_shape.unwrap_or(USUAL))
+/// Channels, rows and columns that an ONNX file takes, where ONNX Runtime can be asked; that it is missing is a row of its
+/// own. A file may be anything, so a process is asked that may crash or hang.
+fn input_of(path: &Path, config: &Config) -> Result<Option<[usize; 3]>> {
+    let asked = Inspect {
+        file: path.to_owned(),
+        wanted: config.input_shape,
+        library: config.onnxruntime.clone(),
+        python: wellread_worker::python(config.python.as_deref()),
+    };
+    let mut worker = Worker::start(&backend::in_rust(config))?;
+    let answer = worker.ask(&serde_json::to_value(Request::Inspect(asked))?, |_| ());
+    let answer = answer.with_context(|| format!("--model {}", path.display()))?;
+    Ok(serde_json::from_value::<Inspected>(answer)?.input)
 }

@@ -24,6 +24,28 @@ pub enum Request {
     Step,
     /// Give back to the kernel what earlier batches freed.
     Rest,
+    /// Say what images an ONNX file takes: [`Inspected`].
+    Inspect(Inspect),
+}
+
+/// An ONNX file, and whom to ask about it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Inspect {
+    /// The file.
+    pub file: PathBuf,
+    /// Channels, rows, columns where the file leaves them open.
+    pub wanted: Option<[usize; 3]>,
+    /// Library of ONNX Runtime; `None` for that of the Python.
+    pub library: Option<PathBuf>,
+    /// The Python.
+    pub python: PathBuf,
+}
+
+/// What an ONNX file takes.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Inspected {
+    /// Channels, rows, columns; `None` where there is no ONNX Runtime to be asked.
+    pub input: Option<[usize; 3]>,
 }
 
 /// What to open.
@@ -49,8 +71,10 @@ pub struct Open {
     pub variant: Vec<String>,
     /// Provider of ONNX Runtime.
     pub provider: Option<String>,
-    /// Library of ONNX Runtime.
+    /// Library of ONNX Runtime; `None` for that of the Python.
     pub library: Option<PathBuf>,
+    /// The Python that has it.
+    pub python: Option<PathBuf>,
 }
 
 /// What was opened.

@@ -9,7 +9,7 @@ use crate::results::{Record, Row, Run, Status};
 use anyhow::{Context as _, Result};
 use std::path::PathBuf;
 use wellread_measure::samples::median;
-use wellread_report::{Cell, Fact, Finding, ReportInput, Severity, Table};
+use wellread_report::{Cell, Fact, Finding, ReportInput, Samples, Severity, Table};
 
 /// Name of the table.
 const TABLE: &str = "inference";
@@ -25,9 +25,15 @@ pub fn write(run: &Run, environment: Vec<Fact>, machine: String) -> Result<PathB
     std::fs::create_dir_all(&folder)
         .with_context(|| format!("cannot make the folder {}", folder.display()))?;
     let input = input(run, environment, machine);
-    input.save(&folder)?;
-    wellread_report::write_figures(&folder, &input)?;
-    wellread_report::write_report(&folder, &input)?;
+    let written = input
+        .save(&folder)
+        .and_then(|()| wellread_report::write_figures(&folder, &input).map(drop))
+        .and_then(|()| wellread_report::write_report(&folder, &input).map(drop));
+    if let Err(error) = written {
+        // A part of a report is none; it can be made again from the tables.
+        let _ = std::fs::remove_dir_all(&folder);
+        return Err(error).context("the report was not written");
+    }
     Ok(folder)
 }
 
@@ -70,6 +76,7 @@ pub fn input(run: &Run, environment: Vec<Fact>, machine: String) -> ReportInput 
         warnings: run.environment.noise_warnings(),
         commands: vec![config.command.clone()],
         tables: vec![table(run)],
+        samples: vec![samples(run)],
         ..ReportInput::default()
     }
 }
@@ -79,21 +86,37 @@ fn name(row: &Row) -> String {
     crate::contender::name(&row.framework, &row.variant)
 }
 
+/// What tells a configuration apart.
+fn keys(row: &Row) -> Vec<(&'static str, Cell)> {
+    vec![
+        ("framework", Cell::from(name(row))),
+        ("model", Cell::from(&row.model)),
+        ("batch_size", Cell::from(row.batch_size)),
+        ("device", Cell::from(&row.device)),
+        ("dtype", Cell::from(&row.dtype)),
+    ]
+}
+
+/// Seconds of every pass of every round whose outputs were right.
+fn samples(run: &Run) -> Samples {
+    let mut samples = Samples::new(TABLE);
+    for Record { row, rounds, .. } in run.records.iter().filter(|record| record.row.status == Status::Ok) {
+        for round in rounds.iter().filter(|round| !round.samples_ns.is_empty()) {
+            let mut of = keys(row);
+            of.push(("run", Cell::from(round.round)));
+            let seconds = round.samples_ns.iter().map(|&ns| ns as f64 * 1e-9).collect();
+            samples.push(of.into_iter().map(|(name, cell)| (name.to_owned(), cell)).collect(), seconds);
+        }
+    }
+    samples
+}
+
 fn table(run: &Run) -> Table {
     let mut table = Table::new(TABLE);
     for Record { row, rounds, .. } in &run.records {
-        let keys = || {
-            vec![
-                ("framework", Cell::from(name(row))),
-                ("model", Cell::from(&row.model)),
-                ("batch_size", Cell::from(row.batch_size)),
-                ("device", Cell::from(&row.device)),
-                ("dtype", Cell::from(&row.dtype)),
-            ]
-        };
         // Figures of wrong outputs are not to be compared with others.
         if row.status != Status::Ok {
-            let mut failed = keys();
+            let mut failed = keys(row);
             failed.push(("status", Cell::from("unavailable")));
             failed.push(("reason", Cell::from(row.reason.as_deref().unwrap_or("not measured"))));
             table.push(failed);
@@ -104,7 +127,7 @@ fn table(run: &Run) -> Table {
             let images = (row.batch_size * samples.len()) as f64;
             let whole: u64 = round.steps.iter().map(|step| step.whole_ns).sum();
             let fed = (row.batch_size * round.steps.len()) as f64 / (whole as f64 * 1e-9);
-            let mut measured = keys();
+            let mut measured = keys(row);
             measured.extend([
                 ("run", Cell::from(round.round)),
                 ("latency_p50_s", Cell::from(median(&samples))),
@@ -331,5 +354,7 @@ mod tests {
         // Again from what is on disk alone.
         let again = ReportInput::from_dir(&written).unwrap();
         assert_eq!(again.tables[0].rows(), 12);
+        assert_eq!(again.samples[0].seconds().len(), 12);
+        assert!(page.contains("how the single times are distributed"));
     }
 }

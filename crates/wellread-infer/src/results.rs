@@ -26,9 +26,9 @@ pub struct Row {
     pub dtype: String,
     /// Median.
     pub latency_p50_ms: Option<f64>,
-    /// 95th percentile.
+    /// 95th percentile; empty below 20 passes.
     pub latency_p95_ms: Option<f64>,
-    /// 99th percentile.
+    /// 99th percentile; empty below 100 passes.
     pub latency_p99_ms: Option<f64>,
     /// Mean.
     pub latency_mean_ms: Option<f64>,
@@ -52,6 +52,8 @@ pub struct Row {
     pub status: Status,
     /// Why not `ok`.
     pub reason: Option<String>,
+    /// What a reader of the figures must know.
+    pub note: Option<String>,
     /// The way the framework was run, such as `compile+channels-last`.
     pub variant: String,
     /// Passes measured.
@@ -74,6 +76,8 @@ pub struct Row {
     pub max_difference: Option<f64>,
     /// Whose outputs are the reference.
     pub reference: Option<String>,
+    /// Largest difference allowed; empty for the reference itself.
+    pub allowed_difference: Option<f64>,
     /// Images per second from the stored images on, through the loader; empty for synthetic images.
     pub end_to_end_ips: Option<f64>,
     /// Median of a step of that: a batch asked for, delivered, moved and run.

@@ -1,7 +1,9 @@
-//! From raw nanoseconds to the columns of a row. Percentiles are those of NumPy (linear interpolation), the standard
-//! deviation is that of a sample. Nothing is dropped: outliers are counted.
+//! From raw nanoseconds to the columns of a row. Percentiles are those of NumPy (linear interpolation), where there are
+//! samples enough for them (p95 from 20 on, p99 from 100); the standard deviation is that of a sample. Nothing is dropped:
+//! outliers are counted.
 
 use wellread_measure::samples::{Samples, median, percentile_of_sorted};
+use wellread_measure::steady::windows_agree;
 use wellread_measure::{Bootstrap, Interval};
 
 /// How far the medians of two windows of warm-up may differ for the passes to be steady.
@@ -14,10 +16,10 @@ const LEAST_WINDOW: usize = 3;
 pub struct Latency {
     /// Median.
     pub p50: f64,
-    /// 95th percentile.
-    pub p95: f64,
-    /// 99th percentile.
-    pub p99: f64,
+    /// 95th percentile; `None` below 20 samples.
+    pub p95: Option<f64>,
+    /// 99th percentile; `None` below 100 samples.
+    pub p99: Option<f64>,
     /// Mean.
     pub mean: f64,
     /// Standard deviation (divisor n - 1); 0 of one sample.
@@ -42,8 +44,8 @@ pub fn latency(samples_ns: &[u64]) -> Option<Latency> {
     let outliers = sorted.iter().filter(|&&ms| ms < low - reach || ms > high + reach).count();
     Some(Latency {
         p50: summary.p50,
-        p95: at(0.95),
-        p99: at(0.99),
+        p95: summary.p95,
+        p99: summary.p99,
         mean: summary.mean,
         std: summary.std.unwrap_or(0.0),
         min: summary.min,
@@ -67,11 +69,9 @@ pub fn window(warmup: usize) -> usize {
 
 /// Whether the medians of the last two windows agree.
 pub fn steady(samples_ns: &[u64], window: usize) -> bool {
-    let Some(begin) = samples_ns.len().checked_sub(2 * window) else { return false };
-    let of = |part: &[u64]| median(&part.iter().map(|&ns| ns as f64).collect::<Vec<_>>()).unwrap_or(0.0);
-    let (earlier, later) = samples_ns[begin..].split_at(window);
-    let (earlier, later) = (of(earlier), of(later));
-    (later - earlier).abs() <= STEADY * earlier.min(later)
+    // Older ones are looked at no more.
+    let recent = &samples_ns[samples_ns.len().saturating_sub(2 * window)..];
+    windows_agree(&recent.iter().map(|&ns| ns as f64).collect::<Vec<_>>(), window, STEADY)
 }
 
 #[cfg(test)]
@@ -80,18 +80,23 @@ mod tests {
 
     #[test]
     fn figures_are_those_of_numpy() {
-        // numpy: a = [3, 1, 2, 10] ms; percentile 50, 95, 99; mean; std(ddof=1)
+        // numpy: a = [3, 1, 2, 10] ms; percentile 50; mean; std(ddof=1)
         let found = latency(&[3_000_000, 1_000_000, 2_000_000, 10_000_000]).unwrap();
         let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-9, "{a} {b}");
         close(found.p50, 2.5);
-        close(found.p95, 8.95);
-        close(found.p99, 9.79);
+        assert_eq!((found.p95, found.p99), (None, None));
         close(found.mean, 4.0);
         close(found.std, 4.082_482_904_638_63);
         assert_eq!((found.min, found.max, found.outliers), (1.0, 10.0, 1));
         assert_eq!(latency(&[]), None);
         let one = latency(&[5_000_000]).unwrap();
-        assert_eq!((one.p99, one.std, one.outliers), (5.0, 0.0, 0));
+        assert_eq!((one.p95, one.std, one.outliers), (None, 0.0, 0));
+        // numpy.percentile(numpy.arange(1, 101), [95, 99])
+        let hundred = latency(&(1..=100).map(|i| i * 1_000_000).collect::<Vec<_>>()).unwrap();
+        close(hundred.p95.unwrap(), 95.05);
+        close(hundred.p99.unwrap(), 99.01);
+        let fifty = latency(&vec![1_000_000; 50]).unwrap();
+        assert_eq!((fifty.p95, fifty.p99), (Some(1.0), None));
     }
 
     #[test]

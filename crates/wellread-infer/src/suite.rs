@@ -1,21 +1,21 @@
 //! The whole run: every model, every batch size, all frameworks side by side; results are written after each.
 
-use crate::check;
-use crate::config::Config;
-use crate::contender::Contender;
+use crate::check::{self, Outputs};
+use crate::config::{Config, is_onnx};
+use crate::contender::{Contender, lacked_memory};
 use crate::measure::{Batch, Measured, measure};
 use crate::models::Model;
 use crate::protocol::Opened;
+use crate::record::About;
 use crate::results::{Record, Row, Run, Status};
 use crate::shared::Shared;
 use crate::source::Source;
-use crate::{statistics, written};
-use anyhow::{Context as _, Result};
+use crate::written;
+use anyhow::{Context as _, Result, ensure};
 use std::cell::RefCell;
 use std::path::Path;
-use wellread_measure::environment::GitState;
-use wellread_measure::samples::median;
-use wellread_measure::{Environment, process};
+use wellread_measure::Environment;
+use wellread_measure::interleave::Progress;
 
 /// What happens, told as it happens.
 #[derive(Debug)]
@@ -54,26 +54,64 @@ pub enum Event<'e> {
 /// written. What is wrong with one framework, model or batch size is a row that says so.
 pub fn run(config: &Config, tell: &dyn Fn(&Event<'_>)) -> Result<Run> {
     config.check()?;
-    let models: Vec<Model> =
-        config.models.iter().map(|name| Model::find(name, config)).collect::<Result<_>>()?;
+    for name in config.models.iter().filter(|name| is_onnx(name)) {
+        ensure!(Path::new(name).is_file(), "--model {name}: there is no such file");
+    }
     let source = Source::open(config)?;
-    let (csv, json) = written::begin(&config.output_dir)?;
+    let mut written = written::begin(&config.output_dir)?;
     let environment = Environment::capture(&[&config.output_dir]).with_git(Path::new("."));
+    let (csv, json) = (written.csv().to_owned(), written.json().to_owned());
     let mut run = Run { config: config.clone(), environment, records: Vec::new(), csv, json };
-    for model in &models {
-        let mut contenders = start(model, config, tell)?;
-        for &size in &config.batch_sizes {
-            let records = configuration(&mut contenders, model, size, &source, config, tell)?;
-            run.records.extend(records);
-            written::write(&run)?;
-            let labels = contenders.iter().map(label);
-            let new = run.records.len() - contenders.len();
-            for (name, record) in labels.zip(&run.records[new..]) {
-                tell(&Event::Row { name, row: &record.row });
+    for name in &config.models {
+        let model = match Model::find(name, config) {
+            Ok(model) => model,
+            Err(error) => {
+                let new = run.records.len();
+                run.records.extend(unusable(name, &format!("{error:#}"), &run)?);
+                keep(&run, new, &mut written, tell)?;
+                continue;
             }
+        };
+        let mut contenders = start(&model, config, tell)?;
+        for &size in &config.batch_sizes {
+            let new = run.records.len();
+            let records = configuration(&mut contenders, &model, size, &source, &run, tell)?;
+            run.records.extend(records);
+            keep(&run, new, &mut written, tell)?;
         }
     }
     Ok(run)
+}
+
+/// Writes what there is and tells what is new.
+fn keep(run: &Run, new: usize, written: &mut written::Files, tell: &dyn Fn(&Event<'_>)) -> Result<()> {
+    written.write(run)?;
+    for Record { row, .. } in &run.records[new..] {
+        tell(&Event::Row { name: label(&row.framework, &row.variant), row });
+    }
+    Ok(())
+}
+
+/// The rows of a model that nobody can open: a file that is no ONNX model, say.
+fn unusable(model: &str, reason: &str, run: &Run) -> Result<Vec<Record>> {
+    let config = &run.config;
+    let mut records = Vec::new();
+    for &size in &config.batch_sizes {
+        for backend in config.backends()? {
+            for variant in backend.variants(config) {
+                let about =
+                    About { framework: backend.name(), variant: &variant, ..about(model, None, size, run) };
+                records.push(about.record(Err(reason.to_owned())));
+            }
+        }
+    }
+    Ok(records)
+}
+
+/// What the rows of a model and batch size have in common.
+fn about<'a>(model: &'a str, input: Option<[usize; 3]>, size: usize, run: &'a Run) -> About<'a> {
+    let git = run.environment.git.as_ref();
+    About { framework: "", variant: "", model, input, size, opened: None, git, config: &run.config }
 }
 
 /// Starts every framework in every way asked for.
@@ -87,7 +125,8 @@ fn start(model: &Model, config: &Config, tell: &dyn Fn(&Event<'_>)) -> Result<Ve
             if contenders.iter().any(|other| other.name() == contender.name()) {
                 continue;
             }
-            tell(&Event::Opened { name: label(&contender), model: model.name(), opened: &contender.opened });
+            let name = label(backend.name(), &contender.variant);
+            tell(&Event::Opened { name, model: model.name(), opened: &contender.opened });
             contenders.push(contender);
         }
     }
@@ -95,8 +134,9 @@ fn start(model: &Model, config: &Config, tell: &dyn Fn(&Event<'_>)) -> Result<Ve
 }
 
 /// Name for people: the framework's, and the way it is run.
-fn label(contender: &Contender) -> String {
-    contender.name().replacen(contender.backend.name(), contender.backend.label(), 1)
+fn label(framework: &str, variant: &str) -> String {
+    let known = crate::backend::named(framework).map_or(framework, |backend| backend.label());
+    crate::contender::name(framework, variant).replacen(framework, known, 1)
 }
 
 /// One batch size of a model, in all frameworks: a record for each.
@@ -105,46 +145,51 @@ fn configuration(
     model: &Model,
     size: usize,
     source: &Source,
-    config: &Config,
+    run: &Run,
     tell: &dyn Fn(&Event<'_>),
 ) -> Result<Vec<Record>> {
-    let input = model.input();
+    let (config, input) = (&run.config, model.input());
     let images = source.batch(size, input, config);
     let shared = images.and_then(|images| Shared::new(&images, size, model.classes()));
+    let about = about(model.name(), Some(input), size, run);
     let shared = match shared {
         Ok(shared) => RefCell::new(shared),
         Err(error) => {
             let reason = format!("{error:#}");
             let failed = |contender: &Contender| {
-                record(
-                    contender,
-                    model,
-                    size,
-                    config,
-                    Err(contender.opened.clone().err().unwrap_or(reason.clone())),
-                )
+                let why = contender.opened.clone().err().unwrap_or(reason.clone());
+                About::contender(contender, &about).record(Err(why))
             };
             return Ok(contenders.iter().map(failed).collect());
         }
     };
     let batch = Batch { size, input, source, shared: &shared };
-    let measured = measure(contenders, &batch, config, &|progress| {
+    let progress = |progress: &Progress<'_>| {
         let what = format!("{} {} x{size}", progress.variant, model.name());
         tell(&Event::Progress { what: &what, done: progress.turns_done, of: progress.turns });
-    })?;
-    let outputs: Vec<(String, Vec<f32>)> = contenders
+    };
+    let mut measured = measure(contenders, &batch, config, &progress)?;
+    let alone = alone(contenders, &mut measured, &batch, config, &progress)?;
+    let dtype = config.dtype()?;
+    let outputs: Vec<Outputs> = contenders
         .iter()
         .zip(&measured)
-        .filter_map(|(c, m)| m.as_ref().ok().map(|m| (c.name(), m.warm.logits.clone())))
+        .filter_map(|(c, m)| {
+            let values = m.as_ref().ok()?.warm.logits.clone();
+            let bound = check::bound(dtype, c.backend.tf32(&c.variant, config));
+            Some(Outputs { name: c.name(), values, bound })
+        })
         .collect();
-    let (verdicts, reference) = check::compare(&outputs, config.dtype()?);
+    let (verdicts, reference) = check::compare(&outputs);
     let mut verdicts = verdicts.into_iter();
     let mut records = Vec::new();
-    for (contender, measured) in contenders.iter().zip(measured) {
-        let mut record = record(contender, model, size, config, measured);
+    for ((contender, measured), alone) in contenders.iter().zip(measured).zip(alone) {
+        let mut record = About::contender(contender, &about).record(measured);
         if record.row.status == Status::Ok {
+            record.row.note = alone.then(|| ALONE.to_owned());
             let verdict = verdicts.next().context("every outputs have a verdict")?;
             record.row.max_difference = verdict.difference;
+            record.row.allowed_difference = verdict.bound;
             record.row.reference.clone_from(&reference);
             if !verdict.valid {
                 record.row.status = Status::Invalid;
@@ -156,100 +201,29 @@ fn configuration(
     Ok(records)
 }
 
-/// The row of a configuration and its samples.
-fn record(
-    contender: &Contender,
-    model: &Model,
-    size: usize,
+/// See [`alone`].
+const ALONE: &str = "measured alone, since memory did not suffice for all frameworks at once";
+
+/// While one framework is measured the others hold their memory. Those that lacked it try again with nobody else there;
+/// tells for each whether that was so.
+fn alone(
+    contenders: &mut [Contender],
+    measured: &mut [Result<Measured, String>],
+    batch: &Batch<'_>,
     config: &Config,
-    measured: Result<Measured, String>,
-) -> Record {
-    let [c, h, w] = model.input();
-    let opened = contender.opened.as_ref().ok().cloned();
-    let about = opened.clone().unwrap_or_default();
-    let mut row = Row {
-        framework: contender.backend.name().to_owned(),
-        model: model.name().to_owned(),
-        device: about.device,
-        device_type: about.device_type,
-        batch_size: size,
-        input_shape: format!("({c}, {h}, {w})"),
-        dtype: config.dtype.clone(),
-        timestamp: jiff::Zoned::now().strftime("%Y-%m-%dT%H:%M:%S").to_string(),
-        git_commit: GitState::read(Path::new(".")).map(|git| git.commit),
-        variant: contender.variant.clone(),
-        data_source: config.data.as_ref().map_or("synthetic".to_owned(), |path| path.display().to_string()),
-        threads: config.threads,
-        processors: process::first_processors(config.threads).map(|p| listed(&p)),
-        import_ms: opened.as_ref().map(|opened| opened.import_ms),
-        load_ms: opened.as_ref().map(|opened| opened.load_ms),
-        backend: opened.as_ref().map(|opened| opened.backend.clone()),
-        device_name: about.device_name,
-        layout: about.layout,
-        seed: config.seed,
-        wellread: env!("CARGO_PKG_VERSION").to_owned(),
-        ..Row::default()
-    };
-    let measured = match measured {
-        Ok(measured) => measured,
-        Err(reason) => {
-            row.reason = Some(reason);
-            return Record { row, opened, ..Record::default() };
+    progress: &dyn Fn(&Progress<'_>),
+) -> Result<Vec<bool>> {
+    let lacked = |m: &Result<Measured, String>| m.as_ref().is_err_and(|reason| lacked_memory(reason));
+    let lacked: Vec<bool> = measured.iter().map(lacked).collect();
+    if contenders.iter().filter(|contender| contender.opened.is_ok()).count() < 2 {
+        return Ok(vec![false; lacked.len()]);
+    }
+    for at in (0..lacked.len()).filter(|&at| lacked[at]) {
+        contenders.iter_mut().for_each(Contender::stop);
+        let again = measure(&mut contenders[at..=at], batch, config, progress)?;
+        if let Some(again) = again.into_iter().next() {
+            measured[at] = again;
         }
-    };
-    fill(&mut row, &measured, size, config.seed);
-    Record { row, opened, warmup_ns: measured.warm.samples_ns, rounds: measured.rounds }
-}
-
-/// The figures of a row.
-fn fill(row: &mut Row, measured: &Measured, size: usize, seed: u64) {
-    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
-    let rounds: Vec<Vec<u64>> = measured.rounds.iter().map(|round| round.samples_ns.clone()).collect();
-    let samples = rounds.concat();
-    let Some(latency) = statistics::latency(&samples) else {
-        row.reason = Some("no pass was measured".to_owned());
-        return;
-    };
-    let wall: u64 = measured.rounds.iter().map(|round| round.wall_ns).sum();
-    row.status = Status::Ok;
-    row.latency_p50_ms = Some(latency.p50);
-    row.latency_p95_ms = Some(latency.p95);
-    row.latency_p99_ms = Some(latency.p99);
-    row.latency_mean_ms = Some(latency.mean);
-    row.latency_std_ms = Some(latency.std);
-    row.latency_min_ms = Some(latency.min);
-    row.latency_max_ms = Some(latency.max);
-    row.throughput_ips = Some((size * samples.len()) as f64 / (wall as f64 * 1e-9));
-    row.host_peak_mb = measured.warm.host_peak.map(mib);
-    row.device_peak_mb = measured.device_peak.map(mib);
-    row.memory_mb = row.device_peak_mb.or(row.host_peak_mb);
-    row.compilation_time_ms = measured.prepared.compilation_time_ms;
-    row.samples = samples.len();
-    row.outliers = Some(latency.outliers);
-    row.warmup_passes = Some(measured.warm.samples_ns.len());
-    // Without a warm-up there is nothing to tell it by.
-    row.steady = (measured.warm.samples_ns.len() > 1).then_some(measured.warm.steady);
-    if let Some(interval) = statistics::interval(&rounds, seed) {
-        row.latency_p50_low_ms = Some(interval.low);
-        row.latency_p50_high_ms = Some(interval.high);
     }
-    let steps: Vec<_> = measured.rounds.iter().flat_map(|round| &round.steps).collect();
-    let whole: Vec<f64> = steps.iter().map(|step| step.whole_ns as f64 * 1e-6).collect();
-    let total: f64 = whole.iter().sum();
-    row.end_to_end_p50_ms = median(&whole);
-    if row.end_to_end_p50_ms.is_some() {
-        let waited: f64 = steps.iter().map(|step| step.wait_ns as f64 * 1e-6).sum();
-        row.end_to_end_ips = Some((size * whole.len()) as f64 / (total * 1e-3));
-        row.data_wait_fraction = Some(waited / total);
-    }
-}
-
-/// Processors as Linux writes them where they follow each other: `0-1`.
-fn listed(processors: &[usize]) -> String {
-    match (processors.first(), processors.last()) {
-        (Some(first), Some(last)) if last > first && last - first + 1 == processors.len() => {
-            format!("{first}-{last}")
-        }
-        _ => processors.iter().map(ToString::to_string).collect::<Vec<_>>().join(","),
-    }
+    Ok(lacked)
 }

@@ -4,27 +4,35 @@
 use crate::results::{Row, Run};
 use anyhow::{Context as _, Result, anyhow};
 use jiff::{ToSpan as _, Zoned};
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use wellread_report::staged;
+use wellread_store::staged::Reserved;
 
-/// Makes the folder if need be and finds a name that nobody has: the CSV and the JSON file. Writes an empty table there, so
-/// that a folder that cannot be written is told before anything is measured.
+/// The two files of a run. Without a row they go again, also when the program is interrupted.
+#[derive(Debug)]
+pub struct Files {
+    csv: PathBuf,
+    json: PathBuf,
+    reserved: Reserved,
+}
+
+/// Makes the folder if need be and finds a name that nobody has. Writes an empty table there, so that a folder that cannot
+/// be written is told before anything is measured.
 ///
 /// # Errors
 /// A folder that cannot be made or written.
-pub fn begin(folder: &Path) -> Result<(PathBuf, PathBuf)> {
+pub fn begin(folder: &Path) -> Result<Files> {
     let hint = || "nothing was measured; --output-dir names another folder".to_owned();
     std::fs::create_dir_all(folder)
         .with_context(|| format!("cannot make the folder {}", folder.display()))
         .with_context(hint)?;
     let mut time = Zoned::now();
-    let csv = loop {
+    let (csv, reserved) = loop {
         let name = time.strftime("benchmark_results_%Y%m%d_%H%M%S.csv").to_string();
         let path = folder.join(name);
-        match File::create_new(&path) {
-            Ok(_) => break path,
+        match Reserved::new(&path) {
+            Ok(reserved) => break (path, reserved),
             // Another run began in the same second.
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => time = time.checked_add(1.second())?,
             Err(e) => {
@@ -34,18 +42,30 @@ pub fn begin(folder: &Path) -> Result<(PathBuf, PathBuf)> {
     };
     staged::write(&csv, header()?.as_bytes()).with_context(hint)?;
     let json = csv.with_extension("json");
-    Ok((csv, json))
+    Ok(Files { csv, json, reserved })
 }
 
-/// Writes both files.
-///
-/// # Errors
-/// A folder that cannot be written any more.
-pub fn write(run: &Run) -> Result<()> {
-    let text = table(run.rows())?;
-    staged::write(&run.csv, &text)?;
-    staged::write(&run.json, &serde_json::to_vec(run)?)?;
-    Ok(())
+impl Files {
+    /// The table.
+    pub fn csv(&self) -> &Path {
+        &self.csv
+    }
+
+    /// The same with all samples.
+    pub fn json(&self) -> &Path {
+        &self.json
+    }
+
+    /// Writes both.
+    ///
+    /// # Errors
+    /// A folder that cannot be written any more.
+    pub fn write(&mut self, run: &Run) -> Result<()> {
+        staged::write(&self.csv, &table(run.rows())?)?;
+        self.reserved.keep();
+        staged::write(&self.json, &serde_json::to_vec(run)?)?;
+        Ok(())
+    }
 }
 
 /// The rows of a CSV file that this wrote.
@@ -86,11 +106,14 @@ mod tests {
     fn columns_begin_with_those_of_upstream_and_rows_come_back() {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("results/raw");
-        let (csv, json) = begin(&folder).unwrap();
-        assert!(std::fs::read_to_string(&csv).unwrap().starts_with(UPSTREAM));
-        assert_eq!(read(&csv).unwrap(), []);
-        let (second, _) = begin(&folder).unwrap();
-        assert_ne!(csv, second);
+        let mut files = begin(&folder).unwrap();
+        assert!(std::fs::read_to_string(files.csv()).unwrap().starts_with(UPSTREAM));
+        assert_eq!(read(files.csv()).unwrap(), []);
+        let second = begin(&folder).unwrap();
+        assert_ne!(files.csv(), second.csv());
+        let empty = second.csv().to_owned();
+        drop(second);
+        assert!(!empty.exists());
         let rows = [
             Row {
                 framework: "pytorch".into(),
@@ -103,8 +126,10 @@ mod tests {
         ];
         let records = rows.iter().map(|row| Record { row: row.clone(), ..Record::default() }).collect();
         let (config, environment) = (Config::default(), Environment::capture::<&Path>(&[]));
+        let (csv, json) = (files.csv().to_owned(), files.json().to_owned());
         let run = Run { config, environment, records, csv, json };
-        write(&run).unwrap();
+        files.write(&run).unwrap();
+        drop(files);
         assert_eq!(read(&run.csv).unwrap(), rows);
         let back: Run = serde_json::from_slice(&std::fs::read(&run.json).unwrap()).unwrap();
         assert_eq!(back.records, run.records);

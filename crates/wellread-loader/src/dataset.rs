@@ -172,6 +172,7 @@ impl Dataset {
         out: &mut Vec<f32>,
         context: &mut ItemContext,
     ) -> Result<Shape> {
+        let _sample = wellread_trace::span(wellread_trace::Kind::Sample).with(row as u64, 0);
         context.sample(self, row, transform, out)
     }
 

@@ -14,6 +14,7 @@ use std::task::Poll;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use wellread_store::{Error, Result};
+use wellread_trace::{Kind, span};
 
 /// The batches of one epoch, in order.
 ///
@@ -65,6 +66,7 @@ impl Batches {
         if workers == 0 || this.shared.loader.plan.ahead.helps {
             this.context = Some(this.shared.loader.take_context());
         }
+        let _start = (workers > 0).then(|| span(Kind::StartWorkers).with(workers as u64, 0));
         for i in 0..workers {
             let shared = this.shared.clone();
             let thread = std::thread::Builder::new().name(format!("wellread-{i}"));
@@ -256,7 +258,20 @@ impl Batches {
         self.advance(Some(Instant::now() + timeout))
     }
 
+    /// [`Self::step`], seen in a trace: also where the batch is not there yet, with no rows then.
     fn advance(&mut self, until: Option<Instant>) -> Poll<Option<Result<Batch>>> {
+        let mut waiting = span(Kind::Batch);
+        let number = self.shared.number_of(self.next);
+        let polled = self.step(until);
+        match &polled {
+            Poll::Ready(None) => waiting.cancel(),
+            Poll::Ready(Some(Ok(batch))) => waiting.set(number, batch.len() as u64),
+            Poll::Ready(Some(Err(_))) | Poll::Pending => waiting.set(number, 0),
+        }
+        polled
+    }
+
+    fn step(&mut self, until: Option<Instant>) -> Poll<Option<Result<Batch>>> {
         if let Some(error) = self.failed.take() {
             self.ended = true;
             return Poll::Ready(Some(Err(error)));
@@ -328,6 +343,8 @@ impl Drop for Batches {
             std::mem::forget(self.context.take());
             return;
         }
+        let workers = self.threads.len();
+        let _stop = (workers > 0).then(|| span(Kind::StopWorkers).with(workers as u64, 0));
         self.shared.stop();
         for thread in self.threads.drain(..) {
             // A thread cannot panic outside of `fill`, which catches it.

@@ -32,6 +32,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use wellread_store::{Error, Result};
+use wellread_trace::{Kind, span};
 
 /// Images of a batch that could not be read, where they are skipped: index in the batch, and why.
 pub(crate) type Failed = Vec<(usize, Error)>;
@@ -220,13 +221,17 @@ impl Shared {
         let read = |job: &Job<'_>, context: &mut ItemContext| context.read(job, &mut [&mut *pixels]);
         let error = match planned.and_then(|()| self.guarded(context, rows, read)) {
             Ok(()) => return Ok(vec![]),
-            Err(error) if self.loader.plan.on_error == OnError::Raise || self.is_stopped() => {
-                return Err(error);
-            }
+            Err(error) if self.is_stopped() => return Err(error),
             Err(error) => error,
         };
-        if rows.len() == 1 {
-            return Ok(vec![(first, error)]);
+        let raises = self.loader.plan.on_error == OnError::Raise;
+        if let [row] = rows {
+            let error = error.row(*row);
+            return if raises { Err(error) } else { Ok(vec![(first, error)]) };
+        }
+        // Engines that read many rows at once do not say which of them they could not.
+        if raises && error.row_index().is_some() {
+            return Err(error);
         }
         // Which rows failed shows when each is read by itself.
         let each = self.loader.plan.row_bytes();
@@ -235,9 +240,13 @@ impl Shared {
                 return None;
             }
             let result = self.fetch(context, &rows[i..=i], &occurrences[i..=i], &mut [pixels]);
-            result.err().map(|error| (first + i, error))
+            result.err().map(|error| (first + i, error.row(rows[i])))
         };
-        Ok(pixels.chunks_exact_mut(each).enumerate().filter_map(single).collect())
+        let mut failed = pixels.chunks_exact_mut(each).enumerate().filter_map(single);
+        if raises {
+            return Err(failed.next().map_or(error, |(_, error)| error));
+        }
+        Ok(failed.collect())
     }
 
     /// Reads several batches in one go.
@@ -318,6 +327,7 @@ impl Shared {
                 return Some(claim);
             }
             ring.idle += 1;
+            let _wait = span(Kind::WaitRoom);
             ring = self.work.wait(ring).unwrap_or_else(PoisonError::into_inner);
             ring.idle -= 1;
         }
@@ -418,10 +428,17 @@ impl Shared {
         self.loader.give_context(context);
     }
 
+    /// A batch's number in its epoch, for traces.
+    pub(crate) fn number_of(&self, batch: usize) -> u64 {
+        (self.steps.before() + batch) as u64
+    }
+
     /// Reads what was claimed.
     fn serve(&self, context: &mut ItemContext, claim: Claim) {
         if !claim.more.is_empty() {
             let all = || std::iter::once(&claim.first).chain(&claim.more);
+            let rows: usize = all().map(|part| part.positions.len()).sum();
+            let _rows = span(Kind::Rows).with(self.number_of(claim.first.batch), rows as u64);
             // SAFETY: they were claimed by this thread and are not finished.
             let mut parts: Vec<Fill<'_>> = all().map(|part| unsafe { part.open() }).collect();
             if self.fill_joined(context, &mut parts).is_ok() {
@@ -431,6 +448,7 @@ impl Shared {
             // Which batch failed shows when each is read by itself.
         }
         for mut part in std::iter::once(claim.first).chain(claim.more) {
+            let mut reading = span(Kind::Rows);
             // SAFETY: it was claimed by this thread and is not finished.
             let planned = self.plan(context, &mut unsafe { part.open() });
             if let Ok(rows) = planned
@@ -441,6 +459,8 @@ impl Shared {
             // SAFETY: as before; what was left to others is no longer in it.
             let fill = unsafe { part.open() };
             let result = self.fill(context, planned.map(drop), fill, part.first);
+            reading.set(self.number_of(part.batch), part.positions.len() as u64);
+            drop(reading);
             self.finish(&part, result);
         }
     }
@@ -476,6 +496,7 @@ impl Shared {
                 }
             }
             ring.waiting = true;
+            let _wait = span(Kind::WaitBatch).with(self.number_of(next), 0);
             let Some(until) = until else {
                 ring = self.done.wait(ring).unwrap_or_else(PoisonError::into_inner);
                 continue;

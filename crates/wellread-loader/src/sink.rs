@@ -15,6 +15,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use wellread_image::Region;
 use wellread_store::{Block, Error, PixelSink, Request, Result, RowInfo};
+use wellread_trace::{Kind, span};
+
+/// Bytes of a block from which on a trace shows its transform by itself. Smaller ones take less than a microsecond; they
+/// are a part of what is around them.
+const SEEN: usize = 4 << 10;
 
 /// In what form pixels are put down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,6 +166,8 @@ impl PixelSink for FusedSink<'_, '_> {
         }
         // Blocks may exceed the request; what another request asks for comes with that.
         let Some(part) = intersection(&block.region, &region) else { return Ok(()) };
+        let _transform = (block.data.len() >= SEEN)
+            .then(|| span(Kind::Transform).with(row as u64, block.data.len() as u64));
         served.for_each(|target| self.put_part(target, block, &part));
         Ok(())
     }

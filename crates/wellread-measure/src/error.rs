@@ -28,6 +28,9 @@ pub enum Error {
     /// A plan of runs that cannot be carried out as written.
     #[error("the benchmark plan is not valid: {0}")]
     Plan(String),
+    /// A histogram that cannot be written.
+    #[error("the histogram cannot be written: {0}")]
+    Histogram(String),
 }
 
 /// A result whose error is [`Error`].

@@ -8,7 +8,8 @@
 //! interleave  ─▶ rounds in random order, warm-up apart, an A/A twin
 //!   clock, memory, checksum              what one turn measures, and proof that it did the work
 //! samples     ─▶ median, percentiles     raw values kept
-//! bootstrap   ─▶ 95 % intervals
+//! steady      ─▶ warm-up over? level changed?
+//! bootstrap   ─▶ 95 % intervals; precision: narrow enough?
 //! compare     ─▶ faster, slower, no difference, too few data
 //! limits      ─▶ the same figures as a share of what the machine can do
 //! ```
@@ -18,11 +19,15 @@
 //! | [`clock`] | [`Stopwatch`], clock overhead measured and taken off |
 //! | [`samples`] | [`Samples`], [`Summary`], percentiles that need enough samples |
 //! | [`bootstrap`] | [`Bootstrap`], [`Interval`]: medians, means, ratios, anything |
-//! | [`hypothesis`] | Mann-Whitney, Wilcoxon signed rank |
+//! | [`hypothesis`] | Mann-Whitney, Wilcoxon signed rank, Yuen's trimmed t; Holm's correction |
+//! | [`steady`] | changes in a series: warm-up, steady state, history |
+//! | [`precision`] | [`Precision`]: repeats until an interval is narrow enough |
 //! | [`mod@compare`] | [`Verdict`] from a ratio and a noise floor |
 //! | [`interleave`] | [`Plan`]: variants in rounds, failures recorded, time budget |
 //! | [`memory`] | [`PeakGuard`]: peak of the process or of its tree |
-//! | [`page_cache`] | drop, warm and count a file's pages |
+//! | [`histogram`] | [`Histogram`]: latencies in little memory, and HdrHistogram's log files |
+//! | [`counters`] | instructions executed, where the machine counts them |
+//! | [`page_cache`] | drop, warm and count a file's pages; read past the cache |
 //! | [`environment`] | [`Environment`]: processor, memory, limits, disk, build, noise |
 //! | [`limits`] | memory copy bandwidth |
 //! | [`checksum`] | [`RowChecksum`], independent of order |
@@ -47,17 +52,21 @@ pub mod bootstrap;
 pub mod checksum;
 pub mod clock;
 pub mod compare;
+pub mod counters;
 pub mod environment;
 pub mod error;
+pub mod histogram;
 pub mod hypothesis;
 pub mod interleave;
 pub mod limits;
 pub mod memory;
 mod normal;
 pub mod page_cache;
+pub mod precision;
 pub mod process;
 pub mod rng;
 pub mod samples;
+pub mod steady;
 mod sys;
 
 pub use bootstrap::{Bootstrap, Interval, Pairing};
@@ -66,8 +75,11 @@ pub use clock::Stopwatch;
 pub use compare::{Comparison, NoiseFloor, Verdict, compare};
 pub use environment::Environment;
 pub use error::{Error, Result};
+pub use histogram::Histogram;
 pub use interleave::{Flow, Outcome, Plan, Progress, VariantResult};
 pub use limits::{CopyLimits, LimitSettings};
 pub use memory::{PeakGuard, PeakMemory, Scope};
 pub use page_cache::DropReport;
+pub use precision::Precision;
 pub use samples::{Samples, Summary};
+pub use steady::{ChangePoint, ChangePoints};

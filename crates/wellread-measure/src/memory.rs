@@ -291,6 +291,14 @@ pub fn release_free_heap() -> bool {
     sys::trim_heap()
 }
 
+/// What a process and its descendants hold now, in bytes, shared pages in part (proportional set).
+///
+/// # Errors
+/// No such process; a system without `/proc`.
+pub fn tree_bytes(root: u32) -> Result<u64> {
+    Ok(sample_tree(root)?.bytes)
+}
+
 /// The high-water mark of the status file, or of `getrusage` where a kernel leaves it out.
 fn high_water_mark(status: &Status) -> Result<u64> {
     status.bytes("VmHWM").map_or_else(

@@ -46,6 +46,51 @@ pub(crate) fn student_quantile(p: f64, degrees: f64) -> f64 {
     z + terms.iter().rev().fold(0.0, |sum, term| (sum + term) / degrees)
 }
 
+/// Probability that a number of Student's distribution is at least `t` from zero: the regularised incomplete beta
+/// function of `degrees / (degrees + t^2)`, by its continued fraction (Numerical Recipes, chapter 6.4).
+pub(crate) fn student_two_sided(t: f64, degrees: f64) -> f64 {
+    if t.is_nan() || degrees.is_nan() || degrees <= 0.0 {
+        return f64::NAN;
+    }
+    let x = degrees / (degrees + t * t);
+    let (a, b) = (degrees / 2.0, 0.5);
+    if x >= 1.0 {
+        return 1.0;
+    }
+    let front =
+        (libm::lgamma(a + b) - libm::lgamma(a) - libm::lgamma(b) + a * x.ln() + b * (1.0 - x).ln()).exp();
+    // The fraction converges fast on this side of the mean of the distribution only.
+    if x < (a + 1.0) / (a + b + 2.0) {
+        (front * beta_fraction(a, b, x) / a).min(1.0)
+    } else {
+        (1.0 - front * beta_fraction(b, a, 1.0 - x) / b).max(0.0)
+    }
+}
+
+/// The continued fraction of the incomplete beta function, by Lentz's method.
+fn beta_fraction(a: f64, b: f64, x: f64) -> f64 {
+    const TINY: f64 = 1e-300;
+    let held = |value: f64| if value.abs() < TINY { TINY } else { value };
+    let mut c = 1.0;
+    let mut d = 1.0 / held(1.0 - (a + b) * x / (a + 1.0));
+    let mut fraction = d;
+    for m in 1..300 {
+        let m = f64::from(m);
+        let even = m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m));
+        let odd = -(a + m) * (a + b + m) * x / ((a + 2.0 * m) * (a + 2.0 * m + 1.0));
+        let before = fraction;
+        for term in [even, odd] {
+            d = 1.0 / held(1.0 + term * d);
+            c = held(1.0 + term / c);
+            fraction *= c * d;
+        }
+        if (fraction / before - 1.0).abs() < 1e-14 {
+            break;
+        }
+    }
+    fraction
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -56,6 +101,23 @@ mod tests {
             assert!((student_quantile(0.975, degrees) / expected - 1.0).abs() < 2e-3, "{degrees}");
             assert!((student_quantile(0.025, degrees) + student_quantile(0.975, degrees)).abs() < 1e-12);
         }
+    }
+
+    #[test]
+    fn student_tails() {
+        // scipy.stats.t.sf(t, df) * 2
+        let tails = [
+            (2.0, 3.0, 0.139_325_968_558_843_05),
+            (0.1, 12.0, 0.921_995_570_456_825_8),
+            (5.5, 4.7, 0.003_288_300_697_594_293),
+            (12.0, 6.0, 2.030_740_619_537_319_2e-5),
+        ];
+        for (t, degrees, expected) in tails {
+            let found = student_two_sided(t, degrees);
+            assert!((found / expected - 1.0).abs() < 1e-9, "{t} {degrees}: {found}");
+        }
+        assert_eq!((student_two_sided(0.0, 4.0), student_two_sided(-1e9, 40.0)), (1.0, 0.0));
+        assert!(student_two_sided(f64::NAN, 4.0).is_nan() && student_two_sided(1.0, 0.0).is_nan());
     }
 
     #[test]

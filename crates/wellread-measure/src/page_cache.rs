@@ -186,6 +186,33 @@ pub fn warm<P: AsRef<Path>>(paths: &[P]) -> Result<u64> {
     Ok(bytes)
 }
 
+/// Reads the files, folders searched recursively, past the page cache (`O_DIRECT`): what the disk itself delivers,
+/// whatever is cached, and without pushing anything out of the cache. Gives the bytes read.
+///
+/// # Errors
+/// When a file cannot be read so: file systems in memory and some of networks have no direct reading.
+pub fn read_direct<P: AsRef<Path>>(paths: &[P]) -> Result<u64> {
+    // The kernel takes whole sectors to aligned addresses; pages are multiples of every sector's size.
+    const BLOCK: usize = 4 << 20;
+    let page = usize::try_from(sys::page_size()).unwrap_or(4096);
+    let mut memory = vec![0; BLOCK + page];
+    let aligned = memory.as_ptr().align_offset(page);
+    let block = &mut memory[aligned..aligned + BLOCK];
+    let mut bytes = 0;
+    for path in files_under(paths)? {
+        let mut file = sys::open_direct(&path).map_err(Error::io("open for direct reading", &path))?;
+        loop {
+            let read = file.read(block).map_err(Error::io("read directly", &path))?;
+            bytes += read as u64;
+            // Only the end of a file gives fewer, and there the position is no multiple of a sector any more.
+            if read < BLOCK {
+                break;
+            }
+        }
+    }
+    Ok(bytes)
+}
+
 struct Dropped {
     before: Residency,
     after: Residency,
@@ -313,6 +340,23 @@ mod tests {
         assert_eq!(resident_fraction(&path).unwrap(), 0.0);
         assert_eq!(warm(&[&path]).unwrap(), report.bytes);
         assert_eq!(resident_fraction(&path).unwrap(), 1.0);
+    }
+
+    #[test]
+    fn direct_reading_leaves_the_cache_as_it_is() {
+        let folder = on_disk();
+        let path = folder.path().join("direct.bin");
+        // Several blocks and an end that is no whole sector.
+        let length = (9 << 20) + 123;
+        fs::write(&path, vec![3; length]).unwrap();
+        fs::write(folder.path().join("empty"), []).unwrap();
+        drop_pages(&[&path]);
+        match read_direct(&[folder.path()]) {
+            Ok(bytes) => assert_eq!((bytes, resident_fraction(&path).unwrap()), (length as u64, 0.0)),
+            // File systems in memory may have none.
+            Err(error) => assert!(error.to_string().contains("direct"), "{error}"),
+        }
+        assert!(read_direct(&[Path::new("no/such/file")]).is_err());
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! Programs that are measured from outside.
 
 use crate::sys;
+use std::ffi::OsStr;
 use std::process::Child;
+use std::time::Duration;
 
 /// The first `count` of the processors that this thread may run on; `None` where it may run on no more than these
 /// anyhow, and where the system does not say.
@@ -39,6 +41,39 @@ pub fn end(child: &mut Child) {
     // It may have ended by itself: then there is nothing to kill, and its status is waited for all the same.
     let _ = child.kill();
     let _ = child.wait();
+}
+
+/// Ends a process group by its leader, without waiting. Elsewhere than on Linux nothing.
+pub fn end_group(leader: u32) {
+    sys::kill_group(leader);
+}
+
+/// Ends every process that has this variable with this value in its environment, also those that have left the group
+/// of the process that set it. Elsewhere than on Linux none.
+pub fn end_marked(name: &str, value: &OsStr) {
+    // One that is found may have started another meanwhile.
+    const ROUNDS: usize = 8;
+    let mark = [name.as_bytes(), b"=", value.as_encoded_bytes()].concat();
+    for _ in 0..ROUNDS {
+        let marked = having(&mark);
+        if marked.is_empty() {
+            return;
+        }
+        marked.into_iter().for_each(sys::kill);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The other processes with this entry in their environment.
+fn having(mark: &[u8]) -> Vec<u32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let processes = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let marked = processes.filter(|pid| *pid != std::process::id()).filter(|pid| {
+        // Of those that have ended, and of other users', there is none to read.
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|entry| entry == mark)
+    });
+    marked.collect()
 }
 
 #[cfg(all(test, target_os = "linux"))]

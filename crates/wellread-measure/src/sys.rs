@@ -22,7 +22,7 @@ mod os {
     use std::fs::File;
     use std::io;
     use std::mem::MaybeUninit;
-    use std::os::fd::AsRawFd;
+    use std::os::fd::{AsRawFd, FromRawFd};
     use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::MetadataExt;
     use std::path::Path;
@@ -87,11 +87,55 @@ mod os {
         cfg!(target_env = "gnu")
     }
 
+    /// Opens a counter of the instructions in user mode of this thread, and of what it starts.
+    pub(crate) fn count_instructions() -> io::Result<File> {
+        // Head of `struct perf_event_attr` as of its first version (linux/perf_event.h), 64 bytes: type, size,
+        // config, period, sample type, read format, flags, wake-up, breakpoint type, config1.
+        const HARDWARE: u32 = 0;
+        const INSTRUCTIONS: u64 = 1;
+        const INHERIT: u64 = 1 << 1;
+        const USER_MODE_ONLY: u64 = 1 << 5 | 1 << 6;
+        const CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
+        let mut attributes = [0u64; 8];
+        attributes[0] = u64::from(HARDWARE) | 64 << 32;
+        if cfg!(target_endian = "big") {
+            attributes[0] = attributes[0].rotate_left(32);
+        }
+        attributes[1] = INSTRUCTIONS;
+        // The flags are a bit field, which begins at the other end on big-endian machines.
+        let flags = INHERIT | USER_MODE_ONLY;
+        attributes[5] = if cfg!(target_endian = "big") { flags.reverse_bits() } else { flags };
+        // SAFETY: `attributes` is a valid attribute of the size it names; this thread, any processor, no group.
+        let descriptor = unsafe {
+            libc::syscall(libc::SYS_perf_event_open, attributes.as_ptr(), 0, -1, -1, CLOSE_ON_EXEC)
+        };
+        let descriptor = libc::c_int::try_from(descriptor).unwrap_or(-1);
+        if descriptor < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the call has just opened it, and nobody else knows it.
+        Ok(unsafe { File::from_raw_fd(descriptor) })
+    }
+
+    /// Opens a file past the page cache.
+    pub(crate) fn open_direct(path: &Path) -> io::Result<File> {
+        use std::os::unix::fs::OpenOptionsExt;
+        std::fs::OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(path)
+    }
+
     /// Kills a process group. Whether there was one is nobody's concern.
     pub(crate) fn kill_group(leader: u32) {
         if let Ok(leader @ 2..) = i32::try_from(leader) {
             // SAFETY: kill has no preconditions; a negative number names a group.
             unsafe { libc::kill(-leader, libc::SIGKILL) };
+        }
+    }
+
+    /// Kills a process. Whether there was one is nobody's concern.
+    pub(crate) fn kill(pid: u32) {
+        if let Ok(pid @ 2..) = i32::try_from(pid) {
+            // SAFETY: kill has no preconditions.
+            unsafe { libc::kill(pid, libc::SIGKILL) };
         }
     }
 
@@ -156,6 +200,14 @@ mod os {
         4096
     }
 
+    pub(crate) fn count_instructions() -> io::Result<File> {
+        missing()
+    }
+
+    pub(crate) fn open_direct(_path: &Path) -> io::Result<File> {
+        missing()
+    }
+
     pub(crate) fn advise_dont_need(_: &File) -> io::Result<()> {
         missing()
     }
@@ -186,14 +238,16 @@ mod os {
 
     pub(crate) fn kill_group(_: u32) {}
 
+    pub(crate) fn kill(_: u32) {}
+
     pub(crate) fn filesystem(_: &Path) -> io::Result<FilesystemStat> {
         missing()
     }
 }
 
 pub(crate) use os::{
-    advise_dont_need, affinity, filesystem, kill_group, max_rss, may_see_residency, page_size,
-    resident_pages, set_affinity, trim_heap,
+    advise_dont_need, affinity, count_instructions, filesystem, kill, kill_group, max_rss, may_see_residency,
+    open_direct, page_size, resident_pages, set_affinity, trim_heap,
 };
 
 /// Maps a file for reading. Of an empty file there is nothing to map: `None`.

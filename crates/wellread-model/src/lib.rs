@@ -15,6 +15,7 @@
 //! | [`registry`] | [`models`], [`create`]: the models of this build, one line each |
 //! | [`init`] | seeded initial weights, the same on every platform |
 //! | [`tensor`] | host memory to backend tensor, with and without a copy (the `conversion` benchmark) |
+//! | [`convolution`] | convolution and its gradients on plain slices, in two and three dimensions |
 //! | [`candle`] | the embedded backend: candle with its own convolution, and the small CNN |
 //! | [`infer`] | inference: ResNet-50 and ViT-B/16, their weights, sessions and ONNX files |
 //!
@@ -36,6 +37,7 @@
 //! ```
 
 pub mod candle;
+pub mod convolution;
 pub mod error;
 pub mod infer;
 pub mod init;

@@ -2,8 +2,10 @@
 //! and size; weights, ONNX files and sessions given what they must refuse.
 
 mod plain;
+mod small;
 
 use sha2::{Digest, Sha256};
+use small::RESNET;
 use std::fs;
 use std::path::Path;
 use wellread_model::Device;
@@ -12,15 +14,6 @@ use wellread_model::infer::{
     weights_file,
 };
 use wellread_model::init::Uniform;
-
-/// A residual network of one bottleneck per stage, for images whose sides are no multiples of anything.
-const RESNET: Architecture = Architecture {
-    name: "small-resnet",
-    about: "for tests",
-    input: [3, 45, 70],
-    classes: 70,
-    build: |arch| resnet50::bottlenecks(arch, [1; 4]),
-};
 
 /// A transformer of two layers.
 const VIT: Architecture = Architecture {
@@ -240,5 +233,26 @@ fn onnx_files_hold_the_weights_and_say_what_goes_in() {
             .unwrap();
         onnx_file(&arch, &weights, folder.path()).unwrap();
         assert_ne!(modified(&path), first);
+        // And when it was cut short, whatever its date.
+        let whole = fs::read(&path).unwrap();
+        let later = std::time::SystemTime::now() + std::time::Duration::from_secs(9);
+        fs::write(&path, &whole[..whole.len() - 1]).unwrap();
+        fs::File::options().append(true).open(&path).unwrap().set_modified(later).unwrap();
+        onnx_file(&arch, &weights, folder.path()).unwrap();
+        assert!(fs::read(&path).unwrap() == whole);
     }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn what_a_killed_process_left_goes_when_the_file_is_made() {
+    let folder = tempfile::tempdir().unwrap();
+    // No process has this number.
+    let dead = folder.path().join(format!("{}-seed3.safetensors.{}.part", RESNET.name, u32::MAX));
+    let other = folder.path().join("notes.7.part");
+    for path in [&dead, &other] {
+        fs::write(path, "half").unwrap();
+    }
+    weights_file(&RESNET, 3, folder.path()).unwrap();
+    assert!(!dead.exists() && other.exists());
 }

@@ -5,20 +5,15 @@
 
 #![cfg(feature = "onnxruntime")]
 
+mod small;
+
+use small::RESNET;
 use std::fs;
 use std::path::Path;
 use wellread_model::Device;
 use wellread_model::infer::onnxruntime::{Provider, find_library, inspect, open};
-use wellread_model::infer::{Architecture, Dtype, SessionOptions, candle, onnx_file, resnet50, weights_file};
+use wellread_model::infer::{Dtype, SessionOptions, candle, onnx_file, weights_file};
 use wellread_model::init::Uniform;
-
-const RESNET: Architecture = Architecture {
-    name: "small-resnet",
-    about: "for tests",
-    input: [3, 45, 70],
-    classes: 70,
-    build: |arch| resnet50::bottlenecks(arch, [1; 4]),
-};
 
 #[test]
 fn models_run_or_the_reason_is_given() {

@@ -15,6 +15,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyList};
 use std::ffi::CStr;
+use wellread::store::features::without_dictionaries;
 use wellread::store::table::{MemoryTable, RecordBatches, TableStore};
 use wellread::{Error, OpenOptions};
 
@@ -156,7 +157,17 @@ pub(crate) fn import(
     let stream = unsafe { FFI_ArrowArrayStream::from_raw(stream) };
     detached(py, While::Opening, move || {
         let refuse = |why: ArrowError| Error::new("arrow", why);
-        let (schema, batches) = crate::stream::read(stream).map_err(refuse)?;
+        let (mut schema, mut batches) = crate::stream::read(stream).map_err(refuse)?;
+        // Of the schema alone where there is no batch.
+        let plain = without_dictionaries(&RecordBatch::new_empty(schema.clone())).map_err(refuse)?;
+        if let Some(plain) = plain {
+            schema = plain.schema();
+            for batch in &mut batches {
+                if let Some(plain) = without_dictionaries(batch).map_err(refuse)? {
+                    *batch = plain.with_schema(schema.clone()).map_err(refuse)?;
+                }
+            }
+        }
         let table = MemoryTable::new("arrow", schema, batches);
         let options = OpenOptions { column, ..OpenOptions::default() };
         wellread::Dataset::from_fn(move || Ok(Box::new(TableStore::open(Box::new(table.clone()), &options)?)))

@@ -1,12 +1,13 @@
 //! [`Dataset`]: a set of images, opened anew by itself in forked processes.
 
 use crate::batch::{AlignedVec, Batch, Pixels};
-use crate::errors::{While, detached};
+use crate::errors::{While, detached, interruptible};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use wellread::store::{CopySink, Request, RowInfo, Scratch};
+use std::sync::atomic::{AtomicBool, Ordering};
+use wellread::store::{Block, CopySink, PixelSink, Request, RowInfo, Scratch};
 use wellread::{Cache, DType, Error, OpenOptions, Output, Region, Result};
 
 /// A set of images. Rows are checked by the package.
@@ -66,8 +67,29 @@ fn shown(size: [usize; 5]) -> Vec<usize> {
     if t == 1 && z == 1 { vec![c, y, x] } else { size.to_vec() }
 }
 
+/// Takes blocks until it is told to stop.
+struct Stoppable<'a, S> {
+    sink: S,
+    path: &'a Path,
+    stop: &'a AtomicBool,
+}
+
+impl<S: PixelSink> PixelSink for Stoppable<'_, S> {
+    fn put(&mut self, request: usize, block: &Block<'_>) -> Result<()> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(Error::new(self.path, "reading was cancelled"));
+        }
+        self.sink.put(request, block)
+    }
+}
+
 /// A box of each of some images of the same shape and type.
-fn read(dataset: &wellread::Dataset, rows: &[usize], region: Option<Region>) -> Result<Pixels> {
+fn read(
+    dataset: &wellread::Dataset,
+    rows: &[usize],
+    region: Option<Region>,
+    stop: &AtomicBool,
+) -> Result<Pixels> {
     let store = dataset.store();
     let Some(&first) = rows.first() else { return Err(Error::new(store.path(), "no rows were asked for")) };
     let info = dataset.row_info(first)?;
@@ -94,9 +116,12 @@ fn read(dataset: &wellread::Dataset, rows: &[usize], region: Option<Region>) -> 
         store.check(request)?;
     }
     let parts = pixels.as_mut_slice().chunks_exact_mut(each.max(1));
-    let mut sink = CopySink::new(parts.map(|part| (region, info.dtype, part)).collect());
-    store.read(&requests, &mut Scratch::default(), &mut sink)?;
-    drop(sink);
+    let copied = CopySink::new(parts.map(|part| (region, info.dtype, part)).collect());
+    store.read(
+        &requests,
+        &mut Scratch::default(),
+        &mut Stoppable { sink: copied, path: store.path(), stop },
+    )?;
     let mut shape = vec![rows.len()];
     shape.extend(shown(region.size));
     Ok(Pixels::own(pixels, &shape, stored(info), rows.to_vec()))
@@ -188,7 +213,15 @@ impl Dataset {
         region: Option<([usize; 5], [usize; 5])>,
     ) -> PyResult<Batch> {
         let region = region.map(|(start, size)| Region { start, size });
-        self.with(py, While::Reading, |dataset| read(dataset, &rows, region)).map(Batch::new)
+        let stop = AtomicBool::new(false);
+        let work = || read(&self.here()?, &rows, region, &stop);
+        let read = if rows.len() == 1 {
+            // One image is not worth a thread.
+            detached(py, While::Reading, work)?
+        } else {
+            interruptible(py, While::Reading, || stop.store(true, Ordering::Relaxed), work)?
+        };
+        Ok(Batch::new(read))
     }
 
     /// How the set is kept: words for people.

@@ -1,11 +1,16 @@
 //! Errors of the store and the loader as Python's exceptions, which `wellread/errors.py` defines.
 
+use crossbeam_channel::RecvTimeoutError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 use wellread::Error;
+
+/// How long to wait before signals are looked for: Ctrl-C is answered that late at most.
+pub(crate) const TICK: Duration = Duration::from_millis(50);
 
 /// What was being done when an error came up, which says what kind it is.
 #[derive(Clone, Copy)]
@@ -22,6 +27,7 @@ pub(crate) enum While {
 pub(crate) fn exception(py: Python<'_>, error: &Error, doing: While) -> PyErr {
     let name = match doing {
         _ if error.is_missing() => "MissingError",
+        While::Choosing if error.is_unreadable() => "CorruptImageError",
         While::Choosing => "ChoiceError",
         While::Reading if error.row_index().is_some() => "CorruptImageError",
         While::Opening | While::Reading => "Error",
@@ -50,7 +56,40 @@ pub(crate) fn detached<T: Send>(
     doing: While,
     work: impl FnOnce() -> wellread::Result<T> + Send,
 ) -> PyResult<T> {
-    match py.detach(|| catch_unwind(AssertUnwindSafe(work))) {
+    told(py, py.detach(|| catch_unwind(AssertUnwindSafe(work))), doing)
+}
+
+/// As [`detached`], in a thread beside this one, which looks for signals meanwhile: Python sees them in this one only. At
+/// the first, `stop` is to make the work end.
+pub(crate) fn interruptible<T: Send>(
+    py: Python<'_>,
+    doing: While,
+    stop: impl FnOnce(),
+    work: impl FnOnce() -> wellread::Result<T> + Send,
+) -> PyResult<T> {
+    let (send, receive) = crossbeam_channel::bounded(1);
+    std::thread::scope(|scope| {
+        // Nobody waits for it any more when this cannot be sent.
+        scope.spawn(move || drop(send.send(catch_unwind(AssertUnwindSafe(work)))));
+        loop {
+            match py.detach(|| receive.recv_timeout(TICK)) {
+                Ok(done) => return told(py, done, doing),
+                Err(RecvTimeoutError::Disconnected) => return Err(defect(&"a thread ended without a word")),
+                Err(RecvTimeoutError::Timeout) => {
+                    if let Err(interrupted) = py.check_signals() {
+                        stop();
+                        // Nothing of the thread needs the interpreter.
+                        let _ = py.detach(|| receive.recv());
+                        return Err(interrupted);
+                    }
+                }
+            }
+        }
+    })
+}
+
+fn told<T>(py: Python<'_>, done: std::thread::Result<wellread::Result<T>>, doing: While) -> PyResult<T> {
+    match done {
         Ok(result) => result.map_err(|error| exception(py, &error, doing)),
         Err(panic) => Err(defect(&*panic)),
     }

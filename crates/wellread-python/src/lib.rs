@@ -23,6 +23,7 @@ mod errors;
 mod lent;
 mod loader;
 mod stream;
+mod trace;
 
 use pyo3::prelude::*;
 
@@ -35,8 +36,11 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<lent::Lent>()?;
     module.add_class::<loader::Batches>()?;
     module.add_class::<loader::Loader>()?;
+    module.add_class::<trace::Step>()?;
     module.add_function(wrap_pyfunction!(cli::run_cli, module)?)?;
     module.add_function(wrap_pyfunction!(cli::formats, module)?)?;
     module.add_function(wrap_pyfunction!(cli::parse_bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(trace::trace_start, module)?)?;
+    module.add_function(wrap_pyfunction!(trace::trace_finish, module)?)?;
     Ok(())
 }

@@ -3,17 +3,13 @@
 use crate::batch::{Batch, Pixels};
 use crate::choices::Choices;
 use crate::dataset::Dataset;
-use crate::errors::{While, detached, exception};
-use crossbeam_channel::RecvTimeoutError;
+use crate::errors::{TICK, While, detached, exception, interruptible};
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 use wellread::{Error, LoaderState};
-
-/// How long to wait before signals are looked for: Ctrl-C is answered that late at most.
-const TICK: Duration = Duration::from_millis(50);
 
 /// Reads that take longer are made interruptible.
 const SLOW: Duration = Duration::from_millis(20);
@@ -179,28 +175,16 @@ impl Batches {
 
     fn read_beside(&self, py: Python<'_>) -> PyResult<Option<Poll<Next>>> {
         let Some(stopper) = self.with(py, |batches| batches.stopper())? else { return Ok(None) };
-        let (send, receive) = crossbeam_channel::bounded(1);
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
+        // The thread ends at its next block.
+        interruptible(
+            py,
+            While::Reading,
+            || stopper.stop(),
+            || {
                 let mut batches = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-                // Nobody waits for it any more when this fails.
-                let _ = send.send(batches.as_mut().map(|batches| Poll::Ready(batches.next())));
-            });
-            loop {
-                match py.detach(|| receive.recv_timeout(TICK)) {
-                    Ok(read) => return Ok(read),
-                    Err(RecvTimeoutError::Disconnected) => return Ok(None),
-                    Err(RecvTimeoutError::Timeout) => {
-                        if let Err(interrupted) = py.check_signals() {
-                            stopper.stop();
-                            // The thread ends at its next block; nothing of it needs the interpreter.
-                            let _ = py.detach(|| receive.recv());
-                            return Err(interrupted);
-                        }
-                    }
-                }
-            }
-        })
+                Ok(batches.as_mut().map(|batches| Poll::Ready(batches.next())))
+            },
+        )
     }
 
     /// Looks at the iteration, if it is not closed and was begun in this process.

@@ -8,6 +8,9 @@ use serde_json::{Map, Value, json};
 
 /// Columns that tell configurations apart, in the order they are shown.
 const KEYS: &[&str] = &[
+    "experiment",
+    "branch",
+    "phase",
     "format",
     "framework",
     "loader",
@@ -30,6 +33,7 @@ const KEYS: &[&str] = &[
     "dtype",
     "input_shape",
     "backend",
+    "epoch",
 ];
 
 /// Columns that are neither configuration nor quantity.
@@ -43,6 +47,7 @@ const NOTES: &[&str] = &[
     "reason",
     "codec",
     "advice",
+    "utilisation_mark",
     "bound_by",
     "note",
     "checksum",
@@ -108,6 +113,14 @@ const KNOWN: &[(&str, &str, Unit, Better)] = &[
     ("cache_images", "images in the cache", Unit::Plain(""), Better::Neither),
     ("scaling_efficiency", "scaling efficiency", Unit::Fraction, Better::Higher),
     ("data_wait_fraction", "share of a step waiting for data", Unit::Fraction, Better::Lower),
+    ("accelerator_utilisation", "accelerator utilisation", Unit::Fraction, Better::Higher),
+    ("wait_by_difference_fraction", "share of a step waiting, by difference", Unit::Fraction, Better::Lower),
+    ("wait_by_difference_cached_fraction", "the same, images in memory", Unit::Fraction, Better::Lower),
+    ("wait_by_difference_cold_fraction", "the same, cold files", Unit::Fraction, Better::Lower),
+    ("synthetic_step_s", "step with full batches", Unit::Seconds, Better::Lower),
+    ("cached_step_s", "step with images in memory", Unit::Seconds, Better::Lower),
+    ("cold_step_s", "step with cold files", Unit::Seconds, Better::Lower),
+    ("share_of_copy", "share of memory copy", Unit::Fraction, Better::Higher),
     ("conversion_overhead_pct", "conversion, share of total", Unit::Percent, Better::Lower),
     ("peak_rss_mb", "peak memory of the process", Unit::Plain("MB"), Better::Lower),
     ("peak_growth_mb", "peak memory added", Unit::Plain("MB"), Better::Lower),
@@ -115,6 +128,10 @@ const KNOWN: &[(&str, &str, Unit, Better)] = &[
     ("compilation_s", "time to compile", Unit::Seconds, Better::Lower),
     ("end_to_end_ips", "throughput, loading included", Unit::PerSecond("images"), Better::Higher),
     ("max_difference", "largest difference of outputs", Unit::Plain(""), Better::Lower),
+    ("train_loss", "training loss", Unit::Plain(""), Better::Lower),
+    ("val_loss", "validation loss", Unit::Plain(""), Better::Lower),
+    ("val_dice", "validation Dice", Unit::Plain(""), Better::Higher),
+    ("peak_memory_mb", "peak memory", Unit::Plain("MB"), Better::Lower),
     ("memory_mb", "memory", Unit::Plain("MB"), Better::Lower),
     ("mixing", "blocks per 16 images, relative to a shuffle", Unit::Fraction, Better::Higher),
     ("rank_correlation", "correlation of position and row", Unit::Plain(""), Better::Neither),

@@ -2,11 +2,13 @@
 //!
 //! ```text
 //!  ReportInput ──save──▶ results/WHAT.parquet, WHAT.csv   one row per configuration and run
+//!       │                results/samples/WHAT.parquet     one row per configuration and run, a list of its items' times
 //!       ▲                results/summary.json             details, aggregates, and under "report" the rest
-//!       └───from_dir─────────────┘
+//!       └───from_dir────────────────────┘
 //! ```
 
-use crate::{Error, Result, Table, columns, figures, summary};
+use crate::table::samples;
+use crate::{Error, Result, Samples, Table, columns, figures, summary};
 use base64::Engine;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -115,6 +117,9 @@ pub struct ReportInput {
     /// The result tables; kept in their own files.
     #[serde(skip)]
     pub tables: Vec<Table>,
+    /// The single measurements behind them; kept in files of their own.
+    #[serde(skip)]
+    pub samples: Vec<Samples>,
     /// Whatever else `summary.json` holds at its top level; the keys `report` and `aggregates` are taken.
     #[serde(skip)]
     pub details: Map<String, Value>,
@@ -125,12 +130,18 @@ pub(crate) fn is_plain_name(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
 }
 
+/// The samples of these tables, of those that have some.
+fn read_samples(folder: &Path, tables: &[Table]) -> Result<Vec<Samples>> {
+    let files = tables.iter().map(|table| folder.join(format!("{}.parquet", table.name())));
+    files.filter(|file| file.is_file()).map(Samples::read_parquet).collect()
+}
+
 /// Keys of `summary.json` that this crate writes.
 const REPORT_KEY: &str = "report";
 const AGGREGATES_KEY: &str = "aggregates";
 
 impl ReportInput {
-    /// Writes `WHAT.parquet` and `WHAT.csv` of every table, and `summary.json` with the details, the
+    /// Writes `WHAT.parquet` and `WHAT.csv` of every table, `samples/WHAT.parquet`, and `summary.json` with the details, the
     /// aggregates of all tables and what else a report needs. Each file appears whole or not at all.
     ///
     /// # Errors
@@ -147,6 +158,10 @@ impl ReportInput {
             }
             table.write_parquet(dir.join(format!("{name}.parquet")))?;
             table.write_csv(dir.join(format!("{name}.csv")))?;
+        }
+        for samples in self.samples.iter().filter(|samples| !samples.seconds().is_empty()) {
+            let name = format!("{}.parquet", samples.runs().name());
+            samples.write_parquet(dir.join(samples::FOLDER).join(name))?;
         }
         summary::write(dir.join(summary::FILE_NAME), &self.to_summary())
     }
@@ -166,7 +181,8 @@ impl ReportInput {
         all.into()
     }
 
-    /// Rebuilds the input from a results folder: every `*.parquet`, and `summary.json` if there is one.
+    /// Rebuilds the input from a results folder: every `*.parquet`, the samples of each, and `summary.json` if there is
+    /// one.
     ///
     /// # Errors
     /// No such folder, no result table in it, or a file that is damaged.
@@ -186,10 +202,17 @@ impl ReportInput {
                 .hint("give the folder that `wellread bench --out` wrote"));
         }
         tables.sort_by_key(|t| (figures::rank(t.name()), t.name().to_owned()));
+        let samples = read_samples(&dir.join(samples::FOLDER), &tables)?;
         let path = dir.join(summary::FILE_NAME);
         if !path.exists() {
             let warnings = vec!["summary.json is missing: configuration and environment are unknown".into()];
-            return Ok(Self { title: "wellread results".into(), warnings, tables, ..Self::default() });
+            return Ok(Self {
+                title: "wellread results".into(),
+                warnings,
+                tables,
+                samples,
+                ..Self::default()
+            });
         }
         let Value::Object(mut details) = summary::read(&path)? else {
             unreachable!("read gives objects only")
@@ -198,6 +221,6 @@ impl ReportInput {
         let report = details.remove(REPORT_KEY).unwrap_or_else(|| json!({}));
         let input: Self = serde_json::from_value(report)
             .map_err(|e| Error::new(&path, format_args!("its \"{REPORT_KEY}\" part is damaged: {e}")))?;
-        Ok(Self { tables, details, ..input })
+        Ok(Self { tables, samples, details, ..input })
     }
 }

@@ -37,4 +37,4 @@ pub use error::{Error, Result};
 pub use figures::write_figures;
 pub use html::write_report;
 pub use input::{Fact, Finding, ReportInput, Severity, Thumbnail};
-pub use table::{Cell, Estimate, IntervalKind, Row, Table, Values};
+pub use table::{Cell, Column, Estimate, IntervalKind, Row, SAMPLES_FOLDER, Samples, Table, Values};

@@ -7,6 +7,7 @@ use crate::{Error, ImageView, Result, Store, StoreWriter};
 use std::collections::BTreeSet;
 use std::sync::{Condvar, Mutex};
 use wellread_image::{ImageMetadata, PixelType, Shape};
+use wellread_trace::{Kind, labelled, span};
 
 /// How to convert.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +40,7 @@ impl Budget {
     fn take(&self, bytes: u64) {
         let mut used = self.used.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         while *used > 0 && *used + bytes > self.limit {
+            let _wait = span(Kind::WaitRoom);
             used = self.freed.wait(used).unwrap_or_else(std::sync::PoisonError::into_inner);
         }
         *used += bytes;
@@ -108,7 +110,10 @@ pub fn convert(
                 dtype: image.dtype,
                 pixels: &image.pixels,
             };
-            if let Err(e) = writer.write(&view) {
+            let writing = span(Kind::WriteImage).with(row as u64, 0);
+            let outcome = writer.write(&view);
+            drop(writing);
+            if let Err(e) = outcome {
                 result = Err(e.row(row));
                 break;
             }
@@ -129,5 +134,6 @@ pub fn convert(
         result
     });
     outcome?;
+    let _finish = labelled(Kind::WriteSet, || "finish".to_owned()).with(source.len() as u64, 0);
     writer.finish()
 }

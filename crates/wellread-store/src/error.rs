@@ -19,6 +19,7 @@ struct Inner {
     cause: String,
     hint: Option<String>,
     missing: bool,
+    unreadable: bool,
 }
 
 impl Error {
@@ -30,6 +31,7 @@ impl Error {
             cause: cause.to_string(),
             hint: None,
             missing: false,
+            unreadable: false,
         }))
     }
 
@@ -72,6 +74,17 @@ impl Error {
     pub fn row(mut self, row: usize) -> Self {
         self.0.row.get_or_insert(row);
         self
+    }
+
+    /// Says that a file could not be read, where an error may also be a wrong choice.
+    pub fn unreadable(mut self) -> Self {
+        self.0.unreadable = true;
+        self
+    }
+
+    /// Whether a file could not be read, as far as that was said.
+    pub fn is_unreadable(&self) -> bool {
+        self.0.unreadable
     }
 
     /// Says what to do.

@@ -9,7 +9,7 @@
 //! They are read whole, a row per image in the images' order, and carried through conversion. [`join`] looks each
 //! image's name up in a table of profiles, as CellProfiler's image tables have file names.
 
-use crate::ome_arrow::{other_columns, plain_columns, text};
+use crate::ome_arrow::{is_plain, other_columns, plain_columns, text};
 use crate::parquet::read_plain_columns;
 use crate::{Error, Result, Store};
 use arrow_array::cast::AsArray;
@@ -93,6 +93,31 @@ pub fn join(source: &dyn Store, profiles: &Path, keys: &str) -> Result<(RecordBa
     let joined = Joined { matched, images: found.len(), columns: table.num_columns(), left_out };
     let rows = taken(&table, found).map_err(|e| Error::new(profiles, e))?;
     Ok((rows, joined))
+}
+
+/// The batch with its plain columns that are kept as a dictionary (pandas' and polars' categories) as values: what follows
+/// knows those only. `None` where it has no such column.
+///
+/// # Errors
+/// Keys that are not in their dictionary.
+pub fn without_dictionaries(batch: &RecordBatch) -> Result<Option<RecordBatch>, ArrowError> {
+    let is_category = |t: &DataType| matches!(t, DataType::Dictionary(_, values) if is_plain(values));
+    if !batch.schema_ref().fields().iter().any(|field| is_category(field.data_type())) {
+        return Ok(None);
+    }
+    let (mut fields, mut columns) = (vec![], vec![]);
+    for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
+        let column = if is_category(field.data_type()) {
+            let dictionary = column.as_any_dictionary();
+            arrow_select::take::take(dictionary.values(), dictionary.keys(), None)?
+        } else {
+            column.clone()
+        };
+        fields.push(field.as_ref().clone().with_data_type(column.data_type().clone()).with_nullable(true));
+        columns.push(column);
+    }
+    let schema = Schema::new_with_metadata(fields, batch.schema().metadata().clone());
+    RecordBatch::try_new(Arc::new(schema), columns).map(Some)
 }
 
 /// The columns of both batches, of which each is a row per image. Where a name is in both, the second batch's column

@@ -29,6 +29,7 @@
 //! | [`checksum`], [`convert`], [`verify`] | whole-set operations over any store |
 //! | [`features`] | columns of plain values beside images; joining profiles |
 //! | [`planes`], [`subset`] | a set seen plane by plane; some rows of a set |
+//! | [`trace`] | a timeline of what threads do, written to a file |
 //! | [`preview`] | contrast-stretched thumbnails of rows |
 
 pub mod checksum;
@@ -45,6 +46,8 @@ mod lazy;
 mod ome_arrow;
 #[cfg(feature = "ome-zarr")]
 pub mod ome_zarr;
+#[cfg(any(feature = "ome-zarr", feature = "tiff"))]
+mod open_files;
 pub mod parquet;
 pub mod planes;
 pub mod preview;
@@ -57,6 +60,7 @@ pub mod subset;
 pub mod table;
 #[cfg(feature = "tiff")]
 pub mod tiff;
+pub mod trace;
 pub mod verify;
 
 pub use error::{Error, Result};

@@ -12,6 +12,7 @@ use std::cell::Cell;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::path::Path;
+use wellread_trace::{Kind, span};
 
 thread_local! {
     static BYTES_READ: Cell<u64> = const { Cell::new(0) };
@@ -33,6 +34,7 @@ pub fn bytes_read() -> u64 {
 /// # Errors
 /// A file that cannot be opened, or that is none: a folder, pipe, socket or device.
 pub fn open(path: &Path) -> io::Result<(File, u64)> {
+    let _open = span(Kind::Open);
     let mut options = OpenOptions::new();
     options.read(true);
     // Neither flag changes how a regular file is read.
@@ -53,6 +55,7 @@ pub fn open(path: &Path) -> io::Result<(File, u64)> {
 /// A file that ends before, or whatever reading says.
 #[cfg(unix)]
 pub fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+    let _read = span(Kind::Read).with(buffer.len() as u64, 0);
     count_read(buffer.len());
     std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)
 }
@@ -63,6 +66,7 @@ pub fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<
 /// A file that ends before, or whatever reading says.
 #[cfg(windows)]
 pub fn read_exact_at(file: &File, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
+    let _read = span(Kind::Read).with(buffer.len() as u64, 0);
     count_read(buffer.len());
     while !buffer.is_empty() {
         match std::os::windows::fs::FileExt::seek_read(file, buffer, offset) {
@@ -86,6 +90,7 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let (mut file, length) = open(path)?;
     let mut bytes = vec![];
     bytes.try_reserve_exact(usize::try_from(length).unwrap_or(usize::MAX))?;
+    let _read = span(Kind::Read).with(length, 0);
     file.read_to_end(&mut bytes)?;
     Ok(bytes)
 }

@@ -46,7 +46,14 @@ pub fn hold(folder: &Path) -> Result<Option<File>> {
 /// where some is kept for a later run to go on with.
 pub fn remove_unfinished() -> bool {
     for path in unfinished().drain(..) {
-        remove_any(&path);
+        // Threads that are still writing to a folder may put something there while it is being emptied.
+        for _ in 0..10 * LOOKS {
+            remove_any(&path);
+            if path.symlink_metadata().is_err() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
     RESUMABLE.load(Ordering::Relaxed) > 0
 }
@@ -267,8 +274,9 @@ impl Staged {
         for attempt in 1.. {
             let had_old = std::fs::rename(&self.target, &old).is_ok();
             let result = std::fs::rename(from, &self.target);
-            // Another process was faster: what it put there is replaced in its turn.
-            let again = result.is_err() && attempt < ATTEMPTS && self.target.symlink_metadata().is_ok();
+            // Another process was faster: what it put there is replaced in its turn. By now it may be gone again.
+            let again = attempt < ATTEMPTS
+                && result.as_ref().is_err_and(|e| is_taken(e) || self.target.symlink_metadata().is_ok());
             match &result {
                 Err(_) if had_old && !again => {
                     let _ = std::fs::rename(&old, &self.target);
@@ -293,10 +301,13 @@ fn move_new(from: &Path, to: &Path) -> io::Result<()> {
     if to.symlink_metadata().is_ok() {
         return Err(io::ErrorKind::AlreadyExists.into());
     }
-    std::fs::rename(from, to).map_err(|e| match to.symlink_metadata() {
-        Ok(_) if from.symlink_metadata().is_ok() => io::ErrorKind::AlreadyExists.into(),
-        _ => e,
-    })
+    std::fs::rename(from, to).map_err(|e| if is_taken(&e) { io::ErrorKind::AlreadyExists.into() } else { e })
+}
+
+/// Whether something at the new name made renaming fail.
+fn is_taken(error: &io::Error) -> bool {
+    use io::ErrorKind::{AlreadyExists, DirectoryNotEmpty, IsADirectory, NotADirectory};
+    matches!(error.kind(), AlreadyExists | DirectoryNotEmpty | IsADirectory | NotADirectory)
 }
 
 /// An error of linking that says that something is there; `false` for others, such as of file systems without links.
@@ -370,6 +381,41 @@ impl Drop for Staged {
         }
         if self.remove {
             remove_any(&self.temporary);
+        }
+    }
+}
+
+/// A file whose name is taken before there is anything to say in it: it goes when this is dropped or the program is
+/// interrupted, unless it is [kept](Self::keep).
+#[derive(Debug)]
+pub struct Reserved {
+    path: PathBuf,
+    kept: bool,
+}
+
+impl Reserved {
+    /// Makes the file, which must not be there.
+    ///
+    /// # Errors
+    /// As the system says; [`io::ErrorKind::AlreadyExists`] where the name is taken.
+    pub fn new(path: &Path) -> io::Result<Self> {
+        File::create_new(path)?;
+        unfinished().push(path.to_owned());
+        Ok(Self { path: path.to_owned(), kept: false })
+    }
+
+    /// The file stays from now on.
+    pub fn keep(&mut self) {
+        self.kept = true;
+        unfinished().retain(|path| *path != self.path);
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        if !self.kept {
+            self.keep();
+            remove_any(&self.path);
         }
     }
 }

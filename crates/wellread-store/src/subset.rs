@@ -1,4 +1,4 @@
-//! Some rows of a set, as a set: for tables with null images.
+//! Some rows of a set, as a set: for tables with null images, and for sets that are brought into another's order.
 
 use crate::{EachImage, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
 use arrow_array::RecordBatch;
@@ -14,6 +14,11 @@ pub struct Subset {
 }
 
 impl Subset {
+    /// These rows, in this order. A row that does not exist is an error when it is read.
+    pub fn of(inner: Box<dyn Store>, rows: Vec<usize>) -> Self {
+        Self { inner, rows }
+    }
+
     /// The rows that are no null. Looks at every row's shape.
     ///
     /// # Errors

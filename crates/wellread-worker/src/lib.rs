@@ -9,6 +9,7 @@
 //!
 //! The Python sources are those of `python/wellread/_bench`, compiled into the program by `build.rs`: no Python package
 //! needs to be installed but the frameworks themselves. Each benchmark has its own requests; nothing here knows them.
+//! The adapters of `wellread tasks` (`python/wellread/_tasks`) come in the same way, for whoever starts them.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -19,6 +20,7 @@ pub mod process;
 mod sources;
 
 pub use process::{Launch, Pixels, Worker};
+pub use sources::{TASKS, unpack_tasks};
 
 use std::path::{Path, PathBuf};
 
@@ -31,4 +33,11 @@ pub fn python(given: Option<&Path>) -> PathBuf {
 /// Threads that every framework is told to use where nobody says otherwise: the processors this process may run on.
 pub fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Where this program keeps what it makes once and uses again: `wellread` in the user's cache folder.
+pub fn cache_folder() -> PathBuf {
+    let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let cache = folder("XDG_CACHE_HOME").or_else(|| folder("HOME").map(|home| home.join(".cache")));
+    cache.unwrap_or_else(std::env::temp_dir).join("wellread")
 }

@@ -275,7 +275,7 @@ impl Drop for Worker {
 }
 
 /// Has the kernel end this process before any other when memory runs out: a measurement may be lost, nothing else.
-fn prefer_to_lose(id: u32) {
+pub fn prefer_to_lose(id: u32) {
     // Elsewhere than on Linux there is no such file.
     let _ = std::fs::write(format!("/proc/{id}/oom_score_adj"), "1000");
 }

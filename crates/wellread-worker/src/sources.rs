@@ -1,13 +1,24 @@
-//! The Python worker's sources, carried in the program and unpacked where a Python can import them.
+//! The Python sources, carried in the program and unpacked where a Python can import them.
+//!
+//! | package | imported as | what it is |
+//! |---|---|---|
+//! | `python/wellread/_bench` | `_wellread_bench` | the worker of benchmarks and of inference |
+//! | `python/wellread/_tasks` | [`TASKS`] | the adapters of `wellread tasks` |
 
 use anyhow::{Context as _, Result};
+use std::path::Path;
 use tempfile::TempDir;
 
 /// Name and text of each file, put together by `build.rs`.
-const FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/worker_sources.rs"));
+type Files = &'static [(&'static str, &'static str)];
+const WORKER: Files = include!(concat!(env!("OUT_DIR"), "/worker_sources.rs"));
+const ADAPTERS: Files = include!(concat!(env!("OUT_DIR"), "/task_sources.rs"));
 
-/// Name that the sources are imported by. Not `wellread`: the package of that name is what may be measured.
+/// Name that the worker's sources are imported by. Not `wellread`: the package of that name is what may be measured.
 const PACKAGE: &str = "_wellread_bench";
+
+/// Name that the adapters of `wellread tasks` are imported by: `python -m` of it runs one, named by its argument.
+pub const TASKS: &str = "_wellread_tasks";
 
 /// What Python runs first; its argument is the folder of the sources. With `-c` there is no main module that
 /// processes of a data loader would import again.
@@ -19,21 +30,42 @@ from _wellread_bench.worker import main
 main()
 ";
 
-/// Unpacks the sources into a new folder, which goes when this is dropped.
+/// Unpacks the worker's sources into a new folder, which goes when this is dropped.
 ///
 /// # Errors
 /// A folder for temporary files that cannot be written.
 pub(crate) fn unpack() -> Result<TempDir> {
     let folder = tempfile::Builder::new().prefix("wellread-worker-").tempdir();
     let folder = folder.context("cannot make a temporary folder for the Python worker")?;
-    for (name, text) in FILES {
-        let path = folder.path().join(PACKAGE).join(name);
-        let parent = path.parent().unwrap_or(folder.path());
-        std::fs::create_dir_all(parent)
+    write(WORKER, &folder.path().join(PACKAGE))?;
+    Ok(folder)
+}
+
+/// Unpacks the adapters of `wellread tasks` as the package [`TASKS`] within `folder`; what is there already stays.
+///
+/// # Errors
+/// A folder that cannot be written.
+pub fn unpack_tasks(folder: &Path) -> Result<()> {
+    let package = folder.join(TASKS);
+    if package.is_dir() {
+        return Ok(());
+    }
+    // Beside, then renamed: a package that is there is whole.
+    let beside = tempfile::Builder::new().prefix("unpacking-").tempdir_in(folder);
+    let beside = beside.with_context(|| format!("cannot write {}", folder.display()))?;
+    let made = beside.path().join(TASKS);
+    write(ADAPTERS, &made)?;
+    std::fs::rename(&made, &package).with_context(|| format!("cannot write {}", package.display()))
+}
+
+fn write(files: Files, package: &Path) -> Result<()> {
+    for (name, text) in files {
+        let path = package.join(name);
+        std::fs::create_dir_all(path.parent().unwrap_or(package))
             .and_then(|()| std::fs::write(&path, text))
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
-    Ok(folder)
+    Ok(())
 }
 
 #[cfg(test)]
@@ -49,5 +81,20 @@ mod tests {
             assert!(folder.path().join(PACKAGE).join(name).is_file(), "{name}");
         }
         assert!(BOOTSTRAP.contains(PACKAGE));
+    }
+
+    #[test]
+    fn all_adapters_of_tasks_are_there_and_unpacking_again_changes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        unpack_tasks(folder.path()).unwrap();
+        let package = folder.path().join(TASKS);
+        for name in ["__main__.py", "lightning.py", "cyto_dl.py", "callback.py"] {
+            assert!(package.join(name).is_file(), "{name}");
+        }
+        std::fs::write(package.join("mark"), "").unwrap();
+        unpack_tasks(folder.path()).unwrap();
+        assert!(package.join("mark").is_file());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        assert!(unpack_tasks(&folder.path().join("not there")).is_err());
     }
 }

@@ -63,13 +63,27 @@
 //! |---|---|
 //! | [`loader`] | datasets, loaders, transforms, batches |
 //! | [`store`] | the storage formats and their trait: open, read regions, write, convert, verify |
+//! | [`trace`] | a timeline of what each thread does, for Perfetto |
 //! | [`image`] | shapes, pixel types, metadata, synthetic images |
 
 mod engines;
 
+/// The Rust snippets of the documentation, which `cargo test` compiles as doctests. `tests/python/test_docs.py` looks
+/// that no page with such a snippet is left out.
+#[cfg(doctest)]
+mod docs {
+    #[doc = include_str!("../../../README.md")]
+    struct Readme;
+    #[doc = include_str!("../../../docs/transforms.md")]
+    struct Transforms;
+    #[doc = include_str!("../../../docs/tutorial.md")]
+    struct Tutorial;
+}
+
 pub use wellread_image as image;
 pub use wellread_loader as loader;
 pub use wellread_store as store;
+pub use wellread_store::trace;
 
 pub use wellread_image::{ImageMetadata, PixelType, Region, Shape};
 pub use wellread_loader::{

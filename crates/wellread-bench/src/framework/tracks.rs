@@ -333,6 +333,7 @@ pub(crate) fn model_loop<'s>(session: &'s Session<'s>, own: usize, (variants, un
                     let waiting = waits.iter().sum::<f64>() / total;
                     let mut values = vec![
                         ("data_wait_fraction", waiting),
+                        ("accelerator_utilisation", 1.0 - waiting),
                         ("images_per_sec", answer.images as f64 / total),
                         ("wait_p50_s", median(&waits).unwrap_or(f64::NAN)),
                         ("compute_p50_s", median(&computes).unwrap_or(f64::NAN)),
@@ -340,8 +341,11 @@ pub(crate) fn model_loop<'s>(session: &'s Session<'s>, own: usize, (variants, un
                         ("first_step_s", first_step.get()),
                     ];
                     values.extend(answer.loss.map(|loss| ("loss", loss)));
-                    let texts =
-                        vec![("advice", model_loop::advice(waiting).to_owned()), ("backend", answer.backend)];
+                    let texts = vec![
+                        ("advice", model_loop::advice(waiting).to_owned()),
+                        ("utilisation_mark", model_loop::utilisation_mark(1.0 - waiting).to_owned()),
+                        ("backend", answer.backend),
+                    ];
                     Ok(Measurement { values, texts, items, ..Measurement::default() })
                 })?;
                 Ok(measured)

@@ -1,9 +1,11 @@
 //! `wellread bench WHAT…`
 
 use super::synthetic::{SyntheticArgs, check_disk};
-use super::{parse_positive, parse_size, parse_threads};
+use super::trace::TraceArgs;
+use super::{parse_positive, parse_share, parse_size, parse_threads, recipe};
 use crate::output::{Failure, Outcome, Ui};
 use std::cell::RefCell;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wellread_bench::choices::{Access, ChunkLayout, Framework, Mode, Preset, Sweep};
@@ -26,16 +28,24 @@ Examples:
   wellread bench storage --input plate.parquet --sweep compression
   wellread bench storage --images 8 --size 256x256 --depth 32 --sweep layout --formats ome-zarr,parquet
   wellread bench dataset dataloader loop conversion --framework rust,pytorch,jax --python venv/bin/python
+  wellread bench dataloader --precision 2% --time-budget 600
+  wellread bench loop --input plate.parquet --in-place --repeats 1 --trace trace.json
+  wellread bench --recipe recipes/quick.toml --out study
   wellread bench loop --framework pytorch --model python:mypackage.models:UNet --formats tiff")]
 pub struct Args {
-    #[arg(required = true, value_name = "WHAT", value_delimiter = ',', value_parser = parse_what, help = what_there_is())]
+    #[arg(required_unless_present = "recipe", value_name = "WHAT", value_delimiter = ',', value_parser = parse_what, help = what_there_is())]
     what: Vec<String>,
+    /// Run a whole study: every [[run]] of this TOML file, with its options, into a folder each below --out.
+    #[arg(long, value_name = "FILE.toml", conflicts_with_all = recipe::REPLACED)]
+    recipe: Option<PathBuf>,
     /// Measure these images (a file or folder in any format) instead of generated ones.
     #[arg(long)]
     input: Option<PathBuf>,
     /// Measure the input as it lies there instead of converting it to every format.
     #[arg(long, requires = "input")]
     in_place: bool,
+    #[command(flatten)]
+    pub trace: TraceArgs,
     /// Compression of the sets that are written: none, lz4, zstd[:LEVEL], deflate[:LEVEL] …; by default each
     /// format's own choice. Formats that lack it are shown as unavailable.
     #[arg(long, default_value = "default", conflicts_with = "in_place")]
@@ -51,6 +61,10 @@ pub struct Args {
     /// Measured rounds; every round runs every variant once, in random order.
     #[arg(long, default_value_t = Config::default().repeats, value_parser = parse_positive)]
     repeats: usize,
+    /// Then measure on until the median of every configuration is known to this share, such as 2%, or the time budget is
+    /// spent.
+    #[arg(long, value_name = "SHARE", value_parser = parse_share)]
+    precision: Option<f64>,
     /// Results folder; what an earlier run wrote there is replaced.
     #[arg(long, default_value_os_t = Config::default().out)]
     out: PathBuf,
@@ -191,6 +205,7 @@ impl Args {
             in_place: self.in_place,
             compression: self.compression,
             repeats: self.repeats,
+            precision: self.precision,
             seed: self.synthetic.seed,
             out: self.out.clone(),
             data_dir: self.data_dir.clone(),
@@ -221,6 +236,7 @@ impl Args {
             random_images: self.random_images,
             sweeps,
             command: command_line(),
+            recipe: recipe::current().map(|current| current.text),
         })
     }
 }
@@ -318,15 +334,18 @@ pub(super) fn distinct<T: Clone + PartialEq>(given: &[T]) -> Vec<T> {
     out
 }
 
-/// The command as typed, with the program's name instead of its path.
+/// The command as typed, or as a recipe has it, with the program's name instead of its path.
 pub(super) fn command_line() -> String {
-    std::iter::once("wellread".to_owned())
-        .chain(std::env::args().skip(1).map(|a| if a.contains(' ') { format!("'{a}'") } else { a }))
-        .collect::<Vec<_>>()
-        .join(" ")
+    recipe::current().map_or_else(|| recipe::joined(std::env::args().skip(1)), |current| current.command)
 }
 
-pub fn run(args: &Args, ui: Ui) -> Outcome {
+pub fn run(args: &Args, program: &[OsString], ui: Ui) -> Outcome {
+    if let Some(path) = &args.recipe {
+        return recipe::run(path, &args.out, program, ui);
+    }
+    if args.precision == Some(0.0) {
+        return Err(Failure::Usage("--precision 0 is never reached; write a share such as 2%".to_owned()));
+    }
     let config = args.config()?;
     let bar = ui.progress(0, "preparing images");
     let last = RefCell::new(String::new());

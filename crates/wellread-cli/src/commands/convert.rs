@@ -1,5 +1,6 @@
 //! `wellread convert SRC DST`
 
+use super::trace::TraceArgs;
 use super::{OpenArgs, default_jobs, known_format, parse_tczyx, parse_threads};
 use crate::output::{Failure, Outcome, Ui, bytes};
 use clap::ValueEnum as _;
@@ -50,6 +51,8 @@ pub struct Args {
     layout: Option<LayoutArg>,
     #[command(flatten)]
     open: OpenArgs,
+    #[command(flatten)]
+    pub trace: TraceArgs,
 }
 
 /// The two ways of OME-Arrow in Parquet.

@@ -1,4 +1,4 @@
-//! `wellread doctor`
+//! `wellread doctor`; with `--data` see [`super::diagnosis`].
 
 use crate::output::{Outcome, Ui};
 use serde_json::{Value, json};
@@ -12,11 +12,15 @@ use wellread_measure::environment::Environment;
 #[command(after_help = "\
 Examples:
   wellread doctor
-  wellread doctor --python venv/bin/python --json")]
+  wellread doctor --python venv/bin/python --json
+  wellread doctor --data plate.parquet
+  wellread doctor --data plate.parquet --step-ms 40 --workers 4 --batch-size 32")]
 pub struct Args {
     /// Python to look into; else that of WELLREAD_PYTHON, else python3.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "data")]
     python: Option<PathBuf>,
+    #[command(flatten)]
+    diagnosis: super::diagnosis::Args,
 }
 
 /// Asks a Python for the versions of packages without importing them (importing PyTorch takes seconds).
@@ -30,6 +34,10 @@ print(json.dumps({"python": platform.python_version(), **{n: v(n) for n in names
 "#;
 
 pub fn run(args: &Args, ui: Ui) -> Outcome {
+    if let Some(data) = &args.diagnosis.data {
+        return super::diagnosis::run(&args.diagnosis, data, ui);
+    }
+    args.diagnosis.check_unused()?;
     let environment = Environment::capture(&[Path::new(".")]);
     let formats: Vec<Value> = wellread_store::formats()
         .iter()

@@ -1,5 +1,6 @@
 //! `wellread infer`
 
+use super::trace::TraceArgs;
 use super::{parse_positive, parse_threads};
 use crate::output::{Failure, Outcome, Ui};
 use indicatif::ProgressBar;
@@ -10,7 +11,7 @@ use wellread_bench::machine;
 use wellread_infer::config::{Config, DEVICES, PROVIDERS};
 use wellread_infer::protocol::Opened;
 use wellread_infer::results::{Row, Run, Status};
-use wellread_infer::{Event, check, report};
+use wellread_infer::{Event, report};
 use wellread_model::infer::Dtype;
 use wellread_report::Fact;
 
@@ -88,7 +89,8 @@ pub struct Args {
     /// Threads of every framework; by default all processors.
     #[arg(help_heading = "Frameworks", long, default_value_t = Config::default().threads, value_parser = parse_positive)]
     threads: usize,
-    /// Seconds after which a framework that does not answer is ended, and its row says so.
+    /// Seconds after which a framework that does not answer is ended, and its row says so; importing and loading may take two
+    /// minutes in any case.
     #[arg(help_heading = "Frameworks", long, default_value_t = Config::default().turn_limit.as_secs_f64(), value_parser = super::bench::parse_seconds)]
     turn_limit: f64,
     /// Print the largest difference of outputs between the frameworks, and fail when it is too large.
@@ -100,6 +102,8 @@ pub struct Args {
     /// Folder of weights and ONNX files, which are made once.
     #[arg(long, default_value_os_t = Config::default().model_dir)]
     model_dir: PathBuf,
+    #[command(flatten)]
+    pub trace: TraceArgs,
 }
 
 impl Args {
@@ -178,6 +182,7 @@ fn parse_shape(text: &str) -> Result<[usize; 3], String> {
 
 pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
     let config = args.config(program);
+    config.check().map_err(|e| Failure::Usage(format!("{e:#}")))?;
     let bar = ui.progress(0, "starting");
     let run = wellread_infer::run(&config, &|event| tell(event, &bar, ui));
     bar.finish_and_clear();
@@ -187,15 +192,19 @@ pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
     ui.say(format!("Results saved to: {}", run.csv.display()));
     ui.hint(format!("All samples: {}", run.json.display()));
     let facts = machine::facts(&run.environment).into_iter().map(Fact::from).collect();
-    let folder = report::write(&run, facts, machine::short(&run.environment))
-        .map_err(|e| Failure::Failed(format!("{e:#}")))?;
-    let page = folder.join("report.html");
-    ui.say(format!("Report: {}", page.display()));
+    let page = report::write(&run, facts, machine::short(&run.environment)).map(|f| f.join("report.html"));
+    if let Ok(page) = &page {
+        ui.say(format!("Report: {}", page.display()));
+    }
     ui.hint(shared_conditions(&config));
     for warning in run.environment.noise_warnings() {
         ui.hint(format!("Note: {warning}"));
     }
-    ui.document(&document(&run, &page))?;
+    // What was measured is told, whatever became of the report.
+    ui.document(&document(&run, page.as_deref().ok()))?;
+    page.map_err(|e| {
+        Failure::Failed(format!("{e:#}; the results are in {} and {}", run.csv.display(), run.json.display()))
+    })?;
     verdict(&run)
 }
 
@@ -263,8 +272,11 @@ fn row_text(name: &str, row: &Row) -> String {
     if let Some(outliers) = row.outliers.filter(|&outliers| outliers > 0) {
         line("Outliers", format!("{outliers} of {}, counted, not dropped", row.samples));
     }
-    if row.steady == Some(false) && row.warmup_passes.is_some_and(|passes| passes > 1) {
+    if row.steady == Some(false) {
         line("Note", "latency was not steady after the warm-up".to_owned());
+    }
+    if let Some(note) = &row.note {
+        line("Note", note.clone());
     }
     match (row.max_difference, &row.reference) {
         (Some(0.0), Some(_)) => line("Outputs", "the same as the reference's".to_owned()),
@@ -283,7 +295,7 @@ fn row_text(name: &str, row: &Row) -> String {
 }
 
 /// The JSON document: rows, and the largest difference of each model and batch size.
-fn document(run: &Run, page: &Path) -> serde_json::Value {
+fn document(run: &Run, page: Option<&Path>) -> serde_json::Value {
     let rows: Vec<&Row> = run.rows().collect();
     let largest = rows
         .iter()
@@ -299,6 +311,17 @@ fn verdict(run: &Run) -> Outcome {
         let mut reasons: Vec<_> = run.rows().filter_map(|row| row.reason.clone()).collect();
         reasons.dedup();
         return Err(Failure::Failed(format!("nothing was measured: {}", reasons.join("; "))));
+    }
+    let invalid = of(Status::Invalid).count();
+    if invalid > 0 && !run.config.check {
+        eprintln!(
+            "{invalid} of {} configurations are invalid: their outputs differ from the others', and their figures must not \
+             be used.",
+            run.records.len()
+        );
+        if of(Status::Ok).next().is_none() {
+            return Err(Failure::Failed("nothing valid was measured".to_owned()));
+        }
     }
     if !run.config.check {
         return Ok(());
@@ -326,13 +349,13 @@ fn verdict(run: &Run) -> Outcome {
                 .to_owned(),
         ));
     }
-    let dtype = run.config.dtype().map_err(|e| Failure::Failed(format!("{e:#}")))?;
+    let allowed = run.rows().filter_map(|row| row.allowed_difference).fold(0.0, f64::max);
     let failed = of(Status::Failed).count();
     let but = match failed {
         0 => String::new(),
         n => format!(" ({n} of {} configurations failed and were not compared)", run.records.len()),
     };
-    eprintln!("Outputs of all frameworks agree within {:.0e} of the largest{but}.", check::bound(dtype));
+    eprintln!("Outputs of all frameworks agree within {allowed:.0e} of the largest{but}.");
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! `wellread stats PATH`
 
+use super::trace::TraceArgs;
 use super::{OpenArgs, default_jobs, parse_threads};
 use crate::output::{Failure, Outcome, Ui};
 use std::path::{Path, PathBuf};
@@ -30,6 +31,8 @@ pub struct Args {
     /// Threads.
     #[arg(long, default_value_t = default_jobs(), value_parser = parse_threads)]
     jobs: usize,
+    #[command(flatten)]
+    pub trace: TraceArgs,
 }
 
 fn parse_percentile(text: &str) -> Result<f64, String> {

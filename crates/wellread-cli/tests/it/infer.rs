@@ -24,7 +24,9 @@ fn the_embedded_backend_is_measured_in_a_process_of_its_own() {
         assert_eq!((row["samples"].as_u64(), row["seed"].as_u64()), (Some(4), Some(7)));
         let of = |name: &str| row[name].as_f64().unwrap();
         assert!(0.0 < of("latency_min_ms") && of("latency_min_ms") <= of("latency_p50_ms"));
-        assert!(of("latency_p50_ms") <= of("latency_p95_ms") && of("latency_p95_ms") <= of("latency_max_ms"));
+        assert!(of("latency_p50_ms") <= of("latency_max_ms"));
+        // Four samples say nothing of the tail.
+        assert!(row["latency_p95_ms"].is_null() && row["latency_p99_ms"].is_null(), "{row}");
         assert!(of("throughput_ips") > 0.0 && of("warmup_passes") >= 2.0);
         assert_eq!(row["max_difference"], Value::Null);
         if cfg!(target_os = "linux") {
@@ -56,7 +58,7 @@ fn what_cannot_be_is_refused_with_what_can() {
         (&["--dtype", "int8"], 2, "bfloat16"),
         (&["--batch-sizes", "0"], 2, "at least one"),
         (&["--torch", "fast"], 2, "channels-last"),
-        (&["--model", "vit_b_16", "--input-shape", "3,64,64"], 1, "224"),
+        (&["--model", "vit_b_16", "--input-shape", "3,64,64"], 2, "224"),
         (&["--framework", "candle", "--output-dir", arg(&no_folder)], 1, "nothing was measured"),
     ];
     for (args, code, said) in cases {

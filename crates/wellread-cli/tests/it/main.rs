@@ -1,8 +1,14 @@
 //! The command as a user runs it: a real process, its exit code, its output, its files.
 
+mod advise;
 mod bad_input;
 mod bench;
+mod compare;
 mod data;
 mod infer;
 mod processes;
+mod recipe;
 mod support;
+mod task_native;
+mod tasks;
+mod trace;

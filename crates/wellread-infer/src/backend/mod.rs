@@ -33,6 +33,11 @@ pub trait Backend: Sync {
         vec![String::new()]
     }
 
+    /// Whether products of float32 are computed in TF32 there, if the device has it.
+    fn tf32(&self, _variant: &str, _config: &Config) -> bool {
+        false
+    }
+
     /// What to open there.
     ///
     /// # Errors
@@ -60,7 +65,7 @@ fn in_python(config: &Config) -> Launch {
 }
 
 /// The process of a backend in Rust: this program.
-fn in_rust(config: &Config) -> Launch {
+pub(crate) fn in_rust(config: &Config) -> Launch {
     pinned(Launch::native(config.server.clone(), config.threads, config.turn_limit), config)
 }
 

@@ -3,7 +3,7 @@
 use super::{Backend, asked, in_rust};
 use crate::config::Config;
 use crate::models::Model;
-use crate::protocol::{Open, Opened};
+use crate::protocol::{Inspect, Inspected, Open, Opened};
 use anyhow::{Result, bail};
 use std::path::{Path, PathBuf};
 use wellread_model::infer::{Dtype, Session};
@@ -25,13 +25,19 @@ impl Backend for OnnxRuntime {
         in_rust(config)
     }
 
+    fn tf32(&self, _: &str, config: &Config) -> bool {
+        // Its CUDA provider is told not to; TensorRT's own choice is to.
+        config.provider.as_deref() == Some("tensorrt")
+    }
+
     fn open(&self, model: &Model, _: &str, config: &Config) -> Result<Open> {
         // TensorRT chooses the type of each layer itself, from a float32 file.
         let half = config.dtype()? == Dtype::Float16 && config.provider.as_deref() != Some("tensorrt");
         Ok(Open {
             onnx: Some(model.onnx(if half { Dtype::Float16 } else { Dtype::Float32 })?),
             provider: config.provider.clone(),
-            library: Some(library(config.onnxruntime.as_deref(), config.python.as_deref())?),
+            library: config.onnxruntime.clone(),
+            python: Some(wellread_worker::python(config.python.as_deref())),
             ..asked(self, model, config)
         })
     }
@@ -51,7 +57,7 @@ pub fn find(given: Option<&Path>, python: Option<&Path>) -> Result<PathBuf> {
 
 #[cfg(feature = "onnxruntime")]
 mod built {
-    use super::{Open, Opened, Path, PathBuf, Result, Session, bail};
+    use super::{Inspect, Inspected, Open, Opened, Path, PathBuf, Result, Session, bail};
     use anyhow::Context as _;
     use wellread_model::Device;
     use wellread_model::infer::SessionOptions;
@@ -78,16 +84,29 @@ mod built {
         })
     }
 
+    /// What images an ONNX file takes.
+    ///
+    /// # Errors
+    /// A file that is none; images that it cannot take.
+    pub(crate) fn inspect(asked: &Inspect) -> Result<Inspected> {
+        let Ok(library) = library(asked.library.as_deref(), Some(&asked.python)) else {
+            return Ok(Inspected { input: None });
+        };
+        let file = wellread_model::infer::onnxruntime::inspect(&asked.file, Some(&library))?;
+        Ok(Inspected { input: Some(file.images(asked.wanted)?) })
+    }
+
     pub(super) fn session(open: &Open) -> Result<(Box<dyn Session>, Opened)> {
         let file = open.onnx.as_deref().context("no ONNX file is named")?;
         let dtype = open.dtype.parse()?;
         let mut notes = Vec::new();
+        let library = library(open.library.as_deref(), open.python.as_deref())?;
         let mut providers = providers(open)?.into_iter().peekable();
         while let Some(provider) = providers.next() {
             let on_cpu = matches!(provider, Provider::Cpu);
             let device = if on_cpu { Device::Cpu } else { Device::Cuda(0) };
             let options = SessionOptions { threads: open.threads, device, dtype };
-            let session = match open_session(file, open.library.as_deref(), provider, open.input, &options) {
+            let session = match open_session(file, Some(&library), provider, open.input, &options) {
                 Ok(session) => session,
                 Err(error) if providers.peek().is_some() => {
                     notes.push(format!("not on the GPU: {error}"));
@@ -110,6 +129,8 @@ mod built {
 }
 
 #[cfg(feature = "onnxruntime")]
+pub(crate) use built::inspect;
+#[cfg(feature = "onnxruntime")]
 use built::{library, session};
 
 #[cfg(not(feature = "onnxruntime"))]
@@ -118,6 +139,12 @@ const MISSING: &str = "this build has no ONNX Runtime; build it with the cargo f
 #[cfg(not(feature = "onnxruntime"))]
 fn library(_: Option<&Path>, _: Option<&Path>) -> Result<PathBuf> {
     bail!(MISSING)
+}
+
+#[cfg(not(feature = "onnxruntime"))]
+#[expect(clippy::unnecessary_wraps, reason = "with ONNX Runtime it may fail")]
+pub(crate) fn inspect(_: &Inspect) -> Result<Inspected> {
+    Ok(Inspected { input: None })
 }
 
 #[cfg(not(feature = "onnxruntime"))]

@@ -28,6 +28,10 @@ impl Backend for PyTorch {
         config.torch.clone()
     }
 
+    fn tf32(&self, variant: &str, _: &Config) -> bool {
+        variant.split('+').any(|option| matches!(option, "tf32" | "tensorrt"))
+    }
+
     fn open(&self, model: &Model, variant: &str, config: &Config) -> Result<Open> {
         let options = variant.split('+').filter(|option| *option != "eager").map(ToOwned::to_owned);
         Ok(Open { weights: model.weights()?, variant: options.collect(), ..asked(self, model, config) })

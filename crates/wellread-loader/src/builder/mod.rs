@@ -376,7 +376,7 @@ impl LoaderBuilder {
     fn reference(&self, rows: &Rows) -> Result<Reference> {
         let of = |i: usize| {
             let row = rows.get(i);
-            let info = self.dataset.row_info(row)?;
+            let info = self.dataset.row_info(row).map_err(|error| error.row(row).unreadable())?;
             let suits = self.transform.check_dtype(info.dtype);
             let output = suits.and_then(|()| self.transform.output_shape(info.shape));
             let output = output.map_err(|error| error.at(self.dataset.store().path(), Some(row)))?;

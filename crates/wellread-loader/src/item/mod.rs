@@ -25,6 +25,7 @@ use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use wellread_image::{PixelType, Shape};
 use wellread_store::{Error, Request, Result, RowInfo, Scratch};
+use wellread_trace::{Kind, span};
 
 /// Floats of intermediate images that are read in one call; one image may be larger. The bound keeps memory
 /// per thread small and the second pass in cache, and still lets small images be read many at a time.
@@ -344,6 +345,9 @@ impl ItemContext {
         for i in items {
             let (part, start) = self.place(i);
             let image = &mut out[part][start..start + self.each];
+            let item = &self.items[i];
+            let is_plain = matches!(item.via, Via::Out { .. }) && job.recipe.finish.is_none();
+            let _finish = (!is_plain).then(|| span(Kind::Finish).with(item.row as u64, 0));
             self.second.complete(job, &self.items[i], &self.affine, &mut self.intermediate, image)?;
         }
         Ok(())

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use wellread_image::PixelType;
 use wellread_store::{Error, Result, RowInfo, Scratch, Store};
+use wellread_trace::{Kind, span};
 
 /// Bytes of counts of one thread, at most: a bound on the channels of a set.
 const MOST_COUNTS: usize = 256 << 20;
@@ -59,6 +60,7 @@ pub(super) fn collect(
                         break;
                     }
                     let rows = first..(first + group).min(store.len());
+                    let _rows = span(Kind::Rows).with(number as u64, rows.len() as u64);
                     if let Err(error) = pass.group(rows, &mut scratch, &mut pixels, done) {
                         stop.store(true, Ordering::Relaxed);
                         let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);

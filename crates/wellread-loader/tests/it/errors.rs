@@ -5,6 +5,7 @@ use wellread_image::{PixelType, Shape};
 use wellread_loader::{
     Dataset, Grouping, ItemContext, Loader, LoaderBuilder, MemoryStore, RightAngles, Transform,
 };
+use wellread_store::Error;
 
 fn squares(n: usize) -> MemoryStore {
     images(n, Shape::plane(8, 8), PixelType::U8)
@@ -40,6 +41,21 @@ fn a_failing_row_fails_its_batch_and_no_other() {
     }
 }
 
+#[test]
+fn the_row_is_found_where_the_reader_does_not_name_it() {
+    for (workers, rows_per_read) in [(0, 1), (0, 12), (3, 12), (2, 100)] {
+        let mut store = TestStore::new(squares(20));
+        store.faults = vec![(6, Fault::Unnamed), (7, Fault::Unnamed)];
+        store.rows_per_read = rows_per_read;
+        let loader = Loader::builder(&store.dataset()).batch_size(4).workers(workers).build().unwrap();
+        let got: Vec<_> = loader.iter().collect();
+        let failed: Vec<_> =
+            got.iter().map(|batch| batch.as_ref().err().and_then(Error::row_index)).collect();
+        assert_eq!(failed, [None, Some(6), None, None, None]);
+        assert!(got.iter().enumerate().all(|(i, batch)| batch.is_ok() || i == 1));
+    }
+}
+
 /// In batches that are split among threads, the error reported is the same whichever thread is faster.
 #[test]
 fn the_first_of_several_failing_rows_is_reported() {
@@ -63,7 +79,7 @@ fn a_panic_becomes_an_error_and_the_iteration_goes_on() {
         let got: Vec<_> = loader.iter().collect();
         assert!(got[0].is_ok() && got[2].is_ok());
         let text = got[1].as_ref().unwrap_err().to_string();
-        assert!(text.contains("a defect in a reader") && text.contains("3 rows from row 3"), "{text}");
+        assert!(text.contains("a defect in a reader") && text.contains("while reading row 4"), "{text}");
     }
 }
 

@@ -14,6 +14,8 @@ use wellread_store::{
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fault {
     Fail,
+    /// Fails as engines do that read all rows at once: without a row.
+    Unnamed,
     Panic,
     /// Delivers all but the last row of pixels.
     Short,
@@ -143,6 +145,9 @@ impl Store for TestStore {
             match fault {
                 Some(Fault::Fail) => {
                     return Err(Error::new(self.path(), "the chunk does not decode").row(request.row));
+                }
+                Some(Fault::Unnamed) => {
+                    return Err(Error::new(self.path(), "the engine failed"));
                 }
                 Some(Fault::Panic) => panic!("a defect in a reader"),
                 Some(Fault::Short) => {

@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | median, any percentile | [`Bootstrap::median`], [`Bootstrap::percentile`] | percentile interval, drawn without resampling (below) |
 //! | mean | [`Bootstrap::mean`] | BCa |
-//! | median over median | [`Bootstrap::ratio_of_medians`], by round or independent | percentile interval |
+//! | median over median | [`Bootstrap::ratio_of_medians`], independent or by round | percentile interval |
 //! | median of the ratios of rounds | [`Bootstrap::median_of_ratios`] | percentile interval |
 //! | anything, of batches within rounds | [`Bootstrap::clustered`] | percentile interval over whole rounds |
 //!
@@ -25,7 +25,11 @@
 //! <https://doi.org/10.1080/00031305.2015.1089789>). The widest interval that resampling can give is from the
 //! smallest to the largest sample, and that covers the true median with probability `1 - 2^(1-n)`: below 95 %
 //! until `n` is 6. Intervals of fewer samples are given, being the best there is, but [`mod@crate::compare`]
-//! draws no verdict from them. Simulated coverage is in `tests/it.rs`.
+//! draws no verdict from them. Ratios of two independent medians are the exception: resampling overstates the spread
+//! of each median by more than the few samples understate it, and their percentiles, taken 0.975 times as far
+//! out as plain ones, cover 94-97 % from 7 samples on, whatever the tails. Of rounds measured in turns, [`Bootstrap::median_of_ratios`] is the better figure: drift that a round
+//! shares cancels, where the ratio of medians covers 98 % and more by being too wide. Simulated coverage is in
+//! `tests/it/coverage.rs`.
 //!
 //! BCa (bias-corrected and accelerated): Efron 1987, <https://doi.org/10.1080/01621459.1987.10478410>.
 
@@ -38,6 +42,10 @@ use draw::{OrderStatistics, Ranked};
 use crate::normal;
 use crate::rng::Rng;
 use crate::samples::{mean, median, percentile_of_sorted};
+
+/// How far out the percentiles of a ratio of two independent medians are taken, against those of a normal
+/// distribution: found by simulation (module text).
+const TWO_MEDIANS: f64 = 0.975;
 
 /// A figure with the interval that holds its true value with the stated confidence.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -179,7 +187,14 @@ impl Bootstrap {
                 })?
             }
         };
-        Some(self.percentile_interval(estimate, replicates, a.len().min(b.len())))
+        let n = a.len().min(b.len());
+        let tail = match pairing {
+            Pairing::Unpaired => {
+                normal::cdf(TWO_MEDIANS * normal::quantile((1.0 - self.valid_confidence()) / 2.0))
+            }
+            Pairing::Paired => self.expanded_tail(n),
+        };
+        Some(self.interval_between(estimate, replicates, tail, n))
     }
 
     /// Interval of the median of `numerator[i] / denominator[i]` over rounds: where the machine drifts, this
@@ -194,13 +209,25 @@ impl Bootstrap {
         self.median(&ratios)
     }
 
+    /// The figure to compare two sets by: the median of the ratios of rounds where they were measured in turns, else
+    /// the ratio of their medians.
+    pub fn ratio(&self, numerator: &[f64], denominator: &[f64], pairing: Pairing) -> Option<Interval> {
+        match pairing {
+            Pairing::Paired => self.median_of_ratios(numerator, denominator),
+            Pairing::Unpaired => self.ratio_of_medians(numerator, denominator, pairing),
+        }
+    }
+
     /// The figure of every resample; `None` when one is not finite.
     fn replicates(&self, mut next: impl FnMut() -> f64) -> Option<Vec<f64>> {
         (0..self.resamples.max(100)).map(|_| Some(next()).filter(|value| value.is_finite())).collect()
     }
 
-    fn percentile_interval(&self, estimate: f64, mut replicates: Vec<f64>, n: usize) -> Interval {
-        let tail = self.expanded_tail(n);
+    fn percentile_interval(&self, estimate: f64, replicates: Vec<f64>, n: usize) -> Interval {
+        self.interval_between(estimate, replicates, self.expanded_tail(n), n)
+    }
+
+    fn interval_between(&self, estimate: f64, mut replicates: Vec<f64>, tail: f64, n: usize) -> Interval {
         replicates.sort_unstable_by(f64::total_cmp);
         Interval {
             estimate,

@@ -57,6 +57,8 @@ impl<M> VariantResult<M> {
 pub enum Stopped {
     /// Every round asked for was run.
     RoundsDone,
+    /// What was measured is enough ([`crate::interleave::Plan::stop_when`]).
+    Enough,
     /// The next round would have gone over the time budget.
     TimeBudget,
     /// No variant was left that had not failed.
@@ -118,7 +120,7 @@ impl<M> Outcome<M> {
         NoiseFloor::largest(self.variants.iter().filter_map(|twin| {
             let original = self.variant(twin.twin_of.as_deref()?)?;
             let (a, b) = self.paired(twin, original, &figure);
-            let ratio = settings.ratio_of_medians(&a, &b, Pairing::Paired)?;
+            let ratio = settings.median_of_ratios(&a, &b)?;
             Some(NoiseFloor::from_interval(&ratio))
         }))
     }

@@ -13,19 +13,17 @@
 //! [`conv_relu_mean`] never stores the activations that it averages: for the small CNN these would be two
 //! thirds of the memory, and their gradient as much again.
 //!
-//! Work is divided into bands of rows of one image, the same whatever the number of threads, and sums are
-//! taken in the order of the bands: results do not depend on the number of threads.
+//! The work is done, and divided among threads, by [`crate::convolution`]: results do not depend on the number of
+//! threads.
 //!
 //! On other devices than the CPU, [`library`] says the same in candle's own operators. The tests hold the two
 //! against each other.
 
-use super::kernel::{self, Block, Geometry, Packed};
+use crate::convolution::kernel::{self, Block, Geometry, Packed};
+use crate::convolution::{self, bands};
 use candle_core::{CpuStorage, CustomOp3, Layout, Result, Shape, Storage, Tensor, bail};
 use rayon::prelude::*;
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// Most bands that one image is divided into.
-const BANDS: usize = 8;
 
 /// Convolution plus bias, and ReLU if `relu`.
 pub(super) fn conv(x: &Tensor, weights: &Tensor, bias: &Tensor, relu: bool) -> Result<Tensor> {
@@ -130,23 +128,6 @@ impl<'a> Images<'a> {
     }
 }
 
-/// Rows of a band: whole blocks.
-fn band_rows(g: &Geometry) -> usize {
-    g.height.div_ceil(BANDS).next_multiple_of(g.block_rows())
-}
-
-/// Divides an array of `batch x height` rows into bands: image, first row, part of the array.
-fn bands<'a, T>(g: &Geometry, row: usize, array: &'a mut [T]) -> Vec<(usize, usize, &'a mut [T])> {
-    let rows = band_rows(g);
-    array
-        .chunks_mut(g.height * row)
-        .enumerate()
-        .flat_map(|(n, image)| {
-            image.chunks_mut(rows * row).enumerate().map(move |(i, band)| (n, i * rows, band))
-        })
-        .collect()
-}
-
 impl CustomOp3 for Conv {
     fn name(&self) -> &'static str {
         "conv-channels-last"
@@ -165,15 +146,8 @@ impl CustomOp3 for Conv {
         let images = Images::new(x, x_layout)?;
         let packed = Packed::forward(&g, dense(weights, weights_layout)?);
         let bias = dense(bias, bias_layout)?;
-        let row = g.width * g.c_out;
-        let mut out = vec![0.0f32; batch * g.height * row];
-        bands(&g, row, &mut out).into_par_iter().for_each_init(Block::default, |block, (n, y0, band)| {
-            for (i, part) in band.chunks_mut(g.block_rows() * row).enumerate() {
-                let y = y0 + i * g.block_rows();
-                block.load(&g, (y, part.len() / row), |y, to| images.row(n, y, to, g.c_in));
-                kernel::convolve(&g, block, &packed, bias, self.relu, part);
-            }
-        });
+        let mut out = vec![0.0f32; batch * g.height * g.width * g.c_out];
+        convolution::forward(&g, &packed, bias, self.relu, |n, y, to| images.row(n, y, to, g.c_in), &mut out);
         Ok((CpuStorage::F32(out), Shape::from((batch, g.height, g.width, g.c_out))))
     }
 
@@ -310,55 +284,23 @@ fn backward(
     gradient_row: impl Fn(usize, usize, &mut [f32]) + Sync,
 ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
     let (batch, g) = geometry(x.layout(), weights.layout(), bias.layout())?;
-    let reversed = g.reversed();
     let (x_storage, x_layout) = x.storage_and_layout();
     let images = Images::new(cpu(&x_storage)?, x_layout)?;
     let (weights_storage, weights_layout) = weights.storage_and_layout();
-    let packed = Packed::flipped(&g, dense(cpu(&weights_storage)?, weights_layout)?);
-
-    // Nobody needs the gradient of the pixels: a row of no floats stands for a row not wanted.
-    let wanted = x.track_op();
-    let row = g.width * g.c_in;
-    let mut x_gradient = vec![0.0f32; if wanted { batch * g.height * row } else { 0 }];
-    let mut unwanted = vec![(); if wanted { 0 } else { batch * g.height }];
-    let tasks: Vec<(usize, usize, usize, Option<&mut [f32]>)> = if wanted {
-        bands(&g, row, &mut x_gradient)
-            .into_iter()
-            .map(|(n, y, band)| (n, y, band.len() / row, Some(band)))
-            .collect()
-    } else {
-        bands(&g, 1, &mut unwanted).into_iter().map(|(n, y, band)| (n, y, band.len(), None)).collect()
-    };
-
-    let parts: Vec<(Vec<f32>, Vec<f64>)> = tasks
-        .into_par_iter()
-        .map_init(<(Block, Block)>::default, |(input, gradient), (n, y0, rows, mut x_gradient)| {
-            let mut sums = (vec![0.0; kernel::gradient_len(&g)], vec![0.0; g.c_out]);
-            for first in (0..rows).step_by(g.block_rows()) {
-                let rows = g.block_rows().min(rows - first);
-                let at = (y0 + first, rows);
-                input.load(&g, at, |y, to| images.row(n, y, to, g.c_in));
-                gradient.load(&reversed, at, |y, to| gradient_row(n, y, to));
-                kernel::weight_gradient(&g, input, gradient, rows, &mut sums.0);
-                kernel::bias_gradient(&g, gradient, rows, &mut sums.1);
-                if let Some(band) = &mut x_gradient {
-                    let part = &mut band[first * row..][..rows * row];
-                    kernel::convolve(&reversed, gradient, &packed, &[], false, part);
-                }
-            }
-            sums
-        })
-        .collect();
-
-    let mut total = (vec![0.0f32; kernel::gradient_len(&g)], vec![0.0f64; g.c_out]);
-    for (weights, bias) in parts {
-        total.0.iter_mut().zip(weights).for_each(|(sum, value)| *sum += value);
-        total.1.iter_mut().zip(bias).for_each(|(sum, value)| *sum += value);
-    }
+    let values = dense(cpu(&weights_storage)?, weights_layout)?;
+    // Nobody needs the gradient of the pixels.
+    let mut x_gradient = x.track_op().then(|| vec![0.0f32; batch * g.height * g.width * g.c_in]);
+    let (weights_gradient, bias_gradient) = convolution::backward(
+        &g,
+        batch,
+        values,
+        |n, y, to| images.row(n, y, to, g.c_in),
+        gradient_row,
+        x_gradient.as_deref_mut(),
+    );
     let device = x.device();
-    let x_gradient = if wanted { Some(Tensor::from_vec(x_gradient, x.shape(), device)?) } else { None };
-    let weights_gradient = Tensor::from_vec(kernel::unpack_gradient(&g, &total.0), weights.shape(), device)?;
-    let bias_gradient: Vec<f32> = total.1.into_iter().map(|sum| sum as f32).collect();
+    let x_gradient = x_gradient.map(|values| Tensor::from_vec(values, x.shape(), device)).transpose()?;
+    let weights_gradient = Tensor::from_vec(weights_gradient, weights.shape(), device)?;
     Ok((x_gradient, Some(weights_gradient), Some(Tensor::from_vec(bias_gradient, bias.shape(), device)?)))
 }
 

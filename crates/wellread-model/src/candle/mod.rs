@@ -4,8 +4,7 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `kernel` | the convolution's arithmetic on plain slices |
-//! | `conv` | the same as candle operators with gradients, divided among threads |
+//! | `conv` | [`crate::convolution`] as candle operators with gradients |
 //! | [`small_cnn`] | the embedding CNN of the `loop` benchmark |
 //!
 //! Each model has a thread pool of its own, as many threads as asked for, in which everything runs: candle's
@@ -13,7 +12,6 @@
 //! threads do not survive it.
 
 mod conv;
-mod kernel;
 pub mod small_cnn;
 
 use crate::{Device, Error, ModelOptions, Result};

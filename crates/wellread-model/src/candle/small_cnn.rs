@@ -14,6 +14,7 @@ use crate::init::{Uniform, default_weights};
 use crate::model::check_batch;
 use crate::{Error, Model, ModelEntry, ModelOptions, NamedArray, Output, Result, StateDict};
 use candle_core::{Tensor, Var};
+use wellread_trace::{Kind, span};
 
 /// The entry in the [registry](crate::registry).
 pub static MODEL: ModelEntry = ModelEntry {
@@ -128,8 +129,10 @@ impl Model for SmallCnn {
         let x = self.input(pixels, shape)?;
         // Detached, so that candle keeps nothing for a gradient.
         let parameters = self.parameters.each_ref().map(Var::as_detached_tensor);
-        let values =
-            self.runtime.pool.install(|| network(&x, &parameters)?.flatten_all()?.to_vec1::<f32>())?;
+        let values = self.runtime.pool.install(|| {
+            let _forward = span(Kind::Forward);
+            network(&x, &parameters)?.flatten_all()?.to_vec1::<f32>()
+        })?;
         Output::new(values, EMBEDDING)
     }
 
@@ -139,12 +142,17 @@ impl Model for SmallCnn {
         let parameters = &self.parameters;
         let loss = self.runtime.pool.install(|| {
             let tracked = parameters.each_ref().map(|p| p.as_tensor().clone());
+            let forward = span(Kind::Forward);
             let loss = (network(&x, &tracked)? - target)?.sqr()?.mean_all()?;
             let value = loss.to_scalar::<f32>()?;
+            drop(forward);
             if !value.is_finite() {
                 return Ok(value);
             }
+            let backward = span(Kind::Backward);
             let gradients = loss.backward()?;
+            drop(backward);
+            let _optimiser = span(Kind::Optimiser);
             for parameter in parameters {
                 if let Some(gradient) = gradients.get(parameter) {
                     parameter.set(&(parameter.as_tensor() - (gradient * LEARNING_RATE)?)?)?;

@@ -99,6 +99,10 @@ impl Session for LibrarySession {
         let output = self.output.as_ref().ok_or_else(nothing_loaded)?;
         Ok(output.to_dtype(DType::F32)?.flatten_all()?.to_vec1()?)
     }
+
+    fn forget(&mut self) {
+        (self.images, self.output) = (None, None);
+    }
 }
 
 fn forward(network: &Network, parameters: &[Vec<Tensor>], images: Tensor) -> candle_core::Result<Tensor> {

@@ -33,7 +33,7 @@ pub mod weights;
 
 pub use onnx::{onnx_file, onnx_file_in};
 pub use session::{Dtype, Session, SessionOptions};
-pub use weights::{Weights, weights_file};
+pub use weights::{Weights, remove_unfinished, weights_file};
 
 use crate::{Error, Result};
 use network::Network;

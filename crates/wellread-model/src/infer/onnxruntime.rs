@@ -244,7 +244,19 @@ impl ModelFile {
         if shape.len() != 4 {
             return Err(refused(&format_args!("its input {} has {} axes", input.name(), shape.len())));
         }
-        let output = session.outputs().first().ok_or_else(|| refused(&"it has no output"))?.name().to_owned();
+        let output = session.outputs().first().ok_or_else(|| refused(&"it has no output"))?;
+        match output.dtype() {
+            ValueType::Tensor { ty: TensorElementType::Float32 | TensorElementType::Float16, .. } => (),
+            other => {
+                return Err(Error::new(format_args!(
+                    "{} delivers {} as {other}, and outputs are compared as floats",
+                    path.display(),
+                    output.name()
+                ))
+                .hint("export the model without its last step (such as ArgMax), so that it delivers float32 or float16"));
+            }
+        }
+        let output = output.name().to_owned();
         Ok(Self { path: path.to_owned(), input: input.name().to_owned(), shape, dtype, output })
     }
 }
@@ -455,5 +467,10 @@ impl Session for OrtSession {
     fn logits(&self) -> Result<Vec<f32>> {
         let output = self.output.as_ref().ok_or_else(nothing_loaded)?;
         self.floats(output).map_err(|e| self.failed(&e))
+    }
+
+    fn forget(&mut self) {
+        self.binding.clear();
+        (self.output, self.loaded) = (None, false);
     }
 }

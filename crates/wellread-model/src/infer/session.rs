@@ -28,6 +28,9 @@ pub trait Session: Send {
     /// # Errors
     /// Nothing was run; a failure of the backend.
     fn logits(&self) -> Result<Vec<f32>>;
+
+    /// Lets go of the batch and of what was computed from it, so that their memory is free for another one.
+    fn forget(&mut self);
 }
 
 /// How to open a session.

@@ -14,6 +14,7 @@ use std::fmt::Display;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Path of the weights of `arch` drawn from `seed`, `FOLDER/NAME-seedN.safetensors`; the file is made when it is
 /// not there yet.
@@ -57,20 +58,52 @@ pub(super) fn write_beside(
     };
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder).map_err(failed)?;
+    remove_leftovers(path, folder);
     let mut temporary = path.as_os_str().to_owned();
     temporary.push(format!(".{}.part", std::process::id()));
     let temporary = PathBuf::from(temporary);
+    unfinished().push(temporary.clone());
     let written = File::create(&temporary).and_then(|file| {
         let mut out = BufWriter::with_capacity(1 << 20, file);
         write(&mut out)?;
         out.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all()?;
         fs::rename(&temporary, path)
     });
+    unfinished().retain(|path| *path != temporary);
     if written.is_err() {
         // Best effort: the error that counts is the first.
         let _ = fs::remove_file(&temporary);
     }
     written.map_err(failed)
+}
+
+/// Files that this process is writing.
+static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
+    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes the files that this process is writing: for the moment before it ends on a signal.
+pub fn remove_unfinished() {
+    for path in unfinished().drain(..) {
+        let _ = fs::remove_file(path);
+    }
+}
+
+/// Removes what processes left that were killed while they wrote `path`.
+fn remove_leftovers(path: &Path, folder: &Path) {
+    let Some(name) = path.file_name().map(|name| name.to_string_lossy().into_owned() + ".") else { return };
+    // Where nobody says which processes there are, files stay.
+    let is_gone = |id: u32| Path::new("/proc/self").exists() && !Path::new(&format!("/proc/{id}")).exists();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let other = entry.file_name();
+        let id =
+            other.to_str().and_then(|other| other.strip_prefix(&name)?.strip_suffix(".part")?.parse().ok());
+        if id.is_some_and(is_gone) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
 }
 
 fn dtype(parameter: &Parameter) -> Dtype {

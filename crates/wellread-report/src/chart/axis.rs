@@ -13,6 +13,8 @@ const AUTO_RATIO: f64 = 40.0;
 pub(super) struct Placed {
     pub log: bool,
     pub unit: Unit,
+    /// Whether only whole numbers are ticks.
+    whole: bool,
     /// Ends of the domain: values, or their decimal logarithms.
     low: f64,
     high: f64,
@@ -35,7 +37,8 @@ pub(super) fn values(mark: &Mark) -> Vec<f64> {
         Mark::Nothing | Mark::Unavailable(_) => vec![],
         Mark::Value(e) => vec![e.value, e.low, e.high],
         Mark::Stack { parts, .. } => vec![0.0, parts.iter().map(|p| p.1.max(0.0)).sum()],
-        Mark::Spread(s) => [s.min, s.p25, s.p50, s.p75, s.p95, s.p99, s.max].into_iter().flatten().collect(),
+        Mark::Spread(s) => s.values(),
+        Mark::Sample(sample) => sample.spread.values(),
     };
     all.into_iter().filter(|v| v.is_finite()).collect()
 }
@@ -61,7 +64,7 @@ impl Placed {
     pub fn new(axis: &Axis, log: bool, values: &[f64], needs: &[Need], length: f64) -> Self {
         let length = length.max(1.0);
         let references = axis.references.iter().map(|r| r.0);
-        let mut placed = Self { log, unit: axis.unit, low: 0.0, high: 1.0, length };
+        let mut placed = Self { log, unit: axis.unit, whole: axis.whole, low: 0.0, high: 1.0, length };
         if log {
             let logs = || {
                 values
@@ -169,7 +172,8 @@ impl Placed {
                 let exponent = first + f64::from(power);
                 let step = mantissa * 10f64.powf(exponent);
                 let (from, to) = ((low / step).ceil(), (high / step).floor());
-                if !step.is_finite() || step <= 0.0 || to - from > 60.0 {
+                let between = self.whole && (step * factor).fract() != 0.0;
+                if !step.is_finite() || step <= 0.0 || to - from > 60.0 || between {
                     continue;
                 }
                 let decimals = (-exponent as i64 + extra).clamp(0, 12) as usize;
@@ -268,6 +272,19 @@ mod tests {
         );
         let p = placed(Unit::PerSecond("x"), true, &[120.0, 130.0]);
         assert!(labels(&p).len() >= 2, "{:?}", labels(&p));
+    }
+
+    #[test]
+    fn whole_numbers_have_no_ticks_between() {
+        for (last, expected) in
+            [(1.0, vec!["0", "1"]), (2.0, vec!["0", "1", "2"]), (29.0, vec!["0", "5", "10"])]
+        {
+            let axis = Axis { whole: true, ..Axis::new("epoch", Unit::Plain("")) };
+            let placed = Placed::new(&axis, false, &[last], &[], 300.0);
+            let labels = labels(&placed);
+            assert_eq!(labels[..expected.len()], expected, "{labels:?}");
+            assert!(labels.iter().all(|l| l.parse::<u32>().is_ok()), "{labels:?}");
+        }
     }
 
     #[test]

@@ -164,7 +164,7 @@ impl Plot<'_> {
             let mut run: Vec<(f64, f64)> = vec![];
             let flush = |svg: &mut Svg, run: &mut Vec<(f64, f64)>| {
                 if run.len() > 1 {
-                    svg.polyline(run, paint, 1.8);
+                    svg.of_series(name, |svg| svg.polyline(run, paint, 1.8));
                 }
                 run.clear();
             };
@@ -181,7 +181,7 @@ impl Plot<'_> {
                 let (x, y) = (self.x(i, xs.len()) + aside, self.y(e.value));
                 let of = if panel.title.is_empty() { String::new() } else { format!("{}: ", panel.title) };
                 let title = format!("{of}{name} at {}: {}", xs[i], marks::words(mark, self.axis.unit));
-                svg.titled(&title, |svg| {
+                svg.titled(name, &title, |svg| {
                     let (low, high) = (self.y(e.low), self.y(e.high));
                     if low - high > 1.0 {
                         svg.line((x, low), (x, high), paint, 1.3, "");
@@ -206,9 +206,11 @@ impl Plot<'_> {
         let right = self.left + self.width;
         for ((s, x, y), at) in ends.into_iter().zip(heights) {
             let paint = Paint::Series(series[s].slot);
-            svg.polyline(&[(x + 6.0, y), (right - 4.0, y), (right + 8.0, at)], paint, 0.7);
-            let name = LABEL.fit(&series[s].name, self.names - 14.0);
-            svg.text(right + 11.0, at + 4.0, &name, LABEL, Anchor::Start, Paint::Ink);
+            svg.of_series(&series[s].name, |svg| {
+                svg.polyline(&[(x + 6.0, y), (right - 4.0, y), (right + 8.0, at)], paint, 0.7);
+                let name = LABEL.fit(&series[s].name, self.names - 14.0);
+                svg.text(right + 11.0, at + 4.0, &name, LABEL, Anchor::Start, Paint::Ink);
+            });
         }
     }
 }

@@ -37,6 +37,7 @@ pub(super) fn drawable(mark: &Mark) -> Mark {
                 }),
             }
         }
+        Mark::Sample(sample) if sample.sorted.is_empty() => Mark::Unavailable(NOT_FINITE.into()),
         other => other.clone(),
     }
 }
@@ -50,7 +51,8 @@ pub(super) fn label(mark: &Mark, unit: Unit) -> String {
             label.clone().unwrap_or_else(|| unit.format(parts.iter().map(|p| p.1).sum()))
         }
         // It stands at the end of the line and is of its middle: so it says which.
-        Mark::Spread(s) => s.p50.map_or(String::new(), |v| format!("p50 {}", unit.format(v))),
+        Mark::Spread(s) => middle(s, unit),
+        Mark::Sample(sample) => middle(&sample.spread, unit),
     }
 }
 
@@ -98,20 +100,31 @@ pub(super) fn words(mark: &Mark, unit: Unit) -> String {
             };
             label.iter().cloned().chain(parts.iter().map(part)).collect::<Vec<_>>().join(", ")
         }
-        Mark::Spread(s) => {
-            let all = [
-                ("min", s.min),
-                ("p25", s.p25),
-                ("p50", s.p50),
-                ("p75", s.p75),
-                ("p95", s.p95),
-                ("p99", s.p99),
-                ("max", s.max),
-            ];
-            let known = all.iter().filter_map(|(name, v)| v.map(|v| format!("{name} {}", unit.format(v))));
-            known.collect::<Vec<_>>().join(", ")
+        Mark::Spread(s) => quantiles(s, unit),
+        Mark::Sample(sample) => {
+            format!("{}, {} measurements", quantiles(&sample.spread, unit), number::count(sample.n as i64))
         }
     }
+}
+
+/// The median, where it is known.
+fn middle(s: &Spread, unit: Unit) -> String {
+    s.p50.map_or(String::new(), |v| format!("p50 {}", unit.format(v)))
+}
+
+/// The known quantiles in words.
+fn quantiles(s: &Spread, unit: Unit) -> String {
+    let all = [
+        ("min", s.min),
+        ("p25", s.p25),
+        ("p50", s.p50),
+        ("p75", s.p75),
+        ("p95", s.p95),
+        ("p99", s.p99),
+        ("max", s.max),
+    ];
+    let known = all.iter().filter_map(|(name, v)| v.map(|v| format!("{name} {}", unit.format(v))));
+    known.collect::<Vec<_>>().join(", ")
 }
 
 /// Attributes that set the variants of a series apart: full, tinted, hollow, dashed.

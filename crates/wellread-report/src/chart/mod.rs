@@ -16,8 +16,11 @@ mod lines;
 mod marks;
 mod render;
 mod rows;
+mod sample;
 mod scatter;
 pub(crate) mod svg;
+
+pub use sample::Sample;
 
 use crate::number::Unit;
 use crate::table::Estimate;
@@ -104,6 +107,8 @@ pub enum Layout {
         xs: Vec<Option<f64>>,
         /// Its axis.
         x_axis: Axis,
+        /// Whether the Pareto front is drawn: the points than which none has more at less of the second quantity.
+        front: bool,
     },
 }
 
@@ -131,12 +136,33 @@ pub struct Axis {
     pub references: Vec<(f64, String)>,
     /// Where a linear axis ends at least, such as 1 for shares.
     pub at_least: Option<f64>,
+    /// Whether there is nothing between whole numbers, as with epochs: no tick stands there.
+    pub whole: bool,
 }
 
 impl Axis {
     /// An axis that finds its own scale.
     pub fn new(title: impl Into<String>, unit: Unit) -> Self {
-        Self { title: title.into(), unit, scale: Scale::Auto, references: vec![], at_least: None }
+        Self {
+            title: title.into(),
+            unit,
+            scale: Scale::Auto,
+            references: vec![],
+            at_least: None,
+            whole: false,
+        }
+    }
+
+    /// A value of it in words: "epoch 3", "2.1 ms".
+    fn place(&self, value: f64) -> String {
+        let name = self.title.split(',').next().unwrap_or_default();
+        match self.unit {
+            Unit::Plain("") if value.fract() == 0.0 => {
+                format!("{name} {}", crate::number::count(value as i64))
+            }
+            Unit::Plain("") => format!("{name} {}", self.unit.format(value)),
+            unit => unit.format(value),
+        }
     }
 
     /// The same with a given scale.
@@ -176,6 +202,8 @@ pub enum Mark {
     },
     /// A distribution by its quantiles.
     Spread(Spread),
+    /// A distribution by its single measurements; of [`Layout::Rows`] only.
+    Sample(Sample),
 }
 
 /// A distribution by its quantiles; those that are unknown are left out.
@@ -197,7 +225,39 @@ pub struct Spread {
     pub max: Option<f64>,
 }
 
+impl Spread {
+    /// All that is known.
+    fn values(&self) -> Vec<f64> {
+        [self.min, self.p25, self.p50, self.p75, self.p95, self.p99, self.max].into_iter().flatten().collect()
+    }
+}
+
 impl Figure {
+    /// All series, in the order in which they first appear; one per name.
+    pub fn series(&self) -> Vec<&Series> {
+        let mut all: Vec<&Series> = vec![];
+        for section in &self.sections {
+            let (Layout::Rows { series, .. } | Layout::Lines { series, .. } | Layout::Scatter { series, .. }) =
+                &section.layout;
+            for one in series {
+                if !all.iter().any(|known| known.name == one.name) {
+                    all.push(one);
+                }
+            }
+        }
+        all
+    }
+
+    /// The same with the values of all panels on this scale, as far as the marks allow it: what adds up has no
+    /// logarithmic axis.
+    pub fn with_scale(&self, scale: Scale) -> Self {
+        let mut figure = self.clone();
+        for panel in figure.sections.iter_mut().flat_map(|section| &mut section.panels) {
+            panel.axis.scale = scale;
+        }
+        figure
+    }
+
     /// The figure as SVG.
     pub fn svg(&self) -> String {
         render::svg(self)

@@ -62,8 +62,8 @@ pub(super) fn svg(figure: &Figure) -> String {
             Layout::Lines { series, xs, x_title } => {
                 lines::draw(&mut svg, section, series, xs, x_title, MARGIN, y, inner)
             }
-            Layout::Scatter { series, points, xs, x_axis } => {
-                scatter::draw(&mut svg, section, series, points, xs, x_axis, (MARGIN, y), inner)
+            Layout::Scatter { series, points, xs, x_axis, front } => {
+                scatter::draw(&mut svg, section, series, points, xs, (x_axis, *front), (MARGIN, y), inner)
             }
         };
     }
@@ -90,7 +90,7 @@ fn describe(figure: &Figure) -> String {
         let over = |i: usize| match &section.layout {
             Layout::Scatter { xs, x_axis, .. } => {
                 let x = xs.get(i).copied().flatten().filter(|x| x.is_finite());
-                x.map_or(String::new(), |x| format!("at {}: ", x_axis.unit.format(x)))
+                x.map_or(String::new(), |x| format!("at {}: ", x_axis.place(x)))
             }
             _ => String::new(),
         };

@@ -5,10 +5,12 @@ use super::color::Paint;
 use super::marks;
 use super::render::{AXIS_TITLE, LABEL, PANEL_GAP, PANEL_TITLE, TICK};
 use super::svg::{Anchor, Svg};
-use super::{Mark, Panel, Section, Series, Spread};
+use super::{Mark, Panel, Sample, Section, Series, Spread};
 
 /// Height of a bar when a row holds one, and when it holds several.
 const BAR: (f64, f64) = (15.0, 11.0);
+/// The same of a distribution that is drawn with its shape.
+const SHAPE: (f64, f64) = (30.0, 22.0);
 /// Space between the bars of a row, and between rows.
 const GAP: (f64, f64) = (3.0, 9.0);
 /// Widest column of row labels.
@@ -37,8 +39,10 @@ pub(super) fn draw(
     width: f64,
 ) -> f64 {
     let per_row = variants.len().max(1);
-    let bar = if per_row == 1 { BAR.0 } else { BAR.1 };
     let marks: Vec<Vec<Mark>> = section.panels.iter().map(|p| slots(p, series.len() * per_row)).collect();
+    let shapes = marks.iter().flatten().any(|mark| matches!(mark, Mark::Sample(_)));
+    let (one, several) = if shapes { SHAPE } else { BAR };
+    let bar = if per_row == 1 { one } else { several };
     let gutter = series.iter().map(|s| LABEL.width(&s.name)).fold(0.0, f64::max).min(MAX_GUTTER) + 10.0;
 
     let thickness = bar * per_row as f64 + GAP.0 * (per_row - 1) as f64;
@@ -68,12 +72,14 @@ pub(super) fn draw(
         let title_height = titles.iter().map(Vec::len).max().unwrap_or(0) as f64 * 15.0;
         let levels = references.iter().flatten().map(|r| r.level + 1).max().unwrap_or(0) as f64;
         let plot_top = top + title_height + levels * 12.0 + 4.0;
-        for row in &rows {
+        for (row, one) in rows.iter().zip(series) {
             let middle = plot_top + row.center;
             let start = middle - (row.lines.len() - 1) as f64 * 6.75 + 4.0;
-            for (i, line) in row.lines.iter().enumerate() {
-                svg.text(x + gutter - 9.0, start + i as f64 * 13.5, line, LABEL, Anchor::End, Paint::Ink);
-            }
+            svg.of_series(&one.name, |svg| {
+                for (i, line) in row.lines.iter().enumerate() {
+                    svg.text(x + gutter - 9.0, start + i as f64 * 13.5, line, LABEL, Anchor::End, Paint::Ink);
+                }
+            });
         }
         let mut bottom: f64 = 0.0;
         for (i, panel) in chunk.iter().enumerate() {
@@ -224,22 +230,21 @@ fn draw_row(
     (bar, thickness): (f64, f64),
 ) {
     // One text when nothing of the row could be measured for the same reason.
-    if !matches!(row[0], Mark::Value(_) | Mark::Stack { .. } | Mark::Spread(_))
-        && row.iter().all(|m| *m == row[0])
-    {
-        unavailable(svg, &marks::words(&row[0], axis.unit), axis, left, middle);
+    let panel_name = if panel.title.is_empty() { String::new() } else { format!("{}: ", panel.title) };
+    if matches!(row[0], Mark::Nothing | Mark::Unavailable(_)) && row.iter().all(|m| *m == row[0]) {
+        let title = format!("{panel_name}{}: {}", series.name, marks::words(&row[0], axis.unit));
+        unavailable(svg, &series.name, &title, &marks::words(&row[0], axis.unit), axis, left, middle);
         return;
     }
     for (v, mark) in row.iter().enumerate() {
         let y = middle - thickness / 2.0 + bar / 2.0 + v as f64 * (bar + GAP.0);
+        let variant = variants.get(v).filter(|v| !v.is_empty()).map_or(String::new(), |v| format!(", {v}"));
+        let title = format!("{panel_name}{}{variant}: {}", series.name, marks::words(mark, axis.unit));
         if matches!(mark, Mark::Nothing | Mark::Unavailable(_)) {
-            unavailable(svg, &marks::words(mark, axis.unit), axis, left, y);
+            unavailable(svg, &series.name, &title, &marks::words(mark, axis.unit), axis, left, y);
             continue;
         }
-        let variant = variants.get(v).filter(|v| !v.is_empty()).map_or(String::new(), |v| format!(", {v}"));
-        let panel_name = if panel.title.is_empty() { String::new() } else { format!("{}: ", panel.title) };
-        let title = format!("{panel_name}{}{variant}: {}", series.name, marks::words(mark, axis.unit));
-        svg.titled(&title, |svg| {
+        svg.titled(&series.name, &title, |svg| {
             let series = Paint::Series(series.slot);
             let (end, label) = match mark {
                 Mark::Value(e) => {
@@ -267,6 +272,12 @@ fn draw_row(
                     let end = axis::values(mark).into_iter().fold(f64::MIN, f64::max);
                     (axis.at(end), marks::label(mark, axis.unit))
                 }
+                Mark::Sample(sample) => {
+                    shape(svg, axis, sample, &marks::variant(series, v % 2), (left, y), bar);
+                    let end = axis::values(mark).into_iter().fold(f64::MIN, f64::max);
+                    // The shape ends a little beyond the last value.
+                    (axis.at(end) + 4.0, marks::label(mark, axis.unit))
+                }
                 Mark::Nothing | Mark::Unavailable(_) => (0.0, String::new()),
             };
             let label = LABEL.fit(&label, axis.length - end - LABEL_GAP);
@@ -276,9 +287,9 @@ fn draw_row(
 }
 
 /// Why there is no mark, where it would be.
-fn unavailable(svg: &mut Svg, why: &str, axis: &Placed, left: f64, y: f64) {
+fn unavailable(svg: &mut Svg, series: &str, title: &str, why: &str, axis: &Placed, left: f64, y: f64) {
     let short = TICK.fit(why, axis.length - 8.0);
-    svg.titled(why, |svg| svg.label(left + 6.0, y + 3.5, &short, TICK, Paint::Soft));
+    svg.titled(series, title, |svg| svg.label(left + 6.0, y + 3.5, &short, TICK, Paint::Soft));
 }
 
 /// Parts end to end; returns where they end and the label that goes there.
@@ -337,6 +348,28 @@ fn spread(svg: &mut Svg, axis: &Placed, s: &Spread, series: Paint, variant: usiz
     svg.disc(at(p50), y, 4.4, &style);
 }
 
+/// A distribution's shape: how high it stands over a value is how many measurements lie there, of those on this axis. In
+/// it a dot at the median and ticks at p95 and p99.
+fn shape(svg: &mut Svg, axis: &Placed, sample: &Sample, style: &str, (left, y): (f64, f64), bar: f64) {
+    let outline = sample.outline(|value| axis.at(value), axis.length);
+    let half = bar / 2.0 - 1.0;
+    let upper = outline.iter().map(|(x, h)| (left + x, y - h * half));
+    let lower = outline.iter().rev().map(|(x, h)| (left + x, y + h * half));
+    svg.shape(&upper.chain(lower).collect::<Vec<_>>(), style);
+    let s = &sample.spread;
+    for (quantile, half) in [(s.p95, 5.0), (s.p99, 7.5)] {
+        if let Some(q) = quantile {
+            let x = left + axis.at(q);
+            svg.line((x, y - half), (x, y + half), Paint::Paper, 3.6, "");
+            svg.line((x, y - half), (x, y + half), Paint::Ink, 1.6, "");
+        }
+    }
+    if let Some(p50) = s.p50 {
+        svg.circle(left + axis.at(p50), y, 4.4, Paint::Paper, "");
+        svg.circle(left + axis.at(p50), y, 3.2, Paint::Ink, "");
+    }
+}
+
 /// What the marks of these panels mean: glyph and name.
 pub(super) fn legend(
     svg: &mut Svg,
@@ -385,6 +418,12 @@ pub(super) fn legend(
         if known(|s| s.max) {
             items.push((Glyph::Point, "largest".into()));
         }
+    }
+    if has(|m| matches!(m, Mark::Sample(_))) {
+        items.push((Glyph::Box, "how many measurements lie there".into()));
+        items.push((Glyph::Dot, "p50 (median)".into()));
+        items.push((Glyph::Tick(5.0), "p95".into()));
+        items.push((Glyph::Tick(7.5), "p99, both where there are enough measurements".into()));
     }
     if items.is_empty() {
         return 0.0;

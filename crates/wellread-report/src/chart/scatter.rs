@@ -21,14 +21,19 @@ const MAX_NAME: f64 = 190.0;
 /// Space that a point keeps free around it.
 const POINT: f64 = 6.0;
 
-/// Draws the panels of a section at `(x, y)`; returns the height they take.
+/// Name of the Pareto front beside the names of the series.
+const FRONT: &str = "Pareto front";
+/// How its line is drawn.
+const DASHED: &str = "stroke-dasharray=\"5 3\"";
+
+/// Draws the panels of a section at `(x, y)`, with or without the Pareto front; returns the height they take.
 pub(super) fn draw(
     svg: &mut Svg,
     section: &Section,
     series: &[Series],
     points: &[String],
     xs: &[Option<f64>],
-    x_axis: &Axis,
+    (x_axis, front): (&Axis, bool),
     (x, y): (f64, f64),
     width: f64,
 ) -> f64 {
@@ -37,8 +42,9 @@ pub(super) fn draw(
     let xs: Vec<Option<f64>> =
         (0..count).map(|i| xs.get(i).copied().flatten().filter(|x| x.is_finite())).collect();
     let columns = section.columns.clamp(1, section.panels.len().max(1));
-    let height = PLOT_HEIGHT.max(series.len() as f64 * NAME_HEIGHT + 10.0);
-    let names = series.iter().map(|s| LABEL.width(&s.name)).fold(0.0, f64::max).min(MAX_NAME) + 40.0;
+    let height = PLOT_HEIGHT.max((series.len() + usize::from(front)) as f64 * NAME_HEIGHT + 10.0);
+    let names = series.iter().map(|s| s.name.as_str()).chain(front.then_some(FRONT));
+    let names = names.map(|name| LABEL.width(name)).fold(0.0, f64::max).min(MAX_NAME) + 40.0;
     let y_axes: Vec<Placed> = section
         .panels
         .iter()
@@ -62,7 +68,7 @@ pub(super) fn draw(
     // Nothing of the others is to be seen here.
     let is_shown = |s: usize| {
         let mut slots = s * points.len()..(s + 1) * points.len();
-        slots.any(|i| xs[i].is_some() && marks.iter().any(|m| matches!(m[i], Mark::Value(_))))
+        slots.any(|i| xs[i].is_some() && marks.iter().any(|m| point(&m[i]).is_some()))
     };
     let shown: Vec<&Series> = (0..series.len()).filter(|&s| is_shown(s)).map(|s| &series[s]).collect();
     let mut top = y;
@@ -101,9 +107,9 @@ pub(super) fn draw(
                 let at = plot_top + height + 31.0 + l as f64 * 13.5;
                 svg.text(plot.left, at, line, AXIS_TITLE, Anchor::Start, Paint::Soft);
             }
-            plot.points(svg, &panel.title, &marks[first + i], &xs, series, points, x_axis);
+            plot.points(svg, &panel.title, &marks[first + i], &xs, series, points, (x_axis, front));
             if i + 1 == chunk.len() {
-                legend(svg, &shown, (plot.left + plot_width + 16.0, plot_top), names - 40.0);
+                legend(svg, &shown, front, (plot.left + plot_width + 16.0, plot_top), names - 40.0);
             }
         }
         top = plot_top + height + 33.0 + x_title.len() as f64 * 13.5;
@@ -112,14 +118,47 @@ pub(super) fn draw(
 }
 
 /// The series with their points' shapes.
-fn legend(svg: &mut Svg, series: &[&Series], (left, top): (f64, f64), width: f64) {
+fn legend(svg: &mut Svg, series: &[&Series], front: bool, (left, top): (f64, f64), width: f64) {
     for (i, one) in series.iter().enumerate() {
         let at = top + 12.0 + i as f64 * NAME_HEIGHT;
         let paint = Paint::Series(one.slot);
-        svg.line((left, at), (left + 16.0, at), paint, 1.2, "");
-        marks::point(svg, one.slot, (left + 8.0, at), paint);
-        svg.text(left + 22.0, at + 4.0, &LABEL.fit(&one.name, width), LABEL, Anchor::Start, Paint::Ink);
+        svg.of_series(&one.name, |svg| {
+            svg.line((left, at), (left + 16.0, at), paint, 1.2, "");
+            marks::point(svg, one.slot, (left + 8.0, at), paint);
+            svg.text(left + 22.0, at + 4.0, &LABEL.fit(&one.name, width), LABEL, Anchor::Start, Paint::Ink);
+        });
     }
+    if front && !series.is_empty() {
+        let at = top + 12.0 + series.len() as f64 * NAME_HEIGHT;
+        svg.line((left, at), (left + 16.0, at), Paint::Soft, 1.6, DASHED);
+        svg.text(left + 22.0, at + 4.0, FRONT, LABEL, Anchor::Start, Paint::Ink);
+    }
+}
+
+/// Where a mark stands, between the ends of its interval: of a distribution the median between the quartiles.
+fn point(mark: &Mark) -> Option<[f64; 3]> {
+    match mark {
+        Mark::Value(e) => Some([e.low, e.value, e.high]),
+        Mark::Spread(s) => s.p50.map(|p50| [s.p25.unwrap_or(p50), p50, s.p75.unwrap_or(p50)]),
+        _ => None,
+    }
+}
+
+/// The places of the points that no other beats, from left to right: of those that are not further to the right, each has
+/// the most.
+fn front(points: &[(f64, f64)]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..points.len()).collect();
+    order.sort_by(|&a, &b| {
+        let (a, b) = (points[a], points[b]);
+        a.0.total_cmp(&b.0).then(b.1.total_cmp(&a.1))
+    });
+    let mut most = f64::NEG_INFINITY;
+    order.retain(|&i| {
+        let better = points[i].1 > most;
+        most = most.max(points[i].1);
+        better
+    });
+    order
 }
 
 /// Left, top, right, bottom.
@@ -170,30 +209,38 @@ impl Plot<'_> {
         xs: &[Option<f64>],
         series: &[Series],
         points: &[String],
-        x_axis: &Axis,
+        (x_axis, with_front): (&Axis, bool),
     ) {
         let mut shown = vec![];
         for (s, one) in series.iter().enumerate() {
             let mut line = vec![];
             for (p, name) in points.iter().enumerate() {
                 let slot = s * points.len() + p;
-                let (Mark::Value(e), Some(x)) = (&marks[slot], xs[slot]) else { continue };
-                let at = self.at(x, e.value);
+                let (Some(e), Some(x)) = (point(&marks[slot]), xs[slot]) else { continue };
+                let at = self.at(x, e[1]);
                 line.push(at);
-                shown.push((one, name, at, slot, *e, x));
+                shown.push((one, name, at, slot, e, x));
             }
             if line.len() > 1 {
-                svg.polyline(&line, Paint::Series(one.slot), 1.2);
+                svg.of_series(&one.name, |svg| svg.polyline(&line, Paint::Series(one.slot), 1.2));
             }
         }
+        let values: Vec<_> = shown.iter().map(|(.., estimate, x)| (*x, estimate[1])).collect();
+        let best = if with_front { front(&values) } else { vec![] };
+        for pair in best.windows(2) {
+            svg.line(shown[pair[0]].2, shown[pair[1]].2, Paint::Soft, 1.6, DASHED);
+        }
         let mut taken: Vec<Rect> = vec![];
-        for (one, name, (x, y), slot, estimate, size) in &shown {
+        for (i, (one, name, (x, y), slot, estimate, size)) in shown.iter().enumerate() {
             let paint = Paint::Series(one.slot);
             let of = if panel.is_empty() { String::new() } else { format!("{panel}: ") };
             let words = marks::words(&marks[*slot], self.y.unit);
-            let title = format!("{of}{}, {name}: {words}, at {}", one.name, x_axis.unit.format(*size));
-            svg.titled(&title, |svg| {
-                let (low, high) = (self.at(*size, estimate.low).1, self.at(*size, estimate.high).1);
+            let on_front = if best.contains(&i) { "; on the Pareto front" } else { "" };
+            let at = x_axis.place(*size);
+            let point = if name.is_empty() { String::new() } else { format!(", {name}") };
+            let title = format!("{of}{}{point}: {words}, at {at}{on_front}", one.name);
+            svg.titled(&one.name, &title, |svg| {
+                let (low, high) = (self.at(*size, estimate[0]).1, self.at(*size, estimate[2]).1);
                 if low - high > 1.0 {
                     svg.line((*x, low), (*x, high), paint, 1.3, "");
                 }
@@ -201,7 +248,7 @@ impl Plot<'_> {
             });
             taken.push([x - POINT, y - POINT, x + POINT, y + POINT]);
         }
-        for (_, name, (x, y), ..) in &shown {
+        for (one, name, (x, y), ..) in &shown {
             let width = TICK.width(name);
             let sides = [(x + 8.0, y + 3.7), (x - 8.0 - width, y + 3.7)];
             let ends = [(x - width / 2.0, y - 8.5), (x - width / 2.0, y + 16.0)];
@@ -212,11 +259,24 @@ impl Plot<'_> {
                     && place[1] > self.top
                     && place[3] < self.top + self.height;
                 if inside && !name.is_empty() && !taken.iter().any(|t| touch(t, &place)) {
-                    svg.label(left, base, name, TICK, Paint::Soft);
+                    svg.of_series(&one.name, |svg| svg.label(left, base, name, TICK, Paint::Soft));
                     taken.push(place);
                     break;
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::front;
+
+    #[test]
+    fn the_front_is_what_no_other_point_beats() {
+        // Time and rate: the second is slower and gives less than the first; of two at one time the better one counts.
+        let points = [(1.0, 10.0), (2.0, 9.0), (4.0, 30.0), (4.0, 20.0), (3.0, 10.0), (8.0, 31.0)];
+        assert_eq!(front(&points), [0, 2, 5]);
+        assert!(front(&[]).is_empty());
     }
 }

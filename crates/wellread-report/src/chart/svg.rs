@@ -112,9 +112,26 @@ impl Svg {
         ));
     }
 
-    /// Draws `inside` as one group with a tooltip.
-    pub fn titled(&mut self, title: &str, inside: impl FnOnce(&mut Self)) {
-        self.put(format_args!("<g><title>{}</title>", escape(title)));
+    /// A closed shape with attributes made by [`super::marks::variant`].
+    pub fn shape(&mut self, points: &[(f64, f64)], attributes: &str) {
+        let points: Vec<_> = points.iter().map(|p| format!("{},{}", n(p.0), n(p.1))).collect();
+        self.put(format_args!(
+            "<polygon points=\"{}\" stroke-linejoin=\"round\" {attributes}/>",
+            points.join(" ")
+        ));
+    }
+
+    /// Draws `inside` as one group with a tooltip: a mark of a series, whose value a page can read out.
+    pub fn titled(&mut self, series: &str, title: &str, inside: impl FnOnce(&mut Self)) {
+        let series = escape(series);
+        self.put(format_args!("<g class=\"mark\" data-s=\"{series}\"><title>{}</title>", escape(title)));
+        inside(self);
+        self.put(format_args!("</g>"));
+    }
+
+    /// Draws `inside` as one group that belongs to a series (its line, its name), so that a page can hide it.
+    pub fn of_series(&mut self, series: &str, inside: impl FnOnce(&mut Self)) {
+        self.put(format_args!("<g data-s=\"{}\">", escape(series)));
         inside(self);
         self.put(format_args!("</g>"));
     }

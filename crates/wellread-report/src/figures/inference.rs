@@ -12,8 +12,8 @@ pub(super) static SPEC: Spec = Spec {
     title: "Inference: the same models, weights and images in every framework",
     how_to_read: "A line is a framework. Above, how long one pass takes and how many images a second that gives, by the images \
         of a pass: larger batches take longer and give more. Below them both at once: each point is a batch size, and \
-        the best corner is the upper left one, many images a second at a short wait; a framework whose points all lie \
-        to the right of and below another's is never the better choice. Memory is the device's where the framework tells it, else \
+        the best corner is the upper left one, many images a second at a short wait. The dashed line is the Pareto front: \
+        whatever lies below it takes longer and gives less than a point on it, and is never the better choice. Memory is the device's where the framework tells it, else \
         that of the framework's whole process, libraries included.",
     sections,
 };
@@ -22,7 +22,8 @@ pub(super) static SPEC: Spec = Spec {
 const FRAMEWORKS: [(&str, &str); 4] =
     [("pytorch", "parquet"), ("jax", "tiff"), ("onnxruntime", "duckdb"), ("candle", "lance")];
 
-fn series(table: &Table) -> Vec<(Series, Cell)> {
+/// The frameworks of a table, each with the value that chooses its rows.
+pub(super) fn series(table: &Table) -> Vec<(Series, Cell)> {
     let named = sorted(table, "framework", &FRAMEWORKS.map(|f| f.0));
     let slot = |name: &str| {
         let like = FRAMEWORKS.iter().find(|f| f.0 == name).map_or(name, |f| f.1);
@@ -78,6 +79,7 @@ fn sections(table: &Table) -> Vec<Section> {
                 points: xs.clone(),
                 xs: slots(model).iter().map(latency).collect(),
                 x_axis: x_axis.scale(Scale::Auto),
+                front: true,
             },
             columns: 1,
             share_axis: false,

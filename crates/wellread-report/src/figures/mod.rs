@@ -12,9 +12,11 @@ mod dataset;
 mod generic;
 mod inference;
 mod loop_;
+pub(crate) mod samples;
 mod storage;
 mod storage_compression;
 mod storage_layout;
+mod tasks;
 
 use crate::Result;
 use crate::chart::{Axis, Figure, Layout, Mark, Panel, Section, Series, color};
@@ -40,7 +42,7 @@ struct Spec {
 
 /// The figures made for one table each, in the order of a report. One line each; all other tables get
 /// [`generic::sections`] and come after these.
-static SPECS: [&Spec; 8] = [
+static SPECS: [&Spec; 10] = [
     &storage::SPEC,
     &storage_compression::SPEC,
     &storage_layout::SPEC,
@@ -49,6 +51,8 @@ static SPECS: [&Spec; 8] = [
     &loop_::SPEC,
     &conversion::SPEC,
     &inference::SPEC,
+    &tasks::SPEC,
+    &tasks::LOSS,
 ];
 
 fn spec(table: &str) -> Option<&'static Spec> {
@@ -91,13 +95,15 @@ pub fn figure(table: &Table, about: &ReportInput) -> Option<Figure> {
     })
 }
 
-/// Writes `WHAT.svg` and `WHAT.png` of every table that has a figure into a folder; returns their paths.
+/// Writes `WHAT.svg` and `WHAT.png` of every table that has a figure into a folder, and `WHAT_distribution` and
+/// `WHAT_timeline` of its single measurements where they were kept; returns their paths.
 ///
 /// # Errors
 /// A file that cannot be written.
 pub fn write_figures(dir: impl AsRef<Path>, input: &ReportInput) -> Result<Vec<PathBuf>> {
     let mut paths = vec![];
-    for figure in input.tables.iter().filter_map(|t| figure(t, input)) {
+    let of_samples = input.samples.iter().flat_map(|s| samples::figures(s, input)).map(|(figure, _)| figure);
+    for figure in input.tables.iter().filter_map(|t| figure(t, input)).chain(of_samples) {
         paths.extend(figure.write(dir.as_ref())?);
     }
     Ok(paths)
@@ -118,11 +124,17 @@ fn notes(table: &Table, about: &ReportInput) -> Vec<String> {
             (l, h) => format!("Medians of n = {l} to {h} runs per configuration."),
         };
     }
-    if estimates().any(|e| e.interval == IntervalKind::Confidence) {
-        first += " Whiskers: 95 % confidence intervals; where none is seen it is narrower than the mark.";
-    } else if estimates().any(|e| e.interval == IntervalKind::Range) {
-        first += " Whiskers: smallest to largest run.";
-    }
+    let any = |kind| estimates().any(|e| e.interval == kind);
+    first += match (any(IntervalKind::Confidence), any(IntervalKind::Range)) {
+        (true, false) => {
+            " Whiskers: 95 % confidence intervals; where none is seen it is narrower than the mark."
+        }
+        (true, true) => {
+            " Whiskers: 95 % confidence intervals, or smallest to largest run where runs are too few for one."
+        }
+        (false, true) => " Whiskers: smallest to largest run.",
+        (false, false) => "",
+    };
     let mut second = about.machine.clone();
     if let Some(noise) = about.noise_floor_of(table.name()) {
         let floor = noise_text(noise);

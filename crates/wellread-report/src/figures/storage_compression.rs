@@ -63,6 +63,7 @@ fn sections(table: &Table) -> Vec<Section> {
             points: points.clone(),
             xs: xs.collect(),
             x_axis: axis("bits_per_pixel").scale(Scale::Linear),
+            front: false,
         },
         columns: 2,
         share_axis: false,

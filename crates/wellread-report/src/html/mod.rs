@@ -1,20 +1,22 @@
 //! `report.html`: one file that needs nothing else, for reading, printing and screen readers.
 //!
 //! Every text that comes from outside is escaped where it is written (`escape`); a content security policy in
-//! the page forbids it to load or send anything. The page is whole without its script, which only sorts,
-//! filters, copies and switches the theme.
+//! the page forbids it to load or send anything. The page is whole without its script, which sorts, filters,
+//! copies, switches the theme, reads out the values of figures, hides their series and changes their scale.
 
+mod plots;
 mod tables;
 
 use crate::chart::color;
 use crate::chart::svg::escape;
 use crate::input::{Fact, ReportInput, Severity, Thumbnail};
-use crate::table::Table;
+use crate::table::{Table, samples};
 use crate::{Result, columns, figures, input, staged};
 use std::path::{Path, PathBuf};
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
+const CHARTS: &str = include_str!("charts.js");
 
 /// Name of the report in a results folder.
 pub const FILE_NAME: &str = "report.html";
@@ -66,7 +68,7 @@ pub fn page(input: &ReportInput) -> String {
          <h1>{title}</h1>\n{lead}<nav aria-label=\"Sections\"><ul>\n{nav}</ul></nav>\n</header>\n\
          <main>\n{sections}</main>\n\
          <footer><p>Made by wellread {version}. Everything in this file was computed from the result files beside \
-         it; <code>wellread report DIR</code> makes it again.</p></footer>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n",
+         it; <code>wellread report DIR</code> makes it again.</p></footer>\n<script>\n{SCRIPT}{CHARTS}</script>\n</body>\n</html>\n",
         title = escape(title),
         generated = if input.generated.is_empty() {
             String::new()
@@ -105,7 +107,7 @@ fn answer(input: &ReportInput) -> String {
     });
     let items: String = items.collect();
     let body = if items.is_empty() {
-        "<p>No finding was recorded with these results; the figures below stand for themselves.</p>\n"
+        "<p>Nothing here was compared with anything else, so there is no answer to give; the figures below stand for themselves.</p>\n"
             .to_owned()
     } else {
         format!("<ul class=\"findings\">\n{items}</ul>\n")
@@ -121,7 +123,7 @@ fn measured(input: &ReportInput) -> String {
     body += "</div>\n";
     let pictures: String = input.thumbnails.iter().filter_map(picture).collect();
     if !pictures.is_empty() {
-        body += &format!("<h3>Images used</h3>\n<ul class=\"pictures\">\n{pictures}</ul>\n");
+        body += &format!("<h3>Images</h3>\n<ul class=\"pictures\">\n{pictures}</ul>\n");
     }
     section("measured", "What was measured, and on what", &body)
 }
@@ -141,7 +143,7 @@ fn picture(thumbnail: &Thumbnail) -> Option<String> {
     let plain = data.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'='));
     (plain && !data.is_empty()).then(|| {
         let caption = escape(&thumbnail.caption);
-        format!("<li><figure><img src=\"data:image/png;base64,{data}\" alt=\"{caption}\"><figcaption>{caption}</figcaption></figure></li>\n")
+        format!("<li><figure><img src=\"data:image/png;base64,{data}\" alt=\"preview\"><figcaption>{caption}</figcaption></figure></li>\n")
     })
 }
 
@@ -149,15 +151,12 @@ fn picture(thumbnail: &Thumbnail) -> Option<String> {
 fn benchmark(table: &Table, input: &ReportInput, name: &str) -> String {
     let mut body = String::new();
     if let Some(figure) = figures::figure(table, input) {
-        let how = figures::how_to_read(table.name());
-        body += &format!("<p class=\"how\"><strong>How to read this.</strong> {}</p>\n", escape(how));
-        body += &format!(
-            "<figure class=\"chart\" tabindex=\"0\" aria-label=\"Figure: {}\">\n{}</figure>\n",
-            escape(&figure.title),
-            figure.svg()
-        );
+        body += &plots::html(&figure, figures::how_to_read(table.name()));
     }
     body += &tables::html(table, &section_id(table), name);
+    for (figure, how) in figures::samples::of(input, table) {
+        body += &format!("<h3>{}</h3>\n{}", escape(&figure.title), plots::html(&figure, how));
+    }
     section(&section_id(table), name, &body)
 }
 
@@ -213,6 +212,15 @@ fn again(input: &ReportInput) -> String {
             files.extend([file("svg"), file("png")]);
         }
         body += &format!("<li>{}: {} rows</li>\n", files.join(", "), table.rows());
+        let of_samples = figures::samples::of(input, table);
+        if !of_samples.is_empty() {
+            let path = format!("{}/{name}.parquet", samples::FOLDER);
+            let mut files = vec![format!("<a href=\"{path}\">{path}</a>")];
+            for (figure, _) in of_samples {
+                files.extend(["svg", "png"].map(|e| format!("<a href=\"{0}.{e}\">{0}.{e}</a>", figure.name)));
+            }
+            body += &format!("<li>{}: every single measurement</li>\n", files.join(", "));
+        }
     }
     body += "</ul>\n";
     section("again", "Run it again", &body)

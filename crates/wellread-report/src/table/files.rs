@@ -26,45 +26,22 @@ const NAME_KEY: &str = "wellread.table";
 impl Table {
     /// Writes the table as Parquet (zstd), whole or not at all.
     pub fn write_parquet(&self, path: impl AsRef<Path>) -> Result<()> {
-        let path = path.as_ref();
-        let fields: Vec<_> = self
-            .columns
-            .iter()
-            .map(|c| {
-                let kind = match c.values {
-                    Values::F64(_) => DataType::Float64,
-                    Values::I64(_) => DataType::Int64,
-                    Values::Bool(_) => DataType::Boolean,
-                    Values::Str(_) => DataType::Utf8,
-                };
-                Field::new(&c.name, kind, true)
-            })
-            .collect();
-        let arrays = self.columns.iter().map(|c| -> ArrayRef {
-            match &c.values {
-                Values::F64(v) => Arc::new(Float64Array::from(v.clone())),
-                Values::I64(v) => Arc::new(Int64Array::from(v.clone())),
-                Values::Bool(v) => Arc::new(BooleanArray::from(v.clone())),
-                Values::Str(v) => Arc::new(StringArray::from(v.clone())),
-            }
-        });
-        let schema = Arc::new(Schema::new(fields));
-        let properties = WriterProperties::builder()
-            .set_compression(Compression::ZSTD(ZstdLevel::default()))
-            .set_created_by(format!("wellread {}", env!("CARGO_PKG_VERSION")))
-            .set_key_value_metadata(Some(vec![KeyValue::new(NAME_KEY.to_owned(), self.name.clone())]))
-            .build();
-        let options = RecordBatchOptions::new().with_row_count(Some(self.rows));
-        let arrays = arrays.collect();
-        staged::write_with(path, |out| {
-            let batch = RecordBatch::try_new_with_options(Arc::clone(&schema), arrays, &options)
-                .map_err(|e| e.to_string())?;
-            let mut writer =
-                ArrowWriter::try_new(out, schema, Some(properties)).map_err(|e| e.to_string())?;
-            writer.write(&batch).map_err(|e| e.to_string())?;
-            writer.close().map_err(|e| e.to_string())?;
-            Ok(())
-        })
+        let (fields, arrays) = self.arrays();
+        write_arrays(path.as_ref(), &self.name, fields, arrays, self.rows)
+    }
+
+    /// The columns in Arrow's terms.
+    pub(super) fn arrays(&self) -> (Vec<Field>, Vec<ArrayRef>) {
+        let column = |c: &Column| {
+            let (kind, array): (_, ArrayRef) = match &c.values {
+                Values::F64(v) => (DataType::Float64, Arc::new(Float64Array::from(v.clone()))),
+                Values::I64(v) => (DataType::Int64, Arc::new(Int64Array::from(v.clone()))),
+                Values::Bool(v) => (DataType::Boolean, Arc::new(BooleanArray::from(v.clone()))),
+                Values::Str(v) => (DataType::Utf8, Arc::new(StringArray::from(v.clone()))),
+            };
+            (Field::new(&c.name, kind, true), array)
+        };
+        self.columns.iter().map(column).unzip()
     }
 
     /// Reads a table back. Its name is the one it was written under, else the file's.
@@ -73,16 +50,7 @@ impl Table {
     /// Unreadable file, no Parquet, a damaged file, or a column of a type that result tables do not have.
     pub fn read_parquet(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let bytes = std::fs::read(path).map_err(|e| Error::io(path, "cannot read", &e))?;
-        let bytes = bytes::Bytes::from(bytes);
-        // The Parquet reader checks most of what it reads, but a damaged page can still trip an assertion in
-        // it; a report must say so, not die of it.
-        let read = catch_unwind(AssertUnwindSafe(|| read_bytes(path, bytes)))
-            .unwrap_or_else(|_| Err("a page of it does not decode".to_owned()));
-        read.map_err(|cause| {
-            Error::new(path, format_args!("is no result table that can be read: {cause}"))
-                .hint("give a folder that `wellread bench --out` wrote; a damaged one is made again by running the benchmark")
-        })
+        Ok(read(path, None)?.0)
     }
 
     /// Writes the table as CSV with a header line, whole or not at all; nulls are empty.
@@ -98,6 +66,40 @@ impl Table {
         })
     }
 
+    /// Reads a table from CSV with a header line; its name is the file's. A column is of the first type that all its
+    /// values are of: integers, floats, booleans, text. Empty values are null.
+    ///
+    /// # Errors
+    /// Unreadable file, no header, a name given twice, a line with more or fewer values than the header.
+    pub fn read_csv(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let bytes = std::fs::read(path).map_err(|e| Error::io(path, "cannot read", &e))?;
+        let bad = |cause: String| Error::new(path, format_args!("is no table that can be read: {cause}"));
+        let mut reader = csv::Reader::from_reader(bytes.as_slice());
+        let header = reader.headers().map_err(|e| bad(e.to_string()))?.clone();
+        let mut table = Self::new(path.file_stem().unwrap_or_default().to_string_lossy());
+        if header.iter().all(str::is_empty) {
+            return Err(bad("it has no header line".to_owned()));
+        }
+        if let Some(twice) =
+            header.iter().enumerate().find(|(i, name)| header.iter().take(*i).any(|n| n == *name))
+        {
+            return Err(bad(format!("two columns are named {:?}", twice.1)));
+        }
+        let mut texts: Vec<Vec<Option<String>>> = vec![vec![]; header.len()];
+        for record in reader.records() {
+            let record = record.map_err(|e| bad(e.to_string()))?;
+            for (column, text) in texts.iter_mut().zip(&record) {
+                column.push((!text.is_empty()).then(|| text.to_owned()));
+            }
+            table.rows += 1;
+        }
+        let columns = header.iter().zip(texts);
+        table.columns =
+            columns.map(|(name, texts)| Column { name: name.to_owned(), values: typed(texts) }).collect();
+        Ok(table)
+    }
+
     /// Writes the table as a JSON list of records, whole or not at all; NaN and infinities are null.
     pub fn write_json(&self, path: impl AsRef<Path>) -> Result<()> {
         staged::write_with(path.as_ref(), |out| {
@@ -108,7 +110,70 @@ impl Table {
     }
 }
 
-fn read_bytes(path: &Path, bytes: bytes::Bytes) -> Result<Table, String> {
+/// Writes columns as Parquet (zstd), whole or not at all.
+pub(super) fn write_arrays(
+    path: &Path,
+    name: &str,
+    fields: Vec<Field>,
+    arrays: Vec<ArrayRef>,
+    rows: usize,
+) -> Result<()> {
+    let schema = Arc::new(Schema::new(fields));
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        .set_created_by(format!("wellread {}", env!("CARGO_PKG_VERSION")))
+        .set_key_value_metadata(Some(vec![KeyValue::new(NAME_KEY.to_owned(), name.to_owned())]))
+        .build();
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    staged::write_with(path, |out| {
+        let batch = RecordBatch::try_new_with_options(Arc::clone(&schema), arrays, &options)
+            .map_err(|e| e.to_string())?;
+        let mut writer = ArrowWriter::try_new(out, schema, Some(properties)).map_err(|e| e.to_string())?;
+        writer.write(&batch).map_err(|e| e.to_string())?;
+        writer.close().map_err(|e| e.to_string())?;
+        Ok(())
+    })
+}
+
+/// Reads a table; with the lists of numbers of one column that is no part of it, where one is named.
+pub(super) fn read(path: &Path, lists: Option<&str>) -> Result<(Table, Vec<Vec<f64>>)> {
+    let bytes = std::fs::read(path).map_err(|e| Error::io(path, "cannot read", &e))?;
+    let bytes = bytes::Bytes::from(bytes);
+    // The Parquet reader checks most of what it reads, but a damaged page can still trip an assertion in it; a report
+    // must say so, not die of it.
+    let read = catch_unwind(AssertUnwindSafe(|| read_bytes(path, bytes, lists)))
+        .unwrap_or_else(|_| Err("a page of it does not decode".to_owned()));
+    read.map_err(|cause| {
+        Error::new(path, format_args!("is no result table that can be read: {cause}"))
+            .hint("give a folder that `wellread bench --out` wrote; a damaged one is made again by running the benchmark")
+    })
+}
+
+/// The values of a column of texts, as the first type that fits all.
+fn typed(texts: Vec<Option<String>>) -> Values {
+    fn all<T>(texts: &[Option<String>], parse: fn(&str) -> Option<T>) -> Option<Vec<Option<T>>> {
+        texts.iter().map(|text| text.as_deref().map_or(Some(None), |text| parse(text).map(Some))).collect()
+    }
+    // Pandas and Python write booleans with a capital.
+    let truth = |text: &str| text.to_ascii_lowercase().parse().ok();
+    if texts.iter().all(Option::is_none) {
+        Values::F64(vec![None; texts.len()])
+    } else if let Some(values) = all(&texts, |text| text.parse().ok()) {
+        Values::I64(values)
+    } else if let Some(values) = all(&texts, |text| text.parse().ok()) {
+        Values::F64(values)
+    } else if let Some(values) = all(&texts, truth) {
+        Values::Bool(values)
+    } else {
+        Values::Str(texts)
+    }
+}
+
+fn read_bytes(
+    path: &Path,
+    bytes: bytes::Bytes,
+    lists: Option<&str>,
+) -> Result<(Table, Vec<Vec<f64>>), String> {
     let builder = ParquetRecordBatchReaderBuilder::try_new(bytes).map_err(|e| e.to_string())?;
     let named = builder
         .metadata()
@@ -117,7 +182,8 @@ fn read_bytes(path: &Path, bytes: bytes::Bytes) -> Result<Table, String> {
         .and_then(|kv| kv.iter().find(|kv| kv.key == NAME_KEY)?.value.clone())
         .or_else(|| Some(path.file_stem()?.to_string_lossy().into_owned()));
     let mut table = Table::new(named.unwrap_or_default());
-    for field in builder.schema().fields() {
+    let mut found = Vec::new();
+    for field in builder.schema().fields().iter().filter(|field| Some(field.name().as_str()) != lists) {
         let values = match field.data_type() {
             t if t.is_integer() => Values::I64(vec![]),
             t if t.is_floating() => Values::F64(vec![]),
@@ -141,13 +207,22 @@ fn read_bytes(path: &Path, bytes: bytes::Bytes) -> Result<Table, String> {
     for batch in builder.build().map_err(|e| e.to_string())? {
         let batch = batch.map_err(|e| e.to_string())?;
         table.rows += batch.num_rows();
-        for (column, array) in table.columns.iter_mut().zip(batch.columns()) {
+        for column in &mut table.columns {
+            let array = batch.column_by_name(&column.name).ok_or("a column is missing in a part of it")?;
             append(&mut column.values, array).map_err(|e| format!("column {:?}: {e}", column.name))?;
+        }
+        if let Some(name) = lists {
+            let of = batch.column_by_name(name).and_then(|array| array.as_list_opt::<i32>());
+            let of = of.ok_or_else(|| format!("it has no column {name:?} of lists"))?;
+            for list in of {
+                let numbers = list.as_ref().and_then(|list| list.as_primitive_opt::<at::Float64Type>());
+                found.push(numbers.map_or(vec![], |numbers| numbers.values().to_vec()));
+            }
         }
     }
     match table.columns.iter().find(|c| c.values.len() != table.rows) {
         Some(c) => Err(format!("column {:?} has {} values for {} rows", c.name, c.values.len(), table.rows)),
-        None => Ok(table),
+        None => Ok((table, found)),
     }
 }
 

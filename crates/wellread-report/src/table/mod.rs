@@ -11,8 +11,10 @@
 
 mod estimate;
 mod files;
+pub mod samples;
 
 pub use estimate::{Estimate, Group, IntervalKind};
+pub use samples::{FOLDER as SAMPLES_FOLDER, Samples};
 
 use serde_json::Value;
 

@@ -5,7 +5,7 @@ use crate::sample;
 use crate::tables::any_table;
 use proptest::prelude::*;
 use resvg::{tiny_skia, usvg};
-use wellread_report::chart::{Axis, Figure, Layout, Mark, Panel, Scale, Section, Spread};
+use wellread_report::chart::{Axis, Figure, Layout, Mark, Panel, Sample, Scale, Section, Spread};
 use wellread_report::number::Unit;
 use wellread_report::{Cell, Estimate, IntervalKind, Row, Table, figures, row};
 
@@ -34,9 +34,13 @@ fn texts(group: &usvg::Group, found: &mut Vec<(String, tiny_skia::Rect)>) {
     }
 }
 
-/// Fails unless the figure is well-formed and its texts are apart and on the page.
+/// Fails unless the figure is well-formed and its texts are apart and on the page, on every scale that a reader of the
+/// report may choose.
 fn check(figure: &Figure) {
     check_svg(&figure.svg());
+    for scale in [Scale::Linear, Scale::Log] {
+        check_svg(&figure.with_scale(scale).svg());
+    }
 }
 
 fn check_svg(svg: &str) {
@@ -162,7 +166,7 @@ fn pngs_decode_and_show_something() {
     let dir = tempfile::tempdir().unwrap();
     let input = sample::input();
     let paths = wellread_report::write_figures(dir.path(), &input).unwrap();
-    assert_eq!(paths.len(), 2 * input.tables.len());
+    assert_eq!(paths.len(), 2 * (input.tables.len() + 2 * input.samples.len()));
     for path in paths.iter().filter(|p| p.extension().is_some_and(|e| e == "png")) {
         let picture = tiny_skia::Pixmap::decode_png(&std::fs::read(path).unwrap()).unwrap();
         assert_eq!(picture.width(), 2080);
@@ -197,7 +201,7 @@ fn columns(name: &str) -> &'static [&'static str] {
             "peak_rss_mb",
         ],
         "dataloader" => &["samples_per_sec", "first_batch_s", "scaling_efficiency"],
-        "loop" => &["step_p50_s", "data_wait_fraction", "images_per_sec"],
+        "loop" => &["step_p50_s", "data_wait_fraction", "accelerator_utilisation", "images_per_sec"],
         _ => &["numpy_p50_s", "conversion_p50_s", "torch_p50_s", "conversion_overhead_pct", "copied_bytes"],
     }
 }
@@ -208,6 +212,11 @@ fn odd_number() -> impl Strategy<Value = f64> {
         1 => any::<f64>(),
         1 => prop::sample::select(vec![0.0, -1.0, f64::NAN, f64::INFINITY, f64::MAX, f64::MIN_POSITIVE, 5e-324, 1e-12, 1e12]),
     ]
+}
+
+/// As printed, or as a reader chooses it.
+fn any_scale() -> impl Strategy<Value = Option<Scale>> {
+    prop::sample::select(vec![None, Some(Scale::Linear), Some(Scale::Log)])
 }
 
 /// A benchmark's table with odd formats and numbers, missing combinations and reasons.
@@ -266,9 +275,9 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn odd_data_never_spoil_a_figure(table in odd_table()) {
+    fn odd_data_never_spoil_a_figure(table in odd_table(), scale in any_scale()) {
         if let Some(figure) = figures::figure(&table, &sample::about()) {
-            check(&figure);
+            check_svg(&scale.map_or_else(|| figure.svg(), |scale| figure.with_scale(scale).svg()));
         }
     }
 
@@ -280,7 +289,7 @@ proptest! {
                 named.push(table.columns().iter().map(|c| (c.name().to_owned(), table.cell(c.name(), r))));
             }
             if let Some(figure) = figures::figure(&named, &sample::about()) {
-                check(&figure);
+                check_svg(&figure.svg());
             }
         }
     }
@@ -326,6 +335,10 @@ fn one_to_ten_series_of_every_kind_fit() {
                     },
                     &["a", "b", "c", "d"],
                 ),
+                rows(
+                    &|i| Mark::Sample(Sample::new((0..300).map(|k| 10f64.powi(i as i32 % 7 - 5) * f64::from(1 + k % 40)))),
+                    &["a", "b"],
+                ),
                 Section {
                     title: "lines".into(),
                     layout: Layout::Lines {
@@ -350,12 +363,17 @@ fn one_to_ten_series_of_every_kind_fit() {
                         points: ["none", "lz4", "zstd:1", "zstd:3"].map(str::to_owned).to_vec(),
                         xs: (0..count * 4).map(|i| (i % 7 != 5).then_some(16.0 - (i % 4) as f64 * 2.0)).collect(),
                         x_axis: Axis::new("size, less is better", Unit::Plain("bits/pixel")),
+                        front: count % 2 == 0,
                     },
                     panels: (0..3)
                         .map(|p| Panel {
                             title: format!("panel {p}"),
                             axis: Axis::new("rate", Unit::PerSecond("images")),
-                            marks: (0..count * 4).map(|i| if i % 5 == 3 { Mark::Nothing } else { value(1e3 + 40.0 * i as f64, 1e3, 2e3) }).collect(),
+                            marks: (0..count * 4).map(|i| match i % 5 {
+                                3 => Mark::Nothing,
+                                4 => Mark::Spread(Spread::of_sorted(&[1e3, 1e3 + 30.0 * i as f64, 2e3])),
+                                _ => value(1e3 + 40.0 * i as f64, 1e3, 2e3),
+                            }).collect(),
                         })
                         .collect(),
                     columns: 2,

@@ -1,7 +1,7 @@
 //! The report: whole, the same from a results folder, and safe whatever the names in it.
 
 use crate::sample;
-use wellread_report::{Finding, ReportInput, Severity, Table, Thumbnail, html, row, write_report};
+use wellread_report::{Finding, ReportInput, Samples, Severity, Table, Thumbnail, html, row, write_report};
 
 #[test]
 fn the_report_has_every_section_and_needs_nothing_else() {
@@ -36,13 +36,36 @@ fn the_report_has_every_section_and_needs_nothing_else() {
     ] {
         assert!(page.contains(part), "{part:?} is missing");
     }
-    assert_eq!(page.matches("<svg ").count(), 7);
-    assert_eq!(page.matches("role=\"img\"").count(), 7);
+    // Seven benchmarks, and of two of them the distribution and the course of the single times.
+    let drawn: String =
+        page.split("<template").map(|p| p.split_once("</template>").map_or(p, |p| p.1)).collect();
+    assert_eq!(drawn.matches("<figure class=\"chart\"").count(), 11);
+    assert_eq!(drawn.matches("role=\"img\"").count(), 11);
+    assert!(
+        drawn.contains("id=\"plot-dataset_distribution\"")
+            && drawn.contains("id=\"plot-dataloader_timeline\"")
+    );
     // Nothing is loaded: the only addresses are names of files beside it, anchors and the SVG namespace.
     let rest = page.replace("http://www.w3.org/2000/svg", "");
     for outside in ["http:", "https:", "//cdn", "@import", "url(", "<link", "<iframe"] {
         assert!(!rest.contains(outside), "{outside} leads outside");
     }
+}
+
+#[test]
+fn every_series_can_be_switched_and_every_scale_chosen() {
+    let page = html::page(&sample::input());
+    let start = page.find("id=\"plot-storage\"").unwrap();
+    let plot = &page[start..start + page[start..].find("class=\"readout\"").unwrap()];
+    for format in ["parquet", "tiff", "vortex"] {
+        assert!(plot.contains(&format!("<input type=\"checkbox\" value=\"{format}\" checked>")), "{format}");
+        assert!(plot.contains(&format!("<g class=\"mark\" data-s=\"{format}\"><title>")), "{format}");
+    }
+    // The one that is drawn is no template; the others are what is drawn when the scale is asked for.
+    let scales = plot.matches("type=\"radio\"").count();
+    assert!(scales >= 2 && plot.matches("<template data-scale=").count() == scales - 1, "{scales}");
+    let log = plot.split("data-scale=\"logarithmic\"").nth(1).unwrap();
+    assert!(log.contains("log scale") && log.contains("fig-storage-logarithmic"));
 }
 
 /// Every id once, every reference to an id answered, every tag closed in order.
@@ -51,7 +74,7 @@ fn check_structure(page: &str) {
     for id in page.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()) {
         assert!(ids.insert(id), "id {id:?} is used twice");
     }
-    for reference in ["href=\"#", "aria-labelledby=\"", "data-for=\""] {
+    for reference in ["href=\"#", "aria-labelledby=\"", "aria-describedby=\"", "data-for=\""] {
         for list in page.split(reference).skip(1).filter_map(|rest| rest.split('"').next()) {
             for id in list.split(' ') {
                 assert!(ids.contains(id), "{reference}{id} leads nowhere");
@@ -99,6 +122,7 @@ fn the_report_from_a_folder_is_the_same() {
     let path = write_report(dir.path(), &input).unwrap();
     let first = std::fs::read_to_string(&path).unwrap();
     let again = ReportInput::from_dir(dir.path()).unwrap();
+    assert_eq!(again.samples, input.samples);
     write_report(dir.path(), &again).unwrap();
     assert!(first == std::fs::read_to_string(&path).unwrap(), "the report made again differs");
 }
@@ -158,6 +182,10 @@ fn hostile_names_stay_text() {
         ]);
         table.push(row![("format", "x"), ("status", "unavailable"), ("reason", EVIL)]);
         input.tables.push(table);
+        let mut samples = Samples::new(name);
+        samples.push(row![("format", EVIL), ("access", EVIL), ("run", 0)], vec![0.1, 0.2, 0.1]);
+        samples.push(row![("format", "x"), ("access", "y"), ("run", 0)], vec![0.1, 0.2, 0.1]);
+        input.samples.push(samples);
     }
     let page = html::page(&input);
     assert!(!page.contains("<script>alert") && !page.contains("<img src=x") && !page.contains("javascript:"));

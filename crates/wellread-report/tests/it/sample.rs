@@ -1,7 +1,7 @@
 //! A report's input as the benchmarks make it, with invented figures: every table, a format that is
 //! unavailable, one that is not verified.
 
-use wellread_report::{Finding, ReportInput, Row, Severity, Table, Thumbnail, row};
+use wellread_report::{Finding, ReportInput, Row, Samples, Severity, Table, Thumbnail, row};
 
 /// Formats with an invented time of one image in seconds.
 const FORMATS: [(&str, f64); 7] = [
@@ -197,6 +197,7 @@ pub fn tables() -> Vec<Table> {
                 ]);
                 let r = with_interval(r, "step_p50_s", (compute + wait) * noise.next(), 0.02);
                 let r = with_interval(r, "data_wait_fraction", wait / (compute + wait) * noise.next(), 0.1);
+                let r = with_interval(r, "accelerator_utilisation", compute / (compute + wait), 0.05);
                 model.push(with_interval(r, "images_per_sec", 16.0 / (compute + wait), 0.02));
             }
             for (path, c, bytes) in [("copy", 6e-6, 40_000), ("zero_copy", 0.2e-6, 0)] {
@@ -212,6 +213,27 @@ pub fn tables() -> Vec<Table> {
     let mut all = vec![storage, compression, layout, dataset, loader, model, conversion];
     all.iter_mut().for_each(unavailable);
     all
+}
+
+/// Single times of five runs: slow at first, with a second bump of those that lay on the disk and rare slow ones.
+fn samples(name: &str, key: &str, values: [&str; 2]) -> Samples {
+    let mut noise = Noise(7);
+    let mut samples = Samples::new(name);
+    for run in 0..5 {
+        for (format, t) in FORMATS {
+            for (v, value) in values.into_iter().enumerate() {
+                let times = (0..200).map(|i| {
+                    let first = if i < 10 { 4.0 - 0.3 * f64::from(i) } else { 1.0 };
+                    let kind = if (i * 7 + run) % 11 == 0 { 2.5 } else { 1.0 };
+                    let rare = if i % 97 == 96 { 12.0 } else { 1.0 };
+                    t * (1.0 + v as f64) * first * kind * rare * noise.next().powi(3)
+                });
+                let which = row![("format", format), (key, value), ("run", run)];
+                samples.push(which, times.collect());
+            }
+        }
+    }
+    samples
 }
 
 /// A report's input with every field filled.
@@ -261,6 +283,7 @@ pub fn input() -> ReportInput {
             "wellread bench all --input data --repeats 5 --seed 42 --out results".into(),
         ],
         tables: tables(),
+        samples: vec![samples("dataset", "access", ["sequential", "random"]), samples("dataloader", "workers", ["0", "2"])],
         ..ReportInput::default()
     };
     input.details.insert("seed".into(), 42.into());

@@ -10,6 +10,7 @@ use crate::{Block, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scra
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use wellread_image::ImageMetadata;
+use wellread_trace::{Kind, span};
 
 /// Pictures, open for reading.
 #[derive(Debug)]
@@ -51,11 +52,16 @@ impl ImageFolder {
         let path = self.rows.path_of(self.rows.row(row)?);
         scratch.raw.clear();
         regular::open(&path)
-            .and_then(|(mut file, _)| file.read_to_end(&mut scratch.raw))
+            .and_then(|(mut file, length)| {
+                let _read = span(Kind::Read).with(length, 0);
+                file.read_to_end(&mut scratch.raw)
+            })
             .map_err(|e| Error::io(&path, "cannot read", &e).row(row))?;
         regular::count_read(scratch.raw.len());
-        header.decode(&scratch.raw, &mut scratch.decoded).map_err(|e| unreadable(&path, row, &e))?;
         let size = header.bytes();
+        let decompress = span(Kind::Decompress).with(scratch.raw.len() as u64, size as u64);
+        header.decode(&scratch.raw, &mut scratch.decoded).map_err(|e| unreadable(&path, row, &e))?;
+        drop(decompress);
         let mut data = &scratch.decoded[..size];
         if header.info.shape.c() > 1 {
             if scratch.pixels.len() < size {

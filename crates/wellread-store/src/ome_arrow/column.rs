@@ -195,7 +195,8 @@ pub(crate) fn other_columns(schema: &Schema) -> impl Iterator<Item = &str> {
     schema.fields().iter().filter(|f| !is_plain(f.data_type())).map(|f| f.name().as_str())
 }
 
-fn is_plain(t: &DataType) -> bool {
+/// Whether a column of this type is a feature.
+pub(crate) fn is_plain(t: &DataType) -> bool {
     let is_text = matches!(t, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
     t.is_primitive() || is_text || *t == DataType::Boolean
 }

@@ -20,7 +20,7 @@ mod rows;
 
 pub(crate) use boxes::{PieceBox, covers};
 pub(crate) use collect::Collector;
-pub(crate) use column::{ImageColumn, LISTS, other_columns, plain_columns};
+pub(crate) use column::{ImageColumn, LISTS, is_plain, other_columns, plain_columns};
 pub(crate) use metadata::MetadataRows;
 pub(crate) use pixels::{PixelColumn, PixelLists};
 pub(crate) use rows::{Row, SmallColumns, declared_info, text};

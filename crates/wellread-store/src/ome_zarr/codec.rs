@@ -9,6 +9,7 @@ use super::shard::ShardCodec;
 use crate::refusal::Refusal;
 use serde_json::Value;
 use wellread_image::PixelType;
+use wellread_trace as trace;
 use zarrs::array::codec::{blosc_decompress_bytes, blosc_validate};
 
 /// No codec expands its input more than this: a Zstandard block of one repeated byte is 4 bytes for 128 KiB.
@@ -216,6 +217,9 @@ impl ChunkCodec {
         decoders: &mut Decoders,
         decoded: &'a mut Vec<u8>,
     ) -> Result<&'a [u8], String> {
+        let is_plain = matches!(self, Self::Native(native) if native.is_plain(dtype.size()));
+        let sizes = (encoded.len() as u64, expected as u64);
+        let _decompress = (!is_plain).then(|| trace::span(trace::Kind::Decompress).with(sizes.0, sizes.1));
         match self {
             Self::Native(native) => native.decode(encoded, expected, dtype.size(), decoders, decoded),
             Self::General(general) => {
@@ -227,6 +231,11 @@ impl ChunkCodec {
 }
 
 impl Native {
+    /// Whether pixels are stored as they are.
+    fn is_plain(self, pixel: usize) -> bool {
+        self.compressor == Compressor::None && !(self.big_endian && pixel > 1)
+    }
+
     fn decode<'a>(
         self,
         encoded: &'a [u8],
@@ -236,13 +245,12 @@ impl Native {
         decoded: &'a mut Vec<u8>,
     ) -> Result<&'a [u8], String> {
         let encoded = if self.crc32c { checked(encoded)? } else { encoded };
-        let swap = self.big_endian && pixel > 1;
-        if self.compressor == Compressor::None && !swap {
+        if self.is_plain(pixel) {
             return same_length(encoded.len(), expected).map(|()| encoded);
         }
         self.compressor.decompress(encoded, expected, decoders, decoded)?;
         let pixels = &mut decoded[..expected];
-        if swap {
+        if self.big_endian && pixel > 1 {
             pixels.chunks_exact_mut(pixel).for_each(<[u8]>::reverse);
         }
         Ok(pixels)

@@ -11,7 +11,6 @@ use crate::refusal::Refusal;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// Marks an inner chunk that is not there.
@@ -119,7 +118,7 @@ impl ShardCodec {
     }
 
     /// Reads the index of a shard file of `length` bytes.
-    pub fn read_index(&self, file: &mut File, length: u64) -> Result<Index, String> {
+    pub fn read_index(&self, file: &File, length: u64) -> Result<Index, String> {
         let chunks = self.counts.iter().try_fold(1u64, |n, &c| n.checked_mul(c as u64));
         let size = chunks
             .and_then(|n| n.checked_mul(16))
@@ -128,9 +127,7 @@ impl ShardCodec {
             .ok_or_else(|| format!("its {length} bytes are too few for the index of a shard"))?;
         let start = if self.index_at_end { length - size } else { 0 };
         let mut bytes = vec![0; size as usize];
-        crate::regular::count_read(bytes.len());
-        file.seek(SeekFrom::Start(start))
-            .and_then(|_| file.read_exact(&mut bytes))
+        crate::regular::read_exact_at(file, &mut bytes, start)
             .map_err(|e| format!("cannot read the shard's index: {e}"))?;
         let entries = if self.index_crc32c {
             checked(&bytes).map_err(|e| format!("the shard's index: {e}"))?

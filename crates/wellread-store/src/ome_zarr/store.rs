@@ -8,11 +8,11 @@ use super::order::Reorder;
 use super::shard::{IndexCache, Piece, ShardCodec, joint_reads};
 use super::{FORMAT, plausible};
 use crate::file_rows::FileRows;
+use crate::open_files::{OpenFile, OpenFiles};
 use crate::regular;
 use crate::{Block, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use wellread_image::{ImageMetadata, Region};
@@ -25,6 +25,8 @@ pub(super) struct OmeZarrStore {
     rows: FileRows<Arc<ArrayPlan>>,
     plans: Plans,
     shard_indices: IndexCache,
+    /// Chunk and shard files that stay open, by row and number of the chunk.
+    files: OpenFiles<(usize, usize)>,
 }
 
 /// Plans by the metadata they came from, so that a set of equal images parses and keeps one.
@@ -47,6 +49,15 @@ struct Context {
     pieces: Vec<Piece>,
 }
 
+impl Context {
+    /// Writes the path of the chunk at `at` into `self.file`.
+    fn name(&mut self, array_dir: PathBuf, plan: &ArrayPlan, at: [usize; 5]) {
+        plan.key(at, &mut self.key);
+        self.file = array_dir;
+        self.file.push(&self.key);
+    }
+}
+
 impl OmeZarrStore {
     /// Opens a group, folder, plate or series; reads listings, no image metadata where avoidable.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
@@ -55,6 +66,7 @@ impl OmeZarrStore {
             rows: FileRows::new(path, layout::rows(path, options)?),
             plans: Plans::default(),
             shard_indices: IndexCache::default(),
+            files: OpenFiles::default(),
         })
     }
 
@@ -88,46 +100,44 @@ impl OmeZarrStore {
         let plan = self.plan(*row)?;
         let entry = self.rows.row(*row)?;
         let (first, last) = covering(region, &plan.chunk);
-        let mut array_dir = self.rows.path_of(entry);
-        array_dir.push(&plan.dataset);
+        let array_dir = || self.rows.path_of(entry).join(&plan.dataset);
         for_each_index(first, last, |at| {
-            plan.key(at, &mut context.key);
-            context.file.clone_from(&array_dir);
-            context.file.push(&context.key);
-            let mut file = match regular::open(&context.file) {
+            let linear = (0..5).fold(0, |n, a| n * plan.grid[a] + at[a]);
+            let opened = self.files.get((*row, linear), || {
+                context.name(array_dir(), plan, at);
+                regular::open(&context.file)
+            });
+            let file = match opened {
                 Ok(file) => Some(file),
                 Err(e) if e.kind() == ErrorKind::NotFound => None,
                 Err(e) => return Err(Error::io(&context.file, "cannot open", &e)),
             };
             let chunk = block_region(at, &plan.chunk);
             let mut out = Output { request, plan, wanted: region, sink: &mut *sink };
-            let result = match (&mut file, &plan.chain.kind) {
+            let result = match (file.as_deref(), &plan.chain.kind) {
                 (None, _) => out.fill(&chunk, buffers.pixels),
-                (Some((file, length)), Kind::Chunk(codec)) => {
-                    let length = read_whole(file, *length, buffers.raw)
-                        .map_err(|e| Error::io(&context.file, "cannot read", &e))?;
-                    regular::count_read(length);
-                    // The raw bytes are lent beside the buffers that they are decoded into.
-                    let raw = std::mem::take(buffers.raw);
-                    let reorder = plan.chain.reorder;
-                    let result = out.decode(&raw[..length], codec, reorder, &chunk, context, buffers);
-                    *buffers.raw = raw;
-                    result
-                }
-                (Some((file, length)), Kind::Shard(shard)) => {
-                    let linear = (0..5).fold(0, |n, a| n * plan.grid[a] + at[a]);
-                    let shard = ShardOf {
-                        codec: shard,
-                        file,
-                        length: *length,
-                        origin: chunk.start,
-                        key: (*row, linear),
-                    };
+                (Some(file), Kind::Chunk(codec)) => match read_whole(file, buffers.raw) {
+                    Ok(length) => {
+                        // The raw bytes are lent beside the buffers that they are decoded into.
+                        let raw = std::mem::take(buffers.raw);
+                        let reorder = plan.chain.reorder;
+                        let result = out.decode(&raw[..length], codec, reorder, &chunk, context, buffers);
+                        *buffers.raw = raw;
+                        result
+                    }
+                    Err(e) => {
+                        context.name(array_dir(), plan, at);
+                        Err(Failure::Sink(Error::io(&context.file, "cannot read", &e)))
+                    }
+                },
+                (Some(file), Kind::Shard(codec)) => {
+                    let shard = ShardOf { codec, file, origin: chunk.start, key: (*row, linear) };
                     self.read_shard(shard, &mut out, context, buffers)
                 }
             };
             result.map_err(|failure| match failure {
                 Failure::Chunk(cause) => {
+                    context.name(array_dir(), plan, at);
                     Error::new(&context.file, format_args!("the chunk cannot be decoded: {cause}"))
                         .hint("the file is truncated or corrupt; copy or write the image again")
                 }
@@ -143,7 +153,8 @@ impl OmeZarrStore {
         context: &mut Context,
         buffers: &mut Buffers<'_>,
     ) -> std::result::Result<(), Failure> {
-        let ShardOf { codec, file, length, origin, key } = shard;
+        let ShardOf { codec, file: OpenFile { file, length, .. }, origin, key } = shard;
+        let length = *length;
         let index = self.shard_indices.get(key, || codec.read_index(file, length))?;
         // The part of the request inside this shard, in the shard's own coordinates.
         let chunk = &out.plan.chunk;
@@ -171,9 +182,7 @@ impl OmeZarrStore {
         for (start, end, count) in joint_reads(&mut pieces) {
             let bytes = (end - start) as usize;
             make_room(buffers.raw, bytes)?;
-            regular::count_read(bytes);
-            file.seek(SeekFrom::Start(start))
-                .and_then(|_| file.read_exact(&mut buffers.raw[..bytes]))
+            regular::read_exact_at(file, &mut buffers.raw[..bytes], start)
                 .map_err(|e| Failure::Chunk(format!("cannot read: {e}")))?;
             let raw = std::mem::take(buffers.raw);
             for piece in &pieces[next..next + count] {
@@ -190,11 +199,11 @@ impl OmeZarrStore {
     }
 }
 
-/// A shard being read: its file with its length, its first pixel in the image, and its key in the cache of indices.
+/// A shard being read: its file, its first pixel in the image, and its key in the cache of indices.
+#[derive(Clone, Copy)]
 struct ShardOf<'a> {
     codec: &'a ShardCodec,
-    file: &'a mut File,
-    length: u64,
+    file: &'a OpenFile,
     origin: [usize; 5],
     key: (usize, usize),
 }
@@ -415,15 +424,14 @@ fn for_each_index<E>(
     }
 }
 
-/// Reads `file`, `length` bytes long, into the start of `buffer`, which grows as needed but never shrinks;
-/// returns the number of bytes.
-fn read_whole(file: &mut File, length: u64, buffer: &mut Vec<u8>) -> std::io::Result<usize> {
-    let length = usize::try_from(length).unwrap_or(usize::MAX);
+/// Reads a file into the start of `buffer`, which grows as needed but never shrinks; returns the number of bytes.
+fn read_whole(file: &OpenFile, buffer: &mut Vec<u8>) -> std::io::Result<usize> {
+    let length = usize::try_from(file.length).unwrap_or(usize::MAX);
     if buffer.len() < length {
         buffer.try_reserve_exact(length - buffer.len()).map_err(|_| ErrorKind::OutOfMemory)?;
         buffer.resize(length, 0);
     }
-    file.read_exact(&mut buffer[..length])?;
+    regular::read_exact_at(&file.file, &mut buffer[..length], 0)?;
     Ok(length)
 }
 

@@ -11,6 +11,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wellread_image::PixelType;
+use wellread_trace::{Kind, span};
 
 /// Which page, of which list of pieces, decoded to what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -100,7 +101,13 @@ impl Cache {
     /// The entry of `key`, by `load` if it is not here.
     pub fn get(&self, key: Key, load: impl FnOnce() -> Result<Entry, Fault>) -> Result<Arc<Entry>, Fault> {
         let slot = Arc::clone(lock(&self.inner).slots.entry(key).or_default());
-        let mut entry = lock(&slot.entry);
+        let mut entry = if let Ok(entry) = slot.entry.try_lock() {
+            entry
+        } else {
+            // Another thread is loading it.
+            let _wait = span(Kind::WaitPage);
+            lock(&slot.entry)
+        };
         if let Some(entry) = &*entry {
             slot.used.store(true, Ordering::Relaxed);
             return Ok(Arc::clone(entry));

@@ -6,6 +6,7 @@ use crate::{Error, Result};
 use parquet::basic::Compression;
 use parquet::file::metadata::ColumnChunkMetaData;
 use std::ops::Range;
+use wellread_trace::{Kind, span};
 
 /// Why the fast path cannot go on.
 #[derive(Debug)]
@@ -312,14 +313,16 @@ fn decompress<'a>(
     corrupt: &dyn Fn(&dyn std::fmt::Display) -> Fault,
 ) -> std::result::Result<&'a [u8], Fault> {
     let failed = |e: &dyn std::fmt::Display| corrupt(&format_args!("cannot be decompressed: {e}"));
+    if codec == Compression::UNCOMPRESSED {
+        return if input.len() == size {
+            Ok(input)
+        } else {
+            Err(corrupt(&format_args!("has {} bytes and declares {size}", input.len())))
+        };
+    }
+    let _decompress = span(Kind::Decompress).with(input.len() as u64, size as u64);
     let length = match codec {
-        Compression::UNCOMPRESSED => {
-            return if input.len() == size {
-                Ok(input)
-            } else {
-                Err(corrupt(&format_args!("has {} bytes and declares {size}", input.len())))
-            };
-        }
+        Compression::UNCOMPRESSED => input.len(),
         Compression::ZSTD(_) => {
             out.clear();
             out.reserve(size);

@@ -14,6 +14,7 @@ use super::dictionary::{Table, look_up};
 pub(crate) use super::schema::LeafType;
 use std::ops::Range;
 use wellread_image::PixelType;
+use wellread_trace::{Kind, span};
 
 /// Why values could not be decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -165,6 +166,7 @@ pub(super) fn decode(
 ) -> Result<(), BadValue> {
     debug_assert!(range.start <= range.end && range.end <= count);
     debug_assert_eq!(out.len(), range.len() * dtype.size());
+    let _decode = span(Kind::Decode).with(out.len() as u64, 0);
     match coding {
         Coding::Plain => {
             let size = leaf.size();

@@ -147,3 +147,19 @@ fn folders_are_replaced_and_dead_leftovers_removed() {
     assert!(target.join("new").exists() && !target.join("old.tif").exists());
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
 }
+
+#[test]
+fn a_reserved_name_is_given_back_unless_it_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("result.csv");
+    let reserved = Reserved::new(&path).unwrap();
+    assert_eq!(Reserved::new(&path).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+    assert!(path.exists() && unfinished().contains(&path));
+    drop(reserved);
+    assert!(!path.exists() && !unfinished().contains(&path));
+    let mut reserved = Reserved::new(&path).unwrap();
+    reserved.keep();
+    assert!(!unfinished().contains(&path));
+    drop(reserved);
+    assert!(path.exists());
+}

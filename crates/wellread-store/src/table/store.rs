@@ -95,7 +95,7 @@ impl TableStore {
         declared.map_err(|cause| {
             let error = Error::new(self.path(), cause).row(row);
             let hint = if error.is_null_image() {
-                "leave out rows without an image (--skip-null)"
+                "leave out rows without an image (--skip-null; in Python on_error=\"skip\")"
             } else {
                 "other rows can still be read; if the table was not written like this, write it again"
             };
@@ -146,6 +146,7 @@ impl TableStore {
         each: &mut dyn FnMut(&StructArray) -> Result<()>,
     ) -> Result<()> {
         let name = self.column.name.as_str();
+        let _query = wellread_trace::span(wellread_trace::Kind::Query).with(rows.len() as u64, 0);
         self.table.read(rows, paths, &mut |batch| {
             let images = batch.column_by_name(name).and_then(|c| c.as_struct_opt());
             let images = images

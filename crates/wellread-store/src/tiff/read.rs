@@ -16,12 +16,15 @@ use super::image::{Page, PageFormat, SampleKind, Segment};
 use super::predictor;
 use super::samples::{grow, separate, unpack};
 use super::series::{CONVERT, FileIndex, PlaneRef, Series};
+use crate::open_files::{OpenFile, OpenFiles};
 use crate::regular::read_exact_at;
 use crate::{Block, Error, PixelSink, Result, RowInfo, Scratch, regular};
 use std::any::Any;
 use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 use wellread_image::Region;
+use wellread_trace::{Kind, span};
 
 /// Bytes read and delivered at a time.
 const GROUP: u64 = 256 << 10;
@@ -37,26 +40,26 @@ pub(super) struct Context {
     spare: Vec<u8>,
 }
 
+/// Identifies an open file: the number of an image's file among all of this process, and which of those it refers to.
+pub(super) type FileKey = (u64, u32);
+
 /// The file read last, kept open: the next read is often from the same one.
 #[derive(Default)]
 struct Handle {
-    open: Option<((u64, u32), File)>,
+    open: Option<(FileKey, Arc<OpenFile>)>,
 }
 
 impl Handle {
-    fn get(&mut self, key: (u64, u32), path: &Path) -> Result<&File> {
+    fn get(&mut self, files: &OpenFiles<FileKey>, key: FileKey, path: &Path) -> Result<&File> {
         if self.open.as_ref().is_none_or(|(k, _)| *k != key) {
             // Close first: many threads with two files each may be too many.
             self.open = None;
-            self.open = Some((key, open(path)?));
+            let file =
+                files.get(key, || regular::open(path)).map_err(|e| Error::io(path, "cannot open", &e))?;
+            self.open = Some((key, file));
         }
-        Ok(&self.open.as_ref().expect("just opened").1)
+        Ok(&self.open.as_ref().expect("just opened").1.file)
     }
-}
-
-/// Opens a file for reading.
-fn open(path: &Path) -> Result<File> {
-    regular::open(path).map(|(file, _)| file).map_err(|e| Error::io(path, "cannot open", &e))
 }
 
 impl Context {
@@ -69,8 +72,8 @@ impl Context {
     }
 
     /// Opens a file and keeps it for the read that follows.
-    pub(super) fn file(&mut self, id: u64, path: &Path) -> Result<&File> {
-        self.handle.get((id, 0), path)
+    pub(super) fn file(&mut self, files: &OpenFiles<FileKey>, id: u64, path: &Path) -> Result<&File> {
+        self.handle.get(files, (id, 0), path)
     }
 }
 
@@ -100,6 +103,8 @@ pub(super) struct Job<'a> {
     pub(super) path: &'a Path,
     /// Identifies the file among all files of all stores of this process.
     pub(super) id: u64,
+    /// Files of the store that stay open.
+    pub(super) files: &'a OpenFiles<FileKey>,
 }
 
 impl Job<'_> {
@@ -139,7 +144,7 @@ impl Job<'_> {
                         format,
                         path: source.path,
                         len: source.len,
-                        file: context.handle.get((self.id, plane.source), source.path)?,
+                        file: context.handle.get(self.files, (self.id, plane.source), source.path)?,
                         tools: &mut context.tools,
                         raw,
                         decoded,
@@ -180,7 +185,7 @@ impl Job<'_> {
             )
             .hint("the acquisition was probably stopped early; read a region without it"));
         };
-        let file = context.handle.get((self.id, plane.source), &other.path)?;
+        let file = context.handle.get(self.files, (self.id, plane.source), &other.path)?;
         let (len, pages) = other.pages(file, raw)?;
         Ok(SourceFile { path: &other.path, len: *len, pages })
     }
@@ -336,6 +341,8 @@ impl Work<'_> {
                 .map_err(|e| Error::io(self.path, "cannot read", &e))?;
             for piece in &pieces[next..last] {
                 let at = (piece.segment.offset - start) as usize;
+                let decompress = (self.format.codec != Codec::None)
+                    .then(|| span(Kind::Decompress).with(piece.segment.len, self.bytes_of(piece)));
                 let data = self.decode(piece, at).map_err(|e| {
                     Error::new(
                         path,
@@ -343,11 +350,17 @@ impl Work<'_> {
                     )
                     .hint("the file is probably corrupt; copy or write it again")
                 })?;
+                drop(decompress);
                 each(piece, data)?;
             }
             next = last;
         }
         Ok(())
+    }
+
+    /// Bytes of a piece, decompressed.
+    fn bytes_of(&self, piece: &Piece) -> u64 {
+        (piece.rows * piece.depth * self.format.row_bytes()) as u64
     }
 
     /// The end of a piece in the file, once that is known to lie inside it.

@@ -7,11 +7,12 @@
 
 use super::image::PageFormat;
 use super::listing;
-use super::read::{Context, Job};
+use super::read::{Context, FileKey, Job};
 use super::series::{CONVERT, FileIndex, Kind, Series};
 use super::writer::file_name_of;
 use super::{Endian, codec::Codec, predictor};
 use crate::file_names;
+use crate::open_files::OpenFiles;
 use crate::{Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
 use std::collections::HashSet;
 use std::ops::{Deref, Range};
@@ -40,6 +41,8 @@ pub(super) struct TiffStore {
     /// Bytes of indices kept.
     kept: AtomicUsize,
     first_id: u64,
+    /// Files that stay open.
+    opened: OpenFiles<FileKey>,
 }
 
 struct FileSlot {
@@ -82,8 +85,16 @@ impl TiffStore {
         let first_id = NEXT_ID.fetch_add(files.len() as u64, Ordering::Relaxed);
         let files = files.into_iter().map(|path| FileSlot { path, index: OnceLock::new() }).collect();
         let kept = AtomicUsize::new(0);
-        let mut store =
-            Self { path: path.to_owned(), is_folder, sampled: false, files, rows: vec![], kept, first_id };
+        let mut store = Self {
+            path: path.to_owned(),
+            is_folder,
+            sampled: false,
+            files,
+            rows: vec![],
+            kept,
+            first_id,
+            opened: OpenFiles::default(),
+        };
         if is_folder {
             store.find_rows();
         } else {
@@ -171,7 +182,7 @@ impl TiffStore {
         if let Some(index) = slot.index.get() {
             return Ok(IndexRef::Kept(index));
         }
-        let handle = Context::of(context).file(self.id(file), &slot.path)?;
+        let handle = Context::of(context).file(&self.opened, self.id(file), &slot.path)?;
         let index = Box::new(FileIndex::read(&slot.path, handle, raw)?);
         let memory = index.memory();
         if self.kept.fetch_add(memory, Ordering::Relaxed) + memory > CACHE {
@@ -369,7 +380,8 @@ impl Store for TiffStore {
                     self.check(request)?;
                 }
                 let id = self.id(file);
-                let job = Job { request: i, info, region: &request.region, index: &index, series, path, id };
+                let (region, files) = (&request.region, &self.opened);
+                let job = Job { request: i, info, region, index: &index, series, path, id, files };
                 job.run(scratch, sink)
             };
             one().map_err(|e| e.row(request.row))?;

@@ -112,6 +112,10 @@ impl Session for CpuSession {
         }
         Ok(logits)
     }
+
+    fn forget(&mut self) {
+        (self.arrays, self.batch, self.was_run) = (Vec::new(), 0, false);
+    }
 }
 
 fn run_step(step: &Step, batch: usize, layouts: &[Layout], arrays: &[Vec<f32>], out: &mut [f32]) {

@@ -17,7 +17,8 @@ use super::{Architecture, Dtype, Weights};
 use crate::{Error, Result};
 use graph::{Attribute, Graph};
 use proto::Message;
-use std::io::Write;
+use std::fs::File;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 /// Name of the input.
@@ -25,6 +26,8 @@ pub const INPUT: &str = "images";
 /// Name of the output.
 pub const OUTPUT: &str = "logits";
 
+/// More bytes than there are before the graph.
+const HEAD: u64 = 256;
 const OPSET: i64 = 17;
 /// Version of the file format that belongs to [`OPSET`].
 const IR_VERSION: i64 = 8;
@@ -32,7 +35,7 @@ const IR_VERSION: i64 = 8;
 /// Path of `arch` with the weights of a safetensors file as a `float32` ONNX file: `FOLDER/WEIGHTS.onnx`, or
 /// `FOLDER/WEIGHTS-CxHxW.onnx` for images of another size than the architecture's own.
 ///
-/// The file is made when it is not there or older than the weights; it is written beside and renamed.
+/// The file is made when it is not there, cut short or older than the weights; it is written beside and renamed.
 ///
 /// # Errors
 /// Weights that cannot be read, a folder that cannot be written to.
@@ -56,6 +59,7 @@ pub fn onnx_file_in(arch: &Architecture, weights: &Path, folder: &Path, dtype: D
     let modified = |path: &Path| std::fs::metadata(path).and_then(|m| m.modified());
     if let (Ok(model), Ok(weights)) = (modified(&path), modified(weights))
         && model >= weights
+        && is_whole(&path)
     {
         return Ok(path);
     }
@@ -73,6 +77,18 @@ pub fn onnx_file_in(arch: &Architecture, weights: &Path, folder: &Path, dtype: D
     }
     super::weights::write_beside(&path, |out| out.write_all(&head).and_then(|()| out.write_all(&graph)))?;
     Ok(path)
+}
+
+/// Whether the fields of a file end where it ends: a file that was cut short is made again.
+fn is_whole(path: &Path) -> bool {
+    let Ok(mut file) = File::open(path) else { return false };
+    let Ok(length) = file.metadata().map(|about| about.len()) else { return false };
+    // The graph is the last field; those before it are a few bytes.
+    let mut head = Vec::new();
+    if Read::by_ref(&mut file).take(HEAD).read_to_end(&mut head).is_err() {
+        return false;
+    }
+    proto::end_of_fields(&head, length) == Some(length)
 }
 
 /// The bytes of the whole graph.

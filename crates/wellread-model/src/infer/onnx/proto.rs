@@ -76,6 +76,38 @@ impl Message {
     }
 }
 
+/// Where the fields of a message end that begins with `head`, of `length` bytes in all: beyond them or before where it is
+/// not whole. `None` where the head of a field is not in `head`, or is of a kind that [`Message`] does not write.
+pub(super) fn end_of_fields(head: &[u8], length: u64) -> Option<u64> {
+    let mut at = 0u64;
+    while at < length {
+        let mut rest = head.get(usize::try_from(at).ok()?..)?;
+        let begin = rest.len();
+        let kind = read_varint(&mut rest)? & 7;
+        let value = match kind {
+            0 => read_varint(&mut rest).map(|_| 0)?,
+            2 => read_varint(&mut rest)?,
+            5 => 4,
+            _ => return None,
+        };
+        at = at.checked_add((begin - rest.len()) as u64)?.checked_add(value)?;
+    }
+    Some(at)
+}
+
+fn read_varint(rest: &mut &[u8]) -> Option<u64> {
+    let mut value = 0u64;
+    for shift in (0..64).step_by(7) {
+        let (&byte, tail) = rest.split_first()?;
+        *rest = tail;
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Some(value);
+        }
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,5 +124,22 @@ mod tests {
             negative.into_bytes(),
             b"\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x2d\x00\x00\x80\x3f"
         );
+    }
+
+    #[test]
+    fn a_message_that_is_cut_short_does_not_end_where_it_should() {
+        let mut message = Message::default();
+        message.int(1, 150).text(2, "testing").int(3, -1).float(4, 1.0).bytes(7, &[9; 300]);
+        let bytes = message.into_bytes();
+        let whole = bytes.len() as u64;
+        // The last field's content need not be there to know where it ends.
+        assert_eq!(end_of_fields(&bytes[..40], whole), Some(whole));
+        for length in 0..whole {
+            let ends_between_fields = [0, 3, 12, 23, 28].contains(&length);
+            let head = &bytes[..40.min(length as usize)];
+            assert_eq!(end_of_fields(head, length) == Some(length), ends_between_fields, "{length}");
+        }
+        assert_ne!(end_of_fields(&bytes[..40], whole + 1), Some(whole + 1));
+        assert_eq!(end_of_fields(&[0xff; 40], 40), None);
     }
 }

@@ -1,0 +1,300 @@
+//! The sample written in several ways: every format of the build, codecs, chunk sizes; each measured once while it is
+//! written, and never more than the disk has room for.
+
+use super::Settings;
+use crate::data::set_name;
+use crate::sample::Sample;
+use crate::storage::InMemory;
+use anyhow::{Context as _, Result};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use wellread_image::Shape;
+use wellread_measure::clock::Stopwatch;
+use wellread_measure::environment::Storage;
+use wellread_store::subset::Subset;
+use wellread_store::{
+    Compression, Format, ImageView, OpenOptions, Store, StoreWriter, WriteOptions, registry,
+};
+
+/// Codecs that are tried, where a format has them.
+const CODECS: [Compression; 4] =
+    [Compression::Default, Compression::None, Compression::Lz4, Compression::Zstd(3)];
+/// Chunk sizes along Y and X that are tried for images larger than that.
+const TILE: usize = 256;
+/// What stays free on the disk in any case.
+const SPARE: u64 = 256 << 20;
+
+/// One way of writing the sample, or the set as it is.
+#[derive(Clone, Debug, Serialize)]
+pub struct Candidate {
+    /// Format name.
+    pub format: &'static str,
+    /// As given to the writer; `None` of the set as it is.
+    pub compression: Option<Compression>,
+    /// Chunk size along T, C, Z, Y, X; `None` for the format's own.
+    pub chunk: Option<[usize; 5]>,
+    /// What the pixels are compressed with.
+    pub codec: String,
+    /// What is decoded at once.
+    pub pieces: String,
+    /// Seconds to write the sample once.
+    pub write_s: Option<f64>,
+    /// Images in it.
+    pub images: usize,
+    /// Bytes on disk for an image.
+    pub bytes_per_image: f64,
+    /// Where it is.
+    #[serde(skip)]
+    pub path: PathBuf,
+}
+
+impl Candidate {
+    /// Whether this is the user's own set.
+    pub fn is_there(&self) -> bool {
+        self.compression.is_none()
+    }
+
+    /// The name in tables and sentences.
+    pub fn name(&self) -> String {
+        if self.is_there() {
+            return format!("as it is ({}, {})", self.format, self.codec);
+        }
+        let chunk = self.chunk.map_or(String::new(), |[_, _, z, y, x]| format!(", chunks {z}x{y}x{x}"));
+        format!("{} ({}{chunk})", self.format, self.codec)
+    }
+
+    /// Opens it: the user's set as the user's options say, copies as what they were written.
+    ///
+    /// # Errors
+    /// A set that cannot be opened.
+    pub fn open(&self, own: &crate::feed::Open<'_>) -> Result<Box<dyn Store>> {
+        if self.is_there() {
+            return own();
+        }
+        let options = OpenOptions { format: Some(self.format.to_owned()), ..OpenOptions::default() };
+        Ok(wellread_store::open(&self.path, &options)?)
+    }
+}
+
+/// Held while something is written: see [`stop_writing`].
+static WRITING: Mutex<()> = Mutex::new(());
+
+fn writing() -> MutexGuard<'static, ()> {
+    WRITING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits until the image that is being written is, and lets no other be from then on: for the moment before the program
+/// ends on a signal, when what was written is removed.
+pub fn stop_writing() {
+    std::mem::forget(writing());
+}
+
+/// What came of writing.
+pub struct Written {
+    /// Those that were written.
+    pub candidates: Vec<Candidate>,
+    /// What was left out, and why.
+    pub notes: Vec<String>,
+}
+
+/// The images of a sample in memory.
+///
+/// # Errors
+/// Images that cannot be read.
+pub(crate) fn load(store: Box<dyn Store>, sample: &Sample) -> Result<Vec<InMemory>> {
+    let subset = Subset::of(store, sample.rows.clone());
+    let mut images = Vec::with_capacity(sample.rows.len());
+    subset.scan(0..sample.rows.len(), &mut |row, info, pixels| {
+        images.push(InMemory { metadata: subset.metadata(row)?, info, pixels: pixels.to_vec() });
+        Ok(())
+    })?;
+    Ok(images)
+}
+
+/// The ways to be tried, formats in the order of the registry: each codec, and tiles where images are large.
+fn ways(
+    formats: &[&'static Format],
+    shape: Shape,
+) -> Vec<(&'static Format, Compression, Option<[usize; 5]>)> {
+    let mut ways = Vec::new();
+    for &format in formats {
+        ways.extend(CODECS.map(|codec| (format, codec, None)));
+        let [_, _, z, y, x] = shape.0;
+        if y > TILE || x > TILE {
+            ways.push((format, Compression::Default, Some([1, 1, 1, y.min(TILE), x.min(TILE)])));
+        }
+        if z > 1 {
+            // A volume at once.
+            ways.push((format, Compression::Default, Some([1, 1, z, y, x])));
+        }
+    }
+    ways
+}
+
+/// Formats that a set can be converted to; second readers and writers of another's files are none.
+///
+/// # Errors
+/// A name that is unknown.
+pub fn formats(names: &[String]) -> Result<Vec<&'static Format>> {
+    let named = crate::data::parse_formats(names)?;
+    let all = names.iter().any(|name| name == "all");
+    Ok(named.into_iter().filter(|format| !all || !format.endings.is_empty()).collect())
+}
+
+/// Writes the sample in every way into `folder`, until `settings` say that it took long enough. Ways that come out as
+/// another did are removed again.
+///
+/// # Errors
+/// A folder that cannot be written. A way that a format cannot do is left out with a note.
+pub(crate) fn write(
+    images: &[InMemory],
+    settings: &Settings,
+    folder: &Path,
+    shape: Shape,
+    progress: &dyn Fn(usize, usize),
+) -> Result<Written> {
+    let pixels: u64 = images.iter().map(|image| image.pixels.len() as u64).sum();
+    let ways = ways(&formats(&settings.formats)?, shape);
+    let (mut candidates, mut notes) = (Vec::<Candidate>::new(), Vec::<String>::new());
+    let clock = Stopwatch::start();
+    let budget = settings.time_budget.as_secs_f64() * super::WRITING;
+    for (number, (format, compression, chunk)) in ways.iter().enumerate() {
+        progress(number, ways.len());
+        if clock.elapsed() > budget && !candidates.is_empty() {
+            let left: Vec<_> = ways[number..].iter().map(|(f, c, _)| format!("{} {c}", f.name)).collect();
+            notes.push(format!("not tried within the time (--time-budget): {}", left.join(", ")));
+            break;
+        }
+        let free = Storage::of(folder).and_then(|storage| storage.free_bytes);
+        if let Some(free) = free.filter(|free| *free < 2 * pixels + SPARE) {
+            let left = ways.len() - number;
+            notes.push(format!(
+                "{left} ways of writing were not tried: {:.1} MB are free on the disk of {} (hint: --scratch FOLDER on another \
+                 disk)",
+                free as f64 / 1e6,
+                folder.display()
+            ));
+            break;
+        }
+        let place = folder.join(number.to_string());
+        let written = write_one(images, format, *compression, *chunk, &place);
+        let same = |a: &Candidate, b: &Candidate| {
+            a.format == b.format
+                && (&a.codec, &a.pieces) == (&b.codec, &b.pieces)
+                && (a.bytes_per_image - b.bytes_per_image).abs() < 1e-6 * b.bytes_per_image
+        };
+        let is_new = match written {
+            Ok(candidate) => {
+                let is_new = !candidates.iter().any(|known| same(known, &candidate));
+                candidates.extend(is_new.then_some(candidate));
+                is_new
+            }
+            Err(error) => {
+                // Formats have some of the codecs only; the error of their own choice is what counts.
+                if *compression == Compression::Default && chunk.is_none() {
+                    notes.push(format!("{}: {error:#}", format.name));
+                }
+                false
+            }
+        };
+        if !is_new {
+            // What is left of it goes with the folder.
+            let _ = std::fs::remove_dir_all(&place);
+        }
+    }
+    progress(ways.len(), ways.len());
+    Ok(Written { candidates, notes })
+}
+
+fn write_one(
+    images: &[InMemory],
+    format: &'static Format,
+    compression: Compression,
+    chunk: Option<[usize; 5]>,
+    place: &Path,
+) -> Result<Candidate> {
+    let held = writing();
+    std::fs::create_dir(place).with_context(|| format!("cannot make {}", place.display()))?;
+    let path = place.join(set_name(format));
+    let options = WriteOptions {
+        compression,
+        chunk,
+        jobs: wellread_worker::threads(),
+        types: images.iter().map(|image| image.info.dtype).collect(),
+        ..WriteOptions::default()
+    };
+    let clock = Stopwatch::start();
+    let mut writer = registry::create(&path, format.name, &options)?;
+    drop(held);
+    for image in images {
+        let _held = writing();
+        writer.write(&ImageView {
+            metadata: &image.metadata,
+            shape: image.info.shape,
+            dtype: image.info.dtype,
+            pixels: &image.pixels,
+        })?;
+    }
+    let held = writing();
+    StoreWriter::finish(writer)?;
+    drop(held);
+    let write_s = clock.elapsed();
+    let store = wellread_store::open(
+        &path,
+        &OpenOptions { format: Some(format.name.to_owned()), ..OpenOptions::default() },
+    )?;
+    let layout = store.layout()?;
+    Ok(Candidate {
+        format: format.name,
+        compression: Some(compression),
+        chunk,
+        codec: layout.codec,
+        pieces: layout.pieces,
+        write_s: Some(write_s),
+        images: images.len(),
+        bytes_per_image: store.bytes_on_disk()? as f64 / images.len() as f64,
+        path,
+    })
+}
+
+/// The user's set as it is.
+///
+/// # Errors
+/// A set that cannot be looked at.
+pub fn as_it_is(store: &dyn Store) -> Result<Candidate> {
+    let layout = store.layout()?;
+    Ok(Candidate {
+        format: store.format(),
+        compression: None,
+        chunk: None,
+        codec: layout.codec,
+        pieces: layout.pieces,
+        write_s: None,
+        images: store.len(),
+        bytes_per_image: store.bytes_on_disk()? as f64 / store.len().max(1) as f64,
+        path: store.path().to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiles_and_volumes_are_tried_where_there_is_something_to_cut() {
+        let format = registry::formats()[..1].to_vec();
+        let chunks =
+            |shape| ways(&format, Shape(shape)).into_iter().filter_map(|way| way.2).collect::<Vec<_>>();
+        assert_eq!(ways(&format, Shape::plane(100, 100)).len(), CODECS.len());
+        assert_eq!(chunks([1, 1, 1, 1000, 200]), [[1, 1, 1, 256, 200]]);
+        assert_eq!(chunks([1, 2, 16, 64, 64]), [[1, 1, 16, 64, 64]]);
+    }
+
+    #[test]
+    fn second_readers_are_no_target() {
+        let all = formats(&["all".to_owned()]).unwrap();
+        assert!(all.iter().all(|format| !format.endings.is_empty()));
+        assert!(formats(&["no-such".to_owned()]).is_err());
+    }
+}

@@ -1,0 +1,340 @@
+//! The rules by which figures become a recommendation, and its reasons.
+//!
+//! * **Format, codec, chunks.** Eligible is what is as fast as the fastest as far as the intervals tell, and, where a step time
+//!   is given, what is read within it anyway. Of these, the set as it is stays unless another needs less than [`WORTH`] of
+//!   its bytes; else the smallest. A set that does not fit into memory is judged by batches from cold files.
+//! * **Workers.** The fewest with which a step is as short as with the best; without a step time, with which as many batches
+//!   are read in the background.
+//! * **Batch size.** The smallest that is as fast per image; as asked for, where it was.
+//! * **Cache.** None, unless another is clearly faster, fits, and there is something to gain at the step time.
+
+use super::candidates::Candidate;
+use super::measure::{Figures, Series, Versus};
+use super::predict::Speed;
+use crate::findings::{number, percent};
+use crate::stages::Figure;
+use wellread_loader::Cache;
+use wellread_measure::compare::Verdict;
+
+/// A copy must need less than this share of the bytes of a set that is fast enough as it is, to be worth making.
+pub const WORTH: f64 = 0.7;
+/// Differences in time that are not worth a choice.
+const NEGLIGIBLE: f64 = 0.02;
+/// Share of waiting below which there is nothing to gain.
+const NO_WAIT: f64 = 0.02;
+/// Sizes that differ by less are the same.
+const SAME_SIZE: f64 = 1.02;
+
+/// One of several, and why.
+#[derive(Clone, Debug)]
+pub struct Choice {
+    /// Its index.
+    pub index: usize,
+    /// Sentences.
+    pub reasons: Vec<String>,
+}
+
+/// What a choice depends on beside the figures.
+#[derive(Clone, Copy, Debug)]
+pub struct Need {
+    /// Images of the whole set.
+    pub images: usize,
+    /// Bytes of memory that may hold files or pixels.
+    pub memory: Option<u64>,
+    /// Seconds for an image in which a batch is read while the model computes, where a step time is given.
+    pub enough: Option<f64>,
+}
+
+/// `1.9 (1.8 to 2.1) times as fast as`, of a ratio of times.
+fn times(versus: &Versus) -> String {
+    let Some(ratio) = versus.ratio else { return "of unknown speed beside".to_owned() };
+    let ends = ratio.low.zip(ratio.high);
+    let ends = ends
+        .map_or(String::new(), |(low, high)| format!(" ({} to {})", number(1.0 / high), number(1.0 / low)));
+    format!("{}{ends} times as fast as", number(1.0 / ratio.value))
+}
+
+/// Chooses among candidates; the first is the set as it is.
+pub fn format(candidates: &[&Candidate], figures: &Figures, need: Need) -> Option<Choice> {
+    let bytes = |i: usize| candidates[i].bytes_per_image * need.images as f64;
+    let mut reasons = Vec::new();
+    let cold = judged_cold(candidates, figures, need);
+    let series = if cold { &figures.cold } else { &figures.batches };
+    if cold {
+        reasons.push(format!(
+            "the set ({:.1} GB) does not fit into the memory that is free for files, so formats are judged by batches from cold \
+             files",
+            bytes(0) / 1e9
+        ));
+    }
+    let best = series.best()?;
+    let is_enough = |i: usize| {
+        let median = series.figure(i, |s| s).value;
+        need.enough.is_some_and(|enough| median < enough)
+    };
+    let is_eligible = |i: usize| series.is_as_good(i, NEGLIGIBLE) || is_enough(i);
+    let eligible: Vec<usize> = (0..candidates.len()).filter(|&i| is_eligible(i)).collect();
+    let smallest = eligible.iter().copied().min_by(|&a, &b| bytes(a).total_cmp(&bytes(b)))?;
+    // Of what is as small, the fastest.
+    let small = eligible.iter().copied().filter(|&i| bytes(i) <= SAME_SIZE * bytes(smallest));
+    let median = |i: usize| series.figure(i, |s| s).value;
+    let small = small.min_by(|&a, &b| median(a).total_cmp(&median(b)))?;
+    let stays = eligible.contains(&0) && bytes(small) > WORTH * bytes(0);
+    let index = if stays { 0 } else { small };
+    let name = |i: usize| candidates[i].name();
+    let rate = |i: usize| {
+        let figure = series.figure(i, |s| 1.0 / s);
+        let ends = figure.low.zip(figure.high);
+        let ends =
+            ends.map_or(String::new(), |(low, high)| format!(" ({} to {})", number(low), number(high)));
+        format!("{}{ends} images/s", number(figure.value))
+    };
+    reasons.push(format!("{}: {}", name(index), rate(index)));
+    if index != 0 && !series.values[0].is_empty() {
+        let versus = series.versus(index, 0);
+        reasons.push(match versus.verdict {
+            Verdict::NoDifference => format!("no difference in speed from the set {}", name(0)),
+            Verdict::TooFewData => "too few rounds to compare it with the set as it is".to_owned(),
+            _ => format!("{} the set {}", times(&versus), name(0)),
+        });
+    }
+    if index != best {
+        let versus = series.versus(index, best);
+        reasons.push(match versus.verdict {
+            Verdict::NoDifference => format!("no difference in speed from the fastest, {}", name(best)),
+            _ if series.is_as_good(index, NEGLIGIBLE) => {
+                format!("practically as fast as the fastest, {} ({})", name(best), rate(best))
+            }
+            _ => format!(
+                "the fastest is {} ({}), but a batch of this is read within the step too",
+                name(best),
+                rate(best)
+            ),
+        });
+    }
+    reasons.push(if index == 0 && small == 0 {
+        format!("it stays: nothing that is as fast is smaller ({} MB)", number(bytes(0) / 1e6))
+    } else if index == 0 {
+        format!(
+            "it stays: the smallest that is fast enough, {}, needs {} of its {} MB, and a copy is worth making below {}",
+            name(small),
+            percent(bytes(small) / bytes(0)),
+            number(bytes(0) / 1e6),
+            percent(WORTH)
+        )
+    } else {
+        format!(
+            "{} MB for all {} images, {} of what they take now",
+            number(bytes(index) / 1e6),
+            need.images,
+            percent(bytes(index) / bytes(0))
+        )
+    });
+    if let Some(write_s) = candidates[index].write_s {
+        let each = write_s / candidates[index].images.max(1) as f64;
+        reasons.push(format!(
+            "converting takes about {} s, reading the set not counted",
+            number(each * need.images as f64)
+        ));
+    }
+    Some(Choice { index, reasons })
+}
+
+/// Whether cold files decide.
+fn judged_cold(candidates: &[&Candidate], figures: &Figures, need: Need) -> bool {
+    let all = candidates[0].bytes_per_image * need.images as f64;
+    let too_large = need.memory.is_some_and(|memory| all > memory as f64 / 2.0);
+    too_large && figures.cold.values.iter().all(|values| !values.is_empty())
+}
+
+/// Chooses a number of workers by the step with its wait, or by what is read in the background.
+pub fn workers(
+    counts: &[usize],
+    speeds: &[Vec<Speed>],
+    step: Option<f64>,
+    seed: u64,
+) -> Option<(Choice, Series)> {
+    let of = |speed: &Speed| match step {
+        Some(step) => step + speed.wait(step),
+        // A loader that reads nothing in the background has an epoch's time for it.
+        None => speed.enough().min(1e3),
+    };
+    let series = Series::of(speeds.iter().map(|of_count| of_count.iter().map(of).collect()).collect(), seed);
+    let best = series.best()?;
+    let mut order: Vec<usize> = (0..counts.len()).collect();
+    order.sort_by_key(|&i| counts[i]);
+    let index = order.into_iter().find(|&i| series.is_as_good(i, NEGLIGIBLE))?;
+    let figure = series.figure(index, |s| 1e3 * s);
+    let what = if step.is_some() { "a step with its wait takes" } else { "no wait for steps from" };
+    let mut reasons =
+        vec![format!("{} workers: {what} {} ms{}", counts[index], number(figure.value), ends(&figure))];
+    if index != best {
+        reasons.push(format!("more are no faster beyond doubt or by 2 % (best median: {})", counts[best]));
+    } else if let Some(fewer) =
+        (0..counts.len()).filter(|&i| counts[i] < counts[index]).max_by_key(|&i| counts[i])
+    {
+        let versus = series.versus(index, fewer);
+        if versus.ratio.is_some() {
+            reasons.push(format!("{} with {}", times(&versus), counts[fewer]));
+        }
+    }
+    Some((Choice { index, reasons }, series))
+}
+
+/// ` (LOW to HIGH)`, where there is an interval.
+pub fn ends(figure: &Figure) -> String {
+    let ends = figure.low.zip(figure.high);
+    ends.map_or(String::new(), |(low, high)| format!(" ({} to {})", number(low), number(high)))
+}
+
+/// Chooses a batch size by the time of an image.
+pub fn batch_size(sizes: &[usize], series: &Series) -> Option<Choice> {
+    let best = series.best()?;
+    let index = (0..sizes.len()).filter(|&i| series.is_as_good(i, NEGLIGIBLE)).min_by_key(|&i| sizes[i])?;
+    let rate = series.figure(index, |s| 1.0 / s);
+    let mut reasons =
+        vec![format!("batches of {}: {}{} images/s", sizes[index], number(rate.value), ends(&rate))];
+    if index != best {
+        reasons.push(format!("larger ones make no difference (best median: {})", sizes[best]));
+    }
+    Some(Choice { index, reasons })
+}
+
+/// Chooses a cache; the first is none. `bytes` is what each needs for the whole set, `wait` the share of waiting without one.
+pub fn cache(
+    caches: &[Cache],
+    series: &Series,
+    bytes: &[f64],
+    memory: Option<u64>,
+    wait: Option<f64>,
+) -> Choice {
+    let none = |why: String| Choice { index: 0, reasons: vec![why] };
+    if let Some(wait) = wait.filter(|wait| *wait < NO_WAIT) {
+        return none(format!(
+            "no cache: without one {} of a step is waiting, and there is nothing to gain",
+            percent(wait)
+        ));
+    }
+    let fits = |i: usize| memory.is_some_and(|memory| bytes[i] < memory as f64 / 2.0);
+    let is_faster = |i: usize| {
+        let versus = series.versus(i, 0);
+        versus.verdict == Verdict::Faster && versus.ratio.is_some_and(|ratio| ratio.value < 1.0 - NEGLIGIBLE)
+    };
+    let faster: Vec<usize> = (1..caches.len()).filter(|&i| is_faster(i)).collect();
+    let fitting = faster.iter().copied().filter(|&i| fits(i));
+    let median = |i: usize| series.figure(i, |s| s).value;
+    match fitting.min_by(|&a, &b| median(a).total_cmp(&median(b))) {
+        Some(index) => Choice {
+            index,
+            reasons: vec![format!(
+                "cache {}: later epochs are {} without one; it needs {} MB of memory for the whole set",
+                caches[index],
+                times(&series.versus(index, 0)),
+                number(bytes[index] / 1e6)
+            )],
+        },
+        None if faster.is_empty() => none("no cache: none of them is faster beyond doubt".to_owned()),
+        None => none(format!(
+            "no cache: {} would be faster, but the whole set takes {} GB in it, which is more than half of the memory",
+            caches[faster[0]],
+            number(bytes[faster[0]] / 1e9)
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn candidate(format: &'static str, is_there: bool, bytes: f64) -> Candidate {
+        Candidate {
+            format,
+            compression: (!is_there).then_some(wellread_store::Compression::Lz4),
+            chunk: None,
+            codec: "lz4".to_owned(),
+            pieces: String::new(),
+            write_s: (!is_there).then_some(1.0),
+            images: 100,
+            bytes_per_image: bytes,
+            path: "x".into(),
+        }
+    }
+
+    fn series(medians: &[f64]) -> Series {
+        let noisy = |m: &f64| (0..10).map(|r| m * (1.0 + 0.01 * ((r * 7) % 5) as f64)).collect();
+        Series::of(medians.iter().map(noisy).collect(), 1)
+    }
+
+    fn figures(batches: &[f64], cold: &[f64]) -> Figures {
+        Figures { batches: series(batches), single: series(batches), cold: series(cold) }
+    }
+
+    fn chosen(bytes: &[f64], batches: &[f64], cold: &[f64], need: Need) -> Choice {
+        let all: Vec<Candidate> =
+            bytes.iter().enumerate().map(|(i, b)| candidate("tiff", i == 0, *b)).collect();
+        format(&all.iter().collect::<Vec<_>>(), &figures(batches, cold), need).unwrap()
+    }
+
+    const NEED: Need = Need { images: 1000, memory: Some(1 << 30), enough: None };
+
+    #[test]
+    fn the_fastest_is_taken_and_of_equals_the_smallest() {
+        let choice = chosen(&[100.0, 90.0, 50.0], &[4e-3, 1e-3, 1.5e-3], &[1.0; 3], NEED);
+        assert_eq!(choice.index, 1, "{choice:?}");
+        assert!(
+            choice.reasons.iter().any(|r| r.contains("4.00 (") && r.contains("times as fast")),
+            "{choice:?}"
+        );
+        let choice = chosen(&[100.0, 90.0, 50.0], &[4e-3, 1e-3, 1.005e-3], &[1.0; 3], NEED);
+        assert_eq!(choice.index, 2, "{choice:?}");
+    }
+
+    #[test]
+    fn a_set_that_is_fast_enough_stays() {
+        let choice = chosen(&[100.0, 90.0], &[1.001e-3, 1e-3], &[1.0; 2], NEED);
+        assert!(choice.index == 0 && choice.reasons.last().unwrap().contains("stays"), "{choice:?}");
+        let slow = [4e-3, 1e-3, 3e-3];
+        let enough = Need { enough: Some(5e-3), ..NEED };
+        assert_eq!(chosen(&[100.0, 90.0, 95.0], &slow, &[1.0; 3], enough).index, 0);
+        let choice = chosen(&[100.0, 90.0, 30.0], &slow, &[1.0; 3], enough);
+        assert!(
+            choice.index == 2 && choice.reasons.iter().any(|r| r.contains("within the step")),
+            "{choice:?}"
+        );
+    }
+
+    #[test]
+    fn a_set_that_exceeds_memory_is_judged_cold() {
+        let large = Need { memory: Some(100_000), ..NEED };
+        assert_eq!(chosen(&[100.0, 90.0], &[1e-3, 2e-3], &[9e-3, 3e-3], large).index, 1);
+        assert_eq!(chosen(&[100.0, 90.0], &[1e-3, 2e-3], &[9e-3, 3e-3], NEED).index, 0);
+    }
+
+    #[test]
+    fn the_fewest_workers_that_do() {
+        let speed = |background: f64| vec![Speed { background, waiting: 200.0 }; 8];
+        let speeds = [speed(0.0), speed(100.0), speed(180.0), speed(180.5)];
+        let counts = [0, 1, 2, 4];
+        assert_eq!(counts[workers(&counts, &speeds, None, 1).unwrap().0.index], 2);
+        // 20 ms: one worker reads a batch meanwhile. 0.1 s without any: 5 ms on top are 5 %.
+        assert_eq!(counts[workers(&counts, &speeds, Some(0.020), 1).unwrap().0.index], 1);
+        assert_eq!(counts[workers(&counts, &speeds, Some(1.0), 1).unwrap().0.index], 0);
+    }
+
+    #[test]
+    fn a_cache_needs_a_gain_and_room() {
+        let caches = [Cache::None, Cache::MEMORY];
+        let fast = series(&[2e-3, 1e-3]);
+        assert_eq!(cache(&caches, &fast, &[0.0, 1e6], Some(1 << 30), None).index, 1);
+        assert_eq!(cache(&caches, &fast, &[0.0, 1e6], Some(1 << 30), Some(0.01)).index, 0);
+        assert!(
+            cache(&caches, &fast, &[0.0, 1e9], Some(1 << 30), None).reasons[0].contains("more than half")
+        );
+        assert_eq!(cache(&caches, &series(&[1e-3, 1.001e-3]), &[0.0, 1e6], Some(1 << 30), None).index, 0);
+    }
+
+    #[test]
+    fn the_smallest_batch_that_is_as_fast() {
+        assert_eq!(batch_size(&[4, 16, 64], &series(&[2e-3, 1e-3, 1.002e-3])).unwrap().index, 1);
+    }
+}

@@ -1,0 +1,262 @@
+//! Measuring candidates and loader settings: every alternative in every round, in random order, after a warm-up round.
+
+use super::candidates::Candidate;
+use super::predict::{Probe, Speed, steps_of};
+use crate::feed::{Feed, How, Open, Place, Span};
+use crate::stages::Figure;
+use anyhow::{Result, bail};
+use serde::Serialize;
+use std::time::Duration;
+use wellread_loader::Cache;
+use wellread_loader::order::Permutation;
+use wellread_measure::bootstrap::{Bootstrap, Pairing};
+use wellread_measure::clock::Stopwatch;
+use wellread_measure::compare::{NoiseFloor, Verdict, compare};
+use wellread_measure::interleave::{Outcome, Plan};
+use wellread_measure::samples::median;
+use wellread_store::{Scratch, Store, read_region};
+
+/// Images of a turn that are read one by one.
+const SINGLE: usize = 8;
+
+/// How long to measure.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// Measured rounds.
+    pub rounds: usize,
+    /// Begin no further round after this time.
+    pub budget: Duration,
+    /// Seed of orders and intervals.
+    pub seed: u64,
+}
+
+/// One value per round of each alternative, seconds; less is better.
+pub struct Series {
+    /// Alternatives in the order given; empty where one failed.
+    pub values: Vec<Vec<f64>>,
+    /// Why those failed that did.
+    pub failures: Vec<Option<String>>,
+    noise: Option<NoiseFloor>,
+    seed: u64,
+}
+
+/// One alternative beside the best.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Versus {
+    /// Its time over that of the best, with the interval.
+    pub ratio: Option<Figure>,
+    /// Slower than the best, no difference, too few data.
+    pub verdict: Verdict,
+}
+
+impl Series {
+    /// Values per alternative and round that were measured in turns.
+    pub fn of(values: Vec<Vec<f64>>, seed: u64) -> Self {
+        Self { failures: vec![None; values.len()], values, noise: None, seed }
+    }
+
+    /// The alternative of the smallest median.
+    pub fn best(&self) -> Option<usize> {
+        let medians = self.values.iter().enumerate().filter_map(|(i, values)| Some((i, median(values)?)));
+        medians.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(i, _)| i)
+    }
+
+    /// One alternative against another, round by round.
+    pub fn versus(&self, one: usize, other: usize) -> Versus {
+        let compared = compare(
+            &self.values[one],
+            &self.values[other],
+            Pairing::Paired,
+            self.noise,
+            &Bootstrap::seeded(self.seed),
+        );
+        let ratio =
+            compared.ratio.map(|r| Figure { value: r.estimate, low: Some(r.low), high: Some(r.high) });
+        Versus { ratio, verdict: compared.verdict }
+    }
+
+    /// Whether an alternative is as good as the best as far as can be told, or worse by less than `negligible`.
+    pub fn is_as_good(&self, one: usize, negligible: f64) -> bool {
+        let Some(best) = self.best().filter(|_| !self.values[one].is_empty()) else { return false };
+        let versus = self.versus(one, best);
+        one == best
+            || versus.verdict == Verdict::NoDifference
+            || versus.ratio.is_some_and(|ratio| ratio.value < 1.0 + negligible)
+    }
+
+    /// The median of one alternative, turned into something else.
+    pub fn figure(&self, one: usize, of: impl Fn(f64) -> f64) -> Figure {
+        let values: Vec<f64> = self.values[one].iter().map(|v| of(*v)).collect();
+        Figure::of(&values, &Bootstrap::seeded(self.seed))
+    }
+}
+
+/// What a turn of a candidate measured, seconds of an image.
+pub struct Turn {
+    batches: f64,
+    single: f64,
+    cold: f64,
+}
+
+/// Figures of all candidates: batches from a loader, single images at random, batches from cold files (empty where the files
+/// cannot be dropped from memory, or it was not asked for).
+pub struct Figures {
+    /// Batches.
+    pub batches: Series,
+    /// Single images.
+    pub single: Series,
+    /// From cold files.
+    pub cold: Series,
+}
+
+/// A candidate and the rows of it that are the sample.
+pub type Rows<'c> = (&'c Candidate, Vec<usize>);
+
+/// Measures all `candidates`; `own` opens the user's set.
+///
+/// # Errors
+/// None of them can be read.
+pub fn candidates(
+    candidates: &[Rows<'_>],
+    own: &Open<'_>,
+    how: &How,
+    cold: bool,
+    pace: Pace,
+    progress: &dyn Fn(usize, usize),
+) -> Result<Figures> {
+    let mut plan = Plan::new(pace.seed).rounds(pace.rounds).warmup(1).min_rounds(1).time_budget(pace.budget);
+    for (number, (candidate, rows)) in candidates.iter().enumerate() {
+        let feed = Feed::new(Box::new(|| candidate.open(own)), rows.clone(), how.clone());
+        let mut drops = cold;
+        plan = plan.add_with_turn(number.to_string(), move |turn| -> Result<Turn> {
+            let single = single(&*candidate.open(own)?, rows, pace.seed, turn.round as u64)?;
+            let mut from_cold = f64::NAN;
+            if drops {
+                let pass = feed.pass(Place::Cold, Span::Once, turn.round as u64, &mut |_| Ok(()))?;
+                drops = pass.not_cold.is_none();
+                if drops {
+                    from_cold = pass.image();
+                }
+            }
+            let batches = Probe::new(&feed, how.workers).batch(turn.round as u64)?;
+            Ok(Turn { batches: batches / how.batch_size as f64, single, cold: from_cold })
+        });
+    }
+    plan = plan.twin("0");
+    let outcome = plan.run(|p| progress(p.turns_done, p.turns))?;
+    if outcome.variants.iter().all(|v| v.runs.is_empty()) {
+        let why = outcome.variants.iter().find_map(|v| v.failure.as_ref());
+        bail!("nothing could be measured: {}", why.map_or("no time", |f| f.message.as_str()));
+    }
+    Ok(Figures {
+        batches: series(&outcome, |turn| turn.batches, pace.seed),
+        single: series(&outcome, |turn| turn.single, pace.seed),
+        cold: series(&outcome, |turn| turn.cold, pace.seed),
+    })
+}
+
+fn series<M>(outcome: &Outcome<M>, of: impl Fn(&M) -> f64 + Copy, seed: u64) -> Series {
+    let visible = || outcome.variants.iter().filter(|v| v.twin_of.is_none());
+    let values = visible().map(|v| {
+        let values = v.values(of);
+        // Half of a figure is none.
+        if v.failure.is_some() || values.iter().any(|x| !x.is_finite()) { vec![] } else { values }
+    });
+    Series {
+        values: values.collect(),
+        failures: visible().map(|v| v.failure.as_ref().map(|f| f.message.clone())).collect(),
+        noise: outcome.noise_floor(of, &Bootstrap::seeded(seed)),
+        seed,
+    }
+}
+
+/// Median seconds of an image that is read alone.
+fn single(store: &dyn Store, rows: &[usize], seed: u64, round: u64) -> Result<f64> {
+    let order = Permutation::new(rows.len(), seed, round);
+    let (mut scratch, mut pixels, mut times) = (Scratch::default(), Vec::new(), Vec::new());
+    for i in 0..SINGLE.min(rows.len()) {
+        let row = rows[order.at(i)];
+        let region = store.row_info(row)?.shape.full();
+        let clock = Stopwatch::start();
+        read_region(store, row, &region, &mut scratch, &mut pixels)?;
+        times.push(clock.elapsed());
+    }
+    Ok(median(&times).unwrap_or(f64::NAN))
+}
+
+/// The two speeds of a loader with each number of workers, one per round.
+///
+/// # Errors
+/// A loader that fails.
+pub fn workers<'a>(
+    feed: impl Fn(usize) -> Feed<'a>,
+    counts: &[usize],
+    pace: Pace,
+    progress: &dyn Fn(usize, usize),
+) -> Result<Vec<Vec<Speed>>> {
+    let feeds: Vec<_> = counts.iter().map(|&n| (feed(n), n)).collect();
+    by(&feeds, |feed: &Feed<'a>, n: &usize, round| Probe::new(feed, *n).speed(round), pace, progress)
+}
+
+/// Seconds of an image with each batch size.
+///
+/// # Errors
+/// A loader that fails.
+pub fn batch_sizes<'a>(
+    feed: impl Fn(usize) -> Feed<'a>,
+    sizes: &[usize],
+    workers: usize,
+    pace: Pace,
+    progress: &dyn Fn(usize, usize),
+) -> Result<Series> {
+    let feeds: Vec<_> = sizes.iter().map(|&size| (feed(size), size)).collect();
+    let measure =
+        |feed: &Feed<'a>, size: &usize, round| Ok(Probe::new(feed, workers).batch(round)? / *size as f64);
+    Ok(Series::of(by(&feeds, measure, pace, progress)?, pace.seed))
+}
+
+/// Seconds of an image in later epochs with each cache, and bytes that each keeps of an image.
+///
+/// # Errors
+/// A loader that fails.
+pub fn caches<'a>(
+    feed: impl Fn(&Cache) -> Feed<'a>,
+    caches: &[Cache],
+    batch_size: usize,
+    pace: Pace,
+    progress: &dyn Fn(usize, usize),
+) -> Result<(Series, Vec<f64>)> {
+    let feeds: Vec<_> = caches.iter().map(|cache| (feed(cache), ())).collect();
+    let measure = |feed: &Feed<'a>, (): &(), round| {
+        let mut nothing = |_: &wellread_loader::Batch| Ok(());
+        let few = feed.pass(Place::Warm, Span::Steady(2), round, &mut nothing)?;
+        let pass = feed.pass(Place::Warm, Span::Steady(steps_of(few.step())), round, &mut nothing)?;
+        Ok((pass.step() / batch_size as f64, pass.kept.0 as f64 / pass.kept.1.max(1) as f64))
+    };
+    let values = by(&feeds, measure, pace, progress)?;
+    let kept =
+        values.iter().map(|v| median(&v.iter().map(|x| x.1).collect::<Vec<_>>()).unwrap_or(0.0)).collect();
+    let values: Vec<Vec<f64>> = values.iter().map(|v| v.iter().map(|x| x.0).collect()).collect();
+    Ok((Series::of(values, pace.seed), kept))
+}
+
+/// Measures alternatives in rounds: one value of each per round. Any failure is an error.
+fn by<'a, A, M: Clone>(
+    alternatives: &[(Feed<'a>, A)],
+    measure: impl Fn(&Feed<'a>, &A, u64) -> Result<M>,
+    pace: Pace,
+    progress: &dyn Fn(usize, usize),
+) -> Result<Vec<Vec<M>>> {
+    let mut plan = Plan::new(pace.seed).rounds(pace.rounds).warmup(1).min_rounds(1).time_budget(pace.budget);
+    for (number, (feed, alternative)) in alternatives.iter().enumerate() {
+        let measure = &measure;
+        plan =
+            plan.add_with_turn(number.to_string(), move |turn| measure(feed, alternative, turn.round as u64));
+    }
+    let outcome = plan.run(|p| progress(p.turns_done, p.turns))?;
+    if let Some(failed) = outcome.variants.iter().find_map(|v| v.failure.as_ref()) {
+        bail!("{}", failed.message);
+    }
+    let values = outcome.variants.iter().map(|v| v.runs.iter().map(|run| run.value.clone()).collect());
+    Ok(values.collect())
+}

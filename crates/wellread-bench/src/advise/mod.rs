@@ -1,0 +1,461 @@
+//! A short study of a user's own set: what to keep it in, how to load it, what a model will wait for data.
+//!
+//! ```text
+//!  sample of the set ─▶ candidates: written in every format, codec, chunk size (scratch folder, removed)
+//!                            │ screened: few rounds of all
+//!                            ▼ measured: many rounds of the best, the smallest and the set as it is
+//!                  choose: format ─▶ workers ─▶ batch size ─▶ cache       each measured with what was chosen before
+//!                            ▼
+//!                  predict: data wait at a step time, checked in the same rounds against a real loop
+//! ```
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`candidates`] | writing the sample |
+//! | [`measure`] | interleaved rounds |
+//! | [`choose`] | the rules, and their reasons |
+//! | [`predict`] | the equation of waiting, and its check |
+
+pub mod candidates;
+pub mod choose;
+pub mod measure;
+pub mod predict;
+
+use crate::feed::{Feed, How, Open};
+use crate::sample::{Limits, Sample};
+use crate::stages::Figure;
+use anyhow::{Context as _, Result};
+use candidates::Candidate;
+use choose::{Choice, Need};
+use measure::{Figures, Pace};
+use predict::Prediction;
+use serde::{Serialize, Serializer};
+use std::path::PathBuf;
+use std::time::Duration;
+use wellread_image::Shape;
+use wellread_loader::{Cache, Crop, Transform};
+use wellread_measure::clock::Stopwatch;
+use wellread_measure::compare::Verdict;
+use wellread_measure::environment::Environment;
+use wellread_measure::limits::{LimitSettings, measure_copy};
+use wellread_store::staged::Staged;
+
+/// Shares of the time budget: writing, screening, measuring candidates, workers, batch sizes, caches, predicting.
+const WRITING: f64 = 0.3;
+const SCREENING: f64 = 0.2;
+const MEASURING: f64 = 0.2;
+const WORKERS: f64 = 0.08;
+const BATCHES: f64 = 0.05;
+const CACHES: f64 = 0.05;
+const PREDICTING: f64 = 0.12;
+/// Rounds of screening, and of everything else at most.
+const ROUNDS: (usize, usize) = (3, 10);
+/// Candidates that are measured after screening: the fastest ones, beside the set as it is and the smallest.
+const FINALISTS: usize = 4;
+/// Step times (milliseconds) that are predicted where none is given.
+const STEPS_MS: [f64; 5] = [5.0, 20.0, 50.0, 100.0, 200.0];
+
+/// What to study and how long.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Seconds that a model takes for a batch.
+    pub step: Option<f64>,
+    /// Images of a batch; `None` lets it be recommended.
+    pub batch_size: Option<usize>,
+    /// Formats by name, or `all`.
+    pub formats: Vec<String>,
+    /// Centre of each image that is taken, height and width.
+    pub crop: Option<(usize, usize)>,
+    /// Images and bytes of the sample.
+    pub limits: Limits,
+    /// About how long all of it may take.
+    pub time_budget: Duration,
+    /// Folder below which copies are written; removed afterwards.
+    pub scratch: PathBuf,
+    /// Seed of the sample, the orders and the intervals.
+    pub seed: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            step: None,
+            batch_size: None,
+            formats: vec!["all".to_owned()],
+            crop: None,
+            limits: Limits { images: 256, bytes: 96 << 20 },
+            time_budget: Duration::from_secs(90),
+            scratch: std::env::temp_dir(),
+            seed: 42,
+        }
+    }
+}
+
+/// One candidate with its figures.
+#[derive(Clone, Debug, Serialize)]
+pub struct Tried {
+    /// What it is.
+    #[serde(flatten)]
+    pub candidate: Candidate,
+    /// Its name in sentences.
+    pub name: String,
+    /// Bytes of the whole set, extrapolated from the sample.
+    pub bytes_of_set: f64,
+    /// Images per second in batches, files in memory.
+    pub images_per_s: Figure,
+    /// The same as a share of memory copy.
+    pub share_of_copy: f64,
+    /// Microseconds of a single image at random.
+    pub single_us: Figure,
+    /// Images per second from cold files, where they can be dropped from memory.
+    pub cold_images_per_s: Option<Figure>,
+    /// Time in batches over that of the fastest, where it was measured with it.
+    pub versus_fastest: Option<Figure>,
+    /// Whether that is a difference; `too few data` of those that were only screened.
+    pub verdict: Verdict,
+    /// Whether it was measured further after screening.
+    pub finalist: bool,
+}
+
+/// One setting of the loader with its figure.
+#[derive(Clone, Debug, Serialize)]
+pub struct SettingTried {
+    /// The value.
+    pub value: String,
+    /// Milliseconds: a step with its wait, or where no step time is given the shortest step without wait (workers);
+    /// microseconds of an image (batch sizes, caches).
+    pub time: Figure,
+}
+
+/// What is recommended.
+#[derive(Clone, Debug, Serialize)]
+pub struct Recommendation {
+    /// Format name.
+    pub format: &'static str,
+    /// For `convert --compression`; `None` where the set stays as it is.
+    pub compression: Option<wellread_store::Compression>,
+    /// For `convert --chunk`.
+    pub chunk: Option<[usize; 5]>,
+    /// Whether the set stays as it is.
+    pub as_it_is: bool,
+    /// Threads that read ahead.
+    pub workers: usize,
+    /// Images of a batch.
+    pub batch_size: usize,
+    /// What to keep of images.
+    #[serde(serialize_with = "as_text")]
+    pub cache: Cache,
+    /// Why, in sentences: format, workers, batch size, cache.
+    pub reasons: [Vec<String>; 4],
+}
+
+fn as_text<S: Serializer>(value: &Cache, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(value)
+}
+
+/// Everything the study found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Advice {
+    /// The images.
+    pub sample: Sample,
+    /// Every way that was tried, the set as it is first.
+    pub tried: Vec<Tried>,
+    /// Numbers of workers that were tried.
+    pub workers: Vec<SettingTried>,
+    /// Batch sizes that were tried; none where one was asked for.
+    pub batch_sizes: Vec<SettingTried>,
+    /// Caches that were tried.
+    pub caches: Vec<SettingTried>,
+    /// What to do.
+    pub recommendation: Recommendation,
+    /// What a model will wait.
+    pub predictions: Vec<Prediction>,
+    /// Shortest step that does not wait, milliseconds.
+    pub no_wait_from_ms: Figure,
+    /// Images per second of the first epoch at most, when files come from the disk.
+    pub first_epoch_images_per_s: Option<Figure>,
+    /// What was left out or not as it should be.
+    pub notes: Vec<String>,
+    /// How long the study took.
+    pub seconds: f64,
+}
+
+/// A study under way.
+struct Study<'s> {
+    own: &'s Open<'s>,
+    settings: &'s Settings,
+    sample: Sample,
+    how: How,
+    progress: &'s dyn Fn(&str, usize, usize),
+}
+
+impl Study<'_> {
+    fn pace(&self, share: f64, rounds: usize) -> Pace {
+        Pace { rounds, budget: self.settings.time_budget.mul_f64(share), seed: self.settings.seed }
+    }
+
+    /// Rows of a candidate that are the sample.
+    fn rows(&self, candidate: &Candidate) -> Vec<usize> {
+        if candidate.is_there() { self.sample.rows.clone() } else { (0..self.sample.rows.len()).collect() }
+    }
+
+    fn feed<'c>(&'c self, candidate: &'c Candidate, how: How) -> Feed<'c> {
+        Feed::new(Box::new(|| candidate.open(self.own)), self.rows(candidate), how)
+    }
+
+    /// Measures all of these.
+    fn measure(&self, what: &str, candidates: &[&Candidate], cold: bool, pace: Pace) -> Result<Figures> {
+        let rows: Vec<_> = candidates.iter().map(|c| (*c, self.rows(c))).collect();
+        measure::candidates(&rows, self.own, &self.how, cold, pace, &|n, of| (self.progress)(what, n, of))
+    }
+}
+
+/// Studies the set that `open` opens.
+///
+/// # Errors
+/// A set that cannot be opened, read or batched; a scratch folder that cannot be written.
+pub fn study(
+    open: impl Fn() -> Result<Box<dyn wellread_store::Store>>,
+    settings: &Settings,
+    progress: &dyn Fn(&str, usize, usize),
+) -> Result<Advice> {
+    let clock = Stopwatch::start();
+    let own: &Open<'_> = &open;
+    let store = own()?;
+    let batch_size = match settings.batch_size {
+        Some(asked) => asked,
+        None => crate::sample::batch_size(&*store, settings.crop)?,
+    };
+    let sample = Sample::draw(&*store, settings.limits, batch_size, settings.seed, settings.crop)?;
+    let there = candidates::as_it_is(&*store)?;
+    let images = candidates::load(store, &sample)?;
+    let mut transform = Transform::preset("none").context("the loader has no transform none")?;
+    if let Some((height, width)) = settings.crop {
+        transform.crop = Crop::Center { height, width };
+    }
+    let cores = wellread_worker::threads();
+    let how = How {
+        batch_size: sample.batch_size,
+        // A core is left to what feeds the device.
+        workers: cores.saturating_sub(1).clamp(1, 8),
+        seed: settings.seed,
+        transform,
+        cache: Cache::None,
+        memory: None,
+    };
+    std::fs::create_dir_all(&settings.scratch)
+        .with_context(|| format!("cannot make the folder {}", settings.scratch.display()))?;
+    // Never moved into place: it goes when this is dropped, when the program is interrupted, or with the next study.
+    let scratch = Staged::new(&settings.scratch.join("wellread-advise"), true)?;
+    let shape = Shape(sample.shape_tczyx);
+    let written = candidates::write(&images, settings, scratch.create_dir()?, shape, &|n, of| {
+        progress("writing candidates", n, of);
+    })?;
+    drop(images);
+    let mut notes = written.notes;
+    let all: Vec<Candidate> = std::iter::once(there).chain(written.candidates).collect();
+    let study = Study { own, settings, sample, how, progress };
+    let memory = Environment::capture::<&str>(&[]);
+    let memory = memory.memory.available.or_else(|| memory.usable_memory());
+
+    // Candidates: all of them briefly, the promising ones at length.
+    let refs: Vec<&Candidate> = all.iter().collect();
+    let screened = study.measure("screening formats", &refs, false, study.pace(SCREENING, ROUNDS.0))?;
+    for (candidate, why) in all.iter().zip(&screened.batches.failures) {
+        notes.extend(why.as_ref().map(|why| format!("{}: {why}", candidate.name())));
+    }
+    let finalists = finalists(&all, &screened);
+    let chosen: Vec<&Candidate> = finalists.iter().map(|&i| &all[i]).collect();
+    let figures = study.measure("measuring formats", &chosen, true, study.pace(MEASURING, ROUNDS.1))?;
+    if figures.cold.values.iter().any(Vec::is_empty) {
+        notes.push(
+            "cold files were not measured for all: their pages cannot be dropped from memory there"
+                .to_owned(),
+        );
+    }
+    let enough = settings.step.map(|step| {
+        let workers = study.how.workers as f64;
+        step / study.sample.batch_size as f64 * workers / (workers + 1.0)
+    });
+    let need = Need { images: study.sample.of, memory, enough };
+    let format = choose::format(&chosen, &figures, need).context("no candidate could be measured")?;
+    let best = chosen[format.index];
+
+    // The loader: one thing after the other, with what was chosen before.
+    let (loader, mut how) = loader(&study, best, memory)?;
+    let predicting = study.pace(PREDICTING, ROUNDS.1);
+    how.cache = loader.cache.clone();
+    let steps: Vec<f64> = match settings.step {
+        Some(step) => vec![step],
+        None => STEPS_MS.iter().map(|ms| ms / 1e3).collect(),
+    };
+    let feed = study.feed(best, how.clone());
+    let (predictions, no_wait_from_ms) = predict::predict(
+        &feed,
+        how.workers,
+        &steps,
+        settings.step.is_some(),
+        (predicting.rounds, predicting.budget, predicting.seed),
+        &|n, of| progress("predicting", n, of),
+    )?;
+    let first_epoch = Some(&figures.cold).filter(|cold| !cold.values[format.index].is_empty());
+    let first_epoch_images_per_s = first_epoch.map(|cold| cold.figure(format.index, |s| 1.0 / s));
+    let recommendation = Recommendation {
+        format: best.format,
+        compression: best.compression,
+        chunk: best.chunk,
+        as_it_is: best.is_there(),
+        workers: how.workers,
+        batch_size: how.batch_size,
+        cache: how.cache.clone(),
+        reasons: [format.reasons, loader.workers.reasons, loader.batch_reasons, loader.cache_reasons],
+    };
+    let tried = tried(&study, &all, &screened, &finalists, &figures);
+    Ok(Advice {
+        tried,
+        workers: loader.workers_tried,
+        batch_sizes: loader.batches_tried,
+        caches: loader.caches_tried,
+        recommendation,
+        predictions,
+        no_wait_from_ms,
+        first_epoch_images_per_s,
+        notes,
+        sample: study.sample.clone(),
+        seconds: clock.elapsed(),
+    })
+}
+
+/// The set as it is, the fastest of screening, and the smallest.
+fn finalists(all: &[Candidate], screened: &Figures) -> Vec<usize> {
+    let median = |i: usize| screened.batches.figure(i, |s| s).value;
+    let mut known: Vec<usize> = (0..all.len()).filter(|&i| !screened.batches.values[i].is_empty()).collect();
+    known.sort_by(|&a, &b| median(a).total_cmp(&median(b)));
+    let smallest =
+        known.iter().copied().min_by(|&a, &b| all[a].bytes_per_image.total_cmp(&all[b].bytes_per_image));
+    let mut finalists = vec![0];
+    for i in known.into_iter().take(FINALISTS).chain(smallest) {
+        if !finalists.contains(&i) {
+            finalists.push(i);
+        }
+    }
+    finalists
+}
+
+fn tried(
+    study: &Study<'_>,
+    all: &[Candidate],
+    screened: &Figures,
+    finalists: &[usize],
+    figures: &Figures,
+) -> Vec<Tried> {
+    let copy = measure_copy(&LimitSettings::default());
+    let delivered = study.sample.delivered_bytes(study.settings.crop);
+    let best = figures.batches.best();
+    let tried = all.iter().enumerate().map(|(i, candidate)| {
+        let place = finalists.iter().position(|&f| f == i);
+        let (from, at) = place.map_or((screened, i), |at| (figures, at));
+        let images_per_s = from.batches.figure(at, |s| 1.0 / s);
+        let versus = place.zip(best).map(|(at, best)| figures.batches.versus(at, best));
+        Tried {
+            name: candidate.name(),
+            bytes_of_set: candidate.bytes_per_image * study.sample.of as f64,
+            images_per_s,
+            share_of_copy: crate::roofline::share_of_copy(
+                images_per_s.value,
+                delivered,
+                study.how.workers + 1,
+                &copy,
+            ),
+            single_us: from.single.figure(at, |s| 1e6 * s),
+            cold_images_per_s: Some(from.cold.figure(at, |s| 1.0 / s))
+                .filter(|figure| figure.value.is_finite()),
+            versus_fastest: versus.and_then(|v| v.ratio),
+            verdict: versus.map_or(Verdict::TooFewData, |v| v.verdict),
+            finalist: place.is_some(),
+            candidate: candidate.clone(),
+        }
+    });
+    tried.collect()
+}
+
+/// How to load, and what was tried for it.
+struct LoaderChoice {
+    workers: Choice,
+    workers_tried: Vec<SettingTried>,
+    batch_reasons: Vec<String>,
+    batches_tried: Vec<SettingTried>,
+    cache: Cache,
+    cache_reasons: Vec<String>,
+    caches_tried: Vec<SettingTried>,
+}
+
+fn loader(study: &Study<'_>, best: &Candidate, memory: Option<u64>) -> Result<(LoaderChoice, How)> {
+    let Study { settings, sample, .. } = study;
+    let mut how = study.how.clone();
+    let named = |values: &[String], series: &measure::Series, scale: f64| -> Vec<SettingTried> {
+        let tried = values.iter().enumerate();
+        tried
+            .map(|(i, value)| SettingTried { value: value.clone(), time: series.figure(i, |s| scale * s) })
+            .collect()
+    };
+    let strings = |values: &[usize]| values.iter().map(ToString::to_string).collect::<Vec<_>>();
+
+    let cores = wellread_worker::threads();
+    let mut counts: Vec<usize> = [0, 1, 2, 4, 8, 16].into_iter().filter(|&n| n <= 2 * cores).collect();
+    if settings.step.is_none() {
+        // Without workers no step is long enough.
+        counts.retain(|&n| n > 0);
+    }
+    let with_workers = |n: usize| study.feed(best, How { workers: n, ..how.clone() });
+    let report = |n, of| (study.progress)("trying workers", n, of);
+    let speeds = measure::workers(with_workers, &counts, study.pace(WORKERS, ROUNDS.1), &report)?;
+    let (workers, series) = choose::workers(&counts, &speeds, settings.step, settings.seed)
+        .context("no number of workers could be measured")?;
+    let workers_tried = named(&strings(&counts), &series, 1e3);
+    let waits: Vec<f64> = settings
+        .step
+        .map_or(vec![], |step| speeds[workers.index].iter().map(|speed| speed.wait_share(step)).collect());
+    how.workers = counts[workers.index];
+
+    let (mut batch_reasons, mut batches_tried) = (Vec::new(), Vec::new());
+    // A step time is one of a batch: it belongs to its size.
+    let asked = settings.batch_size.is_some() || settings.step.is_some();
+    let sizes: Vec<usize> = [4, 16, 64].into_iter().filter(|&n| 2 * n <= sample.rows.len()).collect();
+    if asked || sizes.len() < 2 {
+        let why = match (settings.batch_size, asked) {
+            (Some(_), _) => "as asked for",
+            (None, true) => "what the step time is taken to be of; give --batch-size where it is of another",
+            (None, false) => "the set is too small to compare others",
+        };
+        batch_reasons.push(format!("batches of {}: {why}", how.batch_size));
+    } else {
+        let with_size = |n: usize| study.feed(best, How { batch_size: n, ..how.clone() });
+        let report = |n, of| (study.progress)("trying batch sizes", n, of);
+        let pace = study.pace(BATCHES, ROUNDS.1);
+        let series = measure::batch_sizes(with_size, &sizes, how.workers, pace, &report)?;
+        let choice = choose::batch_size(&sizes, &series).context("no batch size could be measured")?;
+        batches_tried = named(&strings(&sizes), &series, 1e6);
+        batch_reasons = choice.reasons;
+        how.batch_size = sizes[choice.index];
+    }
+
+    let caches = [Cache::None, Cache::MEMORY, Cache::Compressed { limit: usize::MAX }];
+    let with_cache = |cache: &Cache| study.feed(best, How { cache: cache.clone(), ..how.clone() });
+    let report = |n, of| (study.progress)("trying caches", n, of);
+    let pace = study.pace(CACHES, ROUNDS.1);
+    let (series, kept) = measure::caches(with_cache, &caches, how.batch_size, pace, &report)?;
+    let bytes: Vec<f64> = kept.iter().map(|each| each * sample.of as f64).collect();
+    let choice = choose::cache(&caches, &series, &bytes, memory, wellread_measure::samples::median(&waits));
+    let names: Vec<String> = caches.iter().map(ToString::to_string).collect();
+    let found = LoaderChoice {
+        workers,
+        workers_tried,
+        batch_reasons,
+        batches_tried,
+        cache: caches[choice.index].clone(),
+        cache_reasons: choice.reasons,
+        caches_tried: named(&names, &series, 1e6),
+    };
+    Ok((found, how))
+}

@@ -1,0 +1,262 @@
+//! What a model of a given step time will wait for data: predicted from how fast the loader is, checked against a loop.
+//!
+//! A loader has two speeds. While the model computes, the workers read: `background` batches per second. While a batch is
+//! waited for, the thread that waits reads with them: `waiting` batches per second, which is what a loop without a model
+//! gets. In steady state each step takes one batch, so with a step of `s` seconds and a wait of `w`
+//!
+//! ```text
+//!   background · s + waiting · w = 1      ─▶      w = max(0, (1 − background · s) / waiting)
+//! ```
+//!
+//! `waiting` is measured in a loop whose step takes no time. `background` cannot be measured alone; it follows from one more
+//! loop, whose step takes [`LOADED`] of the time of a batch, by the same equation. Without workers it is 0: each batch is
+//! read when it is asked for.
+//!
+//! What the equation leaves out: the start of an epoch (threads start, nothing is read ahead), batches that differ much in
+//! what they cost (the queue of batches ahead evens out the rest), and a model that takes processors from the workers.
+
+use crate::feed::{Feed, Place, Span, stand_in};
+use crate::stages::Figure;
+use anyhow::{Result, bail};
+use serde::Serialize;
+use std::cell::Cell;
+use std::time::Duration;
+use wellread_measure::bootstrap::Bootstrap;
+use wellread_measure::interleave::Plan;
+
+/// Step time of the loop that tells the speed in the background, as a share of the time of a batch: long enough to see what
+/// is read meanwhile, short enough that the loop still waits.
+pub const LOADED: f64 = 0.8;
+
+/// How fast a loader is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Speed {
+    /// Batches per second while the model computes.
+    pub background: f64,
+    /// Batches per second while one is waited for.
+    pub waiting: f64,
+}
+
+impl Speed {
+    /// From the time of a batch in a loop without a model, and the wait in one whose step took `step` seconds.
+    pub fn measured(batch: f64, step: f64, wait: f64) -> Self {
+        let waiting = 1.0 / batch;
+        // Noise must not make it negative, nor faster than with one thread more.
+        let background = ((1.0 - wait * waiting) / step).clamp(0.0, waiting);
+        Self { background, waiting }
+    }
+
+    /// Seconds that a step of `step` seconds waits for its batch.
+    pub fn wait(&self, step: f64) -> f64 {
+        ((1.0 - self.background * step) / self.waiting).max(0.0)
+    }
+
+    /// The same as a share of the whole step.
+    pub fn wait_share(&self, step: f64) -> f64 {
+        let wait = self.wait(step);
+        wait / (wait + step)
+    }
+
+    /// Shortest step that does not wait.
+    pub fn enough(&self) -> f64 {
+        1.0 / self.background
+    }
+}
+
+/// Turns of about this many seconds, of no more and no fewer steps than these.
+const TURN: (f64, usize, usize) = (0.15, 6, 200);
+
+/// How many steps of so many seconds a turn has.
+pub fn steps_of(seconds: f64) -> usize {
+    ((TURN.0 / seconds.max(1e-7)) as usize).clamp(TURN.1, TURN.2)
+}
+
+/// The loop without a model, and the loaded one: the two measurements behind a [`Speed`].
+pub struct Probe<'f, 'a> {
+    feed: &'f Feed<'a>,
+    has_workers: bool,
+}
+
+impl<'f, 'a> Probe<'f, 'a> {
+    /// Of a feed whose loader has workers, or has none.
+    pub fn new(feed: &'f Feed<'a>, workers: usize) -> Self {
+        Self { feed, has_workers: workers > 0 }
+    }
+
+    /// Seconds of a batch in a loop without a model, in steady state.
+    ///
+    /// # Errors
+    /// As [`Feed::pass`].
+    pub fn batch(&self, epoch: u64) -> Result<f64> {
+        let mut nothing = |_: &wellread_loader::Batch| Ok(());
+        let few = self.feed.pass(Place::Warm, Span::Steady(TURN.1), epoch, &mut nothing)?;
+        let steps = steps_of(few.step());
+        if steps <= TURN.1 {
+            return Ok(few.step());
+        }
+        Ok(self.feed.pass(Place::Warm, Span::Steady(steps), epoch, &mut nothing)?.step())
+    }
+
+    /// Both measurements, one after the other.
+    ///
+    /// # Errors
+    /// As [`Feed::pass`].
+    pub fn speed(&self, epoch: u64) -> Result<Speed> {
+        let batch = self.batch(epoch)?;
+        if !self.has_workers {
+            return Ok(Speed { background: 0.0, waiting: 1.0 / batch });
+        }
+        let looped = run_loop(self.feed, LOADED * batch, epoch)?;
+        Ok(Speed::measured(batch, looped.compute, looped.wait))
+    }
+}
+
+/// Means of the steps of a loop, seconds.
+#[derive(Clone, Copy, Debug)]
+pub struct Looped {
+    /// What a step computed.
+    pub compute: f64,
+    /// All of the step but that.
+    pub wait: f64,
+}
+
+impl Looped {
+    /// Share of a step that was no computing.
+    pub fn wait_share(&self) -> f64 {
+        self.wait / (self.wait + self.compute)
+    }
+}
+
+/// A real loop over the loader with a stand-in step of `step` seconds, in steady state.
+///
+/// # Errors
+/// As [`Feed::pass`].
+pub fn run_loop(feed: &Feed<'_>, step: f64, epoch: u64) -> Result<Looped> {
+    let pass = feed.pass(Place::Warm, Span::Steady(steps_of(step)), epoch, &mut |_| {
+        stand_in(step);
+        Ok(())
+    })?;
+    let compute = pass.compute();
+    Ok(Looped { compute, wait: (pass.step() - compute).max(0.0) })
+}
+
+/// What a step of some time waits, as predicted, and as a loop found it where one was run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Prediction {
+    /// Time of the step, milliseconds.
+    pub step_ms: f64,
+    /// Share of the whole step that is waiting.
+    pub data_wait_fraction: Figure,
+    /// Computing over all time: accelerator utilisation.
+    pub utilisation: Figure,
+    /// Milliseconds of a step with its wait.
+    pub whole_step_ms: Figure,
+    /// The mark that the utilisation reaches: see [`crate::model_loop::utilisation_mark`].
+    pub mark: &'static str,
+    /// What a real loop with a stand-in of that time came to, in the same rounds.
+    pub checked: Option<Checked>,
+}
+
+/// A real loop beside a prediction.
+#[derive(Clone, Debug, Serialize)]
+pub struct Checked {
+    /// Share of the whole step that was waiting.
+    pub data_wait_fraction: Figure,
+    /// Milliseconds of a step with its wait.
+    pub whole_step_ms: Figure,
+    /// Predicted over measured time of a step.
+    pub ratio: Figure,
+    /// Whether the prediction was right: see [`agrees`]. None where it is off and the rounds are too few to say so.
+    pub agrees: Option<bool>,
+}
+
+/// How far a prediction may be off.
+pub const TOLERANCE: f64 = 0.2;
+
+/// Whether the ratio of a predicted to a measured time of a step is within [`TOLERANCE`], or its interval reaches there.
+pub fn agrees(ratio: &Figure) -> Option<bool> {
+    let within = |low: f64, high: f64| low <= 1.0 + TOLERANCE && high >= 1.0 / (1.0 + TOLERANCE);
+    match ratio.low.zip(ratio.high) {
+        Some((low, high)) => Some(within(low, high)),
+        None => within(ratio.value, ratio.value).then_some(true),
+    }
+}
+
+/// What one round of predicting measured.
+struct Round {
+    speed: Speed,
+    looped: Option<Looped>,
+}
+
+/// Predicts the wait of steps of these times (seconds); with `check`, a real loop with each follows in every round.
+///
+/// The speeds of a round and its loops are measured one right after the other, in an order that changes from round to round,
+/// so that both see the same machine. Returns the predictions, and the shortest step that does not wait.
+///
+/// # Errors
+/// As [`Feed::pass`]; no round within the time.
+pub fn predict(
+    feed: &Feed<'_>,
+    workers: usize,
+    steps: &[f64],
+    check: bool,
+    (rounds, budget, seed): (usize, Duration, u64),
+    progress: &dyn Fn(usize, usize),
+) -> Result<(Vec<Prediction>, Figure)> {
+    let probe = Probe::new(feed, workers);
+    let epoch = Cell::new(0);
+    let next = || epoch.replace(epoch.get() + 1);
+    let mut plan = Plan::new(seed).rounds(rounds).warmup(1).min_rounds(1).time_budget(budget);
+    plan = plan.add("speed", || Ok::<_, anyhow::Error>(Round { speed: probe.speed(next())?, looped: None }));
+    if check {
+        for step in steps {
+            let next = &next;
+            plan = plan.add(format!("{step}"), move || {
+                let looped = Some(run_loop(feed, *step, next())?);
+                Ok::<_, anyhow::Error>(Round { speed: Speed { background: 0.0, waiting: 1.0 }, looped })
+            });
+        }
+    }
+    let outcome = plan.run(|p| progress(p.turns_done, p.turns))?;
+    if let Some(failed) = outcome.variants.iter().find_map(|v| v.failure.as_ref()) {
+        bail!("{}", failed.message);
+    }
+    let bootstrap = Bootstrap::seeded(seed);
+    let speeds: Vec<Speed> = outcome.variants[0].runs.iter().map(|run| run.value.speed).collect();
+    let over =
+        |of: &dyn Fn(&Speed) -> f64| Figure::of(&speeds.iter().map(of).collect::<Vec<_>>(), &bootstrap);
+    let predictions = steps.iter().enumerate().map(|(i, &step)| {
+        let checked = outcome.variants.get(i + 1).filter(|_| check).map(|variant| {
+            let loops: Vec<Looped> = variant.runs.iter().filter_map(|run| run.value.looped).collect();
+            let of = |of: &dyn Fn(&Looped) -> f64| {
+                Figure::of(&loops.iter().map(of).collect::<Vec<_>>(), &bootstrap)
+            };
+            // At the time that the stand-in really took.
+            let ratios: Vec<f64> = speeds
+                .iter()
+                .zip(&loops)
+                .map(|(speed, l)| (l.compute + speed.wait(l.compute)) / (l.compute + l.wait))
+                .collect();
+            let ratio = Figure::of(&ratios, &bootstrap);
+            Checked {
+                data_wait_fraction: of(&Looped::wait_share),
+                whole_step_ms: of(&|l| 1e3 * (l.compute + l.wait)),
+                ratio,
+                agrees: agrees(&ratio),
+            }
+        });
+        let utilisation = over(&|speed| 1.0 - speed.wait_share(step));
+        Prediction {
+            step_ms: 1e3 * step,
+            data_wait_fraction: over(&|speed| speed.wait_share(step)),
+            utilisation,
+            whole_step_ms: over(&|speed| 1e3 * (step + speed.wait(step))),
+            mark: crate::model_loop::utilisation_mark(utilisation.value),
+            checked,
+        }
+    });
+    Ok((predictions.collect(), over(&|speed| 1e3 * speed.enough())))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,325 @@
+//! Where a loop's batches come from, so that runs differ in one thing: cold files, warm files, decoded images in memory,
+//! batches that are full already.
+//!
+//! ```text
+//!  Place::Cold       pages of the files dropped, and that counted ─▶ read ─▶ decode ─▶ assemble ─▶ step
+//!  Place::Warm                              files in the page cache ─▶ decode ─▶ assemble ─▶ step
+//!  Place::Cached                               decoded images in the memory cache ─▶ assemble ─▶ step
+//!  Place::Synthetic                                          batches that were filled before ─▶ step
+//! ```
+//!
+//! What two neighbours differ by is what one stage adds to a step where nothing hides it: data wait by difference (Mohan et
+//! al. 2021, "Analyzing and mitigating data stalls in DNN training", <https://doi.org/10.14778/3446095.3446100>). A set is
+//! opened anew for each run, outside the clock: mapped files would keep their pages.
+
+use anyhow::{Result, bail};
+use std::cell::{Cell, RefCell};
+use std::time::{Duration, Instant};
+use wellread_loader::{Batch, Cache, Dataset, Loader, Transform};
+use wellread_measure::clock::Stopwatch;
+use wellread_measure::page_cache;
+use wellread_store::Store;
+
+/// Where batches come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Files that are not in the page cache.
+    Cold,
+    /// Files in the page cache.
+    Warm,
+    /// Decoded images in memory.
+    Cached,
+    /// Batches that are full already.
+    Synthetic,
+}
+
+/// How much of an iteration is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Span {
+    /// Every row once, from starting the threads on.
+    Once,
+    /// So many steps of an epoch without end, once what is read ahead has been: the rows come again and again. Of no use
+    /// with [`Place::Cold`].
+    Steady(usize),
+}
+
+/// How a loader is built.
+#[derive(Clone, Debug)]
+pub struct How {
+    /// Images of a batch; no more than there are rows.
+    pub batch_size: usize,
+    /// Threads that read ahead.
+    pub workers: usize,
+    /// Seed of the order.
+    pub seed: u64,
+    /// What becomes of each image.
+    pub transform: Transform,
+    /// What is kept of images, but for [`Place::Cached`], which keeps all.
+    pub cache: Cache,
+    /// Bytes that the loader holds at most.
+    pub memory: Option<u64>,
+}
+
+/// Opens the set.
+pub type Open<'a> = dyn Fn() -> Result<Box<dyn Store>> + 'a;
+
+/// What is done with each batch.
+pub type Step<'s> = dyn FnMut(&Batch) -> Result<()> + 's;
+
+/// Some rows of a set, delivered from any [`Place`].
+pub struct Feed<'a> {
+    open: Box<Open<'a>>,
+    rows: Vec<usize>,
+    how: How,
+    /// Whether the rows' files are in the page cache, as far as this feed has seen to it.
+    warm: Cell<bool>,
+    full: RefCell<Vec<Batch>>,
+}
+
+/// What one run came to. Times are seconds.
+#[derive(Clone, Debug, Default)]
+pub struct Pass {
+    /// From asking for each batch to having it.
+    pub waits: Vec<f64>,
+    /// What was done with each.
+    pub computes: Vec<f64>,
+    /// Images of these batches.
+    pub images: usize,
+    /// All of it; with [`Span::Once`] starting the threads too.
+    pub seconds: f64,
+    /// Why the files were not cold though they should have been.
+    pub not_cold: Option<String>,
+    /// Bytes and images that the cache of [`How::cache`] keeps.
+    pub kept: (usize, usize),
+}
+
+impl Pass {
+    /// Mean of a step.
+    pub fn step(&self) -> f64 {
+        self.seconds / self.computes.len().max(1) as f64
+    }
+
+    /// Mean time of what was done with a batch.
+    pub fn compute(&self) -> f64 {
+        self.computes.iter().sum::<f64>() / self.computes.len().max(1) as f64
+    }
+
+    /// Time of an image.
+    pub fn image(&self) -> f64 {
+        self.seconds / self.images.max(1) as f64
+    }
+}
+
+/// Full batches that [`Place::Synthetic`] takes in turn, so that a model reads as much memory as from a loader's.
+const FULL: usize = 4;
+
+impl<'a> Feed<'a> {
+    /// These rows of the set that `open` opens. A row that is named twice comes twice.
+    pub fn new(open: Box<Open<'a>>, rows: Vec<usize>, how: How) -> Self {
+        Self { open, rows, how, warm: Cell::new(false), full: RefCell::default() }
+    }
+
+    /// Batches of a run over all rows.
+    pub fn steps(&self) -> usize {
+        self.rows.len() / self.how.batch_size.max(1)
+    }
+
+    /// Runs `step` over batches from `place`, in the order of `epoch`.
+    ///
+    /// # Errors
+    /// What the set, the loader or `step` say. Files that stay in the page cache are none ([`Pass::not_cold`]).
+    pub fn pass(&self, place: Place, span: Span, epoch: u64, step: &mut Step<'_>) -> Result<Pass> {
+        if place == Place::Synthetic {
+            return self.synthetic(span, step);
+        }
+        let not_cold = if place == Place::Cold { self.drop_pages()? } else { None };
+        let cache = if place == Place::Cached { &Cache::MEMORY } else { &self.how.cache };
+        let dataset = Dataset::from_store((self.open)()?).with_cache(cache)?;
+        if *cache != Cache::None || (place == Place::Warm && !self.warm.get()) {
+            let filling = self.loader(&dataset, self.rows.clone())?;
+            for batch in filling.iter_at(epoch, 0) {
+                batch?;
+            }
+            self.warm.set(true);
+        }
+        let (rows, skipped) = match span {
+            Span::Once => (self.rows.clone(), 0),
+            Span::Steady(steps) => self.endless(steps),
+        };
+        let loader = self.loader(&dataset, rows)?;
+        let before = dataset.cache_report();
+        let wanted = match span {
+            Span::Once => self.steps(),
+            Span::Steady(steps) => steps,
+        };
+        let mut pass = Pass { not_cold, ..Pass::default() };
+        let mut clock = Stopwatch::start();
+        let mut batches = loader.iter_at(epoch, 0);
+        let mut number = 0;
+        while pass.waits.len() < wanted {
+            if number == skipped {
+                clock = Stopwatch::start();
+            }
+            let waiting = Stopwatch::start();
+            let Some(batch) = batches.next() else { break };
+            let batch = batch?;
+            let wait = waiting.elapsed();
+            let computing = Stopwatch::start();
+            step(&batch)?;
+            if number >= skipped {
+                pass.waits.push(wait);
+                pass.computes.push(computing.elapsed());
+                pass.images += batch.len();
+            }
+            number += 1;
+        }
+        pass.seconds = clock.elapsed();
+        if pass.images == 0 {
+            bail!("the loader delivered no batch");
+        }
+        let after = dataset.cache_report();
+        pass.kept = (after.bytes, after.images);
+        if place == Place::Cached && after.misses > before.misses {
+            bail!("the memory cache did not keep all images of the sample");
+        }
+        self.warm.set(true);
+        Ok(pass)
+    }
+
+    /// Rows of an epoch that goes on for so many steps and what is read ahead of them, and the steps before them.
+    fn endless(&self, steps: usize) -> (Vec<usize>, usize) {
+        // What a loader reads ahead and a little more, so that its queue is as it will be.
+        let ahead = (2 * self.how.workers).max(4) + 2;
+        let images = (steps + 2 * ahead) * self.how.batch_size;
+        (self.rows.iter().copied().cycle().take(images).collect(), ahead)
+    }
+
+    fn loader(&self, dataset: &Dataset, rows: Vec<usize>) -> Result<Loader> {
+        let how = &self.how;
+        let builder = Loader::builder(dataset)
+            .rows(rows)
+            .batch_size(how.batch_size)
+            .drop_last(true)
+            .shuffle(how.seed)
+            .workers(how.workers)
+            .transform(how.transform.clone());
+        Ok(crate::dataloader::bounded(builder, how.memory).build()?)
+    }
+
+    fn synthetic(&self, span: Span, step: &mut Step<'_>) -> Result<Pass> {
+        let mut full = self.full.borrow_mut();
+        if full.is_empty() {
+            let dataset = Dataset::from_store((self.open)()?);
+            for batch in self.loader(&dataset, self.rows.clone())?.iter_at(0, 0).take(FULL) {
+                full.push(batch?);
+            }
+        }
+        let steps = match span {
+            Span::Once => self.steps(),
+            Span::Steady(steps) => steps,
+        };
+        let mut pass = Pass::default();
+        let clock = Stopwatch::start();
+        for batch in full.iter().cycle().take(steps) {
+            let computing = Stopwatch::start();
+            step(batch)?;
+            pass.computes.push(computing.elapsed());
+            pass.waits.push(0.0);
+            pass.images += batch.len();
+        }
+        pass.seconds = clock.elapsed();
+        if pass.images == 0 {
+            bail!("the loader delivered no batch");
+        }
+        Ok(pass)
+    }
+
+    /// Drops the pages of the set's files; says why where some stayed.
+    ///
+    /// # Errors
+    /// A set that cannot be opened.
+    pub fn drop_pages(&self) -> Result<Option<String>> {
+        let files = (self.open)()?.files()?;
+        self.warm.set(false);
+        let report = page_cache::drop_pages(&files);
+        Ok((!report.complete).then(|| report.reason.unwrap_or_else(|| "pages stayed".to_owned())))
+    }
+}
+
+/// Time before the end of a stand-in from which on it watches the clock: sleeping ends late by about as much.
+const WATCHED: f64 = 2e-4;
+
+/// Stands in for a model on a device of its own: really takes `seconds`, and leaves the processor to the loader meanwhile
+/// (it sleeps, and watches the clock at the end).
+pub fn stand_in(seconds: f64) {
+    let end = Instant::now() + Duration::from_secs_f64(seconds.max(0.0));
+    if seconds > 2.0 * WATCHED {
+        std::thread::sleep(Duration::from_secs_f64(seconds - WATCHED));
+    }
+    while Instant::now() < end {
+        std::hint::spin_loop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wellread_image::{PixelType, Shape};
+    use wellread_loader::MemoryStore;
+
+    fn feed(workers: usize) -> Feed<'static> {
+        let open = || -> Result<Box<dyn Store>> {
+            let mut store = MemoryStore::new("set");
+            for i in 0..12 {
+                store.push(format!("{i}"), Shape::plane(4, 4), PixelType::U8, vec![i; 16])?;
+            }
+            Ok(Box::new(store))
+        };
+        let how = How {
+            batch_size: 4,
+            workers,
+            seed: 1,
+            transform: Transform::default(),
+            cache: Cache::None,
+            memory: None,
+        };
+        Feed::new(Box::new(open), (0..12).collect(), how)
+    }
+
+    #[test]
+    fn every_place_delivers_every_row_once_or_as_many_steps_as_asked() {
+        for workers in [0, 2] {
+            let feed = feed(workers);
+            for place in [Place::Cold, Place::Warm, Place::Cached, Place::Synthetic] {
+                let mut rows = vec![];
+                let once = feed
+                    .pass(place, Span::Once, 0, &mut |batch| {
+                        rows.extend_from_slice(batch.rows());
+                        Ok(())
+                    })
+                    .unwrap();
+                rows.sort_unstable();
+                assert_eq!(rows, (0..12).collect::<Vec<_>>(), "{place:?}");
+                assert_eq!((once.images, once.waits.len(), once.computes.len()), (12, 3, 3));
+                if place != Place::Cold {
+                    let steady = feed.pass(place, Span::Steady(10), 1, &mut |_| Ok(())).unwrap();
+                    assert_eq!((steady.images, steady.waits.len()), (40, 10), "{place:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_stand_in_takes_its_time_and_a_step_that_fails_ends_the_run() {
+        let pass = feed(1)
+            .pass(Place::Synthetic, Span::Once, 0, &mut |_| {
+                stand_in(0.003);
+                Ok(())
+            })
+            .unwrap();
+        assert!(pass.computes.iter().all(|seconds| *seconds >= 0.003 - 1e-6), "{:?}", pass.computes);
+        assert!(pass.seconds >= 0.009 - 1e-5 && pass.step() >= pass.compute());
+        let error = feed(1).pass(Place::Warm, Span::Once, 0, &mut |_| bail!("out of memory")).unwrap_err();
+        assert_eq!(error.to_string(), "out of memory");
+    }
+}

@@ -1,0 +1,456 @@
+//! Which stage binds: the same images from cold files, warm files, memory and full batches, one difference at a time.
+//!
+//! ```text
+//!  time of an image:  cold ── − warm ──▶ storage     warm ── − cached ──▶ decoding
+//!                   cached ── − synthetic ──▶ copying       synthetic ──▶ the model
+//! ```
+//!
+//! All four run in every round, in random order ([`wellread_measure::interleave`]); differences are taken within rounds, so
+//! that a slow moment is common to both sides. They are times of the whole loop, not of threads: what workers do while the
+//! model computes costs nothing and counts nothing. The four stages add up to the time of an image from cold files.
+
+mod consumer;
+
+pub use consumer::Consumer;
+
+use crate::feed::{Feed, How, Open, Pass, Place, Span};
+use crate::findings::percent;
+use crate::sample::{Limits, Sample};
+use anyhow::{Context as _, Result, bail};
+use consumer::Step;
+use serde::{Serialize, Serializer};
+use std::cell::RefCell;
+use std::time::Duration;
+use wellread_loader::{Batch, Cache, Crop, Transform};
+use wellread_measure::bootstrap::{Bootstrap, Interval};
+use wellread_measure::clock::Stopwatch;
+use wellread_measure::compare::MIN_SAMPLES;
+use wellread_measure::interleave::{Event, Plan};
+use wellread_measure::limits::{CopyLimits, LimitSettings, measure_copy};
+use wellread_measure::samples::median;
+
+/// What to study and how long.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Images of a batch; `None` for [`crate::sample::batch_size`].
+    pub batch_size: Option<usize>,
+    /// Threads that read ahead.
+    pub workers: usize,
+    /// What a step does.
+    pub consumer: Consumer,
+    /// Centre of each image that is taken, height and width.
+    pub crop: Option<(usize, usize)>,
+    /// Images and bytes of the sample.
+    pub limits: Limits,
+    /// Measured rounds.
+    pub rounds: usize,
+    /// Begin no further round after this time.
+    pub time_budget: Duration,
+    /// Seed of the sample, the orders and the intervals.
+    pub seed: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            batch_size: None,
+            workers: 1,
+            consumer: Consumer::Nothing,
+            crop: None,
+            limits: Limits { images: 512, bytes: 256 << 20 },
+            rounds: 10,
+            time_budget: Duration::from_secs(30),
+            seed: 42,
+        }
+    }
+}
+
+/// A figure with its 95 % interval, of which there is none where the rounds are too few.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Figure {
+    /// Median over the rounds.
+    pub value: f64,
+    /// Lower end.
+    pub low: Option<f64>,
+    /// Upper end.
+    pub high: Option<f64>,
+}
+
+impl Figure {
+    /// The median of one value per round.
+    pub fn of(values: &[f64], bootstrap: &Bootstrap) -> Self {
+        let interval = bootstrap.median(values).filter(|_| values.len() >= MIN_SAMPLES);
+        Self {
+            value: median(values).unwrap_or(f64::NAN),
+            low: interval.map(|i| i.low),
+            high: interval.map(|i| i.high),
+        }
+    }
+}
+
+/// One way of running the loop.
+#[derive(Clone, Debug, Serialize)]
+pub struct Run {
+    /// `cold`, `warm`, `cached`, `synthetic`.
+    pub name: &'static str,
+    /// Microseconds of an image.
+    pub us_per_image: Figure,
+    /// Images per second at the median; none of a run that does nothing.
+    pub images_per_s: Option<f64>,
+    /// Bytes of batches per second as a share of memory copy by as many threads.
+    pub share_of_copy: Option<f64>,
+    /// One value per round, microseconds.
+    pub rounds_us: Vec<f64>,
+}
+
+/// What one stage adds.
+#[derive(Clone, Debug, Serialize)]
+pub struct Stage {
+    /// `storage`, `decoding`, `copying`, `model`.
+    pub name: &'static str,
+    /// What it is.
+    pub about: &'static str,
+    /// Microseconds that it adds to an image. Below zero where noise is larger than what it adds.
+    pub us_per_image: Figure,
+    /// The same as a share of the slowest run's time.
+    pub share: Figure,
+    /// One share per round.
+    #[serde(skip)]
+    shares: Vec<f64>,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Diagnosis {
+    /// The images.
+    pub sample: Sample,
+    /// Images of a batch.
+    pub batch_size: usize,
+    /// Threads that read ahead.
+    pub workers: usize,
+    /// The model, in words.
+    pub model: String,
+    /// Rounds that were measured.
+    pub rounds: usize,
+    /// The loop from each place, slowest source first.
+    pub runs: Vec<Run>,
+    /// What each stage adds, in the order in which pixels go through them.
+    pub stages: Vec<Stage>,
+    /// Name of the stage that binds; `None` where the data do not tell.
+    pub binds: Option<&'static str>,
+    /// Name of the stage that binds once files are in the page cache.
+    pub binds_warm: Option<&'static str>,
+    /// Time of computing over all time, from files in the page cache and from cold ones: accelerator utilisation. Only with
+    /// a model.
+    pub utilisation: Vec<(&'static str, Figure)>,
+    /// The answer in a sentence.
+    pub verdict: String,
+    /// What was not as it should be.
+    pub notes: Vec<String>,
+    /// Memory copy, the limit that shares are of.
+    #[serde(serialize_with = "bandwidths")]
+    pub memory_copy: CopyLimits,
+}
+
+fn bandwidths<S: Serializer>(limits: &CopyLimits, serializer: S) -> Result<S::Ok, S::Error> {
+    let rate = |b: wellread_measure::limits::Bandwidth| b.bytes_per_second;
+    serializer.collect_map([
+        ("one_thread_bytes_per_s", rate(limits.one_thread)),
+        ("all_threads_bytes_per_s", rate(limits.all_threads)),
+    ])
+}
+
+/// Runs of a turn are repeated for this many seconds, so that small samples are no matter of microseconds, and at most so
+/// often.
+const TURN: (f64, usize) = (0.1, 25);
+
+/// Places in the order of stages, and what the difference to the next is.
+const PLACES: [(Place, &str, &str, &str); 4] = [
+    (Place::Cold, "cold", "storage", "reading files that are not in memory"),
+    (Place::Warm, "warm", "decoding", "reading cached files, decompressing and decoding"),
+    (Place::Cached, "cached", "copying", "copying decoded images into batches, and starting threads"),
+    (Place::Synthetic, "synthetic", "model", "the step itself"),
+];
+
+/// Finds out which stage binds the loop over the set that `open` opens.
+///
+/// # Errors
+/// A set that cannot be opened, read or batched; a model that does not exist or fails.
+pub fn diagnose(
+    open: impl Fn() -> Result<Box<dyn wellread_store::Store>>,
+    settings: &Settings,
+    progress: &dyn Fn(usize, usize),
+) -> Result<Diagnosis> {
+    let open: &Open<'_> = &open;
+    let store = open()?;
+    let Settings { limits, seed, crop, .. } = *settings;
+    let batch_size = match settings.batch_size {
+        Some(asked) => asked,
+        None => crate::sample::batch_size(&*store, crop)?,
+    };
+    let sample = Sample::draw(&*store, limits, batch_size, seed, crop)?;
+    drop(store);
+    let mut transform = Transform::preset("none").context("the loader has no transform none")?;
+    if let Some((height, width)) = crop {
+        transform.crop = Crop::Center { height, width };
+    }
+    let how = How {
+        batch_size: sample.batch_size,
+        workers: settings.workers,
+        seed,
+        transform,
+        cache: Cache::None,
+        memory: None,
+    };
+    let consumer = RefCell::new(Step::new(&settings.consumer, seed));
+    let mut step = |batch: &Batch| consumer.borrow_mut().run(batch);
+    // How long a run takes decides how many images there is time for.
+    let (sample, feed) = fitted(open, sample, how, settings, &mut step)?;
+    let mut notes = Vec::new();
+    let not_cold = feed.drop_pages()?;
+    if let Some(why) = &not_cold {
+        notes.push(format!("storage was not measured: the files cannot be dropped from memory ({why})"));
+    }
+    let places: Vec<_> =
+        PLACES.iter().filter(|(place, ..)| *place != Place::Cold || not_cold.is_none()).collect();
+    let mut plan =
+        Plan::new(seed).rounds(settings.rounds).warmup(1).min_rounds(1).time_budget(settings.time_budget);
+    for (place, name, ..) in &places {
+        let (feed, consumer) = (&feed, &consumer);
+        plan = plan.add_with_turn(*name, move |turn| {
+            repeated(feed, *place, turn.round, &mut |batch| consumer.borrow_mut().run(batch))
+        });
+    }
+    let outcome = plan.run(|p| {
+        if !matches!(p.event, Event::Started) {
+            progress(p.turns_done, p.turns);
+        }
+    })?;
+    if let Some(failed) = outcome.variants.iter().find_map(|v| v.failure.as_ref()) {
+        bail!("{}", failed.message);
+    }
+    // A round in which some pages stayed says nothing of storage.
+    let rounds: Vec<usize> = (0..outcome.measured_rounds())
+        .filter(|&r| {
+            outcome.variants.iter().all(|v| v.runs.get(r).is_some_and(|run| run.value.not_cold.is_none()))
+        })
+        .collect();
+    let lost = outcome.measured_rounds() - rounds.len();
+    if lost > 0 {
+        notes.push(format!("{lost} rounds were left out: pages of the files stayed in memory"));
+    }
+    let seconds = |index: usize| -> Vec<f64> {
+        rounds.iter().map(|&r| outcome.variants[index].runs[r].value.image).collect()
+    };
+    let times: Vec<Vec<f64>> = (0..places.len()).map(seconds).collect();
+    let computed: Vec<Vec<f64>> = (0..places.len())
+        .map(|i| rounds.iter().map(|&r| outcome.variants[i].runs[r].value.utilisation).collect())
+        .collect();
+    let copy = measure_copy(&LimitSettings::default());
+    let bootstrap = Bootstrap::seeded(seed);
+    let delivered = sample.delivered_bytes(crop);
+    let names: Vec<_> = places.iter().map(|(_, name, stage, about)| (*name, *stage, *about)).collect();
+    let runs = names
+        .iter()
+        .zip(&times)
+        .map(|(&(name, ..), seconds)| run(name, seconds, delivered, settings.workers, &copy, &bootstrap));
+    let runs: Vec<Run> = runs.collect();
+    let has_model = settings.consumer != Consumer::Nothing;
+    let stages = stages(&names, &times, has_model, &bootstrap);
+    let warm = names.iter().position(|(name, ..)| *name == "warm").unwrap_or(0);
+    let warm_stages = self::stages(&names[warm..], &times[warm..], has_model, &bootstrap);
+    let (binds, binds_warm) = (binding(&stages, &bootstrap), binding(&warm_stages, &bootstrap));
+    let utilisation = if has_model {
+        (0..=warm).rev().map(|i| (names[i].0, Figure::of(&computed[i], &bootstrap))).collect()
+    } else {
+        vec![]
+    };
+    let verdict = verdict(&stages, binds, warm > 0, binds_warm, rounds.len());
+    let model = consumer.borrow().about();
+    Ok(Diagnosis {
+        batch_size: sample.batch_size,
+        sample,
+        workers: settings.workers,
+        model,
+        rounds: rounds.len(),
+        runs,
+        stages,
+        binds,
+        binds_warm,
+        utilisation,
+        verdict,
+        notes,
+        memory_copy: copy,
+    })
+}
+
+/// The part of the sample whose runs fit into the time, and its feed.
+fn fitted<'o>(
+    open: &'o Open<'o>,
+    mut sample: Sample,
+    how: How,
+    settings: &Settings,
+    step: &mut crate::feed::Step<'_>,
+) -> Result<(Sample, Feed<'o>)> {
+    let feed = Feed::new(Box::new(open), sample.rows.clone(), how.clone());
+    // What a run is made of, and from cold files if they are cold.
+    let clock = Stopwatch::start();
+    let probe = Feed::new(Box::new(open), sample.rows[..how.batch_size].to_vec(), how.clone());
+    probe.pass(Place::Cold, Span::Once, 0, step)?;
+    let batch = clock.elapsed();
+    // Each round runs four places, of which two fill what they read from first; one round is warm-up.
+    let runs = 6.0 * (settings.rounds + 1) as f64;
+    let batches = (settings.time_budget.as_secs_f64() / runs / batch).max(1.0);
+    if batches >= feed.steps() as f64 {
+        return Ok((sample, feed));
+    }
+    // Every so manieth row of those that were drawn.
+    let wanted = batches as usize * how.batch_size;
+    let all = sample.rows.len();
+    sample.rows = (0..wanted).map(|i| sample.rows[i * all / wanted]).collect();
+    let feed = Feed::new(Box::new(open), sample.rows.clone(), how);
+    Ok((sample, feed))
+}
+
+/// What a turn measured.
+struct Turn {
+    /// Seconds of an image.
+    image: f64,
+    /// Computing over all time.
+    utilisation: f64,
+    not_cold: Option<String>,
+}
+
+fn repeated(feed: &Feed<'_>, place: Place, round: usize, step: &mut crate::feed::Step<'_>) -> Result<Turn> {
+    let turn = Stopwatch::start();
+    let mut passes: Vec<Pass> = Vec::new();
+    while passes.is_empty() || (turn.elapsed() < TURN.0 && passes.len() < TURN.1) {
+        let epoch = round * TURN.1 + passes.len();
+        passes.push(feed.pass(place, Span::Once, epoch as u64, step)?);
+    }
+    let seconds: f64 = passes.iter().map(|pass| pass.seconds).sum();
+    let images: usize = passes.iter().map(|pass| pass.images).sum();
+    let computes: f64 = passes.iter().flat_map(|pass| &pass.computes).sum();
+    Ok(Turn {
+        image: seconds / images as f64,
+        utilisation: computes / seconds,
+        not_cold: passes.into_iter().find_map(|pass| pass.not_cold),
+    })
+}
+
+fn run(
+    name: &'static str,
+    seconds: &[f64],
+    delivered: f64,
+    workers: usize,
+    copy: &CopyLimits,
+    bootstrap: &Bootstrap,
+) -> Run {
+    let rounds_us: Vec<f64> = seconds.iter().map(|s| 1e6 * s).collect();
+    let us_per_image = Figure::of(&rounds_us, bootstrap);
+    // Full batches that nothing is done with take no time worth a rate.
+    let images_per_s = (us_per_image.value >= 0.1).then(|| 1e6 / us_per_image.value);
+    let share = |rate| crate::roofline::share_of_copy(rate, delivered, workers + 1, copy);
+    Run { name, us_per_image, images_per_s, share_of_copy: images_per_s.map(share), rounds_us }
+}
+
+/// Differences between neighbours, within rounds; the last place is a stage of its own where there is a model.
+fn stages(
+    names: &[(&'static str, &'static str, &'static str)],
+    times: &[Vec<f64>],
+    has_model: bool,
+    bootstrap: &Bootstrap,
+) -> Vec<Stage> {
+    let count = names.len() - usize::from(!has_model);
+    let stage = |i: usize| {
+        let (_, name, about) = names[i];
+        let added: Vec<f64> = match times.get(i + 1) {
+            Some(next) => times[i].iter().zip(next).map(|(a, b)| a - b).collect(),
+            None => times[i].clone(),
+        };
+        let shares: Vec<f64> = added.iter().zip(&times[0]).map(|(added, whole)| added / whole).collect();
+        let us: Vec<f64> = added.iter().map(|s| 1e6 * s).collect();
+        Stage {
+            name,
+            about,
+            us_per_image: Figure::of(&us, bootstrap),
+            share: Figure::of(&shares, bootstrap),
+            shares,
+        }
+    };
+    (0..count).map(stage).collect()
+}
+
+/// The stage whose share is beyond doubt larger than every other's, within rounds.
+fn binding(stages: &[Stage], bootstrap: &Bootstrap) -> Option<&'static str> {
+    let largest = stages.iter().max_by(|a, b| a.share.value.total_cmp(&b.share.value))?;
+    let above = |interval: Interval| interval.low > 0.0;
+    let clear = stages.iter().filter(|other| other.name != largest.name).all(|other| {
+        let differences: Vec<f64> = largest.shares.iter().zip(&other.shares).map(|(a, b)| a - b).collect();
+        differences.len() >= MIN_SAMPLES && bootstrap.median(&differences).is_some_and(above)
+    });
+    let known = largest.share.low.is_some_and(|low| low > 0.0);
+    (clear && known).then_some(largest.name)
+}
+
+/// The answer in a sentence.
+fn verdict(
+    stages: &[Stage],
+    binds: Option<&str>,
+    cold: bool,
+    binds_warm: Option<&str>,
+    rounds: usize,
+) -> String {
+    if rounds < MIN_SAMPLES {
+        return format!(
+            "Too few data: {rounds} rounds were measured and {MIN_SAMPLES} are needed (more time: --time-budget)."
+        );
+    }
+    let share = |stage: &Stage| {
+        let ends = stage.share.low.zip(stage.share.high);
+        let ends =
+            ends.map_or(String::new(), |(low, high)| format!(", {} to {}", percent(low), percent(high)));
+        format!("{}{ends}", percent(stage.share.value))
+    };
+    let from = if cold { "when files come from the disk" } else { "with files in memory" };
+    let Some(stage) = binds.and_then(|name| stages.iter().find(|stage| stage.name == name)) else {
+        let mut sorted: Vec<&Stage> = stages.iter().collect();
+        sorted.sort_by(|a, b| b.share.value.total_cmp(&a.share.value));
+        let first: Vec<_> = sorted.iter().take(2).map(|s| format!("{} ({})", s.name, share(s))).collect();
+        return format!("Too few data to tell which binds {from}: {}.", first.join(" or "));
+    };
+    let what = match stage.name {
+        "model" => "the model binds",
+        name => &format!("{name} binds"),
+    };
+    let then = match binds_warm {
+        _ if !cold => String::new(),
+        Some(same) if same == stage.name => "; the same once files are in memory".to_owned(),
+        Some("model") => "; once files are in memory the model binds".to_owned(),
+        Some(other) => format!("; once files are in memory {other} binds"),
+        None => "; once files are in memory no stage stands out".to_owned(),
+    };
+    let text = format!("{what} {from}: {} of the time of an image is {}{then}.", share(stage), stage.about);
+    text[..1].to_uppercase() + &text[1..]
+}
+
+/// What can be done about a stage that binds.
+pub fn remedy(stage: &str) -> &'static str {
+    match stage {
+        "storage" => {
+            "fewer bytes (a stronger codec: wellread advise), more workers to keep the disk busy, a faster disk, or a cache that \
+             outlives the run (cache=\"file\")"
+        }
+        "decoding" => {
+            "more workers, a format or codec that decodes faster (wellread advise), or decoded images in memory \
+             (cache=\"memory\")"
+        }
+        "copying" => {
+            "fewer bytes per pixel in batches (output float16 or as stored), smaller crops, larger batches"
+        }
+        _ => "nothing about the data: loading hides behind the model",
+    }
+}
+
+#[cfg(test)]
+mod tests;

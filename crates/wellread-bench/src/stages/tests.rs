@@ -1,0 +1,61 @@
+//! Which stage is named, and when none is.
+
+use super::*;
+
+const NAMES: [(&str, &str, &str); 4] = [
+    ("cold", "storage", "a"),
+    ("warm", "decoding", "b"),
+    ("cached", "copying", "c"),
+    ("synthetic", "model", "d"),
+];
+
+/// Rounds that drift together, with a little noise of each.
+fn times(seconds: [f64; 4], rounds: usize, noise: f64) -> Vec<Vec<f64>> {
+    let of = |i: usize, base: f64| {
+        (0..rounds)
+            .map(|r| base * (1.0 + 0.05 * r as f64) * (1.0 + noise * ((r * 7 + i * 3) % 5) as f64))
+            .collect()
+    };
+    seconds.iter().enumerate().map(|(i, &base)| of(i, base)).collect()
+}
+
+fn found(seconds: [f64; 4], rounds: usize, noise: f64) -> (Vec<Stage>, Option<&'static str>) {
+    let bootstrap = Bootstrap::seeded(1);
+    let stages = stages(&NAMES, &times(seconds, rounds, noise), true, &bootstrap);
+    let binds = binding(&stages, &bootstrap);
+    (stages, binds)
+}
+
+#[test]
+fn the_largest_difference_binds() {
+    for (seconds, expected) in [
+        ([10.0, 4.0, 2.0, 1.0], "storage"),
+        ([10.0, 9.0, 2.0, 1.0], "decoding"),
+        ([10.0, 9.0, 8.0, 1.0], "copying"),
+        ([10.0, 9.5, 9.0, 8.5], "model"),
+    ] {
+        let (stages, binds) = found(seconds, 10, 0.001);
+        assert_eq!(binds, Some(expected));
+        let sum: f64 = stages.iter().map(|s| s.share.value).sum();
+        assert!((sum - 1.0).abs() < 0.02, "{sum}");
+        let said = verdict(&stages, binds, true, Some("model"), 10);
+        assert!(said.to_lowercase().contains(&format!("{expected} binds")) && said.contains('%'), "{said}");
+    }
+}
+
+#[test]
+fn what_cannot_be_told_is_not_told() {
+    let (stages, binds) = found([10.0, 6.0, 2.0, 1.5], 10, 0.03);
+    assert_eq!(binds, None, "4 against 4");
+    assert!(verdict(&stages, binds, true, None, 10).starts_with("Too few data to tell"));
+    let (stages, binds) = found([10.0, 4.0, 2.0, 1.0], 4, 0.001);
+    assert_eq!((binds, stages[0].share.low), (None, None));
+    assert!(verdict(&stages, binds, true, None, 4).contains("4 rounds"));
+}
+
+#[test]
+fn without_a_model_the_loop_itself_is_no_stage() {
+    let bootstrap = Bootstrap::seeded(1);
+    let stages = stages(&NAMES, &times([10.0, 4.0, 2.0, 0.0], 8, 0.001), false, &bootstrap);
+    assert_eq!(stages.iter().map(|s| s.name).collect::<Vec<_>>(), ["storage", "decoding", "copying"]);
+}

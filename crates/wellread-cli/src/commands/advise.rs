@@ -1,0 +1,244 @@
+//! `wellread advise PATH`
+
+use super::bench::{distinct, parse_seconds};
+use super::diagnosis::{percent, with_interval};
+use super::recipe::joined;
+use super::{OpenArgs, parse_positive, parse_size};
+use crate::output::{Failure, Outcome, Ui};
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::time::Duration;
+use wellread_bench::advise::{Advice, SettingTried, Settings, Tried, candidates, study};
+use wellread_bench::model_loop::utilisation_mark;
+use wellread_bench::stages::Figure;
+
+/// A short study of your own images: what to keep them in and how to load them, and what a model will wait for data.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Takes a sample of the set, writes it in every format, codec and chunk size into a scratch folder (removed afterwards, also on Ctrl-C), measures all of them in turns, then workers, batch sizes and caches, and predicts how long a step waits for data. Nothing of the set is changed; its files are dropped from the page cache to measure cold ones.
+
+Examples:
+  wellread advise plate.parquet
+  wellread advise plate.parquet --step-ms 40 --batch-size 32
+  wellread advise tiff-folder --formats tiff,ome-zarr --time-budget 40 --json")]
+pub struct Args {
+    /// A file or folder of images.
+    path: PathBuf,
+    /// Milliseconds that your model takes for a batch: the prediction is for that, and is checked against a real loop.
+    #[arg(long, value_name = "MS", value_parser = parse_seconds)]
+    step_ms: Option<f64>,
+    /// Images of a batch; by default 16 (fewer where images are large), or what is recommended.
+    #[arg(long, value_parser = parse_positive)]
+    batch_size: Option<usize>,
+    /// Formats to try: all, or a comma-separated list. The set as it is comes with them always.
+    #[arg(long, value_delimiter = ',', default_value = "all")]
+    formats: Vec<String>,
+    /// Take the centre of every image.
+    #[arg(long, value_name = "HxW", value_parser = parse_size)]
+    crop: Option<(usize, usize)>,
+    /// Images of the sample at most.
+    #[arg(long, default_value_t = Settings::default().limits.images, value_parser = parse_positive)]
+    images: usize,
+    /// Seconds that the study may take, about.
+    #[arg(long, default_value_t = Settings::default().time_budget.as_secs_f64(), value_parser = parse_seconds)]
+    time_budget: f64,
+    /// Folder below which copies are written: on the disk that the set will be on. By default the system's folder for
+    /// temporary files.
+    #[arg(long, value_name = "FOLDER")]
+    scratch: Option<PathBuf>,
+    /// Seed of the sample and of every order.
+    #[arg(long, default_value_t = Settings::default().seed)]
+    seed: u64,
+    #[command(flatten)]
+    open: OpenArgs,
+}
+
+pub fn run(args: &Args, ui: Ui) -> Outcome {
+    let defaults = Settings::default();
+    candidates::formats(&args.formats).map_err(|e| Failure::Usage(format!("--formats: {e}")))?;
+    let settings = Settings {
+        step: args.step_ms.map(|ms| ms / 1e3),
+        batch_size: args.batch_size,
+        formats: distinct(&args.formats),
+        crop: args.crop,
+        limits: wellread_bench::sample::Limits { images: args.images, ..defaults.limits },
+        time_budget: Duration::from_secs_f64(args.time_budget),
+        scratch: args.scratch.clone().unwrap_or(defaults.scratch),
+        seed: args.seed,
+    };
+    // What is wrong with the path is said as everywhere.
+    drop(args.open.open(&args.path)?);
+    let bar = ui.progress(0, "reading a sample");
+    let last = RefCell::new(String::new());
+    let advice = study(|| args.open.open_again(&args.path), &settings, &|what, done, of| {
+        if *last.borrow() != what {
+            bar.set_message(what.to_owned());
+            what.clone_into(&mut last.borrow_mut());
+        }
+        bar.set_length(of as u64);
+        bar.set_position(done as u64);
+    })
+    .map_err(|e| Failure::Failed(format!("{e:#}")))?;
+    bar.finish_and_clear();
+    let commands = commands(&advice, args);
+    if ui.json {
+        let mut document = serde_json::to_value(&advice).map_err(|e| Failure::Failed(e.to_string()))?;
+        document["path"] = args.path.display().to_string().into();
+        document["commands"] = commands.into();
+        return ui.document(&document);
+    }
+    print(&advice, args, &commands, ui);
+    Ok(())
+}
+
+/// What to type.
+fn commands(advice: &Advice, args: &Args) -> Vec<String> {
+    let chosen = &advice.recommendation;
+    let typed = |words: &[&str]| joined(words.iter().map(ToString::to_string));
+    let source = args.path.to_string_lossy().into_owned();
+    let (workers, batch_size) = (chosen.workers.to_string(), chosen.batch_size.to_string());
+    let mut commands = Vec::new();
+    let set = if chosen.as_it_is {
+        source
+    } else {
+        let ending = wellread_store::registry::format_named(chosen.format).map_or("", |f| f.set_ending);
+        let target = format!("advised{ending}");
+        let mut words = vec!["convert".to_owned(), source, target.clone(), "--format".to_owned()];
+        words.push(chosen.format.to_owned());
+        if let Some(codec) = chosen.compression {
+            words.extend(["--compression".to_owned(), codec.to_string()]);
+        }
+        if let Some(chunk) = chosen.chunk {
+            words.extend(["--chunk".to_owned(), chunk.map(|n| n.to_string()).join(",")]);
+        }
+        commands.push(joined(words));
+        target
+    };
+    let cache = match &chosen.cache {
+        wellread_loader::Cache::None => String::new(),
+        cache => format!(", cache=\"{cache}\""),
+    };
+    commands.push(format!(
+        "wellread.DataLoader(wellread.Dataset({set:?}{cache}), batch_size={batch_size}, shuffle=True, \
+         num_workers={workers}, as_=\"torch\")"
+    ));
+    let loader = ["--batch-size", &batch_size, "--loop-workers", &workers];
+    commands.push(typed(&[&["bench", "loop", "--input", &set, "--in-place"][..], &loader].concat()));
+    commands
+}
+
+fn rate(figure: &Figure) -> String {
+    with_interval(figure, |v| format!("{v:.0}"))
+}
+
+fn two_digits(v: f64) -> String {
+    format!("{v:.2}")
+}
+
+fn print(advice: &Advice, args: &Args, commands: &[String], ui: Ui) {
+    let sample = &advice.sample;
+    let [t, c, z, y, x] = sample.shape_tczyx;
+    ui.say(format!(
+        "{}: {} of {} images ({t}x{c}x{z}x{y}x{x} TCZYX, {}) studied in {:.0} s\n",
+        args.path.display(),
+        sample.rows.len(),
+        sample.of,
+        sample.dtype,
+        advice.seconds
+    ));
+    ui.say(format!(
+        "  {:<46} {:>9} {:>10}  {:<24} {:>8} {:>9} {:>10}  versus the fastest",
+        "kept as", "MB of set", "write ms/i", "images/s in batches", "of copy", "single us", "cold im/s"
+    ));
+    let mut order: Vec<&Tried> = advice.tried.iter().collect();
+    order.sort_by(|a, b| b.images_per_s.value.total_cmp(&a.images_per_s.value));
+    for tried in order {
+        let write = tried.candidate.write_s.map(|s| 1e3 * s / tried.candidate.images.max(1) as f64);
+        ui.say(format!(
+            "  {:<46} {:>9.1} {:>10}  {:<24} {:>8} {:>9.0} {:>10}  {}",
+            tried.name,
+            tried.bytes_of_set / 1e6,
+            write.map_or("–".to_owned(), |ms| format!("{ms:.2}")),
+            rate(&tried.images_per_s),
+            percent(tried.share_of_copy),
+            tried.single_us.value,
+            tried.cold_images_per_s.map_or("–".to_owned(), |cold| format!("{:.0}", cold.value)),
+            versus(tried)
+        ));
+    }
+    let settings = |what: &str, unit: &str, tried: &[SettingTried]| {
+        if !tried.is_empty() {
+            let each =
+                tried.iter().map(|t| format!("{}: {} {unit}", t.value, with_interval(&t.time, two_digits)));
+            ui.say(format!("  {what}: {}", each.collect::<Vec<_>>().join("; ")));
+        }
+    };
+    ui.say("");
+    let of_workers = if args.step_ms.is_some() {
+        "workers, ms of a step with its wait"
+    } else {
+        "workers, shortest step without wait"
+    };
+    settings(of_workers, "ms", &advice.workers);
+    settings("batch size, time of an image", "us", &advice.batch_sizes);
+    settings("cache, time of an image in later epochs", "us", &advice.caches);
+
+    let chosen = &advice.recommendation;
+    ui.say("\nRecommended");
+    for (what, reasons) in ["format", "workers", "batch size", "cache"].iter().zip(&chosen.reasons) {
+        for (number, reason) in reasons.iter().enumerate() {
+            ui.say(format!("  {:<11}{reason}", if number == 0 { what } else { "" }));
+        }
+    }
+    ui.say("\nData wait of a step, predicted for that");
+    for p in &advice.predictions {
+        let checked = p.checked.as_ref().map_or(String::new(), |checked| {
+            let right = match checked.agrees {
+                Some(true) => "agrees within 20 %",
+                Some(false) => "DIFFERS by more than 20 %: a noisy machine, or no steady loader",
+                None => "too few rounds to say whether that is more than chance",
+            };
+            format!(
+                "; a real loop: {}, predicted over measured step {}: {right}",
+                with_interval(&checked.data_wait_fraction, percent),
+                with_interval(&checked.ratio, two_digits)
+            )
+        });
+        ui.say(format!(
+            "  step of {:>6} ms: {} waiting, utilisation {} ({}){checked}",
+            p.step_ms,
+            with_interval(&p.data_wait_fraction, percent),
+            percent(p.utilisation.value),
+            utilisation_mark(p.utilisation.value),
+        ));
+    }
+    let enough = &advice.no_wait_from_ms;
+    if enough.value.is_finite() {
+        ui.say(format!("  no waiting from steps of {} ms on", with_interval(enough, two_digits)));
+    }
+    if let Some(first) = &advice.first_epoch_images_per_s {
+        ui.say(format!("  first epoch, from cold files: {} images/s at most", rate(first)));
+    }
+    ui.say("\nDo");
+    for command in commands {
+        ui.say(format!("  {command}"));
+    }
+    for note in &advice.notes {
+        ui.say(format!("note: {note}"));
+    }
+}
+
+/// How one candidate compares, in words.
+fn versus(tried: &Tried) -> String {
+    use wellread_measure::Verdict;
+    if !tried.finalist {
+        return "screened only".to_owned();
+    }
+    let ratio = tried.versus_fastest.filter(|_| tried.verdict != Verdict::TooFewData);
+    match (tried.verdict, ratio) {
+        (Verdict::Slower | Verdict::Faster, Some(ratio)) => {
+            format!("{} times the time", with_interval(&ratio, two_digits))
+        }
+        (verdict, _) => verdict.to_string(),
+    }
+}

@@ -1,0 +1,186 @@
+//! `wellread doctor --data PATH`: which stage binds.
+
+use super::bench::parse_seconds;
+use super::{OpenArgs, parse_positive, parse_size, parse_threads};
+use crate::output::{Failure, Outcome, Ui};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use wellread_bench::stages::{Consumer, Diagnosis, Figure, Settings, diagnose, remedy};
+
+/// What to feed and with what, for `--data`.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Say what binds when this set is loaded, storage, decoding, copying or the model, by runs that differ in one thing.
+    /// Drops the set's files from the page cache; changes nothing on the disk.
+    #[arg(help_heading = "A set of your own", long, value_name = "PATH")]
+    pub data: Option<PathBuf>,
+    /// Milliseconds that your model takes for a batch: a stand-in takes that long and leaves the processor to the loader.
+    #[arg(help_heading = "A set of your own", long, value_name = "MS", requires = "data", conflicts_with = "model", value_parser = parse_seconds)]
+    step_ms: Option<f64>,
+    /// Train this model of wellread's on the processor instead: small-cnn.
+    #[arg(help_heading = "A set of your own", long, requires = "data", value_parser = parse_model)]
+    model: Option<String>,
+    /// Images of a batch; by default 16, fewer where images are large.
+    #[arg(help_heading = "A set of your own", long, requires = "data", value_parser = parse_positive)]
+    batch_size: Option<usize>,
+    /// Threads that read ahead.
+    #[arg(help_heading = "A set of your own", long, requires = "data", default_value_t = Settings::default().workers, value_parser = parse_threads)]
+    workers: usize,
+    /// Take the centre of every image.
+    #[arg(help_heading = "A set of your own", long, value_name = "HxW", requires = "data", value_parser = parse_size)]
+    crop: Option<(usize, usize)>,
+    /// Images of the sample at most.
+    #[arg(help_heading = "A set of your own", long, requires = "data", default_value_t = Settings::default().limits.images, value_parser = parse_positive)]
+    images: usize,
+    /// Measured rounds; 6 at least for a verdict.
+    #[arg(help_heading = "A set of your own", long, requires = "data", default_value_t = Settings::default().rounds, value_parser = parse_positive)]
+    rounds: usize,
+    /// Seconds after which no further round begins.
+    #[arg(help_heading = "A set of your own", long, requires = "data", default_value_t = Settings::default().time_budget.as_secs_f64(), value_parser = parse_seconds)]
+    time_budget: f64,
+    /// Seed of the sample and of every order.
+    #[arg(help_heading = "A set of your own", long, requires = "data", default_value_t = Settings::default().seed)]
+    seed: u64,
+    #[command(flatten)]
+    open: OpenArgs,
+}
+
+impl Args {
+    /// Refuses choices of a set where none is given.
+    pub fn check_unused(&self) -> Outcome {
+        let OpenArgs { read_as, level, column, table, skip_null } = &self.open;
+        if read_as.is_some() || *level > 0 || column.is_some() || table.is_some() || *skip_null {
+            return Err(Failure::Usage(
+                "--read-as, --level, --column, --table and --skip-null belong to a set; add --data PATH"
+                    .to_owned(),
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn parse_model(name: &str) -> Result<String, String> {
+    let known: Vec<&str> = wellread_model::models().iter().map(|m| m.name).collect();
+    if known.contains(&name) {
+        return Ok(name.to_owned());
+    }
+    Err(format!(
+        "unknown model {name:?}; there are {} (a model of your own: its step time, --step-ms)",
+        known.join(", ")
+    ))
+}
+
+pub fn run(args: &Args, data: &Path, ui: Ui) -> Outcome {
+    let consumer = match (args.step_ms, &args.model) {
+        (Some(ms), _) => Consumer::StandIn(ms / 1e3),
+        (None, Some(model)) => Consumer::Model(model.clone()),
+        (None, None) => Consumer::Nothing,
+    };
+    let defaults = Settings::default();
+    let settings = Settings {
+        batch_size: args.batch_size,
+        workers: args.workers,
+        consumer,
+        crop: args.crop,
+        limits: wellread_bench::sample::Limits { images: args.images, ..defaults.limits },
+        rounds: args.rounds,
+        time_budget: Duration::from_secs_f64(args.time_budget),
+        seed: args.seed,
+    };
+    // What is wrong with the path is said as everywhere.
+    let format = args.open.open(data)?.format();
+    let bar = ui.progress(0, "measuring");
+    let found = diagnose(|| args.open.open_again(data), &settings, &|done, of| {
+        bar.set_length(of as u64);
+        bar.set_position(done as u64);
+    })
+    .map_err(|e| Failure::Failed(format!("{e:#}")))?;
+    bar.finish_and_clear();
+    if ui.json {
+        let mut document = serde_json::to_value(&found).map_err(|e| Failure::Failed(e.to_string()))?;
+        document["path"] = data.display().to_string().into();
+        document["format"] = format.into();
+        return ui.document(&document);
+    }
+    print(&found, data, format, ui);
+    Ok(())
+}
+
+fn print(found: &Diagnosis, data: &Path, format: &str, ui: Ui) {
+    let sample = &found.sample;
+    ui.say(format!(
+        "{} ({format}): {} of {} images, batches of {}, {} workers; model: {}; {} rounds\n",
+        data.display(),
+        sample.rows.len(),
+        sample.of,
+        found.batch_size,
+        found.workers,
+        found.model,
+        found.rounds
+    ));
+    ui.say(format!(
+        "  {:<10} {:>12}  {:<23} {:>10}  {:>14}",
+        "images from", "us/image", "95 %", "images/s", "of memory copy"
+    ));
+    for run in &found.runs {
+        ui.say(format!(
+            "  {:<11} {:>12}  {:<23} {:>10}  {:>14}",
+            run.name,
+            micro(run.us_per_image.value),
+            interval(&run.us_per_image, micro),
+            run.images_per_s.map_or("–".to_owned(), |v| format!("{v:.0}")),
+            run.share_of_copy.map_or("–".to_owned(), percent),
+        ));
+    }
+    ui.say(format!(
+        "\n  {:<11} {:>12}  {:<23} {:>10}  {:<16} what it is",
+        "stage", "us/image", "95 %", "share", "95 %"
+    ));
+    for stage in &found.stages {
+        ui.say(format!(
+            "  {:<11} {:>12}  {:<23} {:>10}  {:<16} {}",
+            stage.name,
+            micro(stage.us_per_image.value),
+            interval(&stage.us_per_image, micro),
+            percent(stage.share.value),
+            interval(&stage.share, percent),
+            stage.about
+        ));
+    }
+    for (place, utilisation) in &found.utilisation {
+        ui.say(format!(
+            "\n  accelerator utilisation, {place} files: {}; {} of MLPerf Storage's marks",
+            with_interval(utilisation, percent),
+            wellread_bench::model_loop::utilisation_mark(utilisation.value)
+        ));
+    }
+    ui.say(format!("\n{}", found.verdict));
+    if let Some(stage) = found.binds {
+        ui.say(format!("What helps: {}.", remedy(stage)));
+    }
+    for note in &found.notes {
+        ui.say(format!("note: {note}"));
+    }
+}
+
+/// Microseconds.
+fn micro(v: f64) -> String {
+    format!("{v:.1}")
+}
+
+pub(super) fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
+
+/// `VALUE (LOW–HIGH)`, or the value alone.
+pub(super) fn with_interval(figure: &Figure, text: impl Fn(f64) -> String) -> String {
+    match interval(figure, &text) {
+        ends if ends.is_empty() => text(figure.value),
+        ends => format!("{} ({ends})", text(figure.value)),
+    }
+}
+
+/// `LOW–HIGH`; empty where there is no interval.
+pub(super) fn interval(figure: &Figure, text: impl Fn(f64) -> String) -> String {
+    figure.low.zip(figure.high).map_or(String::new(), |(low, high)| format!("{}–{}", text(low), text(high)))
+}

@@ -1,0 +1,379 @@
+//! `wellread bench --recipe FILE.toml` and `wellread rerun summary.json`: studies that can be repeated.
+//!
+//! A recipe is a list of runs. Each is a command of this program with its options as keys; all are parsed by the same
+//! parser as a typed command before the first is run, so a recipe can do what the command line can, and no more.
+//!
+//! ```toml
+//! title = "Which format for random access?"
+//!
+//! [[run]]
+//! command = "bench"            # bench, infer, tasks, generate or convert
+//! arguments = ["dataset"]      # words without a dash
+//! name = "small"               # folder of its results below --out
+//! images = 200                 # every other key is an option: --images 200
+//! formats = ["parquet", "tiff"]
+//! keep-open = true             # a flag; false leaves it out
+//! ```
+//!
+//! `{out}` in a value stands for the results folder of the study, `{recipe}` for the folder that the recipe is in.
+
+use super::bench::distinct;
+use crate::output::{Failure, Outcome, Ui};
+use serde_json::{Value, json};
+use std::cell::RefCell;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use wellread_compare::{Results, provenance};
+
+/// Arguments of `bench` that a recipe stands in for: all but the results folder.
+#[rustfmt::skip]
+pub const REPLACED: [&str; 43] = [
+    "what", "input", "in_place", "compression", "planes", "images", "size", "channels", "depth", "time", "dtype", "kind",
+    "seed", "formats", "repeats", "precision", "data_dir", "time_budget", "access", "block_rows", "block_window",
+    "transform", "cache", "samples", "batch_sizes", "workers", "keep_open", "loader_cache", "model", "mode", "steps",
+    "batch_size", "loop_workers", "memory", "crop", "scale", "framework", "python", "loaders", "turn_limit", "no_cold",
+    "random_images", "sweep",
+];
+
+/// Commands that a recipe may run, and the option that names where their results go.
+const COMMANDS: [(&str, Option<&str>); 5] = [
+    ("bench", Some("out")),
+    ("infer", Some("output-dir")),
+    ("tasks", Some("output")),
+    ("generate", None),
+    ("convert", None),
+];
+
+/// The recipe that is being run, for those that record what they were asked.
+#[derive(Clone)]
+pub struct Current {
+    /// The command as it would be typed.
+    pub command: String,
+    /// The whole recipe.
+    pub text: Value,
+}
+
+thread_local! {
+    /// Runs of a recipe follow one another on the thread that began it.
+    static CURRENT: RefCell<Option<Current>> = const { RefCell::new(None) };
+}
+
+/// The recipe that is being run, if one is.
+pub fn current() -> Option<Current> {
+    CURRENT.with_borrow(Clone::clone)
+}
+
+/// One run, ready.
+struct Step {
+    name: String,
+    words: Vec<String>,
+    command: crate::Command,
+}
+
+/// Words as one line that a shell, and [`split`], take apart again.
+pub fn joined(words: impl IntoIterator<Item = String>) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_=./,:%+@~{}[]#".contains(c);
+    let quoted = |word: String| {
+        if !word.is_empty() && word.chars().all(plain) {
+            word
+        } else {
+            format!("'{}'", word.replace('\'', "'\\''"))
+        }
+    };
+    std::iter::once("wellread".to_owned()).chain(words.into_iter().map(quoted)).collect::<Vec<_>>().join(" ")
+}
+
+/// The words of a line that [`joined`] wrote.
+fn split(line: &str) -> Result<Vec<String>, String> {
+    let (mut words, mut word, mut quoted) = (Vec::new(), None::<String>, false);
+    let mut chars = line.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\'' => {
+                quoted = !quoted;
+                word.get_or_insert_default();
+            }
+            '\\' if !quoted => word.get_or_insert_default().extend(chars.next()),
+            c if c.is_whitespace() && !quoted => words.extend(word.take()),
+            c => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    if quoted { Err("a quotation mark is not closed".to_owned()) } else { Ok(words) }
+}
+
+/// Runs every step of a recipe, each into a folder below `out`; goes on after one that fails, and fails at the end.
+pub fn run(path: &Path, out: &Path, program: &[OsString], ui: Ui) -> Outcome {
+    let text = std::fs::read_to_string(path)
+        .map_err(|e| Failure::Failed(format!("cannot read the recipe {}: {e}", path.display())))?;
+    let usage = |cause: String| Failure::Usage(format!("{}: {cause}", path.display()));
+    let recipe: toml::Table = toml::from_str(&text).map_err(|e| usage(format!("is no TOML: {e}")))?;
+    let beside = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let steps = steps(&recipe, beside, out).map_err(usage)?;
+    let recipe = serde_json::to_value(&recipe).map_err(|e| usage(e.to_string()))?;
+    if let Some(title) = recipe["title"].as_str() {
+        ui.say(title);
+    }
+    let (mut done, mut failed) = (Vec::new(), Vec::new());
+    let of = steps.len();
+    for (i, step) in steps.into_iter().enumerate() {
+        let command = joined(step.words);
+        ui.say(format!("\n[{} of {of}] {}: {command}", i + 1, step.name));
+        CURRENT.set(Some(Current { command: command.clone(), text: recipe.clone() }));
+        let result = crate::execute(step.command, program.to_vec(), ui.nested());
+        CURRENT.set(None);
+        let error = match result {
+            Ok(()) => None,
+            Err(Failure::Usage(message) | Failure::Failed(message)) => Some(message),
+            Err(Failure::Reported | Failure::Regression | Failure::Ended(_)) => Some("see above".to_owned()),
+        };
+        if let Some(message) = &error {
+            eprintln!("error: {}: {message}", step.name);
+            failed.push(step.name.clone());
+        }
+        done.push(
+            json!({ "name": step.name, "command": command, "out": out.join(&step.name), "error": error }),
+        );
+    }
+    ui.document(&json!({ "recipe": recipe, "runs": done }))?;
+    if failed.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::Failed(format!("{} of {of} runs of the recipe failed: {}", failed.len(), failed.join(", "))))
+}
+
+/// The runs of a recipe as parsed commands.
+fn steps(recipe: &toml::Table, beside: &Path, out: &Path) -> Result<Vec<Step>, String> {
+    if let Some(key) = recipe.keys().find(|key| !["title", "description", "run"].contains(&key.as_str())) {
+        return Err(format!("there is no key {key:?}; a recipe has title, description and [[run]]"));
+    }
+    let runs = recipe.get("run").and_then(toml::Value::as_array).filter(|runs| !runs.is_empty());
+    let runs = runs.ok_or("holds no [[run]]")?;
+    let mut steps: Vec<Step> = Vec::new();
+    for (i, run) in runs.iter().enumerate() {
+        let at = |cause: String| format!("run {}: {cause}", i + 1);
+        let run = run.as_table().ok_or_else(|| at("is no table; write [[run]]".to_owned()))?;
+        let step = step(run, i, beside, out).map_err(at)?;
+        if steps.iter().any(|other| other.name == step.name) {
+            return Err(at(format!("a run before it is named {:?} too; give it another name", step.name)));
+        }
+        steps.push(step);
+    }
+    Ok(steps)
+}
+
+fn step(run: &toml::Table, i: usize, beside: &Path, out: &Path) -> Result<Step, String> {
+    let command = run.get("command").and_then(toml::Value::as_str).unwrap_or("bench");
+    let known = COMMANDS.iter().find(|(name, _)| *name == command);
+    let (_, target) = known.ok_or_else(|| {
+        let names: Vec<_> = COMMANDS.iter().map(|(name, _)| *name).collect();
+        format!("a recipe cannot run {command:?}; there are {}", names.join(", "))
+    })?;
+    let folder = out.to_str().ok_or("the results folder's name is no text")?;
+    let beside = beside.to_str().ok_or("the name of the recipe's folder is no text")?;
+    let filled = |text: &str| text.replace("{out}", folder).replace("{recipe}", beside);
+    let mut words = vec![command.to_owned()];
+    if let Some(arguments) = run.get("arguments") {
+        words.extend(texts(arguments, "arguments")?.iter().map(|word| filled(word)));
+    }
+    let name = match run.get("name") {
+        Some(name) => name.as_str().ok_or("name is no text")?.to_owned(),
+        None => format!("{}-{command}", i + 1),
+    };
+    if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_') {
+        return Err(format!("{name:?} is no name of a folder; use letters, digits, - and _"));
+    }
+    for (key, value) in
+        run.iter().filter(|(key, _)| !["command", "arguments", "name"].contains(&key.as_str()))
+    {
+        if Some(key.as_str()) == *target {
+            return Err(format!("--{key} is set by the recipe's name; leave it out"));
+        }
+        match value {
+            toml::Value::Boolean(true) => words.push(format!("--{key}")),
+            toml::Value::Boolean(false) => (),
+            value => words.push(format!("--{key}={}", filled(&texts(value, key)?.join(",")))),
+        }
+    }
+    if let Some(target) = target {
+        let file = if *target == "output" { format!("{name}.json") } else { name.clone() };
+        let path = out.join(file);
+        words.push(format!("--{target}={}", path.to_str().ok_or("the results folder's name is no text")?));
+    }
+    let parsed = parsed(&words)?;
+    Ok(Step { name, words, command: parsed })
+}
+
+/// A typed command, by the parser of all.
+fn parsed(words: &[String]) -> Result<crate::Command, String> {
+    let words = std::iter::once("wellread").chain(words.iter().map(String::as_str)).map(OsString::from);
+    let cli =
+        crate::parse(words).map_err(|e| e.to_string().trim_start_matches("error: ").trim_end().to_owned())?;
+    Ok(cli.command)
+}
+
+/// A value, or a list of them, as texts.
+fn texts(value: &toml::Value, key: &str) -> Result<Vec<String>, String> {
+    match value {
+        toml::Value::String(text) => Ok(vec![text.clone()]),
+        toml::Value::Integer(number) => Ok(vec![number.to_string()]),
+        toml::Value::Float(number) => Ok(vec![number.to_string()]),
+        toml::Value::Array(list) => {
+            let all: Vec<Vec<String>> =
+                list.iter().map(|value| texts(value, key)).collect::<Result<_, _>>()?;
+            Ok(distinct(&all.concat()))
+        }
+        _ => Err(format!("{key} is neither text, number, true or false, nor a list of texts and numbers")),
+    }
+}
+
+/// Repeats the run that a summary.json is of, and says which versions, hardware and figures differ.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Repeats the run that a summary.json is of into a folder beside the old one, and says which versions, hardware and
+settings differ. Then `wellread compare` says what became faster or slower.
+
+Example:
+  wellread rerun results/summary.json --out again")]
+pub struct RerunArgs {
+    /// The summary.json of the run, or its folder.
+    summary: PathBuf,
+    /// Folder of the new results; by default the old one's name with -rerun.
+    #[arg(long)]
+    out: Option<PathBuf>,
+}
+
+/// Runs `wellread rerun`.
+pub fn rerun(args: &RerunArgs, program: &[OsString], ui: Ui) -> Outcome {
+    let folder = if args.summary.is_dir() {
+        args.summary.as_path()
+    } else {
+        args.summary.parent().unwrap_or(Path::new(""))
+    };
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let old = Results::open(&args.summary).map_err(|e| Failure::Failed(format!("{e:#}")))?;
+    let failed = |cause: String| Failure::Failed(format!("{}: {cause}", args.summary.display()));
+    let line = old.detail("/configuration/command").and_then(Value::as_str).filter(|line| !line.is_empty());
+    let line = line.ok_or_else(|| failed("does not say which command it is of".to_owned()))?;
+    let mut words = split(line).map_err(|e| failed(format!("its command cannot be read: {e}")))?;
+    // The program's own name.
+    words.drain(..words.len().min(1));
+    let target = words.first().and_then(|first| COMMANDS.iter().find(|(name, _)| name == first)?.1);
+    let target =
+        target.ok_or_else(|| failed(format!("cannot run {line:?} again; only bench and infer can be")))?;
+    let name = folder
+        .canonicalize()
+        .ok()
+        .and_then(|path| path.file_name().map(|n| n.to_string_lossy().into_owned()));
+    let beside = || folder.join("..").join(format!("{}-rerun", name.as_deref().unwrap_or("results")));
+    let out = args.out.clone().unwrap_or_else(beside);
+    // The old run's timeline is kept.
+    remove(&mut words, "trace");
+    replace(&mut words, target, out.to_str().ok_or_else(|| failed("--out is no text".to_owned()))?);
+    let command = joined(words.clone());
+    ui.say(&command);
+    let parsed =
+        parsed(&words).map_err(|e| failed(format!("this version does not take its command: {e}")))?;
+    let text = old.detail("/configuration/recipe").cloned().unwrap_or_default();
+    CURRENT.set(Some(Current { command: command.clone(), text }));
+    let result = crate::execute(parsed, program.to_vec(), ui.nested());
+    CURRENT.set(None);
+    result?;
+    let new = Results::open(&out).map_err(|e| Failure::Failed(format!("{e:#}")))?;
+    let differences = provenance::differences(&old, &new);
+    if differences.is_empty() {
+        ui.say("Nothing known differs between the two runs but their figures.");
+    }
+    for difference in &differences {
+        ui.say(format!("{} differs: {} then, {} now", difference.what, difference.a, difference.b));
+    }
+    ui.hint(format!("Next: wellread compare {} {}", folder.display(), out.display()));
+    ui.document(&json!({ "command": command, "out": out, "differences": differences }))
+}
+
+/// Sets an option, in whichever form it was given.
+fn replace(words: &mut Vec<String>, option: &str, value: &str) {
+    remove(words, option);
+    words.push(format!("--{option}={value}"));
+}
+
+/// Takes an option that has a value away, in whichever form it was given.
+fn remove(words: &mut Vec<String>, option: &str) {
+    let name = format!("--{option}");
+    let with = format!("{name}=");
+    if let Some(at) = words.iter().position(|word| *word == name) {
+        words.drain(at..(at + 2).min(words.len()));
+    }
+    words.retain(|word| !word.starts_with(&with));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_taken_apart_as_they_were_joined() {
+        let words = ["bench", "a b", "it's", "", "--x=1,2", "ü$"].map(str::to_owned);
+        let line = joined(words.clone());
+        assert_eq!(split(&line).unwrap()[1..], words);
+        assert_eq!(split("wellread bench 'a b'  c").unwrap(), ["wellread", "bench", "a b", "c"]);
+        assert!(split("a 'b").is_err());
+        let mut words = ["bench", "--out", "a", "x", "--out=b"].map(str::to_owned).to_vec();
+        replace(&mut words, "out", "c");
+        assert_eq!(words, ["bench", "x", "--out=c"]);
+        remove(&mut words, "out");
+        remove(&mut words, "trace");
+        assert_eq!(words, ["bench", "x"]);
+    }
+
+    #[test]
+    fn recipes_are_checked_before_anything_is_run() {
+        let wrong = |text: &str| {
+            let recipe: toml::Table = toml::from_str(text).unwrap();
+            steps(&recipe, Path::new("in"), Path::new("out")).err().unwrap()
+        };
+        assert!(wrong("title = 'x'").contains("[[run]]"));
+        assert!(wrong("[[runs]]").contains("\"runs\""));
+        assert!(wrong("[[run]]\ncommand = 'rm'").contains("cannot run \"rm\""));
+        assert!(wrong("[[run]]\narguments = ['dataset']\nimags = 3").contains("--imags"));
+        assert!(wrong("[[run]]\narguments = ['dataset']\nout = 'x'").contains("--out"));
+        assert!(wrong("[[run]]\narguments = ['dataset']\nname = '../x'").contains("no name of a folder"));
+        assert!(wrong("[[run]]\narguments = ['dataset']\nimages = 1979-01-01").contains("images"));
+        let twice = "[[run]]\narguments = ['dataset']\nname = 'a'\n";
+        assert!(wrong(&format!("{twice}{twice}")).contains("run 2"));
+        let recipe: toml::Table =
+            toml::from_str("[[run]]\narguments = ['dataset']\nformats = ['tiff', 'parquet']\nno-cold = true")
+                .unwrap();
+        let all = steps(&recipe, Path::new("in"), Path::new("out")).unwrap();
+        assert_eq!(
+            all[0].words,
+            ["bench", "dataset", "--formats=tiff,parquet", "--no-cold", "--out=out/1-bench"]
+        );
+        let recipe = "[[run]]\ncommand = 'tasks'\narguments = ['train']\nconfig = '{recipe}/a.csv'";
+        let all = steps(&toml::from_str(recipe).unwrap(), Path::new("in"), Path::new("out")).unwrap();
+        assert_eq!(all[0].words, ["tasks", "train", "--config=in/a.csv", "--output=out/1-tasks.json"]);
+    }
+
+    #[test]
+    fn the_recipes_that_come_with_the_program_can_be_run() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../recipes");
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_none_or(|e| e != "toml") {
+                continue;
+            }
+            let recipe: toml::Table = toml::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+            let all = steps(&recipe, &folder, Path::new("out"));
+            let all = all.unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+            for table in
+                all.iter().flat_map(|step| &step.words).filter_map(|word| word.strip_prefix("--config="))
+            {
+                assert!(Path::new(table).is_file(), "{table}");
+            }
+            names.push(path.file_stem().unwrap().to_str().unwrap().to_owned());
+        }
+        names.sort();
+        assert_eq!(names, ["cyto-dl", "inference-suite", "quick", "upstream-storage", "upstream-tracks"]);
+    }
+}

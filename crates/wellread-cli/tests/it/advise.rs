@@ -1,0 +1,247 @@
+//! `doctor --data` and `advise`, on sets in every format of the build.
+
+use crate::support::{arg, formats, generate, json, leftovers, wellread};
+use serde_json::Value;
+use std::path::Path;
+
+/// Checksums of the files below a folder.
+fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut found = vec![];
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else {
+            found.push((path.to_string_lossy().into_owned(), std::fs::read(&path).unwrap()));
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Where each format's copy of a generated set is.
+fn sets(generated: &Value) -> Vec<(String, String)> {
+    let sets = generated["written"].as_array().expect("a list of sets");
+    let text = |value: &Value| value.as_str().expect("text").to_owned();
+    sets.iter()
+        .filter(|set| set["error"].is_null())
+        .map(|set| (text(&set["format"]), text(&set["path"])))
+        .collect()
+}
+
+#[test]
+fn doctor_takes_every_format_apart_and_changes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("sets");
+    let sets = sets(&generate(&out, 24, &["--formats", "all"]));
+    assert_eq!(sets.len(), formats().len());
+    let before = files(&out);
+    for (format, path) in &sets {
+        let found = json(&[
+            "doctor",
+            "--data",
+            path,
+            "--read-as",
+            format,
+            "--rounds",
+            "2",
+            "--batch-size",
+            "8",
+            "--time-budget",
+            "2",
+        ]);
+        assert_eq!(found["sample"]["of"], 24, "{format}");
+        let names = |list: &str| -> Vec<&str> {
+            found[list].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect()
+        };
+        let cold = names("runs").first() == Some(&"cold");
+        // On a filesystem in memory nothing can be cold, and that is said.
+        let note = found["notes"].to_string();
+        assert!(cold || note.contains("storage was not measured"), "{format}: {note}");
+        assert_eq!(names("runs")[usize::from(cold)..], ["warm", "cached", "synthetic"], "{format}");
+        assert_eq!(
+            names("stages")[usize::from(cold)..],
+            ["decoding", "copying"],
+            "{format}: no model, no such stage"
+        );
+        // Two rounds are none for a verdict.
+        assert_eq!(found["binds"], Value::Null);
+        assert!(found["verdict"].as_str().unwrap().starts_with("Too few data"), "{found}");
+        let stages = found["stages"].as_array().unwrap();
+        assert!(stages.iter().all(|stage| stage["share"]["low"].is_null()), "{found}");
+    }
+    assert_eq!(files(&out), before, "the sets were changed");
+}
+
+#[test]
+fn a_step_that_is_far_longer_than_loading_binds() {
+    let dir = tempfile::tempdir().unwrap();
+    let sets = sets(&generate(&dir.path().join("sets"), 16, &["--formats", "tiff"]));
+    let args = [
+        "doctor",
+        "--data",
+        &sets[0].1,
+        "--step-ms",
+        "60",
+        "--batch-size",
+        "8",
+        "--rounds",
+        "6",
+        "--workers",
+        "2",
+    ];
+    let found = json(&args);
+    assert_eq!(found["binds"], "model", "{found}");
+    assert!(found["verdict"].as_str().unwrap().starts_with("The model binds"), "{found}");
+    assert!(found["utilisation"][0][1]["value"].as_f64().unwrap() > 0.5, "{found}");
+    let plain = wellread(&[&args[..], &["--time-budget", "3"]].concat());
+    assert!(plain.stdout.contains("of memory copy") && plain.stdout.contains("decoding"), "{}", plain.stdout);
+}
+
+#[test]
+fn a_model_of_wellreads_own_is_a_stage() {
+    let dir = tempfile::tempdir().unwrap();
+    let sets = sets(&generate(&dir.path().join("sets"), 16, &["--formats", "tiff"]));
+    let found =
+        json(&["doctor", "--data", &sets[0].1, "--model", "small-cnn", "--batch-size", "8", "--rounds", "1"]);
+    let stages = found["stages"].as_array().unwrap();
+    assert_eq!(stages.last().unwrap()["name"], "model", "{found}");
+    assert!(stages.last().unwrap()["us_per_image"]["value"].as_f64().unwrap() > 0.0);
+    assert!(found["model"].as_str().unwrap().contains("training"), "{found}");
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let missing = dir.path().join("missing.parquet");
+    let text = dir.path().join("notes.txt");
+    std::fs::write(&text, "no images").unwrap();
+    for path in [&missing, &text] {
+        for args in [&["doctor", "--data", arg(path)][..], &["advise", arg(path)]] {
+            let done = wellread(args);
+            assert_eq!(done.code, 1, "{args:?}: {}", done.stderr);
+            assert!(done.stderr.contains(arg(path)), "{args:?}: {}", done.stderr);
+        }
+    }
+    for (args, said) in [
+        (&["doctor", "--step-ms", "5"][..], "--data"),
+        (&["doctor", "--level", "1"], "--data"),
+        (&["doctor", "--data", "x", "--step-ms", "-1"], "positive"),
+        (&["doctor", "--data", "x", "--step-ms", "1", "--model", "small-cnn"], "cannot be used with"),
+        (&["doctor", "--data", "x", "--model", "large"], "small-cnn"),
+        (&["advise"], "<PATH>"),
+        (&["advise", "x", "--step-ms", "0"], "positive"),
+        (&["advise", "x", "--formats", "gif"], "gif"),
+    ] {
+        let done = wellread(args);
+        assert_eq!(done.code, 2, "{args:?}: {}", done.stderr);
+        assert!(done.stderr.contains(said), "{args:?}: {}", done.stderr);
+    }
+}
+
+/// Tries of a check against the clock on a machine that does other things too.
+const TRIES: usize = 4;
+
+#[test]
+fn advice_is_whole_and_its_prediction_holds_in_a_real_loop() {
+    let dir = tempfile::tempdir().unwrap();
+    let (out, scratch) = (dir.path().join("sets"), dir.path().join("scratch"));
+    let generated =
+        json(&["generate", arg(&out), "--images", "48", "--size", "160x160", "--formats", "tiff"]);
+    let sets = sets(&generated);
+    let before = files(&out);
+    let mut last = Value::Null;
+    for seed in 0..TRIES {
+        // Shorter than reading a batch takes, so that there is waiting to predict.
+        let seed = seed.to_string();
+        last = json(&[
+            "advise",
+            &sets[0].1,
+            "--formats",
+            "tiff,parquet",
+            "--step-ms",
+            "0.5",
+            "--batch-size",
+            "8",
+            "--scratch",
+            arg(&scratch),
+            "--time-budget",
+            "12",
+            "--seed",
+            &seed,
+        ]);
+        if last["predictions"][0]["checked"]["agrees"] == true {
+            break;
+        }
+    }
+    let prediction = &last["predictions"][0];
+    assert_eq!(prediction["checked"]["agrees"], true, "{prediction:#}");
+    let share = |of: &Value| of["value"].as_f64().unwrap();
+    let utilisation = share(&prediction["utilisation"]);
+    assert!((utilisation + share(&prediction["data_wait_fraction"]) - 1.0).abs() < 1e-6, "{prediction}");
+
+    let tried = last["tried"].as_array().unwrap();
+    assert!(tried[0]["compression"].is_null(), "the set as it is comes first");
+    let codecs =
+        |format: &str| tried.iter().filter(|t| t["format"] == format && !t["write_s"].is_null()).count();
+    assert!(codecs("tiff") >= 2, "{tried:?}");
+    assert!(
+        tried.iter().all(|t| share(&t["images_per_s"]) > 0.0 && t["bytes_of_set"].as_f64().unwrap() > 0.0)
+    );
+    let chosen = &last["recommendation"];
+    assert_eq!(chosen["batch_size"], 8, "as asked for");
+    let reasons = chosen["reasons"].as_array().unwrap();
+    assert!(reasons.iter().all(|of| !of.as_array().unwrap().is_empty()), "{chosen}");
+    let commands = last["commands"].as_array().unwrap();
+    let converts = commands[0].as_str().unwrap().starts_with("wellread convert");
+    assert_eq!(converts, chosen["as_it_is"] == false, "{commands:?}");
+
+    assert_eq!(files(&out), before, "the set was changed");
+    assert!(leftovers(&scratch).is_empty() && std::fs::read_dir(&scratch).unwrap().next().is_none());
+}
+
+#[test]
+fn advice_without_a_step_time_predicts_several() {
+    let dir = tempfile::tempdir().unwrap();
+    let sets = sets(&generate(&dir.path().join("sets"), 32, &["--formats", "tiff"]));
+    let scratch = dir.path().join("scratch");
+    let args = ["advise", &sets[0].1, "--formats", "tiff", "--scratch", arg(&scratch), "--time-budget", "4"];
+    let found = json(&args);
+    let predictions = found["predictions"].as_array().unwrap();
+    assert!(predictions.len() > 2 && predictions.iter().all(|p| p["checked"].is_null()), "{found}");
+    // The longer the step, the less it waits.
+    let waits: Vec<f64> =
+        predictions.iter().map(|p| p["data_wait_fraction"]["value"].as_f64().unwrap()).collect();
+    assert!(waits.windows(2).all(|w| w[0] >= w[1]), "{waits:?}");
+    let plain = wellread(&args);
+    assert_eq!(plain.code, 0, "{}", plain.stderr);
+    for said in ["Recommended", "as it is (tiff", "Data wait of a step", "wellread bench loop"] {
+        assert!(plain.stdout.contains(said), "{said}: {}", plain.stdout);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_study_leaves_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let sets = sets(&generate(&dir.path().join("sets"), 64, &["--formats", "tiff"]));
+    let scratch = dir.path().join("scratch");
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_wellread"))
+        .args(["advise", &sets[0].1, "--scratch", arg(&scratch)])
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    // Once it writes there.
+    for _ in 0..600 {
+        if !leftovers(&scratch).is_empty() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    assert!(!leftovers(&scratch).is_empty(), "it never began");
+    let id = child.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(leftovers(&scratch).is_empty(), "{:?}", leftovers(&scratch));
+}

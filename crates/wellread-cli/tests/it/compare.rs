@@ -1,0 +1,240 @@
+//! `wellread compare` on real results, on planted ones, on histories and on revisions.
+
+use crate::support::{arg, json, wellread};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// A result table as CSV: each format with ten runs about its level.
+fn results(folder: &Path, levels: &[(&str, f64)]) {
+    fs::create_dir_all(folder).unwrap();
+    let mut text = "format,access,run,verified,status,p50_s\n".to_owned();
+    for (format, level) in levels {
+        for run in 0..10 {
+            let value = level * (1.0 + 0.002 * f64::from(run * 7 % 10));
+            text += &format!("{format},random,{run},true,ok,{value}\n");
+        }
+    }
+    fs::write(folder.join("dataset.csv"), text).unwrap();
+}
+
+#[test]
+fn a_regression_ends_with_code_three_and_markdown_names_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let [a, b] = ["a", "b"].map(|name| dir.path().join(name));
+    results(&a, &[("tiff", 1.0), ("parquet", 1.0)]);
+    results(&b, &[("tiff", 1.15), ("parquet", 0.7)]);
+    let page = dir.path().join("new/page.md");
+    let done = wellread(&["compare", arg(&a), arg(&b), "--markdown", arg(&page)]);
+    assert_eq!(done.code, 3, "{}", done.stderr);
+    assert!(done.stdout.contains("slower !") && done.stdout.contains("faster"), "{}", done.stdout);
+    assert!(done.stdout.contains("no summary.json"), "{}", done.stdout);
+    let page = fs::read_to_string(page).unwrap();
+    assert!(page.contains("1 regression beyond 5 %") && page.contains("| tiff random |"), "{page}");
+    // As Markdown on stdout, as JSON, and the other way round.
+    let done = wellread(&["compare", arg(&a), arg(&b), "--markdown", "-", "--quiet"]);
+    assert!(done.code == 3 && done.stdout.trim() == page.trim(), "{}", done.stdout);
+    let done = wellread(&["compare", arg(&a), arg(&b), "--json"]);
+    let document: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
+    assert_eq!((done.code, &document["regressions"]), (3, &1.into()));
+    let tiff = &document["rows"][0];
+    assert_eq!((&tiff["key"]["format"], &tiff["verdict"]), (&"tiff".into(), &"slower".into()));
+    assert!(tiff["low"].as_f64().unwrap() > 1.13 && tiff["high"].as_f64().unwrap() < 1.17, "{tiff}");
+    let back = json(&["compare", arg(&b), arg(&b)]);
+    assert_eq!(back["regressions"], 0);
+    // Within the threshold: slower, and no regression.
+    let within = json(&["compare", arg(&a), arg(&b), "--threshold", "20%"]);
+    assert_eq!((&within["rows"][0]["verdict"], &within["regressions"]), (&"slower".into(), &0.into()));
+}
+
+#[test]
+fn two_runs_of_the_suite_are_compared_with_what_they_were_measured_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    for (name, images) in [("a", "16"), ("b", "16"), ("c", "20")] {
+        let done = wellread(&[
+            "bench",
+            "dataset",
+            "--images",
+            images,
+            "--size",
+            "32x32",
+            "--formats",
+            "parquet,tiff",
+            "--access",
+            "random",
+            "--transform",
+            "none",
+            "--cache",
+            "none",
+            "--samples",
+            "8",
+            "--repeats",
+            "6",
+            "--out",
+            arg(&at(name)),
+        ]);
+        assert_eq!(done.code, 0, "{}", done.stderr);
+    }
+    let done = wellread(&["compare", arg(&at("a")), arg(&at("b")), "--json", "--threshold", "100%"]);
+    assert!(done.code == 0 || done.code == 3, "{}", done.stderr);
+    let document: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
+    assert_eq!(document["comparable"], true);
+    let rows = document["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 2);
+    for row in rows {
+        assert_eq!(
+            (&row["quantity"], &row["n_a"], &row["n_b"]),
+            (&"samples_per_sec".into(), &6.into(), &6.into())
+        );
+        assert!(
+            row["noise_floor"].as_f64().unwrap() > 0.0 && row["smallest_detectable"].as_f64().unwrap() > 0.0
+        );
+    }
+    // Other images are other pixels: no verdict, and no code of a regression.
+    let done = wellread(&["compare", arg(&at("a")), arg(&at("c"))]);
+    assert!(done.code == 1 && done.stderr.contains("not measured on the same pixels"), "{}", done.stderr);
+    assert!(done.stdout.contains("checksum of the pixels differs"), "{}", done.stdout);
+}
+
+#[test]
+fn a_history_grows_and_shows_where_a_level_changed() {
+    let dir = tempfile::tempdir().unwrap();
+    let history = dir.path().join("history.jsonl");
+    let run = dir.path().join("run");
+    for i in 0..16 {
+        results(
+            &run,
+            &[("tiff", if i < 9 { 1.0 } else { 1.3 } + 0.002 * f64::from(i % 3)), ("parquet", 1.0)],
+        );
+        let label = format!("c{i}");
+        let done = wellread(&["compare", arg(&run), "--history", arg(&history), "--label", &label]);
+        assert_eq!(done.code, 0, "{}", done.stderr);
+    }
+    assert_eq!(fs::read_to_string(&history).unwrap().lines().count(), 16);
+    let done = wellread(&["compare", "--history", arg(&history)]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert!(done.stdout.contains("16 runs, 2 series, 1 of which changed"), "{}", done.stdout);
+    assert!(done.stdout.contains("slower from c9"), "{}", done.stdout);
+    let document = json(&["compare", "--history", arg(&history)]);
+    let change = &document["series"][0]["changes"][0];
+    assert_eq!((&change["label"], &change["at"]), (&"c9".into(), &9.into()));
+    let figure = fs::read_to_string(dir.path().join("history.svg")).unwrap();
+    assert!(figure.contains("1 of 2 series changed") && figure.contains("dataset tiff random"));
+    assert!(dir.path().join("history.png").is_file());
+    fs::write(&history, "{}\nno record\n").unwrap();
+    let done = wellread(&["compare", "--history", arg(&history)]);
+    assert!(done.code == 1 && done.stderr.contains("line 1"), "{}", done.stderr);
+}
+
+#[test]
+fn wrong_usage_and_missing_things_are_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let a = dir.path().join("a");
+    results(&a, &[("tiff", 1.0)]);
+    for (args, code, hint) in [
+        (&["compare"][..], 2, "name two results"),
+        (&["compare", arg(&a)], 2, "--history"),
+        (&["compare", arg(&a), "no-such-thing"], 1, "no-such-thing"),
+        (&["compare", arg(&a), arg(&a), "--threshold", "5"], 2, "5%"),
+        (&["compare", arg(&a), arg(&a), "--", "dataset"], 2, "after --"),
+        (&["compare", arg(&a), arg(&a), "--quantity", "speed"], 1, "speed"),
+        (&["compare", arg(&a), arg(&a), "--label", "x"], 2, "--history"),
+        (&["compare", "--history", "no-such-file"], 1, "no-such-file"),
+    ] {
+        let done = wellread(args);
+        assert!(done.code == code && done.stderr.contains(hint), "{args:?}: {} {}", done.code, done.stderr);
+    }
+}
+
+/// A repository whose `wellread bench` writes a table of planted times.
+fn repository(folder: &Path) {
+    let git = |args: &[&str]| {
+        let done = Command::new("git").arg("-C").arg(folder).args(args).output().unwrap();
+        assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
+    };
+    let program = |level: &str| {
+        format!(
+            r#"fn main() {{
+    let args: Vec<String> = std::env::args().collect();
+    let after = |name: &str| args.iter().position(|a| a == name).map(|at| args[at + 1].clone()).unwrap();
+    let (out, data) = (after("--out"), after("--data-dir"));
+    std::fs::create_dir_all(&data).unwrap();
+    std::fs::create_dir_all(&out).unwrap();
+    let turn = std::fs::read_to_string(format!("{{data}}/n")).ok().and_then(|n| n.parse().ok()).unwrap_or(0u32);
+    std::fs::write(format!("{{data}}/n"), (turn + 1).to_string()).unwrap();
+    let level = {level} * (1.0 + 0.001 * f64::from(turn * 7 % 5));
+    let mut text = String::from("format,run,p50_s\n");
+    for run in 0..3 {{
+        text += &format!("tiff,{{run}},{{}}\n", level + 0.0001 * run as f64);
+    }}
+    std::fs::write(format!("{{out}}/dataset.csv"), text).unwrap();
+}}"#
+        )
+    };
+    let crate_folder = folder.join("crates/wellread-cli");
+    fs::create_dir_all(crate_folder.join("src")).unwrap();
+    fs::write(folder.join("Cargo.toml"), "[workspace]\nmembers = [\"crates/*\"]\nresolver = \"3\"\n")
+        .unwrap();
+    fs::write(
+        folder.join("Cargo.lock"),
+        "version = 4\n\n[[package]]\nname = \"wellread-cli\"\nversion = \"0.1.0\"\n",
+    )
+    .unwrap();
+    fs::write(
+        crate_folder.join("Cargo.toml"),
+        "[package]\nname = \"wellread-cli\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[[bin]]\nname = \"wellread\"\npath = \"src/main.rs\"\n",
+    )
+    .unwrap();
+    git(&["init", "-q", "-b", "main"]);
+    git(&["config", "user.email", "a@b"]);
+    git(&["config", "user.name", "a"]);
+    for (level, tag) in [("1.0", "fast"), ("1.2", "slow"), ("nonsense", "broken")] {
+        fs::write(crate_folder.join("src/main.rs"), program(level)).unwrap();
+        git(&["add", "-A"]);
+        git(&["commit", "-q", "-m", tag]);
+        git(&["tag", tag]);
+    }
+    // What the user has not committed must stay as it is, and out of the comparison.
+    fs::write(crate_folder.join("src/main.rs"), "unfinished").unwrap();
+}
+
+#[test]
+fn two_revisions_are_built_and_measured_in_turns() {
+    let dir = tempfile::tempdir().unwrap();
+    let repo = dir.path().join("repo");
+    fs::create_dir(&repo).unwrap();
+    repository(&repo);
+    let run = |args: &[&str]| {
+        let done = Command::new(env!("CARGO_BIN_EXE_wellread"))
+            .args(args)
+            .current_dir(&repo)
+            .env("XDG_CACHE_HOME", dir.path().join("cache"))
+            .env_remove("CARGO_TARGET_DIR")
+            .output()
+            .unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (done.status.code().unwrap(), text(&done.stdout), text(&done.stderr))
+    };
+    let (code, out, err) =
+        run(&["compare", "fast", "slow", "--rounds", "8", "--json", "--", "dataset", "--images", "3"]);
+    assert_eq!(code, 3, "{out}{err}");
+    let document: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let row = &document["rows"][0];
+    assert_eq!((&row["n_a"], &row["n_b"], &row["verdict"]), (&8.into(), &8.into(), &"slower".into()));
+    assert!((row["ratio"].as_f64().unwrap() - 1.2).abs() < 0.01, "{row}");
+    assert!(row["noise_floor"].as_f64().unwrap() > 0.0, "{row}");
+    assert_eq!(fs::read_to_string(repo.join("crates/wellread-cli/src/main.rs")).unwrap(), "unfinished");
+    let listed = Command::new("git").args(["worktree", "list"]).current_dir(&repo).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&listed.stdout).lines().count(), 1);
+    // Built once: the sources need not be there any more.
+    let (code, out, err) = run(&["compare", "slow", "fast", "--rounds", "6", "--", "dataset"]);
+    assert_eq!(code, 0, "{out}{err}");
+    assert!(out.contains("faster"), "{out}");
+    let (code, _, err) = run(&["compare", "fast", "broken", "--", "dataset"]);
+    assert!(code == 1 && err.contains("cannot build broken") && err.contains("nonsense"), "{err}");
+    let (code, _, err) = run(&["compare", "fast", "slow"]);
+    assert!(code == 2 && err.contains("what to measure"), "{err}");
+    let (code, _, err) = run(&["compare", "fast", "slow", "--", "dataset", "--out", "x"]);
+    assert!(code == 1 && err.contains("--out"), "{err}");
+}

@@ -1,0 +1,181 @@
+//! `wellread tasks` as a user runs it: what it prints, and what it leaves when it is interrupted or killed.
+
+#![cfg(target_os = "linux")]
+
+use crate::support::{Done, arg};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+fn git(folder: &Path, args: &[&str]) -> String {
+    let settings = ["-c", "user.name=t", "-c", "user.email=t@example.org"];
+    let output = Command::new("git").arg("-C").arg(folder).args(settings).args(args).output().expect("git");
+    assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A repository with a quick branch and one that does not end, and a table of both.
+fn repository(dir: &Path) -> PathBuf {
+    let repo = dir.join("repo");
+    std::fs::create_dir_all(repo.join("configs/experiment")).unwrap();
+    git(&repo, &["init", "--quiet", "--initial-branch=main"]);
+    let commit = |script: &str| {
+        std::fs::write(repo.join("configs/experiment/e.sh"), script).unwrap();
+        git(&repo, &["add", "--all"]);
+        git(&repo, &["commit", "--quiet", "-m", "e"]);
+    };
+    commit("echo '{\"samples\":\"batch_step\",\"seconds\":[0.1,0.1]}' >> \"$WELLREAD_PHASES\"\n");
+    git(&repo, &["checkout", "--quiet", "-b", "endless"]);
+    commit("sleep 600 & echo $! > \"$(dirname \"$WELLREAD_PHASES\")/child\"; wait\n");
+    git(&repo, &["checkout", "--quiet", "main"]);
+    // Staged, changed and untracked.
+    std::fs::write(repo.join("staged"), "1\n").unwrap();
+    git(&repo, &["add", "staged"]);
+    std::fs::write(repo.join("staged"), "2\n").unwrap();
+    std::fs::write(repo.join("untracked"), "3\n").unwrap();
+    std::fs::write(dir.join("tasks.csv"), "branch,experiment\nmain,e\nendless,e\n").unwrap();
+    repo
+}
+
+fn command(dir: &Path, more: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wellread"));
+    command.args(["tasks", "train", "--config", arg(&dir.join("tasks.csv"))]);
+    command.args(["--output", arg(&dir.join("out.json")), "--repo", arg(&dir.join("repo"))]).args(more);
+    command.env("XDG_CACHE_HOME", dir.join("cache")).stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn run(dir: &Path, more: &[&str]) -> Done {
+    let output = command(dir, more).output().expect("the binary starts");
+    Done {
+        code: output.status.code().expect("no signal"),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// Waits until something is so; a minute at most.
+fn until(what: &str, so: impl Fn() -> bool) {
+    let begin = Instant::now();
+    while !so() {
+        assert!(begin.elapsed() < Duration::from_mins(1), "{what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// The endless task's own child, once it is there.
+fn started(dir: &Path) -> String {
+    let find = || {
+        let runs = std::fs::read_dir(dir.join("out.runs")).ok()?;
+        let mut files = runs.flatten().map(|task| task.path().join("run-1/child"));
+        let text = std::fs::read_to_string(files.find(|file| file.is_file())?).ok()?;
+        Some(text.trim().to_owned()).filter(|pid| !pid.is_empty())
+    };
+    until("the task starts", || find().is_some());
+    find().unwrap()
+}
+
+fn is_alive(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    !stat.is_empty() && !stat.contains(") Z ")
+}
+
+fn signal(child: &Child, name: &str) {
+    let sent = Command::new("sh").args(["-c", &format!("kill -{name} {}", child.id())]).status().unwrap();
+    assert!(sent.success());
+}
+
+fn worktrees(dir: &Path) -> usize {
+    let folders = std::fs::read_dir(dir.join("cache/wellread/worktrees")).into_iter().flatten().flatten();
+    let inside = folders.flat_map(|folder| std::fs::read_dir(folder.path()).into_iter().flatten().flatten());
+    inside.filter(|entry| entry.file_name() != "lock").count()
+}
+
+/// Every file of the repository, git's own included.
+fn everything(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            all.extend(everything(&path));
+        } else {
+            all.push((path.clone(), std::fs::read(path).unwrap()));
+        }
+    }
+    all.sort();
+    all
+}
+
+#[test]
+fn ctrl_c_ends_the_task_and_removes_what_is_not_the_users() {
+    let dir = tempfile::tempdir().unwrap();
+    let repo = repository(dir.path());
+    let before = everything(&repo);
+    let child = command(dir.path(), &[]).spawn().unwrap();
+    let task = started(dir.path());
+    signal(&child, "INT");
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{said}");
+    assert!(said.contains("--resume"), "{said}");
+    until("the task has ended", || !is_alive(&task));
+    assert_eq!(worktrees(dir.path()), 0);
+    assert!(everything(&repo) == before);
+}
+
+#[test]
+fn a_killed_run_leaves_the_repository_alone_and_the_next_clears_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let repo = repository(dir.path());
+    let before = everything(&repo);
+    let mut child = command(dir.path(), &[]).spawn().unwrap();
+    let task = started(dir.path());
+    signal(&child, "KILL");
+    child.wait().unwrap();
+    until("the watchdog has ended the task", || !is_alive(&task));
+    assert!(worktrees(dir.path()) > 0, "nobody could remove them");
+    assert!(everything(&repo) == before);
+    let earlier: Value =
+        serde_json::from_slice(&std::fs::read(dir.path().join("out.json")).unwrap()).unwrap();
+    let kept = earlier.as_array().unwrap().len();
+    let done = run(dir.path(), &["--resume", "--skip-failed", "--timeout", "1"]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert!(done.stderr.contains("removed what a run that was killed had left"), "{}", done.stderr);
+    assert_eq!(done.stderr.contains("1 runs of an earlier call were kept"), kept == 1, "{}", done.stderr);
+    assert_eq!(worktrees(dir.path()), 0);
+    assert!(everything(&repo) == before);
+}
+
+#[test]
+fn one_document_and_exit_codes() {
+    let dir = tempfile::tempdir().unwrap();
+    repository(dir.path());
+    let plan = run(dir.path(), &["--dry-run", "--json"]);
+    assert_eq!(plan.code, 0, "{}", plan.stderr);
+    let plan: Value = serde_json::from_str(&plan.stdout).unwrap();
+    assert_eq!(plan["plan"][1]["task_config"]["adapter"], "command");
+    assert!(!dir.path().join("out.json").exists());
+    // A failure stops the run with code 1, and what was measured is in the document and the file.
+    std::fs::write(dir.path().join("tasks.csv"), "branch,experiment\nmain,e\nendless,e\nmain,exit 4\n")
+        .unwrap();
+    let stopped = run(dir.path(), &["--timeout", "1", "--json", "--compare", "--baseline", "main"]);
+    assert_eq!(stopped.code, 1, "{}", stopped.stderr);
+    let document: Value = serde_json::from_str(&stopped.stdout).unwrap();
+    assert!(document["stopped"].as_str().unwrap().contains("took longer than 1 s"), "{document}");
+    assert!(Path::new(document["report"].as_str().unwrap()).is_file());
+    let kept: Value = serde_json::from_slice(&std::fs::read(dir.path().join("out.json")).unwrap()).unwrap();
+    assert!(kept.as_array().unwrap().iter().any(|entry| entry["success"] == false));
+    let skipped = run(dir.path(), &["--timeout", "1", "--skip-failed", "--compare"]);
+    assert_eq!(skipped.code, 0, "{}", skipped.stderr);
+    assert!(skipped.stdout.contains("endless did not run to its end"), "{}", skipped.stdout);
+    // The report is made again from what is on disk.
+    let again = crate::support::wellread(&["report", arg(&dir.path().join("out.report"))]);
+    assert_eq!(again.code, 0, "{}", again.stderr);
+    for wrong in
+        [&["--repeats", "0"][..], &["--adapter", "magic"], &["--timeout", "-1"], &["--repeats", "1001"]]
+    {
+        assert_eq!(run(dir.path(), wrong).code, 2, "{wrong:?}");
+    }
+}

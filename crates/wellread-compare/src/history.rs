@@ -1,0 +1,330 @@
+//! Many runs, one record each: JSON lines in a file that grows, and where in it a level changed.
+//!
+//! A record holds the medians of one run with what they were measured on. Series are told apart by machine, pixels,
+//! table, configuration and quantity; figures of different machines never stand in one series. Changes are found by
+//! [`wellread_measure::steady`].
+
+use crate::series;
+use crate::{Results, judge, provenance};
+use anyhow::{Context as _, Result, bail, ensure};
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::path::Path;
+use wellread_measure::{Bootstrap, ChangePoint, ChangePoints};
+use wellread_report::columns::{self, Better};
+use wellread_report::staged;
+
+/// Version of the records that this writes; later ones are refused.
+const VERSION: u32 = 1;
+/// Longer files are no histories.
+const LARGEST: u64 = 1 << 30;
+
+/// One run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Version of this record.
+    pub wellread_history: u32,
+    /// When it was added: UTC, ISO 8601.
+    pub timestamp: String,
+    /// What was measured: a commit, a version, a name.
+    pub label: String,
+    /// The machine in words; empty when unknown.
+    pub machine: String,
+    /// Checksum of the pixels, where there is one.
+    pub pixel_checksum: Option<String>,
+    /// The figures.
+    pub rows: Vec<Figure>,
+}
+
+/// The median of one quantity of one configuration.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    /// The table.
+    pub table: String,
+    /// The configuration, in words.
+    pub name: String,
+    /// The column.
+    pub quantity: String,
+    /// Its median.
+    pub value: f64,
+    /// Lower end of its 95 % interval, if there is one.
+    pub low: Option<f64>,
+    /// Upper end.
+    pub high: Option<f64>,
+    /// Runs behind it.
+    pub n: usize,
+}
+
+/// One quantity of one configuration over all runs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Series {
+    /// The machine.
+    pub machine: String,
+    /// The table.
+    pub table: String,
+    /// The configuration.
+    pub name: String,
+    /// The column.
+    pub quantity: String,
+    /// Numbers of the records, from 0.
+    pub records: Vec<usize>,
+    /// Their figures.
+    pub values: Vec<f64>,
+    /// Lower ends of their intervals, or the values where there is none.
+    pub low: Vec<f64>,
+    /// Upper ends.
+    pub high: Vec<f64>,
+    /// Where the level changed; `at` is an index into the above.
+    pub changes: Vec<Change>,
+    #[serde(skip)]
+    pixels: Option<String>,
+}
+
+/// A change of level.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Change {
+    /// Where, and how large.
+    #[serde(flatten)]
+    pub point: ChangePoint,
+    /// Label of the first record of the new level.
+    pub label: String,
+    /// Its time.
+    pub timestamp: String,
+    /// What it takes now over what it took before; of rates, the inverse. Above 1 is slower.
+    pub ratio: f64,
+}
+
+/// The record of a run.
+///
+/// # Errors
+/// Results without any figure.
+pub fn record(results: &Results, label: &str, options: &judge::Options) -> Result<Record> {
+    let mut rows = Vec::new();
+    let asked = |name: &str| options.tables.is_empty() || options.tables.iter().any(|table| table == name);
+    for table in results.tables.iter().filter(|table| asked(table.name())) {
+        let keys = series::keys(table, table);
+        for quantity in series::quantities(table, table, &options.quantities)? {
+            for pair in series::pairs(table, table, &keys, &quantity) {
+                let Some(of) = pair.a.filter(|of| of.problem.is_none() && of.value.is_finite()) else {
+                    continue;
+                };
+                let interval = of.interval.or_else(|| Bootstrap::seeded(options.seed).median(&of.samples));
+                let back = |cost: f64| if quantity.better == Better::Higher { cost.recip() } else { cost };
+                let ends = interval.map(|i| (back(i.low).min(back(i.high)), back(i.low).max(back(i.high))));
+                rows.push(Figure {
+                    table: table.name().to_owned(),
+                    name: judge::name(&pair.key),
+                    quantity: quantity.column.clone(),
+                    value: of.value,
+                    low: ends.map(|(low, _)| low).filter(|low| low.is_finite()),
+                    high: ends.map(|(_, high)| high).filter(|high| high.is_finite()),
+                    n: of.samples.len(),
+                });
+            }
+        }
+    }
+    ensure!(!rows.is_empty(), "{}: holds no figure to keep", results.label);
+    Ok(Record {
+        wellread_history: VERSION,
+        timestamp: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        label: label.to_owned(),
+        machine: provenance::machine(results),
+        pixel_checksum: results.detail("/pixel_checksum").and_then(|v| v.as_str()).map(str::to_owned),
+        rows,
+    })
+}
+
+/// The records of a file, oldest first.
+///
+/// # Errors
+/// Unreadable file, or a line that is no record, with its number.
+pub fn read(path: &Path) -> Result<Vec<Record>> {
+    let size = std::fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?.len();
+    ensure!(size <= LARGEST, "{}: {size} bytes are too many for a history", path.display());
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let mut records = Vec::new();
+    for (i, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let at = || format!("{}, line {}", path.display(), i + 1);
+        let record: Record = serde_json::from_str(line).with_context(|| {
+            format!("{}: is no record of a history; remove the line, or name another file", at())
+        })?;
+        if record.wellread_history > VERSION {
+            bail!("{}: was written by a later version of wellread", at());
+        }
+        records.push(record);
+    }
+    Ok(records)
+}
+
+/// Adds a record at the end of the file, which is made if need be. The file is replaced as a whole, so that it never
+/// holds half a record; several that write at once wait for each other. Returns all records.
+///
+/// # Errors
+/// A file that is no history, or cannot be written.
+pub fn append(path: &Path, record: Record) -> Result<Vec<Record>> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let name = path.file_name().with_context(|| format!("{} is no name of a file", path.display()))?;
+    let lock = folder.join(format!(".{}.lock", name.to_string_lossy()));
+    let file = File::create(&lock).with_context(|| format!("cannot write {}", lock.display()))?;
+    file.lock().with_context(|| format!("cannot lock {}", lock.display()))?;
+    let mut records = if path.exists() { read(path)? } else { Vec::new() };
+    records.push(record);
+    let mut text = String::new();
+    for record in &records {
+        text += &serde_json::to_string(record)?;
+        text.push('\n');
+    }
+    staged::write(path, text.as_bytes())?;
+    Ok(records)
+}
+
+/// All series of a history with their changes: those that changed last and most first.
+pub fn series(records: &[Record], seed: u64) -> Vec<Series> {
+    let mut all: Vec<Series> = Vec::new();
+    for (number, record) in records.iter().enumerate() {
+        for figure in record.rows.iter().filter(|figure| figure.value.is_finite()) {
+            let same = |s: &Series| {
+                s.machine == record.machine
+                    && s.pixels == record.pixel_checksum
+                    && (&s.table, &s.name, &s.quantity) == (&figure.table, &figure.name, &figure.quantity)
+            };
+            let at = all.iter().position(same).unwrap_or_else(|| {
+                all.push(Series {
+                    machine: record.machine.clone(),
+                    table: figure.table.clone(),
+                    name: figure.name.clone(),
+                    quantity: figure.quantity.clone(),
+                    records: vec![],
+                    values: vec![],
+                    low: vec![],
+                    high: vec![],
+                    changes: vec![],
+                    pixels: record.pixel_checksum.clone(),
+                });
+                all.len() - 1
+            });
+            let of = &mut all[at];
+            of.records.push(number);
+            of.values.push(figure.value);
+            of.low.push(figure.low.unwrap_or(figure.value));
+            of.high.push(figure.high.unwrap_or(figure.value));
+        }
+    }
+    for of in &mut all {
+        let better = columns::quantity(&of.quantity).better;
+        let found = ChangePoints::seeded(seed).find(&of.values);
+        of.changes = found
+            .into_iter()
+            .map(|point| {
+                let record = &records[of.records[point.at]];
+                let ratio = if better == Better::Higher { point.ratio().recip() } else { point.ratio() };
+                Change { point, label: record.label.clone(), timestamp: record.timestamp.clone(), ratio }
+            })
+            .collect();
+    }
+    let order = |s: &Series| {
+        s.changes.last().map(|change| (s.records[change.point.at], (change.ratio.ln().abs() * 1e6) as u64))
+    };
+    all.sort_by_key(|s| std::cmp::Reverse(order(s)));
+    all
+}
+
+/// What a history says, for a terminal.
+pub fn text(records: &[Record], all: &[Series]) -> String {
+    let changed: Vec<&Series> = all.iter().filter(|s| !s.changes.is_empty()).collect();
+    let mut out =
+        format!("{} runs, {} series, {} of which changed.", records.len(), all.len(), changed.len());
+    let longest = all.iter().map(|s| s.values.len()).max().unwrap_or(0);
+    if longest < 10 {
+        out += &format!(
+            "\nThe longest series has {longest} runs: about ten are needed before a change can be told."
+        );
+    }
+    let machines: std::collections::BTreeSet<&str> = all.iter().map(|s| s.machine.as_str()).collect();
+    if machines.len() > 1 {
+        out += &format!("\nFrom {} machines, which are kept apart.", machines.len());
+    }
+    for s in changed {
+        let quantity = columns::quantity(&s.quantity);
+        out += &format!("\n{} {}, {}:", s.table, s.name, quantity.label);
+        for change in &s.changes {
+            let word = if change.ratio > 1.0 { "slower" } else { "faster" };
+            out += &format!(
+                "\n  {word} from {} ({}, run {}) on: {} to {}, ratio {:.3}",
+                change.label,
+                change.timestamp,
+                s.records[change.point.at] + 1,
+                quantity.unit.format(change.point.before),
+                quantity.unit.format(change.point.after),
+                change.ratio
+            );
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(i: usize, value: f64, machine: &str) -> Record {
+        let row = |quantity: &str, value| Figure {
+            table: "dataset".into(),
+            name: "tiff random".into(),
+            quantity: quantity.into(),
+            value,
+            n: 7,
+            ..Figure::default()
+        };
+        Record {
+            wellread_history: 1,
+            timestamp: format!("2026-01-{:02}T00:00:00Z", i + 1),
+            label: format!("commit{i}"),
+            machine: machine.into(),
+            rows: vec![row("p50_s", value), row("samples_per_sec", 1.0 / value)],
+            ..Record::default()
+        }
+    }
+
+    #[test]
+    fn a_change_is_found_at_its_commit_on_its_machine() {
+        let wobble = |i: usize| 1.0 + 0.005 * (i * 7 % 5) as f64;
+        let mut records: Vec<Record> =
+            (0..24).map(|i| record(i, if i < 14 { 1.0 } else { 1.2 } * wobble(i), "fast")).collect();
+        records.extend((24..40).map(|i| record(i, 9.0 * wobble(i), "slow")));
+        let found = series(&records, 1);
+        assert_eq!(found.len(), 4);
+        for s in &found[..2] {
+            assert_eq!((s.changes.len(), s.changes[0].label.as_str()), (1, "commit14"), "{s:?}");
+            assert!((s.changes[0].ratio - 1.2).abs() < 0.01, "{s:?}");
+        }
+        assert!(found[2..].iter().all(|s| s.machine == "slow" && s.changes.is_empty()), "{found:?}");
+        let said = text(&records, &found);
+        assert!(said.contains("slower from commit14") && said.contains("2 machines"), "{said}");
+    }
+
+    #[test]
+    fn a_history_grows_by_whole_lines_and_names_the_bad_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("new/history.jsonl");
+        std::thread::scope(|scope| {
+            for i in 0..8 {
+                let path = &path;
+                scope.spawn(move || append(path, record(i, 1.0, "m")).unwrap());
+            }
+        });
+        assert_eq!(read(&path).unwrap().len(), 8);
+        let mut text = std::fs::read_to_string(&path).unwrap();
+        text.push_str("{\"wellread_history\": 1, \"timesta");
+        std::fs::write(&path, &text).unwrap();
+        let error = format!("{:#}", append(&path, record(9, 1.0, "m")).unwrap_err());
+        assert!(error.contains("line 9") && error.contains("history.jsonl"), "{error}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+        std::fs::write(&path, "").unwrap();
+        assert!(read(&path).unwrap().is_empty());
+        let later = Record { wellread_history: 2, ..record(0, 1.0, "m") };
+        std::fs::write(&path, serde_json::to_string(&later).unwrap()).unwrap();
+        assert!(read(&path).unwrap_err().to_string().contains("later version"));
+    }
+}

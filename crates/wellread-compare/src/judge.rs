@@ -1,0 +1,412 @@
+//! The verdicts: the rule of the crate's text, applied to every configuration that both sides have.
+
+use crate::Results;
+use crate::provenance::{self, Difference, Weight};
+use crate::rounds::by_run;
+use crate::series::{self, Measured, Pair};
+use anyhow::{Result, bail};
+use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
+use std::fmt;
+use wellread_measure::bootstrap::{Interval, Pairing};
+use wellread_measure::compare::{MIN_SAMPLES, NoiseFloor, corrected, smallest_detectable, verdict};
+use wellread_measure::hypothesis::{holm, yuen, yuen_paired};
+use wellread_measure::{Bootstrap, Verdict};
+use wellread_report::Table;
+use wellread_report::columns::Quantity;
+
+/// Most chance of even one false alarm in a table.
+pub const LEVEL: f64 = 0.05;
+
+/// How to compare.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// Slow-downs up to this share are no regression: 0.05 is 5 %.
+    pub threshold: f64,
+    /// Columns to compare, or `all`; of every table its headline when empty.
+    pub quantities: Vec<String>,
+    /// Tables to compare; all when empty.
+    pub tables: Vec<String>,
+    /// Seed of the resampling.
+    pub seed: u64,
+    /// Whether runs of one number were measured in turns, as those of two revisions are.
+    pub pairing: Pairing,
+    /// Noise floor of single rows (table, quantity, key), where it was measured for them.
+    pub row_floors: BTreeMap<String, NoiseFloor>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            threshold: 0.05,
+            quantities: vec![],
+            tables: vec![],
+            seed: 0,
+            pairing: Pairing::Unpaired,
+            row_floors: BTreeMap::new(),
+        }
+    }
+}
+
+/// The verdict on a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Word {
+    /// B takes less (of rates: gives more), beyond chance and noise.
+    Faster,
+    /// B takes more.
+    Slower,
+    /// No further apart than the threshold or the noise floor.
+    Same,
+    /// It cannot be told.
+    Unclear,
+}
+
+impl fmt::Display for Word {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Faster => "faster",
+            Self::Slower => "slower",
+            Self::Same => "same",
+            Self::Unclear => "unclear",
+        })
+    }
+}
+
+/// One configuration compared.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// The table.
+    pub table: String,
+    /// What tells the configuration apart.
+    #[serde(serialize_with = "as_object")]
+    pub key: Vec<(String, String)>,
+    /// Column that is compared.
+    pub quantity: String,
+    /// Its median on the side of A; null when there is none.
+    pub a: f64,
+    /// On the side of B.
+    pub b: f64,
+    /// Runs behind A; 0 for a summary without its samples.
+    pub n_a: usize,
+    /// Runs behind B.
+    pub n_b: usize,
+    /// What B takes over what A takes; of rates, the inverse. Above 1 is slower. Null when it is not known.
+    pub ratio: Option<f64>,
+    /// Lower end of its 95 % interval.
+    pub low: Option<f64>,
+    /// Upper end.
+    pub high: Option<f64>,
+    /// Probability of such a difference if there were none.
+    pub p_value: Option<f64>,
+    /// The same, corrected for all rows of the table (Holm).
+    pub p_corrected: Option<f64>,
+    /// Differences up to this share are noise, as an A/A pair showed.
+    pub noise_floor: Option<f64>,
+    /// Smallest slow-down, as a share, that would be called one in nine of ten repetitions.
+    pub smallest_detectable: Option<f64>,
+    /// The word.
+    pub verdict: Word,
+    /// Slower by more than the threshold.
+    pub regression: bool,
+    /// Why the verdict is unclear, where more than chance is the reason.
+    pub reason: Option<String>,
+}
+
+fn as_object<S: Serializer>(key: &[(String, String)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(key.iter().map(|(name, value)| (name, value)))
+}
+
+impl Row {
+    /// The configuration in words.
+    pub fn name(&self) -> String {
+        name(&self.key)
+    }
+}
+
+/// Values of the keys, joined.
+pub(crate) fn name(key: &[(String, String)]) -> String {
+    let values: Vec<&str> = key.iter().map(|(_, value)| value.as_str()).collect();
+    if values.is_empty() { "all".to_owned() } else { values.join(" ") }
+}
+
+/// A configuration that only one side has.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Lone {
+    /// The table.
+    pub table: String,
+    /// The configuration; empty for a whole table.
+    pub name: String,
+}
+
+/// Two results compared.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// The baseline.
+    pub a: String,
+    /// The candidate.
+    pub b: String,
+    /// Slow-downs up to this share are no regression.
+    pub threshold: f64,
+    /// What else differs.
+    pub differences: Vec<Difference>,
+    /// The rows.
+    pub rows: Vec<Row>,
+    /// What only A has.
+    pub only_in_a: Vec<Lone>,
+    /// What only B has.
+    pub only_in_b: Vec<Lone>,
+    /// Number of regressions.
+    pub regressions: usize,
+    /// Whether the pixels of both were the same, as far as is known. If not, no verdict is given.
+    pub comparable: bool,
+}
+
+impl Comparison {
+    /// Number of rows with a verdict.
+    pub fn count(&self, word: Word) -> usize {
+        self.rows.iter().filter(|row| row.verdict == word).count()
+    }
+}
+
+/// Compares B, the candidate, with A, the baseline.
+///
+/// # Errors
+/// Nothing in common; a table or quantity asked for that is not there.
+pub fn compare(a: &Results, b: &Results, options: &Options) -> Result<Comparison> {
+    let differences = provenance::differences(a, b);
+    let comparable = differences.iter().all(|difference| difference.weight != Weight::Fatal);
+    let mut out = Comparison {
+        a: a.label.clone(),
+        b: b.label.clone(),
+        threshold: options.threshold,
+        differences,
+        rows: vec![],
+        only_in_a: vec![],
+        only_in_b: vec![],
+        regressions: 0,
+        comparable,
+    };
+    for wanted in &options.tables {
+        if !a.tables.iter().chain(&b.tables).any(|table| table.name() == wanted) {
+            bail!("no result has a table {wanted:?}; there are {}", names(a, b));
+        }
+    }
+    let asked =
+        |table: &&Table| options.tables.is_empty() || options.tables.iter().any(|t| t == table.name());
+    let lone = |table: &Table| Lone { table: table.name().to_owned(), name: String::new() };
+    let mut in_common = false;
+    for table in a.tables.iter().filter(asked) {
+        let Some(other) = b.tables.iter().find(|other| other.name() == table.name()) else {
+            out.only_in_a.push(lone(table));
+            continue;
+        };
+        in_common = true;
+        let quantities = series::quantities(table, other, &options.quantities)?;
+        one_table(table, other, &quantities, a, b, options, &mut out);
+    }
+    let alone = |table: &&Table| !a.tables.iter().any(|other| other.name() == table.name());
+    out.only_in_b.extend(b.tables.iter().filter(asked).filter(alone).map(lone));
+    if !in_common {
+        bail!(
+            "nothing to compare: {} and {} have no table in common; there are {}",
+            a.label,
+            b.label,
+            names(a, b)
+        );
+    }
+    if out.rows.is_empty() {
+        let why = match options.quantities.as_slice() {
+            [] => "no configuration that was measured is in both".to_owned(),
+            wanted => format!("no configuration that is in both has {}", wanted.join(" or ")),
+        };
+        bail!("nothing to compare: {why} ({} and {})", a.label, b.label);
+    }
+    out.regressions = out.rows.iter().filter(|row| row.regression).count();
+    Ok(out)
+}
+
+fn names(a: &Results, b: &Results) -> String {
+    let list = |results: &Results| results.tables.iter().map(Table::name).collect::<Vec<_>>().join(", ");
+    format!("{} in A and {} in B", list(a), list(b))
+}
+
+/// Compares all configurations of a table, and corrects their probabilities together.
+fn one_table(
+    table: &Table,
+    other: &Table,
+    quantities: &[Quantity],
+    a: &Results,
+    b: &Results,
+    options: &Options,
+    out: &mut Comparison,
+) {
+    let floor = [a, b].into_iter().filter_map(|results| results.noise_floors.get(table.name()).copied());
+    let floor = floor.filter(|floor| floor.is_finite() && *floor >= 0.0).reduce(f64::max);
+    let keys = series::keys(table, other);
+    let mut rows: Vec<(Row, Option<Interval>, Verdict)> = Vec::new();
+    for (i, quantity) in quantities.iter().enumerate() {
+        for pair in series::pairs(table, other, &keys, quantity) {
+            let (Some(of_a), Some(of_b)) = (&pair.a, &pair.b) else {
+                let lone = Lone { table: table.name().to_owned(), name: name(&pair.key) };
+                // Once, not for every quantity.
+                match (i, pair.a.is_some()) {
+                    (0, true) => out.only_in_a.push(lone),
+                    (0, false) => out.only_in_b.push(lone),
+                    _ => (),
+                }
+                continue;
+            };
+            let shared = NoiseFloor { ln_ratio: floor.unwrap_or(0.0).ln_1p(), n: MIN_SAMPLES };
+            let own = options.row_floors.get(&row_id(table.name(), &quantity.column, &pair.key)).copied();
+            let floor = own.or(floor.map(|_| shared));
+            rows.push(one_row(table, quantity, &pair, (of_a, of_b), floor, options));
+        }
+    }
+    let p_values: Vec<f64> = rows.iter().map(|(row, ..)| row.p_value.unwrap_or(f64::NAN)).collect();
+    let mut untold = 0;
+    for ((mut row, ratio, verdict), p) in rows.into_iter().zip(holm(&p_values)) {
+        row.p_corrected = Some(p).filter(|p| !p.is_nan());
+        let verdict = corrected(verdict, p, LEVEL);
+        row.verdict = word(verdict, ratio.as_ref(), row.noise_floor, options.threshold);
+        if !out.comparable {
+            row.reason = Some("the pixels of A and B differ".to_owned());
+        }
+        // Both sides unavailable for the same reason is nothing that a comparison tells.
+        if row.a.is_nan() && row.b.is_nan() {
+            untold += 1;
+            continue;
+        }
+        if row.reason.is_some() {
+            row.verdict = Word::Unclear;
+        }
+        row.regression =
+            row.verdict == Word::Slower && row.ratio.is_some_and(|r| r > 1.0 + options.threshold);
+        out.rows.push(row);
+    }
+    if untold > 0 && out.rows.is_empty() {
+        out.only_in_a
+            .push(Lone { table: table.name().to_owned(), name: "(measured on neither side)".to_owned() });
+    }
+}
+
+/// A row by what tells it apart.
+pub(crate) fn row_id(table: &str, quantity: &str, key: &[(String, String)]) -> String {
+    let key: Vec<String> = key.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    format!("{table}/{quantity}/{}", key.join(","))
+}
+
+/// A row without its correction: the ratio, its test, and the verdict of these alone.
+fn one_row(
+    table: &Table,
+    quantity: &Quantity,
+    pair: &Pair,
+    (a, b): (&Measured, &Measured),
+    floor: Option<NoiseFloor>,
+    options: &Options,
+) -> (Row, Option<Interval>, Verdict) {
+    let mut row = Row {
+        table: table.name().to_owned(),
+        key: pair.key.clone(),
+        quantity: quantity.column.clone(),
+        a: a.value,
+        b: b.value,
+        n_a: a.samples.len(),
+        n_b: b.samples.len(),
+        ratio: None,
+        low: None,
+        high: None,
+        p_value: None,
+        p_corrected: None,
+        noise_floor: floor.map(|floor| floor.fraction()),
+        smallest_detectable: None,
+        verdict: Word::Unclear,
+        regression: false,
+        reason: None,
+    };
+    let problem = |side: &str, of: &Measured| of.problem.as_ref().map(|problem| format!("{side}: {problem}"));
+    let problems: Vec<String> = [problem("A", a), problem("B", b)].into_iter().flatten().collect();
+    if !problems.is_empty() {
+        row.reason = Some(problems.join("; "));
+        return (row, None, Verdict::TooFewData);
+    }
+    let (ratio, p_value) = match (a.interval.as_ref(), b.interval.as_ref()) {
+        (None, None) => from_samples(a, b, options),
+        _ => from_summaries(a, b),
+    };
+    let few = row.n_a.min(row.n_b);
+    let summary = a.interval.is_some() || b.interval.is_some();
+    if ratio.is_none() || (!summary && few < MIN_SAMPLES) {
+        row.ratio = cost_ratio(quantity, a, b);
+        row.reason = Some(if few == 0 || few == 1 {
+            "single values without an interval".to_owned()
+        } else {
+            format!("{few} runs are too few for a verdict; {MIN_SAMPLES} are needed")
+        });
+        return (row, None, Verdict::TooFewData);
+    }
+    row.ratio = ratio.map(|ratio| ratio.estimate);
+    row.low = ratio.map(|ratio| ratio.low);
+    row.high = ratio.map(|ratio| ratio.high);
+    row.p_value = p_value;
+    row.smallest_detectable = ratio.as_ref().map(|ratio| smallest_detectable(ratio, floor));
+    // Of summaries, an interval is all there is: it stands for the number of samples behind it.
+    let judged = ratio.map(|ratio| Interval { n: ratio.n.max(MIN_SAMPLES), ..ratio });
+    let verdict = verdict(judged.as_ref(), floor);
+    (row, ratio, verdict)
+}
+
+fn cost_ratio(quantity: &Quantity, a: &Measured, b: &Measured) -> Option<f64> {
+    let ratio = b.value / a.value;
+    let ratio =
+        if quantity.better == wellread_report::columns::Better::Higher { ratio.recip() } else { ratio };
+    Some(ratio).filter(|ratio| ratio.is_finite() && *ratio > 0.0)
+}
+
+/// Of raw values: by bootstrap, and Yuen's test.
+fn from_samples(a: &Measured, b: &Measured, options: &Options) -> (Option<Interval>, Option<f64>) {
+    let settings = Bootstrap::seeded(options.seed);
+    if options.pairing == Pairing::Paired {
+        let (x, y) = by_run(b, a);
+        let ratio = settings.ratio(&x, &y, Pairing::Paired);
+        return (ratio, yuen_paired(&x, &y).map(|test| test.p_value));
+    }
+    let ratio = settings.ratio(&b.samples, &a.samples, Pairing::Unpaired);
+    (ratio, yuen(&b.samples, &a.samples).map(|test| test.p_value))
+}
+
+/// Of two intervals, or an interval and samples: the interval of the ratio by the recovered variances of both on the
+/// logarithmic scale (Donner and Zou 2012, <https://doi.org/10.1177/0962280210383082>), and the normal test with them.
+fn from_summaries(a: &Measured, b: &Measured) -> (Option<Interval>, Option<f64>) {
+    let interval = |of: &Measured| of.interval.or_else(|| Bootstrap::default().median(&of.samples));
+    let (Some(a), Some(b)) = (interval(a), interval(b)) else { return (None, None) };
+    if [a.low, a.estimate, b.low, b.estimate].iter().any(|value| !(*value > 0.0 && value.is_finite())) {
+        return (None, None);
+    }
+    let below = |i: &Interval| (i.estimate / i.low).ln().max(0.0);
+    let above = |i: &Interval| (i.high / i.estimate).ln().max(0.0);
+    let estimate = b.estimate / a.estimate;
+    let (down, up) = (below(&b).hypot(above(&a)), above(&b).hypot(below(&a)));
+    let ratio = Interval { estimate, low: estimate * (-down).exp(), high: estimate * up.exp(), ..b };
+    // Towards 1, which is where the question lies.
+    let reach = if estimate > 1.0 { down } else { up };
+    let p_value = if reach > 0.0 {
+        wellread_measure::hypothesis::two_sided_normal(estimate.ln() / (reach / 1.959_964))
+    } else {
+        f64::from(u8::from(estimate == 1.0))
+    };
+    (Some(ratio), Some(p_value))
+}
+
+/// From the verdict and the interval to the word.
+fn word(verdict: Verdict, ratio: Option<&Interval>, floor: Option<f64>, threshold: f64) -> Word {
+    let margin = (1.0 + threshold.max(floor.unwrap_or(0.0))).ln();
+    match (verdict, ratio) {
+        (Verdict::Faster, _) => Word::Faster,
+        (Verdict::Slower, _) => Word::Slower,
+        (Verdict::NoDifference, Some(ratio)) if ratio.low.ln() >= -margin && ratio.high.ln() <= margin => {
+            Word::Same
+        }
+        _ => Word::Unclear,
+    }
+}

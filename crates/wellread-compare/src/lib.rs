@@ -1,0 +1,40 @@
+//! Comparing two results: which configurations became faster or slower, beyond chance and noise.
+//!
+//! ```text
+//!  files, folders ──results──▶ Results A, B ─┐
+//!  git revisions ──revisions─▶ Results A, B ─┤   tables, noise floors, what they were measured on and with
+//!                                            ├─provenance─▶ what differs besides the figures
+//!                                            ├─series─────▶ configurations: keys, samples or an interval
+//!                                            └─judge──────▶ Comparison: ratio, interval, verdict per row
+//!                       text, markdown, JSON ◀──────┘  └──history──▶ FILE.jsonl ─▶ changes over many runs, figure
+//! ```
+//!
+//! The rule for a row, of which [`judge`] is the whole: `ratio` is what B takes over what A takes (of rates, their
+//! inverse), with its 95 % interval. **Slower** (or faster): the interval lies beyond 1 and the noise floor, and the
+//! row's test, corrected for all rows of its table, leaves at most 5 %. **Same**: the whole interval is within the
+//! threshold or the noise floor. Else **unclear**. A regression is a slower row whose ratio is above the threshold.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`results`] | [`Results`] from Parquet, CSV and JSON as the suite, `infer` and `tasks` write them |
+//! | [`provenance`] | [`Difference`]: data, machine, versions, configuration, seed |
+//! | [`series`] | one configuration's samples of one quantity |
+//! | [`judge`] | [`compare`], [`Comparison`] |
+//! | [`text`] | for a terminal and as Markdown |
+//! | [`history`] | one record per run, changes over many |
+//! | [`figure`] | the history as a figure |
+//! | [`revisions`] | two commits built and measured in turns |
+
+pub mod figure;
+pub mod history;
+pub mod judge;
+pub mod provenance;
+pub mod results;
+pub mod revisions;
+mod rounds;
+pub mod series;
+pub mod text;
+
+pub use judge::{Comparison, Options, Row, Word, compare};
+pub use provenance::Difference;
+pub use results::Results;

@@ -1,0 +1,153 @@
+//! Results of any command, read from what it wrote.
+//!
+//! | given | read as |
+//! |---|---|
+//! | folder with `*.parquet` | `bench --out`, or the report folder of `infer`: tables and `summary.json` |
+//! | folder with `benchmark_results_*.csv` | `infer --output-dir`, if there is one run in it |
+//! | folder with other `*.csv` | each a table |
+//! | `*.parquet`, `*.csv` | one table; of `infer`, the JSON file beside it, which holds all samples |
+//! | `*.json` | `summary.json`, `infer`'s samples, `tasks`' results |
+
+mod json;
+mod latency;
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use wellread_report::{ReportInput, Table, summary};
+
+/// Files longer than this are no results: nothing of the kind that is read here reaches a hundredth of it.
+const LARGEST: u64 = 1 << 30;
+
+/// What is known of one side of a comparison.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Results {
+    /// How it is called in messages: its path, or its revision.
+    pub label: String,
+    /// The tables.
+    pub tables: Vec<Table>,
+    /// What else is known: the keys of `summary.json`. Empty when nothing is.
+    pub details: Map<String, Value>,
+    /// Noise floor of each table as a share, where an A/A pair was measured.
+    pub noise_floors: BTreeMap<String, f64>,
+}
+
+impl Results {
+    /// Reads results from a file or folder.
+    ///
+    /// # Errors
+    /// Nothing there, nothing that is a result, a damaged file; the message names it and says what can be given.
+    pub fn open(path: &Path) -> Result<Self> {
+        let mut results = if path.is_dir() { folder(path)? } else { file(path)? };
+        results.label = path.display().to_string();
+        if results.tables.iter().all(|table| table.rows() == 0) {
+            bail!(
+                "{}: holds no row of results; was the run interrupted before anything was measured?",
+                path.display()
+            );
+        }
+        Ok(results)
+    }
+
+    /// From the parts of a results folder.
+    fn from_input(input: ReportInput) -> Self {
+        let floors =
+            input.tables.iter().filter_map(|t| Some((t.name().to_owned(), input.noise_floor_of(t.name())?)));
+        Self {
+            label: String::new(),
+            noise_floors: floors.collect(),
+            details: input.details,
+            tables: input.tables.into_iter().map(latency::in_seconds).collect(),
+        }
+    }
+
+    /// A value of the details by its JSON pointer; null is none.
+    pub fn detail(&self, pointer: &str) -> Option<&Value> {
+        let mut keys = pointer.split('/').skip(1);
+        let first = self.details.get(keys.next()?)?;
+        keys.try_fold(first, |value, key| match value {
+            Value::Array(list) => list.get(key.parse::<usize>().ok()?),
+            value => value.get(key),
+        })
+        .filter(|value| !value.is_null())
+    }
+}
+
+fn folder(path: &Path) -> Result<Results> {
+    let mut names: Vec<PathBuf> = std::fs::read_dir(path)
+        .and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect())
+        .with_context(|| format!("cannot list {}", path.display()))?;
+    names.sort();
+    let ends =
+        |path: &&PathBuf, ending: &str| path.extension().is_some_and(|e| e == ending) && path.is_file();
+    if names.iter().any(|name| ends(&name, "parquet")) {
+        return Ok(Results::from_input(ReportInput::from_dir(path)?));
+    }
+    let tables: Vec<&PathBuf> = names.iter().filter(|name| ends(name, "csv")).collect();
+    let of_infer = |path: &&&PathBuf| {
+        path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"benchmark_results_"))
+    };
+    match tables.iter().filter(of_infer).collect::<Vec<_>>()[..] {
+        [] => (),
+        [run] => return file(run),
+        [first, .., last] => bail!(
+            "{}: holds several runs of `wellread infer`; name one, from {} to {}",
+            path.display(),
+            first.display(),
+            last.display()
+        ),
+    }
+    if tables.is_empty() {
+        bail!(
+            "{}: holds no results (no .parquet, no .csv); give a folder that `wellread bench --out` or `wellread infer \
+             --output-dir` wrote, or a results file",
+            path.display()
+        );
+    }
+    let tables = tables.into_iter().map(|table| Ok(latency::in_seconds(Table::read_csv(table)?)));
+    Ok(Results { tables: tables.collect::<Result<_>>()?, ..beside(path)? })
+}
+
+fn file(path: &Path) -> Result<Results> {
+    let size = std::fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?.len();
+    if size > LARGEST {
+        bail!("{}: {size} bytes are too many for results", path.display());
+    }
+    let parent = path.parent().unwrap_or(Path::new(""));
+    match path.extension().and_then(|ending| ending.to_str()) {
+        Some("parquet") => {
+            let table = latency::in_seconds(Table::read_parquet(path)?);
+            Ok(Results { tables: vec![table], ..beside(parent)? })
+        }
+        Some("csv") => {
+            let samples = path.with_extension("json");
+            if samples.is_file() {
+                return json::read(&samples);
+            }
+            let table = latency::in_seconds(Table::read_csv(path)?);
+            Ok(Results { tables: vec![table], ..beside(parent)? })
+        }
+        Some("json") if path.file_name().is_some_and(|name| name == summary::FILE_NAME) => {
+            // The tables beside it hold every run, the summary their medians only.
+            match ReportInput::from_dir(if parent.as_os_str().is_empty() { Path::new(".") } else { parent }) {
+                Ok(input) => Ok(Results::from_input(input)),
+                Err(_) => json::read(path),
+            }
+        }
+        Some("json") => json::read(path),
+        _ => bail!(
+            "{}: is no results file; results are .parquet, .csv and .json files, or folders of them",
+            path.display()
+        ),
+    }
+}
+
+/// What the `summary.json` of a folder tells, without its tables.
+fn beside(folder: &Path) -> Result<Results> {
+    let path = folder.join(summary::FILE_NAME);
+    if !path.is_file() {
+        return Ok(Results::default());
+    }
+    Ok(Results { tables: vec![], ..json::read(&path)? })
+}

@@ -1,0 +1,64 @@
+//! Runs that were measured in turns: whole processes as single runs, pairs by round, noise floors by row.
+
+use crate::Results;
+use crate::judge::{Options, row_id};
+use crate::series::{self, Measured};
+use anyhow::Result;
+use std::collections::BTreeMap;
+use wellread_measure::Bootstrap;
+use wellread_measure::bootstrap::Pairing;
+use wellread_measure::compare::NoiseFloor;
+use wellread_measure::samples::median;
+use wellread_report::{Cell, Table, columns};
+
+/// The values of two sides in the runs that both have.
+pub(crate) fn by_run(a: &Measured, b: &Measured) -> (Vec<f64>, Vec<f64>) {
+    let other = |run: &i64| b.runs.iter().position(|other| other == run).map(|at| b.samples[at]);
+    a.runs.iter().zip(&a.samples).filter_map(|(run, value)| Some((*value, other(run)?))).unzip()
+}
+
+/// Noise floors of single rows from an A/A pair: the same baseline measured twice in turns.
+pub fn row_floors(a: &Results, twin: &Results, options: &Options) -> Result<BTreeMap<String, NoiseFloor>> {
+    let settings = Bootstrap::seeded(options.seed);
+    let mut floors = BTreeMap::new();
+    for table in &a.tables {
+        let Some(other) = twin.tables.iter().find(|other| other.name() == table.name()) else { continue };
+        let keys = series::keys(table, other);
+        for quantity in series::quantities(table, other, &options.quantities)? {
+            for pair in series::pairs(table, other, &keys, &quantity) {
+                let (Some(a), Some(b)) = (&pair.a, &pair.b) else { continue };
+                let (x, y) = by_run(a, b);
+                if let Some(ratio) = settings.ratio(&x, &y, Pairing::Paired) {
+                    let floor = NoiseFloor::from_interval(&ratio);
+                    floors.insert(row_id(table.name(), &quantity.column, &pair.key), floor);
+                }
+            }
+        }
+    }
+    Ok(floors)
+}
+
+/// One row per configuration with the medians of its runs: a whole process as one run of many.
+pub fn condensed(table: &Table, run: usize) -> Table {
+    let keys: Vec<&str> = columns::keys(table);
+    let quantities = columns::quantities(table);
+    let mut out = Table::new(table.name());
+    for group in table.groups(&keys) {
+        let mut cells: Vec<(String, Cell)> =
+            keys.iter().zip(group.key).map(|(key, value)| ((*key).to_owned(), value)).collect();
+        cells.push(("run".to_owned(), Cell::from(run)));
+        for quantity in &quantities {
+            let values: Vec<f64> =
+                group.rows.iter().filter_map(|&row| table.f64(&quantity.column, row)).collect();
+            cells.push((quantity.column.clone(), Cell::from(median(&values))));
+        }
+        for note in ["status", "reason"] {
+            let said = group.rows.iter().map(|&row| table.cell(note, row)).find(|cell| *cell != Cell::Null);
+            cells.push((note.to_owned(), said.unwrap_or(Cell::Null)));
+        }
+        let wrong = group.rows.iter().any(|&row| table.cell("verified", row) == Cell::Bool(false));
+        cells.push(("verified".to_owned(), if wrong { Cell::Bool(false) } else { Cell::Null }));
+        out.push(cells);
+    }
+    out
+}

@@ -1,0 +1,232 @@
+//! A comparison in words: for a terminal, and as Markdown for a pull request.
+
+use crate::judge::{Comparison, Row, Word};
+use crate::provenance::Weight;
+use std::fmt::Write as _;
+use wellread_report::columns::{self, Quantity};
+use wellread_report::number::significant;
+
+/// Rows of the same that Markdown shows; the others are counted.
+const MOST_SAME: usize = 10;
+/// Rows of a table in Markdown: what hosts of pull requests still show.
+const MOST_ROWS: usize = 200;
+
+/// One sentence: what came out.
+pub fn verdict(c: &Comparison) -> String {
+    if !c.comparable {
+        return "The two cannot be compared: their pixels differ".to_owned();
+    }
+    let counts: Vec<String> = [Word::Slower, Word::Faster, Word::Same, Word::Unclear]
+        .into_iter()
+        .filter(|word| c.count(*word) > 0)
+        .map(|word| format!("{} {word}", c.count(word)))
+        .collect();
+    let limit = percent(c.threshold);
+    match c.regressions {
+        0 => format!("No regression beyond {limit}: of {} rows {}", c.rows.len(), counts.join(", ")),
+        1 => format!("1 regression beyond {limit}: of {} rows {}", c.rows.len(), counts.join(", ")),
+        n => format!("{n} regressions beyond {limit}: of {} rows {}", c.rows.len(), counts.join(", ")),
+    }
+}
+
+/// A share in percent: `5 %`.
+pub fn percent(share: f64) -> String {
+    let text = format!("{:.1}", 100.0 * share);
+    format!("{} %", text.strip_suffix(".0").unwrap_or(&text))
+}
+
+/// The table for a terminal, and what must be known beside it.
+pub fn plain(c: &Comparison) -> String {
+    let mut out = String::new();
+    let _ = writeln!(out, "A: {}\nB: {}", c.a, c.b);
+    for difference in &c.differences {
+        let mark = match difference.weight {
+            Weight::Fatal => "!!",
+            Weight::Caution => "!",
+            Weight::Info => "·",
+        };
+        let _ = writeln!(out, "{mark} {} differs: {} / {}", difference.what, difference.a, difference.b);
+    }
+    for table in tables(c) {
+        let rows: Vec<&Row> = c.rows.iter().filter(|row| row.table == table).collect();
+        let _ = writeln!(out, "\n{table}: B against A; above 1 is slower");
+        let head = ["", "quantity", "A", "B", "ratio (95 %)", "detects", "verdict"].map(str::to_owned);
+        let lines: Vec<[String; 7]> =
+            std::iter::once(head).chain(rows.iter().map(|row| cells(row))).collect();
+        let width = |i: usize| lines.iter().map(|line| line[i].chars().count()).max().unwrap_or(0);
+        let widths: [usize; 7] = std::array::from_fn(width);
+        for line in &lines {
+            out.push(' ');
+            for (i, text) in line.iter().enumerate() {
+                let pad = widths[i];
+                if i < 2 || i == 6 {
+                    let _ = write!(out, " {text:<pad$}");
+                } else {
+                    let _ = write!(out, " {text:>pad$}");
+                }
+            }
+            out.truncate(out.trim_end().len());
+            out.push('\n');
+        }
+        for (reason, n) in reasons(&rows) {
+            let _ = writeln!(out, "  unclear ({n}): {reason}");
+        }
+    }
+    for (side, lone) in [("A", &c.only_in_a), ("B", &c.only_in_b)] {
+        for (table, list) in grouped(lone) {
+            let _ = writeln!(out, "only in {side}: {table}{list}");
+        }
+    }
+    let _ = write!(out, "\n{}.", verdict(c));
+    out
+}
+
+/// The comparison as Markdown.
+pub fn markdown(c: &Comparison) -> String {
+    let mut out = String::new();
+    let mark = if c.regressions > 0 || !c.comparable { "❌" } else { "✅" };
+    let _ = writeln!(out, "### {mark} {}\n", escaped(&verdict(c)));
+    let _ = writeln!(out, "A: `{}`  \nB: `{}`\n", c.a.replace('`', "'"), c.b.replace('`', "'"));
+    if !c.differences.is_empty() {
+        let _ = writeln!(out, "| differs | A | B |\n|---|---|---|");
+        for d in &c.differences {
+            let what = escaped(&d.what);
+            let what = if d.weight == Weight::Info { what } else { format!("**{what}**") };
+            let _ = writeln!(out, "| {what} | {} | {} |", escaped(&d.a), escaped(&d.b));
+        }
+        out.push('\n');
+    }
+    for table in tables(c) {
+        let of = |word: Word| c.rows.iter().filter(move |row| row.table == table && row.verdict == word);
+        let mut rows: Vec<&Row> = of(Word::Slower).chain(of(Word::Faster)).chain(of(Word::Unclear)).collect();
+        let shown = rows.len().min(MOST_ROWS);
+        let mut left_out = rows.len() - shown;
+        rows.truncate(shown);
+        let same: Vec<&Row> = of(Word::Same).collect();
+        let room = MOST_SAME.min(MOST_ROWS - shown);
+        left_out += same.len().saturating_sub(room);
+        rows.extend(same.into_iter().take(room));
+        let _ = writeln!(out, "#### {}\n", escaped(table));
+        let _ = writeln!(
+            out,
+            "| configuration | quantity | A | B | ratio (95 %) | verdict |\n|---|---|--:|--:|--:|---|"
+        );
+        for row in rows {
+            let [name, quantity, a, b, ratio, _, verdict] = cells(row);
+            let verdict = if row.regression { format!("**{verdict}**") } else { verdict };
+            let reason = row.reason.as_ref().map_or(String::new(), |reason| format!(": {}", escaped(reason)));
+            let _ = writeln!(
+                out,
+                "| {} | {} | {a} | {b} | {ratio} | {verdict}{reason} |",
+                escaped(&name),
+                escaped(&quantity)
+            );
+        }
+        if left_out > 0 {
+            let _ = writeln!(out, "\nand {left_out} more.");
+        }
+        out.push('\n');
+    }
+    for (side, lone) in [("A", &c.only_in_a), ("B", &c.only_in_b)] {
+        for (table, list) in grouped(lone) {
+            let _ = writeln!(out, "Only in {side}: {}{}\n", escaped(table), escaped(&list));
+        }
+    }
+    let _ = writeln!(
+        out,
+        "Ratio: what B takes over what A takes (of rates the inverse), with its 95 % interval. Slower or faster: beyond \
+         chance (Holm over each table, 5 %) and beyond the noise floor; same: within {} or the noise floor.",
+        percent(c.threshold)
+    );
+    out
+}
+
+/// The tables, in order.
+fn tables(c: &Comparison) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for row in &c.rows {
+        if !names.contains(&row.table.as_str()) {
+            names.push(&row.table);
+        }
+    }
+    names
+}
+
+/// A row as texts: configuration, quantity, A, B, ratio, smallest detectable, verdict.
+fn cells(row: &Row) -> [String; 7] {
+    let quantity = columns::quantity(&row.quantity);
+    let ratio = match (row.ratio, row.low, row.high) {
+        (Some(ratio), Some(low), Some(high)) => format!("{} ({}–{})", short(ratio), short(low), short(high)),
+        (Some(ratio), ..) => short(ratio),
+        _ => "–".to_owned(),
+    };
+    let detects =
+        row.smallest_detectable.map_or_else(|| "–".to_owned(), |share| format!("≥{}", percent(share)));
+    let verdict = if row.regression { "slower !".to_owned() } else { row.verdict.to_string() };
+    [
+        row.name(),
+        quantity.label.clone(),
+        value(&quantity, row.a),
+        value(&quantity, row.b),
+        ratio,
+        detects,
+        verdict,
+    ]
+}
+
+fn value(quantity: &Quantity, value: f64) -> String {
+    if value.is_finite() { quantity.unit.format(value) } else { "–".to_owned() }
+}
+
+/// A ratio with three decimals near 1, with three digits elsewhere.
+fn short(ratio: f64) -> String {
+    if (0.1..10.0).contains(&ratio) { format!("{ratio:.3}") } else { significant(ratio) }
+}
+
+/// Reasons with the number of rows that have them.
+fn reasons(rows: &[&Row]) -> Vec<(String, usize)> {
+    let mut found: Vec<(String, usize)> = Vec::new();
+    for reason in rows.iter().filter_map(|row| row.reason.as_ref()) {
+        match found.iter_mut().find(|(known, _)| known == reason) {
+            Some((_, n)) => *n += 1,
+            None => found.push((reason.clone(), 1)),
+        }
+    }
+    found
+}
+
+/// Lone configurations by table, a few named.
+fn grouped(lone: &[crate::judge::Lone]) -> Vec<(&str, String)> {
+    let mut found: Vec<(&str, Vec<&str>)> = Vec::new();
+    for one in lone {
+        match found.iter_mut().find(|(table, _)| *table == one.table) {
+            Some((_, names)) => names.push(&one.name),
+            None => found.push((&one.table, vec![&one.name])),
+        }
+    }
+    let listed = |names: Vec<&str>| match names.as_slice() {
+        [""] => String::new(),
+        names => {
+            let more = names.len().saturating_sub(5);
+            let first = names[..names.len() - more].join(", ");
+            format!(": {first}{}", if more > 0 { format!(" and {more} more") } else { String::new() })
+        }
+    };
+    found.into_iter().map(|(table, names)| (table, listed(names))).collect()
+}
+
+/// Text that stands for itself in a cell of a Markdown table.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '|' | '*' | '_' | '`' | '<' | '>' | '[' | ']' | '\\' | '#' => {
+                out.push('\\');
+                out.push(c);
+            }
+            '\n' | '\r' => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}

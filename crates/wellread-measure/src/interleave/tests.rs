@@ -1,0 +1,162 @@
+use super::*;
+use crate::bootstrap::Bootstrap;
+use std::cell::Cell;
+
+#[expect(clippy::unnecessary_wraps, reason = "the shape of a variant's closure")]
+fn ok(value: f64) -> std::result::Result<f64, String> {
+    Ok(value)
+}
+
+#[test]
+fn every_round_runs_every_variant_once_in_changing_order() {
+    let count = Cell::new(0);
+    let plan = || {
+        Plan::new(5)
+            .rounds(20)
+            .warmup(2)
+            .add("a", || ok(1.0))
+            .add("b", || {
+                count.set(count.get() + 1);
+                ok(2.0)
+            })
+            .add("c", || ok(3.0))
+            .twin("b")
+    };
+    let outcome = plan().run(|_| ()).unwrap();
+    assert_eq!(count.get(), 44);
+    assert_eq!((outcome.order.len(), outcome.warmup_rounds, outcome.measured_rounds()), (22, 2, 20));
+    for round in &outcome.order {
+        let mut sorted = round.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, [0, 1, 2, 3]);
+    }
+    assert!(outcome.order.windows(2).any(|pair| pair[0] != pair[1]));
+    assert_eq!(outcome.order, plan().run(|_| ()).unwrap().order);
+    assert_eq!(outcome.visible().map(|v| v.name.as_str()).collect::<Vec<_>>(), ["a", "b", "c"]);
+    let b = outcome.variant("b").unwrap();
+    assert_eq!((b.warmup.len(), b.runs.len(), b.runs[0].round), (2, 20, 2));
+    assert_eq!(b.values(|v| *v), [2.0; 20]);
+    assert_eq!(outcome.variants[3].twin_of.as_deref(), Some("b"));
+    for (index, variant) in outcome.variants.iter().enumerate() {
+        for run in &variant.runs {
+            assert_eq!(outcome.order[run.round][run.position], index);
+        }
+    }
+}
+
+#[test]
+fn a_failure_is_a_result_and_the_others_go_on() {
+    let mut calls = 0;
+    let outcome = Plan::new(1)
+        .rounds(4)
+        .warmup(0)
+        .add("good", || ok(1.0))
+        .add("breaks", move || {
+            calls += 1;
+            if calls == 3 { Err("row 7 is damaged".to_string()) } else { Ok(1.0) }
+        })
+        .add("panics", || -> std::result::Result<f64, String> { panic!("index {}", 9) })
+        .twin("panics")
+        .run(|_| ())
+        .unwrap();
+    assert_eq!(outcome.variant("good").unwrap().runs.len(), 4);
+    let breaks = outcome.variant("breaks").unwrap();
+    assert_eq!(breaks.runs.len(), 2);
+    assert_eq!(breaks.failure, Some(Failure { round: 2, message: "row 7 is damaged".into() }));
+    let panics = outcome.variant("panics").unwrap();
+    assert_eq!(panics.failure.as_ref().unwrap().message, "panicked: index 9");
+    assert!(outcome.variants[3].failure.is_some());
+    assert_eq!(outcome.noise_floor(|v| *v, &Bootstrap::default()), None);
+    assert_eq!(outcome.stopped, Stopped::RoundsDone);
+    let (a, b) = outcome.paired(outcome.variant("good").unwrap(), breaks, |v| *v);
+    assert_eq!((a.len(), b.len()), (2, 2));
+
+    let all = Plan::<f64>::new(1).add("x", || Err("no")).run(|_| ()).unwrap();
+    assert_eq!(all.stopped, Stopped::AllFailed);
+}
+
+#[test]
+fn the_budget_ends_the_plan_but_not_before_the_fewest_rounds() {
+    let slow = || {
+        std::thread::sleep(Duration::from_millis(5));
+        ok(1.0)
+    };
+    let plan = |budget| {
+        Plan::new(0).rounds(10_000).min_rounds(3).time_budget(Duration::from_millis(budget)).add("slow", slow)
+    };
+    let none = plan(0).run(|_| ()).unwrap();
+    assert_eq!((none.stopped, none.measured_rounds()), (Stopped::TimeBudget, 3));
+    assert_eq!(none.warmup_rounds, 1);
+    let some = plan(100).run(|_| ()).unwrap();
+    assert_eq!(some.stopped, Stopped::TimeBudget);
+    assert!((3..20).contains(&some.measured_rounds()), "{}", some.measured_rounds());
+}
+
+#[test]
+fn progress_is_told_and_may_stop() {
+    let mut events = Vec::new();
+    let outcome = Plan::new(0)
+        .rounds(50)
+        .add("a", || ok(1.0))
+        .add("b", || Err::<f64, _>("broken"))
+        .run(|progress| {
+            assert!(progress.turns_done <= progress.turns && progress.turns <= 102);
+            assert_eq!(progress.turn.warmup, progress.turn.round == 0);
+            events.push(format!("{} {:?}", progress.variant, progress.event));
+            if progress.turn.round == 2 { Flow::Stop } else { Flow::Continue }
+        })
+        .unwrap();
+    assert_eq!(outcome.stopped, Stopped::Asked);
+    assert_eq!(outcome.variant("a").unwrap().runs.len(), 1);
+    assert!(events.contains(&"b Failed(\"broken\")".to_string()), "{events:?}");
+}
+
+#[test]
+fn plans_without_sense_are_refused() {
+    let text = |plan: Plan<'_, f64>| plan.run(|_| ()).unwrap_err().to_string();
+    assert!(text(Plan::new(0)).contains("no variant"));
+    assert!(text(Plan::new(0).rounds(0).add("a", || ok(1.0))).contains("round"));
+    assert!(text(Plan::new(0).add("a", || ok(1.0)).add("a", || ok(1.0))).contains("two variants"));
+    assert!(text(Plan::new(0).add("a", || ok(1.0)).twin("z")).contains("there are a"));
+    assert!(text(Plan::new(0).add("a", || ok(1.0)).twin("a").twin("a")).contains("two A/A"));
+}
+
+#[test]
+fn a_real_difference_and_a_twin() {
+    let rng = RefCell::new(Rng::seed(3));
+    let noisy = |value: f64| ok(value * (0.01 * rng.borrow_mut().normal()).exp());
+    let outcome = Plan::new(2)
+        .rounds(15)
+        .add("base", || noisy(1.0))
+        .add("half", || noisy(0.5))
+        .add("same", || noisy(1.0))
+        .twin("base")
+        .run(|_| ())
+        .unwrap();
+    let settings = Bootstrap::seeded(1);
+    let floor = outcome.noise_floor(|v| *v, &settings).unwrap();
+    assert!(floor.fraction() < 0.05 && floor.n == 15, "{floor:?}");
+    let verdict = |name| outcome.compare(name, "base", |v| *v, &settings).unwrap().verdict.to_string();
+    assert_eq!((verdict("half"), verdict("same")), ("faster".into(), "no difference".into()));
+    assert!(outcome.compare("base", "nobody", |v| *v, &settings).is_none());
+    let text = serde_json::to_string(&outcome).unwrap();
+    assert_eq!(serde_json::from_str::<Outcome<f64>>(&text).unwrap().order, outcome.order);
+}
+
+#[test]
+fn a_plan_ends_when_enough_is_known() {
+    let outcome = Plan::new(1)
+        .rounds(50)
+        .warmup(2)
+        .min_rounds(3)
+        .add("a", || ok(1.0))
+        .add("b", || ok(2.0))
+        .stop_when(|variants| variants.iter().all(|variant| variant.runs.len() >= 5))
+        .run(|_| ())
+        .unwrap();
+    assert_eq!((outcome.stopped, outcome.measured_rounds()), (Stopped::Enough, 5));
+    let never = Plan::new(1).rounds(4).add("a", || ok(1.0)).stop_when(|_| false).run(|_| ()).unwrap();
+    assert_eq!((never.stopped, never.measured_rounds()), (Stopped::RoundsDone, 4));
+    let least = Plan::new(1).min_rounds(6).add("a", || ok(1.0)).stop_when(|_| true).run(|_| ()).unwrap();
+    assert_eq!(least.measured_rounds(), 6);
+}

@@ -1,0 +1,4 @@
+//! Statistical promises checked by simulation. All seeds are fixed: the counts are the same on every run.
+
+mod coverage;
+mod verdicts;

@@ -1,0 +1,270 @@
+//! Every single measurement of a benchmark: how often which time was taken, and when.
+//!
+//! ```text
+//!  Samples (a list of times per run) ─┬─▶ WHAT_distribution: the shape of all times, by series and configuration
+//!                                     └─▶ WHAT_timeline: the times in the order measured, run after run
+//! ```
+
+use super::{inference, loaders, tasks};
+use crate::chart::{Axis, Figure, Layout, Mark, Panel, Sample, Scale, Section, Series, Spread};
+use crate::columns::{self, key_text};
+use crate::input::ReportInput;
+use crate::number::Unit;
+use crate::table::{Cell, Samples, Table};
+
+/// How the figure of distributions is read.
+pub(crate) const DISTRIBUTION: &str = "All single measurements of all runs. The shape is thick where many lie and thin where \
+    few do; the dot is the median. Two bumps mean two kinds of items, such as images that lay in memory and images that \
+    did not; a long thin tail to the right means rare slow ones, for which a training loop waits.";
+/// How the figure over time is read.
+pub(crate) const TIMELINE: &str = "The same measurements in the order in which they were made, one run after the other. A point is the median of some items that follow each other, its line their middle half. A run that starts \
+    high and falls was not warm yet; runs that rise or fall from one to the next mean that the machine drifted, and that \
+    differences of that size are none of the formats.";
+
+/// Most configurations whose distributions are shown, and whose course is.
+const MOST: (usize, usize) = (12, 6);
+/// About so many points has a line over all runs.
+const POINTS: usize = 48;
+
+/// The configurations of the samples: how they are called, and the values that choose their runs.
+struct Chosen {
+    series: Vec<(Series, Vec<(&'static str, Cell)>)>,
+    panels: Vec<(String, Vec<(String, Cell)>)>,
+}
+
+fn chosen(table: &Table) -> Chosen {
+    let has = |column: &str| super::has(table, column);
+    let (series, named): (Vec<_>, &[&str]) = if has("format") {
+        (loaders(table), &["format", "framework", "loader"])
+    } else if has("framework") {
+        let named = inference::series(table).into_iter().map(|(s, cell)| (s, vec![("framework", cell)]));
+        (named.collect(), &["framework"])
+    } else if has("branch") {
+        (tasks::all_branches(table), &["branch"])
+    } else {
+        (vec![(Series::from("all"), vec![])], &[])
+    };
+    // What is the same everywhere says nothing.
+    let others: Vec<&str> = columns::keys(table)
+        .into_iter()
+        .filter(|key| {
+            !named.contains(key) && !matches!(*key, "run" | "position") && table.distinct(key).len() > 1
+        })
+        .collect();
+    let panel = |values: Vec<Cell>| {
+        let words = others.iter().zip(&values).filter(|(_, value)| **value != Cell::Null);
+        let words = words.map(|(key, value)| match value {
+            Cell::Str(text) if matches!(*key, "phase" | "experiment" | "model" | "mode") => {
+                text.replace('_', " ")
+            }
+            _ => format!("{} {}", key.replace('_', " "), key_text(value)),
+        });
+        let title = words.collect::<Vec<_>>().join(", ");
+        (title, others.iter().map(|key| (*key).to_owned()).zip(values).collect())
+    };
+    let panels = table.groups(&others).into_iter().map(|group| panel(group.key)).collect();
+    Chosen { series, panels }
+}
+
+/// The runs of a series in a panel, in their order.
+fn runs(table: &Table, series: &[(&'static str, Cell)], panel: &[(String, Cell)]) -> Vec<usize> {
+    let is = |r: &usize| {
+        series.iter().all(|(name, value)| *value == Cell::Null || table.cell(name, *r) == *value)
+            && panel.iter().all(|(name, value)| table.cell(name, *r) == *value)
+    };
+    let mut rows: Vec<usize> = (0..table.rows()).filter(is).collect();
+    rows.sort_by_key(|&r| table.f64("run", r).map_or(0, |run| run as i64));
+    rows
+}
+
+/// The figures of the single measurements of a table, with how they are read; none where there are none.
+pub(crate) fn figures(samples: &Samples, about: &ReportInput) -> Vec<(Figure, &'static str)> {
+    let chosen = chosen(samples.runs());
+    let name = samples.runs().name();
+    let heading = super::heading(name);
+    let figure = |kind: &str, title: String, section: Section| Figure {
+        name: format!("{name}_{kind}"),
+        title,
+        subtitle: about.images.clone(),
+        sections: vec![section],
+        notes: if about.machine.is_empty() { vec![] } else { vec![about.machine.clone()] },
+        description: String::new(),
+    };
+    let mut figures = vec![];
+    if let Some(section) = distribution(samples, &chosen) {
+        figures.push((
+            figure("distribution", format!("{heading}: how the single times are distributed"), section),
+            DISTRIBUTION,
+        ));
+    }
+    if let Some(section) = timeline(samples, &chosen) {
+        figures.push((
+            figure("timeline", format!("{heading}: the single times in the order measured"), section),
+            TIMELINE,
+        ));
+    }
+    figures
+}
+
+/// The figures of the single measurements behind a table.
+pub(crate) fn of(input: &ReportInput, table: &Table) -> Vec<(Figure, &'static str)> {
+    let of = input.samples.iter().filter(|samples| samples.runs().name() == table.name());
+    of.flat_map(|samples| figures(samples, input)).collect()
+}
+
+/// A section's title, which says what is left out.
+fn title(what: &str, shown: usize, all: usize) -> String {
+    if shown < all {
+        format!("{what}: the first {shown} of {all} configurations; samples/*.parquet has all")
+    } else {
+        what.to_owned()
+    }
+}
+
+fn time() -> Axis {
+    Axis::new("time of one, less is better", Unit::Seconds)
+}
+
+fn distribution(samples: &Samples, chosen: &Chosen) -> Option<Section> {
+    let table = samples.runs();
+    let panel = |(title, which): &(String, Vec<(String, Cell)>)| {
+        let marks = chosen.series.iter().map(|(_, series)| {
+            let runs = runs(table, series, which);
+            let sample = Sample::new(runs.iter().flat_map(|&r| samples.seconds()[r].iter().copied()));
+            if sample.is_empty() { Mark::Nothing } else { Mark::Sample(sample) }
+        });
+        Panel { title: title.clone(), axis: time(), marks: marks.collect() }
+    };
+    let panels: Vec<Panel> = chosen.panels.iter().map(panel).filter(is_shown).collect();
+    let (all, shown) = (panels.len(), panels.len().min(MOST.0));
+    (all > 0).then(|| Section {
+        title: title("Every single time", shown, all),
+        layout: Layout::Rows {
+            series: chosen.series.iter().map(|(series, _)| series.clone()).collect(),
+            variants: vec![String::new()],
+        },
+        columns: if shown == 1 { 1 } else { 2 },
+        panels: panels.into_iter().take(shown).collect(),
+        share_axis: false,
+    })
+}
+
+fn is_shown(panel: &Panel) -> bool {
+    panel.marks.iter().any(|mark| *mark != Mark::Nothing)
+}
+
+fn timeline(samples: &Samples, chosen: &Chosen) -> Option<Section> {
+    let table = samples.runs();
+    let of = |which: &[(String, Cell)]| -> Vec<Vec<usize>> {
+        chosen.series.iter().map(|(_, series)| runs(table, series, which)).collect()
+    };
+    let most = chosen.panels.iter().flat_map(|(_, which)| of(which)).map(|runs| runs.len()).max()?;
+    if most == 0 {
+        return None;
+    }
+    let longest = samples.seconds().iter().map(Vec::len).max().unwrap_or(0);
+    let parts = (POINTS / most).clamp(2, 24).min(longest.max(1));
+    let panel = |(title, which): &(String, Vec<(String, Cell)>)| {
+        let marks = of(which).into_iter().flat_map(|runs| {
+            let parts_of = |run: usize| {
+                let seconds = runs.get(run).map_or(&[][..], |&r| &samples.seconds()[r]);
+                (0..parts).map(move |part| median_of_part(seconds, part, parts)).collect::<Vec<_>>()
+            };
+            (0..most).flat_map(parts_of).collect::<Vec<_>>()
+        });
+        Panel { title: title.clone(), axis: time(), marks: marks.collect() }
+    };
+    let panels: Vec<Panel> = chosen.panels.iter().map(panel).filter(is_shown).collect();
+    let (all, shown) = (panels.len(), panels.len().min(MOST.1));
+    let place = |i: usize| (i / parts) as f64 + ((i % parts) as f64 + 0.5) / parts as f64;
+    let xs: Vec<Option<f64>> = (0..most * parts).map(|i| Some(place(i))).collect();
+    (all > 0).then(|| Section {
+        title: title("Over the runs", shown, all),
+        layout: Layout::Scatter {
+            series: chosen.series.iter().map(|(series, _)| series.clone()).collect(),
+            points: vec![String::new(); most * parts],
+            xs: xs.iter().copied().cycle().take(chosen.series.len() * most * parts).collect(),
+            x_axis: Axis {
+                whole: true,
+                ..Axis::new("measured so far", Unit::Plain("runs")).scale(Scale::Linear)
+            },
+            front: false,
+        },
+        columns: if shown == 1 { 1 } else { 2 },
+        panels: panels.into_iter().take(shown).collect(),
+        share_axis: false,
+    })
+}
+
+/// The quantiles of one of `parts` equal parts of a run; nothing where the run has none.
+fn median_of_part(seconds: &[f64], part: usize, parts: usize) -> Mark {
+    let ends = [part, part + 1].map(|at| at * seconds.len() / parts);
+    let mut items: Vec<f64> = seconds[ends[0]..ends[1]].iter().copied().filter(|s| s.is_finite()).collect();
+    items.sort_by(f64::total_cmp);
+    if items.is_empty() { Mark::Nothing } else { Mark::Spread(Spread::of_sorted(&items)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::row;
+
+    fn samples() -> Samples {
+        let mut samples = Samples::new("dataset");
+        for (format, base) in [("parquet", 1e-3), ("tiff", 2e-3)] {
+            for access in ["random", "sequential"] {
+                for run in 0..3 {
+                    // The first quarter of each run is slow.
+                    let times = (0..100).map(|i| base * if i < 25 { 5.0 } else { 1.0 }).collect();
+                    samples.push(
+                        row![("format", format), ("access", access), ("cache", "none"), ("run", run)],
+                        times,
+                    );
+                }
+            }
+        }
+        samples
+    }
+
+    #[test]
+    fn a_panel_per_configuration_and_a_shape_per_format() {
+        let figures = figures(&samples(), &ReportInput::default());
+        assert_eq!(figures.len(), 2);
+        let distribution = &figures[0].0;
+        assert_eq!(distribution.name, "dataset_distribution");
+        let titles: Vec<_> = distribution.sections[0].panels.iter().map(|p| p.title.as_str()).collect();
+        assert_eq!(titles, ["access random", "access sequential"]);
+        let Mark::Sample(sample) = &distribution.sections[0].panels[0].marks[1] else { panic!("a sample") };
+        assert_eq!(*sample, Sample::new((0..300).map(|i| if i < 75 { 0.01 } else { 0.002 })));
+        for (figure, _) in &figures {
+            assert!(figure.png(1.0).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_slow_start_is_seen_in_every_run() {
+        let figures = figures(&samples(), &ReportInput::default());
+        let section = &figures[1].0.sections[0];
+        let Layout::Scatter { xs, points, .. } = &section.layout else { panic!("points over runs") };
+        let middle = |at: usize| match &section.panels[0].marks[at] {
+            Mark::Spread(spread) => spread.p50.unwrap(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!((points.len(), xs.len()), (48, 96));
+        for run in 0..3 {
+            assert_eq!((middle(run * 16), middle(run * 16 + 15)), (5e-3, 1e-3));
+            assert!((xs[run * 16].unwrap() - run as f64).abs() < 0.1);
+        }
+    }
+
+    #[test]
+    fn runs_of_one_item_none_and_no_number_are_drawn_or_left_out() {
+        let mut samples = Samples::new("own");
+        samples.push(row![("run", 0)], vec![]);
+        assert!(figures(&samples, &ReportInput::default()).is_empty());
+        samples.push(row![("run", 1)], vec![f64::NAN, 0.5]);
+        for (figure, _) in figures(&samples, &ReportInput::default()) {
+            figure.png(1.0).unwrap();
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! Benchmarks across branches: every phase by branch, and the course of losses and scores.
+
+use super::{Spec, axis, bars, has, rows, sorted};
+use crate::chart::{Axis, Layout, Mark, Panel, Scale, Section, Series, color};
+use crate::number::Unit;
+use crate::table::{Cell, Table};
+
+/// The figure of phases.
+pub(super) static SPEC: Spec = Spec {
+    table: "tasks",
+    heading: "Phases by branch",
+    title: "Where the time goes, branch by branch",
+    how_to_read: "Each row is a branch, each panel a phase; shorter is faster. The first panels are phases that repeat for \
+        every batch: medians of the steady state, without warm-up, so a branch whose data loading is longer than the \
+        model's step waits for data. The panels below happen once per run. Whiskers are 95 % intervals where there are \
+        enough runs or batches, else the smallest and largest run: where those of two branches overlap, a difference may be chance.",
+    sections,
+};
+
+/// The figure of losses.
+pub(super) static LOSS: Spec = Spec {
+    table: "tasks_loss",
+    heading: "Losses and scores",
+    title: "Loss and score by epoch",
+    how_to_read: "Each line is a branch. A branch that is faster but ends with a higher loss or a lower score bought its speed; \
+        lines that lie on each other train alike.",
+    sections: losses,
+};
+
+/// Phases in the order of panels; all others follow.
+const PHASES: [&str; 19] = [
+    "batch_loading",
+    "batch_to_device",
+    "batch_step",
+    "batch_forward",
+    "batch_postprocess",
+    "epoch",
+    "total_training",
+    "total_inference",
+    "full_training",
+    "full_prediction",
+    "first_epoch",
+    "model_initialization",
+    "configuration",
+    "data_setup",
+    "checkpoint_loading",
+    "first_batch_loading",
+    "first_batch_to_device",
+    "first_batch_forward",
+    "first_batch_postprocess",
+];
+/// Of these the first so many repeat.
+const REPEATED: usize = 6;
+
+/// The branches of all experiments, each with the value that chooses its rows: the same colour in every experiment.
+pub(super) fn all_branches(table: &Table) -> Vec<(Series, Vec<(&'static str, Cell)>)> {
+    let of = |(at, branch): (usize, Cell)| {
+        (Series { name: branch.text(), slot: at % color::SLOTS }, vec![("branch", branch)])
+    };
+    table.distinct("branch").into_iter().enumerate().map(of).collect()
+}
+
+/// The branches of an experiment.
+fn branches(table: &Table, experiment: &Cell) -> Vec<(Series, Vec<(&'static str, Cell)>)> {
+    let here = |which: &[(&'static str, Cell)]| {
+        let which: Vec<_> = which.iter().cloned().chain([("experiment", experiment.clone())]).collect();
+        !rows(table, &which).is_empty()
+    };
+    all_branches(table).into_iter().filter(|(_, which)| here(which)).collect()
+}
+
+/// The experiments of a table, and how a section's title names one where there are several.
+fn experiments(table: &Table) -> Vec<(Cell, String)> {
+    let all = sorted(table, "experiment", &[]);
+    let several = all.len() > 1;
+    let named = |one: Cell| {
+        let name = if several { format!("{}: ", one.text()) } else { String::new() };
+        (one, name)
+    };
+    all.into_iter().map(named).collect()
+}
+
+fn sections(table: &Table) -> Vec<Section> {
+    let phases = sorted(table, "phase", &PHASES);
+    let repeated = |phase: &Cell| PHASES[..REPEATED].contains(&phase.text().as_str());
+    let mut sections = Vec::new();
+    for (experiment, name) in experiments(table) {
+        let series = branches(table, &experiment);
+        let section = |title: String, of: &[&Cell], share: bool| {
+            let panel = |phase: &&Cell| {
+                let facets = [("experiment", experiment.clone()), ("phase", (*phase).clone())];
+                let mut panel = bars(
+                    table,
+                    phase.text().replace('_', " "),
+                    "seconds",
+                    &series,
+                    &[("phase", Cell::Null)],
+                    &facets,
+                );
+                panel.axis.scale = Scale::Linear;
+                panel
+            };
+            let shown = |panel: &Panel| panel.marks.iter().any(|mark| matches!(mark, Mark::Value(_)));
+            Section {
+                title,
+                panels: of.iter().map(panel).filter(shown).collect(),
+                layout: Layout::Rows {
+                    series: series.iter().map(|one| one.0.clone()).collect(),
+                    variants: vec![String::new()],
+                },
+                columns: 3,
+                share_axis: share,
+            }
+        };
+        let (often, once): (Vec<&Cell>, Vec<&Cell>) = phases.iter().partition(|phase| repeated(phase));
+        sections.push(section(format!("{name}per batch, steady state"), &often, false));
+        sections.push(section(format!("{name}once per run"), &once, false));
+        if has(table, "peak_memory_mb") {
+            let mut memory = section(format!("{name}peak memory"), &[], false);
+            let facets = [("experiment", experiment.clone())];
+            let none = [("phase", Cell::Null)];
+            memory.panels = vec![bars(table, String::new(), "peak_memory_mb", &series, &none, &facets)];
+            sections.push(memory);
+        }
+    }
+    sections
+}
+
+/// What is drawn by epoch, with its name and unit.
+const CURVES: [(&str, &str); 3] = [
+    ("train_loss", "training loss"),
+    ("val_loss", "validation loss"),
+    ("val_dice", "validation Dice, more is better"),
+];
+
+fn losses(table: &Table) -> Vec<Section> {
+    let mut sections = Vec::new();
+    for (experiment, name) in experiments(table) {
+        let series = branches(table, &experiment);
+        for (column, title) in CURVES.into_iter().filter(|(column, _)| has(table, column)) {
+            // The points of each branch, as many as the longest has.
+            let of: Vec<Vec<usize>> = series
+                .iter()
+                .map(|(_, which)| {
+                    let which: Vec<_> =
+                        which.iter().cloned().chain([("experiment", experiment.clone())]).collect();
+                    rows(table, &which).into_iter().filter(|&r| table.f64(column, r).is_some()).collect()
+                })
+                .collect();
+            let most = of.iter().map(Vec::len).max().unwrap_or(0);
+            if most == 0 {
+                continue;
+            }
+            let slot = |points: &Vec<usize>, at: usize| points.get(at).copied();
+            let all = || of.iter().flat_map(|points| (0..most).map(move |at| slot(points, at)));
+            let mark = |row: Option<usize>| {
+                let estimate = row.and_then(|row| table.estimate(column, &[row]));
+                estimate.map_or(Mark::Nothing, Mark::Value)
+            };
+            sections.push(Section {
+                title: format!("{name}{title}"),
+                panels: vec![Panel {
+                    title: String::new(),
+                    axis: Axis { title: title.to_owned(), ..axis(column) },
+                    marks: all().map(mark).collect(),
+                }],
+                layout: Layout::Scatter {
+                    series: series.iter().map(|one| one.0.clone()).collect(),
+                    points: vec![String::new(); most],
+                    xs: all().map(|row| row.and_then(|row| table.f64("epoch", row))).collect(),
+                    x_axis: Axis { whole: true, ..Axis::new("epoch", Unit::Plain("")).scale(Scale::Linear) },
+                    front: false,
+                },
+                columns: 1,
+                share_axis: false,
+            });
+        }
+    }
+    sections
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::row;
+
+    fn phases() -> Table {
+        let mut table = Table::new("tasks");
+        for (branch, factor) in [("main", 1.0), ("slow", 2.1)] {
+            for run in 0..3 {
+                for phase in ["batch_step", "batch_loading", "total_training", "own"] {
+                    let seconds = 0.01 * factor * (1.0 + 0.01 * f64::from(run));
+                    table.push(row![
+                        ("experiment", "e"),
+                        ("branch", branch),
+                        ("phase", phase),
+                        ("run", run),
+                        ("seconds", seconds)
+                    ]);
+                }
+            }
+        }
+        table.push(row![
+            ("experiment", "e"),
+            ("branch", "broken"),
+            ("status", "failed"),
+            ("reason", "exit code 3")
+        ]);
+        table
+    }
+
+    #[test]
+    fn a_panel_per_phase_and_a_row_per_branch() {
+        let table = phases();
+        let sections = sections(&table);
+        assert_eq!(sections.len(), 2);
+        let titles: Vec<&str> = sections[0].panels.iter().map(|panel| panel.title.as_str()).collect();
+        assert_eq!(titles, ["batch loading", "batch step"]);
+        assert_eq!(sections[1].panels.len(), 2);
+        let Layout::Rows { series, .. } = &sections[0].layout else { panic!("rows") };
+        assert_eq!(series.len(), 3);
+        assert!(
+            matches!(&sections[0].panels[0].marks[2], Mark::Unavailable(why) if why.contains("exit code 3"))
+        );
+        let figure = super::super::figure(&table, &crate::ReportInput::default()).unwrap();
+        let svg = figure.svg();
+        assert!(svg.contains("batch loading") && svg.contains("slow") && svg.contains("exit code 3"));
+    }
+
+    #[test]
+    fn losses_are_lines_over_epochs() {
+        let mut table = Table::new("tasks_loss");
+        for (branch, epochs) in [("main", 5), ("short", 2)] {
+            for epoch in 0..epochs {
+                let loss = 1.0 / f64::from(epoch + 1);
+                table.push(row![
+                    ("experiment", "e"),
+                    ("branch", branch),
+                    ("epoch", epoch),
+                    ("train_loss", loss),
+                    ("val_dice", (epoch % 2 == 1).then_some(0.5))
+                ]);
+            }
+        }
+        let sections = losses(&table);
+        assert_eq!(sections.len(), 2);
+        assert_eq!(sections[0].panels[0].marks.iter().filter(|m| matches!(m, Mark::Value(_))).count(), 7);
+        let Layout::Scatter { xs, .. } = &sections[1].layout else { panic!("scatter") };
+        assert_eq!(xs.iter().flatten().copied().collect::<Vec<_>>(), [1.0, 3.0, 1.0]);
+        super::super::figure(&table, &crate::ReportInput::default()).unwrap().png(1.0).unwrap();
+    }
+}

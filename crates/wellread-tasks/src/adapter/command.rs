@@ -1,0 +1,105 @@
+//! Any program: the experiment is a command line, or the name of a script of the branch.
+//!
+//! Where the branch has `configs/experiment/EXPERIMENT.sh`, that is run (itself when it is executable, else by `sh`);
+//! otherwise the experiment is a command line for `sh`. The program finds its task in `WELLREAD_TASK` and appends its
+//! phases to `WELLREAD_PHASES`; of one that reports nothing, wall time and memory are known, and that is said.
+
+use super::{Adapter, EXPERIMENTS, Site, experiments};
+use crate::repository::Branch;
+use crate::task::{Mode, Row};
+use anyhow::{Result, bail};
+use std::path::Path;
+use std::process::Command;
+
+/// Ending of scripts.
+const ENDING: &str = "sh";
+
+/// What begins a command line and is found nowhere because the shell itself knows it.
+const OF_THE_SHELL: [&str; 28] = [
+    ".", ":", "cd", "eval", "exec", "exit", "export", "for", "if", "while", "until", "case", "set", "unset",
+    "trap", "true", "false", "test", "echo", "printf", "read", "wait", "ulimit", "umask", "times", "command",
+    "kill", "{",
+];
+
+/// The adapter.
+pub(super) struct CommandLine;
+
+impl Adapter for CommandLine {
+    fn name(&self) -> &'static str {
+        "command"
+    }
+
+    fn suits(&self, _: &Branch, _: &Row) -> Result<bool> {
+        Ok(true)
+    }
+
+    fn check(&self, branch: &Branch, row: &Row, _: Mode) -> Result<()> {
+        if branch.has(&script(&row.experiment))? {
+            return Ok(());
+        }
+        let Some(program) = plain_program(&row.experiment) else { return Ok(()) };
+        if program.contains('/') {
+            if Path::new(program).is_absolute() && Path::new(program).exists()
+                || branch.may_have(program.trim_start_matches("./"))?
+            {
+                return Ok(());
+            }
+        } else if OF_THE_SHELL.contains(&program) || on_path(program) {
+            return Ok(());
+        }
+        let known = experiments(branch, &[ENDING])?;
+        let has = if known.is_empty() {
+            format!("the branch has no {EXPERIMENTS}/*.{ENDING}")
+        } else {
+            format!("the branch has the scripts {}", crate::nearest::listed(&row.experiment, &known))
+        };
+        bail!(
+            "branch {:?}: experiment {:?} is neither a script of the branch nor a command line: there is no program \
+             {program:?}; {has}",
+            branch.name,
+            row.experiment
+        )
+    }
+
+    fn command(&self, site: &Site<'_>) -> Result<Command> {
+        let script = script(&site.task.experiment);
+        let path = site.task.worktree.join(&script);
+        if is_executable(&path) {
+            return Ok(Command::new(path));
+        }
+        let mut command = Command::new("sh");
+        if path.is_file() {
+            command.arg(path);
+        } else {
+            command.args(["-c", &site.task.experiment]);
+        }
+        Ok(command)
+    }
+}
+
+fn script(experiment: &str) -> String {
+    format!("{EXPERIMENTS}/{experiment}.{ENDING}")
+}
+
+/// The first word of a command line, where it is plainly a program's name and not shell syntax.
+fn plain_program(line: &str) -> Option<&str> {
+    let word = line.split_whitespace().next()?;
+    let plain = |c: char| c.is_alphanumeric() || "._/+-".contains(c);
+    word.chars().all(plain).then_some(word)
+}
+
+fn on_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| is_executable(&folder.join(program)))
+}
+
+#[cfg(unix)]
+fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    path.metadata().is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_executable(path: &Path) -> bool {
+    path.is_file()
+}

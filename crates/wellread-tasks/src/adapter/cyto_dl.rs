@@ -1,0 +1,66 @@
+//! CytoDL: an experiment of the branch's Hydra configs, run by the branch's own `CytoDLModel`.
+//!
+//! The process is `python/wellread/_tasks/cyto_dl.py`. Which keys the composed config has is known to Hydra alone, so
+//! that overrides are checked there; what the files tell is checked here, before anything runs.
+
+use super::{Adapter, Site, experiment_file, experiments, python};
+use crate::nearest;
+use crate::repository::Branch;
+use crate::task::{Mode, Row, Trainer};
+use anyhow::{Result, bail};
+use std::process::Command;
+
+/// Ending of Hydra's files.
+const ENDING: &str = "yaml";
+/// Folder of the trainers.
+const TRAINERS: &str = "configs/trainer";
+
+/// The adapter.
+pub(super) struct CytoDl;
+
+impl Adapter for CytoDl {
+    fn name(&self) -> &'static str {
+        "cyto-dl"
+    }
+
+    fn suits(&self, branch: &Branch, _: &Row) -> Result<bool> {
+        Ok(branch.has("cyto_dl")? && !experiments(branch, &[ENDING])?.is_empty())
+    }
+
+    fn check(&self, branch: &Branch, row: &Row, mode: Mode) -> Result<()> {
+        let main = if mode == Mode::Train { "configs/train.yaml" } else { "configs/eval.yaml" };
+        for needed in ["cyto_dl", main] {
+            if !branch.has(needed)? {
+                bail!("branch {:?} has no {needed}: it is no CytoDL", branch.name);
+            }
+        }
+        experiment_file(branch, &row.experiment, &[ENDING])?;
+        if mode == Mode::Inference && row.checkpoint_path.is_none() {
+            bail!("inference needs a checkpoint_path: a .ckpt file that a training run has written");
+        }
+        let Some(trainer) = row.trainer else { return Ok(()) };
+        // Without GPUs, `ddp` is CytoDL's own simulation of them: either will do here.
+        let wanted: &[&str] = if trainer == Trainer::Ddp { &["ddp", "ddp_sim"] } else { &[trainer.name()] };
+        for name in wanted {
+            if branch.has(&format!("{TRAINERS}/{name}.{ENDING}"))? {
+                return Ok(());
+            }
+        }
+        let has = branch.list(TRAINERS)?;
+        let known: Vec<String> =
+            has.iter().filter_map(|file| file.strip_suffix(".yaml")).map(str::to_owned).collect();
+        bail!(
+            "branch {:?} has no {TRAINERS}/{trainer}.{ENDING}: it has {}",
+            branch.name,
+            nearest::listed(trainer.name(), &known)
+        )
+    }
+
+    fn modules(&self) -> Option<&'static [&'static str]> {
+        Some(&["torch", "lightning", "hydra", "omegaconf"])
+    }
+
+    fn command(&self, site: &Site<'_>) -> Result<Command> {
+        python::command(site, self.name())
+    }
+}

@@ -1,0 +1,92 @@
+//! Experiments of our own in Rust, without Python: U-Nets that segment or predict a channel.
+//!
+//! The process is this program as `wellread task-native`. A branch holds its experiment as
+//! `configs/experiment/EXPERIMENT.toml`, so that branches can differ in it; a repository without that folder gets the
+//! defaults that the program has for the name.
+
+use super::{Adapter, EXPERIMENTS, Site, experiment_file, experiments};
+use crate::config::Config;
+use crate::repository::Branch;
+use crate::task::{Mode, Row, TASK, Trainer};
+use anyhow::{Context as _, Result, bail};
+use std::process::{Command, Stdio};
+
+/// Experiments that the program has defaults for.
+const BUILT_IN: [&str; 2] = ["im2im/segmentation", "im2im/labelfree"];
+
+/// The adapter.
+pub(super) struct Native;
+
+impl Adapter for Native {
+    fn name(&self) -> &'static str {
+        "native"
+    }
+
+    fn suits(&self, branch: &Branch, row: &Row) -> Result<bool> {
+        let built_in = BUILT_IN.contains(&row.experiment.as_str()) && branch.list(EXPERIMENTS)?.is_empty();
+        Ok(built_in || !experiments(branch, &["toml"])?.is_empty())
+    }
+
+    fn check(&self, branch: &Branch, row: &Row, mode: Mode) -> Result<()> {
+        if !branch.list(EXPERIMENTS)?.is_empty() {
+            experiment_file(branch, &row.experiment, &["toml"])?;
+        } else if !BUILT_IN.contains(&row.experiment.as_str()) {
+            bail!(
+                "branch {:?} has no {EXPERIMENTS}, and {:?} is not one of the program's own experiments: {}",
+                branch.name,
+                row.experiment,
+                BUILT_IN.join(", ")
+            );
+        }
+        if mode == Mode::Inference && row.checkpoint_path.is_none() {
+            bail!("native inference needs a checkpoint_path (best.safetensors of a training run)");
+        }
+        if mode == Mode::Inference && row.data_path.is_none() {
+            bail!("native inference needs a data_path: images in any format that wellread reads");
+        }
+        match row.trainer {
+            Some(trainer @ (Trainer::Gpu | Trainer::Ddp)) => {
+                bail!("native experiments run on the processors (trainer cpu), not on {trainer}")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_settings(&self, branch: &Branch, row: &Row, config: &Config) -> Result<()> {
+        // The process of the task is asked itself, in a folder that has of the worktree what it looks at.
+        let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
+        if !branch.list(EXPERIMENTS)?.is_empty() {
+            let file = experiment_file(branch, &row.experiment, &["toml"])?;
+            let path = folder.path().join(&file);
+            let text = branch.read(&file)?.unwrap_or_default();
+            std::fs::create_dir_all(path.parent().unwrap_or(folder.path()))
+                .and_then(|()| std::fs::write(&path, text))
+                .with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        let task = folder.path().join("task.json");
+        let asked = serde_json::json!({
+            "mode": config.mode, "branch": row.branch, "experiment": row.experiment, "max_epochs": row.max_epochs,
+            "batch_size": row.batch_size, "checkpoint_path": row.checkpoint_path, "data_path": row.data_path,
+            "overrides": row.overrides, "worktree": folder.path(), "output_dir": folder.path(),
+        });
+        std::fs::write(&task, asked.to_string())
+            .with_context(|| format!("cannot write {}", task.display()))?;
+        let (program, args) = config.program.split_first().context("this program has no name")?;
+        let mut command = Command::new(program);
+        command.args(args).args(["task-native", "--check"]).env(TASK, &task).stdin(Stdio::null());
+        let output = command.output().context("cannot start this program to check the settings")?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let said =
+            String::from_utf8_lossy(&output.stderr).replace(&*folder.path().to_string_lossy(), &row.branch);
+        bail!("{}", said.trim().trim_start_matches("error: "))
+    }
+
+    fn command(&self, site: &Site<'_>) -> Result<Command> {
+        let (program, args) = site.program.split_first().context("this program has no name")?;
+        let mut command = Command::new(program);
+        command.args(args).arg("task-native");
+        Ok(command)
+    }
+}

@@ -1,0 +1,62 @@
+//! Everything that can be asked for.
+
+use crate::task::Mode;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A benchmark: the tasks of a table, each as often as asked for.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Training or inference.
+    pub mode: Mode,
+    /// The table of tasks.
+    pub table: PathBuf,
+    /// The results, a JSON file.
+    pub output: PathBuf,
+    /// The repository, or a folder of it.
+    pub repository: PathBuf,
+    /// Name of an adapter, or `auto`.
+    pub adapter: String,
+    /// Go on after a task that fails, or that cannot run.
+    pub skip_failed: bool,
+    /// Runs of each task.
+    pub repeats: usize,
+    /// Branch that the others are compared with; `None` for the first row of each experiment.
+    pub baseline: Option<String>,
+    /// How long a run may take.
+    pub timeout: Option<Duration>,
+    /// Keep what an earlier run has in the results, and run what is missing.
+    pub resume: bool,
+    /// The Python for adapters in Python; `None` for an environment per branch.
+    pub python: Option<PathBuf>,
+    /// Folder of the report; `None` for one beside the results.
+    pub report: Option<PathBuf>,
+    /// Check everything and run nothing.
+    pub dry_run: bool,
+    /// Seed of the tasks and of the order of runs.
+    pub seed: u64,
+    /// What starts this program again, before any arguments.
+    pub program: Vec<OsString>,
+    /// Folder for worktrees and environments.
+    pub cache: PathBuf,
+    /// The command as typed, for the record.
+    pub command: String,
+}
+
+impl Config {
+    /// Folder of the logs and files of the tasks: beside the results.
+    pub fn runs(&self) -> PathBuf {
+        self.output.with_extension("runs")
+    }
+
+    /// Folder of the report.
+    pub fn report_folder(&self) -> PathBuf {
+        self.report.clone().unwrap_or_else(|| self.output.with_extension("report"))
+    }
+
+    /// The folder that paths in the table are relative to.
+    pub fn table_folder(&self) -> &Path {
+        self.table.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    }
+}

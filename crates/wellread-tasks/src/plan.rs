@@ -1,0 +1,304 @@
+//! From the table to what will run: branches found, adapters chosen, and everything checked that can be known before
+//! anything runs.
+
+use crate::adapter::{self, Adapter};
+use crate::config::Config;
+use crate::environment::Pythons;
+use crate::hardware;
+use crate::repository::{Branch, Repository};
+use crate::results::{GitInfo, TaskConfig};
+use crate::task::{Mode, Row, Trainer};
+use anyhow::{Context as _, Result, bail};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+/// A row, ready to run, or why it cannot.
+pub struct Planned {
+    /// The row as written.
+    pub row: Row,
+    /// What it is called in tables and figures: the branch, and what sets it apart from other rows of the branch.
+    pub label: String,
+    /// What will be recorded of it.
+    pub config: TaskConfig,
+    /// Its commit, adapter and Python; else why it cannot run.
+    pub ready: Result<Ready, String>,
+}
+
+/// What a row needs to run.
+#[derive(Clone)]
+pub struct Ready {
+    /// The commit.
+    pub branch: Branch,
+    /// How it is run.
+    pub adapter: &'static dyn Adapter,
+    /// Its Python in words; `None` for adapters that need none.
+    pub python: Option<String>,
+}
+
+impl Planned {
+    /// The commit, as results have it.
+    pub fn git_info(&self) -> GitInfo {
+        let branch = self.ready.as_ref().ok().map(|ready| &ready.branch);
+        GitInfo {
+            branch: self.row.branch.clone(),
+            commit_hash: branch.map(|branch| branch.commit.clone()),
+            commit_date: branch.map(|branch| branch.date.clone()),
+        }
+    }
+}
+
+/// Checks every row.
+///
+/// # Errors
+/// A baseline that is no row.
+pub fn plan(
+    config: &Config,
+    rows: Vec<Row>,
+    repository: &Repository,
+    pythons: &Pythons,
+) -> Result<Vec<Planned>> {
+    plan_on(config, rows, repository, pythons, hardware::has_gpu())
+}
+
+fn plan_on(
+    config: &Config,
+    rows: Vec<Row>,
+    repository: &Repository,
+    pythons: &Pythons,
+    gpu: bool,
+) -> Result<Vec<Planned>> {
+    if let Some(baseline) = &config.baseline
+        && !rows.iter().any(|row| row.branch == *baseline)
+    {
+        let names: Vec<String> = rows.iter().map(|row| row.branch.clone()).collect();
+        bail!(
+            "--baseline {baseline}: the table has no such branch; it has {}",
+            crate::nearest::listed(baseline, &distinct(names))
+        );
+    }
+    let labels = labels(&rows);
+    let mut branches: HashMap<String, Result<Branch, String>> = HashMap::new();
+    // Rows that say the same are looked at once.
+    let mut known: HashMap<Row, Result<Ready, String>> = HashMap::new();
+    let mut planned = Vec::new();
+    for (row, label) in rows.into_iter().zip(labels) {
+        let found = branches
+            .entry(row.branch.clone())
+            .or_insert_with(|| repository.branch(&row.branch).map_err(|error| format!("{error:#}")));
+        let ready = known.entry(Row { line: 0, ..row.clone() }).or_insert_with(|| {
+            let branch = found.clone()?;
+            ready(config, &row, branch, pythons, gpu).map_err(|error| format!("{error:#}"))
+        });
+        let ready = ready.clone();
+        let trainer = row.trainer.unwrap_or(if gpu { Trainer::Gpu } else { Trainer::Cpu });
+        let adapter = ready.as_ref().map_or(config.adapter.as_str(), |ready| ready.adapter.name());
+        // What an adapter that runs on the processors alone runs on, where the table says nothing.
+        let trainer = if row.trainer.is_none() && adapter == "native" { Trainer::Cpu } else { trainer };
+        let config = TaskConfig {
+            mode: config.mode,
+            branch: row.branch.clone(),
+            experiment: row.experiment.clone(),
+            trainer,
+            max_epochs: row.max_epochs,
+            batch_size: row.batch_size,
+            checkpoint_path: row.checkpoint_path.clone(),
+            data_path: row.data_path.clone(),
+            overrides: row.overrides.clone(),
+            adapter: adapter.to_owned(),
+            seed: config.seed,
+        };
+        planned.push(Planned { row, label, config, ready });
+    }
+    Ok(planned)
+}
+
+/// What a row needs, when nothing is wrong with it.
+fn ready(config: &Config, row: &Row, branch: Branch, pythons: &Pythons, gpu: bool) -> Result<Ready> {
+    if row.trainer == Some(Trainer::Gpu) && !gpu {
+        bail!(
+            "trainer gpu: this machine has no NVIDIA GPU (no /dev/nvidia0, and nvidia-smi finds none); use cpu"
+        );
+    }
+    let adapter = adapter::choose(&config.adapter, &branch, row)?;
+    adapter.check(&branch, row, config.mode)?;
+    for (name, path) in [("checkpoint_path", &row.checkpoint_path), ("data_path", &row.data_path)] {
+        let Some(path) = path.as_deref().filter(|path| !is_url(path)) else { continue };
+        let beside = config.table_folder().join(path);
+        if !beside.exists() && (Path::new(path).is_absolute() || !branch.may_have(&plain(path))?) {
+            let also = if Path::new(path).is_absolute() {
+                String::new()
+            } else {
+                format!(
+                    " (looked for beside the table, in {}, and in the branch)",
+                    config.table_folder().display()
+                )
+            };
+            bail!("{name}: there is no {path}{also}");
+        }
+    }
+    adapter.check_settings(&branch, row, config)?;
+    let python = adapter.modules().map(|_| pythons.plan(&branch)).transpose()?;
+    Ok(Ready { branch, adapter, python })
+}
+
+/// A path of the table as the process is given it: absolute, or a URL.
+///
+/// # Errors
+/// A working folder that is gone.
+pub fn absolute(path: Option<&str>, table_folder: &Path, worktree: &Path) -> Result<Option<String>> {
+    let Some(path) = path else { return Ok(None) };
+    if is_url(path) {
+        return Ok(Some(path.to_owned()));
+    }
+    let beside = table_folder.join(path);
+    let path: PathBuf = if beside.exists() { beside } else { worktree.join(path) };
+    let path =
+        std::path::absolute(&path).with_context(|| format!("{} has no absolute path", path.display()))?;
+    Ok(Some(path.to_string_lossy().into_owned()))
+}
+
+fn is_url(path: &str) -> bool {
+    path.contains("://")
+}
+
+/// A relative path as git has it.
+fn plain(path: &str) -> String {
+    path.trim_start_matches("./").trim_end_matches('/').to_owned()
+}
+
+fn distinct(mut names: Vec<String>) -> Vec<String> {
+    let mut seen = Vec::new();
+    names.retain(|name| {
+        let new = !seen.contains(name);
+        seen.push(name.clone());
+        new
+    });
+    names
+}
+
+/// Names for the rows of an experiment: the branch, and what differs between several rows of one branch.
+fn labels(rows: &[Row]) -> Vec<String> {
+    let of = |row: &Row| (row.branch.clone(), row.experiment.clone());
+    let mut groups: HashMap<(String, String), Vec<&Row>> = HashMap::new();
+    for row in rows {
+        groups.entry(of(row)).or_default().push(row);
+    }
+    // Which columns differ within a group.
+    let differ: HashMap<_, [bool; 6]> = groups
+        .iter()
+        .map(|(key, others)| {
+            let any = |differs: &dyn Fn(&Row) -> bool| others.iter().any(|row| differs(row));
+            let first = others[0];
+            let differ = [
+                any(&|o| o.trainer != first.trainer),
+                any(&|o| o.max_epochs != first.max_epochs),
+                any(&|o| o.batch_size != first.batch_size),
+                any(&|o| o.checkpoint_path != first.checkpoint_path),
+                any(&|o| o.data_path != first.data_path),
+                any(&|o| o.overrides != first.overrides),
+            ];
+            (key.clone(), differ)
+        })
+        .collect();
+    let mut seen: HashMap<(String, String), usize> = HashMap::new();
+    rows.iter()
+        .map(|row| {
+            let texts = [
+                row.trainer.map(|trainer| trainer.to_string()),
+                row.max_epochs.map(|n| format!("{n} epochs")),
+                row.batch_size.map(|n| format!("batch {n}")),
+                row.checkpoint_path.clone(),
+                row.data_path.clone(),
+                Some(row.overrides.join(",")).filter(|text| !text.is_empty()),
+            ];
+            let parts = texts
+                .into_iter()
+                .zip(differ[&of(row)])
+                .filter_map(|(text, differs)| text.filter(|_| differs));
+            let parts: Vec<String> = parts.collect();
+            let label = if parts.is_empty() {
+                row.branch.clone()
+            } else {
+                format!("{} ({})", row.branch, parts.join(", "))
+            };
+            let same = seen.entry((row.experiment.clone(), label.clone())).or_default();
+            *same += 1;
+            if *same == 1 { label } else { format!("{label} #{same}") }
+        })
+        .collect()
+}
+
+/// The experiments of a plan in their order, each with the places of its rows.
+pub fn experiments(planned: &[Planned]) -> Vec<(String, Vec<usize>)> {
+    let mut experiments: Vec<(String, Vec<usize>)> = Vec::new();
+    for (at, task) in planned.iter().enumerate() {
+        match experiments.iter_mut().find(|(name, _)| *name == task.row.experiment) {
+            Some((_, places)) => places.push(at),
+            None => experiments.push((task.row.experiment.clone(), vec![at])),
+        }
+    }
+    experiments
+}
+
+/// The row that the others of an experiment are compared with.
+pub fn baseline(planned: &[Planned], places: &[usize], named: Option<&str>) -> Option<usize> {
+    let named = named.and_then(|name| places.iter().copied().find(|&at| planned[at].row.branch == name));
+    named.or_else(|| places.first().copied())
+}
+
+/// What is odd about the table but no error.
+pub fn notes(mode: Mode, planned: &[Planned]) -> Vec<String> {
+    let mut notes = Vec::new();
+    if mode == Mode::Inference && planned.iter().any(|task| task.row.max_epochs.is_some()) {
+        notes.push("max_epochs means nothing for inference and is not used".to_owned());
+    }
+    for task in planned {
+        if let Ok(Ready { branch: Branch { found: Some(found), name, .. }, .. }) = &task.ready {
+            let note = format!("{name}: {found}");
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
+        }
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(table: &str) -> Vec<Row> {
+        crate::table::parse(table).unwrap()
+    }
+
+    #[test]
+    fn rows_of_one_branch_are_named_by_what_differs() {
+        let rows = rows(
+            "branch,experiment,batch_size,overrides\nmain,e,8,\nmain,e,16,a=1\nmain,e,16,a=1\nfast,e,8,\nmain,f,8,\nmain,g,1,\nmain,g,1,\n",
+        );
+        assert_eq!(
+            labels(&rows),
+            [
+                "main (batch 8)",
+                "main (batch 16, a=1)",
+                "main (batch 16, a=1) #2",
+                "fast",
+                "main",
+                "main",
+                "main #2"
+            ]
+        );
+    }
+
+    #[test]
+    fn paths_are_beside_the_table_or_in_the_branch() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("a.ckpt"), "").unwrap();
+        let of = |path: &str| absolute(Some(path), dir.path(), Path::new("/tree")).unwrap().unwrap();
+        assert_eq!(of("a.ckpt"), dir.path().join("a.ckpt").to_string_lossy());
+        assert_eq!(of("b/c.ckpt"), "/tree/b/c.ckpt");
+        assert_eq!(of("/x/y"), "/x/y");
+        assert_eq!(of("s3://bucket/x"), "s3://bucket/x");
+        assert_eq!(absolute(None, dir.path(), dir.path()).unwrap(), None);
+    }
+}

@@ -1,0 +1,273 @@
+//! One run of a task: a process group of its own, watched until it ends, and ended with all it started.
+//!
+//! ```text
+//!  Command ─▶ process group ── log.txt ◀ stdout, stderr
+//!     │           │ peak memory of the tree, time limit, interrupt
+//!     ▼           ▼
+//!  watchdog     End: success, exit code, signal, out of memory, time limit
+//! ```
+//!
+//! A process that leaves its group (torchrun's workers do) is found by the variable [`phases::VARIABLE`] that it has
+//! inherited. Should this program be killed, a watchdog ends the group: it waits for the end of a pipe that only this
+//! program holds.
+
+use crate::phases;
+use crate::stop;
+use anyhow::{Context as _, Result, bail};
+use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+use wellread_measure::{PeakGuard, PeakMemory, process};
+
+/// How often is looked whether the process has ended: as exact as wall time can be.
+const LOOK: Duration = Duration::from_millis(3);
+/// How often the memory of the tree is read: that takes the kernel milliseconds for large processes.
+const SAMPLE: Duration = Duration::from_millis(200);
+/// Lines of a log that are shown with an error.
+const TAIL_LINES: usize = 12;
+/// Bytes of a log that are looked at for them.
+const TAIL_BYTES: u64 = 16 << 10;
+
+/// How a process ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// Exit code 0.
+    Success,
+    /// Another exit code.
+    Exit(i32),
+    /// A signal, its number.
+    Signal(i32),
+    /// The kernel killed it because memory ran out.
+    OutOfMemory,
+    /// It took longer than this many seconds and was ended.
+    Timeout(f64),
+}
+
+impl End {
+    /// What happened, in words; `None` of a success.
+    pub fn problem(&self) -> Option<String> {
+        Some(match self {
+            Self::Success => return None,
+            // A shell says so of a program that a signal has ended.
+            Self::Exit(code @ 129..=192) => {
+                format!("exit code {code}: a program it ran was ended by {}", signal_name(code - 128))
+            }
+            Self::Exit(code) => format!("exit code {code}"),
+            Self::Signal(9) => {
+                "ended by SIGKILL, which the kernel sends when memory runs out, or somebody else did"
+                    .to_owned()
+            }
+            Self::Signal(number) => format!("ended by {}", signal_name(*number)),
+            Self::OutOfMemory => {
+                "out of memory: the kernel ended it; a smaller batch_size or fewer workers need less"
+                    .to_owned()
+            }
+            Self::Timeout(seconds) => {
+                format!(
+                    "took longer than {seconds} s and was ended with all it had started (--timeout allows more)"
+                )
+            }
+        })
+    }
+}
+
+/// A run that has ended.
+#[derive(Clone, Debug)]
+pub struct Ran {
+    /// How it ended.
+    pub end: End,
+    /// From its start to its end, in seconds.
+    pub wall_seconds: f64,
+    /// Peak memory of the process and all it started.
+    pub peak: PeakMemory,
+}
+
+/// Runs a command to its end; `marked` is the value of [`phases::VARIABLE`] that it has and no other process.
+///
+/// # Errors
+/// It cannot be started, or this program is about to end.
+pub fn run(mut command: Command, log: &Path, marked: &Path, timeout: Option<Duration>) -> Result<Ran> {
+    let out = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
+    let err = out.try_clone().with_context(|| format!("cannot write {}", log.display()))?;
+    command.env(phases::VARIABLE, marked).stdin(Stdio::null()).stdout(out).stderr(err);
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    let killed_before = killed_for_memory();
+    let marked = marked.as_os_str().to_owned();
+    let begin = Instant::now();
+    let started = stop::start(|| {
+        let child = command.spawn();
+        let leader = child.as_ref().ok().map(Child::id);
+        let marked = marked.clone();
+        (child, Box::new(move || end_all(leader, &marked)))
+    });
+    let Some(child) = started else { bail!("interrupted") };
+    let child = child.with_context(|| format!("cannot start {}", command.get_program().to_string_lossy()));
+    let mut running = match child {
+        Ok(child) => Running { child, marked },
+        Err(error) => {
+            stop::ended();
+            return Err(error);
+        }
+    };
+    let _watchdog = Watchdog::over(running.child.id(), &running.marked);
+    wellread_worker::process::prefer_to_lose(running.child.id());
+    let peak = PeakGuard::of_tree(running.child.id(), SAMPLE);
+    let (status, wall) = wait(&mut running.child, begin, timeout)?;
+    let peak = peak.stop();
+    drop(running);
+    let end = match status {
+        None => End::Timeout(timeout.unwrap_or_default().as_secs_f64()),
+        Some(status) => end_of(status, killed_for_memory() > killed_before),
+    };
+    Ok(Ran { end, wall_seconds: wall.as_secs_f64(), peak })
+}
+
+/// Waits for the end, or until the time is over: then there is no status.
+fn wait(
+    child: &mut Child,
+    begin: Instant,
+    timeout: Option<Duration>,
+) -> Result<(Option<ExitStatus>, Duration)> {
+    loop {
+        let status = child.try_wait().context("cannot wait for the task's process")?;
+        let wall = begin.elapsed();
+        if status.is_some() {
+            return Ok((status, wall));
+        }
+        if timeout.is_some_and(|limit| wall >= limit) {
+            return Ok((None, wall));
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+fn end_of(status: ExitStatus, killed_for_memory: bool) -> End {
+    match (status.code(), signal(status)) {
+        (Some(0), _) => End::Success,
+        (Some(137), _) | (None, Some(9)) if killed_for_memory => End::OutOfMemory,
+        (Some(code), _) => End::Exit(code),
+        (None, number) => End::Signal(number.unwrap_or(0)),
+    }
+}
+
+#[cfg(unix)]
+fn signal(status: ExitStatus) -> Option<i32> {
+    std::os::unix::process::ExitStatusExt::signal(&status)
+}
+
+#[cfg(not(unix))]
+fn signal(_: ExitStatus) -> Option<i32> {
+    None
+}
+
+/// A process whose group ends with this value, however that comes about.
+struct Running {
+    child: Child,
+    marked: OsString,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        process::end(&mut self.child);
+        process::end_marked(phases::VARIABLE, &self.marked);
+        stop::ended();
+    }
+}
+
+/// Ends a task's processes without waiting for them.
+fn end_all(leader: Option<u32>, marked: &OsString) {
+    leader.into_iter().for_each(process::end_group);
+    process::end_marked(phases::VARIABLE, marked);
+}
+
+/// Ends the group, and what has left it, should this program be killed.
+struct Watchdog(Option<Child>);
+
+impl Watchdog {
+    /// Its arguments are the leader of the group and the value of [`phases::VARIABLE`]. Not every shell's `kill` takes
+    /// `--` before a group.
+    const SCRIPT: &str = r#"
+read _
+kill -KILL "-$1"
+for file in $(grep -lzxF "WELLREAD_PHASES=$2" /proc/[0-9]*/environ 2>/dev/null); do
+  pid=${file#/proc/}
+  kill -KILL "${pid%/environ}"
+done
+"#;
+
+    fn over(leader: u32, marked: &OsString) -> Self {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", Self::SCRIPT, "wellread-watchdog", &leader.to_string()]).arg(marked);
+        shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut shell, 0);
+        // Without one the group outlives a killed program, as it would anyhow.
+        Self(shell.spawn().ok())
+    }
+}
+
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            process::end(child);
+        }
+    }
+}
+
+/// How many processes the kernel has killed because memory ran out; 0 where it does not say.
+fn killed_for_memory() -> u64 {
+    let field = |text: &str, name: &str| -> Option<u64> {
+        text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+    };
+    let all = std::fs::read_to_string("/proc/vmstat").ok().and_then(|text| field(&text, "oom_kill "));
+    let here = std::fs::read_to_string("/sys/fs/cgroup/memory.events").ok();
+    all.unwrap_or(0) + here.and_then(|text| field(&text, "oom_kill ")).unwrap_or(0)
+}
+
+fn signal_name(number: i32) -> String {
+    let name = match number {
+        1 => "SIGHUP",
+        2 => "SIGINT",
+        3 => "SIGQUIT",
+        4 => "SIGILL",
+        6 => "SIGABRT",
+        7 => "SIGBUS (a full /dev/shm does that too)",
+        8 => "SIGFPE",
+        9 => "SIGKILL",
+        11 => "SIGSEGV",
+        13 => "SIGPIPE",
+        15 => "SIGTERM",
+        24 => "SIGXCPU",
+        25 => "SIGXFSZ",
+        _ => return format!("signal {number}"),
+    };
+    name.to_owned()
+}
+
+/// The last lines of a log, those that are not empty.
+pub fn tail(log: &Path) -> Vec<String> {
+    let read = || -> std::io::Result<Vec<u8>> {
+        let mut file = File::open(log)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
+        let mut bytes = Vec::new();
+        file.take(TAIL_BYTES).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let bytes = read().unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    // Of a progress bar, which draws over its own line, the last state.
+    let shown = |line: &str| line.trim_end().rsplit('\r').next().unwrap_or_default().trim_end().to_owned();
+    let lines: Vec<String> = text.lines().map(shown).filter(|line| !line.trim().is_empty()).collect();
+    let plain = |line: &String| line.chars().filter(|c| !c.is_control() || *c == '\t').take(500).collect();
+    lines[lines.len().saturating_sub(TAIL_LINES)..].iter().map(plain).collect()
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests;

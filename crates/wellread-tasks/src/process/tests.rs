@@ -1,0 +1,120 @@
+use super::*;
+use std::sync::Mutex;
+
+/// What is told to `stop` is of the whole process: one task at a time, as in the program.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+fn run_shell(script: &str, timeout: Option<Duration>) -> (Ran, Vec<String>, tempfile::TempDir) {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("log.txt");
+    let mut command = Command::new("sh");
+    command.args(["-c", script]).current_dir(dir.path());
+    let ran = run(command, &log, &dir.path().join("phases"), timeout).unwrap();
+    (ran, tail(&log), dir)
+}
+
+fn is_alive(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+    // One that has ended and that nobody has waited for is still listed.
+    !stat.is_empty() && !stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('Z'))
+}
+
+/// Waits until the process is gone: once killed, it may take the kernel a moment.
+fn assert_ends(pid: &str) {
+    for _ in 0..200 {
+        if !is_alive(pid) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("process {pid} is still there");
+}
+
+#[test]
+fn ends_are_told_apart() {
+    let (ran, log, _dir) = run_shell("echo out; echo err >&2; printf '1 %%\\r100 %%\\n'", None);
+    assert_eq!((ran.end.clone(), ran.end.problem()), (End::Success, None));
+    assert_eq!(log, ["out", "err", "100 %"]);
+    assert!(ran.wall_seconds > 0.0);
+    let (ran, ..) = run_shell("exit 3", None);
+    assert_eq!((ran.end.clone(), ran.end.problem().unwrap().as_str()), (End::Exit(3), "exit code 3"));
+    let (ran, ..) = run_shell("kill -SEGV $$", None);
+    assert_eq!(ran.end.problem().unwrap(), "ended by SIGSEGV");
+    let (ran, ..) = run_shell("sh -c 'kill -BUS $$'; exit $?", None);
+    assert!(ran.end.problem().unwrap().contains("SIGBUS"), "{:?}", ran.end);
+    assert_eq!(end_of(std::os::unix::process::ExitStatusExt::from_raw(9), true), End::OutOfMemory);
+    assert!(End::OutOfMemory.problem().unwrap().contains("out of memory"));
+}
+
+#[test]
+fn a_time_limit_ends_everything_that_was_started() {
+    // One in the group, one that has left it, as torchrun's workers do.
+    let script = "sleep 600 & echo $! > one; setsid sleep 600 & echo $! > two; sleep 600";
+    let (ran, _, dir) = run_shell(script, Some(Duration::from_millis(400)));
+    assert_eq!(ran.end, End::Timeout(0.4));
+    assert!(ran.end.problem().unwrap().contains("longer than 0.4 s"));
+    for name in ["one", "two"] {
+        assert_ends(&std::fs::read_to_string(dir.path().join(name)).unwrap());
+    }
+}
+
+#[test]
+fn what_a_task_leaves_running_is_ended_with_it() {
+    let (ran, _, dir) = run_shell("sleep 600 & echo $! > one", None);
+    assert_eq!(ran.end, End::Success);
+    assert_ends(&std::fs::read_to_string(dir.path().join("one")).unwrap());
+}
+
+#[test]
+fn the_watchdog_ends_a_task_whose_program_is_gone() {
+    let dir = tempfile::tempdir().unwrap();
+    let marked = dir.path().join("some phases").into_os_string();
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-c", "sleep 600 & echo $! > one; setsid sleep 600 & echo $! > two; wait"])
+        .current_dir(dir.path());
+    shell.env(phases::VARIABLE, &marked);
+    std::os::unix::process::CommandExt::process_group(&mut shell, 0);
+    let mut task = shell.spawn().unwrap();
+    let read = |name: &str| std::fs::read_to_string(dir.path().join(name)).unwrap_or_default();
+    while read("two").is_empty() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let mut watchdog = Watchdog::over(task.id(), &marked);
+    // What the kernel does when the program is killed.
+    drop(watchdog.0.as_mut().unwrap().stdin.take());
+    watchdog.0.as_mut().unwrap().wait().unwrap();
+    task.wait().unwrap();
+    for name in ["one", "two"] {
+        assert_ends(&read(name));
+    }
+}
+
+#[test]
+fn a_program_that_is_not_there_is_an_error() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let dir = tempfile::tempdir().unwrap();
+    let command = Command::new("/no/such/program");
+    let error = run(command, &dir.path().join("log"), &dir.path().join("phases"), None).unwrap_err();
+    assert!(format!("{error:#}").contains("cannot start /no/such/program"), "{error:#}");
+}
+
+#[test]
+fn the_memory_of_the_tree_is_measured() {
+    // 64 MB of text in the memory of a child of the process.
+    let script = "sh -c 'x=$(head -c 64000000 /dev/zero | tr \"\\0\" x); sleep 0.6; : \"$x\"'; true";
+    let (ran, ..) = run_shell(script, None);
+    assert!(ran.peak.bytes.unwrap() > 50 << 20, "{:?}", ran.peak);
+}
+
+#[test]
+fn the_last_lines_of_a_log_are_few_and_clean() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("log");
+    let text = (0..5000).map(|i| format!("line {i}\u{1b}[0m\n\n")).collect::<Vec<_>>().concat();
+    std::fs::write(&log, text).unwrap();
+    let lines = tail(&log);
+    assert_eq!((lines.len(), lines.last().unwrap().as_str()), (TAIL_LINES, "line 4999[0m"));
+    assert!(tail(&dir.path().join("none")).is_empty());
+}

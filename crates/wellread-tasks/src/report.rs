@@ -1,0 +1,312 @@
+//! The results as tables for a terminal and as `report.html` with figures.
+//!
+//! ```text
+//!  entries ─▶ summary, comparison tables (text, at most 100 columns)
+//!     └─▶ tables "tasks", "tasks_loss" ─▶ ReportInput ─▶ OUTPUT.report/: report.html, *.svg, *.png, *.parquet, summary.json
+//! ```
+
+use crate::comparison::{self, Comparison};
+use crate::config::Config;
+use crate::plan;
+use crate::results::{self, Entry, Repeat};
+use crate::suite::Outcome;
+use anyhow::{Context as _, Result};
+use std::path::{Path, PathBuf};
+use wellread_measure::Verdict;
+use wellread_measure::samples::median;
+use wellread_report::{Cell, Fact, Finding, ReportInput, Row, Samples, Severity, Table, Thumbnail, row};
+
+/// Largest picture that is put into a report.
+const MOST_PICTURE: u64 = 8 << 20;
+/// Largest loss curve that is read.
+const MOST_CURVE: u64 = 16 << 20;
+/// Most points of a loss curve that are drawn.
+const MOST_POINTS: usize = 200;
+
+/// Every task compared with the baseline of its experiment.
+pub fn comparisons(config: &Config, outcome: &Outcome) -> Vec<Comparison> {
+    let mut pairs = Vec::new();
+    for (_, places) in plan::experiments(&outcome.planned) {
+        let Some(base) = plan::baseline(&outcome.planned, &places, config.baseline.as_deref()) else {
+            continue;
+        };
+        let of = |at: usize| Some((outcome.planned[at].label.as_str(), outcome.entries.get(at)?));
+        for at in places.into_iter().filter(|at| *at != base) {
+            if let (Some(baseline), Some(candidate)) = (of(base), of(at)) {
+                // Nothing to say of what was not reached.
+                if !candidate.1.repeats.is_empty() || candidate.1.error.is_some() {
+                    pairs.push((baseline, candidate));
+                }
+            }
+        }
+    }
+    comparison::all(&pairs, config.seed)
+}
+
+/// Writes the report; returns its page.
+///
+/// # Errors
+/// A folder that cannot be written.
+pub fn write(
+    config: &Config,
+    outcome: &Outcome,
+    compared: &[Comparison],
+    environment: Vec<Fact>,
+    machine: String,
+) -> Result<PathBuf> {
+    let folder = config.report_folder();
+    std::fs::create_dir_all(&folder)
+        .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    let input = input(config, outcome, compared, environment, machine);
+    input.save(&folder)?;
+    wellread_report::write_figures(&folder, &input)?;
+    Ok(wellread_report::write_report(&folder, &input)?)
+}
+
+fn input(
+    config: &Config,
+    outcome: &Outcome,
+    compared: &[Comparison],
+    environment: Vec<Fact>,
+    machine: String,
+) -> ReportInput {
+    let tasks = || outcome.planned.iter().zip(&outcome.entries);
+    let commits = tasks().map(|(task, entry)| {
+        let commit = entry.git_info.commit_hash.as_deref().and_then(|c| c.get(..12)).unwrap_or("not found");
+        Fact::from((
+            format!("{} · {}", entry.experiment, task.label),
+            format!("{commit}, {}", entry.task_config.adapter),
+        ))
+    });
+    let mut configuration = vec![
+        Fact::from(("Measured", config.mode.name())),
+        Fact::from(("Runs of each task", config.repeats)),
+        Fact::from((
+            "Order",
+            "each experiment's tasks once per round, in random order, each in a process of its own",
+        )),
+        Fact::from(("Seed", config.seed)),
+        Fact::from((
+            "Time limit",
+            config.timeout.map_or("none".to_owned(), |t| format!("{} s", t.as_secs_f64())),
+        )),
+        Fact::from(("Results", config.output.display())),
+    ];
+    configuration.extend(commits);
+    let details = serde_json::json!({ "comparisons": compared });
+    ReportInput {
+        title: match config.mode {
+            crate::task::Mode::Train => "Which branch trains faster, and in which part?".to_owned(),
+            crate::task::Mode::Inference => "Which branch predicts faster, and in which part?".to_owned(),
+        },
+        description: "Every task ran in a fresh process from a git worktree of its branch. Times per batch are medians of \
+             the steady state; warm-up is kept apart. A ratio below 1 is faster than the baseline."
+            .to_owned(),
+        generated: jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M UTC").to_string(),
+        findings: findings(outcome, compared),
+        configuration,
+        environment,
+        machine,
+        images: format!("{} of {}", config.mode.name(), config.table.display()),
+        warnings: warnings(outcome),
+        thumbnails: tasks().flat_map(|(task, entry)| overlays(&task.label, entry)).collect(),
+        commands: vec![config.command.clone()],
+        tables: [phases(outcome), losses(outcome)].into_iter().filter(|t| t.rows() > 0).collect(),
+        samples: vec![samples(outcome)],
+        details: details.as_object().cloned().unwrap_or_default(),
+        ..ReportInput::default()
+    }
+}
+
+/// What the comparisons say, then what failed.
+fn findings(outcome: &Outcome, compared: &[Comparison]) -> Vec<Finding> {
+    let several = plan::experiments(&outcome.planned).len() > 1;
+    let mut found: Vec<Finding> = compared
+        .iter()
+        .map(|one| {
+            let of = if several { format!("{}: ", one.experiment) } else { String::new() };
+            let has = |verdict| one.phases.iter().any(|phase| phase.verdict == verdict);
+            let severity = match (has(Verdict::Slower), has(Verdict::Faster)) {
+                (true, _) => Severity::Caution,
+                (false, true) => Severity::Good,
+                _ => Severity::Info,
+            };
+            Finding::new(severity, format!("{of}{}", one.sentence), one.detail.clone())
+        })
+        .collect();
+    for (task, entry) in outcome.planned.iter().zip(&outcome.entries) {
+        if let Some(error) = &entry.error {
+            let what = format!("{} of {} failed.", entry.experiment, task.label);
+            found.push(Finding::new(Severity::Bad, what, error.clone()));
+        }
+        let silent = |repeat: &&Repeat| repeat.said.is_silent();
+        if entry.good().any(|repeat| silent(&repeat)) {
+            let what = format!("{} of {} reports no phases.", entry.experiment, task.label);
+            let detail = "Only its wall time and the peak memory of its processes are known.";
+            found.push(Finding::new(Severity::Info, what, detail));
+        }
+    }
+    found
+}
+
+/// What makes figures doubtful: the machine's state, what was not understood.
+pub fn warnings(outcome: &Outcome) -> Vec<String> {
+    let mut warnings = outcome.environment.noise_warnings();
+    warnings.extend(outcome.notes.iter().cloned());
+    for (task, entry) in outcome.planned.iter().zip(&outcome.entries) {
+        for repeat in &entry.repeats {
+            let what = format!("{} · {}, run {}", entry.experiment, task.label, repeat.repeat + 1);
+            let said = repeat.hardware.warnings().into_iter().chain(repeat.said.notes.clone());
+            warnings.extend(said.map(|text| format!("{what}: {text}")));
+        }
+    }
+    warnings
+}
+
+/// A row per phase and run; the interval of the repeated phases with them.
+fn phases(outcome: &Outcome) -> Table {
+    let mut table = Table::new("tasks");
+    for (task, entry) in outcome.planned.iter().zip(&outcome.entries) {
+        let keys = || row![("experiment", &entry.experiment), ("branch", &task.label)];
+        if entry.good().next().is_none() {
+            let Some(error) = &entry.error else { continue };
+            let mut failed = keys();
+            failed.extend(row![("status", "failed"), ("reason", results::brief(error))]);
+            table.push(failed);
+            continue;
+        }
+        for repeat in entry.good() {
+            let mut push = |phase: &str, seconds: Option<f64>, more: Row| {
+                let mut measured = keys();
+                measured.extend(row![("phase", phase), ("run", repeat.repeat), ("seconds", seconds)]);
+                measured.extend(more);
+                measured.extend(row![("status", "ok")]);
+                table.push(measured);
+            };
+            for (name, samples) in &repeat.said.samples {
+                push(name, median(samples.steady()), interval(entry, name));
+            }
+            for (name, phase) in &repeat.said.phases {
+                push(name, Some(phase.elapsed_seconds), Row::new());
+            }
+            let peak = repeat.metrics.get("process").and_then(|process| process["peak_memory_mb"].as_f64());
+            push("process", repeat.wall_seconds, row![("peak_memory_mb", peak)]);
+        }
+    }
+    table
+}
+
+/// Seconds of every batch of every good run, warm-up included, which is what is looked for in them.
+fn samples(outcome: &Outcome) -> Samples {
+    let mut samples = Samples::new("tasks");
+    for (task, entry) in outcome.planned.iter().zip(&outcome.entries) {
+        for repeat in entry.good() {
+            for (phase, of) in repeat.said.samples.iter().filter(|(_, of)| !of.seconds.is_empty()) {
+                samples.push(
+                    row![
+                        ("experiment", &entry.experiment),
+                        ("branch", &task.label),
+                        ("phase", phase),
+                        ("run", repeat.repeat),
+                        ("warm_up", of.warm_up)
+                    ],
+                    of.seconds.clone(),
+                );
+            }
+        }
+    }
+    samples
+}
+
+/// The interval of a repeated phase over all runs.
+fn interval(entry: &Entry, name: &str) -> Row {
+    let ends = entry.statistics.get(name).map(|of| &of["median_ci95"]);
+    let end = |at: usize| ends.and_then(|ends| ends[at].as_f64());
+    row![("seconds_ci_low", end(0)), ("seconds_ci_high", end(1))]
+}
+
+/// The loss curves that the first good run of each task has written.
+fn losses(outcome: &Outcome) -> Table {
+    let mut table = Table::new("tasks_loss");
+    for (task, entry) in outcome.planned.iter().zip(&outcome.entries) {
+        let Some(repeat) = entry.good().next() else { continue };
+        for artifact in repeat.said.artifacts.iter().filter(|a| a.kind == "loss_curve") {
+            // A file that is damaged is no reason to have no report.
+            let Some(curve) = curve(Path::new(&artifact.path)) else { continue };
+            let step = curve.len().div_ceil(MOST_POINTS).max(1);
+            let last = curve.len().saturating_sub(1);
+            for (_, point) in curve.into_iter().enumerate().filter(|(at, _)| at % step == 0 || *at == last) {
+                let mut measured = row![("experiment", &entry.experiment), ("branch", &task.label)];
+                measured.extend(point);
+                table.push(measured);
+            }
+        }
+    }
+    table
+}
+
+/// The rows of a loss curve that have an epoch and some value.
+fn curve(path: &Path) -> Option<Vec<Row>> {
+    if path.metadata().ok()?.len() > MOST_CURVE {
+        return None;
+    }
+    let text = std::fs::read_to_string(path).ok()?;
+    let mut lines = text.lines();
+    let header: Vec<&str> = lines.next()?.split(',').map(str::trim).collect();
+    let mut rows = Vec::new();
+    for line in lines {
+        let fields: Vec<&str> = line.split(',').map(str::trim).collect();
+        let number = |name: &str| -> Option<f64> {
+            let at = header.iter().position(|column| *column == name)?;
+            fields.get(at)?.parse().ok().filter(|n: &f64| n.is_finite())
+        };
+        let values =
+            ["train_loss", "val_loss", "val_dice"].map(|name| (name.to_owned(), Cell::from(number(name))));
+        let Some(epoch) = number("epoch") else { continue };
+        if values.iter().any(|(_, value)| *value != Cell::Null) {
+            let mut row = row![("epoch", epoch as i64)];
+            row.extend(values);
+            rows.push(row);
+        }
+    }
+    Some(rows)
+}
+
+/// The pictures that the first good run of a task has drawn.
+fn overlays(label: &str, entry: &Entry) -> Vec<Thumbnail> {
+    let Some(repeat) = entry.good().next() else { return Vec::new() };
+    let shown = repeat.said.artifacts.iter().filter(|artifact| artifact.kind == "overlay");
+    shown
+        .filter_map(|artifact| {
+            let path = Path::new(&artifact.path);
+            let small = path.metadata().is_ok_and(|about| about.is_file() && about.len() <= MOST_PICTURE);
+            let bytes = if small { std::fs::read(path).ok()? } else { return None };
+            let is_png = bytes.starts_with(b"\x89PNG\r\n\x1a\n");
+            is_png.then(|| Thumbnail::from_png(format!("{label}: {}", entry.experiment), &bytes))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn curves_may_have_gaps_and_be_damaged() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("metrics.csv");
+        std::fs::write(
+            &path,
+            "epoch,step,train_loss,val_loss,val_dice\n0,1,0.9,,\n0,2,nan,,\n\n1,3,0.5,0.6,0.8\nx,y\n",
+        )
+        .unwrap();
+        let rows = curve(&path).unwrap();
+        assert_eq!(rows.len(), 2);
+        assert_eq!(rows[1][3], ("val_dice".to_owned(), Cell::F64(0.8)));
+        assert_eq!(curve(&dir.path().join("none")), None);
+        std::fs::write(&path, b"\xff\xfe").unwrap();
+        assert_eq!(curve(&path), None);
+        std::fs::write(&path, "").unwrap();
+        assert_eq!(curve(&path), None);
+    }
+}

@@ -1,0 +1,108 @@
+//! A branch, tag or commit, whose files are read from git's objects: nothing needs to be checked out for a check.
+
+use super::git;
+use anyhow::Result;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What git has said of a commit; it never says anything else.
+pub(super) type Said = Arc<Mutex<HashMap<Vec<String>, Option<String>>>>;
+
+/// A commit under the name that the table has for it.
+#[derive(Clone, Debug)]
+pub struct Branch {
+    /// Branch, tag or commit as in the table.
+    pub name: String,
+    /// Full hash.
+    pub commit: String,
+    /// When it was committed, as in ISO 8601.
+    pub date: String,
+    /// How it was found, where that is not plain: from which remote.
+    pub found: Option<String>,
+    /// The repository that holds its objects.
+    pub(super) objects: PathBuf,
+    /// Answers, for the many rows of a table that ask the same.
+    pub(super) said: Said,
+}
+
+impl Branch {
+    /// What git says; `None` where it fails. Asked once.
+    fn ask(&self, args: &[&str]) -> Result<Option<String>> {
+        let key: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
+        if let Some(said) = self.said.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+            return Ok(said.clone());
+        }
+        let said = git::ask(&self.objects, args)?;
+        self.said.lock().unwrap_or_else(PoisonError::into_inner).insert(key, said.clone());
+        Ok(said)
+    }
+
+    /// As [`Self::ask`], of what cannot fail for a commit that is there.
+    fn tell(&self, args: &[&str]) -> Result<String> {
+        match self.ask(args)? {
+            Some(said) => Ok(said),
+            // It says why.
+            None => git::tell(&self.objects, args),
+        }
+    }
+
+    /// The files below a folder of the branch, relative to it, with `/`; none where there is no such folder.
+    ///
+    /// # Errors
+    /// A repository that cannot be read.
+    pub fn list(&self, folder: &str) -> Result<Vec<String>> {
+        let prefix = format!("{}/", folder.trim_matches('/'));
+        let args = ["ls-tree", "-r", "-z", "--name-only", &self.commit, &prefix];
+        let listed = self.tell(&args)?;
+        Ok(listed.split('\0').filter_map(|path| path.strip_prefix(&prefix)).map(str::to_owned).collect())
+    }
+
+    /// The files and folders at the top of the branch.
+    ///
+    /// # Errors
+    /// A repository that cannot be read.
+    pub fn list_top(&self) -> Result<Vec<String>> {
+        let listed = self.tell(&["ls-tree", "-z", "--name-only", &self.commit])?;
+        Ok(listed.split('\0').filter(|name| !name.is_empty()).map(str::to_owned).collect())
+    }
+
+    /// Whether the branch has this file or folder.
+    ///
+    /// # Errors
+    /// A repository that cannot be read.
+    pub fn has(&self, path: &str) -> Result<bool> {
+        let object = format!("{}:{}", self.commit, path.trim_end_matches('/'));
+        Ok(self.ask(&["cat-file", "-e", &object])?.is_some())
+    }
+
+    /// Whether the branch has this file or folder, or may have it because it lies in a submodule.
+    ///
+    /// # Errors
+    /// A repository that cannot be read.
+    pub fn may_have(&self, path: &str) -> Result<bool> {
+        Ok(self.has(path)? || self.submodules()?.iter().any(|module| path.starts_with(&format!("{module}/"))))
+    }
+
+    /// The text of a file of the branch; `None` where there is none.
+    ///
+    /// # Errors
+    /// A repository that cannot be read.
+    pub fn read(&self, path: &str) -> Result<Option<String>> {
+        self.ask(&["cat-file", "blob", &format!("{}:{path}", self.commit)])
+    }
+
+    /// Folders of its submodules.
+    ///
+    /// # Errors
+    /// A repository that cannot be read.
+    pub fn submodules(&self) -> Result<Vec<String>> {
+        let listed = self.tell(&["ls-tree", "-r", "-z", &self.commit])?;
+        // "MODE TYPE HASH\tPATH"; a submodule is a commit within a tree.
+        let entries = listed.split('\0').filter_map(|entry| entry.split_once('\t'));
+        Ok(entries
+            .filter(|(about, _)| about.starts_with("160000 "))
+            .map(|(_, path)| path.to_owned())
+            .collect())
+    }
+}

@@ -1,0 +1,405 @@
+//! The whole run: every experiment's tasks in rounds, each run in a process of its own, results written after each.
+
+use crate::adapter::Site;
+use crate::config::Config;
+use crate::environment::{Python, Pythons};
+use crate::hardware::State;
+use crate::phases::Said;
+use crate::plan::{self, Planned, Ready};
+use crate::process::{self, Ran};
+use crate::repository::{self, Repository};
+use crate::results::{self, Entry, Repeat};
+use crate::task::{TASK, Task};
+use crate::{stop, table};
+use anyhow::{Context as _, Result, bail};
+use serde_json::Map;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use wellread_measure::Environment;
+use wellread_measure::environment::CpuTimes;
+use wellread_measure::rng::Rng;
+
+/// What happens, told as it happens.
+#[derive(Debug)]
+pub enum Event<'e> {
+    /// Something that takes time before anything runs, or that is worth knowing.
+    Note(&'e str),
+    /// A run begins.
+    Begin {
+        /// Experiment, branch and repeat.
+        what: &'e str,
+        /// Runs that are done.
+        done: usize,
+        /// All runs.
+        of: usize,
+    },
+    /// A run has ended.
+    End {
+        /// Experiment, branch and repeat.
+        what: &'e str,
+        /// The run.
+        repeat: &'e Repeat,
+    },
+}
+
+/// What came of it.
+pub struct Outcome {
+    /// What was planned, in the order of the table.
+    pub planned: Vec<Planned>,
+    /// The results, in the same order; empty for a dry run.
+    pub entries: Vec<Entry>,
+    /// The machine.
+    pub environment: Environment,
+    /// Runs that were not made again because an earlier run has them.
+    pub resumed: usize,
+    /// Why the run stopped before its end.
+    pub stopped: Option<String>,
+    /// What is odd but no error.
+    pub notes: Vec<String>,
+}
+
+/// Runs everything that `config` asks for.
+///
+/// # Errors
+/// What is wrong with the whole run, before anything runs: a table with mistakes, no repository, results that cannot be
+/// written; without `skip_failed`, every row that cannot run. A task that fails is in the results.
+pub fn run(config: &Config, tell: &dyn Fn(&Event<'_>)) -> Result<Outcome> {
+    let rows = table::read(&config.table)?;
+    let mut output = Claimed::default();
+    if config.dry_run {
+        results::read(&config.output)?;
+    } else {
+        output.claim(config)?;
+    }
+    let repository = Repository::open(&config.repository, &config.cache)?;
+    if repository.removed > 0 {
+        tell(&Event::Note("removed what a run that was killed had left in the cache"));
+    }
+    let mut pythons = Pythons::new(config.python.as_deref(), &config.cache);
+    let planned = plan::plan(config, rows, &repository, &pythons)?;
+    refuse(config, &planned)?;
+    let notes = plan::notes(config.mode, &planned);
+    for note in &notes {
+        tell(&Event::Note(note));
+    }
+    let folder = config.output.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let environment = Environment::capture(&[folder]).with_git(&config.repository);
+    let mut suite = Suite {
+        config,
+        environment,
+        entries: Vec::new(),
+        others: Vec::new(),
+        sites: Vec::new(),
+        scratch: tempfile::tempdir().context("cannot make a temporary folder")?,
+        resumed: 0,
+        done: 0,
+    };
+    let mut stopped = None;
+    if !config.dry_run {
+        suite.sites = prepare(config, &planned, &repository, &mut pythons, tell)?;
+        suite.begin(&planned)?;
+        output.keep();
+        suite.write()?;
+        stopped = suite.rounds(&planned, tell)?;
+    }
+    let Suite { environment, entries, resumed, .. } = suite;
+    Ok(Outcome { planned, entries, environment, resumed, stopped, notes })
+}
+
+/// The output for this run alone, and proof that it can be written. What was made for that goes again when nothing is run.
+#[derive(Default)]
+struct Claimed {
+    lock: Option<File>,
+    file: Option<PathBuf>,
+    folders: Vec<PathBuf>,
+}
+
+impl Claimed {
+    fn claim(&mut self, config: &Config) -> Result<()> {
+        let output = std::path::absolute(&config.output).context("--output has no absolute path")?;
+        if output.is_dir() {
+            bail!("{} is a folder; --output names a JSON file", output.display());
+        }
+        let locks = config.cache.join("locks");
+        std::fs::create_dir_all(&locks).with_context(|| format!("cannot make {}", locks.display()))?;
+        let name = format!("{}.lock", &repository::hash(&output.to_string_lossy())[..16]);
+        self.lock = Some(repository::lock(&locks.join(name), || {
+            format!("another `wellread tasks` writes to {}", output.display())
+        })?);
+        let hint = || "nothing was run; --output names another file".to_owned();
+        let earlier = results::read(&output).with_context(hint)?;
+        for folder in [config.runs(), config.report_folder()] {
+            self.make(&folder).with_context(hint)?;
+        }
+        if earlier.is_none() {
+            self.file = Some(output.clone());
+        }
+        // Kept until the first run of this call has ended.
+        results::write(&output, &earlier.unwrap_or_default()).with_context(hint)
+    }
+
+    /// Makes a folder, and remembers which of it were not there.
+    fn make(&mut self, folder: &Path) -> Result<()> {
+        let folder = std::path::absolute(folder).with_context(|| folder.display().to_string())?;
+        let new = folder.ancestors().take_while(|above| !above.exists()).map(Path::to_path_buf);
+        self.folders.extend(new);
+        std::fs::create_dir_all(&folder)
+            .with_context(|| format!("cannot make the folder {}", folder.display()))
+    }
+
+    /// Something is run: all of it stays.
+    fn keep(&mut self) {
+        self.file = None;
+        self.folders.clear();
+    }
+}
+
+impl Drop for Claimed {
+    fn drop(&mut self) {
+        // What is not empty is not ours alone; what cannot be removed is empty.
+        if let Some(file) = &self.file {
+            let _ = std::fs::remove_file(file);
+        }
+        self.folders.sort_by_key(|folder| std::cmp::Reverse(folder.components().count()));
+        for folder in &self.folders {
+            let _ = std::fs::remove_dir(folder);
+        }
+    }
+}
+
+/// Every row that cannot run is an error, unless those are skipped.
+fn refuse(config: &Config, planned: &[Planned]) -> Result<()> {
+    let problems: Vec<String> = planned
+        .iter()
+        .filter_map(|task| {
+            let why = task.ready.as_ref().err()?;
+            Some(format!("{}, line {}: {why}", config.table.display(), task.row.line))
+        })
+        .collect();
+    if problems.is_empty() || (config.skip_failed && problems.len() < planned.len()) {
+        return Ok(());
+    }
+    let hint = if config.skip_failed || problems.len() == planned.len() {
+        "no task of the table can run"
+    } else {
+        "nothing was run; --skip-failed records these and runs the others"
+    };
+    bail!("{}\n{hint}", problems.join("\n"));
+}
+
+/// Where a task that can run is run; else why that failed.
+type Prepared = Option<Result<(PathBuf, Option<Python>), String>>;
+
+/// Checks every branch out and makes its environment.
+fn prepare(
+    config: &Config,
+    planned: &[Planned],
+    repository: &Repository,
+    pythons: &mut Pythons,
+    tell: &dyn Fn(&Event<'_>),
+) -> Result<Vec<Prepared>> {
+    let mut sites = Vec::new();
+    for task in planned {
+        let Ok(ready) = &task.ready else {
+            sites.push(None);
+            continue;
+        };
+        let prepared = site(ready, repository, pythons, tell);
+        if let (Err(error), false) = (&prepared, config.skip_failed) {
+            bail!("{}, line {}: {error:#}", config.table.display(), task.row.line);
+        }
+        sites.push(Some(prepared.map_err(|error| format!("{error:#}"))));
+    }
+    Ok(sites)
+}
+
+fn site(
+    ready: &Ready,
+    repository: &Repository,
+    pythons: &mut Pythons,
+    tell: &dyn Fn(&Event<'_>),
+) -> Result<(PathBuf, Option<Python>)> {
+    let worktree = repository.worktree(&ready.branch)?;
+    let say = |text: &str| tell(&Event::Note(text));
+    let python = ready.adapter.modules().map(|_| pythons.of(&ready.branch, &worktree, ready.adapter, &say));
+    Ok((worktree, python.transpose()?))
+}
+
+struct Suite<'c> {
+    config: &'c Config,
+    environment: Environment,
+    entries: Vec<Entry>,
+    /// Of an earlier run, tasks that the table does not have: kept in the file.
+    others: Vec<Entry>,
+    sites: Vec<Prepared>,
+    scratch: tempfile::TempDir,
+    resumed: usize,
+    done: usize,
+}
+
+impl Suite<'_> {
+    /// An entry per task: that of an earlier run where it is to be gone on with.
+    fn begin(&mut self, planned: &[Planned]) -> Result<()> {
+        let mut earlier = if self.config.resume {
+            results::read(&self.config.output)?.unwrap_or_default()
+        } else {
+            Vec::new()
+        };
+        for (task, site) in planned.iter().zip(&self.sites) {
+            let git = task.git_info();
+            let known = earlier.iter().position(|e| e.is_of(&task.config, git.commit_hash.as_deref()));
+            let python =
+                site.as_ref().and_then(|site| site.as_ref().ok()).and_then(|(_, python)| python.as_ref());
+            let environment = results::environment(&self.environment, python);
+            let mut entry = Entry::new(task.config.clone(), git, environment);
+            if let Some(known) = known {
+                let old = earlier.remove(known);
+                // Where they were measured; the state of the machine is with every run.
+                if old.good().next().is_some() {
+                    entry.environment = old.environment.clone();
+                }
+                // What failed is tried again.
+                for repeat in old.repeats.into_iter().filter(|repeat| repeat.success) {
+                    self.resumed += 1;
+                    entry.add(repeat, self.config.seed);
+                }
+            }
+            let refused = match (&task.ready, site) {
+                (Err(why), _) | (_, Some(Err(why))) => Some(why.clone()),
+                _ => None,
+            };
+            entry.error = refused.or(entry.error);
+            self.entries.push(entry);
+        }
+        self.others = earlier
+            .into_iter()
+            .filter(|old| planned.iter().all(|task| task.config != old.task_config))
+            .collect();
+        Ok(())
+    }
+
+    fn write(&self) -> Result<()> {
+        results::write(&self.config.output, self.entries.iter().chain(&self.others))
+    }
+
+    /// All runs: experiment by experiment, in each the tasks in rounds of random order. `Some` when a failure ends it.
+    fn rounds(&mut self, planned: &[Planned], tell: &dyn Fn(&Event<'_>)) -> Result<Option<String>> {
+        let mut rng = Rng::seed(self.config.seed);
+        let left = |entry: &Entry| self.config.repeats.saturating_sub(entry.repeats.len());
+        let of: usize = self.entries.iter().filter(|entry| entry.error.is_none()).map(left).sum();
+        for (_, places) in plan::experiments(planned) {
+            for round in 0..self.config.repeats {
+                let mut order = places.clone();
+                rng.shuffle(&mut order);
+                for at in order {
+                    let has = self.entries[at].repeats.iter().any(|repeat| repeat.repeat == round);
+                    if has || self.entries[at].error.is_some() {
+                        continue;
+                    }
+                    let what =
+                        format!("{} · {}, run {}", planned[at].row.experiment, planned[at].label, round + 1);
+                    tell(&Event::Begin { what: &what, done: self.done, of });
+                    let repeat = self.one(&planned[at], at, round)?;
+                    self.done += 1;
+                    tell(&Event::End { what: &what, repeat: &repeat });
+                    let error = repeat.error.clone();
+                    self.entries[at].add(repeat, self.config.seed);
+                    self.write()?;
+                    if let (Some(error), false) = (error, self.config.skip_failed) {
+                        return Ok(Some(format!("{what}: {error}")));
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// One run of a task in a process of its own.
+    fn one(&self, planned: &Planned, at: usize, round: usize) -> Result<Repeat> {
+        let (Ok(ready), Some(Some(Ok((worktree, python))))) = (&planned.ready, self.sites.get(at)) else {
+            bail!("{} is not ready", planned.label);
+        };
+        let name = format!("{:03}-{}-{}", at + 1, slug(&planned.row.branch), slug(&planned.row.experiment));
+        let output_dir = self.config.runs().join(name).join(format!("run-{}", round + 1));
+        let output_dir = std::path::absolute(&output_dir).context("--output has no absolute path")?;
+        // Of an earlier run, which is measured again.
+        let _ = std::fs::remove_dir_all(&output_dir);
+        std::fs::create_dir_all(&output_dir)
+            .with_context(|| format!("cannot make the folder {}", output_dir.display()))?;
+        let row = &planned.row;
+        let beside = self.config.table_folder();
+        let task = Task {
+            mode: self.config.mode,
+            branch: row.branch.clone(),
+            commit: ready.branch.commit.clone(),
+            experiment: row.experiment.clone(),
+            trainer: planned.config.trainer,
+            max_epochs: row.max_epochs,
+            batch_size: row.batch_size,
+            checkpoint_path: plan::absolute(row.checkpoint_path.as_deref(), beside, worktree)?,
+            data_path: plan::absolute(row.data_path.as_deref(), beside, worktree)?,
+            overrides: row.overrides.clone(),
+            seed: self.config.seed,
+            repeat: round,
+            worktree: worktree.clone(),
+            output_dir: output_dir.clone(),
+        };
+        let hardware = State::before();
+        let mut repeat = Repeat {
+            repeat: round,
+            timestamp: results::now(),
+            success: false,
+            error: None,
+            end: None,
+            wall_seconds: None,
+            metrics: Map::new(),
+            said: Said::default(),
+            output_dir,
+            hardware,
+        };
+        let before = CpuTimes::now();
+        let ran = self.start(&task, ready, python.as_ref());
+        let shares = CpuTimes::now().zip(before).and_then(|(now, before)| now.since(&before));
+        repeat.hardware.steal = shares.map(|shares| shares.steal);
+        // Nothing is recorded of a run that was cut off.
+        stop::wait_if_interrupted();
+        repeat.said = Said::read(&task.output_dir.join(PHASES));
+        for artifact in &mut repeat.said.artifacts {
+            artifact.path = task.output_dir.join(&artifact.path).to_string_lossy().into_owned();
+        }
+        match ran {
+            Ok(ran) => repeat.ended(task.mode, &ran, &process::tail(&task.output_dir.join(LOG))),
+            Err(error) => repeat.error = Some(format!("{error:#}")),
+        }
+        Ok(repeat)
+    }
+
+    fn start(&self, task: &Task, ready: &Ready, python: Option<&Python>) -> Result<Ran> {
+        let file = task.output_dir.join("task.json");
+        std::fs::write(&file, serde_json::to_vec_pretty(task)?)
+            .with_context(|| format!("cannot write {}", file.display()))?;
+        let phases = task.output_dir.join(PHASES);
+        std::fs::write(&phases, "").with_context(|| format!("cannot write {}", phases.display()))?;
+        let site = Site {
+            task,
+            program: &self.config.program,
+            python: python.map_or(Path::new("python3"), |python| &python.path),
+            scratch: self.scratch.path(),
+        };
+        let mut command = ready.adapter.command(&site)?;
+        command.current_dir(&task.worktree).env(TASK, &file);
+        repository::forget_redirections(&mut command);
+        process::run(command, &task.output_dir.join(LOG), &phases, self.config.timeout)
+    }
+}
+
+/// File of phases and of the log in a run's folder.
+const PHASES: &str = "phases.jsonl";
+const LOG: &str = "log.txt";
+
+/// A text as a part of a folder's name.
+fn slug(text: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' };
+    let slug: String = text.chars().map(plain).take(40).collect();
+    slug.trim_matches(['-', '.']).to_owned()
+}

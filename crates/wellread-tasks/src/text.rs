@@ -1,0 +1,214 @@
+//! Tables for a terminal, at most 100 columns wide.
+
+use crate::comparison::Comparison;
+use crate::plan::Planned;
+use crate::results::{Entry, brief};
+use crate::suite::Outcome;
+use serde_json::{Map, Value};
+use wellread_measure::Verdict;
+use wellread_report::number::Unit;
+
+/// Widest line.
+const WIDTH: usize = 100;
+/// Widest name of a branch or experiment.
+const NAME: usize = 30;
+
+/// What the tasks are, before anything runs.
+pub fn plan(planned: &[Planned], repeats: usize) -> String {
+    let mut lines =
+        vec![["branch", "commit", "experiment", "adapter", "trainer", "python"].map(str::to_owned).to_vec()];
+    for task in planned {
+        let ready = task.ready.as_ref().ok();
+        let commit = ready.and_then(|r| r.branch.commit.get(..9)).unwrap_or("–").to_owned();
+        let python = ready.and_then(|ready| ready.python.clone()).unwrap_or_else(|| "–".to_owned());
+        let name = |text: &str| short(text, NAME);
+        lines.push(vec![
+            name(&task.label),
+            commit,
+            name(&task.row.experiment),
+            task.config.adapter.clone(),
+            task.config.trainer.to_string(),
+            python,
+        ]);
+    }
+    let mut text = format!("Plan: {} tasks, {repeats} runs of each\n{}", planned.len(), table(&lines, 6));
+    for task in planned {
+        if let Err(why) = &task.ready {
+            text += &wrap(&format!("{} cannot run: {why}", task.label), "  ");
+        }
+    }
+    text
+}
+
+/// A row per task: how it ended and its main figures.
+pub fn summary(outcome: &Outcome) -> String {
+    let heads =
+        ["experiment", "branch", "runs", "total", "first epoch", "load/batch", "step/batch", "memory"];
+    let mut lines = vec![heads.map(str::to_owned).to_vec()];
+    for (task, entry) in outcome.planned.iter().zip(&outcome.entries) {
+        let mode = entry.task_config.mode;
+        let name = |text: &str| short(text, 22);
+        let mut line = vec![name(&entry.experiment), name(&task.label)];
+        let good = entry.good().count();
+        if good == 0 {
+            let why = entry.error.as_deref().unwrap_or("not run");
+            line.push(format!("failed: {}", short(brief(why), 60)));
+        } else {
+            let failed = entry.repeats.len() - good;
+            line.push(if failed > 0 { format!("{good} (+{failed} failed)") } else { good.to_string() });
+            let seconds = |path: &[&str]| {
+                number(&entry.metrics, path).map_or("–".to_owned(), |s| Unit::Seconds.format(s))
+            };
+            line.push(seconds(&[mode.total(), "elapsed_seconds"]));
+            line.push(seconds(&["epoch_breakdown", "first_epoch", "elapsed_seconds"]));
+            line.push(steady(entry, &["batch_loading"]));
+            line.push(steady(entry, &["batch_step", "batch_forward"]));
+            let peak = number(&entry.metrics, &["process", "peak_memory_mb"]);
+            line.push(peak.map_or("–".to_owned(), |mb| format!("{mb:.0} MB")));
+        }
+        lines.push(line);
+    }
+    format!("Summary (medians; per batch in the steady state)\n{}", table(&lines, 2))
+}
+
+/// A table per comparison: phases, ratio with interval, verdict; then the sentence.
+pub fn compared(comparisons: &[Comparison]) -> String {
+    let mut text = String::new();
+    for one in comparisons {
+        text += &format!("{} compared with {} ({})\n", one.candidate, one.baseline, one.experiment);
+        let mut lines = vec![
+            ["phase", "baseline", "this", "ratio", "95 % interval", "runs", "verdict"]
+                .map(str::to_owned)
+                .to_vec(),
+        ];
+        for phase in &one.phases {
+            let interval = match (phase.ratio.low, phase.ratio.high) {
+                (Some(low), Some(high)) => format!("{low:.3}–{high:.3}"),
+                _ => "–".to_owned(),
+            };
+            let repeated = if phase.repeated { " (per batch)" } else { "" };
+            let repeated = if phase.phase == "epoch" { " (each)" } else { repeated };
+            let verdict = match phase.verdict {
+                Verdict::NoDifference if phase.is_alike() => "no difference".to_owned(),
+                Verdict::NoDifference => "unclear".to_owned(),
+                verdict => verdict.to_string(),
+            };
+            lines.push(vec![
+                format!("{}{repeated}", short(&phase.phase, 26)),
+                Unit::Seconds.format(phase.baseline_seconds),
+                Unit::Seconds.format(phase.seconds),
+                format!("{:.3}", phase.ratio.estimate),
+                interval,
+                format!("{}/{}", phase.runs[0], phase.runs[1]),
+                verdict,
+            ]);
+        }
+        if !one.phases.is_empty() {
+            text += &table(&lines, 1);
+        }
+        text += &wrap(&one.sentence, "  ");
+        if !one.detail.is_empty() {
+            text += &wrap(&one.detail, "  ");
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// Median of the steady state of the first of these phases that the task has.
+fn steady(entry: &Entry, names: &[&str]) -> String {
+    let median = names.iter().find_map(|name| number(&entry.statistics, &[name, "steady", "p50"]));
+    median.map_or("–".to_owned(), |seconds| Unit::Seconds.format(seconds))
+}
+
+fn number(from: &Map<String, Value>, path: &[&str]) -> Option<f64> {
+    let (first, rest) = path.split_first()?;
+    rest.iter().try_fold(from.get(*first)?, |value, name| value.get(name))?.as_f64()
+}
+
+/// Lines as a table, the first so many columns to the left and the others to the right. A line that ends early ends in
+/// free text.
+fn table(lines: &[Vec<String>], left: usize) -> String {
+    let columns = lines.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |at: usize| {
+        let whole = |line: &&Vec<String>| line.len() == columns || at + 1 < line.len();
+        lines
+            .iter()
+            .filter(whole)
+            .filter_map(|line| line.get(at))
+            .map(|text| text.chars().count())
+            .max()
+            .unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut out = String::new();
+    for line in lines {
+        let mut written = String::from(" ");
+        for (at, text) in line.iter().enumerate() {
+            let pad = " ".repeat(widths[at].saturating_sub(text.chars().count()));
+            written += if at < 2 { " " } else { "  " };
+            let free = at + 1 == line.len() && line.len() < columns;
+            if at < left || free {
+                written += &format!("{text}{pad}");
+            } else {
+                written += &format!("{pad}{text}");
+            }
+        }
+        out += &short(written.trim_end(), WIDTH);
+        out.push('\n');
+    }
+    out
+}
+
+/// A text of at most so many characters.
+fn short(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    let mut cut: String = text.chars().take(most - 1).collect();
+    cut.push('…');
+    cut
+}
+
+/// Words in lines of at most [`WIDTH`] characters.
+fn wrap(text: &str, indent: &str) -> String {
+    let mut out = String::new();
+    for paragraph in text.lines() {
+        let mut line = indent.to_owned();
+        for word in paragraph.split_whitespace() {
+            if line.chars().count() + word.chars().count() + 1 > WIDTH && line.trim() != "" {
+                out += line.trim_end();
+                out.push('\n');
+                indent.clone_into(&mut line);
+            }
+            line += word;
+            line.push(' ');
+        }
+        out += line.trim_end();
+        out.push('\n');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_fit_and_line_up() {
+        let line = |texts: &[&str]| texts.iter().map(|t| (*t).to_owned()).collect::<Vec<_>>();
+        let text = table(
+            &[line(&["a", "bb", "time"]), line(&["long", "b", "1 s"]), line(&["x", "failed: because"])],
+            2,
+        );
+        assert_eq!(text, "  a    bb  time\n  long b    1 s\n  x    failed: because\n");
+        let wide = table(&[line(&[&"x".repeat(300)])], 1);
+        assert_eq!(wide.trim_end().chars().count(), WIDTH);
+        let wrapped = wrap(&"word ".repeat(60), "  ");
+        assert!(
+            wrapped.lines().count() == 4 && wrapped.lines().all(|l| l.chars().count() <= WIDTH),
+            "{wrapped}"
+        );
+        assert_eq!(short("äöü", 2), "ä…");
+    }
+}

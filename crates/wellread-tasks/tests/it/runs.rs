@@ -1,0 +1,184 @@
+//! Runs that do what they should: phases named, results kept, gone on with.
+
+use crate::support::{Sandbox, alone, run};
+use serde_json::Value;
+use wellread_measure::Verdict;
+use wellread_tasks::comparison::Comparison;
+use wellread_tasks::{report, results, text};
+
+fn of<'c>(compared: &'c [Comparison], branch: &str) -> &'c Comparison {
+    compared.iter().find(|one| one.candidate == branch).expect("the branch is compared")
+}
+
+#[test]
+fn the_slow_phase_of_each_branch_is_named() {
+    let _alone = alone();
+    let sandbox = Sandbox::new();
+    let mut config = sandbox.table(&["main", "slow-loading", "slow-model", "broken"]);
+    config.repeats = 3;
+    config.skip_failed = true;
+    let outcome = run(&config).unwrap();
+    assert_eq!(outcome.stopped, None);
+    let compared = report::comparisons(&config, &outcome);
+    let verdict = |branch: &str, phase: &str| of(&compared, branch).phase(phase).unwrap().verdict;
+    assert_eq!(verdict("slow-loading", "batch_loading"), Verdict::Slower);
+    assert_ne!(verdict("slow-loading", "batch_step"), Verdict::Slower);
+    assert_eq!(verdict("slow-model", "batch_step"), Verdict::Slower);
+    assert_ne!(verdict("slow-model", "batch_loading"), Verdict::Slower);
+    assert!(of(&compared, "slow-loading").sentence.starts_with("Data loading of slow-loading is "));
+    assert!(of(&compared, "slow-model").sentence.starts_with("The model's step of slow-model is "));
+    assert!(of(&compared, "broken").sentence.contains("did not run to its end"));
+
+    // The file is upstream's list.
+    let list: Value = serde_json::from_slice(&std::fs::read(&config.output).unwrap()).unwrap();
+    let (main, broken) = (&list[0], &list[3]);
+    assert_eq!(
+        (&main["success"], &main["error"], &main["branch"]),
+        (&true.into(), &Value::Null, &"main".into())
+    );
+    assert_eq!(main["git_info"]["commit_hash"].as_str().unwrap().len(), 40);
+    assert_eq!(
+        (&main["task_config"]["batch_size"], &main["task_config"]["adapter"]),
+        (&2.into(), &"command".into())
+    );
+    assert!(main["metrics"]["total_training"]["elapsed_seconds"].as_f64().unwrap() > 0.28);
+    assert_eq!(main["metrics"]["final_metrics"]["val_dice"], 0.9);
+    assert_eq!(main["metrics"]["dataset_info"]["num_batches"], 8);
+    assert_eq!(main["repeats"].as_array().unwrap().len(), 3);
+    assert_eq!(main["statistics"]["batch_loading"]["steady"]["n"], 21);
+    assert!(main["environment"]["machine"]["cpu"].is_object());
+    let error = broken["error"].as_str().unwrap();
+    assert!(error.starts_with("exit code 3; ") && error.contains("no such layer"), "{error}");
+    assert_eq!(broken["repeats"].as_array().unwrap().len(), 1);
+
+    let page = report::write(&config, &outcome, &compared, vec![], "a machine".into()).unwrap();
+    let page = std::fs::read_to_string(page).unwrap();
+    for said in [
+        "Data loading of slow-loading",
+        "batch loading",
+        "once per run",
+        "exit code 3",
+        "unet of broken failed",
+    ] {
+        assert!(page.contains(said), "{said}");
+    }
+    let shown = format!("{}{}", text::summary(&outcome), text::compared(&compared));
+    assert!(shown.lines().all(|line| line.chars().count() <= 100), "{shown}");
+    assert!(
+        shown.contains("slow-loading compared with main") && shown.contains("failed: exit code 3"),
+        "{shown}"
+    );
+    assert_eq!(sandbox.leftovers(), [""; 0]);
+}
+
+#[test]
+fn another_baseline_turns_the_comparison_round() {
+    let _alone = alone();
+    let sandbox = Sandbox::new();
+    let mut config = sandbox.table(&["main", "slow-model"]);
+    config.baseline = Some("slow-model".into());
+    let outcome = run(&config).unwrap();
+    let compared = report::comparisons(&config, &outcome);
+    assert_eq!((compared.len(), compared[0].candidate.as_str()), (1, "main"));
+    assert_eq!(compared[0].phase("batch_step").unwrap().verdict, Verdict::Faster);
+    assert!(compared[0].sentence.contains("times faster"), "{}", compared[0].sentence);
+    config.baseline = Some("mian".into());
+    assert!(crate::support::refused(&config).contains("main, slow-model"));
+}
+
+#[test]
+fn an_interrupted_run_is_gone_on_with() {
+    let _alone = alone();
+    let sandbox = Sandbox::new();
+    let config = sandbox.table(&["main", "broken", "slow-model"]);
+    // It stops at the failure and keeps what it has.
+    let first = run(&config).unwrap();
+    assert!(first.stopped.is_some());
+    let kept = results::read(&config.output).unwrap().unwrap();
+    let good: Vec<_> = kept.iter().filter(|entry| entry.success).collect();
+    let resumed =
+        wellread_tasks::config::Config { resume: true, skip_failed: true, repeats: 2, ..config.clone() };
+    let second = run(&resumed).unwrap();
+    assert_eq!(second.resumed, good.len());
+    for entry in &good {
+        let now = second.entries.iter().find(|e| e.branch == entry.branch).unwrap();
+        assert_eq!(now.repeats[0].said, entry.repeats[0].said, "the earlier run is kept as it was");
+        assert_eq!(now.repeats.len(), 2);
+    }
+    assert!(second.entries[1].error.is_some());
+    // Nothing is left to do; other settings are other tasks, and so is another commit.
+    let third = run(&resumed).unwrap();
+    let begun = |entry: &results::Entry| -> Vec<String> {
+        entry.repeats.iter().map(|repeat| repeat.timestamp.clone()).collect()
+    };
+    assert_eq!((third.resumed, begun(&third.entries[0])), (4, begun(&second.entries[0])));
+    sandbox.branch("main again", &crate::support::training(10, 10));
+    let fourth = run(&wellread_tasks::config::Config { repeats: 1, ..resumed.clone() }).unwrap();
+    assert_eq!(fourth.entries[0].repeats.len(), 1);
+    assert_ne!(fourth.entries[0].git_info, third.entries[0].git_info);
+    let other = run(&wellread_tasks::config::Config { seed: 8, ..resumed }).unwrap();
+    assert_eq!(other.resumed, 0);
+    // What the table no longer asks for is not lost.
+    let kept = results::read(&config.output).unwrap().unwrap();
+    assert_eq!(kept.iter().filter(|entry| entry.branch == "slow-model" && entry.success).count(), 2);
+}
+
+#[test]
+fn a_silent_program_is_timed_from_outside() {
+    let _alone = alone();
+    let sandbox = Sandbox::new();
+    let config = sandbox
+        .config("branch,experiment\nmain,sleep 0.2; cat data.txt\nmain~0,\"exec sh -c 'sleep 0.1'\"\n");
+    let outcome = run(&config).unwrap();
+    let entry = &outcome.entries[0];
+    assert!(entry.success, "{:?}", entry.error);
+    assert!(entry.metrics["total_training"]["elapsed_seconds"].as_f64().unwrap() >= 0.2);
+    assert_eq!(entry.metrics["total_training"]["measured_by"], "wall time of the process");
+    let log = std::fs::read_to_string(entry.repeats[0].output_dir.join("log.txt")).unwrap();
+    assert_eq!(log, "data\n");
+    let page = report::write(&config, &outcome, &[], vec![], String::new()).unwrap();
+    assert!(std::fs::read_to_string(page).unwrap().contains("reports no phases"));
+}
+
+#[test]
+fn a_task_is_told_everything_it_needs() {
+    let _alone = alone();
+    let sandbox = Sandbox::new();
+    std::fs::write(sandbox.path("model.ckpt"), "weights").unwrap();
+    let mut config = sandbox.config(
+        "branch,experiment,checkpoint_path,data_path,trainer,batch_size,overrides\n\
+         main,\"cp \"\"$WELLREAD_TASK\"\" seen.json; cp seen.json \"\"$(dirname \"\"$WELLREAD_TASK\"\")\"\"\",model.ckpt,data.txt,cpu,4,a=1,b=2\n",
+    );
+    config.mode = wellread_tasks::task::Mode::Inference;
+    let outcome = run(&config).unwrap();
+    assert!(outcome.entries[0].success, "{:?}", outcome.entries[0].error);
+    let seen = std::fs::read(outcome.entries[0].repeats[0].output_dir.join("seen.json")).unwrap();
+    let task: Value = serde_json::from_slice(&seen).unwrap();
+    assert_eq!(task["mode"], "inference");
+    assert_eq!(task["checkpoint_path"], sandbox.path("model.ckpt").to_str().unwrap());
+    let worktree = task["worktree"].as_str().unwrap();
+    assert_eq!(task["data_path"], format!("{worktree}/data.txt"));
+    assert_eq!(
+        (&task["overrides"][1], &task["seed"], &task["repeat"]),
+        (&"b=2".into(), &7.into(), &0.into())
+    );
+    assert_eq!(task["commit"], outcome.entries[0].git_info.commit_hash.clone().unwrap());
+    assert!(!std::path::Path::new(worktree).exists(), "it is removed afterwards");
+}
+
+#[test]
+fn a_dry_run_checks_and_writes_nothing() {
+    let _alone = alone();
+    let sandbox = Sandbox::new();
+    let mut config = sandbox.table(&["main", "slow-model"]);
+    config.dry_run = true;
+    let outcome = run(&config).unwrap();
+    assert!(outcome.entries.is_empty());
+    let plan = text::plan(&outcome.planned, 3);
+    assert!(
+        plan.contains("2 tasks, 3 runs") && plan.contains("slow-model") && plan.contains("command"),
+        "{plan}"
+    );
+    assert!(!sandbox.path("results").exists());
+    assert_eq!(sandbox.leftovers(), [""; 0]);
+}

@@ -1,0 +1,548 @@
+//! Events of all threads.
+//!
+//! A thread writes to a chunk of its own and publishes each event by the chunk's length, so that a recording can be ended
+//! from any thread while others go on. A thread that ends leaves its chunk, and its lane (the line of the timeline that it
+//! is drawn in), to the next: the threads of a hundred epochs are drawn as those of one.
+
+use crate::Kind;
+use crate::clock::{self, Anchor};
+use std::cell::{RefCell, UnsafeCell};
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Events that a recording keeps, about: some 48 MiB of memory, and twice as much of a file.
+pub const LIMIT: usize = 1 << 20;
+
+/// What is recorded: nothing, the outlines, everything.
+pub(crate) static LEVEL: AtomicU8 = AtomicU8::new(OFF);
+pub(crate) const OFF: u8 = 0;
+const OUTLINES: u8 = 1;
+const ALL: u8 = 2;
+
+/// Counts recordings, so that a thread knows whether its chunk is of the present one.
+static RECORDING: AtomicU64 = AtomicU64::new(0);
+/// Spans that were not recorded for want of room.
+static DROPPED: AtomicU64 = AtomicU64::new(0);
+
+/// Events of a chunk.
+const CHUNK: usize = 256;
+
+/// A span that has ended, in ticks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Event {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) args: [u64; 2],
+    pub(crate) lane: u32,
+    /// Its own name: an index from 1 on; 0 for none.
+    pub(crate) label: u32,
+    pub(crate) kind: Kind,
+}
+
+/// Events, written by one thread at a time and read by any.
+struct Chunk {
+    events: Box<[UnsafeCell<MaybeUninit<Event>>]>,
+    /// So many are written and change no more.
+    length: AtomicUsize,
+}
+
+// SAFETY: an event is written once, by the thread that has the chunk, before the length says that it is there; whoever
+// reads looks at the length first. Chunks go from thread to thread under a lock.
+unsafe impl Sync for Chunk {}
+
+impl Chunk {
+    fn new() -> Self {
+        let events = std::iter::repeat_with(|| UnsafeCell::new(MaybeUninit::uninit())).take(CHUNK).collect();
+        Self { events, length: AtomicUsize::new(0) }
+    }
+
+    fn is_full(&self) -> bool {
+        self.length.load(Ordering::Relaxed) == CHUNK
+    }
+
+    /// Appends an event, for which there is room.
+    ///
+    /// # Safety
+    /// The chunk is the calling thread's.
+    unsafe fn push(&self, event: Event) {
+        let length = self.length.load(Ordering::Relaxed);
+        // SAFETY: nobody reads beyond the length, and nobody else writes.
+        unsafe { (*self.events[length].get()).write(event) };
+        self.length.store(length + 1, Ordering::Release);
+    }
+
+    fn events(&self) -> impl Iterator<Item = Event> {
+        let written = &self.events[..self.length.load(Ordering::Acquire)];
+        // SAFETY: events below the length are written and change no more.
+        written.iter().map(|event| unsafe { (*event.get()).assume_init() })
+    }
+}
+
+/// A line of the timeline.
+struct Lane {
+    name: String,
+    /// Of several threads of a name that live at the same time, which.
+    number: usize,
+    /// Whether a thread has it.
+    taken: bool,
+}
+
+/// What threads share.
+struct Recording {
+    number: u64,
+    begun: Anchor,
+    clock_cost: f64,
+    chunks: Vec<Arc<Chunk>>,
+    /// Those of threads that have ended, with room left.
+    spare: Vec<Arc<Chunk>>,
+    lanes: Vec<Lane>,
+    labels: Vec<String>,
+    /// Events that there is room for in all chunks.
+    room: usize,
+    /// Where the present section and the present part of it end, in such events.
+    section: usize,
+    part: usize,
+}
+
+static CURRENT: Mutex<Option<Recording>> = Mutex::new(None);
+
+/// Whether this process was forked from one that recorded. It records nothing, and keeps off the lock, which a thread may
+/// have held that exists in the other process only.
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+fn current() -> Option<MutexGuard<'static, Option<Recording>>> {
+    let own = !FORKED.load(Ordering::Relaxed);
+    own.then(|| CURRENT.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Makes processes that are forked from this one record nothing.
+fn heed_forks() {
+    #[cfg(unix)]
+    {
+        static ONCE: std::sync::Once = std::sync::Once::new();
+        extern "C" fn forked() {
+            LEVEL.store(OFF, Ordering::Relaxed);
+            FORKED.store(true, Ordering::Relaxed);
+        }
+        ONCE.call_once(|| {
+            // SAFETY: what is called does nothing but write to two atomics. Without memory for it, forks record in vain.
+            let _ = unsafe { libc::pthread_atfork(None, None, Some(forked)) };
+        });
+    }
+}
+
+/// What a thread has.
+struct Local {
+    recording: u64,
+    /// Its lane in that recording.
+    lane: Option<usize>,
+    chunk: Option<Arc<Chunk>>,
+}
+
+thread_local! {
+    static LOCAL: RefCell<Local> = const { RefCell::new(Local { recording: 0, lane: None, chunk: None }) };
+}
+
+impl Drop for Local {
+    fn drop(&mut self) {
+        let (Some(lane), chunk) = (self.lane, self.chunk.take()) else { return };
+        let Some(mut current) = current() else { return };
+        if let Some(recording) = current.as_mut().filter(|recording| recording.number == self.recording) {
+            recording.lanes[lane].taken = false;
+            recording.spare.extend(chunk.filter(|chunk| !chunk.is_full()));
+        }
+    }
+}
+
+impl Local {
+    /// A chunk of the present recording with room in it, and the lane; `None` where there is no recording or no room.
+    fn chunk(&mut self) -> Option<(&Chunk, usize)> {
+        let recording = RECORDING.load(Ordering::Relaxed);
+        if self.recording != recording || self.chunk.as_ref().is_none_or(|chunk| chunk.is_full()) {
+            self.renew();
+        }
+        let chunk = self.chunk.as_deref().filter(|chunk| !chunk.is_full())?;
+        Some((chunk, self.lane?))
+    }
+
+    #[cold]
+    fn renew(&mut self) {
+        let mut current = current();
+        let Some(recording) = current.as_deref_mut().and_then(Option::as_mut) else {
+            self.chunk = None;
+            return;
+        };
+        if self.recording != recording.number {
+            self.lane = Some(recording.lane(std::thread::current().name().unwrap_or("thread")));
+            self.recording = recording.number;
+            self.chunk = recording.spare.pop();
+        }
+        if self.chunk.as_ref().is_none_or(|chunk| chunk.is_full())
+            && let Some(chunk) = recording.grow()
+        {
+            self.chunk = Some(chunk);
+        }
+    }
+}
+
+impl Recording {
+    fn lane(&mut self, name: &str) -> usize {
+        if let Some(free) = self.lanes.iter().position(|lane| !lane.taken && lane.name == name) {
+            self.lanes[free].taken = true;
+            return free;
+        }
+        let number = self.lanes.iter().filter(|lane| lane.name == name).count();
+        self.lanes.push(Lane { name: name.to_owned(), number, taken: true });
+        self.lanes.len() - 1
+    }
+
+    /// Another chunk, unless even outlines are too many by now.
+    fn grow(&mut self) -> Option<Arc<Chunk>> {
+        if self.room >= 2 * LIMIT {
+            return None;
+        }
+        let chunk = Arc::new(Chunk::new());
+        self.chunks.push(Arc::clone(&chunk));
+        self.room += CHUNK;
+        self.set_level();
+        Some(chunk)
+    }
+
+    fn set_level(&self) {
+        // The chunk that was given out last is for this part, too.
+        LEVEL.store(if self.room <= self.part { ALL } else { OUTLINES }, Ordering::Relaxed);
+    }
+}
+
+/// The tick at which a span begins; 0 where it is not recorded.
+#[inline]
+pub(crate) fn begin(kind: Kind, level: u8) -> u64 {
+    if level < ALL && kind.is_detail() {
+        DROPPED.fetch_add(1, Ordering::Relaxed);
+        return 0;
+    }
+    clock::ticks()
+}
+
+/// Records a span that ends now.
+#[inline(never)]
+pub(crate) fn end(event: Event) {
+    let end = clock::ticks();
+    // A thread that is ending has nothing left to write to.
+    let _ = LOCAL.try_with(|local| {
+        let mut local = local.borrow_mut();
+        match local.chunk() {
+            // SAFETY: the chunk is this thread's until it ends, and has room.
+            Some((chunk, lane)) => unsafe { chunk.push(Event { end, lane: lane as u32, ..event }) },
+            None => {
+                DROPPED.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    });
+}
+
+/// The index of a name; 0, which is none, where nothing is recorded any more.
+pub(crate) fn label(name: String) -> u32 {
+    let mut current = current();
+    let Some(recording) = current.as_deref_mut().and_then(Option::as_mut) else { return 0 };
+    let known = recording.labels.iter().position(|known| *known == name);
+    let index = known.unwrap_or_else(|| {
+        recording.labels.push(name);
+        recording.labels.len() - 1
+    });
+    index as u32 + 1
+}
+
+/// Begins the recording of this process. `false`, and nothing is changed, where one is under way, or was under way in the
+/// process that this one was forked from.
+pub fn start() -> bool {
+    let Some(mut current) = current().filter(|current| current.is_none()) else { return false };
+    heed_forks();
+    clock::choose();
+    let clock_cost = clock::cost();
+    let number = RECORDING.load(Ordering::Relaxed) + 1;
+    let recording = Recording {
+        number,
+        begun: Anchor::now(),
+        clock_cost,
+        chunks: vec![],
+        spare: vec![],
+        lanes: vec![],
+        labels: vec![],
+        room: 0,
+        section: LIMIT,
+        part: LIMIT,
+    };
+    DROPPED.store(0, Ordering::Relaxed);
+    RECORDING.store(number, Ordering::Relaxed);
+    recording.set_level();
+    *current = Some(recording);
+    true
+}
+
+/// Whether a recording is under way.
+pub fn is_recording() -> bool {
+    LEVEL.load(Ordering::Relaxed) != OFF
+}
+
+/// Says that one of `left` equal sections of the run begins: it gets its share of the room that is left.
+pub fn section(left: usize) {
+    if let Some(recording) = current().as_deref_mut().and_then(Option::as_mut) {
+        recording.section = share(recording.room, LIMIT, left);
+        recording.part = recording.section;
+        recording.set_level();
+    }
+}
+
+/// Says that one of `left` equal parts of the section begins: it gets its share of the room that is left to the section.
+/// The part ends where what is returned is dropped; that says how many spans were dropped meanwhile.
+pub fn part(left: usize) -> Part {
+    if let Some(recording) = current().as_deref_mut().and_then(Option::as_mut) {
+        recording.part = share(recording.room, recording.section, left);
+        recording.set_level();
+    }
+    Part { dropped: DROPPED.load(Ordering::Relaxed) }
+}
+
+/// The end of the first of `left` shares of what is between `from` and `to`; 0 where nothing is. Chunks are whole, so a
+/// small share is rounded up, and the last parts pay for it.
+fn share(from: usize, to: usize, left: usize) -> usize {
+    match to.checked_sub(from) {
+        None | Some(0) => 0,
+        Some(between) => {
+            from + (between / left.max(1)).next_multiple_of(CHUNK).clamp(CHUNK, between.max(CHUNK))
+        }
+    }
+}
+
+/// A part of a section: [`part`].
+#[derive(Debug)]
+pub struct Part {
+    dropped: u64,
+}
+
+impl Part {
+    /// Spans that were dropped since it began.
+    pub fn dropped(&self) -> u64 {
+        DROPPED.load(Ordering::Relaxed).saturating_sub(self.dropped)
+    }
+}
+
+/// Ends the recording; `None` where there is none. Spans that are open go unrecorded.
+pub fn stop() -> Option<Recorded> {
+    let recording = {
+        let mut current = current()?;
+        LEVEL.store(OFF, Ordering::Relaxed);
+        current.take()?
+    };
+    let ended = recording.begun.later();
+    let to_nanoseconds = recording.begun.scale(ended);
+    let of_chunk = |chunk: &Arc<Chunk>| chunk.events().collect::<Vec<_>>();
+    let mut events: Vec<Event> = recording.chunks.iter().flat_map(of_chunk).collect();
+    // A span that was open before this recording began is of the one before.
+    events.retain(|event| event.start >= recording.begun.ticks);
+    for event in &mut events {
+        (event.start, event.end) = (to_nanoseconds(event.start), to_nanoseconds(event.end));
+    }
+    // Outer spans before those in them.
+    events.sort_unstable_by_key(|event| (event.lane, event.start, std::cmp::Reverse(event.end)));
+    let lane_name = |Lane { name, number, .. }: Lane| match number {
+        0 => name,
+        number => format!("{name} ({})", number + 1),
+    };
+    Some(Recorded {
+        events,
+        lanes: recording.lanes.into_iter().map(lane_name).collect(),
+        labels: recording.labels,
+        seconds: to_nanoseconds(ended.ticks) as f64 / 1e9,
+        dropped: DROPPED.load(Ordering::Relaxed),
+        clock: clock::name(),
+        clock_cost: recording.clock_cost,
+    })
+}
+
+/// A recording that has ended.
+#[derive(Debug)]
+pub struct Recorded {
+    /// By lane and start, in nanoseconds since the recording began.
+    pub(crate) events: Vec<Event>,
+    pub(crate) lanes: Vec<String>,
+    pub(crate) labels: Vec<String>,
+    pub(crate) seconds: f64,
+    pub(crate) dropped: u64,
+    pub(crate) clock: &'static str,
+    pub(crate) clock_cost: f64,
+}
+
+impl Recorded {
+    /// Number of spans.
+    pub fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    /// Whether there is no span.
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+
+    /// Spans that were dropped for want of room.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// How long was recorded.
+    pub fn seconds(&self) -> f64 {
+        self.seconds
+    }
+}
+
+/// There is one recording per process, and so per program of tests.
+#[cfg(test)]
+pub(crate) static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::span;
+
+    fn alone() -> MutexGuard<'static, ()> {
+        ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[test]
+    fn nothing_is_recorded_without_a_recording() {
+        let _alone = alone();
+        drop(span(Kind::Read).with(1, 0));
+        assert!(!is_recording() && stop().is_none());
+        assert!(start() && is_recording());
+        assert!(!start(), "one at a time");
+        let recorded = stop().unwrap();
+        assert!(recorded.is_empty() && recorded.dropped() == 0 && recorded.seconds() > 0.0);
+        assert!(stop().is_none());
+    }
+
+    #[test]
+    fn spans_nest_and_stay_with_their_thread() {
+        let _alone = alone();
+        // Open since before: of no recording.
+        let early = span(Kind::Batch);
+        assert!(start());
+        for epoch in 0..5 {
+            let threads = (0..3).map(|worker| {
+                let thread = std::thread::Builder::new().name(format!("worker-{worker}"));
+                let work = move || {
+                    for batch in 0..CHUNK as u64 {
+                        let mut rows = span(Kind::Rows);
+                        drop(span(Kind::Read).with(epoch, 0));
+                        span(Kind::Decompress).cancel();
+                        rows.set(batch, worker);
+                    }
+                };
+                thread.spawn(work).unwrap()
+            });
+            // Joined one by one: a scope does not wait for what threads do after their work.
+            threads.collect::<Vec<_>>().into_iter().for_each(|thread| thread.join().unwrap());
+        }
+        drop(early);
+        let open = span(Kind::Step);
+        let recorded = stop().unwrap();
+        drop(open);
+        assert_eq!(recorded.len(), 5 * 3 * CHUNK * 2);
+        // Threads of five epochs in the lanes of three.
+        let mut names = recorded.lanes.clone();
+        names.sort();
+        assert_eq!(names, ["worker-0", "worker-1", "worker-2"]);
+        assert!(recorded.events.iter().all(|e| matches!(e.kind, Kind::Rows | Kind::Read)));
+        for pair in recorded.events.windows(2).filter(|pair| pair[0].lane == pair[1].lane) {
+            let [a, b] = pair else { unreachable!() };
+            assert!(a.start <= b.start && a.start <= a.end);
+            // Each rows has its read inside, and the next rows after it.
+            match (a.kind, b.kind) {
+                (Kind::Rows, Kind::Read) => assert!(b.end <= a.end),
+                (Kind::Read, Kind::Rows) => assert!(b.start >= a.end),
+                other => panic!("{other:?}"),
+            }
+        }
+        let lane = |event: &Event| recorded.lanes[event.lane as usize].clone();
+        assert!(
+            recorded
+                .events
+                .iter()
+                .filter(|e| e.kind == Kind::Rows)
+                .all(|e| lane(e).ends_with(&format!("{}", e.args[1])))
+        );
+    }
+
+    #[test]
+    fn threads_of_one_name_at_the_same_time_have_lanes_of_their_own() {
+        let _alone = alone();
+        assert!(start());
+        let both = std::sync::Barrier::new(2);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                let work = || {
+                    drop(span(Kind::Read));
+                    both.wait();
+                };
+                std::thread::Builder::new().name("same".into()).spawn_scoped(scope, work).unwrap();
+            }
+        });
+        let mut names = stop().unwrap().lanes;
+        names.sort();
+        assert_eq!(names, ["same", "same (2)"]);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_counted_and_parts_get_their_share() {
+        let _alone = alone();
+        assert!(start());
+        let wanted = LIMIT / 2;
+        section(2);
+        let mut kept = vec![];
+        for left in (1..=4).rev() {
+            let turn = crate::labelled(Kind::Turn, || format!("turn {left}"));
+            let part = part(left);
+            for _ in 0..wanted {
+                drop(span(Kind::Read));
+            }
+            kept.push(wanted as u64 - part.dropped());
+            drop(turn);
+        }
+        // Nothing is left to this section, and half of it all to the other.
+        section(1);
+        drop(span(Kind::Read));
+        let recorded = stop().unwrap();
+        let share = (LIMIT / 8) as u64;
+        assert!(kept.iter().all(|kept| kept.abs_diff(share) <= 2 * CHUNK as u64), "{kept:?}");
+        assert_eq!(recorded.len() as u64, kept.iter().sum::<u64>() + 4 + 1);
+        assert_eq!(recorded.dropped(), 4 * wanted as u64 - kept.iter().sum::<u64>());
+        assert_eq!(recorded.labels, ["turn 4", "turn 3", "turn 2", "turn 1"]);
+    }
+
+    #[test]
+    fn a_recording_can_be_ended_while_threads_go_on() {
+        let _alone = alone();
+        let done = AtomicBool::new(false);
+        let room = || current().unwrap().as_ref().unwrap().room;
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !done.load(Ordering::Relaxed) {
+                        drop(span(Kind::Read).with(7, 9));
+                    }
+                });
+            }
+            for _ in 0..20 {
+                assert!(start());
+                while DROPPED.load(Ordering::Relaxed) == 0 && room() < 4 * CHUNK {
+                    std::thread::yield_now();
+                }
+                let recorded = stop().unwrap();
+                assert!(!recorded.is_empty());
+                assert!(recorded.events.iter().all(|e| e.args == [7, 9] && e.start <= e.end));
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+    }
+}

@@ -1,0 +1,110 @@
+//! Masks as sets of images of 0 and 1, whatever their labels: what is not 0 (or not above 0, in floats) is 1.
+//!
+//! Done while pieces pass by, so that rotations and elastic deformations interpolate between background and
+//! foreground, not between labels.
+
+use std::path::{Path, PathBuf};
+use wellread_image::{ImageMetadata, PixelType};
+use wellread_store::{Block, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
+
+/// A store of labels, as one of 0 and 1.
+pub struct BinaryStore(pub Box<dyn Store>);
+
+/// Writes 0 or 1 for each pixel of a block.
+fn binary(block: &Block<'_>, into: &mut Vec<u8>) {
+    let (data, dtype) = (block.data, block.dtype);
+    into.clear();
+    if dtype.is_float() {
+        into.extend((0..data.len() / dtype.size()).map(|i| u8::from(dtype.value_at(data, i) > 0.0)));
+    } else {
+        into.extend(
+            data.chunks_exact(dtype.size()).map(|pixel| u8::from(pixel.iter().any(|&byte| byte != 0))),
+        );
+    }
+}
+
+struct Sink<'a> {
+    inner: &'a mut dyn PixelSink,
+    pixels: Vec<u8>,
+}
+
+impl PixelSink for Sink<'_> {
+    fn put(&mut self, request: usize, block: &Block<'_>) -> Result<()> {
+        binary(block, &mut self.pixels);
+        self.inner.put(request, &Block { region: block.region, data: &self.pixels, dtype: PixelType::U8 })
+    }
+}
+
+impl Store for BinaryStore {
+    fn format(&self) -> &'static str {
+        self.0.format()
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn row_info(&self, row: usize) -> Result<RowInfo> {
+        Ok(RowInfo { dtype: PixelType::U8, ..self.0.row_info(row)? })
+    }
+
+    fn name(&self, row: usize) -> Result<String> {
+        self.0.name(row)
+    }
+
+    fn metadata(&self, row: usize) -> Result<ImageMetadata> {
+        self.0.metadata(row)
+    }
+
+    fn layout(&self) -> Result<StoreLayout> {
+        self.0.layout()
+    }
+
+    fn files(&self) -> Result<Vec<PathBuf>> {
+        self.0.files()
+    }
+
+    fn position(&self, row: usize) -> u64 {
+        self.0.position(row)
+    }
+
+    fn rows_per_read(&self) -> usize {
+        self.0.rows_per_read()
+    }
+
+    fn grid(&self, row: usize) -> Option<[usize; 2]> {
+        self.0.grid(row)
+    }
+
+    fn working_bytes(&self, row: usize) -> Result<usize> {
+        self.0.working_bytes(row)
+    }
+
+    fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
+        self.0.read(requests, scratch, &mut Sink { inner: sink, pixels: vec![] })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wellread_image::Shape;
+    use wellread_loader::MemoryStore;
+    use wellread_store::read_image;
+
+    #[test]
+    fn every_label_is_one() {
+        let mut store = MemoryStore::new("labels");
+        let bytes = |labels: [u16; 4]| labels.iter().flat_map(|l| l.to_le_bytes()).collect::<Vec<u8>>();
+        store.push("a", Shape::plane(2, 2), PixelType::U16, bytes([0, 1, 256, 7])).unwrap();
+        let floats = [0.0f32, -0.0, 0.5, f32::NAN].iter().flat_map(|v| v.to_le_bytes()).collect();
+        store.push("b", Shape::plane(2, 2), PixelType::F32, floats).unwrap();
+        let store = BinaryStore(Box::new(store));
+        assert_eq!(read_image(&store, 0).unwrap().1, [0, 1, 1, 1]);
+        assert_eq!(read_image(&store, 1).unwrap().1, [0, 0, 1, 0]);
+    }
+}

@@ -1,0 +1,296 @@
+//! Training: epochs of patches, validation on whole images, checkpoints, curves.
+//!
+//! ```text
+//! settings, pairs, network (or checkpoint) ─▶ epoch: batch ─▶ tensors ─▶ forward, loss ─▶ backward, Adam ─▶ next batch
+//!                                               └▶ validation ─▶ metrics.csv, events, checkpoints/last, best ─▶ next epoch
+//! ```
+//!
+//! Everything random is a function of seed, epoch and row, so a run that goes on from a checkpoint takes the same steps
+//! as one that was not interrupted.
+
+use crate::checkpoint::{self, Checkpoint, State};
+use crate::config::{Config, Schedule};
+use crate::data::patches::Raw;
+use crate::data::{Normal, Pairs, Patches};
+use crate::events::Events;
+use crate::experiment::Experiment;
+use crate::metrics::{self, Epoch, Scores};
+use crate::net::{Adam, Tensor, Unet};
+use crate::phases::Phases;
+use crate::task::Task;
+use crate::{memory, overlay, predict};
+use anyhow::{Context as _, Result, bail, ensure};
+use serde_json::{Map, Value, json};
+use std::path::PathBuf;
+use std::time::Instant;
+use wellread_loader::{Dataset, ItemContext};
+
+/// All that one epoch leads to the next.
+struct Run<'a> {
+    experiment: &'a Experiment,
+    config: &'a Config,
+    pairs: Pairs,
+    normal: Normal,
+    net: Unet,
+    adam: Adam,
+    /// The best score so far, or minus the loss where nothing is validated on.
+    best: Option<f64>,
+    epochs: Vec<Epoch>,
+    context: ItemContext,
+}
+
+/// Validation loss and scores, and what the overlay shows: image, target, result.
+type Validated = (f64, Scores, Option<[Tensor; 3]>);
+
+/// Folder of checkpoints below the output's.
+pub const CHECKPOINTS: &str = "checkpoints";
+
+/// Trains.
+///
+/// # Errors
+/// Data that do not fit together, a step that does not fit in memory, a loss that is not finite, files that cannot be
+/// written.
+pub fn run(task: &Task, experiment: &Experiment, config: &Config, phases: &mut Phases) -> Result<()> {
+    let checkpoints = task.output_dir.join(CHECKPOINTS);
+    std::fs::create_dir_all(&checkpoints)
+        .with_context(|| format!("cannot make the folder {}", checkpoints.display()))?;
+    let mut events = Events::create(&task.output_dir)?;
+    let earlier = match &task.checkpoint_path {
+        Some(path) => Some(phases.phase("checkpoint_loading", |_| Checkpoint::read(path))?),
+        None => None,
+    };
+    let (pairs, normal, patches) = phases.phase("data_setup", |_| {
+        let pairs = Pairs::open(config, experiment, task.seed, false)?;
+        let set = earlier.as_ref().and_then(|c| c.state.set);
+        let normal = Normal::of(&pairs, experiment.masks, config.data.normalize, set)?;
+        let patches = Patches::new(&pairs, config, task.seed, experiment.masks)?;
+        Ok((pairs, normal, patches))
+    })?;
+    let spec = memory::spec(config);
+    let (net, adam, start) = phases.phase("model_initialization", |_| {
+        let depth = pairs.images.row_info(pairs.training[0])?.shape.z();
+        let [height, width] = config.data.patch;
+        let step = 1usize << spec.depth;
+        let pixels: f64 = [depth, height, width].iter().map(|n| n.next_multiple_of(step) as f64).product();
+        let pixels = if spec.dimensions == 2 { pixels / step as f64 } else { pixels };
+        let patches = config.training.batch_size.min(patches.samples());
+        let mut net = memory::network(spec, pixels * patches as f64, task.seed)?;
+        let mut adam = Adam::new(&net, config.optimizer.weight_decay);
+        let Some(earlier) = &earlier else { return Ok((net, adam, 0)) };
+        let found = earlier.state.network;
+        ensure!(
+            found == spec,
+            "the checkpoint is of another network ({found:?}) than the configuration's ({spec:?})"
+        );
+        earlier.load(&mut net, Some(&mut adam)).context("the checkpoint")?;
+        Ok((net, adam, earlier.state.epoch))
+    })?;
+    let total = config.training.epochs as u64;
+    ensure!(
+        start < total,
+        "the checkpoint has {start} epochs already: set training.epochs (max_epochs) to more"
+    );
+    let table = task.output_dir.join("metrics.csv");
+    let earlier_rows = metrics::earlier_rows(&table, start);
+    phases.info(&json!({
+        "num_batches": patches.len(), "num_samples": patches.samples(), "batch_size": config.training.batch_size,
+        "training_images": pairs.training.len(), "validation_images": pairs.validation.len(),
+        "parameters": spec.parameters(), "epochs": total, "threads": rayon::current_num_threads(),
+        "data_workers": config.data.workers, "backend": "wellread U-Net (CPU)",
+    }))?;
+    let best = earlier.and_then(|c| c.state.best);
+    let context = ItemContext::new();
+    let mut run = Run { experiment, config, pairs, normal, net, adam, best, epochs: vec![], context };
+    let begin = Instant::now();
+    let mut shown: Option<PathBuf> = None;
+    phases.begin("full_training");
+    for epoch in start..total {
+        let first = epoch == start;
+        if first {
+            phases.begin("first_epoch");
+        }
+        let clock = Instant::now();
+        let train_loss = run.epoch(epoch, &patches, phases)?;
+        phases.sample("epoch", clock.elapsed().as_secs_f64(), usize::from(first && total - start > 1));
+        if first {
+            phases.end()?;
+        }
+        let clock = Instant::now();
+        let validated = run.validate()?;
+        if !run.pairs.validation.is_empty() {
+            phases.sample("validation", clock.elapsed().as_secs_f64(), 0);
+        }
+        phases.flush()?;
+        let (val_loss, scores) = match &validated {
+            Some((loss, scores, _)) => (Some(*loss), scores.clone()),
+            None => (None, vec![]),
+        };
+        let row = Epoch { epoch: epoch + 1, step: run.adam.steps, train_loss, val_loss, scores };
+        report(&mut events, &row, run.rate(run.adam.steps, patches.len()))?;
+        println!("{}", sentence(&row, total, begin));
+        run.epochs.push(row);
+        metrics::write_table(&table, &earlier_rows, &run.epochs)?;
+        let better = run.is_better();
+        let state = State {
+            config: config.clone(),
+            network: spec,
+            seed: task.seed,
+            epoch: epoch + 1,
+            step: run.adam.steps,
+            best: run.best,
+            set: run.normal.set,
+        };
+        checkpoint::write(&checkpoints.join("last.safetensors"), &run.net, &run.adam, &state)?;
+        if better {
+            checkpoint::write(&checkpoints.join("best.safetensors"), &run.net, &run.adam, &state)?;
+            if let Some((.., Some([image, target, result]))) = &validated {
+                let path = task.output_dir.join("overlay.png");
+                overlay::write(&path, &(experiment.draw)(config, [image, target, result]))?;
+                shown = Some(path);
+            }
+        }
+    }
+    phases.end()?;
+    phases.artifact("loss_curve", &table)?;
+    if let Some(path) = shown {
+        phases.artifact("overlay", &path)?;
+    }
+    phases.final_metrics(&run.final_metrics())
+}
+
+impl Run<'_> {
+    /// Learning rate of a step, counted from 0, where an epoch has `batches`.
+    fn rate(&self, step: u64, batches: usize) -> f64 {
+        let optimizer = &self.config.optimizer;
+        match optimizer.schedule {
+            Schedule::Constant => optimizer.lr,
+            Schedule::Cosine => {
+                let part = step as f64 / (self.config.training.epochs * batches).max(1) as f64;
+                let half = 0.5 * (1.0 + (std::f64::consts::PI * part.min(1.0)).cos());
+                optimizer.lr * (0.01 + 0.99 * half)
+            }
+        }
+    }
+
+    /// One epoch; gives the mean loss of its patches.
+    fn epoch(&mut self, epoch: u64, patches: &Patches, phases: &mut Phases) -> Result<f64> {
+        let mut batches = patches.epoch(epoch);
+        let (mut sum, mut count) = (0.0, 0.0);
+        loop {
+            let Some(raw) =
+                phases.repeated("batch_loading", "first_batch_loading", || batches.next().transpose())?
+            else {
+                // The end is no batch: what it took to learn of it is nothing.
+                phases.unsample("batch_loading");
+                break;
+            };
+            let (loss, images) = self.step(&raw, patches, phases)?;
+            sum += loss * images as f64;
+            count += images as f64;
+        }
+        Ok(sum / count)
+    }
+
+    /// One step; gives the loss before it, and the number of patches.
+    fn step(&mut self, raw: &Raw, patches: &Patches, phases: &mut Phases) -> Result<(f64, usize)> {
+        let (images, targets) = phases
+            .repeated("batch_to_device", "first_batch_to_device", || patches.tensors(raw, &self.normal))?;
+        let rate = self.rate(self.adam.steps, patches.len());
+        let begin = Instant::now();
+        let (net, loss) = (&mut self.net, self.config.model.loss);
+        let (pass, loss, gradient) = phases.repeated("batch_forward", "first_batch_forward", || {
+            let pass = net.forward(&images)?;
+            let (loss, gradient) = loss.of(&pass.logits, &targets)?;
+            Ok((pass, loss, gradient))
+        })?;
+        if !loss.is_finite() {
+            bail!(
+                "the loss became {loss} in step {}: lower optimizer.lr (now {}), or look for pixels that are not finite",
+                self.adam.steps + 1,
+                self.config.optimizer.lr
+            );
+        }
+        self.net.backward(pass, &gradient)?;
+        self.adam.step(&mut self.net, rate);
+        let warm_up = usize::from(self.adam.steps == 1);
+        phases.sample("batch_step", begin.elapsed().as_secs_f64(), warm_up);
+        Ok((loss, images.shape[0]))
+    }
+
+    /// Loss and scores over all validation images; nothing where there are none.
+    fn validate(&mut self) -> Result<Option<Validated>> {
+        let (mut losses, mut scores, mut shown) = (vec![], vec![], None);
+        let Some(targets) = self.pairs.targets.clone() else { return Ok(None) };
+        for row in self.pairs.validation.clone() {
+            let (image, target) = self.whole(row, &targets)?;
+            let result = predict::whole(&self.net, &image, self.config.inference.tile)?;
+            losses.push(self.config.model.loss.of(&result, &target)?.0);
+            scores.push((self.experiment.scores)(self.config, &result, &target));
+            shown.get_or_insert([image, target, result]);
+        }
+        if losses.is_empty() {
+            return Ok(None);
+        }
+        let loss = losses.iter().sum::<f64>() / losses.len() as f64;
+        Ok(Some((loss, metrics::mean(&scores), shown)))
+    }
+
+    /// A whole image and its target, normalised.
+    fn whole(&mut self, row: usize, targets: &Dataset) -> Result<(Tensor, Tensor)> {
+        let [of_image, of_target] = self.pairs.channels;
+        let mut image = Pairs::read(&self.pairs.images, row, of_image, &mut self.context)?;
+        let mut target = Pairs::read(targets, row, of_target, &mut self.context)?;
+        crate::data::normal::apply(&mut image.data, self.normal.image(row));
+        crate::data::normal::apply(&mut target.data, self.normal.target(row));
+        Ok((image, target))
+    }
+
+    /// Whether the last epoch is the best so far.
+    fn is_better(&mut self) -> bool {
+        let Some(last) = self.epochs.last() else { return false };
+        let score = last.scores.first().map_or(-last.train_loss, |(_, value)| *value);
+        let better = score.is_finite() && self.best.is_none_or(|best| score > best);
+        if better {
+            self.best = Some(score);
+        }
+        better
+    }
+
+    /// Losses and scores of the last epoch, and the best of the first score.
+    fn final_metrics(&self) -> Map<String, Value> {
+        let mut all = Map::new();
+        let Some(last) = self.epochs.last() else { return all };
+        all.insert("train_loss".into(), last.train_loss.into());
+        if let Some(loss) = last.val_loss {
+            all.insert("val_loss".into(), loss.into());
+        }
+        for (name, value) in &last.scores {
+            all.insert(format!("val_{name}"), (*value).into());
+        }
+        if let (Some((name, _)), Some(best)) = (last.scores.first(), self.best) {
+            all.insert(format!("best_val_{name}"), best.into());
+        }
+        all
+    }
+}
+
+/// Adds an epoch to the event file.
+fn report(events: &mut Events, epoch: &Epoch, rate: f64) -> Result<()> {
+    let mut values = vec![("train/loss".to_owned(), epoch.train_loss), ("learning_rate".to_owned(), rate)];
+    values.extend(epoch.val_loss.map(|loss| ("val/loss".to_owned(), loss)));
+    values.extend(epoch.scores.iter().map(|(name, value)| (format!("val/{name}"), *value)));
+    let values: Vec<(&str, f64)> = values.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+    events.scalars(epoch.step, &values)
+}
+
+/// An epoch in words, for the log.
+fn sentence(epoch: &Epoch, total: u64, begin: Instant) -> String {
+    let mut text = format!("epoch {}/{total}: train loss {:.4}", epoch.epoch, epoch.train_loss);
+    if let Some(loss) = epoch.val_loss {
+        text += &format!(", validation loss {loss:.4}");
+    }
+    for (name, value) in &epoch.scores {
+        text += &format!(", {name} {value:.4}");
+    }
+    text + &format!(" ({:.1} s since the first step)", begin.elapsed().as_secs_f64())
+}

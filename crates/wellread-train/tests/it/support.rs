@@ -1,0 +1,95 @@
+//! Sets of synthetic cells with masks, and tasks on them.
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+use wellread_image::synthetic::{Kind, Spec, image};
+use wellread_image::{ImageMetadata, PixelType, Shape};
+use wellread_store::{ImageView, WriteOptions, create};
+use wellread_train::phases::Phases;
+use wellread_train::task::{Mode, Task};
+
+/// A folder with `images` and `masks` (TIFF), and room for outputs.
+pub struct World {
+    pub folder: TempDir,
+}
+
+impl World {
+    /// `count` images of cells, `shape` TCZYX; the masks are called `NAME_mask`.
+    pub fn new(count: u64, shape: [usize; 5]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let spec = Spec { kind: Kind::Cells, shape: Shape(shape), dtype: PixelType::U16, seed: 3 };
+        let options = WriteOptions::default();
+        let mut images = create(folder.path().join("images"), "tiff", &options).unwrap();
+        let mut masks = create(folder.path().join("masks"), "tiff", &options).unwrap();
+        for row in 0..count {
+            let made = image(&spec, row).unwrap();
+            let view = |metadata, shape, pixels| ImageView { metadata, shape, dtype: PixelType::U16, pixels };
+            images.write(&view(&made.metadata, spec.shape, &made.pixels)).unwrap();
+            let labels: Vec<u8> = made.mask.unwrap().iter().flat_map(|l| l.to_le_bytes()).collect();
+            let [t, _, z, y, x] = shape;
+            let named = ImageMetadata::named(format!("{}_mask", made.metadata.name));
+            masks.write(&view(&named, Shape([t, 1, z, y, x]), &labels)).unwrap();
+        }
+        images.finish().unwrap();
+        masks.finish().unwrap();
+        Self { folder }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// A task of small networks on the images, with further overrides.
+    pub fn task(&self, experiment: &str, out: &str, overrides: &[&str]) -> Task {
+        let mut all: Vec<String> = vec![
+            format!("data.images={}", self.path("images").display()),
+            "data.validation=[]".into(),
+            "data.patch=[32, 32]".into(),
+            "data.patches_per_image=2".into(),
+            "data.workers=1".into(),
+            "model.width=4".into(),
+            "model.depth=2".into(),
+            "training.epochs=2".into(),
+            "training.batch_size=2".into(),
+            "training.threads=2".into(),
+        ];
+        if experiment.ends_with("segmentation") {
+            all.push(format!("data.masks={}", self.path("masks").display()));
+        }
+        all.extend(overrides.iter().map(|&o| o.to_owned()));
+        Task {
+            mode: Mode::Train,
+            branch: "main".into(),
+            experiment: experiment.into(),
+            trainer: "cpu".into(),
+            max_epochs: None,
+            batch_size: None,
+            checkpoint_path: None,
+            data_path: None,
+            overrides: all,
+            seed: 5,
+            worktree: self.folder.path().to_owned(),
+            output_dir: self.path(out),
+        }
+    }
+
+    /// Runs a task; gives its lines of phases.
+    pub fn run(&self, task: &Task) -> Result<Vec<Value>, String> {
+        let path = self.path("phases.jsonl");
+        let _ = std::fs::remove_file(&path);
+        let mut phases = Phases::open(Some(&path)).unwrap();
+        wellread_train::run(task, &mut phases).map_err(|e| format!("{e:#}"))?;
+        Ok(lines(&path))
+    }
+}
+
+pub fn lines(path: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(path).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// The final metrics among lines of phases.
+pub fn metrics(lines: &[Value]) -> &Value {
+    &lines.iter().find(|line| line.get("final_metrics").is_some()).unwrap()["final_metrics"]
+}

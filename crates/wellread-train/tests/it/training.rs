@@ -1,0 +1,149 @@
+//! Training and inference from beginning to end.
+
+use crate::support::{World, metrics};
+use std::fs;
+use wellread_store::{OpenOptions, open, read_image};
+use wellread_train::task::{Mode, Task};
+
+const SEGMENTATION: &str = "im2im/segmentation";
+
+#[test]
+fn cells_are_found_and_predicted_again() {
+    let world = World::new(3, [1, 1, 1, 64, 80]);
+    let overrides = [
+        "training.epochs=12",
+        "data.patches_per_image=8",
+        "optimizer.lr=0.01",
+        "optimizer.schedule=cosine",
+        "data.validation=[\"*2\"]",
+        "inference.tile=48",
+        "model.width=6",
+    ];
+    let mut task = world.task(SEGMENTATION, "out", &overrides);
+    let lines = world.run(&task).unwrap();
+    let dice = metrics(&lines)["best_val_dice"].as_f64().unwrap();
+    assert!(dice > 0.8, "{dice}");
+    for phase in [
+        "configuration",
+        "data_setup",
+        "model_initialization",
+        "first_batch_loading",
+        "first_batch_to_device",
+    ]
+    .into_iter()
+    .chain(["first_batch_forward", "first_epoch", "full_training", "total_training"])
+    {
+        assert_eq!(lines.iter().filter(|line| line["phase"] == phase).count(), 1, "{phase}");
+    }
+    let steps = |name: &str| -> (usize, u64) {
+        let of = lines.iter().filter(|line| line["samples"] == name);
+        of.fold((0, 0), |(n, warm), line| {
+            (n + line["seconds"].as_array().unwrap().len(), warm + line["warm_up"].as_u64().unwrap())
+        })
+    };
+    for name in ["batch_loading", "batch_to_device", "batch_forward", "batch_step"] {
+        assert_eq!(steps(name), (12 * 8, 1), "{name}");
+    }
+    assert_eq!(steps("epoch"), (12, 1));
+    let table = fs::read_to_string(world.path("out/metrics.csv")).unwrap();
+    assert!(table.starts_with("epoch,step,train_loss,val_loss,val_dice,val_iou\n1,8,"), "{table}");
+    assert_eq!(table.lines().count(), 13);
+    assert!(fs::read(world.path("out/overlay.png")).unwrap().starts_with(b"\x89PNG"));
+
+    // The best checkpoint on the same images: masks, scores as high as in validation.
+    task.mode = Mode::Inference;
+    task.checkpoint_path = Some(world.path("out/checkpoints/best.safetensors"));
+    task.output_dir = world.path("predicted");
+    let lines = world.run(&task).unwrap();
+    let found = metrics(&lines)["dice"].as_f64().unwrap();
+    assert!(found > 0.75, "{found}");
+    let predictions = open(world.path("predicted/predictions"), &OpenOptions::default()).unwrap();
+    assert_eq!(predictions.len(), 3);
+    let (info, pixels) = read_image(&*predictions, 0).unwrap();
+    assert_eq!(info.shape.0, [1, 1, 1, 64, 80]);
+    assert!(pixels.iter().all(|&v| v == 0 || v == 255) && pixels.contains(&255));
+    // Images without masks are predicted all the same.
+    task.overrides.retain(|line| !line.starts_with("data.masks"));
+    task.data_path = Some(world.path("images"));
+    let lines = world.run(&task).unwrap();
+    assert!(lines.iter().all(|line| line.get("final_metrics").is_none()));
+    assert!(lines.iter().any(|line| line["phase"] == "total_inference"));
+}
+
+/// Loss column of the table of an output.
+fn losses(world: &World, out: &str) -> Vec<String> {
+    let table = fs::read_to_string(world.path(out).join("metrics.csv")).unwrap();
+    table.lines().skip(1).map(|line| line.split(',').nth(2).unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_seed_gives_the_same_losses_and_a_checkpoint_goes_on_with_them() {
+    let world = World::new(2, [1, 1, 1, 40, 40]);
+    let overrides = ["augment.elastic=2.0", "augment.rotate_degrees=20", "augment.brightness=0.2"];
+    let with = |out: &str, more: &[&str]| -> Task {
+        world.task(SEGMENTATION, out, &[&overrides[..], more].concat())
+    };
+    world.run(&with("a", &["training.epochs=4"])).unwrap();
+    world.run(&with("b", &["training.epochs=4", "data.workers=0", "training.threads=1"])).unwrap();
+    assert_eq!(losses(&world, "a"), losses(&world, "b"));
+    let mut other = with("c", &["training.epochs=4"]);
+    other.seed = 6;
+    world.run(&other).unwrap();
+    assert_ne!(losses(&world, "a"), losses(&world, "c"));
+    // Two epochs, then two more from the checkpoint, in the same folder.
+    world.run(&with("d", &["training.epochs=2"])).unwrap();
+    let mut rest = with("d", &["training.epochs=4"]);
+    rest.checkpoint_path = Some(world.path("d/checkpoints/last.safetensors"));
+    world.run(&rest).unwrap();
+    assert_eq!(losses(&world, "a"), losses(&world, "d"));
+    let last = |out: &str| fs::read(world.path(out).join("checkpoints/last.safetensors")).unwrap();
+    // Weights and moments lie behind the header, which names paths.
+    let arrays =
+        |bytes: Vec<u8>| bytes[8 + u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize..].to_vec();
+    assert_eq!(arrays(last("a")), arrays(last("d")));
+    // Nothing is left to do.
+    let error = world.run(&rest).unwrap_err();
+    assert!(error.contains("4 epochs already"), "{error}");
+}
+
+#[test]
+fn volumes_are_segmented_in_three_dimensions() {
+    let world = World::new(2, [1, 1, 5, 32, 36]);
+    let overrides = ["model.dimensions=3", "training.epochs=6", "optimizer.lr=0.01", "data.validation=0.5"];
+    let mut task = world.task(SEGMENTATION, "out", &overrides);
+    let lines = world.run(&task).unwrap();
+    let loss = losses(&world, "out");
+    let of = |i: usize| loss[i].parse::<f64>().unwrap();
+    assert!(of(5) < 0.8 * of(0), "{loss:?}");
+    assert!(metrics(&lines)["val_dice"].as_f64().is_some());
+    task.mode = Mode::Inference;
+    task.checkpoint_path = Some(world.path("out/checkpoints/last.safetensors"));
+    task.output_dir = world.path("predicted");
+    world.run(&task).unwrap();
+    let predictions = open(world.path("predicted/predictions"), &OpenOptions::default()).unwrap();
+    assert_eq!(predictions.row_info(1).unwrap().shape.0, [1, 1, 5, 32, 36]);
+}
+
+#[test]
+fn one_channel_is_predicted_from_another() {
+    let world = World::new(3, [1, 2, 1, 48, 48]);
+    let overrides = [
+        "training.epochs=12",
+        "training.batch_size=8",
+        "data.patches_per_image=24",
+        "data.validation=[\"*1\"]",
+        "optimizer.lr=0.01",
+        "optimizer.schedule=cosine",
+        "data.normalize=set",
+    ];
+    let mut task = world.task("im2im/labelfree", "out", &overrides);
+    let lines = world.run(&task).unwrap();
+    assert!(metrics(&lines)["best_val_pearson"].as_f64().unwrap() > 0.5, "{}", metrics(&lines));
+    let table = fs::read_to_string(world.path("out/metrics.csv")).unwrap();
+    assert!(table.starts_with("epoch,step,train_loss,val_loss,val_dice,val_pearson,val_mse\n"), "{table}");
+    task.mode = Mode::Inference;
+    task.checkpoint_path = Some(world.path("out/checkpoints/best.safetensors"));
+    task.output_dir = world.path("predicted");
+    let lines = world.run(&task).unwrap();
+    assert!(metrics(&lines)["pearson"].as_f64().unwrap() > 0.5);
+}

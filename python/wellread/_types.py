@@ -1,0 +1,112 @@
+"""What arguments may be, for type checkers: words, and choices that calls hand on to :class:`wellread.DataLoader`.
+
+The words are the only list of them: what checks arguments takes them from here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal, Protocol, TypedDict, Union
+
+As = Literal["numpy", "torch", "jax", "batch"]
+Dtype = Literal["float32", "float16", "bfloat16", "stored"]
+TensorDtype = Literal["stored", "float32", "float16", "bfloat16", "int32", "int64", "uint8", "uint16"]
+Order = Literal["sequential", "shuffle", "block", "grouped", "weighted", "balanced"]
+Turns = Literal["none", "half", "quarter", "fitting"]
+Filter = Literal["area", "bilinear", "antialias"]
+Uneven = Literal["drop", "pad"]
+OnError = Literal["raise", "skip"]
+# With ":SIZE" behind it, a cache is any text.
+Cache = Union[Literal["none", "memory", "lru", "compressed", "file", "preload"], str]  # noqa: UP007
+
+Path = Union[str, "os.PathLike[str]"]  # noqa: UP007
+Size = Union[int, Sequence[int]]  # noqa: UP007
+Flip = Union[bool, float, Literal["horizontal", "vertical", "both"], Sequence[float]]  # noqa: UP007
+Scale = Union[Literal["auto", "unit", "device"], float, Sequence[Any], None]  # noqa: UP007
+Normalize = Union[Literal["image"], Path, Sequence[Any], None]  # noqa: UP007
+Transform = Callable[[Any], Any]
+
+
+class ArrowStream(Protocol):
+    """Anything with an Arrow stream: a pyarrow table, a polars frame, a DuckDB result."""
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
+
+
+class OpenOptions(TypedDict, total=False):
+    """Options of :class:`wellread.Dataset`."""
+
+    format: str | None
+    table: str | None
+    column: str | None
+    level: int | None
+    cache: Cache | None
+
+
+class ImageChoices(TypedDict, total=False):
+    """Choices of :class:`wellread.DataLoader` about what becomes of images, and by what means."""
+
+    seed: int
+    num_workers: int | None
+    dtype: Dtype
+    scale: Scale
+    percentiles: Sequence[float] | None
+    normalize: Normalize
+    channels: Sequence[int] | Sequence[str] | None
+    crop: Size | None
+    crop_square: float | None
+    random_crop: Size | None
+    random_resized_crop: Size | None
+    flip: Flip
+    turns: Turns
+    rotate: float
+    resize: Size | None
+    resize_filter: Filter
+    max_projection: bool
+    brightness: float
+    contrast: float
+    gamma: float
+    per_channel: bool
+    photon_noise: float
+    gaussian_noise: float
+    channel_dropout: float
+    illumination: Path | Sequence[Path | None] | None
+    crops_per_image: int
+    prefetch: int | None
+    memory: int | str | None
+    on_error: OnError
+    columns: Sequence[str] | None
+    transform: Transform | None
+    batch_transform: Transform | None
+    pin_memory: bool
+    device: Any
+
+
+class OrderChoices(TypedDict, total=False):
+    """Choices of :class:`wellread.DataLoader` that say which rows come when, but for ``shuffle``."""
+
+    order: Order | None
+    by: str | Sequence[Any] | None
+    weights: Iterable[float] | None
+    block: Sequence[int] | None
+    images_per_epoch: int | None
+    rows: Iterable[int] | None
+    sampler: Iterable[int] | None
+    rank: int | None
+    world_size: int | None
+    uneven: Uneven
+    drop_last: bool
+    epoch: int
+
+
+class LoaderChoices(ImageChoices, OrderChoices, total=False):
+    """Choices of :class:`wellread.DataLoader` that its kin hand on to it."""
+
+    labels: Any
+
+
+class TrainChoices(LoaderChoices, total=False):
+    """The same with ``shuffle``: choices for training alone."""
+
+    shuffle: bool

@@ -1,0 +1,339 @@
+"""The documentation: its commands and snippets run, its links lead somewhere, what it names is there.
+
+How a page says that a block cannot run, or is to run smaller, is in ``docs_pages.py``.
+"""
+
+import contextlib
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from docs_pages import FILES, OTHERS, ROOT, RUN, blocks, pages
+
+DOCS = ROOT / "docs"
+# Words of which one stands in a reason for not running a block: hardware, the user's own files, a build or hours.
+REASONS = re.compile(r"GPU|own|builds|minutes|hours|needs|installs|measured")
+
+
+def name_of(page):
+    return str(page.relative_to(ROOT))
+
+
+ALL = [block for page in pages() for block in blocks(page)]
+RUNNABLE = [page for page in pages() if any(b.language in RUN and b.not_run is None for b in blocks(page))]
+
+
+@pytest.fixture(scope="session")
+def place(tmp_path_factory):
+    """The environment in which pages run: `wellread` and this Python on the path, caches of their own."""
+    binary = os.environ.get("WELLREAD") or shutil.which("wellread")
+    assert binary, "set WELLREAD to the binary under test"
+    folder = tmp_path_factory.mktemp("docs")
+    bin = folder / "bin"
+    bin.mkdir()
+    (bin / "wellread").symlink_to(Path(binary).resolve())
+    for name in ("python", "python3"):
+        (bin / name).write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
+        (bin / name).chmod(0o755)
+    (folder / "cache").mkdir()
+    return {
+        **os.environ,
+        "PATH": f"{bin}:{os.environ['PATH']}",
+        "XDG_CACHE_HOME": str(folder / "cache"),
+        "JAX_PLATFORMS": "cpu",
+        # Threads that spin while they wait cost minutes on a machine that others use too.
+        "OMP_NUM_THREADS": "1",
+        "OMP_WAIT_POLICY": "PASSIVE",
+        "COLUMNS": "100",
+        "GIT_CONFIG_GLOBAL": "/dev/null",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        **{f"GIT_{who}_{what}": "docs" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
+    }
+
+
+@pytest.mark.parametrize("page", RUNNABLE, ids=name_of)
+def test_every_block_runs(page, place, tmp_path):
+    for name in ("examples", "recipes"):  # a reader works in the clone
+        (tmp_path / name).symlink_to(ROOT / name)
+    # Into a file, not a pipe: what a block has started and left would hold the pipe open.
+    log = tmp_path / "log.txt"
+    with log.open("w") as out:
+        process = subprocess.Popen(
+            [sys.executable, ROOT / "tests/python/docs_pages.py", page.relative_to(ROOT)],
+            cwd=tmp_path, env=place, stdout=out, stderr=subprocess.STDOUT, preexec_fn=os.setpgrp,
+        )  # fmt: skip
+        try:
+            code = process.wait(timeout=900)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    assert code == 0, log.read_text()[-6000:]
+
+
+def test_every_block_is_run_or_says_why_not():
+    for block in ALL:
+        known = block.language in (*RUN, *FILES, *OTHERS)
+        assert known, f"{block.place}: say what this block is: {', '.join((*RUN, *FILES, *OTHERS))}"
+        if block.language in FILES:
+            assert block.file or block.not_run, f"{block.place}: <!-- file: NAME --> or <!-- not run: REASON -->"
+        assert block.to_run  # what is made smaller is there
+
+
+def test_reasons_for_not_running_are_reasons(capsys):
+    left_out = [block for block in ALL if block.not_run is not None]
+    for block in left_out:
+        assert REASONS.search(block.not_run) and len(block.not_run) > 15, f"{block.place}: {block.not_run!r}"
+    smaller = [block for block in ALL if block.smaller]
+    run = sum(b.language in RUN and b.not_run is None for b in ALL)
+    with capsys.disabled():
+        print(f"\n{run} blocks run, {len(smaller)} of them smaller; {len(left_out)} do not:")
+        for block in left_out:
+            print(f"  {block.place}: {block.not_run}")
+    assert len(left_out) <= run / 3, "too much of the documentation is not run"
+
+
+def texts(page):
+    """The page without fenced blocks, which may hold anything."""
+    return re.sub(r"^ *```.*?^ *```", "", page.read_text(), flags=re.S | re.M)
+
+
+def anchors(page):
+    """The names of its headings, as GitHub and mdBook make them."""
+    headings = re.findall(r"^#+ (.*)$", texts(page), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+def test_links_lead_somewhere():
+    wrong = []
+    for page in [*pages(), ROOT / "CONTRIBUTING.md"]:
+        for link in re.findall(r"\]\(([^)\s]+)\)", texts(page)):
+            if link.startswith(("http://", "https://")):
+                continue
+            path, _, anchor = link.partition("#")
+            target = (page.parent / path).resolve() if path else page
+            if not target.exists() or (anchor and anchor not in anchors(target)):
+                wrong.append(f"{name_of(page)}: {link}")
+            # The site has the pages of docs/ alone.
+            elif DOCS in page.parents and DOCS not in target.parents:
+                wrong.append(f"{name_of(page)}: {link} leaves docs/; name the path instead")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_page_is_in_the_summary_once():
+    listed = re.findall(r"\]\(([^)]+)\)", (DOCS / "SUMMARY.md").read_text())
+    there = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")} - {"SUMMARY.md"}
+    assert sorted(listed) == sorted(there)
+
+
+def test_the_site_is_built_without_a_broken_link(place, tmp_path):
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    mdbook = shutil.which("mdbook") or shutil.which("mdbook", path=cache / "wellread/mdbook/bin")
+    if not mdbook:
+        pytest.skip("no mdbook here: `make docs` gets it")
+    command = [mdbook, "build", DOCS, "--dest-dir", tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and "WARN" not in done.stderr + done.stdout, done.stderr + done.stdout
+    built = [page for page in tmp_path.rglob("*.html") if page.name not in ("print.html", "404.html", "toc.html")]
+    assert len(built) >= 20
+    for page in built:
+        for link in re.findall(r'(?:href|src)="([^"#:]+)(?:#[^"]*)?"', page.read_text()):
+            assert (page.parent / link).exists(), f"{page.relative_to(tmp_path)}: {link}"
+
+
+def test_commands_are_the_help_of_the_program(place):
+    command = [sys.executable, ROOT / "scripts/command-reference.py", shutil.which("wellread", path=place["PATH"])]
+    said = subprocess.run(command, capture_output=True, text=True, check=True, env=place)
+    assert (DOCS / "commands.md").read_text() == said.stdout, "not what the program says: make reference"
+
+
+def spans(text):
+    return re.findall(r"`([^`]+)`", text)
+
+
+def options(command):
+    """The options that docs/commands.md, which is checked above, lists for a command."""
+    text = (DOCS / "commands.md").read_text()
+    assert f"\n## wellread {command}\n" in text, f"no command {command}"
+    part = text.split(f"\n## wellread {command}\n")[1].split("\n## ")[0]
+    return set(re.findall(r"(--[a-z][a-z-]*)", part))
+
+
+def test_upstream_names_what_there_is():
+    wellread = pytest.importorskip("wellread")
+    rows = [line for line in (DOCS / "upstream.md").read_text().splitlines() if line.startswith("| ")]
+    lines = [[cell.strip() for cell in row.strip("|").split(" | ")] for row in rows]
+    lines = [line for line in lines if line[0] != "upstream"]
+    assert len(lines) > 150
+    wrong, checked = [], dict.fromkeys(("path", "test", "command", "attribute"), 0)
+    before = ""
+    for line in lines:
+        if len(line) != 3 or not all(line):
+            wrong.append(f"three cells with something in them: {line}")
+            continue
+        upstream, here, how = line
+        # Each is checked by something that exists, or is said to be missing.
+        if not (spans(how) or "same test" in how or "not yet" in here):
+            wrong.append(f"{upstream}: checked by nothing")
+        if "same test" in how and not re.search("::|same test", before):
+            wrong.append(f"{upstream}: the same test as which?")
+        before = how
+        for span in spans(here) + spans(how):
+            path, _, name = span.partition("::")
+            if span.startswith("wellread "):
+                checked["command"] += 1
+                command, *arguments = shlex.split(span)[1:]
+                given = {word.partition("=")[0] for word in arguments if word.startswith("--")}
+                wrong += [f"{span}: no {option}" for option in given - options(command)]
+            elif span.startswith("wellread."):
+                checked["attribute"] += 1
+                found = wellread
+                for part in span.split(".")[1:]:
+                    if not hasattr(found, part):
+                        __import__(f"{found.__name__}.{part}")
+                    found = getattr(found, part)
+            elif name:
+                checked["test"] += 1
+                file = ROOT / path
+                if not file.is_file() or not re.search(rf"\b(fn|def) {re.escape(name)}\b", file.read_text()):
+                    wrong.append(f"{span}: no such test")
+            elif re.fullmatch(r"[\w.-]+(/[\w.*-]+)+", span) and not span.startswith("results/"):
+                checked["path"] += 1
+                if not (ROOT / span).exists():
+                    wrong.append(f"{span}: no such file")
+    assert not wrong, "\n".join(wrong)
+    assert checked["test"] > 100 and checked["path"] > 30 and checked["command"] > 30, checked
+
+
+def documented(section):
+    """The columns that docs/result-columns.md has for a table: all, and those that are always there."""
+    text = (DOCS / "result-columns.md").read_text().split(f"\n## {section}\n")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| (`.*?) \| (.*?) \|$", text, re.M)
+    every = {name for names, _ in rows for name in spans(names)}
+    return every, {name for names, about in rows if not about.startswith("*where*") for name in spans(names)}
+
+
+def test_result_columns_are_those_that_are_written(wellread, tmp_path):
+    import pyarrow.parquet as pq
+
+    common = ["--formats", "parquet", "--repeats", 1, "--time-budget", 1]
+    wellread(
+        "bench", "all", "--images", 6, "--size", "16x16", *common, "--samples", 2, "--steps", 1, "--batch-size", 2,
+        "--batch-sizes", 2, "--workers", 0, "--access", "random", "--transform", "none", "--cache", "none",
+        "--mode", "inference", "--out", tmp_path / "tracks",
+    )  # fmt: skip
+    wellread(
+        "bench", "storage", "--images", 1, "--size", "16x16", "--depth", 2, *common, "--no-cold",
+        "--random-images", 1, "--sweep", "--out", tmp_path / "sweep",
+    )  # fmt: skip
+    of_all, always_of_all = documented("In every table of `bench`")
+    written = {path.stem: path for folder in ("tracks", "sweep") for path in (tmp_path / folder).glob("*.parquet")}
+    assert len(written) == 7
+    for name, path in written.items():
+        columns = set(pq.read_schema(path).names)
+        every, always = documented(name)
+        assert columns <= every | of_all, f"{name}: not documented: {columns - every - of_all}"
+        missing = (always | always_of_all) - columns
+        assert not missing, f"{name}: documented and not written: {missing}"
+        with path.with_suffix(".csv").open() as csv:
+            assert set(csv.readline().strip().split(",")) == columns
+    for path in (tmp_path / "tracks/samples").glob("*.parquet"):
+        assert documented("samples")[0] <= set(pq.read_schema(path).names)
+    summary = json.loads((tmp_path / "tracks/summary.json").read_text())
+    assert set(summary) == documented("summary.json")[0]
+
+    document = wellread(
+        "infer", "--framework", "candle", "--model", "resnet50", "--batch-sizes", 1, "--iterations", 1, "--warmup", 0,
+        "--input-shape", "3,32,32", "--output-dir", tmp_path / "raw", "--model-dir", tmp_path / "models",
+    )  # fmt: skip
+    assert document
+    (table,) = (tmp_path / "raw").glob("*.csv")
+    with table.open() as csv:
+        assert set(csv.readline().strip().split(",")) == documented("infer")[0]
+
+
+def test_commands_and_files_named_in_the_text_are_there():
+    wrong = []
+    known = {line.split()[2] for line in (DOCS / "commands.md").read_text().splitlines() if line.startswith("## ")}
+    assert len(known) > 8
+    known.add("task-native")  # what `wellread tasks` starts; its help does not list it
+    folders = {path.name for path in ROOT.iterdir() if path.is_dir() and path.name[0] != "."} - {"results"}
+    for page in [*pages(), ROOT / "CONTRIBUTING.md"]:
+        for span in spans(texts(page)):
+            words = span.split()
+            if words[0] == "wellread" and len(words) > 1 and re.fullmatch(r"[a-z-]+", words[1]):
+                names = words[1].split("|")
+                wrong += [f"{name_of(page)}: {span}: no such command" for name in names if name not in known]
+                if set(names) <= known - {"task-native"}:
+                    given = {re.match(r"--[a-z-]+", word).group() for word in words[2:] if re.match(r"--[a-z]", word)}
+                    missing = given - set.union(*(options(name) for name in names))
+                    wrong += [f"{name_of(page)}: {span}: no {option}" for option in missing]
+            elif re.fullmatch(r"[\w.-]+(/[\w.-]+)+/?", span) and span.split("/")[0] in folders:
+                wrong += [] if (ROOT / span).exists() else [f"{name_of(page)}: {span}: no such file"]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_pages_with_rust_are_doctests():
+    facade = (ROOT / "crates/wellread/src/lib.rs").read_text()
+    compiled = re.findall(r'include_str!\("\.\./\.\./\.\./([^"]+)"\)', facade)
+    assert {name_of(block.page) for block in ALL if block.language == "rust"} == set(compiled)
+
+
+UPSTREAM_PHASES = {
+    "train": {
+        "total_training": "total_training",
+        "model_initialization": "model_initialization",
+        "data_setup": "data_setup",
+        "first_epoch": "epoch_breakdown/first_epoch",
+        "first_batch_loading": "epoch_breakdown/data_loading_first_batch",
+        "first_batch_forward": "epoch_breakdown/model_forward_first_batch",
+        "full_training": "full_training",
+    },
+    "inference": {
+        "total_inference": "total_inference",
+        "model_initialization": "model_initialization",
+        "checkpoint_loading": "checkpoint_loading",
+        "first_batch_loading": "batch_breakdown/first_batch_loading",
+        "first_batch_to_device": "batch_breakdown/first_batch_to_device",
+        "first_batch_forward": "batch_breakdown/first_batch_forward",
+        "first_batch_postprocess": "batch_breakdown/first_batch_postprocess",
+        "full_prediction": "full_prediction",
+    },
+}
+
+
+@pytest.mark.parametrize("mode", UPSTREAM_PHASES)
+def test_tasks_have_every_phase_that_upstream_names(mode, wellread, place, tmp_path, monkeypatch):
+    for name, value in place.items():
+        monkeypatch.setenv(name, value)
+    timer = {"elapsed_seconds": 0.5, "memory_delta_mb": 2.0, "peak_memory_mb": 60.0}
+    lines = [{"phase": phase, **timer} for phase in UPSTREAM_PHASES[mode]]
+    lines += [{"info": {"num_batches": 3, "batch_size": 8, "num_samples": 24}}, {"final_metrics": {"loss": 0.25}}]
+    experiment = tmp_path / "configs/experiment/e.sh"
+    experiment.parent.mkdir(parents=True)
+    experiment.write_text("".join(f"echo '{json.dumps(line)}' >> $WELLREAD_PHASES\n" for line in lines))
+    for command in (["init", "-q", "-b", "main", "."], ["add", "."], ["commit", "-qm", "first"]):
+        subprocess.run(["git", *command], cwd=tmp_path, check=True)
+    (tmp_path / "tasks.csv").write_text("branch,experiment,trainer,batch_size\nmain,e,cpu,8\n")
+    out = tmp_path / "out.json"
+    wellread("tasks", mode, "--repo", tmp_path, "--config", tmp_path / "tasks.csv", "--output", out)
+    (entry,) = json.loads(out.read_text())
+    assert entry["success"] is True and entry["error"] is None
+    assert {"branch", "experiment", "timestamp", "success", "git_info", "metrics"} <= set(entry)
+    assert set(entry["git_info"]) == {"branch", "commit_hash", "commit_date"}
+    for phase, path in UPSTREAM_PHASES[mode].items():
+        found = entry["metrics"]
+        for key in path.split("/"):
+            found = found[key]
+        assert timer.items() <= found.items(), phase
+    info = entry["metrics"]["dataset_info" if mode == "train" else "inference_info"]
+    assert (info["num_batches"], info["batch_size"]) == (3, 8)
+    if mode == "inference":  # of a training run they need the times of its epochs
+        assert info["throughput_samples_per_sec"] > 0 and info["avg_time_per_batch"] > 0
+    assert entry["metrics"]["final_metrics"] == {"loss": 0.25}

@@ -1,0 +1,252 @@
+"""Reports of the real binary in a real browser: nothing fails, nothing is asked of the network, all of it works by
+pointer and by keyboard, and axe-core finds nothing that keeps a person out."""
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
+
+BROWSERS = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"]
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """A headless Chromium of the system."""
+    path = os.environ.get("WELLREAD_BROWSER") or next(filter(None, map(shutil.which, BROWSERS)), None)
+    if not path:
+        pytest.skip("no Chromium on this machine: install chromium, or name one in WELLREAD_BROWSER")
+    with playwright.sync_playwright() as driver:
+        # As root, as in a container, Chromium has no sandbox.
+        browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def report(wellread, tmp_path_factory):
+    """The report of a small run of all tracks, drawn again from what is on disk."""
+    out = tmp_path_factory.mktemp("browser") / "results"
+    wellread(
+        "bench", "all", "--images", 24, "--size", "32x32", "--kind", "cells", "--formats", "parquet,tiff",
+        "--repeats", 2, "--batch-size", 8, "--batch-sizes", "4,8", "--workers", "0", "--steps", 2, "--samples", 24,
+        "--transform", "none", "--access", "random,sequential", "--time-budget", 2, "--out", out,
+    )  # fmt: skip
+    wellread("report", out)
+    return out / "report.html"
+
+
+@pytest.fixture
+def opened(browser, report):
+    """Opens the report; fails at the end if the page complained or asked for anything but itself."""
+    pages = []
+
+    def open_(path=report, **settings):
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **settings})
+        # Long enough for a machine that is busy with other things.
+        context.set_default_timeout(180_000)
+        page = context.new_page()
+        page.wrong = []
+        page.on("console", lambda said: page.wrong.append(said.text) if said.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: page.wrong.append(str(error)))
+        page.on("request", lambda asked: None if is_own(asked.url, path) else page.wrong.append(asked.url))
+        page.goto(Path(path).as_uri())
+        pages.append(page)
+        return page
+
+    yield open_
+    for page in pages:
+        wrong = page.wrong
+        page.context.close()
+        assert not wrong, wrong
+
+
+def is_own(url, path):
+    """The page itself, and the pictures that lie in it."""
+    return url.startswith("data:") or url.split("#")[0] == Path(path).as_uri()
+
+
+def words_of(plot):
+    """What is said below a figure."""
+    return plot.locator("output").inner_text()
+
+
+def test_every_track_has_its_charts(opened):
+    page = opened()
+    for name in ["storage", "dataset", "dataloader", "loop", "conversion"]:
+        plot = page.locator(f"#plot-{name}")
+        assert plot.locator("figure.chart > svg").is_visible(), name
+        assert plot.locator("g.mark").count() >= 2, name
+        assert page.locator(f"#bench-{name} .pictures, #bench-{name} table.results tbody tr").count() >= 2
+    for name in ["dataset", "dataloader", "loop"]:
+        for view in ["distribution", "timeline"]:
+            assert page.locator(f"#plot-{name}_{view} g.mark").count() >= 2, (name, view)
+    assert page.locator("#answer .findings li").count() >= 2
+    pictures = page.locator("ul.pictures img")
+    assert pictures.count() >= 4
+    assert all(pictures.nth(i).evaluate("i => i.naturalWidth > 10") for i in range(pictures.count()))
+
+
+def test_inference_has_its_charts(opened, wellread, tmp_path):
+    said = wellread(
+        "infer", "--framework", "candle", "--model", "resnet50", "--batch-sizes", 1, 2, "--iterations", 3,
+        "--warmup", 0, "--input-shape", "3,32,32", "--device-prefer", "cpu", "--model-dir", tmp_path / "models",
+        "--output-dir", tmp_path,
+    )  # fmt: skip
+    folder = Path(said["csv"]).with_suffix("")
+    wellread("report", folder)
+    page = opened(folder / "report.html")
+    for name in ["inference", "inference_distribution", "inference_timeline"]:
+        plot = page.locator(f"#plot-{name}")
+        plot.locator("figure").focus()
+        page.keyboard.press("ArrowRight")
+        assert "candle" in words_of(plot) and re.search(r"\d", words_of(plot)), name
+
+
+def test_pointing_and_arrow_keys_tell_values(opened):
+    page = opened()
+    plot = page.locator("#plot-dataset")
+    hint = words_of(plot)
+    assert "arrow keys" in hint
+    plot.scroll_into_view_if_needed()
+    mark = plot.locator("g.mark[data-s=tiff]").first
+    mark.scroll_into_view_if_needed()
+    # The dot of its median: the middle of its box may be beside all that is drawn of it.
+    mark.locator("circle").last.hover()
+    told = words_of(plot)
+    assert "tiff" in told and re.search(r"\d\s(ns|µs|ms|s)\b|/s", told), told
+    assert plot.locator(".tip").inner_text() == told
+    page.mouse.move(1, 1)
+    assert words_of(plot) == hint and not plot.locator(".tip").is_visible()
+    # By keyboard: from the first mark to the last, back, and away.
+    plot.locator("figure").focus()
+    page.keyboard.press("ArrowRight")
+    first = words_of(plot)
+    assert first != hint
+    page.keyboard.press("ArrowRight")
+    second = words_of(plot)
+    assert second not in (first, hint)
+    page.keyboard.press("ArrowLeft")
+    assert words_of(plot) == first
+    page.keyboard.press("End")
+    assert words_of(plot) not in (first, second, hint)
+    assert plot.locator("g.mark.on").count() == 1
+    page.keyboard.press("Escape")
+    assert words_of(plot) == hint and plot.locator("g.mark.on").count() == 0
+    assert plot.locator("figure").evaluate("f => f === document.activeElement")
+
+
+def test_formats_are_switched_off_and_on(opened):
+    page = opened()
+    plot = page.locator("#plot-dataset")
+    tiff = plot.locator("g.mark[data-s=tiff]")
+    box = plot.get_by_role("checkbox", name="tiff", exact=True)
+    assert tiff.first.is_visible()
+    box.uncheck()
+    assert tiff.count() > 0 and not any(tiff.nth(i).is_visible() for i in range(tiff.count()))
+    assert plot.locator("g.mark[data-s=parquet]").first.is_visible()
+    # What is hidden is not read out.
+    plot.locator("figure").focus()
+    page.keyboard.press("End")
+    assert "tiff" not in words_of(plot)
+    # It stays hidden on another scale.
+    radios = plot.get_by_role("radio")
+    if radios.count():
+        radios.last.check()
+        assert not plot.locator("g.mark[data-s=tiff]").first.is_visible()
+    box.check()
+    assert plot.locator("g.mark[data-s=tiff]").first.is_visible()
+
+
+def test_the_scale_changes(opened):
+    page = opened()
+    plot = page.locator("#plot-dataloader")
+
+    def drawn():
+        return " ".join(plot.locator("figure > svg text").all_text_contents())
+
+    plot.get_by_role("radio", name="linear").check()
+    assert "log scale" not in drawn()
+    linear = drawn()
+    plot.get_by_role("radio", name="logarithmic").check()
+    assert "log scale" in drawn() and drawn() != linear
+    plot.locator("figure").focus()
+    page.keyboard.press("ArrowRight")
+    assert plot.locator("g.mark.on").count() == 1
+    plot.get_by_role("radio", name="linear").check()
+    assert drawn() == linear
+
+
+def test_tables_sort_and_filter(opened):
+    page = opened()
+    table = page.locator("#bench-dataset-table")
+    rows = table.locator("tbody tr:visible")
+    head = table.locator("thead th", has_text="throughput").first
+    at = head.evaluate("h => h.cellIndex")
+
+    def column():
+        return [float(v) for v in rows.evaluate_all(f"rows => rows.map(r => r.cells[{at}].dataset.v)") if v]
+
+    head.locator("button").click()
+    down = column()
+    assert len(down) >= 4 and down == sorted(down, reverse=True)
+    assert head.get_attribute("aria-sort") == "descending"
+    head.locator("button").focus()
+    page.keyboard.press("Enter")
+    assert column() == sorted(down) and head.get_attribute("aria-sort") == "ascending"
+    assert table.locator("[aria-sort]").count() == 1
+    bar = page.locator(".filters[data-for=bench-dataset-table]")
+    bar.get_by_role("searchbox").fill("tiff random memory")
+    assert rows.count() == 1 and "tiff" in rows.first.inner_text()
+    assert bar.locator("output").inner_text().startswith("1 of")
+    bar.get_by_role("searchbox").fill("")
+    bar.get_by_label("format").select_option("parquet")
+    assert {row.locator("th").inner_text() for row in rows.all()} == {"parquet"}
+
+
+def test_the_theme_switches(opened):
+    page = opened(color_scheme="light")
+    ground = "() => getComputedStyle(document.body).backgroundColor"
+    figure = "() => getComputedStyle(document.querySelector('figure.chart svg .f-paper')).fill"
+    light = page.evaluate(ground), page.evaluate(figure)
+    button = page.get_by_role("button", name="Dark theme")
+    button.focus()
+    page.keyboard.press("Enter")
+    dark = page.evaluate(ground), page.evaluate(figure)
+    assert light[0] == light[1] != dark[0] == dark[1]
+    page.get_by_role("button", name="Light theme").click()
+    assert (page.evaluate(ground), page.evaluate(figure)) == light
+    # Paper is white, whatever the screen was.
+    page.get_by_role("button", name="Dark theme").click()
+    page.emulate_media(media="print")
+    assert (page.evaluate(ground), page.evaluate(figure)) == light
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing(opened, theme):
+    page = opened(color_scheme=theme, reduced_motion="reduce", bypass_csp=True)
+    # With a value on show, too.
+    page.locator("#plot-dataset figure").focus()
+    page.keyboard.press("ArrowRight")
+    found = axe.Axe().run(page).response["violations"]
+    told = [f"{v['id']} ({v['impact']}): {node['html'][:160]}" for v in found for node in v["nodes"][:3]]
+    assert not told, "\n".join(told)
+
+
+def test_a_small_screen_scrolls_inside_figures_only(opened):
+    page = opened(viewport={"width": 400, "height": 800})
+    wide = page.evaluate("() => document.documentElement.scrollWidth")
+    assert wide <= 400, wide
+
+
+def test_without_its_script_the_page_is_whole(opened):
+    page = opened(java_script_enabled=False)
+    assert page.locator("figure.chart > svg").count() >= 11
+    assert page.locator("table.results").count() >= 5
+    # Switches that could not work are not shown.
+    for what in [".tools", ".filters", ".readout", "#theme", "button.copy"]:
+        assert page.locator(what).count() > 0 and not page.locator(what).first.is_visible(), what
