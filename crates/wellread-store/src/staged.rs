@@ -17,10 +17,14 @@ use std::time::Duration;
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 /// Outputs of this process that are kept when they are interrupted.
 static RESUMABLE: AtomicUsize = AtomicUsize::new(0);
+/// What names of output that is not finished begin with; the process, a number and the target's name follow.
+const PARTIAL: &str = ".wellread-partial-";
+/// What the name of output ends with that was moved aside to be replaced.
+const OLD: &str = ".old";
 /// How often a target is cleared that other processes write to at the same time.
 const ATTEMPTS: usize = 100;
 /// How often a folder is looked at again before it is said not to be replaceable.
-const LOOKS: usize = 5;
+const LOOKS: usize = 10;
 
 fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
@@ -47,7 +51,7 @@ pub fn hold(folder: &Path) -> Result<Option<File>> {
 pub fn remove_unfinished() -> bool {
     for path in unfinished().drain(..) {
         // Threads that are still writing to a folder may put something there while it is being emptied.
-        for _ in 0..10 * LOOKS {
+        for _ in 0..5 * LOOKS {
             remove_any(&path);
             if path.symlink_metadata().is_err() {
                 break;
@@ -121,9 +125,7 @@ impl Staged {
         let place = parent.join(name);
         let name = name.to_string_lossy().into_owned();
         remove_leftovers(&parent, &name);
-        static COUNTER: AtomicU64 = AtomicU64::new(0);
-        let n = COUNTER.fetch_add(1, Ordering::Relaxed);
-        let temporary = parent.join(format!(".wellread-partial-{}-{n}-{name}", std::process::id()));
+        let temporary = partial_name(&place);
         unfinished().push(temporary.clone());
         Ok(Self { target: place, temporary, overwrite, remove: true, resumable: false, journal: None })
     }
@@ -134,10 +136,11 @@ impl Staged {
     /// # Errors
     /// As [`Self::new`]; what an earlier run left is of something else, or its process still lives.
     pub fn resumable(target: &Path, overwrite: bool, of: &str) -> Result<Self> {
-        for _ in 0..ATTEMPTS {
+        for attempt in 1..=ATTEMPTS {
             if let Some(staged) = Self::try_resumable(target, overwrite, of)? {
                 return Ok(staged);
             }
+            pause(attempt);
         }
         Err(being_replaced(target))
     }
@@ -269,9 +272,12 @@ impl Staged {
         if from.is_file() && !self.target.is_dir() {
             return std::fs::rename(from, &self.target).map_err(|e| cannot(&e));
         }
-        // A folder cannot be renamed over a folder that is not empty: the old one is moved aside first.
-        let old = self.temporary.with_extension("old");
+        // A folder cannot be renamed over a folder that is not empty: the old one is moved aside first, each time to a
+        // name of its own, since the writer before may still be removing what it moved aside.
         for attempt in 1.. {
+            let mut old = partial_name(&self.target).into_os_string();
+            old.push(OLD);
+            let old = PathBuf::from(old);
             let had_old = std::fs::rename(&self.target, &old).is_ok();
             let result = std::fs::rename(from, &self.target);
             // Another process was faster: what it put there is replaced in its turn. By now it may be gone again.
@@ -287,9 +293,23 @@ impl Staged {
             if !again {
                 return result.map_err(|e| cannot(&e));
             }
+            pause(attempt);
         }
         Ok(())
     }
+}
+
+/// A name beside `target` that no other writer has.
+fn partial_name(target: &Path) -> PathBuf {
+    static COUNTER: AtomicU64 = AtomicU64::new(0);
+    let n = COUNTER.fetch_add(1, Ordering::Relaxed);
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    target.with_file_name(format!("{PARTIAL}{}-{n}-{name}", std::process::id()))
+}
+
+/// Lets other writers of a target finish, the longer the more often it was tried.
+fn pause(attempt: usize) {
+    std::thread::sleep(Duration::from_millis(attempt.min(20) as u64));
 }
 
 /// Renames a file or folder to a name at which nothing is.
@@ -428,16 +448,19 @@ fn remove_any(path: &Path) {
     }
 }
 
-/// Removes partial outputs of the same target whose writing process no longer lives.
+/// Removes partial outputs of the same target whose writing process no longer lives. What such a process moved aside
+/// goes when something is in its place.
 fn remove_leftovers(parent: &Path, name: &str) {
     let Ok(entries) = std::fs::read_dir(parent) else { return };
+    let replaced = parent.join(name).symlink_metadata().is_ok();
     for entry in entries.flatten() {
         let file = entry.file_name();
-        let Some(rest) = file.to_str().and_then(|f| f.strip_prefix(".wellread-partial-")) else { continue };
+        let Some(rest) = file.to_str().and_then(|f| f.strip_prefix(PARTIAL)) else { continue };
         let mut parts = rest.splitn(3, '-');
         let (Some(pid), Some(_), Some(of)) = (parts.next(), parts.next(), parts.next()) else { continue };
         let alive = pid.parse::<u32>().is_ok_and(|pid| Path::new("/proc").join(pid.to_string()).exists());
-        if of == name && !alive && Path::new("/proc/self").exists() {
+        let ours = of == name || replaced && of.strip_suffix(OLD) == Some(name);
+        if ours && !alive && Path::new("/proc/self").exists() {
             remove_any(&entry.path());
         }
     }

@@ -121,6 +121,37 @@ fn what_no_journal_knows_is_not_gone_on_with() {
     assert_eq!(std::fs::read_dir(&target).unwrap().count(), 1);
 }
 
+/// The writer before has put its set in place and still removes what it moved aside, when the next one is done.
+#[test]
+fn what_another_writer_moved_aside_is_in_nobodys_way() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = dir.path().join("set");
+    let aside = dir.path().join(".wellread-resume-set.old");
+    for folder in [&target, &aside] {
+        std::fs::create_dir(folder).unwrap();
+        std::fs::write(folder.join("a.tif"), b"old").unwrap();
+    }
+    let staged = Staged::resumable(&target, true, "a to b").unwrap();
+    std::fs::write(staged.path().join("a.tif"), b"new").unwrap();
+    staged.commit().unwrap();
+    assert_eq!(std::fs::read(target.join("a.tif")).unwrap(), b"new");
+    assert!(aside.exists());
+}
+
+#[test]
+fn what_a_killed_writer_moved_aside_goes_once_it_is_replaced() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = dir.path().join("set");
+    let aside = dir.path().join(".wellread-partial-4294967294-0-set.old");
+    std::fs::create_dir(&aside).unwrap();
+    Staged::new(&target, true).unwrap().commit().unwrap_err();
+    assert!(aside.exists(), "the only copy there is");
+    write(&target, b"new").unwrap();
+    assert!(aside.exists());
+    write(&target, b"newer").unwrap();
+    assert!(!aside.exists());
+}
+
 #[test]
 fn unfinished_output_can_be_removed_from_elsewhere() {
     let dir = tempfile::tempdir().unwrap();
