@@ -17,6 +17,7 @@
 //! | [`data`] | the sets that are measured |
 //! | [`expected`] | what must be delivered: hashes computed by a second, simple way |
 //! | [`variants`] | running, statistics, table rows |
+//! | [`Watch`] | progress and current figures of a running benchmark |
 //! | [`sweep`] | storage over codecs and chunk layouts |
 //! | [`storage`], [`dataset`], [`dataloader`], [`model_loop`], [`conversion`] | one benchmark each |
 //! | [`feed`] | one loop fed from cold files, warm files, memory or full batches |
@@ -40,6 +41,7 @@ pub mod feed;
 pub mod findings;
 pub mod framework;
 mod histograms;
+mod live;
 pub mod machine;
 pub mod model_loop;
 pub mod roofline;
@@ -52,4 +54,5 @@ pub mod variants;
 mod written;
 
 pub use config::Config;
+pub use live::Watch;
 pub use suite::{BENCHMARKS, Benchmark, Session, run};

@@ -47,6 +47,14 @@ pub(crate) struct InMemory {
     pub pixels: Vec<u8>,
 }
 
+impl InMemory {
+    /// As writers take it.
+    pub fn view(&self) -> ImageView<'_> {
+        let Self { metadata, info, pixels } = self;
+        ImageView { metadata, shape: info.shape, dtype: info.dtype, pixels }
+    }
+}
+
 fn run(session: &Session<'_>) -> Result<Results> {
     let images = Rc::new(load_images(session)?);
     let written = Rc::new(written(session)?);
@@ -193,17 +201,15 @@ fn write(
     let target = written.next(images.len(), pixels)?.join(set_name(format));
     let types = images.iter().map(|image| image.info.dtype).collect();
     let options = WriteOptions { overwrite: true, types, ..options.clone() };
+    let mut items = Vec::with_capacity(images.len());
     let clock = Stopwatch::start();
     let writing = span(Kind::WriteSet).with(images.len() as u64, 0);
     let mut writer = (format.create)(&target, &options)?;
+    let mut item = Stopwatch::start();
     for (row, image) in images.iter().enumerate() {
         let _image = span(Kind::WriteImage).with(row as u64, 0);
-        writer.write(&ImageView {
-            metadata: &image.metadata,
-            shape: image.info.shape,
-            dtype: image.info.dtype,
-            pixels: &image.pixels,
-        })?;
+        writer.write(&image.view())?;
+        items.push(item.lap());
     }
     writer.finish()?;
     drop(writing);
@@ -217,7 +223,7 @@ fn write(
             .zip(&session.prepared.expected)
             .all(|(found, expected)| found.is_ok_and(|f| f.sha256 == expected.sha256));
     }
-    Ok(measurement(seconds, images.len(), session, set, verified))
+    Ok(Measurement { items, ..measurement(seconds, images.len(), session, set, verified) })
 }
 
 fn open(session: &Session<'_>, set: &FormatSet) -> Result<Measurement> {
@@ -233,18 +239,21 @@ fn open(session: &Session<'_>, set: &FormatSet) -> Result<Measurement> {
 /// Opens the set and reads every image in storage order.
 fn read_all(session: &Session<'_>, set: &FormatSet, full: bool) -> Result<Measurement> {
     let mut agrees = true;
-    let mut images = 0;
+    let mut items = Vec::with_capacity(session.prepared.expected.len());
     let clock = Stopwatch::start();
     let mut reading = span(Kind::ReadSet);
     let store = session.open(set)?;
     reading.set(store.len() as u64, 0);
+    let mut item = Stopwatch::start();
     store.scan(0..store.len(), &mut |row, _, pixels| {
+        items.push(item.lap());
         agrees &= session.expected.agrees_native(row, pixels, full);
-        images += 1;
         Ok(())
     })?;
     let seconds = clock.elapsed();
-    Ok(measurement(seconds, images, session, set, agrees && images == session.prepared.expected.len()))
+    let images = items.len();
+    let verified = agrees && images == session.prepared.expected.len();
+    Ok(Measurement { items, ..measurement(seconds, images, session, set, verified) })
 }
 
 /// Opens the set and reads the images that `round` picks at random.
@@ -257,16 +266,19 @@ fn read_random(session: &Session<'_>, set: &FormatSet, round: u64, full: bool) -
     }
     let mut read: Vec<Vec<u8>> = vec![Vec::new(); rows.len()];
     let mut scratch = Scratch::default();
+    let mut items = Vec::with_capacity(rows.len());
     let clock = Stopwatch::start();
     let store = session.open(set)?;
+    let mut item = Stopwatch::start();
     for (&row, pixels) in rows.iter().zip(&mut read) {
         let region = store.row_info(row)?.shape.full();
         read_region(&*store, row, &region, &mut scratch, pixels)?;
+        items.push(item.lap());
     }
     let seconds = clock.elapsed();
     let verified =
         rows.iter().zip(&read).all(|(&row, pixels)| session.expected.agrees_native(row, pixels, full));
-    Ok(measurement(seconds, rows.len(), session, set, verified))
+    Ok(Measurement { items, ..measurement(seconds, rows.len(), session, set, verified) })
 }
 
 fn findings(table: &Table, _: &Judge) -> Vec<Ranked> {

@@ -6,6 +6,7 @@ use crate::data::{self, FormatSet, Prepared, Source};
 use crate::expected::ExpectedPixels;
 use crate::findings::{Judge, Ranked};
 use crate::framework::{self, Frameworks};
+use crate::live::Watch;
 use crate::variants::Results;
 use crate::{conversion, dataloader, dataset, findings, histograms, machine, model_loop, storage, sweep};
 use anyhow::{Context as _, Result, bail};
@@ -17,7 +18,7 @@ use wellread_measure::environment::{CpuTimes, Environment};
 use wellread_measure::limits::{CopyLimits, LimitSettings, measure_copy};
 use wellread_report::{Fact, Finding, ReportInput, Table, Thumbnail};
 use wellread_store::checksum::ImageChecksum;
-use wellread_store::preview::{contact_sheet, preview};
+use wellread_store::preview::{self, Preview, contact_sheet};
 use wellread_store::{OpenOptions, Store, WriteOptions, checksum, registry};
 use wellread_trace::{Kind, labelled, span};
 
@@ -58,8 +59,8 @@ pub struct Session<'a> {
     pub write_options: WriteOptions,
     /// Options the sets are opened with.
     pub open_options: OpenOptions,
-    /// Called with the benchmark's name, turns done, turns in all.
-    pub progress: &'a dyn Fn(&str, usize, usize),
+    /// Told the benchmark's name, turns done, turns in all; and current figures.
+    pub watch: Watch<'a>,
     /// Remarks to be printed beside every benchmark's figures.
     pub notes: Vec<String>,
     /// Frameworks in Python that are measured.
@@ -120,7 +121,7 @@ pub struct Outcome {
 /// # Errors
 /// Wrong names, a source that cannot be read, a results folder that cannot be written. Formats that cannot be
 /// measured are results, not errors.
-pub fn run(config: &Config, progress: &dyn Fn(&str, usize, usize)) -> Result<Outcome> {
+pub fn run(config: &Config, watch: Watch<'_>) -> Result<Outcome> {
     let benchmarks = with_frameworks(config, select(&config.what)?)?;
     let sweeps = sweep::select(config, &benchmarks)?;
     check_out(config)?;
@@ -137,13 +138,13 @@ pub fn run(config: &Config, progress: &dyn Fn(&str, usize, usize)) -> Result<Out
     };
     wellread_trace::section(benchmarks.len() + sweeps.len() + 1);
     let preparing = labelled(Kind::Section, || "prepare images".to_owned());
-    let mut prepared = prepare(config, &write_options, progress)?;
+    let mut prepared = prepare(config, &write_options, watch.progress)?;
     check_shapes(config, &benchmarks, &prepared.expected)?;
     find_codecs(&mut prepared.sets);
     if benchmarks.iter().any(|b| b.name == model_loop::BENCHMARK.name) {
         frameworks.check_model(config, &batch_shape(config, &prepared.expected))?;
     }
-    let session = begin(config, &prepared, write_options, &benchmarks, &frameworks, progress)?;
+    let session = begin(config, &prepared, write_options, &benchmarks, &frameworks, watch)?;
     drop(preparing);
     let mut left = benchmarks.len() + sweeps.len();
     let mut run = |benchmark: &Benchmark| {
@@ -361,7 +362,7 @@ fn begin<'a>(
     write_options: WriteOptions,
     benchmarks: &[&Benchmark],
     frameworks: &'a Frameworks,
-    progress: &'a dyn Fn(&str, usize, usize),
+    watch: Watch<'a>,
 ) -> Result<Session<'a>> {
     let mut session = Session {
         config,
@@ -369,7 +370,7 @@ fn begin<'a>(
         expected: ExpectedPixels::default(),
         write_options,
         open_options: OpenOptions::default(),
-        progress,
+        watch,
         notes: wellread_trace::is_recording().then(|| TRACED.to_owned()).into_iter().collect(),
         frameworks,
     };
@@ -383,7 +384,7 @@ fn begin<'a>(
         }
     }
     let sums = &prepared.expected;
-    let checking = |n, of| progress("checking pixels", n, of);
+    let checking = |n, of| (watch.progress)("checking pixels", n, of);
     session.expected =
         ExpectedPixels::compute(session.open(first)?, sums, &transforms, config.seed, &checking)
             .with_context(|| {
@@ -557,13 +558,10 @@ fn codecs(session: &Session<'_>) -> String {
 fn thumbnails(session: &Session<'_>, out: &std::path::Path) -> Result<Vec<Thumbnail>> {
     let Some(set) = session.prepared.sets.iter().find(|s| s.error.is_none()) else { return Ok(vec![]) };
     let store = session.open(set)?;
-    let mut pictures = Vec::new();
-    let mut thumbnails = Vec::new();
-    for row in 0..store.len().min(8) {
-        let picture = preview(&*store, row, 160)?;
-        thumbnails.push(Thumbnail::from_png(format!("row {row}: {}", store.name(row)?), &picture.to_png()?));
-        pictures.push(picture);
-    }
+    let (captions, pictures): (Vec<_>, Vec<_>) = preview::first(&*store, 8, 160)?.into_iter().unzip();
+    let thumbnail =
+        |(caption, picture): (String, &Preview)| Ok(Thumbnail::from_png(caption, &picture.to_png()?));
+    let thumbnails = captions.into_iter().zip(&pictures).map(thumbnail).collect::<Result<Vec<_>>>()?;
     wellread_store::staged::write(&out.join("images.png"), contact_sheet(&pictures, 4).to_png()?)?;
     Ok(thumbnails)
 }

@@ -13,7 +13,9 @@
 //! done before the turn that is not timed.
 
 use crate::Session;
+use crate::live::Live;
 use anyhow::{Context as _, Result};
+use std::cell::RefCell;
 use wellread_measure::bootstrap::Bootstrap;
 use wellread_measure::compare::MIN_SAMPLES;
 use wellread_measure::interleave::{Event, Outcome, Plan, Stopped, Turn, VariantResult};
@@ -120,8 +122,11 @@ pub fn run(
         // Turns of the rounds asked for, warm-up and twin included: a trace has room for as much of each.
         let turns =
             std::cell::Cell::new((variants.len() + 1).saturating_mul(config.repeats.saturating_add(1)));
+        let live = RefCell::new(Live::new(settings.noise_figure));
         for mut variant in variants {
-            let (name, turns) = (name_of(&variant.keys), &turns);
+            let (name, turns, live) = (name_of(&variant.keys), &turns, &live);
+            let format = variant.keys.first().map_or_else(String::new, |(_, cell)| cell.text());
+            let kind = name_of(&variant.keys.get(1..).unwrap_or_default().to_vec());
             let label = format!("{} {name}", settings.name);
             plan = plan.add_with_turn(name, move |turn| {
                 let part = wellread_trace::part(turns.get());
@@ -129,6 +134,11 @@ pub fn run(
                 let mut span = labelled(Kind::Turn, || label.clone());
                 let measured = watched(&mut variant, turn);
                 span.set(turn.round as u64, part.dropped());
+                drop(span);
+                let figure = measured.as_ref().ok().filter(|_| !turn.warmup && !turn.twin);
+                if let Some(figure) = figure.and_then(|measured| value(measured, settings)) {
+                    (session.watch.current)(&live.borrow_mut().add(&format, &kind, figure));
+                }
                 measured
             });
         }
@@ -151,7 +161,7 @@ pub fn run(
                     None => (p.turns_done, p.turns),
                 };
                 if !matches!(p.event, Event::Started) {
-                    (session.progress)(settings.name, done.min(of), of);
+                    (session.watch.progress)(settings.name, done.min(of), of);
                 }
             })
             .with_context(|| format!("benchmark {}", settings.name))?;
@@ -292,7 +302,7 @@ pub fn name_of(keys: &Keys) -> String {
 }
 
 fn value(measured: &Measurement, settings: &Settings<'_>) -> Option<f64> {
-    if settings.noise_figure == "p50_s" {
+    if settings.noise_figure.strip_prefix(settings.item_prefix) == Some("p50_s") {
         return median_in_place(&mut measured.items.clone());
     }
     measured.values.iter().find(|(name, _)| *name == settings.noise_figure).map(|(_, v)| *v)

@@ -57,11 +57,8 @@ impl Ui {
             return ProgressBar::hidden();
         }
         let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(8));
-        bar.set_style(
-            ProgressStyle::with_template("{msg:24!} {bar:32} {pos}/{len} ({eta} left)")
-                .unwrap_or_else(|_| ProgressStyle::default_bar()),
-        );
-        bar.set_message(what.to_owned());
+        bar.set_style(style(BAR));
+        bar.set_prefix(what.to_owned());
         bar.enable_steady_tick(Duration::from_millis(500));
         bar
     }
@@ -99,6 +96,34 @@ impl Ui {
 fn print_line(text: &str) {
     if writeln!(std::io::stdout().lock(), "{text}").is_err() {
         std::process::exit(0);
+    }
+}
+
+/// How progress is drawn: what is done, how far, how long still.
+const BAR: &str = "{prefix:24!} {bar:32} {pos}/{len} ({eta} left)";
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+/// Shows what is being done, steps done and steps in all on `bar`.
+pub fn shown_on(bar: &ProgressBar) -> impl Fn(&str, usize, usize) {
+    |what, done, of| {
+        if bar.prefix() != what {
+            bar.set_prefix(what.to_owned());
+        }
+        bar.set_length(of as u64);
+        bar.set_position(done as u64);
+    }
+}
+
+/// Shows a line of current figures below `bar`, cut to the terminal's width.
+pub fn figures_on(bar: &ProgressBar) -> impl Fn(&str) {
+    |line| {
+        if bar.message().is_empty() {
+            bar.set_style(style(&format!("{BAR}\n{{wide_msg}}")));
+        }
+        bar.set_message(line.to_owned());
     }
 }
 

@@ -8,8 +8,10 @@
 use crate::results::{Record, Row, Run, Status};
 use anyhow::{Context as _, Result};
 use std::path::PathBuf;
+use wellread_loader::Dataset;
 use wellread_measure::samples::median;
-use wellread_report::{Cell, Fact, Finding, ReportInput, Samples, Severity, Table};
+use wellread_report::{Cell, Fact, Finding, ReportInput, Samples, Severity, Table, Thumbnail};
+use wellread_store::preview;
 
 /// Name of the table.
 const TABLE: &str = "inference";
@@ -74,11 +76,22 @@ pub fn input(run: &Run, environment: Vec<Fact>, machine: String) -> ReportInput 
         machine,
         images: about,
         warnings: run.environment.noise_warnings(),
+        thumbnails: thumbnails(run),
         commands: vec![config.command.clone()],
         tables: vec![table(run)],
         samples: vec![samples(run)],
         ..ReportInput::default()
     }
+}
+
+/// Pictures of the first images, where there are some and they can be drawn.
+fn thumbnails(run: &Run) -> Vec<Thumbnail> {
+    let drawn = |path: &PathBuf| -> Result<Vec<Thumbnail>> {
+        let dataset = Dataset::open(path)?;
+        let pictures = preview::first(dataset.store(), 8, 160)?.into_iter();
+        pictures.map(|(caption, picture)| Ok(Thumbnail::from_png(caption, &picture.to_png()?))).collect()
+    };
+    run.config.data.as_ref().and_then(|path| drawn(path).ok()).unwrap_or_default()
 }
 
 /// The framework, and the way it was run where there are several.

@@ -52,6 +52,15 @@ pub fn preview(store: &dyn Store, row: usize, max_side: usize) -> Result<Preview
     Ok(Preview { width: out_w, height: out_h, rgb })
 }
 
+/// Draws the first `count` rows, each with a caption.
+///
+/// # Errors
+/// As [`preview`].
+pub fn first(store: &dyn Store, count: usize, max_side: usize) -> Result<Vec<(String, Preview)>> {
+    let captioned = |row| Ok((format!("row {row}: {}", store.name(row)?), preview(store, row, max_side)?));
+    (0..store.len().min(count)).map(captioned).collect()
+}
+
 /// Joins previews of several rows into one sheet of `columns` columns with a thin gap.
 pub fn contact_sheet(pictures: &[Preview], columns: usize) -> Preview {
     const GAP: usize = 4;

@@ -13,9 +13,7 @@ use wellread_image::Shape;
 use wellread_measure::clock::Stopwatch;
 use wellread_measure::environment::Storage;
 use wellread_store::subset::Subset;
-use wellread_store::{
-    Compression, Format, ImageView, OpenOptions, Store, StoreWriter, WriteOptions, registry,
-};
+use wellread_store::{Compression, Format, OpenOptions, Store, StoreWriter, WriteOptions, registry};
 
 /// Codecs that are tried, where a format has them.
 const CODECS: [Compression; 4] =
@@ -229,12 +227,7 @@ fn write_one(
     drop(held);
     for image in images {
         let _held = writing();
-        writer.write(&ImageView {
-            metadata: &image.metadata,
-            shape: image.info.shape,
-            dtype: image.info.dtype,
-            pixels: &image.pixels,
-        })?;
+        writer.write(&image.view())?;
     }
     let held = writing();
     StoreWriter::finish(writer)?;

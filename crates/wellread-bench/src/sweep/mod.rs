@@ -72,7 +72,7 @@ fn prepare(session: &Session<'_>, name: &str, options: &WriteOptions) -> Result<
     let sets = &session.prepared.sets;
     let formats: Vec<_> = sets.iter().filter_map(|set| registry::format_named(set.format).ok()).collect();
     let source = &session.config.source;
-    let mut prepared = prepare_in(&folder, source, &formats, options, session.progress)?;
+    let mut prepared = prepare_in(&folder, source, &formats, options, session.watch.progress)?;
     let written = prepared.sets.iter().any(|set| set.error.is_none());
     if written && prepared.expected != session.prepared.expected {
         bail!("{}: the images differ from those prepared before; was the source changed?", folder.display());

@@ -4,8 +4,7 @@ use super::bench::{distinct, parse_seconds};
 use super::diagnosis::{percent, with_interval};
 use super::recipe::joined;
 use super::{OpenArgs, parse_positive, parse_size};
-use crate::output::{Failure, Outcome, Ui};
-use std::cell::RefCell;
+use crate::output::{Failure, Outcome, Ui, shown_on};
 use std::path::PathBuf;
 use std::time::Duration;
 use wellread_bench::advise::{Advice, SettingTried, Settings, Tried, candidates, study};
@@ -69,16 +68,8 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     // What is wrong with the path is said as everywhere.
     drop(args.open.open(&args.path)?);
     let bar = ui.progress(0, "reading a sample");
-    let last = RefCell::new(String::new());
-    let advice = study(|| args.open.open_again(&args.path), &settings, &|what, done, of| {
-        if *last.borrow() != what {
-            bar.set_message(what.to_owned());
-            what.clone_into(&mut last.borrow_mut());
-        }
-        bar.set_length(of as u64);
-        bar.set_position(done as u64);
-    })
-    .map_err(|e| Failure::Failed(format!("{e:#}")))?;
+    let advice = study(|| args.open.open_again(&args.path), &settings, &shown_on(&bar))
+        .map_err(|e| Failure::Failed(format!("{e:#}")))?;
     bar.finish_and_clear();
     let commands = commands(&advice, args);
     if ui.json {

@@ -3,14 +3,13 @@
 use super::synthetic::{SyntheticArgs, check_disk};
 use super::trace::TraceArgs;
 use super::{parse_positive, parse_share, parse_size, parse_threads, recipe};
-use crate::output::{Failure, Outcome, Ui};
-use std::cell::RefCell;
+use crate::output::{Failure, Outcome, Ui, figures_on, shown_on};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wellread_bench::choices::{Access, ChunkLayout, Framework, Mode, Preset, Sweep};
 use wellread_bench::data::Source;
-use wellread_bench::{Config, suite};
+use wellread_bench::{Config, Watch, suite};
 use wellread_loader::Cache;
 use wellread_report::Severity;
 use wellread_store::Compression;
@@ -348,16 +347,8 @@ pub fn run(args: &Args, program: &[OsString], ui: Ui) -> Outcome {
     }
     let config = args.config()?;
     let bar = ui.progress(0, "preparing images");
-    let last = RefCell::new(String::new());
-    let outcome = suite::run(&config, &|what, done, of| {
-        if *last.borrow() != what {
-            bar.set_message(what.to_owned());
-            what.clone_into(&mut last.borrow_mut());
-        }
-        bar.set_length(of as u64);
-        bar.set_position(done as u64);
-    })
-    .map_err(|e| Failure::Failed(format!("{e:#}")))?;
+    let watch = Watch { progress: &shown_on(&bar), current: &figures_on(&bar) };
+    let outcome = suite::run(&config, watch).map_err(|e| Failure::Failed(format!("{e:#}")))?;
     bar.finish_and_clear();
     if ui.json {
         ui.document(&outcome.report.to_summary())?;

@@ -1,7 +1,7 @@
 //! `wellread compare A B`
 
 use super::{parse_positive, parse_share};
-use crate::output::{Failure, Outcome, Ui};
+use crate::output::{Failure, Outcome, Ui, shown_on};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use wellread_compare::revisions::{self, Revisions};
@@ -160,11 +160,7 @@ fn measure(args: &Args, names: [&str; 2], options: &mut Options, ui: Ui) -> Outc
         arguments: args.bench.clone(),
     };
     let bar = ui.progress(0, "building");
-    let measured = revisions.measure(names, options, &|what, done, of| {
-        bar.set_message(what.to_owned());
-        bar.set_length(of as u64);
-        bar.set_position(done as u64);
-    });
+    let measured = revisions.measure(names, options, &shown_on(&bar));
     bar.finish_and_clear();
     measured.map_err(|e| failed(&e))
 }

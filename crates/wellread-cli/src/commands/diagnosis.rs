@@ -2,7 +2,7 @@
 
 use super::bench::parse_seconds;
 use super::{OpenArgs, parse_positive, parse_size, parse_threads};
-use crate::output::{Failure, Outcome, Ui};
+use crate::output::{Failure, Outcome, Ui, shown_on};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wellread_bench::stages::{Consumer, Diagnosis, Figure, Settings, diagnose, remedy};
@@ -90,11 +90,9 @@ pub fn run(args: &Args, data: &Path, ui: Ui) -> Outcome {
     // What is wrong with the path is said as everywhere.
     let format = args.open.open(data)?.format();
     let bar = ui.progress(0, "measuring");
-    let found = diagnose(|| args.open.open_again(data), &settings, &|done, of| {
-        bar.set_length(of as u64);
-        bar.set_position(done as u64);
-    })
-    .map_err(|e| Failure::Failed(format!("{e:#}")))?;
+    let found =
+        diagnose(|| args.open.open_again(data), &settings, &|done, of| shown_on(&bar)("measuring", done, of))
+            .map_err(|e| Failure::Failed(format!("{e:#}")))?;
     bar.finish_and_clear();
     if ui.json {
         let mut document = serde_json::to_value(&found).map_err(|e| Failure::Failed(e.to_string()))?;

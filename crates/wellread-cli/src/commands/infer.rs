@@ -2,7 +2,7 @@
 
 use super::trace::TraceArgs;
 use super::{parse_positive, parse_threads};
-use crate::output::{Failure, Outcome, Ui};
+use crate::output::{Failure, Outcome, Ui, shown_on};
 use indicatif::ProgressBar;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -221,11 +221,7 @@ fn shared_conditions(config: &Config) -> String {
 /// Prints as upstream does, around the progress bar.
 fn tell(event: &Event<'_>, bar: &ProgressBar, ui: Ui) {
     match event {
-        Event::Progress { what, done, of } => {
-            bar.set_message((*what).to_owned());
-            bar.set_length(*of as u64);
-            bar.set_position(*done as u64);
-        }
+        Event::Progress { what, done, of } => shown_on(bar)(what, *done, *of),
         Event::Opened { name, model, opened } => bar.suspend(|| {
             ui.say(format!("{LINE}\n{name} Benchmark: {model}\n{LINE}"));
             ui.say(opened_text(opened));

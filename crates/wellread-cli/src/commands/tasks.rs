@@ -1,7 +1,7 @@
 //! `wellread tasks`
 
 use super::parse_positive;
-use crate::output::{Failure, Outcome, Ui};
+use crate::output::{Failure, Outcome, Ui, shown_on};
 use indicatif::ProgressBar;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -176,11 +176,7 @@ fn plan_document(planned: &[Planned]) -> serde_json::Value {
 fn tell(event: &Event<'_>, bar: &ProgressBar, ui: Ui) {
     match event {
         Event::Note(text) => bar.suspend(|| ui.hint(text)),
-        Event::Begin { what, done, of } => {
-            bar.set_message((*what).to_owned());
-            bar.set_length(*of as u64);
-            bar.set_position(*done as u64);
-        }
+        Event::Begin { what, done, of } => shown_on(bar)(what, *done, *of),
         Event::End { what, repeat } => bar.suspend(|| match (&repeat.error, repeat.wall_seconds) {
             (Some(error), _) => ui.hint(format!("{what}: failed: {error}")),
             (None, seconds) => ui.hint(format!("{what}: {:.1} s", seconds.unwrap_or(0.0))),
