@@ -135,6 +135,8 @@ choice! {
         ReadAll = "read_all",
         /// Reading some images picked at random.
         ReadRandom = "read_random",
+        /// Reading the bytes of its files, nothing decoded: what reading images can cost at least.
+        ReadFiles = "read_files",
     }
 }
 
@@ -189,8 +191,11 @@ choice! {
     PageCache {
         /// As earlier runs left them: in memory, if they fit.
         Warm = "warm",
-        /// Dropped before.
+        /// Dropped before, and seen to be gone.
         Cold = "cold",
+        /// Past the page cache, whatever is in it (`O_DIRECT`): for the bytes of files only, since no reader of a
+        /// format reads so.
+        Direct = "direct",
     }
 }
 

@@ -9,6 +9,7 @@ use crate::choices::{Access, Preset, TensorPath};
 use crate::data::FormatSet;
 use crate::findings::{Judge, Ranked, Series, by_median, ranked, series};
 use crate::framework::tracks;
+use crate::roofline::with_share_of_copy;
 use crate::suite::{Benchmark, Session};
 use crate::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
 use anyhow::Result;
@@ -59,7 +60,9 @@ fn run(session: &Session<'_>) -> Result<Results> {
         noise_figure: "torch_p50_s",
         item_prefix: "torch_",
     };
-    variants::run(session, &settings, variants, unavailable)
+    let mut results = variants::run(session, &settings, variants, unavailable)?;
+    results.table = with_share_of_copy(session, &results.table, "torch_samples_per_sec", 1);
+    Ok(results)
 }
 
 /// Upstream's advice for the share of conversion in the total, in percent.
@@ -172,7 +175,8 @@ fn tensor_path(table: &Table, judge: &Judge) -> Option<Finding> {
     Some(Finding::new(
         severity,
         format!(
-            "Making a tensor by copy takes up to {} of an image's time ({}), without a copy {}; in all the copying path takes {} as long{}",
+            "{}aking a tensor by copy takes up to {} of an image's time ({}), without a copy {}; in all the copying path takes {} as long{}",
+            if severity == Severity::Good { "Conversion is not the bottleneck: m" } else { "M" },
             share(worst),
             worst.format,
             share(without),

@@ -5,7 +5,7 @@
 //! of their ratio (paired by round) that excludes 1, and a ratio beyond the benchmark's own noise floor.
 
 use crate::choices::Framework;
-use crate::{suite, sweep};
+use crate::{next_step, suite, sweep};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use wellread_measure::bootstrap::{Bootstrap, Interval, Pairing};
@@ -26,8 +26,8 @@ pub(crate) fn ranked(rank: u32, finding: Option<Finding>) -> Option<Ranked> {
     finding.map(|finding| Ranked { rank, finding })
 }
 
-/// Findings of all tables, most important first; last what could not be measured. `noise` is the noise floor of
-/// each benchmark, by its name.
+/// Findings of all tables, most important first, then what to do next; last what could not be measured. `noise` is the
+/// noise floor of each benchmark, by its name.
 pub fn all(tables: &[Table], noise: &BTreeMap<String, f64>, seed: u64) -> Vec<Finding> {
     let mut found: Vec<Ranked> = tables
         .iter()
@@ -38,7 +38,9 @@ pub fn all(tables: &[Table], noise: &BTreeMap<String, f64>, seed: u64) -> Vec<Fi
         })
         .collect();
     found.sort_by_key(|found| found.rank);
-    found.into_iter().map(|found| found.finding).chain(unavailable(tables)).collect()
+    let own: Vec<Table> = tables.iter().map(|table| own_rows(table).into_owned()).collect();
+    let next = next_step::finding(&own, noise, seed);
+    found.into_iter().map(|found| found.finding).chain(next).chain(unavailable(tables)).collect()
 }
 
 /// The rows that this program measured by itself: those of frameworks in Python have findings of their own.
@@ -249,6 +251,12 @@ fn unavailable(tables: &[Table]) -> Option<Finding> {
                 columns.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ")
             }
             size if size != Cell::Null && measured.contains(&format) => format!("batches of {}", size.text()),
+            // The same for all operations on the set.
+            _ if measured.contains(&format) => match table.str("cache", row) {
+                Some("direct") => format!("{format} past the page cache"),
+                Some(state) => format!("{format} from a {state} page cache"),
+                None => format.to_owned(),
+            },
             _ => format.to_owned(),
         };
         if !seen.iter().any(|(known, _)| *known == name) {
@@ -394,6 +402,28 @@ mod tests {
         assert_eq!(last.text, "Not measured: batches of 32, batches of 64, lance");
         assert!(last.detail.contains("batches of 64: the set has only 20 images"), "{}", last.detail);
         assert!(last.detail.contains("lance: left out of this build"), "{}", last.detail);
+    }
+
+    #[test]
+    fn a_page_cache_that_stays_full_is_not_a_format_that_is_missing() {
+        let mut table = Table::new("storage");
+        for operation in ["open", "read_all"] {
+            table.push(row![
+                ("format", "tiff"),
+                ("operation", operation),
+                ("cache", "warm"),
+                ("seconds", 1.0)
+            ]);
+            table.push(row![
+                ("format", "tiff"),
+                ("operation", operation),
+                ("cache", "cold"),
+                ("status", "unavailable"),
+                ("reason", "pages stayed")
+            ]);
+        }
+        let last = all(&[table], &BTreeMap::new(), 1).pop().unwrap();
+        assert_eq!(last.text, "Not measured: tiff from a cold page cache");
     }
 
     #[test]

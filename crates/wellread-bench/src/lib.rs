@@ -44,6 +44,7 @@ mod histograms;
 mod live;
 pub mod machine;
 pub mod model_loop;
+mod next_step;
 pub mod roofline;
 pub mod sample;
 pub mod stages;

@@ -6,6 +6,13 @@ use wellread_measure::environment::Environment;
 pub fn facts(e: &Environment) -> Vec<(&'static str, String)> {
     let gib = |bytes: u64| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30));
     let mut facts = vec![("cpu", cpu(e))];
+    let clock = clock(e);
+    if !clock.is_empty() {
+        facts.push(("clock", clock));
+    }
+    if let Some(nodes) = e.cpu.numa_nodes.filter(|nodes| *nodes > 1) {
+        facts.push(("memory nodes (NUMA)", nodes.to_string()));
+    }
     if let Some(memory) = e.usable_memory() {
         facts.push(("memory", gib(memory)));
     }
@@ -27,10 +34,22 @@ pub fn facts(e: &Environment) -> Vec<(&'static str, String)> {
     if let Some(vm) = &e.platform.virtual_machine {
         facts.push(("virtual machine", vm.clone()));
     }
+    if let Some(container) = &e.platform.container {
+        let limits = [
+            e.limits.cpus.map(|cpus| format!("{cpus} processors")),
+            e.limits.memory_bytes.map(|bytes| format!("{} of memory", gib(bytes))),
+        ];
+        let limits: Vec<_> = limits.into_iter().flatten().collect();
+        let limits = if limits.is_empty() { "no limits".to_owned() } else { limits.join(", ") };
+        facts.push(("container", format!("{container:?}, {limits}")));
+    }
     for disk in &e.storage {
         let filesystem = disk.filesystem.as_deref().unwrap_or("unknown filesystem");
         let free = disk.free_bytes.map_or(String::new(), |b| format!(", {} free", gib(b)));
-        facts.push(("storage", format!("{filesystem}{free}")));
+        let on = disk.model.as_ref().or(disk.device.as_ref());
+        let on = on.map_or(String::new(), |device| format!(" on {}", device.trim()));
+        let kind = disk.rotational.map_or("", |turns| if turns { " (hard disk)" } else { "" });
+        facts.push(("storage", format!("{filesystem}{on}{kind}{free}")));
     }
     if let Some([one, five, fifteen]) = e.load {
         facts.push(("load before", format!("{one:.2}, {five:.2}, {fifteen:.2}")));
@@ -50,6 +69,17 @@ pub fn facts(e: &Environment) -> Vec<(&'static str, String)> {
     }
     facts.push(("built with", e.build.rustc.clone()));
     facts
+}
+
+/// The processor's clock and what governs it, as far as the system tells; empty where it does not.
+fn clock(e: &Environment) -> String {
+    let parts = [
+        e.cpu.mhz.map(|mhz| format!("{mhz} MHz before the run")),
+        e.cpu.max_mhz.map(|mhz| format!("{mhz} MHz at most")),
+        e.cpu.governor.as_ref().map(|governor| format!("governor {governor}")),
+        e.cpu.boost.map(|on| format!("boost {}", if on { "on" } else { "off" })),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// Processor and cores.

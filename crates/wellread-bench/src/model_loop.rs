@@ -350,10 +350,11 @@ fn waiting(table: &Table, mode: Mode, judge: &Judge) -> Option<Finding> {
         severity,
         format!("In {verb} of {} a step waits for data for this share of its time: {shares}", best.label),
         format!(
-            "{rate}With {}: {}; accelerator utilisation is {} ({} of MLPerf Storage's marks){by_difference}. This holds for this model on this machine's CPU: a model or device that takes more images per second waits more.",
+            "{rate}With {}: {}; accelerator utilisation is {}{} ({} of MLPerf Storage's marks){by_difference}. This holds for this model on this machine's CPU: a model or device that takes more images per second waits more.",
             worst.format,
             advice(fraction),
             percent(1.0 - fraction),
+            judge.interval(&worst.values.iter().map(|wait| 1.0 - wait).collect::<Vec<_>>(), percent),
             utilisation_mark(1.0 - fraction)
         ),
     ))

@@ -16,9 +16,8 @@ use crate::suite::{Benchmark, Session};
 use crate::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
 use crate::written::Written;
 use anyhow::{Result, bail};
-use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::rc::Rc;
+use std::time::Duration;
 use wellread_loader::order::Permutation;
 use wellread_measure::clock::Stopwatch;
 use wellread_measure::interleave::Turn;
@@ -39,6 +38,8 @@ pub static BENCHMARK: Benchmark = Benchmark {
 
 /// Most bytes of pixels that are kept in memory to be written; larger sets write their first images only.
 const WRITE_BYTES: u64 = 1 << 29;
+/// How often more pages are dropped that stayed.
+const DROPS: usize = 3;
 
 /// An image of the set.
 pub(crate) struct InMemory {
@@ -58,7 +59,6 @@ impl InMemory {
 fn run(session: &Session<'_>) -> Result<Results> {
     let images = Rc::new(load_images(session)?);
     let written = Rc::new(written(session)?);
-    let cold_notes = Rc::new(RefCell::new(BTreeSet::new()));
     let mut variants = Vec::new();
     let mut unavailable = Vec::new();
     for set in &session.prepared.sets {
@@ -66,8 +66,9 @@ fn run(session: &Session<'_>) -> Result<Results> {
             // Writing does not depend on what is in the page cache.
             let caches: &[PageCache] = match operation {
                 Operation::Write => &[PageCache::Warm],
-                _ if session.config.cold => PageCache::ALL,
-                _ => &[PageCache::Warm],
+                _ if !session.config.cold => &[PageCache::Warm],
+                Operation::ReadFiles => PageCache::ALL,
+                _ => &[PageCache::Warm, PageCache::Cold],
             };
             for &cache in caches {
                 let keys: Keys = vec![
@@ -79,13 +80,17 @@ fn run(session: &Session<'_>) -> Result<Results> {
                     unavailable.push(Unavailable { keys, reason: reason.clone() });
                     continue;
                 }
-                let (images, written, notes) = (images.clone(), written.clone(), cold_notes.clone());
+                let (images, written) = (images.clone(), written.clone());
                 variants.push(Variant {
-                    peer: false,
+                    // Not every file system drops pages or reads past them.
+                    peer: cache != PageCache::Warm,
                     keys,
                     job: Box::new(move |turn| {
                         if cache == PageCache::Cold {
-                            drop_from_cache(session, set, &mut notes.borrow_mut());
+                            drop_from_cache(session, set)?;
+                        }
+                        if operation == Operation::ReadFiles {
+                            return read_files(session, set, cache);
                         }
                         perform(session, set, operation, &session.write_options, &images, &written, turn)
                     }),
@@ -94,7 +99,6 @@ fn run(session: &Session<'_>) -> Result<Results> {
         }
     }
     let mut results = variants::run(session, &settings(BENCHMARK.name), variants, unavailable)?;
-    results.notes.extend(cold_notes.borrow().iter().cloned());
     results.notes.extend(memory_note(session, "write", &images));
     Ok(results)
 }
@@ -119,6 +123,7 @@ pub(crate) fn perform(
         Operation::Open => open(session, set),
         Operation::ReadAll => read_all(session, set, turn.warmup),
         Operation::ReadRandom => read_random(session, set, turn.round as u64, turn.warmup),
+        Operation::ReadFiles => read_files(session, set, PageCache::Warm),
     }
 }
 
@@ -152,16 +157,26 @@ pub(crate) fn memory_note(session: &Session<'_>, what: &str, images: &[InMemory]
         .then(|| format!("{what}: the first {} images only (memory limit)", images.len()))
 }
 
-fn drop_from_cache(session: &Session<'_>, set: &FormatSet, notes: &mut BTreeSet<String>) {
-    let files = session.open(set).and_then(|s| Ok(s.files()?)).unwrap_or_default();
-    let report = page_cache::drop_pages(&files);
-    if !report.complete {
-        notes.insert(format!(
-            "{}: the page cache could not be emptied ({}); its cold figures are warm ones in part",
-            set.format,
-            report.reason.unwrap_or_else(|| "pages stayed".to_owned())
-        ));
+/// Drops the pages of a set.
+///
+/// # Errors
+/// Pages that stay, looked at by `mincore`: what is read then is not cold.
+fn drop_from_cache(session: &Session<'_>, set: &FormatSet) -> Result<()> {
+    let files = session.open(set)?.files()?;
+    let mut report = page_cache::drop_pages(&files);
+    // Pages that are being written or read at this moment stay; soon after they can go.
+    for _ in 0..DROPS {
+        if report.complete {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(20));
+        report = page_cache::drop_pages(&files);
     }
+    if report.complete {
+        return Ok(());
+    }
+    let why = report.reason.unwrap_or_else(|| "pages stayed".to_owned());
+    bail!("the page cache could not be emptied ({why}), so nothing can be read cold here")
 }
 
 /// A run's time, rate and size.
@@ -254,6 +269,20 @@ fn read_all(session: &Session<'_>, set: &FormatSet, full: bool) -> Result<Measur
     let images = items.len();
     let verified = agrees && images == session.prepared.expected.len();
     Ok(Measurement { items, ..measurement(seconds, images, session, set, verified) })
+}
+
+/// Reads the bytes of the set's files, one after the other.
+fn read_files(session: &Session<'_>, set: &FormatSet, cache: PageCache) -> Result<Measurement> {
+    let store = session.open(set)?;
+    let (files, expected) = (store.files()?, store.bytes_on_disk()?);
+    drop(store);
+    let clock = Stopwatch::start();
+    let bytes = match cache {
+        PageCache::Direct => page_cache::read_direct(&files)?,
+        PageCache::Warm | PageCache::Cold => page_cache::warm(&files)?,
+    };
+    let seconds = clock.elapsed();
+    Ok(measurement(seconds, session.prepared.expected.len(), session, set, bytes == expected))
 }
 
 /// Opens the set and reads the images that `round` picks at random.

@@ -403,6 +403,7 @@ fn assemble(
     measured: Vec<(&'static str, Results)>,
 ) -> Result<Outcome> {
     let mut noise = serde_json::Map::new();
+    let mut detectable = BTreeMap::new();
     let mut warnings: Vec<String> = environment.noise_warnings();
     let mut failures = Vec::new();
     let mut tables: Vec<Table> = Vec::new();
@@ -411,6 +412,7 @@ fn assemble(
     for (name, results) in measured {
         rounds.push(format!("{name} {}", results.rounds));
         noise.insert(name.to_owned(), results.noise_floor.into());
+        detectable.extend(results.detectable.map(|least| (name.to_owned(), least)));
         warnings.extend(results.notes);
         for row in 0..results.table.rows() {
             if results.table.str("status", row) == Some("failed") {
@@ -525,6 +527,7 @@ fn assemble(
         images: session.prepared.about.clone(),
         noise_floor: largest_noise,
         noise_floors,
+        detectable,
         warnings,
         thumbnails,
         commands: if config.command.is_empty() { vec![] } else { vec![config.command.clone()] },

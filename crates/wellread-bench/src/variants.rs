@@ -22,11 +22,17 @@ use wellread_measure::interleave::{Event, Outcome, Plan, Stopped, Turn, VariantR
 use wellread_measure::memory::{PeakGuard, PeakMemory, PeakSource, Scope, release_free_heap};
 use wellread_measure::precision::Precision;
 use wellread_measure::samples::{Samples, median_in_place};
+use wellread_measure::steady::{ChangePoints, Shape, course};
+use wellread_report::columns::{Better, quantity};
 use wellread_report::{Cell, Row, Samples as RawSamples, Table};
 use wellread_trace::{Kind, labelled};
 
 /// Most rounds of a benchmark that measures until a precision is reached.
 const MOST_ROUNDS: usize = 1_000;
+/// Changes within a run that are told: smaller shares matter to nobody.
+const NOTABLE: f64 = 0.1;
+/// Configurations that a remark names.
+const NAMED: usize = 3;
 
 /// Columns that tell one configuration from another, in order, `format` first. A `codec` among them is none of that:
 /// it stands in for the codec of the session's set.
@@ -51,7 +57,8 @@ pub struct Measurement {
 pub struct Variant<'a> {
     /// What tells it apart.
     pub keys: Keys,
-    /// Whether it is somebody else's library: one that fails is unavailable, and no failure of this run.
+    /// Whether it may be impossible here, as somebody else's library or a cold page cache may: one that fails is
+    /// unavailable, and no failure of this run.
     pub peer: bool,
     /// Measures once.
     pub job: Box<dyn FnMut(Turn) -> Result<Measurement> + 'a>,
@@ -75,6 +82,8 @@ pub struct Results {
     pub noise_floor: Option<f64>,
     /// Remarks that belong beside the measured.
     pub notes: Vec<String>,
+    /// Smallest slow-down, as a share, that this benchmark would find in nine of ten cases, as far as its A/A pair shows.
+    pub detectable: Option<f64>,
     /// Rounds that were measured.
     pub rounds: usize,
 }
@@ -108,6 +117,7 @@ pub fn run(
         table: Table::new(settings.name),
         samples: RawSamples::new(settings.name),
         noise_floor: None,
+        detectable: None,
         notes: session.notes.clone(),
         rounds: 0,
     };
@@ -153,7 +163,7 @@ pub fn run(
                 measured.map(|v| figures(v, settings)).all(|values| enough(&values))
             });
         }
-        let outcome = plan
+        let mut outcome = plan
             .run(|p| {
                 // Of rounds without a known end, the time says more than their number.
                 let (done, of) = match config.precision {
@@ -166,8 +176,10 @@ pub fn run(
             })
             .with_context(|| format!("benchmark {}", settings.name))?;
         let bootstrap = Bootstrap::seeded(config.seed);
-        let noise = outcome.noise_floor(|f| value(f, settings).unwrap_or(f64::NAN), &bootstrap);
-        results.noise_floor = noise.map(|n| n.fraction());
+        let figure = |measured: &Measurement| value(measured, settings).unwrap_or(f64::NAN);
+        results.notes.extend(settle(&mut outcome, settings, config.seed));
+        results.noise_floor = outcome.noise_floor(figure, &bootstrap).map(|n| n.fraction());
+        results.detectable = outcome.smallest_detectable(figure, &bootstrap);
         results.rounds = outcome.measured_rounds();
         if let Some(share) = config.precision.filter(|_| outcome.stopped != Stopped::Enough) {
             results.notes.extend(not_reached(&outcome, settings, share, &bootstrap));
@@ -222,6 +234,55 @@ pub fn run(
     }
     results.table = table;
     Ok(results)
+}
+
+/// Takes the rounds that turn out to be warm-up out of the measured ones, and says so; says too where the runs of a
+/// configuration begin slower than they go on.
+fn settle(outcome: &mut Outcome<Measurement>, settings: &Settings<'_>, seed: u64) -> Vec<String> {
+    let more_is_better = quantity(settings.noise_figure).better == Better::Higher;
+    let cost = |measured: &Measurement| {
+        let figure = value(measured, settings).unwrap_or(f64::NAN);
+        if more_is_better { figure.recip() } else { figure }
+    };
+    // One test for the benchmark: one in twenty finds something where there is nothing, and loses some rounds.
+    let rounds = outcome.warmup_left(cost, &ChangePoints { level: 0.05, ..ChangePoints::seeded(seed) });
+    let mut notes = Vec::new();
+    if rounds > 0 {
+        outcome.lengthen_warmup(rounds);
+        notes.push(format!(
+            "{}: the first {rounds} rounds after the warm-up were slower too and are counted as warm-up; {} are left",
+            settings.name,
+            outcome.measured_rounds()
+        ));
+    }
+    let slow: Vec<String> = outcome
+        .visible()
+        .filter_map(|variant| Some(format!("{} {}", variant.name, slow_begin(variant, seed)?)))
+        .collect();
+    if !slow.is_empty() {
+        let more = slow.len().saturating_sub(NAMED);
+        let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+        notes.push(format!(
+            "{}: runs begin slower than they go on, and their figures hold both: {}{more}",
+            settings.name,
+            slow[..slow.len().min(NAMED)].join("; ")
+        ));
+    }
+    notes
+}
+
+/// Says how much slower the first items of a configuration's runs are, in the median over runs, where they are.
+fn slow_begin(variant: &VariantResult<Measurement>, seed: u64) -> Option<String> {
+    let items = variant.runs.iter().map(|run| run.value.items.len()).min()?;
+    let at = |i: usize| {
+        median_in_place(&mut variant.runs.iter().map(|run| run.value.items[i]).collect::<Vec<_>>())
+    };
+    let series: Vec<f64> = (0..items).filter_map(at).collect();
+    let found = course(&series, &ChangePoints { tolerance: NOTABLE, ..ChangePoints::seeded(seed) });
+    let (from, first) = (found.steady_from?, found.changes.first()?);
+    let steady = found.changes.last()?.after;
+    (found.shape == Shape::WarmUp && 2 * from <= items)
+        .then(|| format!("(the first {from} of {items} by {:.0} %)", 100.0 * (first.before / steady - 1.0)))
 }
 
 /// The figure of every run that the precision and the noise floor are of.

@@ -6,6 +6,7 @@
 
 mod commands;
 mod output;
+mod text_table;
 
 // Links the storage engines.
 use wellread as _;

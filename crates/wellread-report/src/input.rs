@@ -108,6 +108,8 @@ pub struct ReportInput {
     pub noise_floor: Option<f64>,
     /// The same per table, by its name; where present it stands in for [`Self::noise_floor`].
     pub noise_floors: BTreeMap<String, f64>,
+    /// Smallest slow-down, as a share, that a table's benchmark would find in nine of ten cases.
+    pub detectable: BTreeMap<String, f64>,
     /// What makes the figures less certain: noisy machine, page cache that could not be dropped.
     pub warnings: Vec<String>,
     /// Pictures of the images used.

@@ -4,6 +4,7 @@ use super::synthetic::{SyntheticArgs, check_disk};
 use super::trace::TraceArgs;
 use super::{parse_positive, parse_share, parse_size, parse_threads, recipe};
 use crate::output::{Failure, Outcome, Ui, figures_on, shown_on};
+use crate::text_table::{text_table, wrapped};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -369,11 +370,11 @@ pub fn run(args: &Args, program: &[OsString], ui: Ui) -> Outcome {
 
 fn print_outcome(outcome: &suite::Outcome, config: &Config, ui: Ui) {
     let report = &outcome.report;
-    ui.say(format!("{}\n", report.description));
+    ui.say(format!("{}\n", wrapped(&report.description)));
     for table in &report.tables {
         let headline = suite::benchmark(table.name()).map_or(&[][..], |b| b.headline);
         let about = suite::benchmark(table.name()).map_or("", |b| b.about);
-        ui.say(super::report::text_table(table, about, headline));
+        ui.say(text_table(table, about, headline));
     }
     for finding in &report.findings {
         let mark = match finding.severity {
@@ -382,13 +383,13 @@ fn print_outcome(outcome: &suite::Outcome, config: &Config, ui: Ui) {
             Severity::Caution => "!",
             Severity::Bad => "!!",
         };
-        ui.say(format!("{mark} {}.", finding.text));
+        ui.say(wrapped(&format!("{mark} {}.", finding.text)));
         if !finding.detail.is_empty() {
-            ui.say(format!("    {}", finding.detail));
+            ui.say(wrapped(&format!("    {}", finding.detail)));
         }
     }
     for warning in &report.warnings {
-        ui.hint(format!("note: {warning}"));
+        ui.hint(wrapped(&format!("note: {warning}")));
     }
     if !report.noise_floors.is_empty() {
         let floors: Vec<_> = report
@@ -396,17 +397,20 @@ fn print_outcome(outcome: &suite::Outcome, config: &Config, ui: Ui) {
             .iter()
             .map(|(name, floor)| format!("{name} {:.1} %", 100.0 * floor))
             .collect();
-        ui.say(format!(
+        ui.say(wrapped(&format!(
             "Noise floor (one variant measured twice; smaller differences mean nothing): {}.",
             floors.join(", ")
-        ));
+        )));
+        let found: Vec<_> =
+            report.detectable.iter().map(|(name, least)| format!("{name} {:.1} %", 100.0 * least)).collect();
+        ui.say(wrapped(&format!("A slow-down is found in nine of ten cases from: {}.", found.join(", "))));
         let unusable: Vec<_> =
             report.noise_floors.iter().filter(|(_, floor)| **floor > 0.5).map(|(n, _)| n.as_str()).collect();
         if !unusable.is_empty() {
-            ui.say(format!(
+            ui.say(wrapped(&format!(
                 "! Too noisy for conclusions: {}. Repeat on an idle machine, with more images or rounds.",
                 unusable.join(", ")
-            ));
+            )));
         }
     }
     ui.say(format!("Report: {}", config.out.join("report.html").display()));

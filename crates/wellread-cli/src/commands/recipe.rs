@@ -374,6 +374,9 @@ mod tests {
             names.push(path.file_stem().unwrap().to_str().unwrap().to_owned());
         }
         names.sort();
-        assert_eq!(names, ["cyto-dl", "inference-suite", "quick", "upstream-storage", "upstream-tracks"]);
+        assert_eq!(
+            names,
+            ["cyto-dl", "inference-suite", "quick", "upstream-caches", "upstream-storage", "upstream-tracks"]
+        );
     }
 }

@@ -2,8 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::bootstrap::Interval;
 use crate::bootstrap::{Bootstrap, Pairing};
-use crate::compare::{Comparison, NoiseFloor, compare};
+use crate::compare::{Comparison, NoiseFloor, compare, smallest_detectable};
+use crate::samples::median;
+use crate::steady::{ChangePoints, Course, Shape, course};
 
 /// One finished turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -117,12 +120,56 @@ impl<M> Outcome<M> {
     /// What the A/A pairs show for this figure: the largest floor of them. `None` when the plan had no twin,
     /// or too few rounds for an interval.
     pub fn noise_floor(&self, figure: impl Fn(&M) -> f64, settings: &Bootstrap) -> Option<NoiseFloor> {
-        NoiseFloor::largest(self.variants.iter().filter_map(|twin| {
+        NoiseFloor::largest(self.twins(figure, settings).iter().map(NoiseFloor::from_interval))
+    }
+
+    /// Smallest slow-down, as a fraction, that a plan like this one would call one in about nine of ten cases, told from
+    /// the A/A pairs: the largest of theirs. `None` as for [`Self::noise_floor`].
+    pub fn smallest_detectable(&self, figure: impl Fn(&M) -> f64, settings: &Bootstrap) -> Option<f64> {
+        let twins = self.twins(figure, settings);
+        let floor = NoiseFloor::largest(twins.iter().map(NoiseFloor::from_interval));
+        twins.iter().map(|ratio| smallest_detectable(ratio, floor)).max_by(f64::total_cmp)
+    }
+
+    /// The ratio of every hidden twin to its original.
+    fn twins(&self, figure: impl Fn(&M) -> f64, settings: &Bootstrap) -> Vec<Interval> {
+        let ratio = |twin: &VariantResult<M>| {
             let original = self.variant(twin.twin_of.as_deref()?)?;
             let (a, b) = self.paired(twin, original, &figure);
-            let ratio = settings.median_of_ratios(&a, &b)?;
-            Some(NoiseFloor::from_interval(&ratio))
-        }))
+            settings.median_of_ratios(&a, &b)
+        };
+        self.variants.iter().filter_map(ratio).collect()
+    }
+
+    /// How many of the first measured rounds were warm-up after all: those before the level on which the rounds end, if that
+    /// is lower than the first ([`course`]). A round's value is the geometric mean of its variants' figures, each relative to
+    /// the variant's median, since what warms up with the machine shows in all of them. The figure must be one of which
+    /// less is better. 0 where the test has too few rounds to see anything (8 at the level of 5 %), and where more than
+    /// half of the rounds would go.
+    pub fn warmup_left(&self, figure: impl Fn(&M) -> f64, settings: &ChangePoints) -> usize {
+        let alive: Vec<_> = self.variants.iter().filter(|variant| variant.failure.is_none()).collect();
+        let rounds = alive.iter().map(|variant| variant.runs.len()).min().unwrap_or(0);
+        let relative = |variant: &&VariantResult<M>| {
+            let values = &variant.values(&figure)[..rounds];
+            let centre = median(values).unwrap_or(f64::NAN);
+            values.iter().map(|value| (value / centre).ln()).collect::<Vec<f64>>()
+        };
+        let logs: Vec<Vec<f64>> = alive.iter().map(relative).collect();
+        let of_round = |round| (logs.iter().map(|of| of[round]).sum::<f64>() / logs.len() as f64).exp();
+        let series: Vec<f64> = (0..rounds).map(of_round).collect();
+        match course(&series, settings) {
+            Course { shape: Shape::WarmUp, steady_from: Some(from), .. } if 2 * from <= rounds => from,
+            _ => 0,
+        }
+    }
+
+    /// Counts the first `rounds` measured rounds as warm-up: their turns are part of no figure any more.
+    pub fn lengthen_warmup(&mut self, rounds: usize) {
+        self.warmup_rounds = (self.warmup_rounds + rounds).min(self.order.len());
+        for variant in &mut self.variants {
+            let measured = variant.runs.partition_point(|run| run.round < self.warmup_rounds);
+            variant.warmup.extend(variant.runs.drain(..measured));
+        }
     }
 
     /// Compares two variants, paired by round, with the plan's own noise floor. The figure must be one of

@@ -1,5 +1,6 @@
 use super::*;
 use crate::bootstrap::Bootstrap;
+use crate::steady::ChangePoints;
 use std::cell::Cell;
 
 #[expect(clippy::unnecessary_wraps, reason = "the shape of a variant's closure")]
@@ -159,4 +160,39 @@ fn a_plan_ends_when_enough_is_known() {
     assert_eq!((never.stopped, never.measured_rounds()), (Stopped::RoundsDone, 4));
     let least = Plan::new(1).min_rounds(6).add("a", || ok(1.0)).stop_when(|_| true).run(|_| ()).unwrap();
     assert_eq!(least.measured_rounds(), 6);
+}
+
+#[test]
+fn rounds_that_were_warm_up_after_all_are_taken_out() {
+    let plan = |slow_until: usize| {
+        let cost = move |turn: Turn| {
+            let jitter = 1.0 + 0.01 * (turn.round * 7 % 5) as f64;
+            Ok::<_, String>(jitter * if turn.round < slow_until { 2.0 } else { 1.0 })
+        };
+        Plan::new(3)
+            .rounds(12)
+            .warmup(1)
+            .add_with_turn("a", cost)
+            .add_with_turn("b", move |turn| cost(turn).map(|seconds| 3.0 * seconds))
+            .twin("a")
+            .run(|_| ())
+            .unwrap()
+    };
+    let settings = ChangePoints { level: 0.05, ..ChangePoints::seeded(1) };
+    let mut outcome = plan(5);
+    // Round 0 is the warm-up that was asked for.
+    assert_eq!(outcome.warmup_left(|seconds| *seconds, &settings), 4);
+    outcome.lengthen_warmup(4);
+    assert_eq!((outcome.measured_rounds(), outcome.warmup_rounds), (8, 5));
+    for variant in &outcome.variants {
+        assert_eq!((variant.warmup.len(), variant.runs.len()), (5, 8));
+        assert!(variant.runs.iter().all(|run| run.round >= 5 && run.value < 4.0));
+    }
+    // Steady from the first, steady too late, and ending slower.
+    for (slow_until, figure) in [(1, 1.0), (10, 1.0), (5, -1.0)] {
+        let cost = move |seconds: &f64| seconds.powf(figure);
+        assert_eq!(plan(slow_until).warmup_left(cost, &settings), 0, "{slow_until} {figure}");
+    }
+    let least = outcome.smallest_detectable(|seconds| *seconds, &Bootstrap::seeded(1)).unwrap();
+    assert!((0.0..0.1).contains(&least), "{least}");
 }

@@ -12,17 +12,27 @@ pub(super) static SPEC: Spec = Spec {
     title: "Storage: how fast formats are written and read, and how small they are",
     how_to_read: "Each row is a format. Reading and writing: the further right, the more images per second; full marks \
         are read from the page cache (warm), pale ones from the disk (cold). Opening and size: the further \
-        left, the better. On a logarithmic axis every labelled step is a multiple, so a small distance can be \
+        left, the better. Reading the files' bytes is what reading images costs at least. On a logarithmic axis every labelled step is a multiple, so a small distance can be \
         a large difference.",
     sections,
 };
 
-const READS: [(&str, &str); 3] =
-    [("read_all", "read all, in order"), ("read_random", "read in random order"), ("open", "open")];
+const READS: [(&str, &str); 4] = [
+    ("read_all", "read all, in order"),
+    ("read_random", "read in random order"),
+    ("open", "open"),
+    (FILES, "images whose bytes are read"),
+];
+/// The operation that decodes nothing.
+const FILES: &str = "read_files";
 
 fn sections(table: &Table) -> Vec<Section> {
     let series = series(table);
-    let cache = facet(table, "cache", &["warm", "cold"]);
+    let mut cache = facet(table, "cache", &["warm", "cold", "direct"]);
+    let files = Cell::from(FILES);
+    let of_files = cache.clone();
+    // Images are never read past the page cache.
+    cache.retain(|(_, state)| state.text() != "direct");
     let cache_names: Vec<_> = cache.iter().map(|c| named(&c.1)).collect();
     let operations = sorted(table, "operation", &["write", "read_all", "read_random", "open"]);
     let asked = |name: &str| operations.iter().find(|o| o.text() == name);
@@ -36,7 +46,8 @@ fn sections(table: &Table) -> Vec<Section> {
         let column = if opening { "seconds" } else { "images_per_s" };
         bars(table, title(operation), column, &series, variants, &[("operation", operation.clone())])
     };
-    let reads = operations.iter().filter(|o| o.text() != "write").map(|o| panel(o, &cache)).collect();
+    let images = |o: &&Cell| !["write", FILES].contains(&o.text().as_str());
+    let reads = operations.iter().filter(images).map(|o| panel(o, &cache)).collect();
     let one = [("cache", Cell::Null)];
     let mut others: Vec<_> = asked("write").map(|o| panel(o, &one)).into_iter().collect();
     for (column, title) in [("bits_per_pixel", "size per pixel"), ("bytes_on_disk", "size on disk")] {
@@ -46,13 +57,23 @@ fn sections(table: &Table) -> Vec<Section> {
             others.push(panel);
         }
     }
-    vec![
+    let mut sections = vec![
         rows_section("Reading", &series, &cache_names, reads, 3),
         rows_section("Writing and size", &series, &[String::new()], others, 3),
-    ]
+    ];
+    if operations.contains(&files) {
+        let names: Vec<_> = of_files.iter().map(|c| named(&c.1)).collect();
+        let bytes = vec![panel(&files, &of_files)];
+        sections.push(rows_section("Reading the files' bytes, nothing decoded", &series, &names, bytes, 1));
+    }
+    sections
 }
 
 /// A page cache state in words; empty when the table has none.
 fn named(cache: &Cell) -> String {
-    if *cache == Cell::Null { String::new() } else { format!("{} page cache", cache.text()) }
+    match cache.text().as_str() {
+        "" => String::new(),
+        "direct" => "past the page cache".to_owned(),
+        state => format!("{state} page cache"),
+    }
 }

@@ -170,6 +170,16 @@ fn notes(input: &ReportInput) -> String {
         )),
         None => items.push("No noise floor was measured: differences of a few percent may be chance.".into()),
     }
+    if !input.detectable.is_empty() {
+        let each = input
+            .detectable
+            .iter()
+            .map(|(table, least)| format!("{} {}", figures::heading(table), figures::noise_text(*least)));
+        let each = each.collect::<Vec<_>>().join(", ");
+        items.push(format!(
+            "A slow-down is found in nine of ten cases from this size on, as far as A/A shows: {each}."
+        ));
+    }
     items.extend(input.warnings.iter().map(|w| format!("Warning: {w}")));
     for table in &input.tables {
         let keys = columns::keys(table);

@@ -1,0 +1,251 @@
+//! What to do next: one sentence at the end of the answer, told from the tables.
+//!
+//! ```text
+//!  noise floor ─▶ loop: data wait of the best format ─▶ dataloader: what binds it ─▶ conversion ─▶ "Next: …"
+//! ```
+//!
+//! The first of these that calls for something decides. A share is told with its interval; where the interval reaches over a
+//! threshold, the sentence says so.
+
+use crate::findings::{Judge, Series, by_median, percent, series, telling_batch_size};
+use crate::{conversion, dataloader, model_loop};
+use std::collections::BTreeMap;
+use wellread_report::{Cell, Finding, Severity, Table};
+
+/// Noise above which a benchmark gives no advice.
+const TOO_NOISY: f64 = 0.5;
+/// Data wait below which loading is no bottleneck, as upstream has it.
+const LITTLE_WAIT: f64 = 0.3;
+/// Share of conversion, in percent, above which upstream calls it significant.
+const MUCH_CONVERSION: f64 = 30.0;
+
+/// The sentence, where the tables call for one. `noise` is the noise floor of each benchmark, by its name.
+pub(crate) fn finding(tables: &[Table], noise: &BTreeMap<String, f64>, seed: u64) -> Option<Finding> {
+    let table = |name: &str| tables.iter().find(|table| table.name() == name && table.rows() > 0);
+    let judge = Judge::new(seed, None);
+    let (loader, steps) = (table(dataloader::BENCHMARK.name), table(model_loop::BENCHMARK.name));
+    let noisy: Vec<&str> = [loader, steps]
+        .into_iter()
+        .flatten()
+        .map(Table::name)
+        .filter(|name| noise.get(*name).is_some_and(|floor| *floor > TOO_NOISY))
+        .collect();
+    if !noisy.is_empty() {
+        return Some(Finding::new(
+            Severity::Caution,
+            format!(
+                "Next: measure {} again on an idle machine; nothing can be advised from these figures",
+                noisy.join(" and ")
+            ),
+            "One variant measured twice differed by more than half.",
+        ));
+    }
+    let waiting = steps.and_then(|steps| waiting(steps, &judge));
+    let (severity, text, detail) = match (waiting, loader) {
+        (Some(wait), _) if wait.series.median() < LITTLE_WAIT => wait.is_enough(),
+        (Some(wait), Some(loader)) => {
+            let (text, detail) = remedy(loader, &wait.series.format)?;
+            (Severity::Caution, text, format!("{}. {detail}", wait.told))
+        }
+        (Some(wait), None) => (
+            Severity::Caution,
+            format!(
+                "Next: `wellread bench dataloader` says what binds the loading of {}",
+                wait.series.format
+            ),
+            format!("{}.", wait.told),
+        ),
+        (None, Some(loader)) => {
+            let fastest = by_median(series(loader, &["workers"], "samples_per_sec", |_| true));
+            let (text, detail) = remedy(loader, &fastest.first()?.format)?;
+            (Severity::Info, text, detail)
+        }
+        (None, None) => converting(table(conversion::BENCHMARK.name)?, &judge)?,
+    };
+    Some(Finding::new(severity, text, detail))
+}
+
+/// The format that a step waits for least.
+struct Waiting {
+    series: Series,
+    /// Its share in words, with the interval.
+    told: String,
+    /// Whether the interval reaches over the threshold.
+    doubtful: bool,
+}
+
+impl Waiting {
+    /// What to do where it is little.
+    fn is_enough(self) -> (Severity, String, String) {
+        let but = if self.doubtful {
+            "; its interval reaches beyond 30 %, so measure more rounds (--repeats)"
+        } else {
+            ""
+        };
+        (
+            Severity::Good,
+            format!("Next: look at the model, not at loading: {}{but}", self.told),
+            "Below 30 % of a step loading is no bottleneck; a faster device waits more, and `wellread advise --step-ms` predicts it."
+                .to_owned(),
+        )
+    }
+}
+
+/// What a step waits with the best format, in training where that was measured.
+fn waiting(steps: &Table, judge: &Judge) -> Option<Waiting> {
+    let modes = steps.distinct("mode");
+    let mode = modes.iter().find(|mode| mode.text() == "train").or(modes.first())?;
+    let mut of =
+        by_median(series(steps, &["model"], "data_wait_fraction", |row| steps.cell("mode", row) == *mode));
+    let series = of.pop()?;
+    let interval = judge.median(&series.values);
+    let range =
+        interval.as_ref().map_or(String::new(), |i| format!(" ({} to {})", percent(i.low), percent(i.high)));
+    let told = format!(
+        "with {} a step waits {}{range} of its time for data",
+        series.format,
+        percent(series.median())
+    );
+    let doubtful = interval.is_some_and(|i| i.high > LITTLE_WAIT);
+    Some(Waiting { series, told, doubtful })
+}
+
+/// What would make a format load faster, told from what binds its best run.
+fn remedy(loader: &Table, format: &str) -> Option<(String, String)> {
+    let batch = telling_batch_size(loader)?;
+    let of_format = |row: usize| {
+        loader.str("format", row) == Some(format) && loader.f64("batch_size", row) == Some(batch)
+    };
+    let best = (0..loader.rows())
+        .filter(|&row| of_format(row) && loader.cell("verified", row) != Cell::Bool(false))
+        .max_by(|&a, &b| {
+            let rate = |row| loader.f64("samples_per_sec", row).unwrap_or(f64::NEG_INFINITY);
+            rate(a).total_cmp(&rate(b))
+        })?;
+    let bound = loader.str("bound_by", best)?;
+    let what = match bound {
+        "memory copy" => {
+            "deliver smaller batches: crops, or uint8 scaled on the device (float32 is four times as many bytes)"
+        }
+        "disk" => {
+            "keep the images in memory (`--loader-cache memory`), or store them smaller: `wellread advise` tries codecs"
+        }
+        _ => {
+            "add worker threads while their number helps, or store the images with a cheaper codec: `wellread advise` tries both"
+        }
+    };
+    let share = loader.f64("share_of_limit", best);
+    let share = share.map_or(String::new(), |share| format!(", at {} of it", percent(share)));
+    Some((format!("Next: {what}"), format!("What binds {format} is {bound}{share}.")))
+}
+
+/// What to do about conversion, where that alone was measured.
+fn converting(table: &Table, judge: &Judge) -> Option<(Severity, String, String)> {
+    let shares = by_median(series(table, &["path"], "conversion_overhead_pct", |_| true));
+    let worst = shares.first()?;
+    let share = format!(
+        "{:.1} %{} of an image's time with {} by {}",
+        worst.median(),
+        judge.interval(&worst.values, |value| format!("{value:.1} %")),
+        worst.format,
+        worst.label
+    );
+    Some(if worst.median() > MUCH_CONVERSION {
+        (
+            Severity::Caution,
+            "Next: take the path without a copy".to_owned(),
+            format!("Conversion takes {share}."),
+        )
+    } else {
+        let text = "Next: look at reading (`wellread bench dataloader`); conversion is not the bottleneck"
+            .to_owned();
+        (Severity::Good, text, format!("It takes {share} at most."))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wellread_report::row;
+
+    fn steps(wait: f64) -> Table {
+        let mut table = Table::new("loop");
+        for (format, more) in [("tiff", 0.0), ("parquet", 0.2)] {
+            for run in 0..6 {
+                let share = wait + more + 0.001 * f64::from(run);
+                table.push(row![
+                    ("format", format),
+                    ("model", "cnn"),
+                    ("mode", "train"),
+                    ("run", run),
+                    ("data_wait_fraction", share)
+                ]);
+            }
+        }
+        table
+    }
+
+    fn loader(bound: &str) -> Table {
+        let mut table = Table::new("dataloader");
+        for (workers, rate) in [(0, 100.0), (2, 180.0)] {
+            table.push(row![
+                ("format", "tiff"),
+                ("batch_size", 16),
+                ("workers", workers),
+                ("num_samples", 100),
+                ("samples_per_sec", rate),
+                ("bound_by", bound),
+                ("share_of_limit", 0.75)
+            ]);
+        }
+        table
+    }
+
+    fn next(tables: &[Table]) -> Finding {
+        finding(tables, &BTreeMap::new(), 1).unwrap()
+    }
+
+    #[test]
+    fn little_waiting_sends_to_the_model_and_much_to_what_binds() {
+        let little = next(&[steps(0.04), loader("disk")]);
+        assert!(
+            little.text.starts_with("Next: look at the model") && little.text.contains("tiff"),
+            "{}",
+            little.text
+        );
+        assert!(little.text.contains("4.2 %") && !little.text.contains("reaches beyond"), "{}", little.text);
+        let near = next(&[steps(0.297), loader("disk")]);
+        assert!(near.text.contains("reaches beyond 30 %"), "{}", near.text);
+        let much = next(&[steps(0.6), loader("memory copy")]);
+        assert!(much.text.contains("uint8 scaled on the device"), "{}", much.text);
+        assert!(
+            much.detail.contains("60.") && much.detail.contains("memory copy, at 75.0 %"),
+            "{}",
+            much.detail
+        );
+        assert!(next(&[steps(0.6)]).text.contains("wellread bench dataloader"));
+        assert!(next(&[loader("disk")]).text.contains("--loader-cache memory"));
+        assert!(next(&[loader("reading and decoding")]).text.contains("cheaper codec"));
+    }
+
+    #[test]
+    fn noise_and_conversion() {
+        let noisy = BTreeMap::from([("loop".to_owned(), 0.8)]);
+        assert!(finding(&[steps(0.1)], &noisy, 1).unwrap().text.contains("idle machine"));
+        let conversion = |share: f64| {
+            let mut table = Table::new("conversion");
+            for run in 0..6 {
+                table.push(row![
+                    ("format", "tiff"),
+                    ("path", "copy"),
+                    ("run", run),
+                    ("conversion_overhead_pct", share)
+                ]);
+            }
+            next(&[table]).text
+        };
+        assert!(conversion(4.0).contains("not the bottleneck"));
+        assert!(conversion(40.0).contains("without a copy"));
+        assert!(finding(&[], &BTreeMap::new(), 1).is_none());
+    }
+}

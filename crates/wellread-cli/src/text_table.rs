@@ -1,0 +1,230 @@
+//! Result tables for a terminal, at most 100 columns wide.
+//!
+//! What does not fit is left out in this order: keys that are the same everywhere (told above the table), lengths of the
+//! heads (broken at spaces), quantities from the right, and the ends of long texts. The report has all of it.
+
+use wellread_report::{Table, columns};
+
+/// Widest line.
+pub const WIDTH: usize = 100;
+/// Lines of the heads at most.
+const HEADS: usize = 3;
+/// Between columns.
+const GAP: usize = 2;
+
+/// A configuration's line.
+struct Line {
+    keys: Vec<String>,
+    /// Its figures, or a text in place of them.
+    figures: Result<Vec<String>, String>,
+    unverified: bool,
+}
+
+/// A table for a terminal: the columns named, or all quantities when none is, per configuration.
+pub fn text_table(table: &Table, about: &str, headline: &[&str]) -> String {
+    let quantities: Vec<_> = if headline.is_empty() {
+        columns::quantities(table)
+    } else {
+        headline.iter().map(|column| columns::quantity(column)).collect()
+    };
+    let keys = columns::keys(table);
+    let lines: Vec<Line> = columns::configurations(table, &keys, &quantities)
+        .into_iter()
+        .map(|configuration| Line {
+            keys: configuration.group.key.iter().map(columns::key_text).collect(),
+            figures: match &configuration.unavailable {
+                Some(reason) => {
+                    let reason = reason.strip_prefix("unavailable: ").unwrap_or(reason);
+                    Err(format!("unavailable: {reason}"))
+                }
+                None => {
+                    let shown = configuration.estimates.iter().zip(&quantities);
+                    Ok(shown
+                        .map(|(e, q)| e.as_ref().map_or_else(|| "–".to_owned(), |e| q.unit.format(e.value)))
+                        .collect())
+                }
+            },
+            unverified: configuration.unverified,
+        })
+        .collect();
+    let mut out = wrapped(&format!("{}{}{about}", table.name(), if about.is_empty() { "" } else { ": " }));
+    out.push('\n');
+    let same = |key: usize| lines.len() > 1 && lines.iter().all(|line| line.keys[key] == lines[0].keys[key]);
+    let (constant, telling): (Vec<usize>, Vec<usize>) = (0..keys.len()).partition(|&key| same(key));
+    if !constant.is_empty() {
+        let told: Vec<_> = constant
+            .iter()
+            .map(|&key| format!("{} {}", keys[key].replace('_', " "), lines[0].keys[key]))
+            .collect();
+        out += &wrapped(&format!("  all: {}", told.join(", ")));
+        out.push('\n');
+    }
+    let heads = |texts: Vec<String>, values: Vec<usize>| -> Vec<(Vec<String>, usize)> {
+        let broken = |(text, width): (String, usize)| {
+            let head = broken(&text, width);
+            let width = head.iter().map(|line| chars(line)).max().unwrap_or(0).max(width);
+            (head, width)
+        };
+        texts.into_iter().zip(values).map(broken).collect()
+    };
+    let widest = |texts: &mut dyn Iterator<Item = &String>| texts.map(|text| chars(text)).max().unwrap_or(0);
+    let mut columns = heads(
+        telling.iter().map(|&key| keys[key].to_owned()).collect(),
+        telling.iter().map(|&key| widest(&mut lines.iter().map(|line| &line.keys[key]))).collect(),
+    );
+    let left = columns.len();
+    let figures = |q: usize| lines.iter().filter_map(move |line| line.figures.as_ref().ok()?.get(q));
+    columns.extend(heads(
+        quantities.iter().map(|quantity| quantity.label.clone()).collect(),
+        (0..quantities.len()).map(|q| widest(&mut figures(q))).collect(),
+    ));
+    let width =
+        |columns: &[(Vec<String>, usize)]| columns.iter().map(|(_, width)| GAP + width).sum::<usize>();
+    while width(&columns) > WIDTH && columns.len() > left + 1 {
+        columns.pop();
+    }
+    let mut line = |cells: &[&str], more: Option<&str>| {
+        let mut text = String::new();
+        for (at, ((_, width), cell)) in columns.iter().zip(cells).enumerate() {
+            text += "  ";
+            text += &if at < left { format!("{cell:<width$}") } else { format!("{cell:>width$}") };
+        }
+        if let Some(more) = more {
+            text += "  ";
+            text += more;
+        }
+        out += &cut(text.trim_end());
+        out.push('\n');
+    };
+    let rows = columns.iter().map(|(head, _)| head.len()).max().unwrap_or(1);
+    for row in 0..rows {
+        // Heads stand at the bottom, above their figures.
+        let cells: Vec<&str> = columns
+            .iter()
+            .map(|(head, _)| (row + head.len()).checked_sub(rows).map_or("", |at| head[at].as_str()))
+            .collect();
+        line(&cells, None);
+    }
+    for Line { keys, figures, unverified } in &lines {
+        let mut cells: Vec<&str> = telling.iter().map(|&key| keys[key].as_str()).collect();
+        let differ = unverified.then_some("PIXELS DIFFER");
+        match figures {
+            Ok(figures) => {
+                cells.extend(figures.iter().map(String::as_str));
+                line(&cells, differ);
+            }
+            Err(reason) => line(&cells, Some(reason)),
+        }
+    }
+    out
+}
+
+/// Text in lines of at most [`WIDTH`] columns, broken at spaces; lines after the first are indented by two more than it.
+pub fn wrapped(text: &str) -> String {
+    let indent = text.len() - text.trim_start().len();
+    let mut lines = vec![" ".repeat(indent)];
+    for word in text.split_whitespace() {
+        let last = lines.last_mut().expect("there is a line");
+        let begun = !last.trim().is_empty();
+        if begun && chars(last) + 1 + chars(word) > WIDTH {
+            lines.push(format!("{}{word}", " ".repeat(indent + 2)));
+        } else {
+            if begun {
+                last.push(' ');
+            }
+            last.push_str(word);
+        }
+    }
+    lines.join("\n")
+}
+
+/// A head in up to [`HEADS`] lines, as narrow as its column's values where that can be.
+fn broken(head: &str, width: usize) -> Vec<String> {
+    let words: Vec<&str> = head.split(' ').collect();
+    let longest = words.iter().map(|word| chars(word)).max().unwrap_or(0);
+    for width in longest.max(width).. {
+        let mut lines = vec![String::new()];
+        for word in &words {
+            let last = lines.last_mut().expect("there is a line");
+            if last.is_empty() {
+                last.push_str(word);
+            } else if chars(last) + 1 + chars(word) <= width {
+                last.push(' ');
+                last.push_str(word);
+            } else {
+                lines.push((*word).to_owned());
+            }
+        }
+        if lines.len() <= HEADS {
+            return lines;
+        }
+    }
+    vec![head.to_owned()]
+}
+
+/// A line's beginning where it is too long.
+fn cut(line: &str) -> String {
+    if chars(line) <= WIDTH {
+        return line.to_owned();
+    }
+    line.chars().take(WIDTH - 1).chain(['…']).collect()
+}
+
+fn chars(text: &str) -> usize {
+    text.chars().count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wellread_report::row;
+
+    #[test]
+    fn a_wide_table_fits() {
+        let mut table = Table::new("loop");
+        for (format, workers) in [("parquet", 0), ("ome-arrow-dataset", 2)] {
+            table.push(row![
+                ("format", format),
+                ("model", "small-cnn"),
+                ("mode", "train"),
+                ("workers", workers),
+                ("step_p50_s", 0.01),
+                ("data_wait_fraction", 0.123),
+                ("accelerator_utilisation", 0.877),
+                ("images_per_sec", 12_345.0),
+                ("wait_by_difference_fraction", 0.1),
+                ("wait_by_difference_cold_fraction", 0.1),
+                ("synthetic_step_s", 0.1),
+                ("cached_step_s", 0.1),
+                ("first_batch_s", 0.1),
+                ("verified", workers == 0)
+            ]);
+        }
+        table.push(row![
+            ("format", "lance"),
+            ("model", "small-cnn"),
+            ("mode", "train"),
+            ("status", "unavailable"),
+            ("reason", "x".repeat(300))
+        ]);
+        let text = text_table(&table, "", &[]);
+        assert!(text.lines().all(|line| chars(line) <= WIDTH), "{text}");
+        assert!(text.contains("all: model small-cnn, mode train"), "{text}");
+        assert!(
+            text.contains("12,345/s") || text.contains("12,300/s") || !text.contains("throughput"),
+            "{text}"
+        );
+        assert!(text.contains("unavailable: xxx") && text.contains("xx…"), "{text}");
+        let few = text_table(&table, "about", &["images_per_sec"]);
+        assert!(few.contains("PIXELS DIFFER") && few.contains("/s"), "{few}");
+    }
+
+    #[test]
+    fn prose_is_broken_at_spaces() {
+        let text = wrapped(&format!("    {}", "word ".repeat(50)));
+        assert!(text.lines().count() > 2 && text.lines().all(|line| chars(line) <= WIDTH), "{text}");
+        assert!(text.lines().skip(1).all(|line| line.starts_with("      word")), "{text}");
+        assert_eq!(wrapped("short"), "short");
+        assert_eq!(broken("share of a step waiting for data", 6), ["share of a", "step waiting", "for data"]);
+    }
+}
