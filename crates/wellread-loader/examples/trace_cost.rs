@@ -6,12 +6,14 @@
 //!
 //! A turn is as many shuffled epochs of one open loader as make a tenth of a second. What is compared is the processor time of all
 //! threads, which does not count what other programs take; pairs begin by turns with either. Prints the median of the
-//! pairs' ratios with quartiles, and what a pair without any recording gives.
+//! pairs' ratios with quartiles, and what a pair without any recording gives. Last, what a span costs while nothing is
+//! recorded, timed alone, and what so many of them are of an image's time.
 
 use std::path::Path;
 use std::time::Duration;
 use wellread_loader::{Dataset, Loader};
 use wellread_store::{OpenOptions, trace};
+use wellread_trace::{Kind, span};
 
 /// Processor time of this process, in seconds.
 fn cpu() -> f64 {
@@ -38,6 +40,23 @@ fn turn(loader: &Loader, epochs: usize) -> Result<(f64, usize), wellread_store::
 fn quartiles(values: &mut [f64]) -> [f64; 3] {
     values.sort_by(f64::total_cmp);
     [1, 2, 3].map(|quarter| values[(values.len() - 1) * quarter / 4])
+}
+
+/// Processor time of a span while nothing is recorded, in nanoseconds: the median of several passes.
+fn off() -> f64 {
+    const SPANS: u32 = 10_000_000;
+    let mut passes: Vec<f64> = (0..9)
+        .map(|_| {
+            let begin = cpu();
+            for i in 0..SPANS {
+                // As the loader has it: made, given its numbers, dropped at the end of the work.
+                let mut span = span(std::hint::black_box(Kind::ReadSet));
+                span.set(u64::from(i), 0);
+            }
+            (cpu() - begin) * 1e9 / f64::from(SPANS)
+        })
+        .collect();
+    quartiles(&mut passes)[1]
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -90,5 +109,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let [low, median, high] = quartiles(values).map(|ratio| 100.0 * (ratio - 1.0));
         println!("{what:<9} {median:+.2} % (quartiles {low:+.2} to {high:+.2} %)");
     }
+    let (span, each) = (off(), each.0 * 1e9 / each.1 as f64);
+    let share = 100.0 * span * spans as f64 / images as f64 / each;
+    println!("off       {span:.2} ns a span, {share:.3} % of an image");
     Ok(())
 }
