@@ -249,7 +249,10 @@ fn check_shapes(config: &Config, benchmarks: &[&Benchmark], images: &[ImageCheck
 const RESULTS: [&str; 3] = ["summary.json", "report.html", "images.png"];
 
 /// Whether results may be written: nothing of their names is there, or an earlier run wrote it.
-fn check_out(config: &Config) -> Result<()> {
+///
+/// # Errors
+/// Something else is there.
+pub fn check_out(config: &Config) -> Result<()> {
     let out = &config.out;
     let summary = std::fs::read(out.join(RESULTS[0])).ok();
     let summary = summary.and_then(|text| serde_json::from_slice::<serde_json::Value>(&text).ok());

@@ -10,6 +10,7 @@ pub mod doctor;
 pub mod generate;
 pub mod infer;
 pub mod info;
+pub mod processes;
 pub mod recipe;
 pub mod report;
 pub mod stats;

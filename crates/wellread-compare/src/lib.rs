@@ -38,3 +38,4 @@ pub mod text;
 pub use judge::{Comparison, Options, Row, Word, compare};
 pub use provenance::Difference;
 pub use results::Results;
+pub use rounds::condensed;

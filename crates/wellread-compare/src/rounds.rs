@@ -9,7 +9,7 @@ use wellread_measure::Bootstrap;
 use wellread_measure::bootstrap::Pairing;
 use wellread_measure::compare::NoiseFloor;
 use wellread_measure::samples::median;
-use wellread_report::{Cell, Table, columns};
+use wellread_report::{Cell, Column, Table, Values, columns};
 
 /// The values of two sides in the runs that both have.
 pub(crate) fn by_run(a: &Measured, b: &Measured) -> (Vec<f64>, Vec<f64>) {
@@ -52,7 +52,9 @@ pub fn condensed(table: &Table, run: usize) -> Table {
                 group.rows.iter().filter_map(|&row| table.f64(&quantity.column, row)).collect();
             cells.push((quantity.column.clone(), Cell::from(median(&values))));
         }
-        for note in ["status", "reason"] {
+        // Remarks such as the codec, which say the same in every run.
+        let texts = table.columns().iter().filter(|column| matches!(column.values(), Values::Str(_)));
+        for note in texts.map(Column::name).filter(|name| !keys.contains(name)) {
             let said = group.rows.iter().map(|&row| table.cell(note, row)).find(|cell| *cell != Cell::Null);
             cells.push((note.to_owned(), said.unwrap_or(Cell::Null)));
         }

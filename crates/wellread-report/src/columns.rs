@@ -39,6 +39,7 @@ const KEYS: &[&str] = &[
 /// Columns that are neither configuration nor quantity.
 const NOTES: &[&str] = &[
     "run",
+    "process",
     "repeat",
     "seed",
     "timestamp",

@@ -65,6 +65,10 @@ pub struct Args {
     /// spent.
     #[arg(long, value_name = "SHARE", value_parser = parse_share)]
     precision: Option<f64>,
+    /// Measure all of it in so many fresh processes, one after the other, and take the median of each as one value: what
+    /// differs from process to process, such as the layout of memory, is in the intervals then.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = parse_positive)]
+    processes: usize,
     /// Results folder; what an earlier run wrote there is replaced.
     #[arg(long, default_value_os_t = Config::default().out)]
     out: PathBuf,
@@ -165,6 +169,9 @@ pub struct Args {
     )]
     sweep: Option<Vec<Sweep>>,
 }
+
+/// Processes of a comparison at most.
+const MOST_PROCESSES: usize = 1_000;
 
 impl Args {
     fn config(&self) -> Outcome<Config> {
@@ -343,13 +350,27 @@ pub fn run(args: &Args, program: &[OsString], ui: Ui) -> Outcome {
     if let Some(path) = &args.recipe {
         return recipe::run(path, &args.out, program, ui);
     }
+    if args.processes > MOST_PROCESSES {
+        return Err(Failure::Usage(format!(
+            "--processes {} are too many: {MOST_PROCESSES} at most",
+            args.processes
+        )));
+    }
     if args.precision == Some(0.0) {
         return Err(Failure::Usage("--precision 0 is never reached; write a share such as 2%".to_owned()));
     }
     let config = args.config()?;
     let bar = ui.progress(0, "preparing images");
     let watch = Watch { progress: &shown_on(&bar), current: &figures_on(&bar) };
-    let outcome = suite::run(&config, watch).map_err(|e| Failure::Failed(format!("{e:#}")))?;
+    let outcome =
+        if args.processes > 1 {
+            // A child that fails, or whose pixels differ, is an error.
+            super::processes::run(&config, args.processes, program, watch.progress)
+                .map(|report| suite::Outcome { report, verified: true, failures: vec![] })
+        } else {
+            suite::run(&config, watch)
+        };
+    let outcome = outcome.map_err(|e| Failure::Failed(format!("{e:#}")))?;
     bar.finish_and_clear();
     if ui.json {
         ui.document(&outcome.report.to_summary())?;

@@ -84,7 +84,7 @@ pub fn joined(words: impl IntoIterator<Item = String>) -> String {
 }
 
 /// The words of a line that [`joined`] wrote.
-fn split(line: &str) -> Result<Vec<String>, String> {
+pub fn split(line: &str) -> Result<Vec<String>, String> {
     let (mut words, mut word, mut quoted) = (Vec::new(), None::<String>, false);
     let mut chars = line.chars();
     while let Some(c) = chars.next() {
@@ -298,7 +298,7 @@ fn replace(words: &mut Vec<String>, option: &str, value: &str) {
 }
 
 /// Takes an option that has a value away, in whichever form it was given.
-fn remove(words: &mut Vec<String>, option: &str) {
+pub fn remove(words: &mut Vec<String>, option: &str) {
     let name = format!("--{option}");
     let with = format!("{name}=");
     if let Some(at) = words.iter().position(|word| *word == name) {

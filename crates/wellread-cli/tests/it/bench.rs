@@ -376,3 +376,33 @@ fn a_set_without_depth_has_no_layouts_and_says_so() {
         assert!(done.stderr.contains(message), "{}", done.stderr);
     }
 }
+
+#[test]
+fn fresh_processes_are_one_value_each() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("results");
+    let args =
+        ["bench", "dataset", "--processes", "2", "--images", "8", "--size", "16x16", "--formats", "tiff"];
+    let more =
+        ["--access", "random", "--transform", "none", "--cache", "none", "--samples", "4", "--repeats", "3"];
+    let summary = json(&[&args[..], &more, &["--out", arg(&out)]].concat());
+    assert_eq!(summary["configuration"]["processes"], 2);
+    assert!(summary["configuration"]["command"].as_str().unwrap().contains("--processes"));
+    let table = Table::read_parquet(out.join("dataset.parquet")).unwrap();
+    assert_eq!((table.rows(), table.f64("run", 0), table.f64("run", 1)), (2, Some(0.0), Some(1.0)));
+    assert_eq!(table.str("codec", 1), Some("none"));
+    let samples = wellread_report::Samples::read_parquet(out.join("samples/dataset.parquet")).unwrap();
+    assert_eq!(samples.seconds().len(), 6, "three rounds of two processes");
+    assert!(fs::read_to_string(out.join("report.html")).unwrap().contains("fresh ones"));
+    let left: Vec<_> = fs::read_dir(&out).unwrap().flatten().map(|entry| entry.file_name()).collect();
+    assert!(left.iter().all(|name| !name.to_string_lossy().contains("processes")), "{left:?}");
+    // What a process says is passed on.
+    let bad =
+        wellread(&["bench", "dataset", "--processes", "2", "--input", "missing.parquet", "--out", arg(&out)]);
+    assert_eq!(bad.code, 1);
+    assert!(
+        bad.stderr.contains("process 1 of 2") && bad.stderr.contains("missing.parquet"),
+        "{}",
+        bad.stderr
+    );
+}

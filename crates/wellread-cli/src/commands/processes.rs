@@ -1,0 +1,224 @@
+//! `bench --processes N`: the whole benchmark in fresh processes, one value of each.
+//!
+//! ```text
+//!  the command's words ─▶ N children, one after the other, over the same sets ─▶ medians of each child
+//!        ─▶ tables of N rows a configuration ─▶ intervals over processes, findings, figures, report
+//! ```
+//!
+//! What differs from process to process (layout of memory, order of hash tables, huge pages) is then in the spread, as
+//! it is for users: Mytkowicz et al., *Producing wrong data without doing anything obviously wrong*, ASPLOS 2009.
+
+use super::recipe;
+use anyhow::{Context as _, Result, bail, ensure};
+use std::collections::{BTreeMap, HashSet};
+use std::ffi::OsString;
+use std::process::{Command, Stdio};
+use wellread_bench::{Config, findings};
+use wellread_compare::condensed;
+use wellread_measure::bootstrap::Bootstrap;
+use wellread_measure::compare::MIN_SAMPLES;
+use wellread_report::{Cell, Fact, ReportInput, Samples, Table, columns};
+use wellread_store::staged::Staged;
+
+/// Options that a child is given by its parent, each with a value.
+const TAKEN: [&str; 4] = ["processes", "out", "data-dir", "trace"];
+
+/// Runs the command `config.command` in `count` fresh processes and writes their results as one.
+///
+/// # Errors
+/// A process that fails, with what it said; a results folder that cannot be written.
+pub fn run(
+    config: &Config,
+    count: usize,
+    program: &[OsString],
+    progress: &dyn Fn(&str, usize, usize),
+) -> Result<ReportInput> {
+    wellread_bench::suite::check_out(config)?;
+    std::fs::create_dir_all(&config.out)
+        .with_context(|| format!("cannot make the results folder {}", config.out.display()))?;
+    let data = config.data_dir.clone().unwrap_or_else(|| config.out.join("data"));
+    let mut words = recipe::split(&config.command).map_err(anyhow::Error::msg)?;
+    words.remove(0);
+    TAKEN.iter().for_each(|option| recipe::remove(&mut words, option));
+    words.retain(|word| !["--json", "--quiet", "-q"].contains(&word.as_str()));
+    // Goes when this ends, however it does.
+    let scratch = Staged::new(&config.out.join("processes"), false)?;
+    let folder = scratch.create_dir()?;
+    let mut inputs = Vec::new();
+    for child in 0..count {
+        progress("fresh processes", child, count);
+        let out = folder.join(child.to_string());
+        let (program, arguments) = program.split_first().context("this program has no name")?;
+        let mut command = Command::new(program);
+        command.args(arguments).arg("--quiet").args(&words).arg("--out").arg(&out);
+        if !config.in_place {
+            command.arg("--data-dir").arg(&data);
+        }
+        let output = command.stdin(Stdio::null()).output().context("cannot start a process")?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            let tail: Vec<&str> = said.trim_end().lines().rev().take(5).collect();
+            let tail = tail.into_iter().rev().collect::<Vec<_>>().join("\n");
+            bail!("process {} of {count} failed ({}):\n{tail}", child + 1, output.status);
+        }
+        inputs.push(ReportInput::from_dir(&out)?);
+    }
+    drop(scratch);
+    let report = joined(inputs, config)?;
+    report.save(&config.out)?;
+    wellread_report::write_figures(&config.out, &report)?;
+    wellread_report::write_report(&config.out, &report)?;
+    Ok(report)
+}
+
+/// The results of all processes as those of one run with a round per process.
+fn joined(mut inputs: Vec<ReportInput>, config: &Config) -> Result<ReportInput> {
+    ensure!(!inputs.is_empty(), "no process was measured");
+    let mut tables: Vec<Table> = Vec::new();
+    let mut noise_floors: BTreeMap<String, f64> = BTreeMap::new();
+    let mut samples: Vec<Samples> = Vec::new();
+    let mut warnings = Vec::new();
+    for (process, input) in inputs.iter().enumerate() {
+        for table in &input.tables {
+            append(&mut tables, &condensed(table, process));
+        }
+        for (name, floor) in &input.noise_floors {
+            let largest = noise_floors.entry(name.clone()).or_insert(*floor);
+            *largest = largest.max(*floor);
+        }
+        input.samples.iter().for_each(|of| append_samples(&mut samples, of, process));
+        warnings.extend(input.warnings.iter().cloned());
+    }
+    let mut said = HashSet::new();
+    warnings.retain(|warning| said.insert(warning.clone()));
+    let settings = Bootstrap::seeded(config.seed);
+    let tables: Vec<Table> = tables.iter().map(|table| with_intervals(table, &settings)).collect();
+    let count = inputs.len();
+    let first = inputs.swap_remove(0);
+    let mut details = first.details;
+    if let Some(configuration) = details.get_mut("configuration").and_then(|c| c.as_object_mut()) {
+        configuration.insert("command".into(), config.command.clone().into());
+        configuration.insert("recipe".into(), serde_json::to_value(&config.recipe)?);
+        configuration.insert("processes".into(), count.into());
+    }
+    details.insert("noise_floor".into(), serde_json::to_value(&noise_floors)?);
+    let mut configuration = first.configuration;
+    let how = format!("{count} fresh ones, one after the other; a value is the median of a process's rounds");
+    configuration.push(Fact::from(("processes", how)));
+    Ok(ReportInput {
+        findings: findings::all(&tables, &noise_floors, config.seed),
+        configuration,
+        noise_floor: noise_floors.values().copied().reduce(f64::max),
+        noise_floors,
+        // That of a process says nothing of the spread between processes.
+        detectable: BTreeMap::new(),
+        warnings,
+        commands: vec![config.command.clone()],
+        tables,
+        samples,
+        details,
+        ..first
+    })
+}
+
+/// Adds the rows of `table` to the table of its name.
+fn append(tables: &mut Vec<Table>, table: &Table) {
+    let at = tables.iter().position(|known| known.name() == table.name()).unwrap_or_else(|| {
+        tables.push(Table::new(table.name()));
+        tables.len() - 1
+    });
+    for row in 0..table.rows() {
+        tables[at].push(table.columns().iter().map(|c| (c.name().to_owned(), table.cell(c.name(), row))));
+    }
+}
+
+/// Adds the single times of a process, whose runs are told by it.
+fn append_samples(all: &mut Vec<Samples>, of: &Samples, process: usize) {
+    let name = of.runs().name();
+    let at = all.iter().position(|known| known.runs().name() == name).unwrap_or_else(|| {
+        all.push(Samples::new(name));
+        all.len() - 1
+    });
+    for (row, seconds) in of.seconds().iter().enumerate() {
+        let columns = of.runs().columns().iter().filter(|column| column.name() != "run");
+        let mut run: Vec<(String, Cell)> =
+            columns.map(|c| (c.name().to_owned(), of.runs().cell(c.name(), row))).collect();
+        let within = of.runs().f64("run", row).unwrap_or(0.0) as usize;
+        run.push(("run".into(), Cell::from(process * MOST_RUNS + within)));
+        run.push(("process".into(), Cell::from(process)));
+        all[at].push(run, seconds.clone());
+    }
+}
+
+/// Runs of a process at most, as far as numbers of runs are concerned.
+const MOST_RUNS: usize = 10_000;
+
+/// The table with the 95 % interval of each configuration's median over processes, where there are enough of them.
+fn with_intervals(table: &Table, settings: &Bootstrap) -> Table {
+    let keys = columns::keys(table);
+    let quantities = columns::quantities(table);
+    let groups = table.groups(&keys);
+    let mut rows: Vec<Vec<(String, Cell)>> = (0..table.rows())
+        .map(|row| table.columns().iter().map(|c| (c.name().to_owned(), table.cell(c.name(), row))).collect())
+        .collect();
+    for group in &groups {
+        for quantity in &quantities {
+            let values: Vec<f64> =
+                group.rows.iter().filter_map(|&row| table.f64(&quantity.column, row)).collect();
+            let Some(i) = settings.median(&values).filter(|_| values.len() >= MIN_SAMPLES) else { continue };
+            for &row in &group.rows {
+                rows[row].push((format!("{}_ci_low", quantity.column), Cell::from(i.low)));
+                rows[row].push((format!("{}_ci_high", quantity.column), Cell::from(i.high)));
+            }
+        }
+    }
+    let mut out = Table::new(table.name());
+    rows.into_iter().for_each(|row| out.push(row));
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wellread_report::row;
+
+    fn process(rate: f64) -> ReportInput {
+        let mut table = Table::new("dataset");
+        let mut samples = Samples::new("dataset");
+        for run in 0..3 {
+            table.push(row![
+                ("format", "tiff"),
+                ("run", run),
+                ("codec", "none"),
+                ("verified", true),
+                ("samples_per_sec", rate + f64::from(run))
+            ]);
+            samples.push(row![("format", "tiff"), ("run", run)], vec![1.0 / rate]);
+        }
+        ReportInput {
+            tables: vec![table],
+            samples: vec![samples],
+            noise_floors: BTreeMap::from([("dataset".to_owned(), rate / 1e4)]),
+            warnings: vec!["busy".to_owned()],
+            ..ReportInput::default()
+        }
+    }
+
+    #[test]
+    fn a_process_is_one_value_and_intervals_are_over_processes() {
+        let config = Config { command: "wellread bench dataset --processes 7".into(), ..Config::default() };
+        let report = joined((0..7).map(|i| process(100.0 + 10.0 * f64::from(i))).collect(), &config).unwrap();
+        let table = &report.tables[0];
+        assert_eq!(table.rows(), 7);
+        assert_eq!(table.f64("samples_per_sec", 2), Some(121.0));
+        assert_eq!(table.str("codec", 2), Some("none"));
+        let (low, high) = (table.f64("samples_per_sec_ci_low", 0), table.f64("samples_per_sec_ci_high", 0));
+        assert!(low.unwrap() < 131.0 && high.unwrap() > 131.0);
+        assert_eq!(report.samples[0].seconds().len(), 21);
+        assert_eq!(report.samples[0].runs().f64("run", 20), Some(60_002.0));
+        assert!((report.noise_floors["dataset"] - 0.016).abs() < 1e-9);
+        assert_eq!(report.warnings, ["busy"]);
+        let few = joined((0..3).map(|i| process(100.0 + f64::from(i))).collect(), &config).unwrap();
+        assert!(few.tables[0].column("samples_per_sec_ci_low").is_none(), "three processes give no interval");
+    }
+}
