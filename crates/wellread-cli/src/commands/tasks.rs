@@ -98,6 +98,7 @@ impl Args {
             program,
             cache: wellread_worker::cache_folder(),
             command: super::bench::command_line(),
+            recipe: super::recipe::current().map(|current| current.text),
         }
     }
 }
