@@ -234,8 +234,9 @@ fn texts(value: &toml::Value, key: &str) -> Result<Vec<String>, String> {
 /// Repeats the run that a summary.json is of, and says which versions, hardware and figures differ.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Repeats the run of bench, infer or tasks that a summary.json is of into a folder beside the old one, and says which
-versions, hardware and settings differ. Then `wellread compare` says what became faster or slower.
+Repeats the run of bench, infer or tasks that a summary.json is of, into a folder beside the old
+one, and says which versions, hardware and settings differ. Then `wellread compare` says what became
+faster or slower.
 
 Example:
   wellread rerun results/summary.json --out again")]
