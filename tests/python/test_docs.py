@@ -211,6 +211,17 @@ def test_upstream_names_what_there_is():
     assert checked["test"] > 100 and checked["path"] > 30 and checked["command"] > 30, checked
 
 
+def test_the_citation_is_of_this_version():
+    cited = (ROOT / "CITATION.cff").read_text()
+    cargo = (ROOT / "Cargo.toml").read_text()
+    version, licence, place = (
+        re.search(rf'^{key} = "(.*)"$', cargo, re.M).group(1) for key in ("version", "license", "repository")
+    )
+    licences = [f"  - {name}" for name in licence.split(" OR ")]
+    for line in [f"version: {version}", f"repository-code: {place}", *licences]:
+        assert f"\n{line}\n" in cited, line
+
+
 def documented(section):
     """The columns that docs/result-columns.md has for a table: all, and those that are always there."""
     text = (DOCS / "result-columns.md").read_text().split(f"\n## {section}\n")[1].split("\n## ")[0]

@@ -28,6 +28,7 @@ use wellread_measure::compare::MIN_SAMPLES;
 use wellread_measure::interleave::{Event, Plan};
 use wellread_measure::limits::{CopyLimits, LimitSettings, measure_copy};
 use wellread_measure::samples::median;
+use wellread_trace::{Kind, labelled};
 
 /// What to study and how long.
 #[derive(Clone, Debug)]
@@ -218,6 +219,7 @@ pub fn diagnose(
     for (place, name, ..) in &places {
         let (feed, consumer) = (&feed, &consumer);
         plan = plan.add_with_turn(*name, move |turn| {
+            let _turn = labelled(Kind::Turn, || (*name).to_owned()).with(turn.round as u64, 0);
             repeated(feed, *place, turn.round, &mut |batch| consumer.borrow_mut().run(batch))
         });
     }

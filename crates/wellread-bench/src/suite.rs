@@ -499,14 +499,7 @@ fn assemble(
     details.insert("environment".into(), serde_json::to_value(environment)?);
     details.insert("limits".into(), serde_json::to_value(limits)?);
     details.insert("frameworks".into(), python_details);
-    details.insert(
-        "engines".into(),
-        wellread_store::formats()
-            .iter()
-            .map(|f| (f.name.to_owned(), (f.engine)().into()))
-            .collect::<serde_json::Map<_, _>>()
-            .into(),
-    );
+    details.insert("engines".into(), serde_json::to_value(registry::engines())?);
     details.insert(
         "engines_missing".into(),
         registry::absent_formats()

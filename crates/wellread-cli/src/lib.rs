@@ -86,14 +86,14 @@ fn execute(command: Command, program: Vec<OsString>, ui: output::Ui) -> output::
         Command::Generate(args) => commands::generate::run(&args, ui),
         Command::View(args) => commands::view::run(&args, ui),
         Command::Doctor(args) => commands::doctor::run(&args, ui),
-        Command::Advise(args) => commands::advise::run(&args, ui),
+        Command::Advise(args) => args.trace.record(ui, || commands::advise::run(&args, ui)),
         Command::Bench(args) => args.trace.record(ui, || commands::bench::run(&args, &program, ui)),
         Command::Infer(args) => args.trace.record(ui, || commands::infer::run(&args, program, ui)),
         Command::InferWorker => {
             wellread_infer::serve::main();
             Ok(())
         }
-        Command::Tasks(args) => commands::tasks::run(&args, program, ui),
+        Command::Tasks(args) => args.trace.record(ui, || commands::tasks::run(&args, program, ui)),
         Command::TaskNative(args) => match commands::task_native::run(&args) {
             0 => Ok(()),
             code => Err(output::Failure::Ended(code)),

@@ -6,7 +6,8 @@
 
 use crate::Results;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How much a difference matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -40,10 +41,16 @@ const FACTS: &[(&str, &str, Weight)] = &[
     ("processors to use", "/environment/cpu/available", Weight::Caution),
     ("limit of processors", "/environment/limits/cpus", Weight::Caution),
     ("memory", "/environment/memory/total", Weight::Caution),
+    ("NUMA nodes", "/environment/cpu/numa_nodes", Weight::Caution),
+    ("highest frequency in MHz", "/environment/cpu/max_mhz", Weight::Caution),
+    ("boost", "/environment/cpu/boost", Weight::Caution),
     ("governor", "/environment/cpu/governor", Weight::Caution),
     ("kernel", "/environment/platform/kernel", Weight::Caution),
     ("virtual machine", "/environment/platform/virtual_machine", Weight::Caution),
+    ("container", "/environment/platform/container", Weight::Caution),
     ("filesystem", "/environment/storage/0/filesystem", Weight::Caution),
+    ("device of the filesystem", "/environment/storage/0/device", Weight::Caution),
+    ("disk", "/environment/storage/0/model", Weight::Caution),
     ("build profile", "/environment/build/profile", Weight::Caution),
     ("images", "/images", Weight::Caution),
     ("seed", "/seed", Weight::Caution),
@@ -54,19 +61,30 @@ const FACTS: &[(&str, &str, Weight)] = &[
     ("branch", "/branch", Weight::Info),
 ];
 
+/// Parts whose every value is a version or what was run on: storage engines, frameworks (with their device, such as a
+/// GPU), the commits of the branches of tasks.
+const VERSIONS: [&str; 3] = ["engines", "frameworks", "commits"];
+
 /// Parts of the configuration that say where things are, or how long was measured; neither changes what is measured.
 const INCIDENTAL: &[&str] = &[
     "command",
     "out",
+    "output",
     "output_dir",
+    "report",
     "data_dir",
     "model_dir",
     "python",
     "server",
+    "table",
+    "repository",
+    "resume",
+    "skip_failed",
     "repeats",
     "time_budget_s",
     "turn_limit_s",
     "turn_limit",
+    "timeout",
     "precision",
     "what",
     "formats",
@@ -93,32 +111,67 @@ pub fn differences(a: &Results, b: &Results) -> Vec<Difference> {
             return found;
         }
     }
-    for (what, pointer, weight) in FACTS {
-        match (a.detail(pointer), b.detail(pointer)) {
-            (Some(a), Some(b)) if a != b => push(what, shown(a), shown(b), *weight),
-            // A version that did not write it yet is no difference; a checksum that is missing cannot vouch.
-            (Some(known), None) if *weight == Weight::Fatal => {
-                push(what, shown(known), "unknown".to_owned(), Weight::Caution);
-            }
-            (None, Some(known)) if *weight == Weight::Fatal => {
-                push(what, "unknown".to_owned(), shown(known), Weight::Caution);
-            }
-            _ => (),
+    // One line for a machine of which nothing was recorded, not one per part of it.
+    let machines = [a, b].map(|results| results.detail("/environment").is_some());
+    if machines[0] != machines[1] {
+        let [a, b] = machines.map(|known| if known { "known" } else { "unknown" }.to_owned());
+        push("what it was measured on", a, b, Weight::Caution);
+    }
+    let both = machines == [true; 2];
+    for (what, pointer, weight) in FACTS.iter().filter(|fact| both || !fact.1.starts_with("/environment/")) {
+        let (a, b) = (a.detail(pointer), b.detail(pointer));
+        if a != b {
+            // A checksum that is missing cannot vouch, but does not say that the pixels are others either.
+            let unknown = a.is_none() || b.is_none();
+            let weight = if unknown { Weight::Caution.max(*weight) } else { *weight };
+            push(what, known(a), known(b), weight);
         }
     }
-    for (part, weight) in [("configuration", Weight::Caution), ("engines", Weight::Info)] {
-        let of = |results: &Results| results.detail(&format!("/{part}")).and_then(Value::as_object).cloned();
-        let (Some(a), Some(b)) = (of(a), of(b)) else { continue };
-        for (key, value) in &a {
-            if let Some(other) = b.get(key).filter(|other| *other != value)
-                && !(part == "configuration" && INCIDENTAL.contains(&key.as_str()))
-            {
-                push(&format!("{part}: {key}"), shown(value), shown(other), weight);
+    let part = |results: &Results, name: &str| {
+        results.detail(&format!("/{name}")).and_then(Value::as_object).cloned()
+    };
+    if let (Some(a), Some(b)) = (part(a, "configuration"), part(b, "configuration")) {
+        for (key, value) in a.iter().filter(|(key, _)| !INCIDENTAL.contains(&key.as_str())) {
+            // What a version cannot be asked for yet is no difference.
+            if let Some(other) = b.get(key).filter(|other| *other != value) {
+                push(&format!("configuration: {key}"), shown(value), shown(other), Weight::Caution);
+            }
+        }
+    }
+    for name in VERSIONS {
+        let (Some(a), Some(b)) = (part(a, name), part(b, name)) else { continue };
+        let (mut of_a, mut of_b) = (BTreeMap::new(), BTreeMap::new());
+        leaves(&a, "", &mut of_a);
+        leaves(&b, "", &mut of_b);
+        let paths: BTreeSet<&String> = of_a.keys().chain(of_b.keys()).collect();
+        for path in paths {
+            let (a, b) = (of_a.get(path).copied(), of_b.get(path).copied());
+            if a != b {
+                push(&format!("{name}: {path}"), known(a), known(b), Weight::Info);
             }
         }
     }
     found.sort_by_key(|difference| difference.weight);
     found
+}
+
+/// Every value of a tree that is not null, by the keys that lead to it.
+fn leaves<'v>(tree: &'v Map<String, Value>, above: &str, found: &mut BTreeMap<String, &'v Value>) {
+    for (key, value) in tree {
+        let path = if above.is_empty() { key.clone() } else { format!("{above} {key}") };
+        match value {
+            Value::Object(tree) => leaves(tree, &path, found),
+            Value::Null => (),
+            value => {
+                found.insert(path, value);
+            }
+        }
+    }
+}
+
+/// A value that one side may lack.
+fn known(value: Option<&Value>) -> String {
+    value.map_or_else(|| "unknown".to_owned(), shown)
 }
 
 /// A value in a few words.
@@ -146,6 +199,10 @@ mod tests {
         Results { details: details.as_object().cloned().unwrap_or_default(), ..Results::default() }
     }
 
+    fn names(a: &Results, b: &Results) -> Vec<String> {
+        differences(a, b).into_iter().map(|difference| difference.what).collect()
+    }
+
     #[test]
     fn what_differs_is_named_by_its_weight() {
         let a = results(&json!({"wellread": "1", "pixel_checksum": "aa", "seed": 1, "images": "x",
@@ -153,18 +210,53 @@ mod tests {
         let b = results(&json!({"wellread": "2", "pixel_checksum": "bb", "seed": 2, "images": "x",
             "configuration": {"steps": 6, "out": "b", "new": 1}, "environment": {"cpu": {"model": "slow"}}}));
         let found = differences(&a, &b);
-        let names: Vec<_> = found.iter().map(|d| d.what.as_str()).collect();
         assert_eq!(
-            names,
+            names(&a, &b),
             ["checksum of the pixels", "processor", "seed", "configuration: steps", "version of wellread"]
         );
         assert_eq!(found[0].weight, Weight::Fatal);
         assert!(differences(&a, &a).is_empty());
         let unknown = differences(&a, &results(&json!({})));
         assert!(unknown.len() == 1 && unknown[0].b.contains("unknown"), "{unknown:?}");
-        let no_sum = results(&json!({"pixel_checksum": null, "seed": 1, "images": "x"}));
+        let mut no_sum = a.clone();
+        no_sum.details.insert("pixel_checksum".to_owned(), Value::Null);
         let found = differences(&a, &no_sum);
         assert_eq!((found.len(), found[0].weight), (1, Weight::Caution), "{found:?}");
         assert_eq!(machine(&a), "fast");
+    }
+
+    #[test]
+    fn versions_and_hardware_that_differ_are_named_also_where_one_side_does_not_know_them() {
+        let a = results(&json!({"wellread": "1", "engines": {"tiff": "1", "lance": "2", "duckdb": "3"},
+            "frameworks": {"jax": {"versions": {"jax": "0.5", "jaxlib": "0.5"}, "device": "A100"}},
+            "environment": {"cpu": {"model": "fast", "numa_nodes": 1, "boost": null, "max_mhz": 3000},
+                "platform": {"container": "docker"}, "storage": [{"device": "sda", "model": "quick"}]}}));
+        let mut b = a.clone();
+        b.details["wellread"] = "2".into();
+        b.details["environment"]["cpu"]["model"] = "slow".into();
+        b.details["engines"]["tiff"] = "1.1".into();
+        assert_eq!(names(&a, &b), ["processor", "version of wellread", "engines: tiff"]);
+        let c = results(&json!({"wellread": "1", "engines": {"tiff": "1", "lance": "2"},
+            "frameworks": {"jax": {"versions": {"jax": "0.6", "jaxlib": "0.5"}, "device": "H200"}},
+            "environment": {"cpu": {"model": "fast", "numa_nodes": 2, "boost": true, "max_mhz": 3500},
+                "platform": {"container": null}, "storage": [{"device": "sdb", "model": "slow"}]}}));
+        let hardware = [
+            "NUMA nodes",
+            "highest frequency in MHz",
+            "boost",
+            "container",
+            "device of the filesystem",
+            "disk",
+        ];
+        let versions = ["engines: duckdb", "frameworks: jax device", "frameworks: jax versions jax"];
+        assert_eq!(names(&a, &c), [&hardware[..], &versions].concat());
+        let found = differences(&a, &c);
+        let of = |what: &str| found.iter().find(|one| one.what == what).unwrap();
+        assert_eq!((of("boost").a.as_str(), of("boost").b.as_str()), ("unknown", "true"));
+        assert_eq!((of("engines: duckdb").b.as_str(), of("container").b.as_str()), ("unknown", "unknown"));
+        // A machine that was not recorded is one difference.
+        let mut nowhere = a.clone();
+        nowhere.details.insert("environment".to_owned(), Value::Null);
+        assert_eq!(names(&a, &nowhere), ["what it was measured on"]);
     }
 }

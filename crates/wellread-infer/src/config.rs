@@ -65,6 +65,8 @@ pub struct Config {
     pub server: Vec<OsString>,
     /// The command as typed, for the record.
     pub command: String,
+    /// The recipe that this run is a part of, whole.
+    pub recipe: Option<serde_json::Value>,
 }
 
 impl Default for Config {
@@ -93,6 +95,7 @@ impl Default for Config {
             model_dir: model_dir(),
             server: Vec::new(),
             command: String::new(),
+            recipe: None,
         }
     }
 }

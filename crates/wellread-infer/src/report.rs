@@ -7,11 +7,12 @@
 
 use crate::results::{Record, Row, Run, Status};
 use anyhow::{Context as _, Result};
+use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use wellread_loader::Dataset;
 use wellread_measure::samples::median;
 use wellread_report::{Cell, Fact, Finding, ReportInput, Samples, Severity, Table, Thumbnail};
-use wellread_store::preview;
+use wellread_store::{preview, registry};
 
 /// Name of the table.
 const TABLE: &str = "inference";
@@ -80,8 +81,45 @@ pub fn input(run: &Run, environment: Vec<Fact>, machine: String) -> ReportInput 
         commands: vec![config.command.clone()],
         tables: vec![table(run)],
         samples: vec![samples(run)],
+        details: details(run),
         ..ReportInput::default()
     }
+}
+
+/// What it takes to repeat the run, and to tell what another was measured on and with.
+fn details(run: &Run) -> Map<String, Value> {
+    let config = &run.config;
+    let mut configuration = serde_json::to_value(config).unwrap_or_default();
+    // Where this program lies is the machine's.
+    if let Some(all) = configuration.as_object_mut() {
+        all.remove("server");
+    }
+    // In the words of the samples' file, which may be compared with this one.
+    let images = config.data.as_ref().map_or("synthetic".to_owned(), |path| path.display().to_string());
+    let details = [
+        ("wellread", Value::from(env!("CARGO_PKG_VERSION"))),
+        ("configuration", configuration),
+        ("images", images.into()),
+        ("seed", config.seed.into()),
+        ("environment", serde_json::to_value(&run.environment).unwrap_or_default()),
+        ("frameworks", frameworks(run).into()),
+        ("engines", serde_json::to_value(registry::engines()).unwrap_or_default()),
+    ];
+    details.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+}
+
+/// What each framework that ran said of itself.
+fn frameworks(run: &Run) -> Map<String, Value> {
+    let said = run.records.iter().filter_map(|record| Some((name(&record.row), record.opened.as_ref()?)));
+    said.map(|(name, opened)| {
+        let about = json!({
+            "backend": opened.backend,
+            "device": opened.device_name,
+            "versions": opened.versions,
+        });
+        (name, about)
+    })
+    .collect()
 }
 
 /// Pictures of the first images, where there are some and they can be drawn.
@@ -368,6 +406,8 @@ mod tests {
         let again = ReportInput::from_dir(&written).unwrap();
         assert_eq!(again.tables[0].rows(), 12);
         assert_eq!(again.samples[0].seconds().len(), 12);
+        assert_eq!(again.details["configuration"]["iterations"], 50);
+        assert!(again.details["environment"]["cpu"].is_object());
         assert!(page.contains("how the single times are distributed"));
     }
 }

@@ -6,6 +6,7 @@
 //! be missing ([`Absent`]) where they are not.
 
 use crate::{Error, Result, Store, StoreWriter, WriteOptions};
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -229,6 +230,11 @@ pub fn formats() -> &'static [&'static Format] {
         others.sort_unstable_by_key(|f| f.name);
         BUILT_IN.iter().copied().chain(others).collect()
     })
+}
+
+/// The engine behind each format of this build, with its version.
+pub fn engines() -> BTreeMap<&'static str, String> {
+    formats().iter().map(|format| (format.name, (format.engine)())).collect()
 }
 
 /// Formats that the project knows and this build does not have, by name.

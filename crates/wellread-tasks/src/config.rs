@@ -1,12 +1,14 @@
 //! Everything that can be asked for.
 
 use crate::task::Mode;
+use serde::Serialize;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A benchmark: the tasks of a table, each as often as asked for.
-#[derive(Clone, Debug)]
+/// A benchmark: the tasks of a table, each as often as asked for. Serialised into `summary.json`, but for what is the
+/// machine's own.
+#[derive(Clone, Debug, Serialize)]
 pub struct Config {
     /// Training or inference.
     pub mode: Mode,
@@ -37,11 +39,15 @@ pub struct Config {
     /// Seed of the tasks and of the order of runs.
     pub seed: u64,
     /// What starts this program again, before any arguments.
+    #[serde(skip)]
     pub program: Vec<OsString>,
     /// Folder for worktrees and environments.
+    #[serde(skip)]
     pub cache: PathBuf,
     /// The command as typed, for the record.
     pub command: String,
+    /// The recipe that this run is a part of, whole.
+    pub recipe: Option<serde_json::Value>,
 }
 
 impl Config {

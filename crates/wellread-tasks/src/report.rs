@@ -11,6 +11,7 @@ use crate::plan;
 use crate::results::{self, Entry, Repeat};
 use crate::suite::Outcome;
 use anyhow::{Context as _, Result};
+use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use wellread_measure::Verdict;
 use wellread_measure::samples::median;
@@ -93,7 +94,7 @@ fn input(
         Fact::from(("Results", config.output.display())),
     ];
     configuration.extend(commits);
-    let details = serde_json::json!({ "comparisons": compared });
+    let images = format!("{} of {}", config.mode.name(), config.table.display());
     ReportInput {
         title: match config.mode {
             crate::task::Mode::Train => "Which branch trains faster, and in which part?".to_owned(),
@@ -107,15 +108,41 @@ fn input(
         configuration,
         environment,
         machine,
-        images: format!("{} of {}", config.mode.name(), config.table.display()),
+        details: details(config, outcome, compared, &images),
+        images,
         warnings: warnings(outcome),
         thumbnails: tasks().flat_map(|(task, entry)| overlays(&task.label, entry)).collect(),
         commands: vec![config.command.clone()],
         tables: [phases(outcome), losses(outcome)].into_iter().filter(|t| t.rows() > 0).collect(),
         samples: vec![samples(outcome)],
-        details: details.as_object().cloned().unwrap_or_default(),
         ..ReportInput::default()
     }
+}
+
+/// What it takes to repeat the run, to tell what another was measured on and with, and what was concluded.
+fn details(config: &Config, outcome: &Outcome, compared: &[Comparison], images: &str) -> Map<String, Value> {
+    let tasks = || outcome.planned.iter().zip(&outcome.entries);
+    let commits: Map<String, Value> = tasks()
+        .filter_map(|(task, entry)| {
+            Some((task.label.clone(), Value::from(entry.git_info.commit_hash.clone()?)))
+        })
+        .collect();
+    // Those of a branch are made of its lock file, of which their name is a hash.
+    let pythons: Map<String, Value> = tasks()
+        .map(|(task, entry)| (task.label.clone(), entry.environment["python"]["about"].clone()))
+        .filter(|(_, about)| !about.is_null())
+        .collect();
+    let details = [
+        ("wellread", Value::from(env!("CARGO_PKG_VERSION"))),
+        ("configuration", serde_json::to_value(config).unwrap_or_default()),
+        ("images", images.into()),
+        ("seed", config.seed.into()),
+        ("environment", serde_json::to_value(&outcome.environment).unwrap_or_default()),
+        ("commits", commits.into()),
+        ("frameworks", pythons.into()),
+        ("comparisons", json!(compared)),
+    ];
+    details.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
 /// What the comparisons say, then what failed.

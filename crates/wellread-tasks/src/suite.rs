@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use wellread_measure::Environment;
 use wellread_measure::environment::CpuTimes;
 use wellread_measure::rng::Rng;
+use wellread_trace::{Kind, labelled};
 
 /// What happens, told as it happens.
 #[derive(Debug)]
@@ -96,7 +97,9 @@ pub fn run(config: &Config, tell: &dyn Fn(&Event<'_>)) -> Result<Outcome> {
     };
     let mut stopped = None;
     if !config.dry_run {
+        let preparing = labelled(Kind::Section, || "prepare branches".to_owned());
         suite.sites = prepare(config, &planned, &repository, &mut pythons, tell)?;
+        drop(preparing);
         suite.begin(&planned)?;
         output.keep();
         suite.write()?;
@@ -299,7 +302,9 @@ impl Suite<'_> {
                     let what =
                         format!("{} · {}, run {}", planned[at].row.experiment, planned[at].label, round + 1);
                     tell(&Event::Begin { what: &what, done: self.done, of });
+                    let turn = labelled(Kind::Turn, || what.clone()).with(round as u64 + 1, 0);
                     let repeat = self.one(&planned[at], at, round)?;
+                    drop(turn);
                     self.done += 1;
                     tell(&Event::End { what: &what, repeat: &repeat });
                     let error = repeat.error.clone();

@@ -39,6 +39,7 @@ use wellread_measure::compare::Verdict;
 use wellread_measure::environment::Environment;
 use wellread_measure::limits::{LimitSettings, measure_copy};
 use wellread_store::staged::Staged;
+use wellread_trace::{Kind, labelled};
 
 /// Shares of the time budget: writing, screening, measuring candidates, workers, batch sizes, caches, predicting.
 const WRITING: f64 = 0.3;
@@ -203,11 +204,25 @@ impl Study<'_> {
         Feed::new(Box::new(|| candidate.open(self.own)), self.rows(candidate), how)
     }
 
-    /// Measures all of these.
-    fn measure(&self, what: &str, candidates: &[&Candidate], cold: bool, pace: Pace) -> Result<Figures> {
+    /// Measures all of these: a section of which `left` with it are to come.
+    fn measure(
+        &self,
+        (what, left): (&str, usize),
+        candidates: &[&Candidate],
+        cold: bool,
+        pace: Pace,
+    ) -> Result<Figures> {
         let rows: Vec<_> = candidates.iter().map(|c| (*c, self.rows(c))).collect();
-        measure::candidates(&rows, self.own, &self.how, cold, pace, &|n, of| (self.progress)(what, n, of))
+        let report = |n, of| (self.progress)(what, n, of);
+        section(what, left, || measure::candidates(&rows, self.own, &self.how, cold, pace, &report))
     }
+}
+
+/// Does a section of the study, of which `left` with it are to come, and shows it in a timeline.
+fn section<T>(name: &str, left: usize, work: impl FnOnce() -> T) -> T {
+    wellread_trace::section(left);
+    let _section = labelled(Kind::Section, || name.to_owned());
+    work()
 }
 
 /// Studies the set that `open` opens.
@@ -248,9 +263,10 @@ pub fn study(
     // Never moved into place: it goes when this is dropped, when the program is interrupted, or with the next study.
     let scratch = Staged::new(&settings.scratch.join("wellread-advise"), true)?;
     let shape = Shape(sample.shape_tczyx);
-    let written = candidates::write(&images, settings, scratch.create_dir()?, shape, &|n, of| {
-        progress("writing candidates", n, of);
-    })?;
+    let folder = scratch.create_dir()?;
+    let report = |n, of| progress("writing candidates", n, of);
+    let written =
+        section("writing candidates", 7, || candidates::write(&images, settings, folder, shape, &report))?;
     drop(images);
     let mut notes = written.notes;
     let all: Vec<Candidate> = std::iter::once(there).chain(written.candidates).collect();
@@ -260,13 +276,13 @@ pub fn study(
 
     // Candidates: all of them briefly, the promising ones at length.
     let refs: Vec<&Candidate> = all.iter().collect();
-    let screened = study.measure("screening formats", &refs, false, study.pace(SCREENING, ROUNDS.0))?;
+    let screened = study.measure(("screening formats", 6), &refs, false, study.pace(SCREENING, ROUNDS.0))?;
     for (candidate, why) in all.iter().zip(&screened.batches.failures) {
         notes.extend(why.as_ref().map(|why| format!("{}: {why}", candidate.name())));
     }
     let finalists = finalists(&all, &screened);
     let chosen: Vec<&Candidate> = finalists.iter().map(|&i| &all[i]).collect();
-    let figures = study.measure("measuring formats", &chosen, true, study.pace(MEASURING, ROUNDS.1))?;
+    let figures = study.measure(("measuring formats", 5), &chosen, true, study.pace(MEASURING, ROUNDS.1))?;
     if figures.cold.values.iter().any(Vec::is_empty) {
         notes.push(
             "cold files were not measured for all: their pages cannot be dropped from memory there"
@@ -290,14 +306,16 @@ pub fn study(
         None => STEPS_MS.iter().map(|ms| ms / 1e3).collect(),
     };
     let feed = study.feed(best, how.clone());
-    let (predictions, no_wait_from_ms) = predict::predict(
-        &feed,
-        how.workers,
-        &steps,
-        settings.step.is_some(),
-        (predicting.rounds, predicting.budget, predicting.seed),
-        &|n, of| progress("predicting", n, of),
-    )?;
+    let (predictions, no_wait_from_ms) = section("predicting", 1, || {
+        predict::predict(
+            &feed,
+            how.workers,
+            &steps,
+            settings.step.is_some(),
+            (predicting.rounds, predicting.budget, predicting.seed),
+            &|n, of| progress("predicting", n, of),
+        )
+    })?;
     let first_epoch = Some(&figures.cold).filter(|cold| !cold.values[format.index].is_empty());
     let first_epoch_images_per_s = first_epoch.map(|cold| cold.figure(format.index, |s| 1.0 / s));
     let recommendation = Recommendation {
@@ -409,7 +427,8 @@ fn loader(study: &Study<'_>, best: &Candidate, memory: Option<u64>) -> Result<(L
     }
     let with_workers = |n: usize| study.feed(best, How { workers: n, ..how.clone() });
     let report = |n, of| (study.progress)("trying workers", n, of);
-    let speeds = measure::workers(with_workers, &counts, study.pace(WORKERS, ROUNDS.1), &report)?;
+    let pace = study.pace(WORKERS, ROUNDS.1);
+    let speeds = section("trying workers", 4, || measure::workers(with_workers, &counts, pace, &report))?;
     let (workers, series) = choose::workers(&counts, &speeds, settings.step, settings.seed)
         .context("no number of workers could be measured")?;
     let workers_tried = named(&strings(&counts), &series, 1e3);
@@ -433,7 +452,9 @@ fn loader(study: &Study<'_>, best: &Candidate, memory: Option<u64>) -> Result<(L
         let with_size = |n: usize| study.feed(best, How { batch_size: n, ..how.clone() });
         let report = |n, of| (study.progress)("trying batch sizes", n, of);
         let pace = study.pace(BATCHES, ROUNDS.1);
-        let series = measure::batch_sizes(with_size, &sizes, how.workers, pace, &report)?;
+        let series = section("trying batch sizes", 3, || {
+            measure::batch_sizes(with_size, &sizes, how.workers, pace, &report)
+        })?;
         let choice = choose::batch_size(&sizes, &series).context("no batch size could be measured")?;
         batches_tried = named(&strings(&sizes), &series, 1e6);
         batch_reasons = choice.reasons;
@@ -444,7 +465,8 @@ fn loader(study: &Study<'_>, best: &Candidate, memory: Option<u64>) -> Result<(L
     let with_cache = |cache: &Cache| study.feed(best, How { cache: cache.clone(), ..how.clone() });
     let report = |n, of| (study.progress)("trying caches", n, of);
     let pace = study.pace(CACHES, ROUNDS.1);
-    let (series, kept) = measure::caches(with_cache, &caches, how.batch_size, pace, &report)?;
+    let (series, kept) =
+        section("trying caches", 2, || measure::caches(with_cache, &caches, how.batch_size, pace, &report))?;
     let bytes: Vec<f64> = kept.iter().map(|each| each * sample.of as f64).collect();
     let choice = choose::cache(&caches, &series, &bytes, memory, wellread_measure::samples::median(&waits));
     let names: Vec<String> = caches.iter().map(ToString::to_string).collect();

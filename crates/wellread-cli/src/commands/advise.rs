@@ -3,6 +3,7 @@
 use super::bench::{distinct, parse_seconds};
 use super::diagnosis::{percent, with_interval};
 use super::recipe::joined;
+use super::trace::TraceArgs;
 use super::{OpenArgs, parse_positive, parse_size};
 use crate::output::{Failure, Outcome, Ui, shown_on};
 use std::path::PathBuf;
@@ -50,6 +51,8 @@ pub struct Args {
     seed: u64,
     #[command(flatten)]
     open: OpenArgs,
+    #[command(flatten)]
+    pub trace: TraceArgs,
 }
 
 pub fn run(args: &Args, ui: Ui) -> Outcome {

@@ -1,6 +1,7 @@
 //! `wellread doctor --data PATH`: which stage binds.
 
 use super::bench::parse_seconds;
+use super::trace::TraceArgs;
 use super::{OpenArgs, parse_positive, parse_size, parse_threads};
 use crate::output::{Failure, Outcome, Ui, shown_on};
 use std::path::{Path, PathBuf};
@@ -43,15 +44,18 @@ pub struct Args {
     seed: u64,
     #[command(flatten)]
     open: OpenArgs,
+    #[command(flatten)]
+    pub trace: TraceArgs,
 }
 
 impl Args {
     /// Refuses choices of a set where none is given.
     pub fn check_unused(&self) -> Outcome {
         let OpenArgs { read_as, level, column, table, skip_null } = &self.open;
-        if read_as.is_some() || *level > 0 || column.is_some() || table.is_some() || *skip_null {
+        let opened = read_as.is_some() || *level > 0 || column.is_some() || table.is_some() || *skip_null;
+        if opened || self.trace.is_asked() {
             return Err(Failure::Usage(
-                "--read-as, --level, --column, --table and --skip-null belong to a set; add --data PATH"
+                "--read-as, --level, --column, --table, --skip-null and --trace belong to a set; add --data PATH"
                     .to_owned(),
             ));
         }

@@ -35,7 +35,7 @@ print(json.dumps({"python": platform.python_version(), **{n: v(n) for n in names
 
 pub fn run(args: &Args, ui: Ui) -> Outcome {
     if let Some(data) = &args.diagnosis.data {
-        return super::diagnosis::run(&args.diagnosis, data, ui);
+        return args.diagnosis.trace.record(ui, || super::diagnosis::run(&args.diagnosis, data, ui));
     }
     args.diagnosis.check_unused()?;
     let environment = Environment::capture(&[Path::new(".")]);

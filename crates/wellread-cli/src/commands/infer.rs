@@ -143,6 +143,7 @@ impl Args {
             model_dir: self.model_dir.clone(),
             server,
             command: super::bench::command_line(),
+            recipe: super::recipe::current().map(|current| current.text),
         }
     }
 }

@@ -24,6 +24,7 @@ use std::cell::RefCell;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use wellread_compare::{Results, provenance};
+use wellread_report::summary;
 
 /// Arguments of `bench` that a recipe stands in for: all but the results folder.
 #[rustfmt::skip]
@@ -43,6 +44,9 @@ const COMMANDS: [(&str, Option<&str>); 5] = [
     ("generate", None),
     ("convert", None),
 ];
+
+/// The results of tasks that are run again, beside which their report is.
+const TASKS_FILE: &str = "tasks.json";
 
 /// The recipe that is being run, for those that record what they were asked.
 #[derive(Clone)]
@@ -230,8 +234,9 @@ fn texts(value: &toml::Value, key: &str) -> Result<Vec<String>, String> {
 /// Repeats the run that a summary.json is of, and says which versions, hardware and figures differ.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Repeats the run that a summary.json is of into a folder beside the old one, and says which versions, hardware and
-settings differ. Then `wellread compare` says what became faster or slower.
+Repeats the run of bench, infer or tasks that a summary.json is of, into a folder beside the old
+one, and says which versions, hardware and settings differ. Then `wellread compare` says what became
+faster or slower.
 
 Example:
   wellread rerun results/summary.json --out again")]
@@ -256,20 +261,27 @@ pub fn rerun(args: &RerunArgs, program: &[OsString], ui: Ui) -> Outcome {
     let line = old.detail("/configuration/command").and_then(Value::as_str).filter(|line| !line.is_empty());
     let line = line.ok_or_else(|| failed("does not say which command it is of".to_owned()))?;
     let mut words = split(line).map_err(|e| failed(format!("its command cannot be read: {e}")))?;
-    // The program's own name.
-    words.drain(..words.len().min(1));
+    // The program's own name, and what all commands take before theirs (--json, --quiet).
+    let before = 1 + words.iter().skip(1).take_while(|word| word.starts_with('-')).count();
+    words.drain(..before.min(words.len()));
     let target = words.first().and_then(|first| COMMANDS.iter().find(|(name, _)| name == first)?.1);
-    let target =
-        target.ok_or_else(|| failed(format!("cannot run {line:?} again; only bench and infer can be")))?;
+    let target = target
+        .ok_or_else(|| failed(format!("cannot run {line:?} again; only bench, infer and tasks can be")))?;
     let name = folder
         .canonicalize()
         .ok()
         .and_then(|path| path.file_name().map(|n| n.to_string_lossy().into_owned()));
     let beside = || folder.join("..").join(format!("{}-rerun", name.as_deref().unwrap_or("results")));
     let out = args.out.clone().unwrap_or_else(beside);
-    // The old run's timeline is kept.
-    remove(&mut words, "trace");
-    replace(&mut words, target, out.to_str().ok_or_else(|| failed("--out is no text".to_owned()))?);
+    // The old run's timeline and report are kept, and none of its results are taken over.
+    for option in ["trace", "report", "out-report"] {
+        remove(&mut words, option);
+    }
+    words.retain(|word| word != "--resume");
+    // Another name of the option that is set.
+    remove(&mut words, "out");
+    let path = if target == "output" { out.join(TASKS_FILE) } else { out.clone() };
+    replace(&mut words, target, path.to_str().ok_or_else(|| failed("--out is no text".to_owned()))?);
     let command = joined(words.clone());
     ui.say(&command);
     let parsed =
@@ -279,7 +291,8 @@ pub fn rerun(args: &RerunArgs, program: &[OsString], ui: Ui) -> Outcome {
     let result = crate::execute(parsed, program.to_vec(), ui.nested());
     CURRENT.set(None);
     result?;
-    let new = Results::open(&out).map_err(|e| Failure::Failed(format!("{e:#}")))?;
+    let results = results(target, &out);
+    let new = Results::open(&results).map_err(|e| Failure::Failed(format!("{e:#}")))?;
     let differences = provenance::differences(&old, &new);
     if differences.is_empty() {
         ui.say("Nothing known differs between the two runs but their figures.");
@@ -287,8 +300,22 @@ pub fn rerun(args: &RerunArgs, program: &[OsString], ui: Ui) -> Outcome {
     for difference in &differences {
         ui.say(format!("{} differs: {} then, {} now", difference.what, difference.a, difference.b));
     }
-    ui.hint(format!("Next: wellread compare {} {}", folder.display(), out.display()));
-    ui.document(&json!({ "command": command, "out": out, "differences": differences }))
+    ui.hint(format!("Next: wellread compare {} {}", folder.display(), results.display()));
+    ui.document(&json!({ "command": command, "out": out, "results": results, "differences": differences }))
+}
+
+/// The folder below `out` that holds the summary of the run that has just ended.
+fn results(target: &str, out: &Path) -> PathBuf {
+    match target {
+        "output" => out.join(TASKS_FILE).with_extension("report"),
+        "output-dir" => {
+            let folders = std::fs::read_dir(out).into_iter().flatten().flatten().map(|entry| entry.path());
+            // Named by when they began.
+            let newest = folders.filter(|folder| folder.join(summary::FILE_NAME).is_file()).max();
+            newest.unwrap_or_else(|| out.to_owned())
+        }
+        _ => out.to_owned(),
+    }
 }
 
 /// Sets an option, in whichever form it was given.

@@ -1,6 +1,7 @@
 //! `wellread tasks`
 
 use super::parse_positive;
+use super::trace::TraceArgs;
 use crate::output::{Failure, Outcome, Ui, shown_on};
 use indicatif::ProgressBar;
 use std::ffi::OsString;
@@ -76,6 +77,8 @@ pub struct Args {
     /// Seed of the tasks and of the order of runs.
     #[arg(long, default_value_t = 0)]
     seed: u64,
+    #[command(flatten)]
+    pub trace: TraceArgs,
 }
 
 impl Args {
@@ -98,6 +101,7 @@ impl Args {
             program,
             cache: wellread_worker::cache_folder(),
             command: super::bench::command_line(),
+            recipe: super::recipe::current().map(|current| current.text),
         }
     }
 }

@@ -15,6 +15,11 @@ pub struct TraceArgs {
 }
 
 impl TraceArgs {
+    /// Whether a timeline is asked for.
+    pub fn is_asked(&self) -> bool {
+        self.trace.is_some()
+    }
+
     /// Does `work`, recorded where that was asked for. The file is written whatever comes of it.
     pub fn record(&self, ui: Ui, work: impl FnOnce() -> Outcome) -> Outcome {
         let Some(path) = &self.trace else { return work() };

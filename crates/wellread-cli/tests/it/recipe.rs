@@ -1,7 +1,11 @@
 //! Studies in a file, repeating a run, and measuring to a precision.
 
 use crate::support::{arg, json, wellread};
+#[cfg(target_os = "linux")]
+use crate::tasks;
+use serde_json::Value;
 use std::fs;
+use std::path::Path;
 use wellread_report::Samples;
 
 const RECIPE: &str = r#"
@@ -55,6 +59,89 @@ fn a_recipe_is_run_whole_and_its_runs_can_be_repeated() {
         serde_json::from_slice(&fs::read(at("again/summary.json")).unwrap()).unwrap();
     assert_eq!(second["pixel_checksum"], summary["pixel_checksum"]);
     assert_eq!(second["configuration"]["recipe"], summary["configuration"]["recipe"]);
+}
+
+fn summary(folder: &Path) -> Value {
+    serde_json::from_slice(&fs::read(folder.join("summary.json")).unwrap()).unwrap()
+}
+
+#[test]
+fn inference_can_be_repeated_from_its_summary() {
+    let dir = tempfile::tempdir().unwrap();
+    let (raw, out, models) = (dir.path().join("raw"), dir.path().join("again"), dir.path().join("models"));
+    let said = json(&[
+        "infer",
+        "--framework",
+        "candle",
+        "--model",
+        "resnet50",
+        "--input-shape",
+        "3,32,32",
+        "--iterations",
+        "3",
+        "--warmup",
+        "0",
+        "--batch-sizes",
+        "1",
+        "--threads",
+        "1",
+        "--model-dir",
+        arg(&models),
+        "--out",
+        arg(&raw),
+    ]);
+    let page = Path::new(said["report"].as_str().unwrap());
+    let old = summary(page.parent().unwrap());
+    // The option that all commands have stands before the command.
+    assert!(old["configuration"]["command"].as_str().unwrap().starts_with("wellread --json infer "), "{old}");
+    assert!(old["frameworks"]["candle"]["versions"]["wellread"].is_string(), "{old}");
+    assert!(old["environment"]["cpu"]["logical"].is_u64() && old["engines"].is_object(), "{old}");
+    assert!(fs::read_to_string(page).unwrap().contains("wellread rerun summary.json"));
+    let files = || fs::read_dir(&raw).unwrap().count();
+    let before = files();
+    let again = json(&["rerun", arg(page.parent().unwrap()), "--out", arg(&out)]);
+    assert_eq!(again["differences"], serde_json::json!([]));
+    let folder = Path::new(again["results"].as_str().unwrap());
+    assert!(folder.starts_with(&out), "{again}");
+    let new = summary(folder);
+    assert_eq!(new["configuration"]["iterations"], 3);
+    assert_eq!(new["frameworks"], old["frameworks"]);
+    assert_eq!(files(), before, "the old results are left alone");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn tasks_can_be_repeated_from_their_summary() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    tasks::repository(dir.path());
+    fs::write(at("tasks.csv"), "branch,experiment\nmain,e\n").unwrap();
+    let done = tasks::run(dir.path(), &["--resume", "--report", arg(&at("report"))]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let rerun = |out: &str| -> Value {
+        let done = tasks::wellread(
+            dir.path(),
+            &["rerun", arg(&at("report/summary.json")), "--out", arg(&at(out)), "--json"],
+        );
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        serde_json::from_str(&done.stdout).unwrap()
+    };
+    let again = rerun("again");
+    assert_eq!(again["differences"], serde_json::json!([]));
+    assert_eq!(again["results"], arg(&at("again/tasks.report")));
+    let kept: Value = serde_json::from_slice(&fs::read(at("again/tasks.json")).unwrap()).unwrap();
+    assert_eq!(kept[0]["success"], true);
+    // As if it had been another machine, version and commit.
+    let mut old = summary(&at("report"));
+    assert_eq!(old["commits"], summary(&at("again/tasks.report"))["commits"]);
+    assert_eq!(old["configuration"]["mode"], "train");
+    old["environment"]["cpu"]["model"] = "an abacus".into();
+    old["wellread"] = "0.0.1".into();
+    old["commits"]["main"] = "another".into();
+    fs::write(at("report/summary.json"), old.to_string()).unwrap();
+    let other = rerun("other");
+    let named: Vec<_> = other["differences"].as_array().unwrap().iter().map(|one| &one["what"]).collect();
+    assert_eq!(named, ["processor", "version of wellread", "commits: main"], "{other}");
 }
 
 #[test]

@@ -16,7 +16,7 @@ fn git(folder: &Path, args: &[&str]) -> String {
 }
 
 /// A repository with a quick branch and one that does not end, and a table of both.
-fn repository(dir: &Path) -> PathBuf {
+pub fn repository(dir: &Path) -> PathBuf {
     let repo = dir.join("repo");
     std::fs::create_dir_all(repo.join("configs/experiment")).unwrap();
     git(&repo, &["init", "--quiet", "--initial-branch=main"]);
@@ -38,17 +38,33 @@ fn repository(dir: &Path) -> PathBuf {
     repo
 }
 
+/// The program, whose worktrees are below `dir`.
+fn program(dir: &Path) -> Command {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_wellread"));
+    program.env("XDG_CACHE_HOME", dir.join("cache")).stdin(Stdio::null());
+    program.stdout(Stdio::piped()).stderr(Stdio::piped());
+    program
+}
+
 fn command(dir: &Path, more: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_wellread"));
+    let mut command = program(dir);
     command.args(["tasks", "train", "--config", arg(&dir.join("tasks.csv"))]);
     command.args(["--output", arg(&dir.join("out.json")), "--repo", arg(&dir.join("repo"))]).args(more);
-    command.env("XDG_CACHE_HOME", dir.join("cache")).stdin(Stdio::null());
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
-fn run(dir: &Path, more: &[&str]) -> Done {
-    let output = command(dir, more).output().expect("the binary starts");
+/// Runs the tasks of [`repository`].
+pub fn run(dir: &Path, more: &[&str]) -> Done {
+    ended(&mut command(dir, more))
+}
+
+/// Runs another command with the same cache.
+pub fn wellread(dir: &Path, args: &[&str]) -> Done {
+    ended(program(dir).args(args))
+}
+
+fn ended(command: &mut Command) -> Done {
+    let output = command.output().expect("the binary starts");
     Done {
         code: output.status.code().expect("no signal"),
         stdout: String::from_utf8(output.stdout).unwrap(),

@@ -190,6 +190,59 @@ fn other_commands_are_recorded_too() {
 }
 
 #[test]
+fn studies_of_a_set_are_recorded_section_by_section() {
+    let dir = tempfile::tempdir().unwrap();
+    let (set, scratch, file) =
+        (dir.path().join("set"), dir.path().join("scratch"), dir.path().join("trace.json"));
+    generate(&set, 24, &["--formats", "tiff"]);
+    let source = set.join("tiff");
+    json(&[
+        "advise",
+        arg(&source),
+        "--formats",
+        "tiff",
+        "--scratch",
+        arg(&scratch),
+        "--time-budget",
+        "4",
+        "--trace",
+        arg(&file),
+    ]);
+    let (found, about) = spans(&file);
+    assert!(about["command"].as_str().unwrap().contains(" advise "), "{about}");
+    for name in
+        ["writing candidates", "screening formats", "measuring formats", "trying workers", "predicting"]
+    {
+        assert_eq!(count(&found, name), 1, "{name}");
+    }
+    assert!(count(&found, "batch") > 0 && count(&found, "read") > 0);
+    let diagnosis = ["doctor", "--data", arg(&source), "--rounds", "2", "--time-budget", "2"];
+    json(&[&diagnosis[..], &["--trace", arg(&file)]].concat());
+    let (found, _) = spans(&file);
+    // A round of warm-up, and one at least that is measured.
+    assert!(count(&found, "warm") >= 2 && count(&found, "synthetic") >= 2);
+    let done = wellread(&["doctor", "--trace", arg(&file)]);
+    assert!(done.code == 2 && done.stderr.contains("--data"), "{}", done.stderr);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn runs_of_tasks_are_recorded() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("trace.json");
+    crate::tasks::repository(dir.path());
+    std::fs::write(dir.path().join("tasks.csv"), "branch,experiment\nmain,e\n").unwrap();
+    let done = crate::tasks::run(dir.path(), &["--repeats", "2", "--trace", arg(&file)]);
+    assert!(done.code == 0 && done.stderr.contains("ui.perfetto.dev"), "{}", done.stderr);
+    let (found, about) = spans(&file);
+    assert!(about["command"].as_str().unwrap().starts_with("wellread tasks train "), "{about}");
+    assert_eq!(count(&found, "prepare branches"), 1);
+    for run in ["e · main, run 1", "e · main, run 2"] {
+        assert_eq!(count(&found, run), 1, "{run}");
+    }
+}
+
+#[test]
 fn a_timeline_that_cannot_be_written_is_said_before_the_work() {
     let dir = tempfile::tempdir().unwrap();
     let (out, notes) = (dir.path().join("results"), dir.path().join("notes.json"));

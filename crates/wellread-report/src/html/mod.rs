@@ -200,17 +200,25 @@ fn notes(input: &ReportInput) -> String {
     section("notes", "Notes", &format!("<ul class=\"notes\">\n{}</ul>\n", items.concat()))
 }
 
+/// A command that can be copied.
+fn command(line: &str) -> String {
+    format!(
+        "<div class=\"command\"><pre tabindex=\"0\"><code>{}</code></pre><button type=\"button\" class=\"copy\" hidden>Copy</button></div>\n",
+        escape(line)
+    )
+}
+
 /// Commands and files.
 fn again(input: &ReportInput) -> String {
-    let mut body = String::new();
-    for command in &input.commands {
-        body += &format!(
-            "<div class=\"command\"><pre tabindex=\"0\"><code>{}</code></pre><button type=\"button\" class=\"copy\" hidden>Copy</button></div>\n",
-            escape(command)
-        );
-    }
+    let mut body: String = input.commands.iter().map(|line| command(line)).collect();
     if input.commands.is_empty() {
         body += "<p>No commands were recorded with these results.</p>\n";
+    }
+    let recorded = input.details.get("configuration").and_then(|all| all["command"].as_str());
+    if recorded.is_some_and(|line| !line.is_empty()) {
+        body += "<p>Or, in the folder of this report, again with what was recorded; it also says which versions and \
+                 hardware differ:</p>\n";
+        body += &command("wellread rerun summary.json");
     }
     body += "<h3>Files beside this report</h3>\n<ul class=\"files\">\n";
     body += "<li><a href=\"summary.json\">summary.json</a>: aggregates, configuration, environment</li>\n";

@@ -115,6 +115,25 @@ fn markup_is_sound() {
 }
 
 #[test]
+fn results_that_can_be_repeated_from_their_summary_say_how() {
+    let page = |details: serde_json::Value| {
+        let details = details.as_object().cloned().unwrap_or_default();
+        html::page(&ReportInput { details, ..ReportInput::default() })
+    };
+    let rerun = "<code>wellread rerun summary.json</code>";
+    let told = page(serde_json::json!({"configuration": {"command": "wellread bench all"}}));
+    assert!(told.contains(rerun));
+    check_structure(&told);
+    for unknown in [
+        serde_json::json!({"configuration": {"command": ""}}),
+        serde_json::json!({"configuration": "all"}),
+        serde_json::json!({}),
+    ] {
+        assert!(!page(unknown).contains(rerun));
+    }
+}
+
+#[test]
 fn the_report_from_a_folder_is_the_same() {
     let dir = tempfile::tempdir().unwrap();
     let input = sample::input();

@@ -124,6 +124,7 @@ impl Sandbox {
             program: vec!["wellread".into()],
             cache: self.path("cache"),
             command: "wellread tasks".into(),
+            recipe: None,
         }
     }
 
