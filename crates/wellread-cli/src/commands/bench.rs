@@ -369,7 +369,7 @@ pub fn run(args: &Args, program: &[OsString], ui: Ui) -> Outcome {
 
 fn print_outcome(outcome: &suite::Outcome, config: &Config, ui: Ui) {
     let report = &outcome.report;
-    ui.say(format!("{}\n", report.description));
+    ui.tell(format!("{}\n", report.description));
     for table in &report.tables {
         let headline = suite::benchmark(table.name()).map_or(&[][..], |b| b.headline);
         let about = suite::benchmark(table.name()).map_or("", |b| b.about);
@@ -382,9 +382,9 @@ fn print_outcome(outcome: &suite::Outcome, config: &Config, ui: Ui) {
             Severity::Caution => "!",
             Severity::Bad => "!!",
         };
-        ui.say(format!("{mark} {}.", finding.text));
+        ui.tell(format!("{mark} {}.", finding.text));
         if !finding.detail.is_empty() {
-            ui.say(format!("    {}", finding.detail));
+            ui.tell(format!("    {}", finding.detail));
         }
     }
     for warning in &report.warnings {
@@ -396,14 +396,14 @@ fn print_outcome(outcome: &suite::Outcome, config: &Config, ui: Ui) {
             .iter()
             .map(|(name, floor)| format!("{name} {:.1} %", 100.0 * floor))
             .collect();
-        ui.say(format!(
+        ui.tell(format!(
             "Noise floor (one variant measured twice; smaller differences mean nothing): {}.",
             floors.join(", ")
         ));
         let unusable: Vec<_> =
             report.noise_floors.iter().filter(|(_, floor)| **floor > 0.5).map(|(n, _)| n.as_str()).collect();
         if !unusable.is_empty() {
-            ui.say(format!(
+            ui.tell(format!(
                 "! Too noisy for conclusions: {}. Repeat on an idle machine, with more images or rounds.",
                 unusable.join(", ")
             ));
