@@ -106,8 +106,8 @@ fn print_line(text: &str) {
     }
 }
 
-/// Widest lines of sentences: wider ones are hard to read.
-const WIDEST: usize = 100;
+/// Widest lines that are printed for people, who find wider ones hard to read.
+pub const WIDEST: usize = 100;
 
 /// Columns to fill with sentences; `None` where the output is no terminal, which gets them as they are.
 fn columns(terminal: &Term) -> Option<usize> {
@@ -115,7 +115,7 @@ fn columns(terminal: &Term) -> Option<usize> {
 }
 
 /// The text with its lines broken at spaces, so that they fit; what goes on is indented as its line is.
-fn broken(text: &str, columns: Option<usize>) -> String {
+pub fn broken(text: &str, columns: Option<usize>) -> String {
     let Some(columns) = columns else { return text.to_owned() };
     let mut out = String::with_capacity(text.len());
     for (i, line) in text.split('\n').enumerate() {

@@ -373,7 +373,7 @@ fn print_outcome(outcome: &suite::Outcome, config: &Config, ui: Ui) {
     for table in &report.tables {
         let headline = suite::benchmark(table.name()).map_or(&[][..], |b| b.headline);
         let about = suite::benchmark(table.name()).map_or("", |b| b.about);
-        ui.say(super::report::text_table(table, about, headline));
+        ui.tell(super::report::text_table(table, about, headline));
     }
     for finding in &report.findings {
         let mark = match finding.severity {
