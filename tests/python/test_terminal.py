@@ -20,7 +20,9 @@ def command(tmp_path):
     """A benchmark that is long enough to be looked at; its paths are short, as they are printed."""
     binary = os.environ.get("WELLREAD") or shutil.which("wellread")
     assert binary, "set WELLREAD to the binary under test"
-    arguments = "bench dataset --images 32 --size 64x64 --formats parquet,tiff --repeats 2 --out results"
+    arguments = (
+        "bench dataset --images 32 --size 64x64 --formats parquet,tiff --repeats 2 --samples 1000 --out results"
+    )
     environment = {**os.environ, "TERM": "xterm-256color"}
     return {"args": [binary, *arguments.split()], "cwd": tmp_path, "env": environment}
 
