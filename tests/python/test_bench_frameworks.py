@@ -77,6 +77,7 @@ def test_frameworks_stand_beside_rust_in_one_report(bench):
         missing = of(tables["conversion"], framework="pytorch", path="pinned")
         assert missing[0]["status"] == "unavailable" and "CUDA" in missing[0]["reason"]
     assert summary["frameworks"]["pytorch"]["versions"]["torch"] == torch.__version__
+    assert all(0 < summary["frameworks"][name]["clock_overhead_ns"] < 1e5 for name in ("pytorch", "jax"))
     assert "pytorch" in (out / "report.html").read_text()
 
 

@@ -96,6 +96,7 @@ def test_four_frameworks_compute_the_same(infer):
     assert [row["reason"] for row in rows if row["status"] != "ok"] == []
     assert 0 < said["max_difference"] < 1e-4
     for row, record in zip(rows, run["records"], strict=True):
+        assert 0 < record["opened"]["clock_overhead_ns"] < 1e5
         samples = np.concatenate([part["samples_ns"] for part in record["rounds"]]) / 1e6
         assert len(samples) == 2 == int(row["samples"])
         for column, wanted in {

@@ -4,6 +4,7 @@ pointer and by keyboard, and axe-core finds nothing that keeps a person out."""
 import os
 import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
 
+KINDS = ["bench", "infer", "tasks"]
 BROWSERS = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"]
 
 
@@ -38,6 +40,74 @@ def report(wellread, tmp_path_factory):
     )  # fmt: skip
     wellread("report", out)
     return out / "report.html"
+
+
+@pytest.fixture(scope="session")
+def infer_report(wellread, tmp_path_factory):
+    """The report of a small run of `wellread infer`, drawn again."""
+    folder = tmp_path_factory.mktemp("browser_infer")
+    said = wellread(
+        "infer", "--framework", "candle", "--model", "resnet50", "--batch-sizes", 1, 2, "--iterations", 3,
+        "--warmup", 0, "--input-shape", "3,32,32", "--device-prefer", "cpu", "--model-dir", folder / "models",
+        "--output-dir", folder,
+    )  # fmt: skip
+    results = Path(said["csv"]).with_suffix("")
+    wellread("report", results)
+    return results / "report.html"
+
+
+# What a task of the adapter for any program does: it tells its phases, here those of a loop that never ran.
+PHASES = """\
+cat >> "$WELLREAD_PHASES" <<'END'
+{"phase":"data_setup","elapsed_seconds":SETUP,"peak_memory_mb":80}
+{"samples":"batch_loading","seconds":[LOADING],"warm_up":1}
+{"samples":"batch_step","seconds":[STEP],"warm_up":1}
+END
+"""
+
+
+@pytest.fixture(scope="session")
+def tasks_report(wellread, tmp_path_factory):
+    """The report of `wellread tasks` of two branches, the second of which loads slower."""
+    folder = tmp_path_factory.mktemp("browser_tasks")
+    repository = folder / "repo"
+    script = repository / "configs" / "experiment" / "e.sh"
+    script.parent.mkdir(parents=True)
+
+    def git(*args):
+        identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
+        subprocess.run(["git", "-C", repository, *identity, *args], check=True, capture_output=True)
+
+    git("init", "--quiet", "--initial-branch=main")
+    for branch, factor in [("main", 1.0), ("slow", 1.5)]:
+        if branch != "main":
+            git("checkout", "--quiet", "-b", branch)
+        times = [f"{factor * (0.02 + 0.001 * (i % 5)):.4f}" for i in range(20)]
+        said = {"SETUP": f"{factor:.1f}", "LOADING": ",".join(times), "STEP": ",".join(["0.05", "0.04"] * 10)}
+        text = PHASES
+        for name, value in said.items():
+            text = text.replace(name, value)
+        script.write_text(text)
+        git("add", "--all")
+        git("commit", "--quiet", "-m", branch)
+    (folder / "tasks.csv").write_text("branch,experiment\nmain,e\nslow,e\n")
+    with pytest.MonkeyPatch.context() as patch:
+        # Worktrees go there.
+        patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+        done = wellread(
+            "tasks", "train", "--config", folder / "tasks.csv", "--output", folder / "out.json", "--repo", repository,
+            "--repeats", 3, "--compare",
+        )  # fmt: skip
+    page = Path(done["report"])
+    wellread("report", page.parent)
+    return page
+
+
+@pytest.fixture(scope="session")
+def reports(request):
+    """The report of a command."""
+    fixtures = dict(zip(KINDS, ["report", "infer_report", "tasks_report"], strict=True))
+    return lambda kind: request.getfixturevalue(fixtures[kind])
 
 
 @pytest.fixture
@@ -75,6 +145,12 @@ def words_of(plot):
     return plot.locator("output").inner_text()
 
 
+def numbers(table, head):
+    """The numbers of a column whose rows are shown, from top to bottom."""
+    rows, at = table.locator("tbody tr:visible"), head.evaluate("h => h.cellIndex")
+    return [float(v) for v in rows.evaluate_all(f"rows => rows.map(r => r.cells[{at}].dataset.v)") if v]
+
+
 def test_every_track_has_its_charts(opened):
     page = opened()
     for name in ["storage", "dataset", "dataloader", "loop", "conversion"]:
@@ -89,22 +165,37 @@ def test_every_track_has_its_charts(opened):
     pictures = page.locator("ul.pictures img")
     assert pictures.count() >= 4
     assert all(pictures.nth(i).evaluate("i => i.naturalWidth > 10") for i in range(pictures.count()))
+    # Each says which image it is, to those too who do not see it.
+    said = pictures.evaluate_all("all => all.map(i => [i.alt, i.closest('figure').textContent])")
+    assert all(alt and alt == caption for alt, caption in said), said
 
 
-def test_inference_has_its_charts(opened, wellread, tmp_path):
-    said = wellread(
-        "infer", "--framework", "candle", "--model", "resnet50", "--batch-sizes", 1, 2, "--iterations", 3,
-        "--warmup", 0, "--input-shape", "3,32,32", "--device-prefer", "cpu", "--model-dir", tmp_path / "models",
-        "--output-dir", tmp_path,
-    )  # fmt: skip
-    folder = Path(said["csv"]).with_suffix("")
-    wellread("report", folder)
-    page = opened(folder / "report.html")
+def test_inference_has_its_charts(opened, infer_report):
+    page = opened(infer_report)
     for name in ["inference", "inference_distribution", "inference_timeline"]:
         plot = page.locator(f"#plot-{name}")
         plot.locator("figure").focus()
         page.keyboard.press("ArrowRight")
         assert "candle" in words_of(plot) and re.search(r"\d", words_of(plot)), name
+
+
+def test_tasks_have_their_charts_and_a_table_that_sorts(opened, tasks_report):
+    page = opened(tasks_report)
+    for name in ["tasks", "tasks_distribution", "tasks_timeline"]:
+        plot = page.locator(f"#plot-{name}")
+        assert plot.locator("figure.chart > svg").is_visible() and plot.locator("g.mark").count() >= 2, name
+        plot.locator("figure").focus()
+        page.keyboard.press("ArrowRight")
+        assert re.search(r"main|slow", words_of(plot)) and re.search(r"\d", words_of(plot)), name
+    assert "slow" in page.locator("#answer").inner_text()
+    table = page.locator("#bench-tasks-table")
+    head = table.locator("thead th[title='column seconds']")
+    head.locator("button").click()
+    up = numbers(table, head)
+    assert len(up) == 8 and up == sorted(up) and head.get_attribute("aria-sort") == "ascending"
+    head.locator("button").focus()
+    page.keyboard.press("Enter")
+    assert numbers(table, head) == up[::-1] and head.get_attribute("aria-sort") == "descending"
 
 
 def test_pointing_and_arrow_keys_tell_values(opened):
@@ -186,18 +277,13 @@ def test_tables_sort_and_filter(opened):
     table = page.locator("#bench-dataset-table")
     rows = table.locator("tbody tr:visible")
     head = table.locator("thead th", has_text="throughput").first
-    at = head.evaluate("h => h.cellIndex")
-
-    def column():
-        return [float(v) for v in rows.evaluate_all(f"rows => rows.map(r => r.cells[{at}].dataset.v)") if v]
-
     head.locator("button").click()
-    down = column()
+    down = numbers(table, head)
     assert len(down) >= 4 and down == sorted(down, reverse=True)
     assert head.get_attribute("aria-sort") == "descending"
     head.locator("button").focus()
     page.keyboard.press("Enter")
-    assert column() == sorted(down) and head.get_attribute("aria-sort") == "ascending"
+    assert numbers(table, head) == sorted(down) and head.get_attribute("aria-sort") == "ascending"
     assert table.locator("[aria-sort]").count() == 1
     bar = page.locator(".filters[data-for=bench-dataset-table]")
     bar.get_by_role("searchbox").fill("tiff random memory")
@@ -226,11 +312,30 @@ def test_the_theme_switches(opened):
     assert (page.evaluate(ground), page.evaluate(figure)) == light
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_prints_without_controls_and_whole(opened, reports, kind):
+    # A4 on its side has 1047 px within its margins, and Chromium prints at down to half the size what is wider.
+    page = opened(reports(kind), viewport={"width": 2000, "height": 1200})
+    page.emulate_media(media="print")
+    for what in ["nav", "#theme", ".skip", ".filters", ".tools", ".readout", "button.copy"]:
+        found = page.locator(what)
+        assert found.count() > 0 and not any(one.is_visible() for one in found.all()), what
+    assert page.locator("table.results").first.is_visible()
+    clipped = page.locator(".scroll, figure.chart, .command pre").evaluate_all(
+        """all => all.filter(e => e.scrollWidth > e.clientWidth || getComputedStyle(e).maxHeight !== 'none')
+            .map(e => [e.className, e.scrollWidth, e.clientWidth])"""
+    )
+    assert not clipped
+    printed = page.pdf(prefer_css_page_size=True)
+    assert printed.startswith(b"%PDF-") and len(printed) > 20_000
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_axe_finds_nothing(opened, theme):
-    page = opened(color_scheme=theme, reduced_motion="reduce", bypass_csp=True)
+@pytest.mark.parametrize("kind", KINDS)
+def test_axe_finds_nothing(opened, reports, kind, theme):
+    page = opened(reports(kind), color_scheme=theme, reduced_motion="reduce", bypass_csp=True)
     # With a value on show, too.
-    page.locator("#plot-dataset figure").focus()
+    page.locator("#plot-dataset figure" if kind == "bench" else ".plot figure").first.focus()
     page.keyboard.press("ArrowRight")
     found = axe.Axe().run(page).response["violations"]
     told = [f"{v['id']} ({v['impact']}): {node['html'][:160]}" for v in found for node in v["nodes"][:3]]

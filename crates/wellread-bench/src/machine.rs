@@ -1,5 +1,6 @@
 //! The machine in words: for reports, figures and `wellread doctor`.
 
+use wellread_measure::clock::Clock;
 use wellread_measure::environment::Environment;
 
 /// Named values for people, most telling first. What could not be read is left out.
@@ -29,6 +30,15 @@ pub fn facts(e: &Environment) -> Vec<(&'static str, String)> {
     if !e.cpu.vector_extensions.is_empty() {
         facts.push(("vectors", e.cpu.vector_extensions.join(", ")));
     }
+    let clock = Clock::calibrated();
+    facts.push((
+        "clock",
+        format!(
+            "a look costs {:.0} ns, the least step is {:.0} ns",
+            clock.overhead_seconds * 1e9,
+            clock.resolution_seconds * 1e9
+        ),
+    ));
     let system = e.platform.distribution.clone().unwrap_or_else(|| e.platform.os.clone());
     facts.push(("system", format!("{system}, kernel {}", e.platform.kernel.as_deref().unwrap_or("unknown"))));
     if let Some(vm) = &e.platform.virtual_machine {

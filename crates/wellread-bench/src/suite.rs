@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::time::{Instant, SystemTime};
 use wellread_image::Shape;
 use wellread_loader::{Crop, Scale, Transform};
+use wellread_measure::clock::Clock;
 use wellread_measure::environment::{CpuTimes, Environment};
 use wellread_measure::limits::{CopyLimits, LimitSettings, measure_copy};
 use wellread_report::{Fact, Finding, ReportInput, Table, Thumbnail};
@@ -497,6 +498,7 @@ fn assemble(
     details.insert("verified".into(), verified.into());
     details.insert("noise_floor".into(), noise.into());
     details.insert("environment".into(), serde_json::to_value(environment)?);
+    details.insert("clock".into(), serde_json::to_value(Clock::calibrated())?);
     details.insert("limits".into(), serde_json::to_value(limits)?);
     details.insert("frameworks".into(), python_details);
     details.insert("engines".into(), serde_json::to_value(registry::engines())?);

@@ -1,5 +1,6 @@
 //! What the user sees: progress bars, JSON documents, plain text, failures.
 
+use console::Term;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::Write;
 use std::time::Duration;
@@ -74,10 +75,16 @@ impl Ui {
         }
     }
 
-    /// Prints a line that helps but may be left out.
+    /// Prints sentences for people: as [`Self::say`], and in a terminal broken between words.
+    pub fn tell(self, text: impl AsRef<str>) {
+        let terminal = if self.json { Term::stderr() } else { Term::stdout() };
+        self.say(broken(text.as_ref(), columns(&terminal)));
+    }
+
+    /// Prints a line that helps but may be left out; in a terminal broken between words.
     pub fn hint(self, text: impl AsRef<str>) {
         if !self.quiet {
-            eprintln!("{}", text.as_ref());
+            eprintln!("{}", broken(text.as_ref(), columns(&Term::stderr())));
         }
     }
 
@@ -97,6 +104,48 @@ fn print_line(text: &str) {
     if writeln!(std::io::stdout().lock(), "{text}").is_err() {
         std::process::exit(0);
     }
+}
+
+/// Widest lines that are printed for people, who find wider ones hard to read.
+pub const WIDEST: usize = 100;
+
+/// Columns to fill with sentences; `None` where the output is no terminal, which gets them as they are.
+fn columns(terminal: &Term) -> Option<usize> {
+    terminal.size_checked().map(|(_, columns)| WIDEST.min(columns.into()))
+}
+
+/// The text in lines of at most [`WIDEST`] columns, wherever it goes.
+pub fn filled(text: &str) -> String {
+    broken(text, Some(WIDEST))
+}
+
+/// The text with its lines broken at spaces, so that they fit; what goes on is indented as its line is.
+pub fn broken(text: &str, columns: Option<usize>) -> String {
+    let Some(columns) = columns else { return text.to_owned() };
+    let mut out = String::with_capacity(text.len());
+    for (i, line) in text.split('\n').enumerate() {
+        if i > 0 {
+            out.push('\n');
+        }
+        let words = line.trim_start_matches(' ');
+        let indent = &line[..line.len() - words.len()];
+        let mut at = indent.len();
+        out += indent;
+        for (k, word) in words.split(' ').enumerate() {
+            let width = word.chars().count();
+            if k > 0 && at + 1 + width > columns {
+                out.push('\n');
+                out += indent;
+                at = indent.len();
+            } else if k > 0 {
+                out.push(' ');
+                at += 1;
+            }
+            out += word;
+            at += width;
+        }
+    }
+    out
 }
 
 /// How progress is drawn: what is done, how far, how long still.
@@ -142,4 +191,19 @@ pub fn bytes(n: u64) -> String {
         unit += 1;
     }
     if unit == 0 { format!("{n} B") } else { format!("{value:.1} {}", UNITS[unit]) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::broken;
+
+    #[test]
+    fn sentences_are_broken_between_words_and_keep_their_indent() {
+        let text = "one two three\n    four five\n\nsix";
+        assert_eq!(broken(text, None), text);
+        assert_eq!(broken(text, Some(13)), text);
+        assert_eq!(broken(text, Some(12)), "one two\nthree\n    four\n    five\n\nsix");
+        // A word stays whole, and so does a number with its unit.
+        assert_eq!(broken("a/long/path 12\u{a0}ms", Some(6)), "a/long/path\n12\u{a0}ms");
+    }
 }

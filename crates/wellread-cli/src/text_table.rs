@@ -3,10 +3,9 @@
 //! What does not fit is left out in this order: keys that are the same everywhere (told above the table), lengths of the
 //! heads (broken at spaces), quantities from the right, and the ends of long texts. The report has all of it.
 
+use crate::output::{WIDEST as WIDTH, filled};
 use wellread_report::{Table, columns};
 
-/// Widest line.
-pub const WIDTH: usize = 100;
 /// Lines of the heads at most.
 const HEADS: usize = 3;
 /// Between columns.
@@ -47,7 +46,7 @@ pub fn text_table(table: &Table, about: &str, headline: &[&str]) -> String {
             unverified: configuration.unverified,
         })
         .collect();
-    let mut out = wrapped(&format!("{}{}{about}", table.name(), if about.is_empty() { "" } else { ": " }));
+    let mut out = filled(&format!("{}{}{about}", table.name(), if about.is_empty() { "" } else { ": " }));
     out.push('\n');
     let same = |key: usize| lines.len() > 1 && lines.iter().all(|line| line.keys[key] == lines[0].keys[key]);
     let (constant, telling): (Vec<usize>, Vec<usize>) = (0..keys.len()).partition(|&key| same(key));
@@ -56,7 +55,7 @@ pub fn text_table(table: &Table, about: &str, headline: &[&str]) -> String {
             .iter()
             .map(|&key| format!("{} {}", keys[key].replace('_', " "), lines[0].keys[key]))
             .collect();
-        out += &wrapped(&format!("  all: {}", told.join(", ")));
+        out += &filled(&format!("  all: {}", told.join(", ")));
         out.push('\n');
     }
     let heads = |texts: Vec<String>, values: Vec<usize>| -> Vec<(Vec<String>, usize)> {
@@ -117,25 +116,6 @@ pub fn text_table(table: &Table, about: &str, headline: &[&str]) -> String {
         }
     }
     out
-}
-
-/// Text in lines of at most [`WIDTH`] columns, broken at spaces; lines after the first are indented by two more than it.
-pub fn wrapped(text: &str) -> String {
-    let indent = text.len() - text.trim_start().len();
-    let mut lines = vec![" ".repeat(indent)];
-    for word in text.split_whitespace() {
-        let last = lines.last_mut().expect("there is a line");
-        let begun = !last.trim().is_empty();
-        if begun && chars(last) + 1 + chars(word) > WIDTH {
-            lines.push(format!("{}{word}", " ".repeat(indent + 2)));
-        } else {
-            if begun {
-                last.push(' ');
-            }
-            last.push_str(word);
-        }
-    }
-    lines.join("\n")
 }
 
 /// A head in up to [`HEADS`] lines, as narrow as its column's values where that can be.
@@ -221,7 +201,7 @@ mod tests {
 
     #[test]
     fn prose_is_broken_at_spaces() {
-        let text = wrapped(&format!("    {}", "word ".repeat(50)));
+        let text = filled(&format!("    {}", "word ".repeat(50)));
         assert!(text.lines().count() > 2 && text.lines().all(|line| chars(line) <= WIDTH), "{text}");
         assert!(text.lines().skip(1).all(|line| line.starts_with("      word")), "{text}");
         assert_eq!(wrapped("short"), "short");

@@ -13,7 +13,8 @@ use crate::source::{AHEAD, Source};
 use crate::statistics::{steady, window};
 use anyhow::Result;
 use std::cell::RefCell;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use wellread_measure::clock::Stopwatch;
 use wellread_measure::interleave::{Plan, Progress, Turn};
 use wellread_measure::memory::PeakGuard;
 
@@ -158,7 +159,7 @@ fn take(
 
 /// At least the passes asked for, then more until two windows agree, within limits.
 fn warm_up(contender: &mut Contender, batch: &Batch<'_>, config: &Config) -> Result<(Warm, Option<u64>)> {
-    let begin = Instant::now();
+    let begin = Stopwatch::start();
     let window = window(config.warmup);
     let most = config.warmup.saturating_mul(MOST_WARMUP).max(2 * window);
     // One at least, so that there are outputs to compare.
@@ -166,7 +167,7 @@ fn warm_up(contender: &mut Contender, batch: &Batch<'_>, config: &Config) -> Res
     while config.warmup > 0
         && !steady(&passes.samples_ns, window)
         && passes.samples_ns.len() < most
-        && begin.elapsed() < LONGEST_WARMUP
+        && begin.elapsed() < LONGEST_WARMUP.as_secs_f64()
     {
         let more = contender.passes(window)?;
         passes.samples_ns.extend(more.samples_ns);
@@ -188,15 +189,14 @@ fn fed(contender: &mut Contender, batch: &Batch<'_>, config: &Config, count: usi
     for _ in 0..=AHEAD {
         feed.next()?;
     }
-    let ns = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
     (0..count)
         .map(|_| {
-            let begin = Instant::now();
+            let begin = Stopwatch::start();
             let images = feed.next()?;
-            let wait_ns = ns(begin.elapsed());
+            let wait_ns = begin.elapsed_ns();
             batch.shared.borrow_mut().put(images.pixels())?;
             let step = contender.step()?;
-            let whole_ns = ns(begin.elapsed());
+            let whole_ns = begin.elapsed_ns();
             Ok(FedStep { wait_ns, fetch_ns: step.fetch_ns, forward_ns: step.forward_ns, whole_ns })
         })
         .collect()

@@ -14,7 +14,7 @@ use std::io::{BufRead as _, Read as _, Seek as _, Write as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::mpsc::channel;
-use std::time::Instant;
+use wellread_measure::clock::{Clock, Stopwatch};
 use wellread_measure::memory::release_free_heap;
 use wellread_model::infer::Session;
 
@@ -86,12 +86,14 @@ impl Server {
         let request = Request::deserialize(&serde_json::from_str::<Value>(line)?)?;
         Ok(match request {
             Request::Open(open) => {
-                let begin = Instant::now();
+                let begin = Stopwatch::start();
                 let backend = backend::named(&open.framework).context("there is no such framework")?;
                 let (session, opened) = backend.session(&open)?;
                 self.session = Some(session);
                 self.compiles = open.provider.as_deref() == Some("tensorrt");
-                serde_json::to_value(Opened { load_ms: begin.elapsed().as_secs_f64() * 1e3, ..opened })?
+                let load_ms = begin.elapsed() * 1e3;
+                let clock_overhead_ns = Some(Clock::calibrated().overhead_seconds * 1e9);
+                serde_json::to_value(Opened { load_ms, clock_overhead_ns, ..opened })?
             }
             Request::Batch(batch) => {
                 self.batch = Some(batch);
@@ -109,15 +111,12 @@ impl Server {
                 serde_json::to_value(Outputs { shape: vec![n, logits.len() / n] })?
             }
             Request::Step => {
-                let begin = Instant::now();
+                let begin = Stopwatch::start();
                 self.fetch()?;
-                let fetch_ns = nanoseconds(begin.elapsed().as_nanos());
-                let fetched = Instant::now();
+                let fetch_ns = begin.elapsed_ns();
+                let fetched = Stopwatch::start();
                 self.session()?.run()?;
-                serde_json::to_value(Step {
-                    fetch_ns,
-                    forward_ns: nanoseconds(fetched.elapsed().as_nanos()),
-                })?
+                serde_json::to_value(Step { fetch_ns, forward_ns: fetched.elapsed_ns() })?
             }
             Request::Rest => {
                 self.images = Vec::new();
@@ -140,9 +139,9 @@ impl Server {
         let compiles = self.compiles;
         let session = self.session()?;
         let mut pass = || -> Result<f64> {
-            let begin = Instant::now();
+            let begin = Stopwatch::start();
             session.run()?;
-            Ok(begin.elapsed().as_secs_f64() * 1e3)
+            Ok(begin.elapsed() * 1e3)
         };
         let first = pass()?;
         if compiles { Ok(Some((first - pass()?).max(0.0))) } else { Ok(None) }
@@ -151,13 +150,13 @@ impl Server {
     fn run(&mut self, passes: usize) -> Result<Passes> {
         let session = self.session()?;
         let mut samples_ns = Vec::with_capacity(passes);
-        let begin = Instant::now();
+        let begin = Stopwatch::start();
         for _ in 0..passes {
-            let start = Instant::now();
+            let start = Stopwatch::start();
             session.run()?;
-            samples_ns.push(nanoseconds(start.elapsed().as_nanos()));
+            samples_ns.push(start.elapsed_ns());
         }
-        Ok(Passes { samples_ns, wall_ns: nanoseconds(begin.elapsed().as_nanos()), device_peak_bytes: None })
+        Ok(Passes { samples_ns, wall_ns: begin.elapsed_ns(), device_peak_bytes: None })
     }
 
     fn fetch(&mut self) -> Result<()> {
@@ -179,8 +178,4 @@ fn read(path: &Path, count: usize, into: &mut Vec<f32>) -> Result<()> {
     into.try_reserve_exact(count).context("the batch does not fit in memory")?;
     into.resize(count, 0.0);
     Ok(file.read_exact(bytemuck::cast_slice_mut(into))?)
-}
-
-fn nanoseconds(n: u128) -> u64 {
-    u64::try_from(n).unwrap_or(u64::MAX)
 }

@@ -76,6 +76,12 @@ impl Stopwatch {
         (self.elapsed_raw() - self.overhead).max(0.0)
     }
 
+    /// The same in whole nanoseconds, as workers answer.
+    #[inline]
+    pub fn elapsed_ns(&self) -> u64 {
+        (self.elapsed() * 1e9).round() as u64
+    }
+
     /// Seconds since the start as the clock gave them.
     #[inline]
     pub fn elapsed_raw(&self) -> f64 {
@@ -124,6 +130,7 @@ mod tests {
         assert!(second >= 0.0049, "{second}");
         assert!(first + second <= whole.elapsed_raw());
         assert!(whole.elapsed() <= whole.elapsed_raw());
+        assert!(whole.elapsed_ns() >= 16_800_000, "{}", whole.elapsed_ns());
     }
 
     #[test]

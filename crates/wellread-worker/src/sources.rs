@@ -75,8 +75,7 @@ mod tests {
     #[test]
     fn all_of_the_worker_is_there() {
         let folder = unpack().unwrap();
-        for name in
-            ["worker.py", "protocol.py", "peers/__init__.py", "frameworks/pytorch.py", "tracks/loop.py"]
+        for name in ["worker.py", "clock.py", "peers/__init__.py", "frameworks/pytorch.py", "tracks/loop.py"]
         {
             assert!(folder.path().join(PACKAGE).join(name).is_file(), "{name}");
         }

@@ -4,6 +4,7 @@ import platform
 import traceback
 
 from . import frameworks, memory, peers
+from .clock import OVERHEAD_NS
 from .errors import Unusable
 from .inference import Inference
 from .models import ModelError
@@ -31,6 +32,7 @@ class Worker:
             "python": platform.python_version(),
             "versions": self.framework.versions(),
             "backend": self.framework.backend(),
+            "clock_overhead_ns": OVERHEAD_NS,
             "readers": [peers.describe(entry, self.framework.name) for entry in peers.of_formats(request["formats"])],
             "conversions": [c.describe(self.framework) for c in self.framework.conversions()],
         }

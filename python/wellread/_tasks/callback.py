@@ -46,8 +46,9 @@ class PhaseTimer(pl.Callback):
     - ``sanity_check``: the batches that Lightning validates before it trains;
     - ``dataset_info``: batches of an epoch, images of a batch and of the first epoch, and throughput and time per
       batch after the first;
-    - ``steady_state``: all steps but the first: ``step_seconds`` and ``data_wait_seconds`` (mean, p50, p95) and
-      ``data_wait_fraction``. A step is from asking for its batch to its end, without validation;
+    - ``steady_state``: all steps but the first: ``step_seconds`` and ``data_wait_seconds`` (mean, p50, and p95
+      from 20 steps on) and ``data_wait_fraction``. A step is from asking for its batch to its end, without
+      validation;
     - ``peak_memory``: of this process (RSS), of it and its children (PSS, seen at ends of epochs), and of CUDA;
     - ``final_metrics``: what the module logged last.
 
@@ -399,10 +400,11 @@ def _images_of(batch: Any) -> int:
     return next((images for part in parts if (images := _images_of(part))), 0)
 
 
-def _summary(seconds: array) -> dict[str, float] | None:
+def _summary(seconds: array) -> dict[str, float | None] | None:
     if not seconds:
         return None
     import numpy
 
-    p50, p95 = numpy.percentile(seconds, (50, 95))
-    return {"mean": float(numpy.mean(seconds)), "p50": float(p50), "p95": float(p95)}
+    # Of fewer, the 95th percentile would be the maximum under another name.
+    p95 = float(numpy.percentile(seconds, 95)) if len(seconds) >= 20 else None
+    return {"mean": float(numpy.mean(seconds)), "p50": float(numpy.median(seconds)), "p95": p95}

@@ -76,6 +76,9 @@ struct Started {
     python: String,
     versions: BTreeMap<String, String>,
     backend: String,
+    /// Cost of a look at Python's clock, taken off every time that is answered.
+    #[serde(default)]
+    clock_overhead_ns: Option<f64>,
     readers: Vec<Reader>,
     conversions: Vec<Conversion>,
 }
@@ -189,7 +192,8 @@ impl Frameworks {
             let (text, detail) = match &framework.started {
                 Ok(s) => {
                     let versions: Vec<_> = s.versions.iter().map(|(n, v)| format!("{n} {v}")).collect();
-                    let detail = json!({ "python": s.python, "versions": s.versions, "backend": s.backend });
+                    let detail = json!({ "python": s.python, "versions": s.versions, "backend": s.backend,
+                                         "clock_overhead_ns": s.clock_overhead_ns });
                     (format!("{}; Python {}, {}", s.backend, s.python, versions.join(", ")), detail)
                 }
                 Err(reason) => (format!("unavailable: {reason}"), json!({ "unavailable": reason })),

@@ -4,7 +4,7 @@ use super::synthetic::{SyntheticArgs, check_disk};
 use super::trace::TraceArgs;
 use super::{parse_positive, parse_share, parse_size, parse_threads, recipe};
 use crate::output::{Failure, Outcome, Ui, figures_on, shown_on};
-use crate::text_table::{text_table, wrapped};
+use crate::text_table::text_table;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -391,7 +391,7 @@ pub fn run(args: &Args, program: &[OsString], ui: Ui) -> Outcome {
 
 fn print_outcome(outcome: &suite::Outcome, config: &Config, ui: Ui) {
     let report = &outcome.report;
-    ui.say(format!("{}\n", wrapped(&report.description)));
+    ui.tell(format!("{}\n", report.description));
     for table in &report.tables {
         let headline = suite::benchmark(table.name()).map_or(&[][..], |b| b.headline);
         let about = suite::benchmark(table.name()).map_or("", |b| b.about);
@@ -404,13 +404,13 @@ fn print_outcome(outcome: &suite::Outcome, config: &Config, ui: Ui) {
             Severity::Caution => "!",
             Severity::Bad => "!!",
         };
-        ui.say(wrapped(&format!("{mark} {}.", finding.text)));
+        ui.tell(format!("{mark} {}.", finding.text));
         if !finding.detail.is_empty() {
-            ui.say(wrapped(&format!("    {}", finding.detail)));
+            ui.tell(format!("    {}", finding.detail));
         }
     }
     for warning in &report.warnings {
-        ui.hint(wrapped(&format!("note: {warning}")));
+        ui.hint(format!("note: {warning}"));
     }
     if !report.noise_floors.is_empty() {
         let floors: Vec<_> = report
@@ -418,20 +418,22 @@ fn print_outcome(outcome: &suite::Outcome, config: &Config, ui: Ui) {
             .iter()
             .map(|(name, floor)| format!("{name} {:.1} %", 100.0 * floor))
             .collect();
-        ui.say(wrapped(&format!(
+        ui.tell(format!(
             "Noise floor (one variant measured twice; smaller differences mean nothing): {}.",
             floors.join(", ")
-        )));
+        ));
         let found: Vec<_> =
             report.detectable.iter().map(|(name, least)| format!("{name} {:.1} %", 100.0 * least)).collect();
-        ui.say(wrapped(&format!("A slow-down is found in nine of ten cases from: {}.", found.join(", "))));
+        if !found.is_empty() {
+            ui.tell(format!("A slow-down is found in nine of ten cases from: {}.", found.join(", ")));
+        }
         let unusable: Vec<_> =
             report.noise_floors.iter().filter(|(_, floor)| **floor > 0.5).map(|(n, _)| n.as_str()).collect();
         if !unusable.is_empty() {
-            ui.say(wrapped(&format!(
+            ui.tell(format!(
                 "! Too noisy for conclusions: {}. Repeat on an idle machine, with more images or rounds.",
                 unusable.join(", ")
-            )));
+            ));
         }
     }
     ui.say(format!("Report: {}", config.out.join("report.html").display()));

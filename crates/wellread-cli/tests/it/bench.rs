@@ -16,6 +16,9 @@ fn all_benchmarks_write_the_files_of_the_contract() {
     args.extend(QUICK);
     let summary = json(&args);
     assert_eq!(summary["verified"], true);
+    let clock = &summary["clock"];
+    assert!(clock["overhead_seconds"].as_f64().unwrap() > 0.0, "{clock}");
+    assert!(clock["resolution_seconds"].as_f64().unwrap() > 0.0, "{clock}");
     // What this build lacks is part of every table, of the summary and of the answer.
     let absent = absent_formats();
     let answer = summary["report"]["findings"].to_string();

@@ -13,9 +13,9 @@ framework with a model; to add one, write its file and its line in `SESSIONS`.
 
 import importlib
 import os
-import time
 
 from .. import memory
+from ..clock import OVERHEAD_NS, net, now
 from ..errors import Unusable
 from ..frameworks import FRAMEWORKS
 from . import shared
@@ -36,16 +36,21 @@ class Inference:
         module, class_name = SESSIONS[name].split(":")
         # Before any library is imported: XLA has no other way to be told.
         os.environ["NPROC"] = str(request["threads"])
-        begin = time.perf_counter_ns()
+        begin = now()
         try:
             kind = getattr(importlib.import_module(f".{module}", __name__), class_name)
         except ImportError as error:
             entry = FRAMEWORKS[name]
             raise Unusable(f"{entry.package} cannot be imported ({error}); {entry.hint}") from error
-        imported = time.perf_counter_ns()
+        imported = now()
         self.session = kind(request)
-        done = time.perf_counter_ns()
-        return {**self.session.facts(), "import_ms": (imported - begin) / 1e6, "load_ms": (done - imported) / 1e6}
+        done = now()
+        return {
+            **self.session.facts(),
+            "import_ms": net(imported - begin) / 1e6,
+            "load_ms": net(done - imported) / 1e6,
+            "clock_overhead_ns": OVERHEAD_NS,
+        }
 
     def batch(self, request):
         """Fetch a batch and prepare for its shape."""
@@ -77,12 +82,13 @@ class Inference:
     def step(self, _request):
         """What a program that is fed does: images to the device, one pass, done."""
         with explained(self.session, self.images.shape), self.session.guard():
-            begin = time.perf_counter_ns()
+            begin = now()
             self.session.fetch(self.images.array)
-            fetched = time.perf_counter_ns()
+            fetched = now()
             self.session.run()
             self.session.wait()
-            return {"fetch_ns": fetched - begin, "forward_ns": time.perf_counter_ns() - fetched}
+            done = now()
+            return {"fetch_ns": net(fetched - begin), "forward_ns": net(done - fetched)}
 
 
 class explained:

@@ -4,12 +4,12 @@ Weights and images are brought to the layout that XLA's convolutions prefer (NHW
 """
 
 import importlib
-import time
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..clock import net, now
 from ..errors import Unusable
 from . import base, weights
 
@@ -64,9 +64,9 @@ class Jax(base.Session):
         self.inputs = self.arrange(jax.device_put(images, self.device)).block_until_ready()
 
     def prepare(self):
-        begin = time.perf_counter_ns()
+        begin = now()
         self.compiled = jax.jit(self.network.forward).lower(self.parameters, self.inputs).compile()
-        took = (time.perf_counter_ns() - begin) / 1e6
+        took = net(now() - begin) / 1e6
         self.run()
         self.wait()
         return took

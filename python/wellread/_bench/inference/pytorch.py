@@ -13,7 +13,6 @@ None of them is "eager". Passes run in inference mode.
 import contextlib
 import os
 import platform
-import time
 
 # What compiling takes is measured; that an earlier run has done it would not be a measurement.
 os.environ.setdefault("TORCHINDUCTOR_FORCE_DISABLE_CACHES", "1")
@@ -21,6 +20,7 @@ os.environ.setdefault("TORCHINDUCTOR_FORCE_DISABLE_CACHES", "1")
 import numpy as np
 import torch
 
+from ..clock import net, now
 from ..errors import Unusable
 from . import base, weights
 
@@ -104,21 +104,21 @@ class PyTorch(base.Session):
             if self.compiles:
                 torch._dynamo.reset()
                 self.call = torch.compile(self.module, mode=self.mode, dynamic=False)
-            begin = time.perf_counter_ns()
+            begin = now()
             if "tensorrt" in self.options:
                 self.call = self._tensorrt()
             self.output = self.call(self.inputs)
             if "cuda-graphs" in self.options:
                 self._capture()
             self.wait()
-            took = time.perf_counter_ns() - begin
+            took = net(now() - begin)
             if not (self.compiles or {"cuda-graphs", "tensorrt"} & self.options):
                 return None
             # The first call compiled and ran; a second one runs only.
-            begin = time.perf_counter_ns()
+            begin = now()
             self.run()
             self.wait()
-            return max(took - (time.perf_counter_ns() - begin), 0) / 1e6
+            return max(took - net(now() - begin), 0) / 1e6
 
     def _tensorrt(self):
         try:

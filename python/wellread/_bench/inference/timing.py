@@ -1,7 +1,8 @@
 """Clock reads around forward passes."""
 
 import gc
-from time import perf_counter_ns
+
+from ..clock import net, now
 
 
 def passes(session, count):
@@ -16,13 +17,13 @@ def passes(session, count):
     try:
         with session.guard():
             wait()
-            begin = perf_counter_ns()
+            begin = now()
             for i in range(count):
-                start = perf_counter_ns()
+                start = now()
                 run()
                 wait()
-                samples[i] = perf_counter_ns() - start
-            wall = perf_counter_ns() - begin
+                samples[i] = now() - start
+            wall = now() - begin
     finally:
         gc.enable()
-    return samples, wall
+    return [net(sample) for sample in samples], net(wall)

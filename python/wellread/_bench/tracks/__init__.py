@@ -1,15 +1,12 @@
 """What is timed: one file per benchmark, each with `turn(worker, request)`.
 
 A turn opens, warms up where the request says so, reads the clock around what a user would call, and answers with
-raw nanoseconds. It computes no statistics: the program does that for every framework alike.
+raw nanoseconds, less what the clock itself cost. It computes no statistics: the program does that for every framework
+alike.
 """
-
-import time
 
 from .. import peers
 from ..images import Finish
-
-now = time.perf_counter_ns
 
 
 def open_reader(request, framework):

@@ -7,7 +7,8 @@ is seen from the addresses of both, not assumed.
 import numpy as np
 
 from ..checks import Checker
-from . import now, open_reader
+from ..clock import net, now
+from . import open_reader
 
 
 def turn(worker, request):
@@ -29,8 +30,8 @@ def turn(worker, request):
         have = now()
         tensor = way.convert(array)
         done = now()
-        arrays.append(have - asked)
-        conversions.append(done - have)
+        arrays.append(net(have - asked))
+        conversions.append(net(done - have))
         same = way.pointer is not None and way.pointer(tensor) == array.ctypes.data
         copied.append(0 if same else int(tensor.nbytes))
         values = framework.to_numpy(tensor)

@@ -8,7 +8,8 @@ An epoch that has used up its share of the time is cut short after two batches a
 import numpy as np
 
 from ..checks import Checker
-from . import now, open_reader
+from ..clock import net, now
+from . import open_reader
 
 
 def turn(worker, request):
@@ -92,7 +93,7 @@ def epoch(worker, request, number):
         if first is None:
             first = last
         else:
-            items.append(last - asked)
+            items.append(net(last - asked))
         rows = batches.rows(images // request["batch_size"])
         images += len(rows)
         if checker.wants():
@@ -107,9 +108,9 @@ def epoch(worker, request, number):
     del iterator
     checker.close()
     return {
-        "open_ns": None if kept else opened - opening,
-        "first_batch_ns": None if kept else first - opening,
-        "whole_ns": end - start,
+        "open_ns": None if kept else net(opened - opening),
+        "first_batch_ns": None if kept else net(first - opening),
+        "whole_ns": net(end - start),
         "items_ns": items,
         "images": images,
         "whole": not cut,

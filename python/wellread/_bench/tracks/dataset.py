@@ -1,7 +1,8 @@
 """Track 1: one image at a time, as `Dataset.__getitem__`; a sample's time is from asking to having its tensor."""
 
 from ..checks import Checker
-from . import now, open_reader
+from ..clock import net, now
+from . import open_reader
 
 
 def turn(worker, request):
@@ -19,7 +20,7 @@ def turn(worker, request):
         asked = now()
         image = framework.image(reader, row)
         framework.wait()
-        samples.append(now() - asked)
+        samples.append(net(now() - asked))
         checker.add([row], framework.to_numpy(image))
     checker.close()
-    return {"open_ns": opened - begin, "samples_ns": samples}
+    return {"open_ns": net(opened - begin), "samples_ns": samples}

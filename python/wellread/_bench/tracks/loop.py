@@ -7,8 +7,8 @@ model's first step, which compiles where the framework does, are given apart.
 import numpy as np
 
 from ..checks import Checker
+from ..clock import net, now
 from ..models import ModelError
-from . import now
 from .dataloader import Batches
 
 
@@ -53,7 +53,7 @@ def turn(worker, request):
         begin = now()
         loss = model.step(batch, mode)
         framework.wait()
-        compiling = now() - begin
+        compiling = net(now() - begin)
         worker.kept[request["key"]] = model
     else:
         loss = model.step(batch, mode)
@@ -70,8 +70,8 @@ def turn(worker, request):
         loss = model.step(batch, mode)
         framework.wait()
         done = now()
-        waits.append(have - asked)
-        whole.append(done - asked)
+        waits.append(net(have - asked))
+        whole.append(net(done - asked))
         images += len(rows)
         checker.add(rows, framework.to_numpy(batch))
         if len(whole) >= request["least"] and done - start > share:
@@ -81,7 +81,7 @@ def turn(worker, request):
     if loss is not None and not np.isfinite(loss):
         raise ModelError(f"the loss is {loss}: training diverged")
     return {
-        "first_batch_ns": first - opening,
+        "first_batch_ns": net(first - opening),
         "first_step_ns": compiling,
         "waits_ns": waits,
         "steps_ns": whole,
