@@ -10,7 +10,9 @@ use serde_json::{Map, Value, json};
 const KEYS: &[&str] = &[
     "experiment",
     "branch",
+    "baseline",
     "phase",
+    "verdict",
     "format",
     "framework",
     "loader",
@@ -39,6 +41,7 @@ const KEYS: &[&str] = &[
 /// Columns that are neither configuration nor quantity.
 const NOTES: &[&str] = &[
     "run",
+    "runs",
     "repeat",
     "seed",
     "timestamp",
@@ -55,6 +58,14 @@ const NOTES: &[&str] = &[
     "device_type",
     "num_samples",
 ];
+
+/// Tables that are computed from others of the same folder, for people to read.
+const DERIVED: [&str; 2] = ["tasks_summary", "tasks_compared"];
+
+/// Whether a table is computed from others of the same folder: it says nothing that they do not.
+pub fn is_derived(table: &str) -> bool {
+    DERIVED.contains(&table)
+}
 
 /// Whether more of a quantity is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,7 +142,13 @@ const KNOWN: &[(&str, &str, Unit, Better)] = &[
     ("train_loss", "training loss", Unit::Plain(""), Better::Lower),
     ("val_loss", "validation loss", Unit::Plain(""), Better::Lower),
     ("val_dice", "validation Dice", Unit::Plain(""), Better::Higher),
+    ("val_pearson", "validation correlation", Unit::Plain(""), Better::Higher),
+    ("baseline_seconds", "time of the baseline", Unit::Seconds, Better::Neither),
+    ("ratio", "ratio to the baseline", Unit::Plain("×"), Better::Lower),
+    ("p_value", "p, corrected", Unit::Plain(""), Better::Neither),
+    ("baseline_runs", "runs of the baseline", Unit::Plain(""), Better::Neither),
     ("peak_memory_mb", "peak memory", Unit::Plain("MB"), Better::Lower),
+    ("peak_gpu_memory_mb", "peak GPU memory", Unit::Plain("MB"), Better::Lower),
     ("memory_mb", "memory", Unit::Plain("MB"), Better::Lower),
     ("mixing", "blocks per 16 images, relative to a shuffle", Unit::Fraction, Better::Higher),
     ("rank_correlation", "correlation of position and row", Unit::Plain(""), Better::Neither),

@@ -15,7 +15,7 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use wellread_report::{ReportInput, Table, summary};
+use wellread_report::{ReportInput, Table, columns, summary};
 
 /// Files longer than this are no results: nothing of the kind that is read here reaches a hundredth of it.
 const LARGEST: u64 = 1 << 30;
@@ -58,7 +58,13 @@ impl Results {
             label: String::new(),
             noise_floors: floors.collect(),
             details: input.details,
-            tables: input.tables.into_iter().map(latency::in_seconds).collect(),
+            // What is computed from other tables would be compared twice.
+            tables: input
+                .tables
+                .into_iter()
+                .filter(|table| !columns::is_derived(table.name()))
+                .map(latency::in_seconds)
+                .collect(),
         }
     }
 
