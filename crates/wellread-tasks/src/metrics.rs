@@ -1,7 +1,7 @@
 //! From what a process said, and what was measured of it from outside, to the `metrics` of upstream's results.
 //!
-//! Timers are `{elapsed_seconds, memory_delta_mb, peak_memory_mb}`, seconds and MB; what is not known is null. A task that reports no total has that
-//! of its process, and `measured_by` says so.
+//! Timers are `{elapsed_seconds, memory_delta_mb, peak_memory_mb}`, seconds and MB; what is not known is null. A task that
+//! reports no total has that of its process, and `measured_by` says so.
 
 use crate::phases::{Phase, Said};
 use crate::process::Ran;

@@ -157,3 +157,23 @@ fn beside(folder: &Path) -> Result<Results> {
     }
     Ok(Results { tables: vec![], ..json::read(&path)? })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wellread_report::row;
+
+    #[test]
+    fn tables_that_are_computed_from_others_are_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let tables = ["tasks", "tasks_compared", "tasks_summary"].map(|name| {
+            let mut table = Table::new(name);
+            table.push(row![("branch", "main"), ("seconds", 1.0)]);
+            table
+        });
+        ReportInput { tables: tables.to_vec(), ..ReportInput::default() }.save(folder.path()).unwrap();
+        let results = Results::open(folder.path()).unwrap();
+        let names: Vec<&str> = results.tables.iter().map(Table::name).collect();
+        assert_eq!(names, ["tasks"]);
+    }
+}

@@ -73,7 +73,7 @@ fn the_slow_phase_of_each_branch_is_named() {
     }
     let first = &outcome.entries[0].repeats[0];
     assert!(first.hardware.busy_by_others.is_some() && first.hardware_after.is_some(), "{first:?}");
-    // Nothing of that is compared with itself by `wellread compare`, and `wellread report` finds it again.
+    // `wellread report` finds all of them again.
     let again = wellread_report::ReportInput::from_dir(config.report_folder()).unwrap();
     let names: Vec<&str> = again.tables.iter().map(wellread_report::Table::name).collect();
     assert_eq!(names, ["tasks_summary", "tasks_compared", "tasks"]);
