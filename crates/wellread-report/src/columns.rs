@@ -10,7 +10,9 @@ use serde_json::{Map, Value, json};
 const KEYS: &[&str] = &[
     "experiment",
     "branch",
+    "baseline",
     "phase",
+    "verdict",
     "format",
     "framework",
     "loader",
@@ -40,6 +42,7 @@ const KEYS: &[&str] = &[
 const NOTES: &[&str] = &[
     "run",
     "process",
+    "runs",
     "repeat",
     "seed",
     "timestamp",
@@ -56,6 +59,14 @@ const NOTES: &[&str] = &[
     "device_type",
     "num_samples",
 ];
+
+/// Tables that are computed from others of the same folder, for people to read.
+const DERIVED: [&str; 2] = ["tasks_summary", "tasks_compared"];
+
+/// Whether a table is computed from others of the same folder: it says nothing that they do not.
+pub fn is_derived(table: &str) -> bool {
+    DERIVED.contains(&table)
+}
 
 /// Whether more of a quantity is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,7 +143,13 @@ const KNOWN: &[(&str, &str, Unit, Better)] = &[
     ("train_loss", "training loss", Unit::Plain(""), Better::Lower),
     ("val_loss", "validation loss", Unit::Plain(""), Better::Lower),
     ("val_dice", "validation Dice", Unit::Plain(""), Better::Higher),
+    ("val_pearson", "validation correlation", Unit::Plain(""), Better::Higher),
+    ("baseline_seconds", "time of the baseline", Unit::Seconds, Better::Neither),
+    ("ratio", "ratio to the baseline", Unit::Plain("×"), Better::Lower),
+    ("p_value", "p, corrected", Unit::Plain(""), Better::Neither),
+    ("baseline_runs", "runs of the baseline", Unit::Plain(""), Better::Neither),
     ("peak_memory_mb", "peak memory", Unit::Plain("MB"), Better::Lower),
+    ("peak_gpu_memory_mb", "peak GPU memory", Unit::Plain("MB"), Better::Lower),
     ("memory_mb", "memory", Unit::Plain("MB"), Better::Lower),
     ("mixing", "blocks per 16 images, relative to a shuffle", Unit::Fraction, Better::Higher),
     ("rank_correlation", "correlation of position and row", Unit::Plain(""), Better::Neither),

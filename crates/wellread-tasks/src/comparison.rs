@@ -167,6 +167,14 @@ impl PhaseComparison {
         let (Some(low), Some(high)) = (self.ratio.low, self.ratio.high) else { return false };
         self.verdict == Verdict::NoDifference && low <= 1.0 && 1.0 <= high && high <= low * WIDEST
     }
+
+    /// The verdict in words: where no difference was found, whether the times are known to be about alike.
+    pub fn verdict_word(&self) -> String {
+        match self.verdict {
+            Verdict::NoDifference if !self.is_alike() => "unclear".to_owned(),
+            verdict => verdict.to_string(),
+        }
+    }
 }
 
 /// Takes back what does not stand when all tests of the table are counted.

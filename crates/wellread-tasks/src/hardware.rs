@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use wellread_measure::environment::{CpuTimes, Environment};
+use wellread_measure::environment::{CpuTimes, Environment, own_ticks};
 
 /// How long is looked who is at work before a task begins.
 const LOOK: Duration = Duration::from_millis(250);
@@ -25,6 +25,8 @@ pub struct State {
     pub temperature_c: Option<f64>,
     /// Share of the processors' time that others used just before the task, 0 to 1.
     pub busy_before: Option<f64>,
+    /// Share of the processors' time that others than the task used during it, 0 to 1.
+    pub busy_by_others: Option<f64>,
     /// Share of the processors' time that the host gave to other machines during the task, 0 to 1.
     pub steal: Option<f64>,
     /// The GPUs.
@@ -53,14 +55,18 @@ impl State {
         let earlier = CpuTimes::now();
         std::thread::sleep(LOOK);
         let shares = CpuTimes::now().zip(earlier).and_then(|(now, earlier)| now.since(&earlier));
+        Self { busy_before: shares.map(|shares| shares.busy), ..Self::now() }
+    }
+
+    /// The state now: clocks, load, temperature, GPUs.
+    pub fn now() -> Self {
         let environment = Environment::capture::<&Path>(&[]);
         Self {
             cpu_mhz: environment.cpu.mhz,
             load: environment.load,
             temperature_c: temperature(Path::new("/sys/class")),
-            busy_before: shares.map(|shares| shares.busy),
-            steal: None,
             gpus: gpus(),
+            ..Self::default()
         }
     }
 
@@ -73,6 +79,10 @@ impl State {
                 "other programs used {:.0} % of the processors just before it began",
                 percent(busy)
             ));
+        }
+        if let Some(busy) = self.busy_by_others.filter(|busy| *busy > BUSY) {
+            warnings
+                .push(format!("other programs used {:.0} % of the processors while it ran", percent(busy)));
         }
         if let Some(steal) = self.steal.filter(|steal| *steal > STEAL) {
             warnings.push(format!("other machines took {:.1} % of the processors (steal)", percent(steal)));
@@ -88,6 +98,57 @@ impl State {
         }
         warnings
     }
+}
+
+/// Counts what the processors do from now on.
+pub struct Watch(Option<(CpuTimes, u64)>);
+
+impl Watch {
+    /// Begins.
+    pub fn start() -> Self {
+        Self(CpuTimes::now().zip(own_ticks()))
+    }
+
+    /// Puts into a state what others than this program and the processes it has ended used meanwhile, and steal.
+    pub fn stop(self, state: &mut State) {
+        let Some((times, own)) = self.0 else { return };
+        let Some((now, own_now)) = CpuTimes::now().zip(own_ticks()) else { return };
+        state.steal = now.since(&times).map(|shares| shares.steal);
+        state.busy_by_others = now.busy_by_others(&times, own_now.saturating_sub(own));
+    }
+}
+
+/// The states before and after all runs in words: names and values.
+pub fn facts(states: &[&State]) -> Vec<(String, String)> {
+    let range = |of: &dyn Fn(&State) -> Option<f64>, digits: usize, unit: &str| -> Option<String> {
+        let values: Vec<f64> = states.iter().copied().filter_map(of).collect();
+        let low = values.iter().copied().reduce(f64::min)?;
+        let [low, high] = [low, values.into_iter().fold(low, f64::max)].map(|v| format!("{v:.digits$}"));
+        Some(if low == high { format!("{low}{unit}") } else { format!("{low}–{high}{unit}") })
+    };
+    let percent = |share: Option<f64>| share.map(|share| 100.0 * share);
+    let mut facts: Vec<(String, String)> = Vec::new();
+    let mut add = |name: String, value: Option<String>| facts.extend(value.map(|value| (name, value)));
+    add("processor clock".into(), range(&|s| s.cpu_mhz.map(|mhz| mhz as f64), 0, " MHz"));
+    add("load average".into(), range(&|s| s.load.map(|load| load[0]), 1, ""));
+    add("temperature".into(), range(&|s| s.temperature_c, 0, " °C"));
+    add("used by others before runs".into(), range(&|s| percent(s.busy_before), 0, " %"));
+    add("used by others during runs".into(), range(&|s| percent(s.busy_by_others), 0, " %"));
+    add("steal during runs".into(), range(&|s| percent(s.steal), 1, " %"));
+    let gpus = states.iter().map(|state| state.gpus.len()).max().unwrap_or(0);
+    for at in 0..gpus {
+        let Some(name) = states.iter().find_map(|state| Some(state.gpus.get(at)?.name.clone())) else {
+            continue;
+        };
+        let parts = [
+            range(&|s| s.gpus.get(at)?.mhz, 0, " MHz"),
+            range(&|s| s.gpus.get(at)?.temperature_c, 0, " °C"),
+            range(&|s| s.gpus.get(at)?.memory_mb, 0, " MB in use"),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        add(format!("GPU {at}: {name}"), Some(parts.join(", ")).filter(|text| !text.is_empty()));
+    }
+    facts
 }
 
 /// Whether this machine has an NVIDIA GPU that its driver knows.
@@ -175,5 +236,42 @@ mod tests {
         let busy = State { busy_before: Some(0.6), steal: Some(0.1), gpus: vec![gpu], ..State::default() };
         let said = busy.warnings().join("; ");
         assert!(said.contains("60 %") && said.contains("10.0 %") && said.contains("GPU X 90 %"), "{said}");
+        let later = State { busy_by_others: Some(0.4), ..State::default() };
+        assert!(
+            later.warnings()[0].contains("40 % of the processors while it ran"),
+            "{:?}",
+            later.warnings()
+        );
+        assert!(State { busy_by_others: Some(0.1), ..later }.warnings().is_empty());
+    }
+
+    #[test]
+    fn states_are_facts() {
+        let state = |mhz, load, busy| State {
+            cpu_mhz: Some(mhz),
+            load: Some([load; 3]),
+            busy_by_others: busy,
+            ..State::default()
+        };
+        let (before, after) = (state(2000, 0.5, Some(0.25)), state(3000, 0.5, None));
+        let facts = facts(&[&before, &after]);
+        let of = |name: &str| facts.iter().find(|fact| fact.0 == name).map(|fact| fact.1.as_str());
+        assert_eq!(of("processor clock"), Some("2000–3000 MHz"));
+        assert_eq!(of("load average"), Some("0.5"));
+        assert_eq!(of("used by others during runs"), Some("25 %"));
+        assert_eq!((of("temperature"), facts.len()), (None, 3));
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn what_a_child_used_is_not_by_others() {
+        let mut state = State::default();
+        let (before, watch) = (own_ticks().unwrap(), Watch::start());
+        let used =
+            Command::new("sh").args(["-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"]).status();
+        assert!(used.unwrap().success());
+        assert!(own_ticks().unwrap() > before, "the child's time is counted");
+        watch.stop(&mut state);
+        assert!(state.busy_by_others.is_some_and(|share| (0.0..=1.0).contains(&share)), "{state:?}");
     }
 }

@@ -23,6 +23,7 @@
 //! | [`hardware`] | the state of the machine beside every run |
 //! | [`metrics`], [`results`] | upstream's JSON list |
 //! | [`comparison`] | ratios with intervals, verdicts, sentences |
+//! | [`summary`] | a row per task, a row per compared phase |
 //! | [`report`], [`text`] | `report.html`, tables for a terminal |
 //! | [`suite`] | all of it in order |
 //! | [`stop`] | what Ctrl-C ends and removes |
@@ -43,6 +44,7 @@ pub mod repository;
 pub mod results;
 pub mod stop;
 pub mod suite;
+pub mod summary;
 pub mod table;
 pub mod task;
 pub mod text;

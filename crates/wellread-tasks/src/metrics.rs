@@ -1,7 +1,7 @@
 //! From what a process said, and what was measured of it from outside, to the `metrics` of upstream's results.
 //!
-//! Timers are `{elapsed_seconds, memory_delta_mb, peak_memory_mb}`, seconds and MB. A task that reports no total has that
-//! of its process, and `measured_by` says so.
+//! Timers are `{elapsed_seconds, memory_delta_mb, peak_memory_mb}`, seconds and MB; what is not known is null. A task that
+//! reports no total has that of its process, and `measured_by` says so.
 
 use crate::phases::{Phase, Said};
 use crate::process::Ran;
@@ -158,6 +158,13 @@ mod tests {
             assert_eq!(m.pointer(path).and_then(Value::as_f64), Some(2.0), "{path}");
         }
         assert_eq!(m["total_training"]["peak_memory_mb"], 50.0);
+        // Every timer has upstream's three keys, whatever the task reported of them.
+        for path in ["/model_initialization", "/epoch_breakdown/first_epoch", "/full_training"] {
+            let timer = m.pointer(path).unwrap().as_object().unwrap();
+            assert_eq!(timer.get("memory_delta_mb"), Some(&Value::Null), "{path}");
+            assert_eq!(timer.get("peak_memory_mb"), Some(&Value::Null), "{path}");
+            assert!(!timer.contains_key("peak_gpu_memory_mb"), "{path}");
+        }
         assert_eq!(m["dataset_info"]["throughput_samples_per_sec"], 15.0);
         assert!((m["dataset_info"]["avg_time_per_batch"].as_f64().unwrap() - 2.0 / 3.0).abs() < 1e-12);
         assert_eq!(m["final_metrics"]["val_dice"], 0.8);

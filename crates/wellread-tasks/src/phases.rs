@@ -30,11 +30,11 @@ pub const VARIABLE: &str = "WELLREAD_PHASES";
 pub struct Phase {
     /// How long it took, in seconds.
     pub elapsed_seconds: f64,
-    /// Memory of the process afterwards, less that before, in MB.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Memory of the process afterwards, less that before, in MB; null in the results when it is not known.
+    #[serde(default)]
     pub memory_delta_mb: Option<f64>,
-    /// Largest memory of the process meanwhile, in MB.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Largest memory of the process meanwhile, in MB; null in the results when it is not known.
+    #[serde(default)]
     pub peak_memory_mb: Option<f64>,
     /// Largest memory of the GPU meanwhile, in MB.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -240,15 +240,50 @@ pub fn experiments(planned: &[Planned]) -> Vec<(String, Vec<usize>)> {
     experiments
 }
 
-/// The row that the others of an experiment are compared with.
-pub fn baseline(planned: &[Planned], places: &[usize], named: Option<&str>) -> Option<usize> {
-    let named = named.and_then(|name| places.iter().copied().find(|&at| planned[at].row.branch == name));
-    named.or_else(|| places.first().copied())
+/// The row of an experiment that row `of` is compared with: of the branch that `named` says, else of the first row's. Of
+/// several rows of that branch it is the one whose settings are most like those of `of`; the rows of the branch itself are
+/// compared with its first.
+pub fn baseline(planned: &[Planned], places: &[usize], named: Option<&str>, of: usize) -> Option<usize> {
+    let rows: Vec<&Row> = planned.iter().map(|task| &task.row).collect();
+    baseline_row(&rows, places, named, of)
 }
 
-/// What is odd about the table but no error.
-pub fn notes(mode: Mode, planned: &[Planned]) -> Vec<String> {
+fn baseline_row(rows: &[&Row], places: &[usize], named: Option<&str>, of: usize) -> Option<usize> {
+    let of_branch =
+        |name: &str| -> Vec<usize> { places.iter().copied().filter(|&at| rows[at].branch == name).collect() };
+    let mut base: Vec<usize> = named.map(of_branch).unwrap_or_default();
+    if base.is_empty() {
+        base = of_branch(&rows[*places.first()?].branch);
+    }
+    if base.contains(&of) {
+        return base.first().copied();
+    }
+    let differing = |at: &usize| {
+        let (a, b) = (rows[*at], rows[of]);
+        let differs = [
+            a.trainer != b.trainer,
+            a.max_epochs != b.max_epochs,
+            a.batch_size != b.batch_size,
+            a.data_path != b.data_path,
+            a.overrides != b.overrides,
+        ];
+        differs.into_iter().filter(|differs| *differs).count()
+    };
+    base.into_iter().min_by_key(differing)
+}
+
+/// What is odd about the table but no error; `baseline` is the branch that the others are to be compared with.
+pub fn notes(mode: Mode, baseline: Option<&str>, planned: &[Planned]) -> Vec<String> {
     let mut notes = Vec::new();
+    for (experiment, places) in experiments(planned) {
+        let Some(name) = baseline.filter(|_| places.len() > 1) else { continue };
+        if places.iter().all(|&at| planned[at].row.branch != name) {
+            let first = &planned[places[0]].row.branch;
+            notes.push(format!(
+                "--baseline {name}: {experiment} has no row of that branch; its rows are compared with its first, {first}"
+            ));
+        }
+    }
     if mode == Mode::Inference && planned.iter().any(|task| task.row.max_epochs.is_some()) {
         notes.push("max_epochs means nothing for inference and is not used".to_owned());
     }
@@ -288,6 +323,25 @@ mod tests {
                 "main #2"
             ]
         );
+    }
+
+    #[test]
+    fn the_baseline_of_several_is_the_one_with_the_same_settings() {
+        let rows = rows(
+            "branch,experiment,batch_size,overrides\nmain,e,8,\nmain,e,16,\nfast,e,16,\nfast,e,8,a=1\nother,e,,a=1\n",
+        );
+        let rows: Vec<&Row> = rows.iter().collect();
+        let places = [0, 1, 2, 3, 4];
+        let of = |named, at| baseline_row(&rows, &places, named, at);
+        // Without a name it is the branch of the first row, whose own rows are compared with that.
+        assert_eq!((0..5).map(|at| of(None, at)).collect::<Vec<_>>(), [0, 0, 1, 0, 0].map(Some));
+        assert_eq!(
+            (of(Some("fast"), 0), of(Some("fast"), 1), of(Some("fast"), 4)),
+            (Some(2), Some(2), Some(3))
+        );
+        // A branch that the experiment does not have.
+        assert_eq!(of(Some("nowhere"), 2), Some(1));
+        assert_eq!(baseline_row(&rows, &[], None, 0), None);
     }
 
     #[test]

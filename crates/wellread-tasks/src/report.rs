@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  entries ─▶ summary, comparison tables (text, at most 100 columns)
-//!     └─▶ tables "tasks", "tasks_loss" ─▶ ReportInput ─▶ OUTPUT.report/: report.html, *.svg, *.png, *.parquet, summary.json
+//!     └─▶ tables "tasks_summary", "tasks_compared", "tasks", "tasks_loss" ─▶ ReportInput ─▶ OUTPUT.report/: report.html, *.svg, *.png, *.parquet, summary.json
 //! ```
 
 use crate::comparison::{self, Comparison};
@@ -10,6 +10,7 @@ use crate::config::Config;
 use crate::plan;
 use crate::results::{self, Entry, Repeat};
 use crate::suite::Outcome;
+use crate::{hardware, summary};
 use anyhow::{Context as _, Result};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
@@ -27,13 +28,12 @@ const MOST_POINTS: usize = 200;
 /// Every task compared with the baseline of its experiment.
 pub fn comparisons(config: &Config, outcome: &Outcome) -> Vec<Comparison> {
     let mut pairs = Vec::new();
+    let of = |at: usize| Some((outcome.planned[at].label.as_str(), outcome.entries.get(at)?));
     for (_, places) in plan::experiments(&outcome.planned) {
-        let Some(base) = plan::baseline(&outcome.planned, &places, config.baseline.as_deref()) else {
-            continue;
-        };
-        let of = |at: usize| Some((outcome.planned[at].label.as_str(), outcome.entries.get(at)?));
-        for at in places.into_iter().filter(|at| *at != base) {
-            if let (Some(baseline), Some(candidate)) = (of(base), of(at)) {
+        for &at in &places {
+            let base = plan::baseline(&outcome.planned, &places, config.baseline.as_deref(), at);
+            let base = base.filter(|base| *base != at);
+            if let (Some(baseline), Some(candidate)) = (base.and_then(of), of(at)) {
                 // Nothing to say of what was not reached.
                 if !candidate.1.repeats.is_empty() || candidate.1.error.is_some() {
                     pairs.push((baseline, candidate));
@@ -95,6 +95,10 @@ fn input(
     ];
     configuration.extend(commits);
     let images = format!("{} of {}", config.mode.name(), config.table.display());
+    let runs = outcome.entries.iter().flat_map(|entry| &entry.repeats);
+    let states: Vec<_> =
+        runs.flat_map(|run| std::iter::once(&run.hardware).chain(&run.hardware_after)).collect();
+    let environment = environment.into_iter().chain(hardware::facts(&states).into_iter().map(Fact::from));
     ReportInput {
         title: match config.mode {
             crate::task::Mode::Train => "Which branch trains faster, and in which part?".to_owned(),
@@ -106,14 +110,17 @@ fn input(
         generated: jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M UTC").to_string(),
         findings: findings(outcome, compared),
         configuration,
-        environment,
+        environment: environment.collect(),
         machine,
         details: details(config, outcome, compared, &images),
         images,
         warnings: warnings(outcome),
         thumbnails: tasks().flat_map(|(task, entry)| overlays(&task.label, entry)).collect(),
         commands: vec![config.command.clone()],
-        tables: [phases(outcome), losses(outcome)].into_iter().filter(|t| t.rows() > 0).collect(),
+        tables: [summary::tasks(outcome), summary::compared(compared), phases(outcome), losses(outcome)]
+            .into_iter()
+            .filter(|t| t.rows() > 0)
+            .collect(),
         samples: vec![samples(outcome)],
         ..ReportInput::default()
     }
@@ -287,8 +294,8 @@ fn curve(path: &Path) -> Option<Vec<Row>> {
             let at = header.iter().position(|column| *column == name)?;
             fields.get(at)?.parse().ok().filter(|n: &f64| n.is_finite())
         };
-        let values =
-            ["train_loss", "val_loss", "val_dice"].map(|name| (name.to_owned(), Cell::from(number(name))));
+        let values = ["train_loss", "val_loss", "val_dice", "val_pearson"]
+            .map(|name| (name.to_owned(), Cell::from(number(name))));
         let Some(epoch) = number("epoch") else { continue };
         if values.iter().any(|(_, value)| *value != Cell::Null) {
             let mut row = row![("epoch", epoch as i64)];
@@ -324,12 +331,13 @@ mod tests {
         let path = dir.path().join("metrics.csv");
         std::fs::write(
             &path,
-            "epoch,step,train_loss,val_loss,val_dice\n0,1,0.9,,\n0,2,nan,,\n\n1,3,0.5,0.6,0.8\nx,y\n",
+            "epoch,step,train_loss,val_loss,val_dice,val_pearson\n0,1,0.9,,\n0,2,nan,,\n\n1,3,0.5,0.6,0.8,0.7\nx,y\n",
         )
         .unwrap();
         let rows = curve(&path).unwrap();
         assert_eq!(rows.len(), 2);
         assert_eq!(rows[1][3], ("val_dice".to_owned(), Cell::F64(0.8)));
+        assert_eq!(rows[1][4], ("val_pearson".to_owned(), Cell::F64(0.7)));
         assert_eq!(curve(&dir.path().join("none")), None);
         std::fs::write(&path, b"\xff\xfe").unwrap();
         assert_eq!(curve(&path), None);

@@ -74,8 +74,11 @@ pub struct Repeat {
     pub said: Said,
     /// Folder of its log and other files.
     pub output_dir: PathBuf,
-    /// State of the machine.
+    /// State of the machine before it, and what others used of it meanwhile.
     pub hardware: State,
+    /// State of the machine after it; `None` of a run by an older version.
+    #[serde(default)]
+    pub hardware_after: Option<State>,
 }
 
 impl Repeat {

@@ -3,7 +3,7 @@
 use crate::adapter::Site;
 use crate::config::Config;
 use crate::environment::{Python, Pythons};
-use crate::hardware::State;
+use crate::hardware::{State, Watch};
 use crate::phases::Said;
 use crate::plan::{self, Planned, Ready};
 use crate::process::{self, Ran};
@@ -16,7 +16,6 @@ use serde_json::Map;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use wellread_measure::Environment;
-use wellread_measure::environment::CpuTimes;
 use wellread_measure::rng::Rng;
 use wellread_trace::{Kind, labelled};
 
@@ -67,11 +66,7 @@ pub struct Outcome {
 pub fn run(config: &Config, tell: &dyn Fn(&Event<'_>)) -> Result<Outcome> {
     let rows = table::read(&config.table)?;
     let mut output = Claimed::default();
-    if config.dry_run {
-        results::read(&config.output)?;
-    } else {
-        output.claim(config)?;
-    }
+    output.claim(config)?;
     let repository = Repository::open(&config.repository, &config.cache)?;
     if repository.removed > 0 {
         tell(&Event::Note("removed what a run that was killed had left in the cache"));
@@ -79,7 +74,7 @@ pub fn run(config: &Config, tell: &dyn Fn(&Event<'_>)) -> Result<Outcome> {
     let mut pythons = Pythons::new(config.python.as_deref(), &config.cache);
     let planned = plan::plan(config, rows, &repository, &pythons)?;
     refuse(config, &planned)?;
-    let notes = plan::notes(config.mode, &planned);
+    let notes = plan::notes(config.mode, config.baseline.as_deref(), &planned);
     for note in &notes {
         tell(&Event::Note(note));
     }
@@ -129,16 +124,22 @@ impl Claimed {
         self.lock = Some(repository::lock(&locks.join(name), || {
             format!("another `wellread tasks` writes to {}", output.display())
         })?);
-        let hint = || "nothing was run; --output names another file".to_owned();
+        let hint = || "nothing was run; --output names another file (--report another folder)".to_owned();
         let earlier = results::read(&output).with_context(hint)?;
         for folder in [config.runs(), config.report_folder()] {
             self.make(&folder).with_context(hint)?;
         }
-        if earlier.is_none() {
-            self.file = Some(output.clone());
+        match earlier {
+            // Looking changes nothing.
+            Some(_) if config.dry_run => probe(output.parent().unwrap_or(Path::new("/"))).with_context(hint),
+            earlier => {
+                if earlier.is_none() {
+                    self.file = Some(output.clone());
+                }
+                // Kept until the first run of this call has ended.
+                results::write(&output, &earlier.unwrap_or_default()).with_context(hint)
+            }
         }
-        // Kept until the first run of this call has ended.
-        results::write(&output, &earlier.unwrap_or_default()).with_context(hint)
     }
 
     /// Makes a folder, and remembers which of it were not there.
@@ -147,7 +148,8 @@ impl Claimed {
         let new = folder.ancestors().take_while(|above| !above.exists()).map(Path::to_path_buf);
         self.folders.extend(new);
         std::fs::create_dir_all(&folder)
-            .with_context(|| format!("cannot make the folder {}", folder.display()))
+            .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+        probe(&folder)
     }
 
     /// Something is run: all of it stays.
@@ -155,6 +157,13 @@ impl Claimed {
         self.file = None;
         self.folders.clear();
     }
+}
+
+/// Proof that files can be made in a folder that is there; nothing of it stays.
+fn probe(folder: &Path) -> Result<()> {
+    tempfile::tempfile_in(folder)
+        .map(drop)
+        .with_context(|| format!("cannot write in the folder {}", folder.display()))
 }
 
 impl Drop for Claimed {
@@ -291,9 +300,7 @@ impl Suite<'_> {
         let left = |entry: &Entry| self.config.repeats.saturating_sub(entry.repeats.len());
         let of: usize = self.entries.iter().filter(|entry| entry.error.is_none()).map(left).sum();
         for (_, places) in plan::experiments(planned) {
-            for round in 0..self.config.repeats {
-                let mut order = places.clone();
-                rng.shuffle(&mut order);
+            for (round, order) in orders(&places, self.config.repeats, &mut rng).into_iter().enumerate() {
                 for at in order {
                     let has = self.entries[at].repeats.iter().any(|repeat| repeat.repeat == round);
                     if has || self.entries[at].error.is_some() {
@@ -361,13 +368,14 @@ impl Suite<'_> {
             said: Said::default(),
             output_dir,
             hardware,
+            hardware_after: None,
         };
-        let before = CpuTimes::now();
+        let watch = Watch::start();
         let ran = self.start(&task, ready, python.as_ref());
-        let shares = CpuTimes::now().zip(before).and_then(|(now, before)| now.since(&before));
-        repeat.hardware.steal = shares.map(|shares| shares.steal);
+        watch.stop(&mut repeat.hardware);
         // Nothing is recorded of a run that was cut off.
         stop::wait_if_interrupted();
+        repeat.hardware_after = Some(State::now());
         repeat.said = Said::read(&task.output_dir.join(PHASES));
         for artifact in &mut repeat.said.artifacts {
             artifact.path = task.output_dir.join(&artifact.path).to_string_lossy().into_owned();
@@ -398,6 +406,16 @@ impl Suite<'_> {
     }
 }
 
+/// The rounds of an experiment's tasks: each has every task once, in random order.
+fn orders(places: &[usize], repeats: usize, rng: &mut Rng) -> Vec<Vec<usize>> {
+    let round = |_| {
+        let mut order = places.to_vec();
+        rng.shuffle(&mut order);
+        order
+    };
+    (0..repeats).map(round).collect()
+}
+
 /// File of phases and of the log in a run's folder.
 const PHASES: &str = "phases.jsonl";
 const LOG: &str = "log.txt";
@@ -407,4 +425,23 @@ fn slug(text: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' };
     let slug: String = text.chars().map(plain).take(40).collect();
     slug.trim_matches(['-', '.']).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_round_has_every_task_once_and_orders_change() {
+        let places = [2, 5, 7, 9];
+        let rounds = orders(&places, 50, &mut Rng::seed(1));
+        assert_eq!(rounds.len(), 50);
+        for order in &rounds {
+            let mut sorted = order.clone();
+            sorted.sort_unstable();
+            assert_eq!(sorted, places);
+        }
+        // Each task begins a round now and then.
+        assert!(places.iter().all(|place| rounds.iter().any(|order| order[0] == *place)), "{rounds:?}");
+    }
 }

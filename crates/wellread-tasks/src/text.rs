@@ -2,10 +2,9 @@
 
 use crate::comparison::Comparison;
 use crate::plan::Planned;
-use crate::results::{Entry, brief};
+use crate::results::brief;
 use crate::suite::Outcome;
-use serde_json::{Map, Value};
-use wellread_measure::Verdict;
+use crate::summary::Figures;
 use wellread_report::number::Unit;
 
 /// Widest line.
@@ -42,29 +41,35 @@ pub fn plan(planned: &[Planned], repeats: usize) -> String {
 
 /// A row per task: how it ended and its main figures.
 pub fn summary(outcome: &Outcome) -> String {
-    let heads =
-        ["experiment", "branch", "runs", "total", "first epoch", "load/batch", "step/batch", "memory"];
-    let mut lines = vec![heads.map(str::to_owned).to_vec()];
-    for (task, entry) in outcome.planned.iter().zip(&outcome.entries) {
-        let mode = entry.task_config.mode;
-        let name = |text: &str| short(text, 22);
-        let mut line = vec![name(&entry.experiment), name(&task.label)];
-        let good = entry.good().count();
-        if good == 0 {
+    let figures: Vec<Figures> = outcome.entries.iter().map(Figures::of).collect();
+    let on_gpu = figures.iter().any(|of| of.gpu_memory_mb.is_some());
+    let mut heads =
+        vec!["experiment", "branch", "runs", "total", "first epoch", "load/batch", "step/batch", "memory"];
+    if on_gpu {
+        heads.push("GPU");
+    }
+    let mut lines = vec![heads.into_iter().map(str::to_owned).collect::<Vec<String>>()];
+    // One more column has to fit.
+    let most = if on_gpu { 17 } else { 22 };
+    let seconds = |value: Option<f64>| value.map_or("–".to_owned(), |s| Unit::Seconds.format(s));
+    let memory = |value: Option<f64>| value.map_or("–".to_owned(), |mb| format!("{mb:.0} MB"));
+    for ((task, entry), of) in outcome.planned.iter().zip(&outcome.entries).zip(&figures) {
+        let mut line = vec![short(&entry.experiment, most), short(&task.label, most)];
+        if of.good == 0 {
             let why = entry.error.as_deref().unwrap_or("not run");
             line.push(format!("failed: {}", short(brief(why), 60)));
         } else {
-            let failed = entry.repeats.len() - good;
-            line.push(if failed > 0 { format!("{good} (+{failed} failed)") } else { good.to_string() });
-            let seconds = |path: &[&str]| {
-                number(&entry.metrics, path).map_or("–".to_owned(), |s| Unit::Seconds.format(s))
-            };
-            line.push(seconds(&[mode.total(), "elapsed_seconds"]));
-            line.push(seconds(&["epoch_breakdown", "first_epoch", "elapsed_seconds"]));
-            line.push(steady(entry, &["batch_loading"]));
-            line.push(steady(entry, &["batch_step", "batch_forward"]));
-            let peak = number(&entry.metrics, &["process", "peak_memory_mb"]);
-            line.push(peak.map_or("–".to_owned(), |mb| format!("{mb:.0} MB")));
+            let failed = of.failed;
+            line.push(if failed > 0 {
+                format!("{} (+{failed} failed)", of.good)
+            } else {
+                of.good.to_string()
+            });
+            line.extend([of.total, of.first_epoch, of.loading, of.step].map(seconds));
+            line.push(memory(of.memory_mb));
+            if on_gpu {
+                line.push(memory(of.gpu_memory_mb));
+            }
         }
         lines.push(line);
     }
@@ -88,11 +93,6 @@ pub fn compared(comparisons: &[Comparison]) -> String {
             };
             let repeated = if phase.repeated { " (per batch)" } else { "" };
             let repeated = if phase.phase == "epoch" { " (each)" } else { repeated };
-            let verdict = match phase.verdict {
-                Verdict::NoDifference if phase.is_alike() => "no difference".to_owned(),
-                Verdict::NoDifference => "unclear".to_owned(),
-                verdict => verdict.to_string(),
-            };
             lines.push(vec![
                 format!("{}{repeated}", short(&phase.phase, 26)),
                 Unit::Seconds.format(phase.baseline_seconds),
@@ -100,7 +100,7 @@ pub fn compared(comparisons: &[Comparison]) -> String {
                 format!("{:.3}", phase.ratio.estimate),
                 interval,
                 format!("{}/{}", phase.runs[0], phase.runs[1]),
-                verdict,
+                phase.verdict_word(),
             ]);
         }
         if !one.phases.is_empty() {
@@ -113,17 +113,6 @@ pub fn compared(comparisons: &[Comparison]) -> String {
         text.push('\n');
     }
     text
-}
-
-/// Median of the steady state of the first of these phases that the task has.
-fn steady(entry: &Entry, names: &[&str]) -> String {
-    let median = names.iter().find_map(|name| number(&entry.statistics, &[name, "steady", "p50"]));
-    median.map_or("–".to_owned(), |seconds| Unit::Seconds.format(seconds))
-}
-
-fn number(from: &Map<String, Value>, path: &[&str]) -> Option<f64> {
-    let (first, rest) = path.split_first()?;
-    rest.iter().try_fold(from.get(*first)?, |value, name| value.get(name))?.as_f64()
 }
 
 /// Lines as a table, the first so many columns to the left and the others to the right. A line that ends early ends in

@@ -16,7 +16,10 @@ use std::path::Path;
 use std::time::Instant;
 use wellread_measure::memory::{PeakGuard, Scope, resident};
 
-const MIB: f64 = 1024.0 * 1024.0;
+/// Bytes as MB of 10^6 bytes, as everywhere in the results of `wellread tasks`.
+fn megabytes(bytes: f64) -> f64 {
+    bytes / 1e6
+}
 
 /// A phase that has begun.
 struct Span {
@@ -92,10 +95,10 @@ impl Phases {
         line.insert("phase".into(), span.name.into());
         line.insert("elapsed_seconds".into(), elapsed.into());
         if let (Some(before), Some(now)) = (span.resident, resident().ok()) {
-            line.insert("memory_delta_mb".into(), ((now.total as f64 - before as f64) / MIB).into());
+            line.insert("memory_delta_mb".into(), megabytes(now.total as f64 - before as f64).into());
         }
         if let Some(peak) = span.peak {
-            line.insert("peak_memory_mb".into(), (peak as f64 / MIB).into());
+            line.insert("peak_memory_mb".into(), megabytes(peak as f64).into());
         }
         self.line(&line.into())
     }
@@ -124,6 +127,13 @@ impl Phases {
         match self.samples.iter_mut().find(|s| s.name == name) {
             Some(samples) => samples.seconds.push(seconds),
             None => self.samples.push(Samples { name, seconds: vec![seconds], warm_up }),
+        }
+    }
+
+    /// Makes every sample noted so far, of whatever phase, warm-up; before they are reported.
+    pub fn warm_up_so_far(&mut self) {
+        for samples in &mut self.samples {
+            samples.warm_up = samples.seconds.len();
         }
     }
 
@@ -230,10 +240,34 @@ mod tests {
         let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!(lines[0]["phase"], "data_setup");
         if let Some(peak) = lines[0]["peak_memory_mb"].as_f64() {
-            assert!(peak >= 64.0 && lines[4]["peak_memory_mb"].as_f64().unwrap() >= peak);
+            assert!(
+                peak >= megabytes(f64::from(64 << 20))
+                    && lines[4]["peak_memory_mb"].as_f64().unwrap() >= peak
+            );
         }
         let warm: Vec<_> = lines[1..4].iter().map(|line| line["warm_up"].as_u64().unwrap()).collect();
         assert_eq!((warm, &lines[2]["seconds"]), (vec![1, 0, 0], &json!([1.0])));
         assert_eq!((&lines[4]["phase"], &lines[5]["error"]), (&json!("total_training"), &json!("it broke")));
+        assert_eq!(megabytes(-2_500_000.0), -2.5);
+    }
+
+    #[test]
+    fn what_was_noted_becomes_warm_up_and_what_follows_does_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("phases.jsonl");
+        let mut phases = Phases::open(Some(&path)).unwrap();
+        for round in 0..2 {
+            for i in 0..3 {
+                phases.sample("batch_step", f64::from(i), 1);
+            }
+            if round == 0 {
+                phases.warm_up_so_far();
+            }
+            phases.flush().unwrap();
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let warm: Vec<_> = lines.iter().map(|line| line["warm_up"].as_u64()).collect();
+        assert_eq!(warm, [Some(3), Some(0)]);
     }
 }

@@ -111,7 +111,7 @@ pub fn run(task: &Task, experiment: &Experiment, config: &Config, phases: &mut P
         }
         let clock = Instant::now();
         let train_loss = run.epoch(epoch, &patches, phases)?;
-        phases.sample("epoch", clock.elapsed().as_secs_f64(), usize::from(first && total - start > 1));
+        phases.sample("epoch", clock.elapsed().as_secs_f64(), 0);
         if first {
             phases.end()?;
         }
@@ -119,6 +119,10 @@ pub fn run(task: &Task, experiment: &Experiment, config: &Config, phases: &mut P
         let validated = run.validate()?;
         if !run.pairs.validation.is_empty() {
             phases.sample("validation", clock.elapsed().as_secs_f64(), 0);
+        }
+        // Caches fill in a first epoch. Where no other follows, its first batch has to do.
+        if first && total - start > 1 {
+            phases.warm_up_so_far();
         }
         phases.flush()?;
         let (val_loss, scores) = match &validated {
@@ -212,8 +216,8 @@ impl Run<'_> {
         }
         self.net.backward(pass, &gradient)?;
         self.adam.step(&mut self.net, rate);
-        let warm_up = usize::from(self.adam.steps == 1);
-        phases.sample("batch_step", begin.elapsed().as_secs_f64(), warm_up);
+        // The first of this process, whatever steps a checkpoint had.
+        phases.sample("batch_step", begin.elapsed().as_secs_f64(), 1);
         Ok((loss, images.shape[0]))
     }
 

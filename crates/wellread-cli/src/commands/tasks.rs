@@ -133,18 +133,21 @@ pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
         ui.hint(format!("{} runs of an earlier call were kept", outcome.resumed));
     }
     ui.say(format!("\nResults: {}", config.output.display()));
-    let page = page.map_err(failed)?;
-    ui.say(format!("Report: {}", page.display()));
+    if let Ok(page) = &page {
+        ui.say(format!("Report: {}", page.display()));
+    }
     for warning in report::warnings(&outcome) {
         ui.hint(format!("Note: {warning}"));
     }
     ui.document(&serde_json::json!({
         "output": config.output,
-        "report": page,
+        "report": page.as_ref().ok(),
         "results": outcome.entries,
         "comparisons": compared,
         "stopped": outcome.stopped,
     }))?;
+    // What was measured is told first.
+    page.map_err(failed)?;
     if let Some(why) = outcome.stopped {
         let hint = "what was measured is kept; --skip-failed goes on after a failure, --resume goes on with what is there";
         return Err(Failure::Failed(format!("{why}\n{hint}")));

@@ -2,7 +2,7 @@
 
 #![cfg(target_os = "linux")]
 
-use crate::support::{Done, arg};
+use crate::support::{Done, arg, generate};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -146,6 +146,12 @@ fn a_killed_run_leaves_the_repository_alone_and_the_next_clears_up() {
     let dir = tempfile::tempdir().unwrap();
     let repo = repository(dir.path());
     let before = everything(&repo);
+    // An experiment each, so that the quick one has ended when the other begins.
+    std::fs::write(
+        dir.path().join("tasks.csv"),
+        "branch,experiment\nmain,e\nendless,sh configs/experiment/e.sh\n",
+    )
+    .unwrap();
     let mut child = command(dir.path(), &[]).spawn().unwrap();
     let task = started(dir.path());
     signal(&child, "KILL");
@@ -155,11 +161,11 @@ fn a_killed_run_leaves_the_repository_alone_and_the_next_clears_up() {
     assert!(everything(&repo) == before);
     let earlier: Value =
         serde_json::from_slice(&std::fs::read(dir.path().join("out.json")).unwrap()).unwrap();
-    let kept = earlier.as_array().unwrap().len();
+    assert_eq!(earlier.as_array().unwrap().len(), 1, "{earlier}");
     let done = run(dir.path(), &["--resume", "--skip-failed", "--timeout", "1"]);
     assert_eq!(done.code, 0, "{}", done.stderr);
     assert!(done.stderr.contains("removed what a run that was killed had left"), "{}", done.stderr);
-    assert_eq!(done.stderr.contains("1 runs of an earlier call were kept"), kept == 1, "{}", done.stderr);
+    assert!(done.stderr.contains("1 runs of an earlier call were kept"), "{}", done.stderr);
     assert_eq!(worktrees(dir.path()), 0);
     assert!(everything(&repo) == before);
 }
@@ -186,6 +192,13 @@ fn one_document_and_exit_codes() {
     let skipped = run(dir.path(), &["--timeout", "1", "--skip-failed", "--compare"]);
     assert_eq!(skipped.code, 0, "{}", skipped.stderr);
     assert!(skipped.stdout.contains("endless did not run to its end"), "{}", skipped.stdout);
+    // A report that cannot be written is an error, and the document is there all the same.
+    std::fs::create_dir_all(dir.path().join("blocked/report.html/folder")).unwrap();
+    let blocked = arg(&dir.path().join("blocked")).to_owned();
+    let failed = run(dir.path(), &["--timeout", "1", "--skip-failed", "--json", "--report", &blocked]);
+    assert!(failed.code == 1 && failed.stderr.contains("report.html"), "{}", failed.stderr);
+    let document: Value = serde_json::from_str(&failed.stdout).unwrap();
+    assert!(document["report"].is_null() && document["results"][0]["success"] == true, "{document}");
     // The report is made again from what is on disk.
     let again = crate::support::wellread(&["report", arg(&dir.path().join("out.report"))]);
     assert_eq!(again.code, 0, "{}", again.stderr);
@@ -193,5 +206,84 @@ fn one_document_and_exit_codes() {
         [&["--repeats", "0"][..], &["--adapter", "magic"], &["--timeout", "-1"], &["--repeats", "1001"]]
     {
         assert_eq!(run(dir.path(), wrong).code, 2, "{wrong:?}");
+    }
+}
+
+/// A repository whose branches differ in the native experiment, with images that lie beside it.
+fn native(dir: &Path) {
+    generate(&dir.join("set"), 4, &["--masks", "--formats", "parquet"]);
+    let repo = dir.join("repo");
+    let folder = repo.join("configs/experiment/im2im");
+    std::fs::create_dir_all(&folder).unwrap();
+    git(&repo, &["init", "--quiet", "--initial-branch=main"]);
+    let branch = |name: &str, images: &str, data: &str, augment: &str, width: usize| {
+        if name != "main" {
+            git(&repo, &["checkout", "--quiet", "-b", name, "main"]);
+        }
+        // Read where it is waited for, by one thread: what each phase takes is its own work.
+        let settings = format!(
+            "[data]\nimages = \"{set}/{images}\"\nmasks = \"{set}/masks\"\npatch = [40, 40]\n\
+             patches_per_image = 8\nworkers = 0\n{data}\n[augment]\nflip = false\nturns = false\n{augment}\n\
+             [model]\nwidth = {width}\ndepth = 2\n[training]\nepochs = 2\nbatch_size = 2\nthreads = 1\n",
+            set = arg(&dir.join("set")),
+        );
+        std::fs::write(folder.join("segmentation.toml"), settings).unwrap();
+        git(&repo, &["add", "--all"]);
+        git(&repo, &["commit", "--quiet", "-m", name]);
+    };
+    branch("main", "images.parquet", "", "", 4);
+    // Every patch decodes its image again and is bent between all of its pixels.
+    branch("slow-loading", "images.parquet", "cache = \"none\"", "elastic = 3.0\nelastic_spacing = 1", 4);
+    branch("big-model", "images.parquet", "", "", 16);
+    branch("broken", "gone.parquet", "", "", 4);
+    let rows: String = ["main", "slow-loading", "big-model", "broken"]
+        .iter()
+        .map(|name| format!("{name},im2im/segmentation\n"))
+        .collect();
+    std::fs::write(dir.join("tasks.csv"), format!("branch,experiment\n{rows}")).unwrap();
+}
+
+#[test]
+fn native_experiments_of_three_branches_are_told_apart() {
+    let dir = tempfile::tempdir().unwrap();
+    native(dir.path());
+    // Four runs: with three, a phase whose times vary in one branch only has two degrees of freedom.
+    let more = ["--adapter", "native", "--repeats", "4", "--skip-failed", "--compare", "--json"];
+    let done = run(dir.path(), &more);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let document: Value = serde_json::from_str(&done.stdout).unwrap();
+    let compared = document["comparisons"].as_array().unwrap();
+    let of = |branch: &str| compared.iter().find(|one| one["candidate"] == branch).expect("it is compared");
+    let verdict = |branch: &str, phase: &str| -> &Value {
+        let phases = of(branch)["phases"].as_array().unwrap();
+        &phases.iter().find(|one| one["phase"] == phase).expect("the phase is compared")["verdict"]
+    };
+    let said = |branch: &str| of(branch)["sentence"].as_str().unwrap().to_owned();
+    assert_eq!(verdict("slow-loading", "batch_loading"), "slower", "{}", of("slow-loading"));
+    assert_ne!(verdict("slow-loading", "batch_forward"), "slower", "{}", of("slow-loading"));
+    assert!(said("slow-loading").starts_with("Data loading of slow-loading is "), "{}", said("slow-loading"));
+    assert_eq!(verdict("big-model", "batch_forward"), "slower", "{}", of("big-model"));
+    assert_eq!(verdict("big-model", "batch_step"), "slower", "{}", of("big-model"));
+    assert!(said("big-model").starts_with("The model's "), "{}", said("big-model"));
+    assert!(said("broken").contains("did not run to its end"), "{}", said("broken"));
+    let broken = &document["results"][3];
+    assert!(
+        broken["success"] == false && broken["error"].as_str().unwrap().contains("gone.parquet"),
+        "{broken}"
+    );
+
+    let main = &document["results"][0];
+    // The first epoch is warm-up: 12 batches of each run are left.
+    assert_eq!(main["statistics"]["batch_step"]["steady"]["n"], 48, "{}", main["statistics"]);
+    let timer = &main["metrics"]["total_training"];
+    assert!(timer.get("memory_delta_mb").is_some() && timer.get("peak_memory_mb").is_some(), "{timer}");
+    let page = std::fs::read_to_string(document["report"].as_str().unwrap()).unwrap();
+    for part in [
+        "src=\"data:image/png;base64,",
+        "<figcaption>main: im2im/segmentation</figcaption>",
+        ">Losses and scores</h2>",
+        "<td data-v=\"batch_loading\">batch_loading</td><td data-v=\"slower\">slower</td>",
+    ] {
+        assert!(page.contains(part), "{part}");
     }
 }

@@ -15,7 +15,7 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use wellread_report::{ReportInput, Table, summary};
+use wellread_report::{ReportInput, Table, columns, summary};
 
 /// Files longer than this are no results: nothing of the kind that is read here reaches a hundredth of it.
 const LARGEST: u64 = 1 << 30;
@@ -58,7 +58,13 @@ impl Results {
             label: String::new(),
             noise_floors: floors.collect(),
             details: input.details,
-            tables: input.tables.into_iter().map(latency::in_seconds).collect(),
+            // What is computed from other tables would be compared twice.
+            tables: input
+                .tables
+                .into_iter()
+                .filter(|table| !columns::is_derived(table.name()))
+                .map(latency::in_seconds)
+                .collect(),
         }
     }
 
@@ -150,4 +156,24 @@ fn beside(folder: &Path) -> Result<Results> {
         return Ok(Results::default());
     }
     Ok(Results { tables: vec![], ..json::read(&path)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wellread_report::row;
+
+    #[test]
+    fn tables_that_are_computed_from_others_are_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let tables = ["tasks", "tasks_compared", "tasks_summary"].map(|name| {
+            let mut table = Table::new(name);
+            table.push(row![("branch", "main"), ("seconds", 1.0)]);
+            table
+        });
+        ReportInput { tables: tables.to_vec(), ..ReportInput::default() }.save(folder.path()).unwrap();
+        let results = Results::open(folder.path()).unwrap();
+        let names: Vec<&str> = results.tables.iter().map(Table::name).collect();
+        assert_eq!(names, ["tasks"]);
+    }
 }

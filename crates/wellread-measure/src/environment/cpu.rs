@@ -178,18 +178,51 @@ impl CpuTimes {
 
     /// Shares of the time since an earlier reading; `None` when no tick has passed.
     pub fn since(&self, earlier: &Self) -> Option<CpuShares> {
-        // The kernel's io_wait may step back by a little (proc_stat(5)).
-        let busy = self.busy.saturating_sub(earlier.busy) as f64;
-        let idle = self.idle.saturating_sub(earlier.idle) as f64;
-        let io_wait = self.io_wait.saturating_sub(earlier.io_wait) as f64;
-        let steal = self.steal.saturating_sub(earlier.steal) as f64;
-        let total = busy + idle + io_wait + steal;
+        let ticks = self.ticks_since(earlier);
+        let total = ticks.all();
         (total > 0.0).then(|| CpuShares {
-            busy: busy / total,
-            io_wait: io_wait / total,
-            steal: steal / total,
+            busy: ticks.busy as f64 / total,
+            io_wait: ticks.io_wait as f64 / total,
+            steal: ticks.steal as f64 / total,
         })
     }
+
+    /// Share of all time since an earlier reading in which the processors worked for others than those who used `own`
+    /// ticks of it; `None` when no tick has passed.
+    pub fn busy_by_others(&self, earlier: &Self, own: u64) -> Option<f64> {
+        let ticks = self.ticks_since(earlier);
+        let total = ticks.all();
+        // The kernel counts the ticks of all and those of a process in different ways: less than nothing is nothing.
+        (total > 0.0).then(|| ticks.busy.saturating_sub(own) as f64 / total)
+    }
+
+    fn ticks_since(&self, earlier: &Self) -> Self {
+        // The kernel's io_wait may step back by a little (proc_stat(5)).
+        Self {
+            busy: self.busy.saturating_sub(earlier.busy),
+            idle: self.idle.saturating_sub(earlier.idle),
+            io_wait: self.io_wait.saturating_sub(earlier.io_wait),
+            steal: self.steal.saturating_sub(earlier.steal),
+        }
+    }
+
+    fn all(&self) -> f64 {
+        [self.busy, self.idle, self.io_wait, self.steal].into_iter().map(|ticks| ticks as f64).sum()
+    }
+}
+
+/// Ticks of processors that this process has used since it started, and with it its children that have ended and were
+/// waited for, and theirs; `None` where the system does not say.
+pub fn own_ticks() -> Option<u64> {
+    own_in_stat(&Root::default().read("proc/self/stat")?)
+}
+
+/// `PID (NAME) STATE …`, in which utime, stime, cutime and cstime are fields 14 to 17; the name may hold spaces and
+/// brackets.
+fn own_in_stat(stat: &str) -> Option<u64> {
+    let fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11).take(4);
+    let ticks: Vec<u64> = fields.map(|field| field.parse().ok()).collect::<Option<_>>()?;
+    (ticks.len() == 4).then(|| ticks.iter().sum())
 }
 
 #[cfg(test)]
@@ -246,7 +279,19 @@ mod tests {
         let shares = times.since(&CpuTimes::default()).unwrap();
         assert_eq!((shares.busy, shares.io_wait, shares.steal), (0.2, 0.1, 0.1));
         assert_eq!(times.since(&times), None);
+        // 200 of 1,000 ticks were work: 150 of them for us.
+        assert_eq!(times.busy_by_others(&CpuTimes::default(), 150), Some(0.05));
+        assert_eq!(times.busy_by_others(&CpuTimes::default(), 5_000), Some(0.0));
+        assert_eq!(times.busy_by_others(&times, 0), None);
         let (_folder, root) = root_with(&[("proc/stat", "cpu  1 2 3\n")]);
         assert_eq!(CpuTimes::read(&root), None);
+    }
+
+    #[test]
+    fn own_time_is_that_of_the_process_and_its_children() {
+        let stat = "7 (a b) c) R 1 7 7 0 -1 4194304 100 0 0 0 11 12 13 14 20 0 1 0 100 0 0";
+        assert_eq!(own_in_stat(stat), Some(50));
+        assert_eq!(own_in_stat("7 (a) R 1 7 7 0 -1 4194304 100 0 0 0 11 12"), None);
+        assert_eq!(own_in_stat(""), None);
     }
 }

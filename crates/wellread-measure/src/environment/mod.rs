@@ -23,7 +23,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-pub use cpu::{Cache, Cpu, CpuShares, CpuTimes};
+pub use cpu::{Cache, Cpu, CpuShares, CpuTimes, own_ticks};
 pub use git::GitState;
 pub use storage::Storage;
 pub use system::{Container, Limits, Memory, Platform};

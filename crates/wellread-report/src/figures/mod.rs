@@ -42,7 +42,7 @@ struct Spec {
 
 /// The figures made for one table each, in the order of a report. One line each; all other tables get
 /// [`generic::sections`] and come after these.
-static SPECS: [&Spec; 10] = [
+static SPECS: [&Spec; 12] = [
     &storage::SPEC,
     &storage_compression::SPEC,
     &storage_layout::SPEC,
@@ -51,6 +51,8 @@ static SPECS: [&Spec; 10] = [
     &loop_::SPEC,
     &conversion::SPEC,
     &inference::SPEC,
+    &tasks::SUMMARY,
+    &tasks::COMPARED,
     &tasks::SPEC,
     &tasks::LOSS,
 ];

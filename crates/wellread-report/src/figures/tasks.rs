@@ -5,6 +5,28 @@ use crate::chart::{Axis, Layout, Mark, Panel, Scale, Section, Series, color};
 use crate::number::Unit;
 use crate::table::{Cell, Table};
 
+/// The tasks with their main figures: a table alone.
+pub(super) static SUMMARY: Spec = Spec {
+    table: "tasks_summary",
+    heading: "Summary",
+    title: "The tasks and their main figures",
+    how_to_read: "Times of the whole task and of the first epoch are those of the median run; per batch they are medians of the \
+        steady state of all runs. A step is a training step, in inference a forward pass. Peak memory is that of the process \
+        and all it starts.",
+    sections: |_| vec![],
+};
+
+/// Every phase against that of the baseline: a table alone.
+pub(super) static COMPARED: Spec = Spec {
+    table: "tasks_compared",
+    heading: "Compared with the baseline",
+    title: "Each phase compared with the baseline",
+    how_to_read: "A ratio below 1 is faster than the baseline; in brackets its 95 % interval. A verdict needs an interval that \
+        leaves 1 out and a test that stands when all phases of all branches are counted. \"Unclear\" found no difference and \
+        leaves room for a large one; \"no difference\" does not.",
+    sections: |_| vec![],
+};
+
 /// The figure of phases.
 pub(super) static SPEC: Spec = Spec {
     table: "tasks",
@@ -127,10 +149,11 @@ fn sections(table: &Table) -> Vec<Section> {
 }
 
 /// What is drawn by epoch, with its name and unit.
-const CURVES: [(&str, &str); 3] = [
+const CURVES: [(&str, &str); 4] = [
     ("train_loss", "training loss"),
     ("val_loss", "validation loss"),
     ("val_dice", "validation Dice, more is better"),
+    ("val_pearson", "validation correlation, more is better"),
 ];
 
 fn losses(table: &Table) -> Vec<Section> {

@@ -150,8 +150,11 @@ fn picture(thumbnail: &Thumbnail) -> Option<String> {
 /// A benchmark's figure and table.
 fn benchmark(table: &Table, input: &ReportInput, name: &str) -> String {
     let mut body = String::new();
-    if let Some(figure) = figures::figure(table, input) {
-        body += &plots::html(&figure, figures::how_to_read(table.name()));
+    let how = figures::how_to_read(table.name());
+    match figures::figure(table, input) {
+        Some(figure) => body += &plots::html(&figure, how),
+        None if columns::is_derived(table.name()) => body += &paragraph("how", how),
+        None => {}
     }
     body += &tables::html(table, &section_id(table), name);
     for (figure, how) in figures::samples::of(input, table) {
@@ -181,7 +184,8 @@ fn notes(input: &ReportInput) -> String {
         ));
     }
     items.extend(input.warnings.iter().map(|w| format!("Warning: {w}")));
-    for table in &input.tables {
+    // What a derived table says of problems is said by the one it is from.
+    for table in input.tables.iter().filter(|table| !columns::is_derived(table.name())) {
         let keys = columns::keys(table);
         let heading = figures::heading(table.name());
         let mut said: Vec<String> = vec![];

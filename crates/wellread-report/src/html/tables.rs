@@ -37,7 +37,9 @@ pub(super) fn html(table: &Table, id: &str, name: &str) -> String {
     head(&mut out, "runs", "", "run", "up");
     out += "</tr></thead>\n<tbody>\n";
     for row in &rows {
-        write_row(&mut out, row, &quantities, &units);
+        // A table of aggregates says itself how many runs are behind a row.
+        let told = row.group.rows.iter().find_map(|&at| table.f64("runs", at)).map(|runs| runs as usize);
+        write_row(&mut out, row, &quantities, &units, told);
     }
     out += "</tbody>\n</table>\n</div>\n";
     out
@@ -67,7 +69,13 @@ fn head(out: &mut String, label: &str, unit: &str, column: &str, first: &str) {
     );
 }
 
-fn write_row(out: &mut String, row: &Configuration, quantities: &[Quantity], units: &[(String, f64)]) {
+fn write_row(
+    out: &mut String,
+    row: &Configuration,
+    quantities: &[Quantity],
+    units: &[(String, f64)],
+    told: Option<usize>,
+) {
     let nothing = row.estimates.iter().all(Option::is_none);
     out.push_str(if nothing { "<tr class=\"missing\">" } else { "<tr>" });
     for (i, key) in row.group.key.iter().enumerate() {
@@ -93,7 +101,7 @@ fn write_row(out: &mut String, row: &Configuration, quantities: &[Quantity], uni
             None => out.push_str("<td class=\"n\" data-v=\"\">–</td>"),
         }
     }
-    let runs = row.estimates.iter().flatten().map(|e| e.n).max().unwrap_or(0);
+    let runs = told.unwrap_or_else(|| row.estimates.iter().flatten().map(|e| e.n).max().unwrap_or(0));
     let _ = writeln!(out, "<td class=\"n\" data-v=\"{runs}\">{runs}</td></tr>");
 }
 

@@ -216,3 +216,32 @@ fn hostile_names_stay_text() {
     // The table's hostile name leads to no file.
     assert!(!page.contains(".parquet\">&quot;"));
 }
+
+#[test]
+fn a_table_of_comparisons_says_its_own_runs_and_its_reasons_once() {
+    let mut table = Table::new("tasks_compared");
+    table.push(row![
+        ("experiment", "e"),
+        ("branch", "slow"),
+        ("baseline", "main"),
+        ("phase", "batch_step"),
+        ("verdict", "slower"),
+        ("ratio", 2.0),
+        ("ratio_ci_low", 1.5),
+        ("ratio_ci_high", 2.5),
+        ("runs", 7)
+    ]);
+    table.push(row![
+        ("experiment", "e"),
+        ("branch", "broken"),
+        ("baseline", "main"),
+        ("status", "unavailable"),
+        ("reason", "it did not run")
+    ]);
+    let page = html::page(&ReportInput { tables: vec![table], ..ReportInput::default() });
+    assert!(page.contains("<td class=\"n\" data-v=\"7\">7</td>"), "seven runs, though it is one row");
+    assert!(page.contains("<td data-v=\"slower\">slower</td>") && page.contains("title=\"95 % interval\""));
+    assert!(page.contains("<p class=\"how\">A ratio below 1 is faster"), "words without a figure");
+    assert!(!page.contains("id=\"plot-tasks_compared\""));
+    assert_eq!(page.matches("it did not run").count(), 1, "not among the notes too");
+}

@@ -47,6 +47,7 @@ fn entry(branch: &str, runs: usize, loading: f64, step: f64, seed: u64) -> Entry
             said,
             output_dir: "out".into(),
             hardware: crate::hardware::State::default(),
+            hardware_after: None,
         });
     }
     entry

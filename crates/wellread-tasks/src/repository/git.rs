@@ -26,6 +26,19 @@ pub fn forget_redirections(command: &mut Command) {
     }
 }
 
+/// Subcommands that may ask a remote.
+const REMOTE: [&str; 4] = ["fetch", "ls-remote", "submodule", "worktree"];
+
+/// Whether the user says how ssh is run: then that is done.
+fn has_own_ssh(folder: &Path) -> bool {
+    let said = |name: &str| std::env::var_os(name).is_some();
+    said("GIT_SSH_COMMAND")
+        || said("GIT_SSH")
+        || git(folder, &["config", "--get", "core.sshCommand"])
+            .output()
+            .is_ok_and(|said| said.status.success())
+}
+
 /// A git command in a folder.
 pub(super) fn git<S: AsRef<OsStr>>(folder: &Path, args: &[S]) -> Command {
     let mut command = Command::new("git");
@@ -44,6 +57,11 @@ pub(super) fn git<S: AsRef<OsStr>>(folder: &Path, args: &[S]) -> Command {
     }
     command.args(args);
     command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_OPTIONAL_LOCKS", "0").env("LC_ALL", "C");
+    let asks = |name: &&str| args.first().is_some_and(|first| first.as_ref() == OsStr::new(*name));
+    if REMOTE.iter().any(asks) && !has_own_ssh(folder) {
+        // ssh asks for passwords at the terminal itself, whatever its input is.
+        command.env("GIT_SSH_COMMAND", "ssh -oBatchMode=yes");
+    }
     command.stdin(Stdio::null());
     command
 }
@@ -93,4 +111,25 @@ fn checked<S: AsRef<OsStr>>(output: &Output, args: &[S]) -> Result<String> {
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ssh_does_not_ask_unless_the_user_says_how_it_is_run() {
+        let dir = tempfile::tempdir().unwrap();
+        tell(dir.path(), &["init", "--quiet"]).unwrap();
+        let ssh = |args: &[&str]| {
+            let command = git(dir.path(), args);
+            let mut variables = command.get_envs();
+            variables.any(|(name, value)| name == "GIT_SSH_COMMAND" && value.is_some())
+        };
+        // Where whoever runs the tests has said so, nothing is set in any case.
+        assert_eq!(ssh(&["fetch", "origin"]), !has_own_ssh(dir.path()));
+        assert!(!ssh(&["show", "HEAD"]), "it asks nobody");
+        tell(dir.path(), &["config", "core.sshCommand", "ssh -i key"]).unwrap();
+        assert!(has_own_ssh(dir.path()) && !ssh(&["fetch", "origin"]));
+    }
 }

@@ -44,10 +44,18 @@ pub(super) fn branch(user: &Path, objects: &Path, name: &str) -> Result<Branch> 
     } else {
         text += &format!("; there are {}", crate::nearest::listed(name, &known));
     }
+    if is_short_hash(name) && !remotes.is_empty() {
+        text += "; a commit that only a remote has is found by its full hash alone";
+    }
     for why in unreachable {
         text += &format!("; {why}");
     }
     bail!(text)
+}
+
+/// Whether a name may be the beginning of a commit's hash, which remotes cannot be asked for.
+fn is_short_hash(name: &str) -> bool {
+    (4..40).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// The remotes, `origin` first.

@@ -36,6 +36,7 @@ fn repeat(number: usize, end: End, seconds: f64) -> Repeat {
         said,
         output_dir: "out".into(),
         hardware: State::default(),
+        hardware_after: None,
     };
     repeat.ended(Mode::Train, &Ran { end, wall_seconds: seconds, peak }, &["last words".to_owned()]);
     repeat

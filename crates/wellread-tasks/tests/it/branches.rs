@@ -97,6 +97,9 @@ fn a_branch_that_is_only_at_the_remote_is_fetched() {
     let mut unknown = sandbox.table(&["feature/enw"]);
     unknown.repository.clone_from(&clone);
     assert!(refused(&unknown).contains("feature/new"), "{}", refused(&unknown));
+    let mut short = sandbox.table(&[&commit[..9]]);
+    short.repository.clone_from(&clone);
+    assert!(refused(&short).contains("by its full hash"), "{}", refused(&short));
     std::fs::rename(sandbox.repo(), sandbox.path("moved")).unwrap();
     assert!(refused(&unknown).contains("remote origin could not be asked"), "{}", refused(&unknown));
 }

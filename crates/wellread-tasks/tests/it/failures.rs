@@ -76,6 +76,15 @@ fn places_that_are_none_are_refused() {
     let said = with(&|c| c.output = plain.join("file"));
     assert!(said.contains("holds no results"), "{said}");
     assert_eq!(std::fs::read_to_string(plain.join("file")).unwrap(), "x");
+    // A folder that is there and in which nobody can make a file; a dry run looks too.
+    for dry_run in [false, true] {
+        let said = with(&|c| {
+            c.report = Some("/proc/self/fdinfo".into());
+            c.dry_run = dry_run;
+        });
+        assert!(said.contains("cannot write in the folder /proc/self/fdinfo"), "{said}");
+        assert!(said.contains("--report") && !sandbox.path("results").exists(), "{said}");
+    }
     let said = with(&|c| c.table = plain.join("none.csv"));
     assert!(said.contains("cannot read the table"), "{said}");
     let said = with(&|c| c.adapter = "magic".into());

@@ -4,6 +4,7 @@ use crate::support::{Sandbox, alone, run};
 use serde_json::Value;
 use wellread_measure::Verdict;
 use wellread_tasks::comparison::Comparison;
+use wellread_tasks::suite::{self, Event};
 use wellread_tasks::{report, results, text};
 
 fn of<'c>(compared: &'c [Comparison], branch: &str) -> &'c Comparison {
@@ -59,9 +60,23 @@ fn the_slow_phase_of_each_branch_is_named() {
         "once per run",
         "exit code 3",
         "unet of broken failed",
+        // The comparison and the summary are tables of the page too.
+        "Compared with the baseline",
+        "<td data-v=\"slow-loading\">slow-loading</td><td data-v=\"main\">main</td>\
+         <td data-v=\"batch_loading\">batch_loading</td><td data-v=\"slower\">slower</td>",
+        "ratio to the baseline",
+        "broken did not run to its end",
+        "<h2 id=\"bench-tasks_summary-h\">Summary</h2>",
+        "used by others during runs",
     ] {
         assert!(page.contains(said), "{said}");
     }
+    let first = &outcome.entries[0].repeats[0];
+    assert!(first.hardware.busy_by_others.is_some() && first.hardware_after.is_some(), "{first:?}");
+    // `wellread report` finds all of them again.
+    let again = wellread_report::ReportInput::from_dir(config.report_folder()).unwrap();
+    let names: Vec<&str> = again.tables.iter().map(wellread_report::Table::name).collect();
+    assert_eq!(names, ["tasks_summary", "tasks_compared", "tasks"]);
     let shown = format!("{}{}", text::summary(&outcome), text::compared(&compared));
     assert!(shown.lines().all(|line| line.chars().count() <= 100), "{shown}");
     assert!(
@@ -87,15 +102,74 @@ fn another_baseline_turns_the_comparison_round() {
 }
 
 #[test]
+fn tasks_of_an_experiment_are_interleaved() {
+    let _alone = alone();
+    let sandbox = Sandbox::new();
+    let mut config = sandbox.config("branch,experiment\nmain,true\nslow-model,true\nslow-loading,true\n");
+    config.repeats = 3;
+    let told = std::cell::RefCell::new(Vec::new());
+    suite::run(&config, &|event| {
+        if let Event::Begin { what, .. } = event {
+            told.borrow_mut().push((*what).to_owned());
+        }
+    })
+    .unwrap();
+    let told = told.into_inner();
+    assert_eq!(told.len(), 9);
+    for (round, tasks) in told.chunks(3).enumerate() {
+        let mut tasks = tasks.to_vec();
+        tasks.sort();
+        let expected = ["main", "slow-loading", "slow-model"];
+        assert_eq!(tasks, expected.map(|branch| format!("true · {branch}, run {}", round + 1)), "{told:?}");
+    }
+}
+
+#[test]
+fn the_memory_of_a_gpu_is_shown_where_a_task_reports_it() {
+    let _alone = alone();
+    let sandbox = Sandbox::new();
+    let config = sandbox.table(&["main", "slow-model"]);
+    let without = run(&config).unwrap();
+    assert!(!text::summary(&without).contains("GPU"), "{}", text::summary(&without));
+    let line = r#"{"phase":"own","elapsed_seconds":1,"peak_gpu_memory_mb":812}"#;
+    sandbox.branch("on a GPU", &format!("echo '{line}' >> \"$WELLREAD_PHASES\"\n"));
+    let with = run(&config).unwrap();
+    let shown = text::summary(&with);
+    assert!(shown.contains("GPU") && shown.contains("812 MB"), "{shown}");
+    assert!(shown.lines().all(|line| line.chars().count() <= 100), "{shown}");
+    let page = report::write(&config, &with, &[], vec![], String::new()).unwrap();
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("peak GPU memory") && page.contains("data-v=\"812\""), "no GPU in the page");
+}
+
+#[test]
+fn a_baseline_that_an_experiment_lacks_is_said() {
+    let _alone = alone();
+    let sandbox = Sandbox::new();
+    let mut config =
+        sandbox.config("branch,experiment\nmain,true\nslow-model,true\nmain,unet\nslow-loading,unet\n");
+    config.baseline = Some("slow-model".into());
+    config.dry_run = true;
+    let notes = run(&config).unwrap().notes;
+    assert_eq!(notes.len(), 1, "{notes:?}");
+    assert!(notes[0].contains("unet has no row of that branch") && notes[0].ends_with("main"), "{notes:?}");
+}
+
+#[test]
 fn an_interrupted_run_is_gone_on_with() {
     let _alone = alone();
     let sandbox = Sandbox::new();
-    let config = sandbox.table(&["main", "broken", "slow-model"]);
+    // An experiment each, so that they run in this order.
+    let config = sandbox.config(
+        "branch,experiment\nmain,unet\nbroken,sh configs/experiment/unet.sh\n\
+         slow-model,sh ./configs/experiment/unet.sh\n",
+    );
     // It stops at the failure and keeps what it has.
     let first = run(&config).unwrap();
     assert!(first.stopped.is_some());
     let kept = results::read(&config.output).unwrap().unwrap();
     let good: Vec<_> = kept.iter().filter(|entry| entry.success).collect();
+    assert_eq!((good.len(), kept.len()), (1, 2), "main was kept, and slow-model was not reached");
     let resumed =
         wellread_tasks::config::Config { resume: true, skip_failed: true, repeats: 2, ..config.clone() };
     let second = run(&resumed).unwrap();
