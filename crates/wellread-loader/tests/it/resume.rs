@@ -43,9 +43,7 @@ impl Run {
     fn loaders(self, builder: &LoaderBuilder, uneven: Uneven) -> Vec<Loader> {
         let builder =
             builder.clone().batch_size(self.batch_size).workers(self.workers).prefetch(self.prefetch);
-        (0..self.world)
-            .map(|rank| builder.clone().shard(rank, self.world, uneven).build().unwrap())
-            .collect()
+        (0..self.world).map(|rank| builder.clone().shard(rank, self.world, uneven).build().unwrap()).collect()
     }
 }
 
