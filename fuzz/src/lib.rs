@@ -5,9 +5,9 @@ use std::sync::OnceLock;
 use wellread_store::{OpenOptions, read_image, registry};
 
 /// Images of more pixels are not read: a declared size that the file justifies is no fault, only slow.
-const LARGEST: usize = 1 << 22;
+pub const LARGEST: usize = 1 << 22;
 /// Rows looked at.
-const ROWS: usize = 8;
+pub const ROWS: usize = 8;
 
 /// A folder of this process, in memory where the system keeps temporary files there.
 pub fn folder() -> &'static Path {
@@ -20,6 +20,22 @@ pub fn file(name: &str, data: &[u8]) -> PathBuf {
     let path = folder().join(name);
     std::fs::write(&path, data).expect("the temporary folder can be written to");
     path
+}
+
+/// Writes over parts of `good`: patches are four bytes of offset, one of length, and so many bytes. So checksums and lengths
+/// around what is changed stay as they are, and what lies behind them is reached.
+pub fn patch(good: &mut [u8], mut patches: &[u8]) {
+    if good.is_empty() {
+        return;
+    }
+    while let Some((head, rest)) = patches.split_first_chunk::<5>() {
+        let [a, b, c, d, length] = *head;
+        let (patch, rest) = rest.split_at(usize::from(length).min(rest.len()));
+        let at = u32::from_le_bytes([a, b, c, d]) as usize % good.len();
+        let end = (at + patch.len()).min(good.len());
+        good[at..end].copy_from_slice(&patch[..end - at]);
+        patches = rest;
+    }
 }
 
 /// Opens `path` in a format and asks for everything. Errors are what most inputs should give; panics, hangs and

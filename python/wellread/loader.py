@@ -344,10 +344,11 @@ class DataLoader:
         return self._native.rows(_check.whole("epoch", epoch, 0, 2**64 - 2))
 
     @property
-    def traffic(self) -> dict[str, int]:
-        """Bytes read of files so far, and bytes of stored pixels that went into batches: "read" and "used"."""
+    def traffic(self) -> dict[str, int | float | None]:
+        """Bytes read of files so far and bytes of stored pixels that went into batches, "read" and "used", and their
+        ratio, "amplification": below 1 where pixels are compressed, None where nothing was counted."""
         read, used = self._native.traffic
-        return {"read": read, "used": used}
+        return {"read": read, "used": used, "amplification": read / used if read and used else None}
 
     @property
     def skipped(self) -> list[tuple[int, str]]:

@@ -51,6 +51,15 @@ def test_the_order_is_that_of_the_seed_whatever_the_threads(parquet):
     assert np.array_equal(all_rows(loaders[0]), every[loaders[0].rows(1)])
 
 
+def test_traffic_says_how_much_is_read_for_what_is_used(parquet):
+    loader = wr.DataLoader(wr.Dataset(parquet), 8, random_crop=(16, 16))
+    assert loader.traffic == {"read": 0, "used": 0, "amplification": None}
+    list(loader)
+    traffic = loader.traffic
+    assert traffic["used"] == 40 * 2 * 16 * 16 * 2 and traffic["read"] > 0
+    assert traffic["amplification"] == traffic["read"] / traffic["used"]
+
+
 def test_choices_of_the_transform(parquet):
     ds = wr.Dataset(parquet)
     every = ds[:].astype(np.float32)

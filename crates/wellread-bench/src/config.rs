@@ -69,8 +69,14 @@ pub struct Config {
     pub loop_workers: usize,
     /// Tracks 2 and 3: bytes that a loader holds at most.
     pub memory: Option<u64>,
+    /// Tracks 2 and 3: batches that a loader reads ahead; `None` for its own choice.
+    pub prefetch: Option<usize>,
     /// Centre crop before everything else, height and width.
     pub crop: Option<(usize, usize)>,
+    /// Track 2: random crops of this height and width instead.
+    pub random_crop: Option<(usize, usize)>,
+    /// Track 2: random crops of each image, from one read.
+    pub crops: usize,
     /// Multiply pixels by this instead of scaling them to `[0, 1]` by the range of their type.
     pub scale: Option<f32>,
     /// Who runs tracks 1 to 4: this program, frameworks in Python, several side by side.
@@ -98,6 +104,11 @@ impl Config {
     /// Whether this program itself is measured.
     pub fn rust(&self) -> bool {
         self.frameworks.contains(&Framework::Rust)
+    }
+
+    /// What an image of a batch of the data loader is at most, height and width.
+    pub fn batch_crop(&self) -> Option<(usize, usize)> {
+        self.random_crop.or(self.crop)
     }
 
     /// Whether a framework in Python is measured.
@@ -145,6 +156,9 @@ impl Default for Config {
             batch_size: 16,
             loop_workers: 1,
             memory: None,
+            prefetch: None,
+            random_crop: None,
+            crops: 1,
             crop: None,
             scale: None,
             frameworks: vec![Framework::Rust],

@@ -6,21 +6,22 @@
 //! given), and each opens anew, unless `--keep-open` asks for later epochs of
 //! one loader, as a training run has them (`first_batch_s` is then that of its first epoch); `--loader-cache` then
 //! keeps images from epoch to epoch by the policies it names (the tables say so in a column `cache`, and what that came
-//! to in `cache_bytes` and `cache_images`). `--memory` bounds what a loader holds; `memory_bytes` says what that came to,
-//! `prefetch` the batches ahead, and a note what was lowered. `scaling_efficiency` is
+//! to in `cache_bytes`, `cache_images`, `cache_hits` and `cache_misses`). `--random-crop` takes random crops instead, with
+//! `--crops` several of each image from one read. `--memory` and `--prefetch` bound what a loader holds; `memory_bytes` says
+//! what that came to, `prefetch` the batches ahead, and a note what was lowered. `scaling_efficiency` is
 //! the throughput relative to 0 workers at the same batch size, divided by the number of threads that read (`readers`:
 //! the workers and the one that waits for batches), or of cores where these are fewer.
 
 use crate::choices::Preset;
+use crate::config::Config;
 use crate::data::FormatSet;
 use crate::findings::{
     Judge, Ranked, Series, by_median, number, ranked, series, telling_batch_size, with_codec,
 };
 use crate::framework::tracks;
-
-use crate::roofline;
 use crate::suite::{Benchmark, Session};
 use crate::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
+use crate::{caching, crops, roofline, traffic};
 use anyhow::{Result, bail};
 use std::cell::RefCell;
 use wellread_loader::{Cache, Dataset, Loader, LoaderBuilder, MemoryUse, Traffic};
@@ -34,7 +35,15 @@ pub static BENCHMARK: Benchmark = Benchmark {
     about: "shuffled epochs in batches (upstream's Track 2); p50 is the wait for a batch",
     run,
     transforms: |_| vec![Preset::None],
-    headline: &["samples_per_sec", "p50_s", "first_batch_s", "scaling_efficiency", "peak_growth_mb"],
+    headline: &[
+        "samples_per_sec",
+        "p50_s",
+        "first_batch_s",
+        "scaling_efficiency",
+        "peak_growth_mb",
+        "bytes_read_per_used",
+        "cache_bytes",
+    ],
     findings,
 };
 
@@ -54,9 +63,7 @@ fn run(session: &Session<'_>) -> Result<Results> {
                 if config.loader_caches != [Cache::None] {
                     keys.push(("cache", Cell::from(cache.to_string())));
                 }
-                let images = session.prepared.expected.len();
-                let too_large = (batch_size > images).then(|| format!("the set has only {images} images"));
-                if let Some(reason) = set.error.clone().or(too_large) {
+                if let Some(reason) = set.error.clone().or_else(|| misfit(session, batch_size)) {
                     unavailable.push(Unavailable { keys, reason });
                     continue;
                 }
@@ -92,15 +99,36 @@ fn run(session: &Session<'_>) -> Result<Results> {
     results.table = table;
     results.notes.extend(notes);
     results.notes.extend(lowered.into_inner());
+    results.notes.extend(traffic::uncounted(&results.table));
     Ok(results)
 }
 
-/// Bounds a loader as `--memory` asks for.
-pub(crate) fn bounded(builder: LoaderBuilder, memory: Option<u64>) -> LoaderBuilder {
-    match memory {
+/// Why there are no batches of this size, if there are none.
+fn misfit(session: &Session<'_>, batch_size: usize) -> Option<String> {
+    let (images, crops) = (session.prepared.expected.len(), session.config.crops);
+    if !batch_size.is_multiple_of(crops) {
+        return Some(format!("a batch of {batch_size} does not hold {crops} crops of each image"));
+    }
+    (batch_size > images * crops).then(|| format!("the set has only {images} images"))
+}
+
+/// Bounds a loader as `--memory` and `--prefetch` ask for.
+pub(crate) fn bounded(builder: LoaderBuilder, memory: Option<u64>, prefetch: Option<usize>) -> LoaderBuilder {
+    let builder = match memory {
         Some(bytes) => builder.memory(usize::try_from(bytes).unwrap_or(usize::MAX)),
         None => builder,
+    };
+    match prefetch {
+        Some(batches) => builder.prefetch(batches),
+        None => builder,
     }
+}
+
+/// What a loader that is bounded as the configuration asks for came to: `memory_bytes`, `prefetch`.
+pub(crate) fn bounds(loader: &Loader, config: &Config) -> impl Iterator<Item = (&'static str, f64)> {
+    let memory = loader.memory().map(|memory| ("memory_bytes", memory.total() as f64));
+    let asked = memory.is_some() || config.prefetch.is_some();
+    memory.into_iter().chain(asked.then(|| ("prefetch", loader.prefetch() as f64)))
 }
 
 /// Says once for each format, batch size and number of workers what the bound on memory made of them.
@@ -156,10 +184,11 @@ fn epochs(
         let of = |m: &Measurement| m.values.iter().find(|(n, _)| *n == name).map_or(f64::NAN, |(_, v)| *v);
         all.iter().map(of).sum::<f64>() / all.len() as f64
     };
+    let delivered = session.prepared.delivered_bytes(session.config.batch_crop());
     let values = all[0].values.iter().map(|&(name, _)| match name {
         // A rate of the whole turn is what was done over what it took.
         "samples_per_sec" => (name, mean("num_samples") / mean("epoch_s")),
-        "delivered_bytes_per_s" => (name, session.prepared.pixels() as f64 * 4.0 / mean("epoch_s")),
+        "delivered_bytes_per_s" => (name, mean("num_samples") * delivered / mean("epoch_s")),
         _ => (name, mean(name)),
     });
     let measurement = Measurement {
@@ -179,7 +208,11 @@ fn epoch(
     number: u64,
     full: bool,
 ) -> Result<Measurement> {
-    let recipe = session.transform(Preset::None)?;
+    let config = session.config;
+    let mut recipe = session.transform(Preset::None)?;
+    if let Some((height, width)) = config.random_crop {
+        recipe = recipe.random_crop(height, width);
+    }
     let opening = Stopwatch::start();
     let opened = if let Some(opened) = kept {
         opened
@@ -187,14 +220,20 @@ fn epoch(
         let dataset = Dataset::from_store(session.open(set)?).with_cache(cache)?;
         let builder = Loader::builder(&dataset)
             .batch_size(batch_size)
-            .shuffle(session.config.seed)
+            .shuffle(config.seed)
             .workers(workers)
+            .crops_per_image(config.crops)
             .transform(recipe);
-        let loader = bounded(builder, session.config.memory).build()?;
+        let loader = bounded(builder, config.memory, config.prefetch).build()?;
         kept.insert(Opened { loader, open_s: opening.elapsed(), first_batch_s: None })
     };
     opened.loader.set_epoch(number);
     let before = opened.loader.traffic();
+    let kept_before = opened.loader.dataset().cache_report();
+    let mut check = match config.random_crop {
+        Some(_) if full => Some(crops::Check::new(session, opened.loader.dataset())?),
+        _ => None,
+    };
     let mut items = Vec::with_capacity(opened.loader.len());
     let (mut rows, mut verified) = (0, true);
     let whole = Stopwatch::start();
@@ -207,6 +246,10 @@ fn epoch(
         opened.first_batch_s.get_or_insert_with(|| opening.elapsed());
         rows += batch.rows().len();
         let _verify = span(Kind::Verify).with(batch.rows().len() as u64, 0);
+        if config.random_crop.is_some() {
+            verified &= check.as_mut().map_or(Ok(true), |check| check.agrees(&opened.loader, &batch))?;
+            continue;
+        }
         let per_image = batch.pixels().len() / batch.rows().len().max(1);
         for (row, values) in batch.rows().iter().zip(batch.pixels().chunks(per_image.max(1))) {
             verified &= session.expected.agrees(Preset::None, *row, values, full);
@@ -216,7 +259,7 @@ fn epoch(
     if rows == 0 {
         bail!("the loader delivered no image");
     }
-    let delivered = session.prepared.pixels() as f64 * 4.0;
+    let delivered = session.prepared.delivered_bytes(config.batch_crop()) * rows as f64;
     let mut values = vec![
         ("samples_per_sec", rows as f64 / epoch_s),
         ("first_batch_s", opened.first_batch_s.unwrap_or(f64::NAN)),
@@ -228,19 +271,15 @@ fn epoch(
     ];
     let after = opened.loader.traffic();
     let traffic = Traffic { read: after.read - before.read, used: after.used - before.used };
-    values.extend(traffic.amplification().map(|times| ("bytes_read_per_used", times)));
-    if let Some(memory) = opened.loader.memory() {
-        values
-            .extend([("memory_bytes", memory.total() as f64), ("prefetch", opened.loader.prefetch() as f64)]);
-    }
+    values.extend(traffic::amplification(traffic));
+    values.extend(bounds(&opened.loader, config));
     if *cache != Cache::None {
-        let report = opened.loader.dataset().cache_report();
-        values.extend([("cache_bytes", report.bytes as f64), ("cache_images", report.images as f64)]);
+        values.extend(caching::columns(&kept_before, &opened.loader.dataset().cache_report()));
     }
     Ok(Measurement {
         values,
         items,
-        verified: verified && rows == session.prepared.expected.len(),
+        verified: verified && rows == session.prepared.expected.len() * config.crops,
         ..Measurement::default()
     })
 }
@@ -275,7 +314,7 @@ fn findings(table: &Table, judge: &Judge) -> Vec<Ranked> {
         fastest_loader(table, judge),
         best_workers(table, judge),
         what_binds(table, judge),
-        caches(table, judge),
+        caching::finding(table, judge),
     ];
     [10, 30, 31, 32].into_iter().zip(found).filter_map(|(rank, finding)| ranked(rank, finding)).collect()
 }
@@ -289,7 +328,7 @@ fn rates(table: &Table, batch: f64) -> Vec<Series> {
     by_median(all)
 }
 
-fn workers(label: &str) -> String {
+pub(crate) fn workers(label: &str) -> String {
     match label {
         "0" => "no workers".to_owned(),
         "1" => "1 worker".to_owned(),
@@ -407,35 +446,6 @@ fn best_workers(table: &Table, judge: &Judge) -> Option<Finding> {
 
 /// A share of a limit that noise does not explain.
 const ABOVE: f64 = 1.25;
-
-/// The policies of `--loader-cache`, each with its best number of workers.
-fn caches(table: &Table, judge: &Judge) -> Option<Finding> {
-    let batch = telling_batch_size(table)?;
-    let format = table.str("format", 0)?;
-    let mut best: Vec<Series> = Vec::new();
-    for s in by_median(series(table, &["cache", "workers"], "samples_per_sec", |r| {
-        table.f64("batch_size", r) == Some(batch) && table.str("format", r) == Some(format)
-    })) {
-        let policy = |s: &Series| s.label.split(' ').next().map(str::to_owned);
-        if !best.iter().any(|b| policy(b) == policy(&s)) {
-            best.push(s);
-        }
-    }
-    if table.distinct("cache").len() < 2 {
-        return None;
-    }
-    let each = best.iter().map(|s| {
-        let (policy, threads) = s.label.split_once(' ').unwrap_or((&s.label, "0"));
-        let interval = judge.interval(&s.values, number);
-        format!("{policy} {}{interval} images/s ({})", number(s.median()), workers(threads))
-    });
-    let text = format!("Caches for {format}, in later epochs: {}", each.collect::<Vec<_>>().join("; "));
-    Some(Finding::new(
-        Severity::Info,
-        text,
-        "What each keeps is in the columns cache_bytes and cache_images.",
-    ))
-}
 
 /// Which limit each format's best run comes next to.
 fn what_binds(table: &Table, judge: &Judge) -> Option<Finding> {

@@ -10,7 +10,7 @@
 //! Beside each order stands how random it is: `mixing`, how many blocks 16 images come from relative to random order,
 //! and `jump`, how far on disk it is from one image to the next, as a share of the set (see
 //! [`wellread_loader::OrderQuality`]). `instructions_per_sample` counts what the reading thread executes (user mode), where
-//! the machine counts instructions: noise hardly changes it.
+//! the machine counts instructions: noise hardly changes it. `bytes_read_per_used` is the read amplification.
 
 use crate::choices::{Access, Preset};
 use crate::config::Config;
@@ -18,6 +18,7 @@ use crate::data::FormatSet;
 use crate::findings::{Judge, Ranked, Series, by_median, number, ranked, series, with_codec};
 use crate::framework::tracks;
 use crate::suite::{Benchmark, Session};
+use crate::traffic;
 use crate::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
 use anyhow::Result;
 use wellread_loader::order::quality::{self, Spread};
@@ -35,7 +36,7 @@ pub static BENCHMARK: Benchmark = Benchmark {
     about: "single images, as Dataset.__getitem__ (upstream's Track 1); opening is not included",
     run,
     transforms: |config| config.transforms.clone(),
-    headline: &["p50_s", "p95_s", "samples_per_sec", "open_s", "mixing", "jump"],
+    headline: &["p50_s", "p95_s", "samples_per_sec", "open_s", "mixing", "jump", "bytes_read_per_used"],
     findings,
 };
 
@@ -93,6 +94,7 @@ fn run(session: &Session<'_>) -> Result<Results> {
     };
     let mut results = variants::run(session, &settings, variants, unavailable)?;
     results.table = crate::roofline::with_share_of_copy(session, &results.table, "samples_per_sec", 1);
+    results.notes.extend(traffic::uncounted(&results.table));
     if config.in_python() && !plain {
         results
             .notes
@@ -158,6 +160,8 @@ fn take_samples(
     // Where the machine counts them; read outside of what is timed.
     let counter = Instructions::count().ok();
     let executed = || counter.as_ref().and_then(|counter| counter.so_far().ok());
+    // What filling a cache read is no part of it.
+    context.take_traffic();
     let mut instructions = counter.as_ref().map(|_| 0);
     let whole = Stopwatch::start();
     for &row in &rows {
@@ -183,7 +187,7 @@ fn take_samples(
     };
     let (order, shuffled) = (spread(&rows), spread(&random));
     let total: f64 = items.iter().sum();
-    let values = vec![
+    let mut values = vec![
         ("samples_per_sec", rows.len() as f64 / total),
         ("num_samples", rows.len() as f64),
         ("open_s", open_s),
@@ -192,6 +196,7 @@ fn take_samples(
         ("jump", order.jump),
         ("instructions_per_sample", instructions.map_or(f64::NAN, |sum: u64| sum as f64 / rows.len() as f64)),
     ];
+    values.extend(traffic::amplification(context.take_traffic()));
     Ok(Measurement { values, items, verified, ..Measurement::default() })
 }
 

@@ -58,6 +58,8 @@ pub struct How {
     pub cache: Cache,
     /// Bytes that the loader holds at most.
     pub memory: Option<u64>,
+    /// Batches read ahead; `None` for the loader's choice.
+    pub prefetch: Option<usize>,
 }
 
 /// Opens the set.
@@ -189,7 +191,7 @@ impl<'a> Feed<'a> {
     /// Rows of an epoch that goes on for so many steps and what is read ahead of them, and the steps before them.
     fn endless(&self, steps: usize) -> (Vec<usize>, usize) {
         // What a loader reads ahead and a little more, so that its queue is as it will be.
-        let ahead = (2 * self.how.workers).max(4) + 2;
+        let ahead = self.how.prefetch.unwrap_or((2 * self.how.workers).max(4)) + 2;
         let images = (steps + 2 * ahead) * self.how.batch_size;
         (self.rows.iter().copied().cycle().take(images).collect(), ahead)
     }
@@ -203,7 +205,7 @@ impl<'a> Feed<'a> {
             .shuffle(how.seed)
             .workers(how.workers)
             .transform(how.transform.clone());
-        Ok(crate::dataloader::bounded(builder, how.memory).build()?)
+        Ok(crate::dataloader::bounded(builder, how.memory, how.prefetch).build()?)
     }
 
     fn synthetic(&self, span: Span, step: &mut Step<'_>) -> Result<Pass> {
@@ -282,6 +284,7 @@ mod tests {
             transform: Transform::default(),
             cache: Cache::None,
             memory: None,
+            prefetch: None,
         };
         Feed::new(Box::new(open), (0..12).collect(), how)
     }

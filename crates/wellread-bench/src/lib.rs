@@ -30,9 +30,11 @@
 //! | [`suite`] | all of it in order, and the results folder |
 
 pub mod advise;
+mod caching;
 pub mod choices;
 pub mod config;
 pub mod conversion;
+mod crops;
 pub mod data;
 pub mod dataloader;
 pub mod dataset;
@@ -51,6 +53,7 @@ pub mod stages;
 pub mod storage;
 pub mod suite;
 pub mod sweep;
+mod traffic;
 pub mod variants;
 mod written;
 

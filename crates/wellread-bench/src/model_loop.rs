@@ -21,6 +21,7 @@ use crate::findings::{Judge, Ranked, Series, by_median, number, percent, ranked,
 use crate::framework::tracks;
 use crate::roofline;
 use crate::suite::{Benchmark, Session};
+use crate::traffic;
 use crate::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
 use anyhow::{Context as _, Result, bail};
 use std::cell::RefCell;
@@ -39,7 +40,13 @@ pub static BENCHMARK: Benchmark = Benchmark {
     about: "a model fed by the loader (upstream's Track 3)",
     run,
     transforms: |_| vec![Preset::None],
-    headline: &["step_p50_s", "data_wait_fraction", "accelerator_utilisation", "images_per_sec"],
+    headline: &[
+        "step_p50_s",
+        "data_wait_fraction",
+        "accelerator_utilisation",
+        "images_per_sec",
+        "bytes_read_per_used",
+    ],
     findings,
 };
 
@@ -105,6 +112,7 @@ fn run(session: &Session<'_>) -> Result<Results> {
     };
     let mut results = variants::run(session, &settings, variants, unavailable)?;
     results.notes.extend(not_cold.borrow().iter().cloned());
+    results.notes.extend(traffic::uncounted(&results.table));
     results.table =
         roofline::with_share_of_copy(session, &results.table, "images_per_sec", config.loop_workers + 1);
     Ok(results)
@@ -166,7 +174,7 @@ fn steps(
         .shuffle(config.seed)
         .workers(config.loop_workers)
         .transform(session.transform(Preset::None)?);
-    let loader = crate::dataloader::bounded(builder, config.memory).build()?;
+    let loader = crate::dataloader::bounded(builder, config.memory, config.prefetch).build()?;
     let mut batches = Endless::new(&loader, round * 1_000_000);
     // The batch that fills the pipeline and warms the model up; no step is counted yet.
     let batch = batches.next()?;
@@ -206,9 +214,9 @@ fn steps(
         ("compute_p50_s", median(&computes).unwrap_or(f64::NAN)),
         ("first_batch_s", first_batch_s),
     ];
-    if let Some(memory) = loader.memory() {
-        values.extend([("memory_bytes", memory.total() as f64), ("prefetch", loader.prefetch() as f64)]);
-    }
+    values.extend(crate::dataloader::bounds(&loader, config));
+    // From opening on: of a small set the first batches read all pages.
+    values.extend(traffic::amplification(loader.traffic()));
     if let Some(loss) = loss {
         values.push(("loss", f64::from(loss)));
     }
@@ -260,6 +268,7 @@ fn differences(
         transform: session.transform(Preset::None)?,
         cache: Cache::None,
         memory: None,
+        prefetch: config.prefetch,
     };
     let few = (config.steps / DIFFERENCE.0).max(DIFFERENCE.1).min(config.steps);
     // Of these rows alone, so that what is kept in memory is bounded.

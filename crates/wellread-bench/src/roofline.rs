@@ -10,14 +10,16 @@
 //! All in images per second. Memory copy reads and writes each byte of a batch, in buffers that exceed the caches: a
 //! loader that widens 8-bit pixels into a batch that stays in a cache may exceed it.
 
+use crate::choices::Preset;
 use crate::data::FormatSet;
 use crate::suite::Session;
 use anyhow::Result;
 use std::collections::HashMap;
 use std::hint::black_box;
 use std::time::Duration;
-use wellread_loader::Cache;
+use wellread_image::Region;
 use wellread_loader::order::Permutation;
+use wellread_loader::{Cache, Placement, Transform};
 use wellread_measure::clock::Stopwatch;
 use wellread_measure::limits::{CopyLimits, LimitSettings, measure_copy};
 use wellread_measure::page_cache;
@@ -51,10 +53,17 @@ struct Limits {
 /// `share_of_limit` and `share_of_copy`. Returns remarks on what could not be measured.
 pub(crate) fn with_limits(session: &Session<'_>, table: &Table) -> (Table, Vec<String>) {
     let copy = measure_copy(&LimitSettings::default());
-    let delivered = delivered_bytes(session);
+    let config = session.config;
+    let delivered = session.prepared.delivered_bytes(config.batch_crop());
     let mut notes = Vec::new();
+    if config.random_crop.is_some() {
+        // Neighbouring crops share what is decoded, by chance.
+        notes.push("with --random-crop only memory copy stands beside the rates: what reading must do depends on where \
+                    the crops lie".to_owned());
+    }
     let mut limits: HashMap<&str, Limits> = HashMap::new();
-    for set in session.prepared.sets.iter().filter(|set| set.error.is_none()) {
+    let measurable = |set: &&FormatSet| set.error.is_none() && config.random_crop.is_none();
+    for set in session.prepared.sets.iter().filter(measurable) {
         match measure(session, set, &mut notes) {
             Ok(found) => {
                 limits.insert(set.format, found);
@@ -100,7 +109,7 @@ pub(crate) fn share_of_copy(images_per_s: f64, delivered: f64, threads: usize, c
 /// what so many `threads` can copy.
 pub(crate) fn with_share_of_copy(session: &Session<'_>, table: &Table, rate: &str, threads: usize) -> Table {
     let copy = measure_copy(&LimitSettings::default());
-    let delivered = delivered_bytes(session);
+    let delivered = session.prepared.delivered_bytes(session.config.crop);
     let mut out = Table::new(table.name());
     for row in 0..table.rows() {
         let mut cells: Vec<(String, Cell)> =
@@ -113,11 +122,6 @@ pub(crate) fn with_share_of_copy(session: &Session<'_>, table: &Table, rate: &st
         out.push(cells);
     }
     out
-}
-
-/// Bytes of an image in a batch, on average.
-fn delivered_bytes(session: &Session<'_>) -> f64 {
-    4.0 * session.prepared.pixels() as f64 / session.prepared.expected.len().max(1) as f64
 }
 
 /// Images per second that so many threads can copy.
@@ -161,7 +165,7 @@ impl Limits {
 
 fn measure(session: &Session<'_>, set: &FormatSet, notes: &mut Vec<String>) -> Result<Limits> {
     let store = session.open(set)?;
-    let reading = reading(&*store, session.config.seed)?;
+    let reading = reading(&*store, session.config.seed, &session.transform(Preset::None)?)?;
     let is_zstd = set.codec.as_deref().is_some_and(|codec| codec.contains("zstd"));
     let codec = if is_zstd { bare_zstd(&*store)? } else { None };
     let files = store.files()?;
@@ -171,9 +175,9 @@ fn measure(session: &Session<'_>, set: &FormatSet, notes: &mut Vec<String>) -> R
     Ok(Limits { reading, codec, disk })
 }
 
-/// Images per second of one thread that reads images in random order, some at a time as a loader does, and does nothing
-/// with them.
-fn reading(store: &dyn Store, seed: u64) -> Result<f64> {
+/// Images per second of one thread that reads images, of each what `transform` crops, in random order, some at a time as a
+/// loader does, and does nothing with them.
+fn reading(store: &dyn Store, seed: u64, transform: &Transform) -> Result<f64> {
     struct Nothing(u64);
     impl PixelSink for Nothing {
         fn put(&mut self, _: usize, block: &Block<'_>) -> wellread_store::Result<()> {
@@ -193,7 +197,11 @@ fn reading(store: &dyn Store, seed: u64) -> Result<f64> {
             let mut requests = rows
                 .map(|i| {
                     let row = order.at(i);
-                    Ok(Request { row, region: store.row_info(row)?.shape.full() })
+                    let shape = store.row_info(row)?.shape;
+                    let Placement { top, left, height, width, .. } =
+                        transform.placement(shape, seed, 0, row)?;
+                    let size = [shape.t(), shape.c(), shape.z(), height, width];
+                    Ok(Request { row, region: Region { start: [0, 0, 0, top, left], size } })
                 })
                 .collect::<Result<Vec<_>>>()?;
             requests.sort_by_key(|request| store.position(request.row));

@@ -31,9 +31,9 @@ pub fn batch_size(store: &dyn Store, crop: Option<(usize, usize)>) -> Result<usi
     Ok((fitting as usize).clamp(1, BATCH.0))
 }
 
-/// Bytes of an image of this size in a batch of `float32`.
-fn delivered_bytes([t, c, z, y, x]: [usize; 5], crop: Option<(usize, usize)>) -> f64 {
-    let (y, x) = crop.unwrap_or((y, x));
+/// Bytes of an image of this size in a batch of `float32`: of what a crop leaves of it, which is never more than all.
+pub(crate) fn delivered_bytes([t, c, z, y, x]: [usize; 5], crop: Option<(usize, usize)>) -> f64 {
+    let (y, x) = crop.map_or((y, x), |(height, width)| (height.min(y), width.min(x)));
     4.0 * (t * c * z * y * x) as f64
 }
 
@@ -147,6 +147,7 @@ mod tests {
         assert_ne!(sample.rows, (0..20).collect::<Vec<_>>(), "not the first ones");
         assert_eq!((sample.image_bytes, sample.delivered_bytes(None)), (200.0, 400.0));
         assert_eq!(sample.delivered_bytes(Some((5, 4))), 80.0);
+        assert_eq!(sample.delivered_bytes(Some((5, 40))), 200.0, "no more than there is");
     }
 
     #[test]

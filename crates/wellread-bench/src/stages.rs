@@ -202,6 +202,7 @@ pub fn diagnose(
         transform,
         cache: Cache::None,
         memory: None,
+        prefetch: None,
     };
     let consumer = RefCell::new(Step::new(&settings.consumer, seed));
     let mut step = |batch: &Batch| consumer.borrow_mut().run(batch);

@@ -11,7 +11,7 @@ extern crate self as wellread_fuzz;
 mod engines;
 #[path = "../../../fuzz/src/lib.rs"]
 mod stores;
-pub use stores::{file, folder, read_all};
+pub use stores::{file, folder, patch, read_all};
 
 /// Numbers that follow from a seed ([splitmix64](https://prng.di.unimi.it/splitmix64.c)).
 struct Random(u64);
@@ -69,6 +69,11 @@ fn run(format: &str, target: fn(&[u8])) {
 #[test]
 fn patched_lance_datasets() {
     run("lance", engines::lance);
+}
+
+#[test]
+fn patched_duckdb_databases() {
+    run("duckdb", engines::duckdb);
 }
 
 #[test]

@@ -21,6 +21,8 @@
 
 mod connection;
 mod direct;
+#[doc(hidden)]
+pub mod fuzzing;
 mod place;
 mod sink;
 mod sql;

@@ -300,7 +300,7 @@ impl Shared {
             working: self.loader.working.as_ref(),
         };
         let fetched = catch_unwind(AssertUnwindSafe(|| work(&job, context)));
-        self.loader.traffic.add(std::mem::take(&mut context.traffic));
+        self.loader.traffic.add(context.take_traffic());
         fetched.unwrap_or_else(|panic| {
             // What the panic left in the buffers is of no use to anyone.
             *context = ItemContext::default();

@@ -123,6 +123,8 @@ const KNOWN: &[(&str, &str, Unit, Better)] = &[
     ("limit_disk_per_s", "limit: disk", Unit::PerSecond("images"), Better::Neither),
     ("cache_bytes", "bytes in the cache", Unit::Bytes, Better::Neither),
     ("cache_images", "images in the cache", Unit::Plain(""), Better::Neither),
+    ("cache_hits", "requests served by the cache in an epoch", Unit::Plain(""), Better::Neither),
+    ("cache_misses", "images read past the cache in an epoch", Unit::Plain(""), Better::Neither),
     ("scaling_efficiency", "scaling efficiency", Unit::Fraction, Better::Higher),
     ("data_wait_fraction", "share of a step waiting for data", Unit::Fraction, Better::Lower),
     ("accelerator_utilisation", "accelerator utilisation", Unit::Fraction, Better::Higher),

@@ -1,12 +1,11 @@
 //! Good tables of engines, written over in parts.
 //!
-//! The first byte of an input chooses one of several tables. What follows are patches: four bytes of offset, one of
-//! length, and so many bytes. So checksums and lengths around what is changed stay as they are, and the decoders of
-//! pages and chunks are reached, not only the engines' own checks of a footer.
+//! The first byte of an input chooses one of several tables. What follows are patches ([`patch`]): the decoders of pages and
+//! chunks are reached, not only the engines' own checks of a footer.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use wellread_fuzz::{folder, read_all};
+use wellread_fuzz::{folder, patch, read_all};
 use wellread_image::{ImageMetadata, PixelType, Shape};
 use wellread_store::{Compression, ImageView, OpenOptions, Tune, WriteOptions, create, open, read_image};
 
@@ -36,6 +35,12 @@ pub fn lance(data: &[u8]) {
 pub fn vortex(data: &[u8]) {
     static TABLES: OnceLock<Vec<Table>> = OnceLock::new();
     patched(data, "vortex", TABLES.get_or_init(|| tables("vortex", Compression::Zstd(3))));
+}
+
+/// Reads a DuckDB database that is patched: its checksums tell, and DuckDB must say so and no more.
+pub fn duckdb(data: &[u8]) {
+    static TABLES: OnceLock<Vec<Table>> = OnceLock::new();
+    patched(data, "duckdb", TABLES.get_or_init(|| tables("duckdb", Compression::Default)));
 }
 
 fn tables(format: &str, compressed: Compression) -> Vec<Table> {
@@ -72,17 +77,10 @@ fn only_file(folder: &Path) -> PathBuf {
 }
 
 fn patched(data: &[u8], format: &str, tables: &[Table]) {
-    let Some((&which, mut patches)) = data.split_first() else { return };
+    let Some((&which, patches)) = data.split_first() else { return };
     let table = &tables[usize::from(which) % tables.len()];
     let mut bytes = table.good.clone();
-    while let Some((head, rest)) = patches.split_first_chunk::<5>() {
-        let [a, b, c, d, length] = *head;
-        let (patch, rest) = rest.split_at(usize::from(length).min(rest.len()));
-        let at = u32::from_le_bytes([a, b, c, d]) as usize % bytes.len();
-        let end = (at + patch.len()).min(bytes.len());
-        bytes[at..end].copy_from_slice(&patch[..end - at]);
-        patches = rest;
-    }
+    patch(&mut bytes, patches);
     // A new file: who has the old one open keeps it.
     let _ = std::fs::remove_file(&table.file);
     std::fs::write(&table.file, bytes).expect("the temporary folder can be written to");

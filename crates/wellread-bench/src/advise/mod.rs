@@ -257,6 +257,7 @@ pub fn study(
         transform,
         cache: Cache::None,
         memory: None,
+        prefetch: None,
     };
     std::fs::create_dir_all(&settings.scratch)
         .with_context(|| format!("cannot make the folder {}", settings.scratch.display()))?;

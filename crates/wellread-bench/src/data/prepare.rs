@@ -8,6 +8,7 @@
 
 use super::write::{EXPECTED, Writers, synthesize, write_expected, write_json};
 use super::{FormatSet, SetSpec, Source, open_counted, set_name};
+use crate::sample::delivered_bytes;
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -45,6 +46,12 @@ impl Prepared {
     /// Number of pixels of all images.
     pub fn pixels(&self) -> u64 {
         self.expected.iter().map(ImageChecksum::pixels).sum()
+    }
+
+    /// Bytes of an image in a batch of `float32`, on average over the set: of what `crop` leaves of each.
+    pub fn delivered_bytes(&self, crop: Option<(usize, usize)>) -> f64 {
+        let all: f64 = self.expected.iter().map(|image| delivered_bytes(image.shape_tczyx, crop)).sum();
+        all / self.expected.len().max(1) as f64
     }
 }
 
@@ -289,6 +296,27 @@ mod tests {
     use super::*;
     use wellread_image::{PixelType, Shape};
     use wellread_store::registry::format_named;
+
+    #[test]
+    fn a_crop_leaves_of_each_image_what_it_has() {
+        let image = |row, y, x| ImageChecksum {
+            row,
+            name: String::new(),
+            shape_tczyx: [1, 2, 1, y, x],
+            dtype: "uint16".to_owned(),
+            sha256: String::new(),
+        };
+        let prepared = Prepared {
+            folder: PathBuf::new(),
+            sets: vec![],
+            expected: vec![image(0, 10, 20), image(1, 4, 30)],
+            about: String::new(),
+            planes: false,
+        };
+        assert_eq!(prepared.delivered_bytes(None), 4.0 * (400.0 + 240.0) / 2.0);
+        assert_eq!(prepared.delivered_bytes(Some((2, 5))), 4.0 * 20.0);
+        assert_eq!(prepared.delivered_bytes(Some((8, 25))), 4.0 * (320.0 + 200.0) / 2.0, "clipped to each");
+    }
 
     fn source() -> Source {
         Source::Synthetic(SetSpec { images: 4, shape: Shape::plane(16, 16), ..SetSpec::default() })

@@ -269,7 +269,7 @@ fn epochs(session: &Session<'_>, answer: &Value, first: &Shared<Option<f64>>) ->
     } else {
         first.set(Some(first_batch));
     }
-    let image = session.prepared.pixels() as f64 * 4.0 / session.prepared.expected.len().max(1) as f64;
+    let image = session.prepared.delivered_bytes(session.config.crop);
     let whole = epochs.iter().all(|e| e.whole);
     let values = vec![
         ("samples_per_sec", images as f64 / total),

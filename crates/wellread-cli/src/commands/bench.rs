@@ -29,6 +29,7 @@ Examples:
   wellread bench storage --images 8 --size 256x256 --depth 32 --sweep layout --formats ome-zarr,parquet
   wellread bench dataset dataloader loop conversion --framework rust,pytorch,jax --python venv/bin/python
   wellread bench dataloader --precision 2% --time-budget 600
+  wellread bench dataloader --size 512x512 --random-crop 96x96 --crops 4 --batch-sizes 16
   wellread bench loop --input plate.parquet --in-place --repeats 1 --trace trace.json
   wellread bench --recipe recipes/quick.toml --out study
   wellread bench loop --framework pytorch --model python:mypackage.models:UNet --formats tiff")]
@@ -110,6 +111,13 @@ pub struct Args {
     /// compressed[:SIZE], file[:SIZE], preload[:SIZE], chunked:ROWS[:SIZE]; several are compared.
     #[arg(help_heading = "Data loader: batches", long, value_name = "POLICY", value_delimiter = ',', default_value = listed(&Config::default().loader_caches))]
     loader_cache: Vec<Cache>,
+    /// Random crops of this size instead of whole images, others in each epoch; what is read for the bytes used is in
+    /// bytes_read_per_used.
+    #[arg(help_heading = "Data loader: batches", long, value_name = "HxW", value_parser = parse_size, conflicts_with = "crop")]
+    random_crop: Option<(usize, usize)>,
+    /// With --random-crop, crops of each image from one read; batch sizes are multiples of it.
+    #[arg(help_heading = "Data loader: batches", long, default_value_t = Config::default().crops, value_parser = parse_positive, requires = "random_crop")]
+    crops: usize,
     /// Model: small-cnn; with a framework also python:package.module:Class, a torch.nn.Module or Flax module, and
     /// FILE.onnx.
     #[arg(help_heading = "Model loop", long, default_value_t = Config::default().model, value_parser = parse_model)]
@@ -130,6 +138,10 @@ pub struct Args {
     /// until that fits. (dataloader, loop)
     #[arg(long, value_name = "SIZE", value_parser = wellread_loader::cache::parse_bytes)]
     memory: Option<u64>,
+    /// Batches that a loader with workers reads ahead of the one delivered last; by default twice its workers, and 4 at
+    /// least. (dataloader, loop)
+    #[arg(long, value_name = "BATCHES", value_parser = parse_positive)]
+    prefetch: Option<usize>,
     /// Take the centre of every image first.
     #[arg(long, value_name = "HxW", value_parser = parse_size)]
     crop: Option<(usize, usize)>,
@@ -189,6 +201,13 @@ impl Args {
                     .to_owned(),
             ));
         }
+        if self.random_crop.is_some() && !self.what.iter().any(|w| w == "all" || w == "dataloader") {
+            return Err(Failure::Usage(
+                "--random-crop belongs to the data-loader benchmark; ask for it: wellread bench dataloader \
+                 --random-crop 96x96"
+                    .to_owned(),
+            ));
+        }
         self.check_frameworks()?;
         let formats =
             wellread_bench::data::parse_formats(&self.formats).map_err(|e| Failure::Usage(e.to_string()))?;
@@ -233,7 +252,10 @@ impl Args {
             batch_size: self.batch_size,
             loop_workers: self.loop_workers,
             memory: self.memory,
+            prefetch: self.prefetch,
             crop: self.crop,
+            random_crop: self.random_crop,
+            crops: self.crops,
             scale: self.scale,
             frameworks: distinct(&self.framework),
             loaders: distinct(&self.loaders),
@@ -252,6 +274,12 @@ impl Args {
     /// Whether what is asked of frameworks makes sense.
     fn check_frameworks(&self) -> Outcome {
         let in_python = self.framework.iter().any(|framework| *framework != Framework::Rust);
+        if in_python && self.random_crop.is_some() {
+            return Err(Failure::Usage(
+                "--random-crop is measured by this program alone; leave out the frameworks in Python"
+                    .to_owned(),
+            ));
+        }
         if in_python {
             return Ok(());
         }
@@ -394,8 +422,11 @@ fn print_outcome(outcome: &suite::Outcome, config: &Config, ui: Ui) {
     ui.tell(format!("{}\n", report.description));
     for table in &report.tables {
         let headline = suite::benchmark(table.name()).map_or(&[][..], |b| b.headline);
+        // Of a cache that was not asked for there is nothing to show.
+        let has = |name: &&str| table.column(name).is_some_and(|column| !column.is_empty());
+        let headline: Vec<&str> = headline.iter().copied().filter(has).collect();
         let about = suite::benchmark(table.name()).map_or("", |b| b.about);
-        ui.say(text_table(table, about, headline));
+        ui.say(text_table(table, about, &headline));
     }
     for finding in &report.findings {
         let mark = match finding.severity {

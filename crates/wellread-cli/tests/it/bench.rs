@@ -197,6 +197,38 @@ fn a_batch_size_that_is_too_large_is_named() {
     assert!(done.stdout.contains("batches of 8: the set has only 6 images"), "{}", done.stdout);
 }
 
+/// Random crops are compared with parts of whole images, several of an image come from one read, and what was asked of
+/// the loader is in the table.
+#[test]
+fn random_crops_are_verified_and_their_amplification_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("results");
+    let images = ["bench", "dataloader", "--images", "12", "--size", "48x40", "--formats", "tiff"];
+    let crops = ["--random-crop", "16x12", "--crops", "2", "--batch-sizes", "4,5", "--workers", "0,2"];
+    let more = ["--prefetch", "3", "--repeats", "2", "--out", arg(&out)];
+    let summary = json(&[&images[..], &crops, &more].concat());
+    assert_eq!(summary["verified"], true);
+    let table = Table::read_parquet(out.join("dataloader.parquet")).unwrap();
+    let rows = rows_with(&table, "ok");
+    assert_eq!(rows.len(), 4, "of two rounds with two numbers of workers");
+    for row in rows {
+        assert_eq!(table.f64("num_samples", row), Some(24.0));
+        assert_eq!(table.f64("prefetch", row), Some(3.0));
+        // A crop's bytes, four to a pixel.
+        let rate =
+            table.f64("delivered_bytes_per_s", row).unwrap() / table.f64("samples_per_sec", row).unwrap();
+        assert!((rate - 4.0 * 16.0 * 12.0).abs() < 1e-6, "{rate}");
+        assert!(table.f64("bytes_read_per_used", row).unwrap() > 0.0);
+        assert!(table.f64("limit_copy_per_s", row).is_none(), "a crop's limits are not measured");
+    }
+    let missing = rows_with(&table, "unavailable");
+    assert!(table.str("reason", missing[0]).unwrap().contains("does not hold 2 crops"));
+    let refused = wellread(&["bench", "dataset", "--random-crop", "8x8"]);
+    assert_eq!(refused.code, 2, "{}", refused.stderr);
+    let refused = wellread(&["bench", "dataloader", "--prefetch", "0"]);
+    assert_eq!(refused.code, 2, "{}", refused.stderr);
+}
+
 /// Images of different shapes are no damage: what takes single images measures their planes, and for batches it is
 /// said which rows differ and how they can be made equal.
 #[test]

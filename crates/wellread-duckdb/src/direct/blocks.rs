@@ -107,7 +107,7 @@ impl Blocks {
 }
 
 /// DuckDB's checksum of a block.
-pub(super) fn checksum(words: &[[u8; 8]]) -> u64 {
+pub(crate) fn checksum(words: &[[u8; 8]]) -> u64 {
     let mix = |word: &[u8; 8]| u64::from_le_bytes(*word).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     words.iter().fold(5381, |sum, word| sum ^ mix(word))
 }

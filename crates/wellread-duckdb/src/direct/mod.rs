@@ -19,7 +19,7 @@ mod layout;
 mod plan;
 mod segment;
 
-pub(crate) use blocks::{Blocks, HEADERS};
+pub(crate) use blocks::{Blocks, HEADERS, checksum};
 pub(crate) use layout::Layout;
 pub(crate) use plan::Source;
 

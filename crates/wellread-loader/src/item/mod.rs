@@ -55,7 +55,7 @@ pub struct ItemContext {
     seed: u64,
     epoch: u64,
     /// What was read since this was last taken.
-    pub(crate) traffic: Traffic,
+    traffic: Traffic,
 }
 
 /// Buffers of what comes after reading.
@@ -83,6 +83,11 @@ impl ItemContext {
     /// Sets the seed and epoch that single items draw their crops, flips and turns from.
     pub fn set_seed(&mut self, seed: u64, epoch: u64) {
         (self.seed, self.epoch) = (seed, epoch);
+    }
+
+    /// Bytes read of files, and bytes of pixels used, since this was last asked for.
+    pub fn take_traffic(&mut self) -> Traffic {
+        std::mem::take(&mut self.traffic)
     }
 
     /// The reader's scratch buffers, for direct use of a store.

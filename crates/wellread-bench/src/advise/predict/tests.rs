@@ -206,6 +206,7 @@ fn feed_of(workers: usize) -> Feed<'static> {
         transform: Transform::default(),
         cache: Cache::None,
         memory: None,
+        prefetch: None,
     };
     Feed::new(Box::new(slow), (0..24).collect(), how)
 }

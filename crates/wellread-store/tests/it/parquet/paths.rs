@@ -6,6 +6,7 @@ use parquet::basic::{BrotliLevel, Compression as Codec, Encoding, GzipLevel, Zst
 use proptest::prelude::*;
 use wellread_image::{PixelType, Region, Shape, clip_runs};
 use wellread_store::parquet::ParquetStore;
+use wellread_store::regular::bytes_read;
 use wellread_store::{CopySink, Request, Scratch, Store, read_image, read_region};
 
 /// Reads all rows in one request list, backwards, and compares with what was stored.
@@ -143,6 +144,53 @@ proptest! {
         compare(&open(&path).with_cache(1), &images, dtype);
     }
 }
+
+/// Of one read every page is read and decoded once, however little is kept and in whatever order rows are asked for; from
+/// read to read only what the cache keeps is shared (docs/architecture.md, Sharing).
+#[test]
+fn one_read_takes_each_page_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.parquet");
+    let shape = Shape::plane(16, 16);
+    let values =
+        |row: u32| -> Vec<f64> { (0..256u32).map(|i| f64::from((row * 977 + i * 31) % 5003)).collect() };
+    let images: Vec<Image> = (0..200u32).map(|row| Some((shape, values(row)))).collect();
+    // Pages of about twenty images.
+    let settings = Settings {
+        codec: Codec::ZSTD(ZstdLevel::default()),
+        encoding: Some(Encoding::PLAIN),
+        dictionary_limit: 1 << 20,
+        page_size: 20_000,
+        page_rows: 20_000,
+        batch: 256,
+        group_rows: 200,
+        v2: false,
+    };
+    write_file(&path, &images, &simple(PixelType::U16, PixelType::U16), settings.properties());
+    let read = |cache: usize, rows: &[usize], at_once: usize| {
+        let store = open(&path).with_cache(cache);
+        let before = bytes_read();
+        let mut scratch = Scratch::default();
+        for rows in rows.chunks(at_once) {
+            let mut buffers = vec![vec![0u8; 2 * shape.pixels()]; rows.len()];
+            let requests: Vec<_> = rows.iter().map(|&row| Request { row, region: shape.full() }).collect();
+            let targets = buffers.iter_mut().map(|b| (shape.full(), PixelType::U16, b.as_mut_slice()));
+            store.read(&requests, &mut scratch, &mut CopySink::new(targets.collect())).unwrap();
+            for (row, buffer) in rows.iter().zip(&buffers) {
+                assert!(*buffer == to_bytes(&values(*row as u32), PixelType::U16), "row {row} differs");
+            }
+        }
+        assert!(!store.left_fast_path());
+        bytes_read() - before
+    };
+    let in_order: Vec<usize> = (0..200).collect();
+    let shuffled: Vec<usize> = (0..200).map(|i| i * 77 % 200).collect();
+    let once = read(1, &in_order, 200);
+    assert_eq!(read(1, &shuffled, 200), once, "one read, whatever the order");
+    assert_eq!(read(1 << 20, &shuffled, 1), once, "single reads, all pages kept");
+    assert!(read(1, &shuffled, 1) > 3 * once, "single reads, one page kept");
+}
+
 /// Tiles of 512 x 512, pages that end anywhere: regions of every kind, from both paths.
 #[test]
 fn regions_of_tiled_images() {

@@ -1,0 +1,113 @@
+//! What a loader's cache keeps, what that costs, and how often it serves: columns of the data-loader benchmark, and what they
+//! say.
+
+use crate::findings::{Judge, Series, by_median, number, percent, series, telling_batch_size};
+use wellread_loader::CacheReport;
+use wellread_measure::samples::median;
+use wellread_report::number::Unit;
+use wellread_report::{Finding, Severity, Table};
+
+/// What a cache holds after an epoch, and what it did in that epoch.
+pub(crate) fn columns(before: &CacheReport, after: &CacheReport) -> [(&'static str, f64); 4] {
+    [
+        ("cache_bytes", after.bytes as f64),
+        ("cache_images", after.images as f64),
+        ("cache_hits", after.hits.saturating_sub(before.hits) as f64),
+        ("cache_misses", after.misses.saturating_sub(before.misses) as f64),
+    ]
+}
+
+/// The policies of `--loader-cache`, each with its best number of workers, and its cost.
+pub(crate) fn finding(table: &Table, judge: &Judge) -> Option<Finding> {
+    let batch = telling_batch_size(table)?;
+    let format = table.str("format", 0)?;
+    let keep = |r: usize| table.f64("batch_size", r) == Some(batch) && table.str("format", r) == Some(format);
+    let mut best: Vec<Series> = Vec::new();
+    for s in by_median(series(table, &["cache", "workers"], "samples_per_sec", keep)) {
+        if !best.iter().any(|b| parts(b).0 == parts(&s).0) {
+            best.push(s);
+        }
+    }
+    if table.distinct("cache").len() < 2 {
+        return None;
+    }
+    let each = best.iter().map(|s| {
+        let (policy, workers) = parts(s);
+        let interval = judge.interval(&s.values, number);
+        let rows = |r: usize| {
+            keep(r) && table.str("cache", r) == Some(policy) && table.cell("workers", r).text() == workers
+        };
+        let cost = cost(table, policy, rows).map_or(String::new(), |cost| format!(", {cost}"));
+        let threads = crate::dataloader::workers(workers);
+        format!("{policy} {}{interval} images/s ({threads}){cost}", number(s.median()))
+    });
+    let text = format!("Caches for {format}, in later epochs: {}", each.collect::<Vec<_>>().join("; "));
+    Some(Finding::new(
+        Severity::Info,
+        text,
+        "What each keeps, and how often it served, is in the columns cache_bytes, cache_images, cache_hits and cache_misses.",
+    ))
+}
+
+/// The policy and the number of workers that a series is of.
+fn parts(series: &Series) -> (&str, &str) {
+    series.label.split_once(' ').unwrap_or((&series.label, "0"))
+}
+
+/// What a policy keeps and costs in some rows, in words; nothing of one that keeps nothing.
+fn cost(table: &Table, policy: &str, rows: impl Fn(usize) -> bool) -> Option<String> {
+    let value = |column: &str| {
+        let values: Vec<f64> =
+            (0..table.rows()).filter(|&r| rows(r)).filter_map(|r| table.f64(column, r)).collect();
+        median(&values)
+    };
+    let (images, bytes) = (value("cache_images")?, value("cache_bytes")?);
+    let place = if policy.starts_with("file") { "a mapped file" } else { "memory" };
+    let (hits, misses) = (value("cache_hits")?, value("cache_misses")?);
+    let share = if hits + misses > 0.0 { percent(hits / (hits + misses)) } else { "no".to_owned() };
+    Some(format!("keeps {images:.0} images in {} of {place}, {share} hits", Unit::Bytes.format(bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wellread_report::{Cell, row};
+
+    #[test]
+    fn each_policy_is_told_with_what_it_keeps_and_costs() {
+        let mut table = Table::new("dataloader");
+        let kept = |of: bool, value: f64| if of { Cell::from(value) } else { Cell::Null };
+        for run in 0..3 {
+            for (cache, rate, keeps) in
+                [("none", 100.0, false), ("lru:1MiB", 300.0, true), ("file", 200.0, true)]
+            {
+                table.push(row![
+                    ("format", "tiff"),
+                    ("batch_size", 4),
+                    ("workers", 2),
+                    ("cache", cache),
+                    ("run", run),
+                    ("samples_per_sec", rate),
+                    ("num_samples", 100.0),
+                    ("cache_bytes", kept(keeps, 2e6)),
+                    ("cache_images", kept(keeps, 50.0)),
+                    ("cache_hits", kept(keeps, 75.0)),
+                    ("cache_misses", kept(keeps, 25.0))
+                ]);
+            }
+        }
+        let text = finding(&table, &Judge::new(0, None)).unwrap().text.replace('\u{a0}', " ");
+        assert!(text.contains("keeps 50 images in 2.00 MB of memory, 75.0 % hits"), "{text}");
+        assert!(text.contains("keeps 50 images in 2.00 MB of a mapped file, 75.0 % hits"), "{text}");
+        let last = text.rsplit("; ").next().unwrap();
+        assert!(last.starts_with("none 100") && !last.contains("keeps"), "{text}");
+    }
+
+    #[test]
+    fn hits_and_misses_are_those_of_the_epoch() {
+        let before = CacheReport { bytes: 10, images: 1, hits: 5, misses: 7 };
+        let after = CacheReport { bytes: 20, images: 2, hits: 9, misses: 8 };
+        let values = columns(&before, &after).map(|(_, value)| value);
+        assert_eq!(values, [20.0, 2.0, 4.0, 1.0]);
+    }
+}

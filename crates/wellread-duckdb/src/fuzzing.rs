@@ -1,0 +1,39 @@
+//! What the fuzz target of the block reader calls: pixels read from blocks that were changed, and never by DuckDB.
+//!
+//! DuckDB's own code believes a block whose checksum is right. So a target that puts checksums right, to reach what lies
+//! behind them, must not let it near the file: it is planned while the file is good, and changed beneath the plan.
+
+use crate::DuckTable;
+use crate::direct::{HEADERS, checksum};
+use std::path::Path;
+use wellread_store::table::{ImageTable, Rows};
+use wellread_store::{Error, OpenOptions, Result};
+
+/// Bytes of a block of the files that this crate writes.
+const BLOCK: usize = 256 << 10;
+
+/// Reads a list of the image column (`ome_image/chunks`, say) of all rows of the database at `path`, which holds `good`,
+/// after `damage` has changed its blocks; their checksums are put right. Returns whether it was read to the end: an
+/// irregularity that was noticed is what most damage should give. The file is good again afterwards.
+///
+/// # Errors
+/// A file that is not good to begin with, or whose pixels are not read here.
+pub fn read_damaged(path: &Path, good: &[u8], list: &[&str], damage: impl FnOnce(&mut [u8])) -> Result<bool> {
+    let write = |bytes: &[u8]| std::fs::write(path, bytes).map_err(|e| Error::io(path, "cannot write", &e));
+    let table = DuckTable::open(path, &OpenOptions::default())?;
+    let columns = [list.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()];
+    let Some(direct) = table.direct(&columns) else {
+        return Err(Error::new(path, "its pixels are read by DuckDB"));
+    };
+    let mut bytes = good.to_vec();
+    let blocks = bytes.get_mut(HEADERS as usize..).unwrap_or_default();
+    damage(&mut *blocks);
+    for block in blocks.chunks_exact_mut(BLOCK) {
+        let (sum, data) = block.split_at_mut(8);
+        sum.copy_from_slice(&checksum(data.as_chunks::<8>().0).to_le_bytes());
+    }
+    write(&bytes)?;
+    let result = direct.read(&Rows::Range(0..table.len()), &mut |_| Ok(()));
+    write(good)?;
+    Ok(result.is_ok())
+}
