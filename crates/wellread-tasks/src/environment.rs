@@ -57,6 +57,10 @@ impl Pythons {
     pub fn new(given: Option<&Path>, cache: &Path) -> Self {
         let named = std::env::var_os("WELLREAD_PYTHON").filter(|value| !value.is_empty());
         let given = given.map(PathBuf::from).or(named.map(PathBuf::from));
+        // It is started in a worktree. A name alone is looked for on the PATH.
+        let given = given.map(|path| {
+            if path.components().count() > 1 { std::path::absolute(&path).unwrap_or(path) } else { path }
+        });
         Self {
             given,
             cache: cache.join("environments"),
@@ -256,6 +260,16 @@ print(','.join(m for m in sys.argv[1:] if importlib.util.find_spec(m) is None))"
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_python_is_named_from_where_the_program_was_started() {
+        let given = |path: &str| Pythons::new(Some(Path::new(path)), Path::new("cache")).given.unwrap();
+        let from = std::env::current_dir().unwrap();
+        assert_eq!(given("env/bin/python"), from.join("env/bin/python"));
+        assert_eq!(given("../env/python"), from.join("../env/python"));
+        assert_eq!(given("/env/python"), Path::new("/env/python"));
+        assert_eq!(given("python3.12"), Path::new("python3.12"));
+    }
 
     #[test]
     fn a_python_that_is_none_or_lacks_modules_is_told() {

@@ -274,7 +274,9 @@ impl Wanted {
             for file in self.requirements() {
                 install.args(["-r", file]);
             }
-            if self.project.is_some() {
+            // Beside requirements with hashes pip refuses what has none; those are a whole lock.
+            let hashed = self.files.iter().chain(&self.included).any(|(_, text)| text.contains("--hash="));
+            if self.project.is_some() && !hashed {
                 // Pip cannot install what a project needs without the project; its worktree goes before that copy.
                 install.arg(worktree);
             }

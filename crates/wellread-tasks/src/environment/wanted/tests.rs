@@ -204,6 +204,10 @@ fn requirements_in_a_folder_count_where_the_top_has_none() {
         "uv pip install --python E/bin/python -r requirements/requirements.txt -r pyproject.toml"
     );
     assert_eq!(wanted(&folder[..1]).requirements(), ["requirements/base.txt"]);
+    // Pip takes no project beside hashes.
+    let hashed = wanted(&[PROJECT, ("requirements.txt", "six==1.17.0 --hash=sha256:00\n")]);
+    assert!(shown(&pinned, &tools(false))[1].ends_with("-r requirements/requirements.txt W"));
+    assert!(shown(&hashed, &tools(false))[1].ends_with("-r requirements.txt"));
     let top = wanted(&[folder[0], ("requirements-dev.txt", "pytest")]);
     assert_eq!(top.requirements(), ["requirements-dev.txt"]);
     // Which of others is meant cannot be told.
