@@ -3,7 +3,10 @@
 CytoDL itself is run by hand: docs/results/cyto-dl.md.
 """
 
+import shutil
+
 import pytest
+import torch
 
 UTILS = """
 import hydra
@@ -133,6 +136,14 @@ max_epochs: 100
 enable_progress_bar: false
 default_root_dir: ${paths.output_dir}
 """
+# CytoDL's simulation of several devices.
+DDP_SIM = """
+defaults:
+  - default.yaml
+accelerator: cpu
+devices: 2
+strategy: ddp_spawn
+"""
 NAME = "im2im/segmentation"
 PATH = {"data_path": "some where/it's"}
 
@@ -145,6 +156,7 @@ def repository(tmp_path_factory):
         "configs/train.yaml": MAIN, "configs/eval.yaml": MAIN, "configs/callbacks/none.yaml": "{}",
         "configs/trainer/default.yaml": TRAINER, "configs/trainer/cpu.yaml": "defaults:\n  - default.yaml\n",
         "configs/trainer/gpu.yaml": "defaults:\n  - default.yaml\naccelerator: gpu\n",
+        "configs/trainer/ddp_sim.yaml": DDP_SIM,
         f"configs/experiment/{NAME}.yaml": EXPERIMENT,
         "configs/experiment/other.yaml": EXPERIMENT.replace("  batch_size: 1", "  train: {batch_size: 1}"),
     }  # fmt: skip
@@ -223,7 +235,6 @@ def test_inference_from_a_checkpoint(run, trained):
         ({"overrides": ["callbacks=nothing"]}, ["configs/callbacks has no 'nothing'", "none"]),
         ({"overrides": ["model.lr"]}, ["is not key=value"]),
         ({"overrides": ["model.lr='"]}, ["cannot be composed"]),
-        ({"trainer": "ddp"}, ["no configs/trainer/ddp", "cpu, default, gpu"]),
         ({"mode": "inference"}, ["needs a checkpoint_path"]),
         ({"mode": "inference", "checkpoint_path": "/nowhere.ckpt"}, ["/nowhere.ckpt is not there"]),
         ({"overrides": ["model.layers[1].width=6"]}, ["in model_initialization", "at cyto_dl/parts.py line"]),
@@ -232,6 +243,29 @@ def test_inference_from_a_checkpoint(run, trained):
 def test_what_cannot_be_done_is_said(run, told, parts):
     ran = run(**{**PATH, **told})
     assert "\n" not in ran.failed(*parts)
+
+
+def test_a_branch_without_the_trainer_is_told(tasks, repository, tmp_path):
+    worktree = shutil.copytree(repository, tmp_path / "branch")
+    (worktree / "configs" / "trainer" / "ddp_sim.yaml").unlink()
+    ran = tasks.run("cyto-dl", worktree, NAME, trainer="ddp", **PATH)
+    ran.failed("no configs/trainer/ddp", "cpu, default, gpu")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="with a GPU, ddp is not simulated by processes")
+def test_a_run_in_spawned_processes_is_measured_by_the_copy_of_the_callback(run):
+    overrides = ["model.layers[1].width=5", "+trainer.log_every_n_steps=1"]
+    ran = run(trainer="ddp", max_epochs=2, batch_size=2, overrides=overrides, **PATH)
+    assert ran.code == 0 and not ran.errors, ran.log
+    assert {"trainer=ddp_sim", "data.batch_size=2"} <= set(ran.info["set"])
+    assert (ran.info["ranks"], ran.info["strategy"], ran.info["device"]) == (2, "DDPStrategy", "cpu")
+    # Each rank has half of the twelve images; rank 0 alone tells, and nothing twice.
+    assert (ran.info["num_batches"], ran.info["num_samples"], ran.info["batch_size"]) == (3, 6, 2)
+    assert [len(ran.samples(name)[0]) for name in ("batch_loading", "batch_step", "epoch")] == [6, 6, 2]
+    assert len(ran.phases) == sum("phase" in line for line in ran.lines)
+    assert {"first_epoch", "full_training", "model_initialization", "test"} <= set(ran.phases)
+    assert list(ran.phases)[-1] == "total_training"
+    assert 0 < seconds(ran, "first_epoch") <= seconds(ran, "full_training") <= seconds(ran, "total_training")
 
 
 def test_a_batch_size_is_set_where_this_experiment_has_it(run):

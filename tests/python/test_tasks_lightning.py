@@ -29,6 +29,8 @@ class Net(LightningModule):
     def training_step(self, batch, index):
         if self.current_epoch == 1 and index == 1 and self.hparams.fails == "raise":
             raise FloatingPointError("the user's own")
+        if self.current_epoch == 1 and index == 1 and self.hparams.fails == "memory":
+            raise MemoryError("no room for 8 x 4")
         if self.hparams.fails == "exit":
             sys.exit(0)
         loss = torch.nn.functional.mse_loss(self(batch[0]), batch[1])
@@ -276,6 +278,11 @@ def test_a_program_that_ends_itself_has_not_succeeded(run):
     run(max_epochs=1, overrides=["model.fails=exit"]).failed("the program ended itself: exit code 0")
 
 
+def test_memory_that_is_not_to_be_had_is_told_with_what_helps(run):
+    hint = "; a smaller batch_size needs less memory (in full_training, at net/model.py line"
+    run(max_epochs=2, overrides=["model.fails=memory"]).failed(f"MemoryError: no room for 8 x 4{hint}")
+
+
 # Without processes, within this one.
 
 
@@ -334,6 +341,21 @@ def test_the_device_is_waited_for_before_the_clock_is_read(package, monkeypatch)
         pass
     assert order == ["cuda:1", "clock", "cuda:1", "clock"]
     assert timers.done["after"]["peak_gpu_memory_mb"] == 3.0
+
+
+@pytest.mark.parametrize(
+    ("error", "helps"),
+    [
+        (MemoryError(), True),
+        (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."), True),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes."), True),
+        (OSError(12, "Cannot allocate memory"), True),
+        (RuntimeError("a shape of memory"), False),
+    ],
+)
+def test_which_errors_are_of_memory(package, error, helps):
+    sentence = package("task")._sentence(error, None)
+    assert sentence.endswith("; a smaller batch_size needs less memory") == helps, sentence
 
 
 def test_lines_hold_what_json_holds_and_rank_0_alone_writes(package, tmp_path, monkeypatch):

@@ -2,14 +2,17 @@
 //! requirements and used again by every branch that has the same.
 //!
 //! ```text
-//!  uv.lock, pyproject.toml, requirements*.txt and what they include, .python-version, the base Python
+//!  uv.lock, pylock.toml, pyproject.toml, requirements*.txt and what they include, .python-version, the base Python
 //!      ──SHA-256──▶ CACHE/environments/KEY   made by uv, or by venv and pip
 //! ```
+//!
+//! What a branch has of tools that neither uv nor pip read (poetry.lock, environment.yml …) is said and counts for the key.
 //!
 //! The branch is imported from its worktree, so that two branches with the same requirements share an environment and none
 //! runs the other's code. Where the branch would be installed too (requirements that name a folder of it; pip, which cannot
 //! leave it out), the environment is the commit's alone.
 
+mod tools;
 mod wanted;
 
 use crate::adapter::Adapter;
@@ -18,10 +21,11 @@ use crate::repository::{self, Branch};
 use crate::stop;
 use anyhow::{Context as _, Result, bail};
 use std::cell::OnceCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use wanted::{Tools, Wanted};
+use tools::Tools;
+use wanted::Wanted;
 
 /// Written into an environment when it is complete.
 const COMPLETE: &str = ".wellread-complete";
@@ -43,6 +47,8 @@ pub struct Pythons {
     given: Option<PathBuf>,
     cache: PathBuf,
     made: HashMap<String, Python>,
+    /// Notes that were said: once, however many rows a branch has.
+    said: HashSet<String>,
     tools: OnceCell<Tools>,
 }
 
@@ -51,7 +57,17 @@ impl Pythons {
     pub fn new(given: Option<&Path>, cache: &Path) -> Self {
         let named = std::env::var_os("WELLREAD_PYTHON").filter(|value| !value.is_empty());
         let given = given.map(PathBuf::from).or(named.map(PathBuf::from));
-        Self { given, cache: cache.join("environments"), made: HashMap::new(), tools: OnceCell::new() }
+        // It is started in a worktree. A name alone is looked for on the PATH.
+        let given = given.map(|path| {
+            if path.components().count() > 1 { std::path::absolute(&path).unwrap_or(path) } else { path }
+        });
+        Self {
+            given,
+            cache: cache.join("environments"),
+            made: HashMap::new(),
+            said: HashSet::new(),
+            tools: OnceCell::new(),
+        }
     }
 
     /// What environments are made with; looked for once.
@@ -68,14 +84,19 @@ impl Pythons {
             return Ok(format!("{} as given; no environment is made", python.display()));
         }
         let wanted = Wanted::of(branch)?;
+        let unread = wanted.unread(self.tools());
         Ok(match wanted.key(self.tools()) {
-            None => "python3; the branch has neither lock file nor requirements".to_owned(),
+            None => format!("python3; {}", nothing_read(unread.as_deref())),
             Some(key) if self.folder(&key).join(COMPLETE).is_file() => {
-                format!("environment {key} ({}), there already", wanted.names())
+                with(&format!("environment {key} ({}), there already", wanted.names()), unread.as_deref())
             }
             Some(key) => {
-                let by = if self.tools().uv { "uv" } else { "venv and pip, because there is no uv" };
-                format!("environment {key} ({}), to be made by {by}", wanted.names())
+                let by =
+                    if self.tools().uv.is_some() { "uv" } else { "venv and pip, because there is no uv" };
+                with(
+                    &format!("environment {key} ({}), to be made by {by}", wanted.names()),
+                    unread.as_deref(),
+                )
             }
         })
     }
@@ -99,10 +120,17 @@ impl Pythons {
             }
         } else {
             let wanted = Wanted::of(branch)?;
+            let unread = wanted.unread(self.tools());
+            if let Some(unread) = &unread {
+                let note = format!("branch {:?} has {unread}", branch.name);
+                if self.said.insert(note.clone()) {
+                    say(&note);
+                }
+            }
             match wanted.key(self.tools()) {
                 None => Python {
                     path: "python3".into(),
-                    about: "the machine's; the branch has neither lock file nor requirements".to_owned(),
+                    about: format!("the machine's; {}", nothing_read(unread.as_deref())),
                     made: false,
                 },
                 Some(key) => {
@@ -133,7 +161,8 @@ impl Pythons {
     ) -> Result<Python> {
         let folder = self.folder(key);
         let path = interpreter(&folder);
-        let about = format!("environment {key} of {}", wanted.names());
+        let unread = wanted.unread(self.tools());
+        let about = with(&format!("environment {key} of {}", wanted.names()), unread.as_deref());
         std::fs::create_dir_all(&self.cache)
             .with_context(|| format!("cannot make {}", self.cache.display()))?;
         let _alone = repository::lock(&self.cache.join(format!("{key}.lock")), || {
@@ -162,6 +191,18 @@ impl Pythons {
             .with_context(|| format!("cannot write in {}", folder.display()))?;
         Ok(Python { path, about, made: true })
     }
+}
+
+/// Why a branch gets no environment.
+fn nothing_read(unread: Option<&str>) -> String {
+    unread.map_or_else(
+        || "the branch has neither lock file nor requirements".to_owned(),
+        |unread| format!("the branch has {unread}"),
+    )
+}
+
+fn with(text: &str, unread: Option<&str>) -> String {
+    unread.map_or_else(|| text.to_owned(), |unread| format!("{text}; the branch has {unread}"))
 }
 
 fn interpreter(folder: &Path) -> PathBuf {
@@ -219,6 +260,16 @@ print(','.join(m for m in sys.argv[1:] if importlib.util.find_spec(m) is None))"
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_python_is_named_from_where_the_program_was_started() {
+        let given = |path: &str| Pythons::new(Some(Path::new(path)), Path::new("cache")).given.unwrap();
+        let from = std::env::current_dir().unwrap();
+        assert_eq!(given("env/bin/python"), from.join("env/bin/python"));
+        assert_eq!(given("../env/python"), from.join("../env/python"));
+        assert_eq!(given("/env/python"), Path::new("/env/python"));
+        assert_eq!(given("python3.12"), Path::new("python3.12"));
+    }
 
     #[test]
     fn a_python_that_is_none_or_lacks_modules_is_told() {

@@ -122,7 +122,7 @@ mod tests {
     fn ran() -> Ran {
         let source = PeakSource::TreeSamples { samples: 1, processes: 1, resident_instead: 0 };
         let peak = PeakMemory { bytes: Some(50_000_000), at_start: Some(0), source };
-        Ran { end: End::Success, wall_seconds: 9.5, peak }
+        Ran { end: End::Success, wall_seconds: 9.5, peak, lack_of_memory: false }
     }
 
     #[test]

@@ -85,19 +85,47 @@ pub struct Ran {
     pub wall_seconds: f64,
     /// Peak memory of the process and all it started.
     pub peak: PeakMemory,
+    /// Whether the kernel killed any process of this machine meanwhile because memory ran out.
+    pub lack_of_memory: bool,
+}
+
+impl Ran {
+    /// What happened, in words; `None` of a success. A worker or rank that the kernel has killed ends the others by an
+    /// exit code or a hang, which do not tell why.
+    pub fn problem(&self) -> Option<String> {
+        let problem = self.end.problem()?;
+        if self.lack_of_memory && self.end != End::OutOfMemory {
+            return Some(format!(
+                "{problem}; the kernel ended a process for lack of memory during this run: a smaller batch_size or \
+                 fewer workers need less"
+            ));
+        }
+        Some(problem)
+    }
 }
 
 /// Runs a command to its end; `marked` is the value of [`phases::VARIABLE`] that it has and no other process.
 ///
 /// # Errors
 /// It cannot be started, or this program is about to end.
-pub fn run(mut command: Command, log: &Path, marked: &Path, timeout: Option<Duration>) -> Result<Ran> {
+pub fn run(command: Command, log: &Path, marked: &Path, timeout: Option<Duration>) -> Result<Ran> {
+    run_counting(command, log, marked, timeout, &killed_for_memory)
+}
+
+/// As [`run`]; `killed` counts the processes that the kernel has killed because memory ran out.
+fn run_counting(
+    mut command: Command,
+    log: &Path,
+    marked: &Path,
+    timeout: Option<Duration>,
+    killed: &dyn Fn() -> u64,
+) -> Result<Ran> {
     let out = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
     let err = out.try_clone().with_context(|| format!("cannot write {}", log.display()))?;
     command.env(phases::VARIABLE, marked).stdin(Stdio::null()).stdout(out).stderr(err);
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
-    let killed_before = killed_for_memory();
+    let killed_before = killed();
     let marked = marked.as_os_str().to_owned();
     let begin = Instant::now();
     let started = stop::start(|| {
@@ -121,11 +149,12 @@ pub fn run(mut command: Command, log: &Path, marked: &Path, timeout: Option<Dura
     let (status, wall) = wait(&mut running.child, begin, timeout)?;
     let peak = peak.stop();
     drop(running);
+    let lack_of_memory = killed() > killed_before;
     let end = match status {
         None => End::Timeout(timeout.unwrap_or_default().as_secs_f64()),
-        Some(status) => end_of(status, killed_for_memory() > killed_before),
+        Some(status) => end_of(status, lack_of_memory),
     };
-    Ok(Ran { end, wall_seconds: wall.as_secs_f64(), peak })
+    Ok(Ran { end, wall_seconds: wall.as_secs_f64(), peak, lack_of_memory })
 }
 
 /// Waits for the end, or until the time is over: then there is no status.
@@ -222,12 +251,15 @@ impl Drop for Watchdog {
 
 /// How many processes the kernel has killed because memory ran out; 0 where it does not say.
 fn killed_for_memory() -> u64 {
-    let field = |text: &str, name: &str| -> Option<u64> {
-        text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
-    };
-    let all = std::fs::read_to_string("/proc/vmstat").ok().and_then(|text| field(&text, "oom_kill "));
-    let here = std::fs::read_to_string("/sys/fs/cgroup/memory.events").ok();
-    all.unwrap_or(0) + here.and_then(|text| field(&text, "oom_kill ")).unwrap_or(0)
+    let of = |path: &str| std::fs::read_to_string(path).map_or(0, |text| oom_kills(&text));
+    // Of the whole machine, and of this container, which may see no more than itself.
+    of("/proc/vmstat") + of("/sys/fs/cgroup/memory.events")
+}
+
+/// The count in a text of the kernel's, of lines such as `oom_kill 3`.
+fn oom_kills(text: &str) -> u64 {
+    let count = text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok());
+    count.unwrap_or(0)
 }
 
 fn signal_name(number: i32) -> String {

@@ -98,7 +98,7 @@ impl Repeat {
                 format!("{QUOTED}\n  {}", tail.join("\n  "))
             }
         };
-        self.error = ran.end.problem().map(|problem| match &self.said.error {
+        self.error = ran.problem().map(|problem| match &self.said.error {
             // What the kernel or the time limit did the program cannot know.
             Some(own) if matches!(ran.end, End::Exit(_)) => format!("{own} ({problem}); {}", last()),
             _ => format!("{problem}; {}", last()),

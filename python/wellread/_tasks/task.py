@@ -22,6 +22,8 @@ from .settings import TaskError, nearest
 
 # Characters of a message of others that an error keeps.
 _MOST = 1500
+# What CUDA, torch's allocator for the processors, and the system say of memory that is not to be had.
+_NO_MEMORY = ("out of memory", "can't allocate memory", "annot allocate memory")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -217,7 +219,7 @@ def _sentence(error: BaseException, context: Context | None) -> str:
     told = f"{kind}: {text}" if text else kind
     if len(told) > _MOST:
         told = told[:_MOST] + " …"
-    if isinstance(error, MemoryError) or "OutOfMemory" in kind or "out of memory" in text:
+    if isinstance(error, MemoryError) or "OutOfMemory" in kind or any(words in text for words in _NO_MEMORY):
         told += "; a smaller batch_size needs less memory"
     if context is None:
         return told

@@ -45,6 +45,8 @@ class TaskTimer(PhaseTimer):
 
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
         stage = str(getattr(stage, "value", stage))
+        # Of a spawned process, which no variable of the environment gives a rank.
+        self._report.rank = trainer.global_rank
         if stage == self._only and not self.ran:
             super().setup(trainer, pl_module, stage)
         elif stage != "validate":

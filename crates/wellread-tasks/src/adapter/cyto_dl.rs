@@ -4,6 +4,7 @@
 //! that overrides are checked there; what the files tell is checked here, before anything runs.
 
 use super::{Adapter, Site, experiment_file, experiments, python};
+use crate::hardware;
 use crate::nearest;
 use crate::repository::Branch;
 use crate::task::{Mode, Row, Trainer};
@@ -39,20 +40,17 @@ impl Adapter for CytoDl {
             bail!("inference needs a checkpoint_path: a .ckpt file that a training run has written");
         }
         let Some(trainer) = row.trainer else { return Ok(()) };
-        // Without GPUs, `ddp` is CytoDL's own simulation of them: either will do here.
-        let wanted: &[&str] = if trainer == Trainer::Ddp { &["ddp", "ddp_sim"] } else { &[trainer.name()] };
-        for name in wanted {
-            if branch.has(&format!("{TRAINERS}/{name}.{ENDING}"))? {
-                return Ok(());
-            }
+        let wanted = trainer_config(trainer, hardware::has_gpu);
+        if branch.has(&format!("{TRAINERS}/{wanted}.{ENDING}"))? {
+            return Ok(());
         }
         let has = branch.list(TRAINERS)?;
         let known: Vec<String> =
             has.iter().filter_map(|file| file.strip_suffix(".yaml")).map(str::to_owned).collect();
         bail!(
-            "branch {:?} has no {TRAINERS}/{trainer}.{ENDING}: it has {}",
+            "branch {:?} has no {TRAINERS}/{wanted}.{ENDING}: it has {}",
             branch.name,
-            nearest::listed(trainer.name(), &known)
+            nearest::listed(wanted, &known)
         )
     }
 
@@ -62,5 +60,26 @@ impl Adapter for CytoDl {
 
     fn command(&self, site: &Site<'_>) -> Result<Command> {
         python::command(site, self.name())
+    }
+}
+
+/// The branch's config for the column `trainer`, as `hydra_config.py` chooses it: without GPUs, `ddp` is CytoDL's own
+/// simulation of them by processes.
+fn trainer_config(trainer: Trainer, has_gpu: impl Fn() -> bool) -> &'static str {
+    if trainer == Trainer::Ddp && !has_gpu() { "ddp_sim" } else { trainer.name() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ddp_is_simulated_only_where_there_is_no_gpu() {
+        assert_eq!(trainer_config(Trainer::Ddp, || false), "ddp_sim");
+        assert_eq!(trainer_config(Trainer::Ddp, || true), "ddp");
+        for gpu in [false, true] {
+            assert_eq!(trainer_config(Trainer::Cpu, || gpu), "cpu");
+            assert_eq!(trainer_config(Trainer::Gpu, || gpu), "gpu");
+        }
     }
 }

@@ -1,51 +1,53 @@
 //! What a branch asks for, told from its files without checking it out, and the commands that make it.
 //!
 //! ```text
-//!  top of the branch ─▶ requirements*.txt ─▶ files they include (-r, -c)   ┐
-//!                       pyproject.toml with [project], uv.lock             ├─▶ key ─▶ commands
-//!                       .python-version, requires-python                   ┘
+//!  requirements*.txt, else one of requirements/ ─▶ files they include (-r, -c)   ┐
+//!  pyproject.toml with [project] or [build-system], else setup.py, setup.cfg     ├─▶ key ─▶ commands
+//!  uv.lock, pylock.toml, .python-version, requires-python                        ┘
+//!  poetry.lock, environment.yml …: not read, which is said
 //! ```
 
+use super::tools::{PYLOCK_SINCE, Tools};
 use crate::repository::{self, Branch};
 use anyhow::{Context as _, Result};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 
 /// Files that requirements may include, all together.
 const MOST_INCLUDED: usize = 100;
-
-/// What environments are made with on this machine.
-#[derive(Clone, Debug)]
-pub(super) struct Tools {
-    /// Whether there is uv.
-    pub uv: bool,
-    /// The Python that environments are made of unless the branch asks for another.
-    base: PathBuf,
-    /// What it says of its version; empty where it cannot be asked.
-    version: String,
-}
-
-impl Tools {
-    /// Looks for them.
-    pub fn find() -> Self {
-        let said = |command: &mut Command| {
-            let output = command.stdin(Stdio::null()).output().ok().filter(|output| output.status.success());
-            output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
-        };
-        let base = wellread_worker::python(None);
-        let version = said(Command::new(&base).args(["-c", "import sys; print(sys.version)"]));
-        let uv = said(Command::new("uv").arg("--version")).is_some();
-        Self { uv, base, version: version.unwrap_or_default() }
-    }
-}
+/// Files beside requirements that uv or pip read.
+const READ: [&str; 6] =
+    ["uv.lock", "pylock.toml", "pyproject.toml", "setup.py", "setup.cfg", ".python-version"];
+/// Files of other tools, which neither reads.
+const OF_OTHERS: [&str; 9] = [
+    "poetry.lock",
+    "pdm.lock",
+    "Pipfile",
+    "Pipfile.lock",
+    "environment.yml",
+    "environment.yaml",
+    "conda-lock.yml",
+    "pixi.toml",
+    "pixi.lock",
+];
+/// Folder of requirements, for branches that have none at the top.
+const FOLDER: &str = "requirements";
+/// What is installed of that folder: the first of these that is there.
+const IN_FOLDER: [&str; 4] = ["requirements.txt", "main.txt", "base.txt", "default.txt"];
 
 /// The files of a branch that say what it needs, with their texts.
 #[derive(Debug, Default)]
 pub(super) struct Wanted {
-    /// At the top of the branch.
+    /// Those that are read.
     files: Vec<(String, String)>,
     /// What requirements include.
     included: Vec<(String, String)>,
+    /// Those that ask for something and that neither uv nor pip read.
+    of_others: Vec<(String, String)>,
+    /// The file by which the branch is a project with dependencies.
+    project: Option<&'static str>,
+    /// Whether only building the project tells its dependencies: any file of the branch may have a say then.
+    built: bool,
     /// The version of Python that is asked for, as uv takes it.
     python: Option<String>,
     /// Whether requirements name a folder of the branch itself.
@@ -59,83 +61,160 @@ impl Wanted {
     /// # Errors
     /// A repository that cannot be read; a pyproject.toml that is no TOML.
     pub fn of(branch: &Branch) -> Result<Self> {
-        let mut files = Vec::new();
-        for name in branch.list_top()? {
-            let requirements = name.starts_with("requirements") && is_text(&name);
-            if (requirements || ["uv.lock", "pyproject.toml", ".python-version"].contains(&name.as_str()))
-                && let Some(text) = branch.read(&name)?
-            {
-                files.push((name, text));
-            }
-        }
-        Self::from_files(files, &branch.commit, |path| branch.read(path))
+        let top = branch.list_top()?;
+        let below = if top.iter().any(|name| name == FOLDER) { branch.list(FOLDER)? } else { Vec::new() };
+        Self::from_names(&top, &below, &branch.commit, &|path: &str| branch.read(path))
             .with_context(|| format!("branch {:?}", branch.name))
     }
 
-    fn from_files(
-        files: Vec<(String, String)>,
+    /// `top` are the names at the top of the branch, `below` those in its folder of requirements.
+    fn from_names(
+        top: &[String],
+        below: &[String],
         commit: &str,
-        read: impl Fn(&str) -> Result<Option<String>>,
+        read: &impl Fn(&str) -> Result<Option<String>>,
     ) -> Result<Self> {
-        let mut wanted = Self { files, commit: commit.to_owned(), ..Self::default() };
-        let project = match wanted.text("pyproject.toml") {
-            Some(text) => {
-                let table = text.parse::<toml::Table>().context("pyproject.toml is no TOML")?;
-                table.get("project").cloned()
+        let mut wanted = Self { commit: commit.to_owned(), ..Self::default() };
+        for name in top {
+            let to = if OF_OTHERS.contains(&name.as_str()) {
+                &mut wanted.of_others
+            } else if is_requirements(name) || READ.contains(&name.as_str()) {
+                &mut wanted.files
+            } else {
+                continue;
+            };
+            if let Some(text) = read(name)? {
+                to.push((name.clone(), text));
             }
-            None => None,
-        };
-        // A pyproject.toml that only configures tools asks for nothing, and a lock is of a project.
-        if project.is_none() {
-            wanted.files.retain(|(name, _)| name != "pyproject.toml" && name != "uv.lock");
         }
-        let pinned = wanted.text(".python-version").and_then(|text| {
+        if !top.iter().any(|name| is_requirements(name)) {
+            wanted.add_folder(below, read)?;
+        }
+        wanted.find_project()?;
+        wanted.include(read)?;
+        Ok(wanted)
+    }
+
+    fn add_folder(&mut self, below: &[String], read: &impl Fn(&str) -> Result<Option<String>>) -> Result<()> {
+        if let Some(name) = IN_FOLDER.into_iter().find(|known| below.iter().any(|name| name == known)) {
+            let path = format!("{FOLDER}/{name}");
+            if let Some(text) = read(&path)? {
+                self.files.push((path, text));
+            }
+        } else if below.iter().any(|name| is_text(name)) {
+            // Which of them is meant cannot be told.
+            self.of_others.push((format!("{FOLDER}/ without {}", IN_FOLDER.join(", ")), below.join("\n")));
+        }
+        Ok(())
+    }
+
+    /// Finds the file of the project and the Python it asks for, and leaves files out that ask for nothing.
+    fn find_project(&mut self) -> Result<()> {
+        let parse = |text: &str| text.parse::<toml::Table>().context("pyproject.toml is no TOML");
+        let table = self.text("pyproject.toml").map(parse).transpose()?;
+        let has = |key: &str| table.as_ref().is_some_and(|table| table.contains_key(key));
+        let of_project =
+            |key: &str| -> Option<toml::Value> { table.as_ref()?.get("project")?.get(key).cloned() };
+        let is_project = has("project");
+        let options = self.text("setup.cfg").is_some_and(has_options);
+        (self.project, self.built) = if is_project {
+            let dynamic = of_project("dynamic");
+            let mut dynamic = dynamic.as_ref().and_then(toml::Value::as_array).into_iter().flatten();
+            (Some("pyproject.toml"), dynamic.any(|name| name.as_str() == Some("dependencies")))
+        } else if !self.requirements().is_empty() || self.text("pylock.toml").is_some() {
+            // A build asks for tools and runs the branch's code: only where nothing else says what is needed.
+            (None, false)
+        } else if has("build-system") {
+            (Some("pyproject.toml"), true)
+        } else if self.text("setup.py").is_some() {
+            (Some("setup.py"), true)
+        } else if options && table.is_some() {
+            (Some("setup.cfg"), true)
+        } else {
+            if options {
+                self.of_others
+                    .extend(self.taken("setup.cfg", "setup.cfg without setup.py or pyproject.toml"));
+            }
+            (None, false)
+        };
+        let poetry = table.as_ref().and_then(|table| table.get("tool")?.get("poetry")).is_some();
+        if poetry && !is_project && !has("build-system") {
+            self.of_others.extend(self.taken("pyproject.toml", "pyproject.toml with [tool.poetry] alone"));
+        }
+        // A lock is of a project.
+        if !is_project {
+            self.of_others.extend(self.taken("uv.lock", "uv.lock without [project]"));
+        }
+        let project = self.project;
+        self.files.retain(|(name, _)| match name.as_str() {
+            "uv.lock" => is_project,
+            "pyproject.toml" | "setup.py" | "setup.cfg" => project == Some(name.as_str()),
+            _ => true,
+        });
+        let pinned = self.text(".python-version").and_then(|text| {
             text.lines()
                 .map(str::trim)
                 .find(|line| !line.is_empty() && !line.starts_with('#'))
                 .map(str::to_owned)
         });
-        let required =
-            project.as_ref().and_then(|project| project.get("requires-python")?.as_str().map(str::to_owned));
-        wanted.python = pinned.or(required);
-        // A version alone asks for no environment.
-        if wanted.files.iter().all(|(name, _)| name == ".python-version") {
-            wanted.files.clear();
-        }
+        let required = of_project("requires-python").and_then(|value| value.as_str().map(str::to_owned));
+        self.python = pinned.or(required);
+        Ok(())
+    }
+
+    /// Reads what requirements include.
+    fn include(&mut self, read: &impl Fn(&str) -> Result<Option<String>>) -> Result<()> {
         let mut left: Vec<(String, String)> =
-            wanted.files.iter().filter(|(name, _)| is_text(name)).cloned().collect();
+            self.files.iter().filter(|(name, _)| is_text(name)).cloned().collect();
         while let Some((name, text)) = left.pop() {
             for line in text.lines() {
-                wanted.itself |= names_a_folder(line);
+                self.itself |= names_a_folder(line);
                 let Some(path) = included(line).and_then(|file| beside(&name, file)) else { continue };
-                let known = wanted.files.iter().chain(&wanted.included).any(|(known, _)| *known == path);
+                let known = self.files.iter().chain(&self.included).any(|(known, _)| *known == path);
                 if !known
-                    && wanted.included.len() < MOST_INCLUDED
+                    && self.included.len() < MOST_INCLUDED
                     && let Some(text) = read(&path)?
                 {
                     left.push((path.clone(), text.clone()));
-                    wanted.included.push((path, text));
+                    self.included.push((path, text));
                 }
             }
         }
-        wanted.included.sort();
-        Ok(wanted)
+        self.included.sort();
+        Ok(())
     }
 
     fn text(&self, name: &str) -> Option<&str> {
         self.files.iter().find(|(known, _)| known == name).map(|(_, text)| text.as_str())
     }
 
-    /// What tells environments apart; `None` when nothing is asked for.
+    /// A file's text under another name.
+    fn taken(&self, name: &str, said: &str) -> Option<(String, String)> {
+        Some((said.to_owned(), self.text(name)?.to_owned()))
+    }
+
+    /// The lock file that says alone what is installed.
+    fn lock(&self, tools: &Tools) -> Option<&'static str> {
+        let uv = tools.uv.as_ref()?;
+        if self.text("uv.lock").is_some() {
+            return Some("uv.lock");
+        }
+        (uv.reads_pylock && self.text("pylock.toml").is_some()).then_some("pylock.toml")
+    }
+
+    /// What tells environments apart; `None` when nothing is asked for that could be installed.
     pub fn key(&self, tools: &Tools) -> Option<String> {
-        if self.files.is_empty() {
+        let lock = self.lock(tools);
+        if lock.is_none() && self.project.is_none() && self.requirements().is_empty() {
             return None;
         }
-        let installs_itself = self.itself || (!tools.uv && self.text("pyproject.toml").is_some());
+        let installs_itself = self.itself || self.built || (tools.uv.is_none() && self.project.is_some());
         let commit = if installs_itself { self.commit.as_str() } else { "" };
-        let by = if tools.uv { "uv" } else { "pip" };
+        let by = if tools.uv.is_some() { "uv" } else { "pip" };
         let mut all = format!("{by}\0{}\0{}\0{commit}\0", tools.base.display(), tools.version);
-        for (name, text) in self.files.iter().chain(&self.included) {
+        // Branches that differ in what is not read are not taken for equal.
+        let of_others: &[(String, String)] = if lock.is_some() { &[] } else { &self.of_others };
+        for (name, text) in self.files.iter().chain(&self.included).chain(of_others) {
             all += &format!("{name}\0{text}\0");
         }
         Some(repository::hash(&all)[..16].to_owned())
@@ -144,6 +223,34 @@ impl Wanted {
     /// The files, by name.
     pub fn names(&self) -> String {
         self.files.iter().chain(&self.included).map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")
+    }
+
+    /// What the branch has and nobody reads, with a part of each text's hash, and what to do: "poetry.lock (1a2b3c4d),
+    /// which is not read: …".
+    pub fn unread(&self, tools: &Tools) -> Option<String> {
+        if self.lock(tools).is_some() {
+            return None;
+        }
+        let name = |(name, text): (&str, &str)| format!("{name} ({})", &repository::hash(text)[..8]);
+        let listed = |names: &[String]| {
+            format!("{}, which {} not read", names.join(", "), if names.len() == 1 { "is" } else { "are" })
+        };
+        let others: Vec<String> =
+            self.of_others.iter().map(|(file, text)| name((file.as_str(), text.as_str()))).collect();
+        let locks = ["uv.lock", "pylock.toml"].into_iter();
+        let locks: Vec<String> = locks.filter_map(|lock| Some(name((lock, self.text(lock)?)))).collect();
+        let mut said = Vec::new();
+        if !locks.is_empty() {
+            let [major, minor, patch] = PYLOCK_SINCE;
+            said.push(format!("{}: install uv {major}.{minor}.{patch} or newer", listed(&locks)));
+        }
+        if !others.is_empty() {
+            said.push(format!(
+                "{}: name an environment made of it with --python, or export it to requirements.txt",
+                listed(&others)
+            ));
+        }
+        Some(said.join("; ")).filter(|said| !said.is_empty())
     }
 
     /// The requirement files that are installed: the plain one, or all where there is none.
@@ -160,43 +267,54 @@ impl Wanted {
             command.args(args);
             command
         };
-        let project = self.text("pyproject.toml").is_some();
-        if !tools.uv {
+        let Some(uv) = &tools.uv else {
             let mut make = new(&tools.base, &["-m", "venv"]);
             make.arg(folder);
             let mut install = new(&python, &["-m", "pip", "install", "--disable-pip-version-check"]);
             for file in self.requirements() {
                 install.args(["-r", file]);
             }
-            if project {
+            // Beside requirements with hashes pip refuses what has none; those are a whole lock.
+            let hashed = self.files.iter().chain(&self.included).any(|(_, text)| text.contains("--hash="));
+            if self.project.is_some() && !hashed {
                 // Pip cannot install what a project needs without the project; its worktree goes before that copy.
                 install.arg(worktree);
             }
             return vec![make, install];
-        }
-        let uv = Path::new("uv");
-        let mut make = new(uv, &["venv", "--quiet", "--no-project", "--python"]);
+        };
+        let mut make = new(&uv.program, &["venv", "--quiet", "--no-project", "--python"]);
         match &self.python {
             Some(version) => make.arg(version),
             None => make.arg(&tools.base),
         };
         make.arg(folder);
-        if project && self.text("uv.lock").is_some() {
+        let lock = self.lock(tools);
+        if lock == Some("uv.lock") {
             // Refused where the lock is not of the project as it is now.
-            let mut sync = new(uv, &["sync", "--locked", "--no-install-project", "--no-dev"]);
+            let mut sync = new(&uv.program, &["sync", "--locked", "--no-install-project", "--no-dev"]);
             sync.env("UV_PROJECT_ENVIRONMENT", folder);
             return vec![make, sync];
         }
-        let mut install = new(uv, &["pip", "install", "--python"]);
+        let mut install = new(&uv.program, &["pip", "install", "--python"]);
         install.arg(&python);
-        for file in self.requirements() {
+        let files = match lock {
+            Some(lock) => vec![lock],
+            None => self.requirements().into_iter().chain(self.project).collect(),
+        };
+        for file in files {
             install.args(["-r", file]);
-        }
-        if project {
-            install.args(["-r", "pyproject.toml"]);
         }
         vec![make, install]
     }
+}
+
+fn is_requirements(name: &str) -> bool {
+    name.starts_with("requirements") && is_text(name)
+}
+
+/// Whether a setup.cfg describes a package, and does not only hold settings of tools.
+fn has_options(text: &str) -> bool {
+    text.lines().any(|line| line.trim_end() == "[options]")
 }
 
 fn is_text(name: &str) -> bool {
@@ -249,123 +367,4 @@ fn beside(of: &str, file: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn files(files: &[(&str, &str)]) -> Vec<(String, String)> {
-        files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
-    }
-
-    fn wanted_of(top: &[(&str, &str)], below: &[(&str, &str)], commit: &str) -> Wanted {
-        let below = files(below);
-        let read = |path: &str| Ok(below.iter().find(|(name, _)| name == path).map(|(_, text)| text.clone()));
-        Wanted::from_files(files(top), commit, read).unwrap()
-    }
-
-    fn wanted(top: &[(&str, &str)]) -> Wanted {
-        wanted_of(top, &[], "abc")
-    }
-
-    fn tools(uv: bool) -> Tools {
-        Tools { uv, base: "python3".into(), version: "3.12".into() }
-    }
-
-    const PROJECT: (&str, &str) = ("pyproject.toml", "[project]\nname = 'x'\nrequires-python = '>=3.13'\n");
-
-    #[test]
-    fn equal_files_are_one_environment_and_others_are_not() {
-        let key = |top: &[(&str, &str)]| wanted(top).key(&tools(true));
-        let one = key(&[("requirements.txt", "torch==2\n"), PROJECT, ("uv.lock", "x")]);
-        assert_eq!(one, key(&[("requirements.txt", "torch==2\n"), PROJECT, ("uv.lock", "x")]));
-        assert_ne!(one, key(&[("requirements.txt", "torch==2\n"), PROJECT, ("uv.lock", "y")]));
-        assert_ne!(key(&[("requirements.txt", "a\0b")]), key(&[("requirements.txt", "a")]));
-        assert_eq!(key(&[]), None);
-        assert_eq!(key(&[(".python-version", "3.12")]), None);
-        // Tools' settings, and a lock of nothing.
-        assert_eq!(
-            key(&[("pyproject.toml", "# [project] is not here\n[tool.ruff]\n"), ("uv.lock", "x")]),
-            None
-        );
-        let read = |_: &str| Ok(None);
-        assert!(Wanted::from_files(files(&[("pyproject.toml", "[project")]), "", read).is_err());
-        // Another Python, another environment.
-        let requirements = wanted(&[("requirements.txt", "six")]);
-        let newer = Tools { version: "3.13".into(), ..tools(true) };
-        assert_ne!(requirements.key(&tools(true)), requirements.key(&newer));
-    }
-
-    #[test]
-    fn included_requirements_count() {
-        let top = [(
-            "requirements.txt",
-            "-r requirements/base.txt  # all\n--constraint=limits.txt\n-r https://x/y.txt\n",
-        )];
-        let below = |version| {
-            [
-                (
-                    "requirements/base.txt",
-                    "-c../limits.txt\n--requirement more/deep.txt\n-r ../../outside.txt\n",
-                ),
-                ("requirements/more/deep.txt", version),
-                ("limits.txt", "-r requirements.txt\nnumpy<3\n"),
-                ("outside.txt", "no"),
-            ]
-        };
-        let old = wanted_of(&top, &below("six==1.16.0"), "abc");
-        assert_eq!(
-            old.names(),
-            "requirements.txt, limits.txt, requirements/base.txt, requirements/more/deep.txt"
-        );
-        assert_eq!(old.key(&tools(true)), wanted_of(&top, &below("six==1.16.0"), "def").key(&tools(true)));
-        assert_ne!(old.key(&tools(true)), wanted_of(&top, &below("six==1.17.0"), "abc").key(&tools(true)));
-        assert_eq!(old.requirements(), ["requirements.txt"]);
-    }
-
-    #[test]
-    fn an_environment_with_the_branch_in_it_is_the_commits_alone() {
-        for line in ["-e .", "--editable=./net", ".", "../x", "net @ file:///x"] {
-            let of = |commit| wanted_of(&[("requirements.txt", line)], &[], commit).key(&tools(true));
-            assert_ne!(of("abc"), of("def"), "{line}");
-        }
-        let of = |commit, uv| wanted_of(&[PROJECT], &[], commit).key(&tools(uv));
-        assert_eq!(of("abc", true), of("def", true));
-        assert_ne!(of("abc", false), of("def", false));
-        let of = |commit| {
-            wanted_of(&[("requirements.txt", "-e git+https://x/y.git")], &[], commit).key(&tools(true))
-        };
-        assert_eq!(of("abc"), of("def"));
-    }
-
-    #[test]
-    fn the_commands_are_what_the_files_ask_for() {
-        let shown = |wanted: &Wanted, uv: bool| -> Vec<String> {
-            let commands = wanted.commands(&tools(uv), Path::new("E"), Path::new("W"));
-            let words = |c: &Command| {
-                let all = std::iter::once(c.get_program()).chain(c.get_args());
-                all.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
-            };
-            commands.iter().map(words).collect()
-        };
-        let dev = ("requirements-dev.txt", "pytest");
-        let plain = wanted(&[dev, ("requirements.txt", "numpy")]);
-        assert_eq!(
-            shown(&plain, true),
-            [
-                "uv venv --quiet --no-project --python python3 E",
-                "uv pip install --python E/bin/python -r requirements.txt"
-            ]
-        );
-        assert_eq!(wanted(&[dev, ("requirements_gpu.txt", "x")]).requirements().len(), 2);
-        let locked = wanted(&[PROJECT, ("uv.lock", "x")]);
-        assert_eq!(
-            shown(&locked, true),
-            [
-                "uv venv --quiet --no-project --python >=3.13 E",
-                "uv sync --locked --no-install-project --no-dev"
-            ]
-        );
-        let pinned = wanted(&[PROJECT, (".python-version", "# ours\n3.12\n")]);
-        assert_eq!(shown(&pinned, true)[0], "uv venv --quiet --no-project --python 3.12 E");
-        assert!(shown(&pinned, false)[1].ends_with("--disable-pip-version-check W"));
-    }
-}
+mod tests;

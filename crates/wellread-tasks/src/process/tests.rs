@@ -48,6 +48,40 @@ fn ends_are_told_apart() {
 }
 
 #[test]
+fn a_worker_that_the_kernel_killed_is_told_of_its_leader() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let dir = tempfile::tempdir().unwrap();
+    let (log, marked) = (dir.path().join("log"), dir.path().join("phases"));
+    let run = |script: &str, limit: Option<u64>, killed: &dyn Fn() -> u64| {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        run_counting(command, &log, &marked, limit.map(Duration::from_millis), killed).unwrap()
+    };
+    // The kernel's count rises by one while the run is on.
+    let count = std::cell::Cell::new(4);
+    let rises = || count.replace(count.get() + 1);
+    let failed = run("sh -c 'kill -KILL $$'; exit 1", None, &rises);
+    assert_eq!(failed.end, End::Exit(1));
+    let problem = failed.problem().unwrap();
+    assert!(problem.starts_with("exit code 1; the kernel ended a process for lack of memory"), "{problem}");
+    let hung = run("sleep 600", Some(200), &rises).problem().unwrap();
+    assert!(hung.starts_with("took longer") && hung.contains("lack of memory"), "{hung}");
+    // It says so of the process itself without being told again, and nothing of a success.
+    let itself = run("kill -KILL $$", None, &rises);
+    assert_eq!((&itself.end, itself.problem()), (&End::OutOfMemory, End::OutOfMemory.problem()));
+    assert_eq!(run("true", None, &rises).problem(), None);
+    let alone = run("exit 1", None, &|| 4);
+    assert_eq!(alone.problem().as_deref(), Some("exit code 1"));
+}
+
+#[test]
+fn the_kernels_count_of_processes_killed_for_memory() {
+    assert_eq!(oom_kills("pgfault 7\noom_kill 3\nnuma_hit 9\n"), 3);
+    assert_eq!(oom_kills("low 0\noom 5\noom_kill 2\noom_group_kill 1\n"), 2);
+    assert_eq!(oom_kills("oom_group_kill 1\n"), 0);
+}
+
+#[test]
 fn a_time_limit_ends_everything_that_was_started() {
     // One in the group, one that has left it, as torchrun's workers do.
     let script = "sleep 600 & echo $! > one; setsid sleep 600 & echo $! > two; sleep 600";

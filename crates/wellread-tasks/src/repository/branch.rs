@@ -1,6 +1,6 @@
 //! A branch, tag or commit, whose files are read from git's objects: nothing needs to be checked out for a check.
 
-use super::git;
+use super::{git, submodules};
 use anyhow::Result;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -98,11 +98,6 @@ impl Branch {
     /// A repository that cannot be read.
     pub fn submodules(&self) -> Result<Vec<String>> {
         let listed = self.tell(&["ls-tree", "-r", "-z", &self.commit])?;
-        // "MODE TYPE HASH\tPATH"; a submodule is a commit within a tree.
-        let entries = listed.split('\0').filter_map(|entry| entry.split_once('\t'));
-        Ok(entries
-            .filter(|(about, _)| about.starts_with("160000 "))
-            .map(|(_, path)| path.to_owned())
-            .collect())
+        Ok(submodules::links(&listed).map(|(_, path)| path.to_owned()).collect())
     }
 }

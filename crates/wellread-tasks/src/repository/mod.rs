@@ -16,11 +16,13 @@
 //! | `branch` | [`Branch`]: a commit, its files read from git's objects |
 //! | `resolve` | from a name to a commit, fetched when it is not there |
 //! | `borrowed` | the bare repository that borrows the user's objects |
+//! | `submodules` | submodules of a worktree, from the user's clones of them where they are there |
 
 mod borrowed;
 mod branch;
 mod git;
 mod resolve;
+mod submodules;
 
 pub use branch::Branch;
 pub use git::forget_redirections;
@@ -43,6 +45,8 @@ pub struct Repository {
     cache: PathBuf,
     /// The bare repository that borrows the user's objects.
     objects: PathBuf,
+    /// Where the user has clones of submodules.
+    modules: Vec<PathBuf>,
     /// Leftovers of dead runs that were removed.
     pub removed: usize,
     _lock: File,
@@ -60,6 +64,7 @@ impl Repository {
         let common = git::tell(folder, &["rev-parse", "--path-format=absolute", "--git-common-dir"])
             .with_context(|| format!("{} is not in a git repository; --repo names one", folder.display()))?;
         let common = PathBuf::from(common.trim_end_matches('\n'));
+        let modules = submodules::folders(folder, &common)?;
         let cache = cache.join("worktrees").join(&hash(&common.to_string_lossy())[..16]);
         std::fs::create_dir_all(&cache).with_context(|| {
             format!("cannot make {} (XDG_CACHE_HOME names another cache)", cache.display())
@@ -72,7 +77,7 @@ impl Repository {
         let removed = clear(&cache);
         let objects = cache.join(format!("{}.git", std::process::id()));
         stop::remove_at_end(&cache, &[LOCK]);
-        let repository = Self { folder: folder.to_path_buf(), cache, objects, removed, _lock: lock };
+        let repository = Self { folder: folder.to_path_buf(), cache, objects, modules, removed, _lock: lock };
         borrowed::make(folder, &common, &repository.objects)?;
         Ok(repository)
     }
@@ -100,7 +105,7 @@ impl Repository {
         git::tell(&self.objects, &["worktree", "add", "--detach", "--force", &to, &branch.commit])
             .with_context(what)?;
         if !branch.submodules()?.is_empty() {
-            git::tell(&path, &["submodule", "update", "--init", "--recursive"])
+            submodules::check_out(&path, &self.modules)
                 .with_context(|| format!("cannot get the submodules of {}", branch.name))?;
         }
         Ok(path)

@@ -38,7 +38,11 @@ fn repeat(number: usize, end: End, seconds: f64) -> Repeat {
         hardware: State::default(),
         hardware_after: None,
     };
-    repeat.ended(Mode::Train, &Ran { end, wall_seconds: seconds, peak }, &["last words".to_owned()]);
+    repeat.ended(
+        Mode::Train,
+        &Ran { end, wall_seconds: seconds, peak, lack_of_memory: false },
+        &["last words".to_owned()],
+    );
     repeat
 }
 
@@ -90,9 +94,13 @@ fn failures_say_how_and_the_last_lines() {
     ));
     let peak =
         PeakMemory { bytes: None, at_start: None, source: PeakSource::Unavailable { reason: String::new() } };
-    own.ended(Mode::Train, &Ran { end: End::Exit(1), wall_seconds: 1.0, peak: peak.clone() }, &[]);
+    let ran = |end, lack_of_memory| Ran { end, wall_seconds: 1.0, peak: peak.clone(), lack_of_memory };
+    own.ended(Mode::Train, &ran(End::Exit(1), false), &[]);
     assert_eq!(own.error.as_deref(), Some("no images in /data (exit code 1); its log is empty"));
-    own.ended(Mode::Train, &Ran { end: End::Success, wall_seconds: 1.0, peak }, &[]);
+    own.ended(Mode::Train, &ran(End::Exit(1), true), &[]);
+    let error = own.error.clone().unwrap();
+    assert!(error.starts_with("no images in /data (exit code 1; the kernel ended a process"), "{error}");
+    own.ended(Mode::Train, &ran(End::Success, true), &[]);
     assert!(!own.success && own.error.unwrap().contains("ended with exit code 0"));
 }
 

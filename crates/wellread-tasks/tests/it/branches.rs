@@ -126,23 +126,50 @@ fn shallow_and_bare_repositories_and_subfolders_will_do() {
     assert!(run(&config).unwrap().entries[0].success);
 }
 
+/// A repository with one file, beside the sandbox's.
+fn other_repository(sandbox: &Sandbox, name: &str) -> std::path::PathBuf {
+    let folder = sandbox.path(name);
+    std::fs::create_dir_all(&folder).unwrap();
+    git(&folder, &["init", "--quiet", "--initial-branch=main"]);
+    std::fs::write(folder.join("inside.txt"), format!("of {name}\n")).unwrap();
+    git(&folder, &["add", "--all"]);
+    git(&folder, &["commit", "--quiet", "-m", name]);
+    folder
+}
+
 #[test]
 fn submodules_are_there_and_the_users_settings_stay() {
     let _alone = alone();
     let sandbox = Sandbox::new();
-    let module = sandbox.path("module");
-    std::fs::create_dir_all(&module).unwrap();
-    git(&module, &["init", "--quiet", "--initial-branch=main"]);
-    std::fs::write(module.join("inside.txt"), "of the submodule\n").unwrap();
-    git(&module, &["add", "--all"]);
-    git(&module, &["commit", "--quiet", "-m", "module"]);
+    let (deep, module) = (other_repository(&sandbox, "deep"), other_repository(&sandbox, "module"));
+    let add = |to: &Path, url: &Path, path: &str| {
+        git(to, &["submodule", "--quiet", "add", &format!("file://{}", url.display()), path]);
+    };
+    add(&module, &deep, "below/deep");
+    git(&module, &["commit", "--quiet", "-m", "with a submodule of its own"]);
     let repo = sandbox.repo();
     git(&repo, &["checkout", "--quiet", "-b", "with-module"]);
-    git(&repo, &["submodule", "--quiet", "add", module.to_str().unwrap(), "vendor/module"]);
-    sandbox.branch("module", "cat vendor/module/inside.txt\n");
+    add(&repo, &module, "vendor/module");
+    git(&repo, &["submodule", "--quiet", "update", "--init", "--recursive"]);
+    sandbox.branch("module", "cat vendor/module/inside.txt vendor/module/below/deep/inside.txt\n");
     git(&repo, &["checkout", "--quiet", "main"]);
-    let before = everything(&repo);
-    // Git takes submodules from folders only where it is told that it may.
+    // Where another branch is checked out, clones of submodules are left, and no files of theirs.
+    std::fs::remove_dir_all(repo.join("vendor")).unwrap();
+    git(sandbox.dir.path(), &["clone", "--quiet", "repo", "fresh"]);
+    let fresh = |branches: &[&str]| {
+        let mut config = sandbox.table(branches);
+        config.repository = sandbox.path("fresh");
+        config
+    };
+    let assert_reads_them = |outcome: wellread_tasks::suite::Outcome| {
+        let entry = &outcome.entries[0];
+        assert!(entry.success, "{:?}", entry.error);
+        let log = std::fs::read_to_string(entry.repeats[0].output_dir.join("log.txt")).unwrap();
+        assert_eq!(log, "of module\nof deep\n");
+    };
+    // A clone without them fetches them. Git takes submodules from folders only where it is told that it may.
+    let said = refused(&fresh(&["with-module"]));
+    assert!(said.contains("submodules of with-module"), "{said}");
     let allowed = [
         ("GIT_CONFIG_COUNT", "1"),
         ("GIT_CONFIG_KEY_0", "protocol.file.allow"),
@@ -150,17 +177,18 @@ fn submodules_are_there_and_the_users_settings_stay() {
     ];
     // SAFETY: tests of this binary run their tasks one after the other (`alone`), and nobody else reads these.
     allowed.iter().for_each(|(name, value)| unsafe { std::env::set_var(name, value) });
-    let outcome = run(&sandbox.table(&["with-module", "main"]));
+    let outcome = run(&fresh(&["with-module", "main"]));
     // SAFETY: as above.
     allowed.iter().for_each(|(name, _)| unsafe { std::env::remove_var(name) });
-    let outcome = outcome.unwrap();
-    let entry = &outcome.entries[0];
-    assert!(entry.success, "{:?}", entry.error);
-    let log = std::fs::read_to_string(entry.repeats[0].output_dir.join("log.txt")).unwrap();
-    assert_eq!(log, "of the submodule\n");
+    assert_reads_them(outcome.unwrap());
+    // Those that the user has are not fetched: where they came from is gone.
+    for gone in [&deep, &module] {
+        std::fs::rename(gone, gone.with_extension("gone")).unwrap();
+    }
+    let before = everything(&repo);
+    assert_reads_them(run(&sandbox.table(&["with-module", "main"])).unwrap());
     assert!(everything(&repo) == before);
-    // Not allowed, it is said and not run.
-    let said = refused(&sandbox.table(&["with-module"]));
+    let said = refused(&fresh(&["with-module"]));
     assert!(said.contains("submodules of with-module"), "{said}");
 }
 

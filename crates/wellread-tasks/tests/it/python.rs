@@ -20,7 +20,7 @@ fn sandbox() -> Sandbox {
         "its experiment",
     );
     git(&sandbox.repo(), &["checkout", "--quiet", "-b", "cyto", "main"]);
-    for name in ["train", "trainer/cpu", "trainer/ddp_sim", "experiment/im2im/segmentation"] {
+    for name in ["train", "trainer/cpu", "trainer/ddp", "trainer/ddp_sim", "experiment/im2im/segmentation"] {
         sandbox.commit(&format!("configs/{name}.yaml"), "a: 1\n", name);
     }
     sandbox.commit("cyto_dl/__init__.py", "", "CytoDL");
