@@ -222,9 +222,11 @@ class Dataset:
     def split(
         self, fractions: Sequence[float] = (0.8, 0.1, 0.1), *, by: str | Sequence[Any] | None = None, seed: int = 0
     ) -> list[list[int]]:
-        """Rows in parts, such as training, validation and test: each row's part follows from a hash of its name alone,
-        so it stays the same when images are added or put into another order or format. The parts are those of
-        wellread's Rust API and of :class:`wellread.lightning.WellreadDataModule`.
+        """Rows in parts, such as training, validation and test.
+
+        Each row's part follows from a hash of its name alone, so it stays the same when images are added or put into
+        another order or format. The parts are those of wellread's Rust API and of
+        :class:`wellread.lightning.WellreadDataModule`.
 
         Args:
             fractions: about which share of the rows each part has: positive numbers that are 1 together at most.

@@ -228,8 +228,8 @@ class IterableDataset(torch.utils.data.IterableDataset):
     def __iter__(self) -> Iterator[Any]:
         info = torch.utils.data.get_worker_info()
         if info is None:
-            # Begun with its first item: after the end of an epoch, torchdata's loader makes an iterator, and then the one
-            # that it uses.
+            # Begun with its first item: after the end of an epoch, torchdata's loader makes an iterator, and then the
+            # one that it uses.
             return self._items(None, None)
         return self._items(self._begin(), (info.id, info.num_workers))
 
