@@ -5,12 +5,7 @@ import functools
 import gc
 import json
 import pickle
-import signal
-import subprocess
-import sys
-import textwrap
 import threading
-import time
 import weakref
 
 import numpy as np
@@ -418,65 +413,6 @@ def test_two_threads_may_share_an_iteration(parquet):
     for thread in threads:
         thread.join()
     assert sorted(seen) == sorted(int(image.sum()) for image in wr.Dataset(parquet)[:])
-
-
-@pytest.mark.parametrize("workers", [0, 1])
-def test_ctrl_c_is_heard_while_waiting(tmp_path, workers):
-    script = textwrap.dedent(
-        f"""
-        import sys, time
-        import numpy as np, tifffile
-        import wellread as wr
-        folder = sys.argv[1]
-        noise = np.random.default_rng(0).integers(0, 999, (1500, 1500), np.uint16)
-        tifffile.imwrite(folder + "/a.tif", noise, compression="zlib")
-        loader = wr.DataLoader(folder, 4000, rows=[0] * 4000, num_workers={workers}, resize=8)
-        print("ready", flush=True)
-        try:
-            next(iter(loader))
-        except KeyboardInterrupt:
-            print("heard", flush=True)
-        """
-    )
-    process = subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == "ready\n"
-    time.sleep(0.5)
-    assert process.poll() is None
-    sent = time.monotonic()
-    process.send_signal(signal.SIGINT)
-    answer = process.stdout.readline()
-    took = time.monotonic() - sent
-    assert answer == "heard\n"
-    assert process.wait(20) == 0
-    # What was asked for takes a minute; how long the answer took is for the reader, on a machine of its own.
-    print(f"answered after {took:.3f} s")
-
-
-def test_ctrl_c_is_heard_while_many_images_are_read(tmp_path):
-    script = textwrap.dedent(
-        """
-        import sys
-        import numpy as np, tifffile
-        import wellread as wr
-        noise = np.random.default_rng(0).integers(0, 999, (1500, 1500), np.uint16)
-        tifffile.imwrite(sys.argv[1] + "/a.tif", noise, compression="zlib")
-        ds = wr.Dataset(sys.argv[1])
-        print("ready", flush=True)
-        try:
-            ds[[0] * 2000]
-        except KeyboardInterrupt:
-            print("heard", flush=True)
-        assert ds[[0, 0]].shape == (2, 1, 1500, 1500)
-        """
-    )
-    process = subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == "ready\n"
-    time.sleep(0.5)
-    assert process.poll() is None
-    process.send_signal(signal.SIGINT)
-    # What was asked for takes half a minute and 9 GB.
-    assert process.stdout.readline() == "heard\n"
-    assert process.wait(60) == 0
 
 
 @pytest.mark.parametrize("name", ["duckdb", "lance", "parquet"])
