@@ -57,14 +57,14 @@ def test_while_many_images_are_read(tmp_path):
 
 def test_while_one_large_image_is_read(tmp_path):
     """An OME-Zarr image of 600 chunks, all of them one file."""
+    import numcodecs
     import numpy as np
     import zarr
 
     pieces, side = 600, 1500
     group = zarr.create_group(tmp_path / "large.zarr", zarr_format=2)
-    array = group.create_array(
-        "0", shape=(side * pieces, side), chunks=(side, side), dtype="uint16", compressors=zlib()
-    )
+    kept = {"chunks": (side, side), "dtype": "uint16", "compressors": numcodecs.Zlib(1)}
+    array = group.create_array("0", shape=(side * pieces, side), **kept)
     array[:side] = np.random.default_rng(0).integers(0, 999, (side, side), np.uint16)
     (chunk,) = (path for path in (tmp_path / "large.zarr" / "0").rglob("0*") if path.is_file())
     for piece in range(1, pieces):
@@ -84,16 +84,10 @@ def test_while_one_large_image_is_read(tmp_path):
     assert said == ["heard", "(1, 8, 8)"]
 
 
-def zlib():
-    import numcodecs
-
-    return numcodecs.Zlib(1)
-
-
 def test_while_a_set_is_opened(parquet):
     """A stream whose producer does not answer until the exception was seen."""
     script = """
-        import os, sys, threading, time
+        import contextlib, os, sys, threading, time
         import pyarrow as pa, pyarrow.parquet as pq
         import wellread as wr
 
@@ -116,9 +110,11 @@ def test_while_a_set_is_opened(parquet):
         print(finished.wait(60), flush=True)
         # The thread that was left ends by itself.
         def threads():
-            return [open(f"/proc/self/task/{task}/comm").read().strip() for task in os.listdir("/proc/self/task")]
+            for task in os.listdir("/proc/self/task"):
+                with contextlib.suppress(OSError):
+                    yield open(f"/proc/self/task/{task}/comm").read().strip()
 
-        while "wellread" in threads():
+        while "wellread" in set(threads()):
             time.sleep(0.01)
         print(len(wr.Dataset(sys.argv[1])))
         """

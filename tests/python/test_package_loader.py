@@ -240,6 +240,29 @@ def test_an_epoch_is_resumed_after_the_batch_delivered_last(parquet):
             loader.load_state_dict(wrong)
 
 
+@pytest.mark.parametrize(("before", "after"), [(3, 2), (2, 3), (1, 4), (4, 1)])
+def test_an_epoch_is_resumed_by_another_number_of_ranks(parquet, before, after):
+    """Every row once, but for fewer than there are ranks, which do not divide."""
+
+    def loaders(ranks):
+        each = [{"rank": rank, "world_size": ranks} for rank in range(ranks)]
+        return [wr.DataLoader(parquet, 3, True, seed=6, labels=range(40), **rank) for rank in each]
+
+    seen, states = [], []
+    for loader in loaders(before):
+        iterator = iter(loader)
+        seen += [label for _ in range(2) for label in next(iterator)[1].tolist()]
+        states.append(loader.state_dict())
+    assert len(seen) == 6 * before and all(state == states[0] for state in states)
+    counts = []
+    for loader in loaders(after):
+        loader.load_state_dict(states[0])
+        rest = [label for _, labels in loader for label in labels.tolist()]
+        counts.append(len(rest))
+        seen += rest
+    assert len(set(seen)) == len(seen) and 40 - len(seen) < after and len(set(counts)) == 1
+
+
 def test_rows_that_cannot_be_read(tmp_path, cells):
     import shutil
 
