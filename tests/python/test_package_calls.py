@@ -106,6 +106,7 @@ class Calls:
             "wellread.torch.IterableDataset.load_state_dict": lambda: stream.load_state_dict(v()),
             "wellread.jax.DataLoader": lambda: wellread.jax.DataLoader(ds, v(), as_=v(), num_workers=0),
             "wellread.lightning.PhaseTimer": lambda: wellread.lightning.PhaseTimer(v()),
+            "wellread.lightning.PhaseTimer.phase": self.phase,
             "wellread.lightning.WellreadDataModule": self.data_module,
             "wellread.lightning.WellreadDataModule.setup": lambda: module.setup(v()),
             "wellread.lightning.WellreadDataModule.rows": lambda: module.rows(v()),
@@ -116,9 +117,7 @@ class Calls:
             "wellread.bench.BenchmarkLogger.log": lambda: logger.log(v()),
             "wellread.bench.BenchmarkLogger.rows": logger.rows,
             "wellread.bench.BenchmarkLogger.read_results": logger.read_results,
-            "wellread.bench.create_dataloader": lambda: wellread.bench.create_dataloader(
-                "synthetic", v(), v(), seed=v()
-            ),
+            "wellread.bench.create_dataloader": self.batches,
             "wellread.bench.reset_memory_stats": wellread.bench.reset_memory_stats,
             "wellread.bench.run_inference_benchmark": lambda: wellread.bench.run_inference_benchmark(self.config()),
             "wellread.bench.run_benchmark_suite": lambda: wellread.bench.run_benchmark_suite([v()], ["none"], [v()]),
@@ -152,11 +151,17 @@ class Calls:
         finally:
             self.module.load_state_dict({})
 
+    def batches(self):
+        return wellread.bench.create_dataloader("synthetic", self.v(), self.v(), seed=self.v())
+
+    def phase(self):
+        with wellread.lightning.PhaseTimer().phase(self.v()):
+            pass
+
     def config(self):
         """Of a framework that there is not, so that nothing is measured."""
-        field = self.draw.choice(
-            ["model_name", "batch_sizes", "input_shape", "dtype", "data_source", "threads", "seed"]
-        )
+        fields = ["model_name", "batch_sizes", "input_shape", "dtype", "data_source", "threads", "seed"]
+        field = self.draw.choice(fields)
         return wellread.bench.BenchmarkConfig(framework="none", verbose=False, **{field: self.v()})
 
 
