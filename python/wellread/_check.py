@@ -28,7 +28,10 @@ def real(name: str, value: Any, least: float = -math.inf, most: float = math.inf
     """A finite number."""
     if isinstance(value, bool) or not hasattr(value, "__float__") or getattr(value, "shape", ()) != ():
         raise TypeError(f"{name} must be a number, not {kind(value)}")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        raise ValueError(f"{name} must be a finite number, not {type(value).__name__} beyond all floats") from None
     if not math.isfinite(number) or not least <= number <= most:
         ends = "" if math.isinf(least) and math.isinf(most) else f" from {least:g} to {most:g}"
         raise ValueError(f"{name} must be a finite number{ends}, not {number}")

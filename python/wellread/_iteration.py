@@ -56,10 +56,12 @@ class Labels:
 class Core:
     """An iteration without its conversions: what :class:`DataLoader` keeps of it to tell where it is."""
 
-    def __init__(self, loader: DataLoader, state: str | None):
+    def __init__(self, loader: DataLoader, state: str | None, turn: tuple[int, int] | None):
         self._loader = loader._native
         self.lending = None if loader._lender is None else loader._lender.begin(self._loader)
-        self.native: Any = self._loader.run() if state is None else self._loader.resume(state)
+        self.native: Any = self._loader.run() if state is None else self._loader.resume(state, *(turn or (0, 1)))
+        # One of several processes has its last batch before the epoch is over.
+        self._ends_with_its_batches = turn is None
         self._last: tuple[int, int] | None = None
         self._left_out: list[tuple[int, str]] | None = None
         # Where batches are moved ahead of their delivery: where the one delivered last was.
@@ -74,7 +76,8 @@ class Core:
         """Epoch and position after the batch taken last: the next epoch's beginning once all batches are taken, since
         who counts them, as Lightning does, never asks for the end."""
         epoch, position = self.native.progress()
-        return (epoch, position) if self.native.__length_hint__() else (epoch + 1, 0)
+        is_over = self._ends_with_its_batches and not self.native.__length_hint__()
+        return (epoch + 1, 0) if is_over else (epoch, position)
 
     def skipped(self) -> list[tuple[int, str]]:
         return self._left_out if self._left_out is not None else self.native.skipped()[1]
@@ -91,10 +94,11 @@ class Core:
 
 
 class Iterator:
-    """An iteration over an epoch."""
+    """An iteration over an epoch, or what is left of it after a state; with `turn` (which one, of how many) that of
+    one of several processes that take turns."""
 
-    def __init__(self, loader: DataLoader, state: str | None):
-        self.core = Core(loader, state)
+    def __init__(self, loader: DataLoader, state: str | None, turn: tuple[int, int] | None = None):
+        self.core = Core(loader, state, turn)
         self._next = self.core.native.__next__
         self._labels = loader._labels
         self._finish = loader._finish

@@ -41,6 +41,17 @@ def ranks(rank: Any, world_size: Any) -> tuple[int, int]:
     return 0, 1
 
 
+def grouping(name: str, by: Any) -> tuple[list[str] | None, list[str] | None]:
+    """Columns, or one key per row, whose rows belong together; neither where nothing is said."""
+    if by is None:
+        return None, None
+    if isinstance(by, str):
+        return [by], None
+    if isinstance(by, tuple):
+        return [_check.text(f"{name}[{i}]", column) for i, column in enumerate(by)], None
+    return None, [str(key) for key in _check.several(name, by, "a column, a tuple of columns, or a list of keys")]
+
+
 def order(given: Any, shuffle: bool, by: Any, weights: Any, block: Any, images: Any) -> dict[str, Any]:
     """The order of rows."""
     kind = "shuffle" if shuffle else "sequential"
@@ -58,13 +69,7 @@ def order(given: Any, shuffle: bool, by: Any, weights: Any, block: Any, images: 
         raise ValueError(f'by must be given for order="{kind}": a column, columns, or a list of one key per row')
     if images is not None and kind not in ("weighted", "balanced"):
         raise ValueError('images_per_epoch belongs to order="weighted" and order="balanced"')
-    columns = keys = None
-    if isinstance(by, str):
-        columns = [by]
-    elif isinstance(by, tuple):
-        columns = [_check.text(f"by[{i}]", column) for i, column in enumerate(by)]
-    elif by is not None:
-        keys = [str(key) for key in _check.several("by", by, "a column, a tuple of columns, or a list of keys")]
+    columns, keys = grouping("by", by)
     block_rows, window = (256, 8) if block is None else _two("block", block, "(rows, window)")
     if weights is not None:
         if hasattr(weights, "tolist"):

@@ -23,6 +23,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from . import _check
+
 if TYPE_CHECKING:
     import pandas
 
@@ -221,7 +223,13 @@ def create_dataloader(
     Raises:
         ValueError: images that do not fit the shape: volumes, or two channels where three are asked for.
     """
-    channels, height, width = (int(n) for n in input_shape)
+    batch_size = _check.whole("batch_size", batch_size, 1)
+    sizes = _check.several("input_shape", input_shape, "(channels, height, width)")
+    if len(sizes) != 3:
+        raise ValueError(f"input_shape must be (channels, height, width), not {len(sizes)} numbers")
+    channels, height, width = (_check.whole(f"input_shape[{i}]", n, 1) for i, n in enumerate(sizes))
+    seed = _check.whole("seed", seed, 0, 2**64 - 1)
+    batches = None if batches is None else _check.whole("batches", batches)
     if os.fspath(data_source) == "synthetic":
         if options:
             raise TypeError(f"synthetic images take no {', '.join(sorted(options))}")

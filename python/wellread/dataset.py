@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
-from . import _check, _native, _rows
+from . import _check, _native, _options, _rows
 from ._types import ArrowStream, Cache, Path
 from .errors import Error
 
@@ -218,6 +218,37 @@ class Dataset:
     def name(self, index: int) -> str:
         """Name of an image: from its metadata, or its file's without the ending."""
         return self._native.name(_rows.one(index, self._length))
+
+    def split(
+        self, fractions: Sequence[float] = (0.8, 0.1, 0.1), *, by: str | Sequence[Any] | None = None, seed: int = 0
+    ) -> list[list[int]]:
+        """Rows in parts, such as training, validation and test.
+
+        Each row's part follows from a hash of its name alone, so it stays the same when images are added or put into
+        another order or format. The parts are those of wellread's Rust API and of
+        :class:`wellread.lightning.WellreadDataModule`.
+
+        Args:
+            fractions: about which share of the rows each part has: positive numbers that are 1 together at most.
+                What they leave of 1 is in no part.
+            by: a column, a tuple of columns, or a list of one key per row: rows that agree in it are in one part.
+            seed: draws another split: a whole number from 0 to 2**64 - 1.
+
+        Returns:
+            The rows of each part, ascending.
+
+        Raises:
+            KeyError: there is no such column.
+            ValueError: fractions that make no sense, keys that are not one per row (a :class:`wellread.ChoiceError`).
+        """
+        shares = [
+            _check.real(f"fractions[{i}]", part) for i, part in enumerate(_check.several("fractions", fractions))
+        ]
+        columns, keys = _options.grouping("by", by)
+        missing = [] if columns is None else sorted(set(columns).difference(self.columns))
+        if missing:
+            raise KeyError(f"no column {missing[0]!r} stands beside the images; there are {self.columns[:12]}")
+        return self._native.split(shares, columns, keys, _check.whole("seed", seed, 0, 2**64 - 1))
 
     def metadata(self, index: int) -> dict[str, Any]:
         """What is known about an image beside its pixels.

@@ -5,7 +5,6 @@ Works with ``lightning`` and with the older package ``pytorch_lightning``, which
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +12,9 @@ from . import _check
 from ._signature import showing
 from ._tasks import phases
 from ._tasks.callback import PhaseTimer, pl
-from ._types import ImageChoices, Path, TrainChoices
+from ._types import ImageChoices, OrderChoices, Path, TrainChoices
 from .dataset import Dataset
-from .torch import _ORDER, DataLoader
+from .torch import DataLoader
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["PhaseTimer", "WellreadDataModule"]
 
 _PARTS = ("train", "val", "test")
+# Choices that say which rows come when.
+_ORDER = {"shuffle", *OrderChoices.__annotations__}
 
 
 class WellreadDataModule(pl.LightningDataModule):
@@ -32,7 +33,8 @@ class WellreadDataModule(pl.LightningDataModule):
         dataset: a :class:`wellread.Dataset`, or the path of one.
         batch_size: images per batch.
         split: shares of training, validation and test, which add up to 1. Each image's part follows from a hash of
-            its name alone, so it stays the same when images are added or put into another order or format.
+            its name alone, so it stays the same when images are added or put into another order or format: the
+            parts of :meth:`wellread.Dataset.split`.
         split_by: a column of the dataset, such as a plate or a donor, whose rows are kept together; or a list of one
             key per row of the dataset.
         split_seed: draws another split.
@@ -112,20 +114,17 @@ class WellreadDataModule(pl.LightningDataModule):
 
     def _split(self, dataset: Dataset) -> dict[str, list[int]]:
         count, by = len(dataset), self._split_by
-        if by is None:
-            keys = [dataset.name(row) for row in range(count)]
-        else:
-            keys = dataset.column(by).tolist() if isinstance(by, str) else _check.several("split_by", by)
-            if len(keys) != count:
-                raise ValueError(f"split_by must be a column or one key per row: {len(keys)} for {count} images")
-        ends = [self._shares[0], self._shares[0] + self._shares[1]]
-        salt = self._split_seed.to_bytes(8, "little")
-        parts: dict[str, list[int]] = {part: [] for part in _PARTS}
-        for row, key in enumerate(keys):
-            digest = hashlib.blake2b(str(key).encode(), digest_size=8, salt=salt).digest()
-            at = int.from_bytes(digest, "little") / 2**64
-            parts[_PARTS[sum(at >= end for end in ends)]].append(row)
-        return parts
+        if by is not None and not isinstance(by, str):
+            by = _check.several("split_by", by)
+            if len(by) != count:
+                raise ValueError(f"split_by must be a column or one key per row: {len(by)} for {count} images")
+        # A share of 0 is a part without rows. Thirds as 0.333333 are thirds: no row is in no part.
+        total = sum(self._shares)
+        scale = 1 if abs(total - 1) < 1e-9 else 1 / total
+        named = [(part, share * scale) for part, share in zip(_PARTS, self._shares, strict=True) if share > 0]
+        rows = dataset.split([share for _, share in named], by=by, seed=self._split_seed)
+        found = {part: of for (part, _), of in zip(named, rows, strict=True)}
+        return {part: found.get(part, []) for part in _PARTS}
 
     @property
     def dataset(self) -> Dataset:

@@ -7,6 +7,7 @@ around torch's loader.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -16,8 +17,9 @@ from torch.utils.dlpack import from_dlpack
 
 from . import _check, _rows, _user
 from . import loader as _loader
+from ._iteration import Iterator as _Iterator
 from ._signature import showing
-from ._types import As, LoaderChoices, OpenOptions, OrderChoices, Path, TensorDtype, Transform
+from ._types import As, LoaderChoices, OpenOptions, Path, TensorDtype, Transform
 from .dataset import Dataset as _Images
 
 if TYPE_CHECKING:
@@ -26,10 +28,6 @@ if TYPE_CHECKING:
 __all__ = ["DataLoader", "Dataset", "IterableDataset", "collate"]
 
 _DTYPES = get_args(TensorDtype)
-
-
-# Choices that say which rows come when, and what follows from them for one process of several.
-_ORDER = {"shuffle", *OrderChoices.__annotations__}
 
 
 class DataLoader(_loader.DataLoader):
@@ -145,8 +143,8 @@ class Dataset(torch.utils.data.Dataset):
 
 
 class IterableDataset(torch.utils.data.IterableDataset):
-    """A set of images as an iterable dataset: each rank and each worker process delivers its share, every epoch in a
-    new order where shuffled, every image once.
+    """A set of images as an iterable dataset: each rank delivers its share, and its worker processes take turns, so
+    that torch's loader returns the batches that one process would, in their order, whatever that order is.
 
     Args:
         dataset: a :class:`wellread.Dataset`, or the path of one.
@@ -155,6 +153,7 @@ class IterableDataset(torch.utils.data.IterableDataset):
         choices: those of :class:`wellread.DataLoader`; threads in each process, ``num_workers``, are 1 unless given.
 
     Call :meth:`set_epoch` before each epoch where workers do not persist, as with torch's DistributedSampler.
+    :meth:`state_dict` and :meth:`load_state_dict` are what torchdata's StatefulDataLoader asks for, in each worker.
     """
 
     @showing(LoaderChoices, of=_loader.DataLoader.__init__)
@@ -175,39 +174,77 @@ class IterableDataset(torch.utils.data.IterableDataset):
         # Wrong choices are told here and not in the worker processes.
         images = 1 if batch_size is None else batch_size
         self._whole = _loader.DataLoader(self._images, images, shuffle, as_=as_, **choices)
+        # The epoch that the next iteration runs, where the latest one is, and a state that the next one begins with.
         self._epoch = self._whole.epoch
+        self._place: tuple[int, int] | None = None
+        self._resumed: dict[str, Any] | None = None
 
     def set_epoch(self, epoch: int) -> None:
         """Sets the epoch that the next iteration runs."""
         self._epoch = _check.whole("epoch", epoch, 0, 2**64 - 2)
+        self._place = self._resumed = None
 
-    def _share(self, worker: int, workers: int) -> _loader.DataLoader | None:
-        """What one of several worker processes delivers: every so many-th batch, so that torch's loader, which takes
-        turns, returns the batches that one process would. None where there is nothing left for it."""
-        whole = self._whole
-        rows, step = whole.rows(self._epoch), whole.rows_per_batch
-        mine = [row for at in range(worker * step, len(rows), workers * step) for row in rows[at : at + step]]
-        if not mine:
-            return None
-        choices = {name: value for name, value in whole._arguments.items() if name not in _ORDER}
-        return _loader.DataLoader(self._images, **choices, rows=mine, rank=0, world_size=1, epoch=self._epoch)
+    def state_dict(self) -> dict[str, Any]:
+        """Where the iteration begun last is, after the item delivered last: a small dictionary. In a worker process,
+        of that worker."""
+        if self._resumed is not None:
+            return dict(self._resumed)
+        return self._state(*(self._place or (self._epoch, 0)))
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Makes the next iteration go on where :meth:`state_dict` was taken, without reading what came before. With
+        worker processes each has a state of its own, which torchdata's StatefulDataLoader keeps, and there must be as
+        many as there were.
+
+        Raises:
+            TypeError: no dictionary.
+            ValueError: no state. One of other images, another order or seed is refused by the iteration.
+        """
+        if not isinstance(state_dict, dict):
+            raise TypeError(f"state_dict must be a dict, not {type(state_dict).__name__}")
+        try:
+            if set(state_dict) != set(self._state(0, 0)):
+                raise ValueError
+            for name in ("epoch", "position"):
+                _check.whole(name, state_dict[name], 0, 2**64 - 1)
+            json.dumps(state_dict)
+        except (TypeError, ValueError, RecursionError):
+            raise ValueError("state_dict must be what state_dict() returned") from None
+        self._resumed = dict(state_dict)
+
+    def _state(self, epoch: int, position: int) -> dict[str, Any]:
+        return json.loads(self._whole._native.state(epoch, position))
+
+    def _begin(self) -> dict[str, Any]:
+        """The state that an iteration begins with."""
+        state, self._resumed = self._resumed or self._state(self._epoch, 0), None
+        self._place = (state["epoch"], state["position"])
+        self._epoch = (state["epoch"] + 1) % 2**64
+        return state
 
     def __len__(self) -> int:
         return len(self._whole)
 
     def __iter__(self) -> Iterator[Any]:
         info = torch.utils.data.get_worker_info()
-        loader: _loader.DataLoader | None = self._whole
         if info is None:
-            self._whole.set_epoch(self._epoch)
-        else:
-            loader = self._share(info.id, info.num_workers)
-        self._epoch += 1
-        for batch in loader if loader is not None else ():
+            # Begun with its first item: after the end of an epoch, torchdata's loader makes an iterator, and then the
+            # one that it uses.
+            return self._items(None, None)
+        return self._items(self._begin(), (info.id, info.num_workers))
+
+    def _items(self, state: dict[str, Any] | None, turn: tuple[int, int] | None) -> Iterator[Any]:
+        state = self._begin() if state is None else state
+        iterator = _Iterator(self._whole, json.dumps(state), turn or (0, 1))
+        for batch in iterator:
+            self._place = iterator.core.progress()
             if not self._single:
                 yield batch
             else:
                 yield (batch[0][0], _first(batch[1])) if isinstance(batch, tuple) else batch[0]
+        if turn is None:
+            # A worker that is done waits for the others, and has nothing more to deliver when it is asked again.
+            self._place = (self._epoch, 0)
 
 
 def _first(labels: Any) -> Any:

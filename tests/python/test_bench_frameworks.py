@@ -265,6 +265,42 @@ class Nnx(nnx.Module):
 """
 
 
+def means_of_channels(path):
+    """An ONNX file with one layer, for batches of any size."""
+    import onnx
+    from onnx import helper
+
+    number = onnx.TensorProto.FLOAT
+    graph = helper.make_graph(
+        [helper.make_node("GlobalAveragePool", ["pixels"], ["means"])],
+        "means",
+        [helper.make_tensor_value_info("pixels", number, ["n", "c", "y", "x"])],
+        [helper.make_tensor_value_info("means", number, ["n", "c", 1, 1])],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, path)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("framework", "model"), [("jax", "Linen"), ("jax", "Nnx"), ("jax", "onnx"), ("pytorch", "onnx")]
+)
+def test_flax_modules_and_onnx_files_run_from_the_command(bench, stub, tmp_path, framework, model):
+    pytest.importorskip("flax")
+    pytest.importorskip("onnx")
+    stub("flaxmodels", FLAX)
+    is_onnx = model == "onnx"
+    name = means_of_channels(tmp_path / "means.onnx") if is_onnx else f"python:flaxmodels:{model}"
+    mode = "inference" if is_onnx else "train"
+    arguments = [
+        "--framework", framework, "--formats", "tiff", "--loaders", "tifffile", "--steps", 2, "--batch-size", 3,
+        "--mode", mode, "--model", name,
+    ]  # fmt: skip
+    tables, _, _ = bench(["loop"], *arguments)
+    rows = of(tables["loop"], framework=framework)
+    assert rows and {(row["status"], row["mode"], row["model"]) for row in rows} == {("ok", mode, name)}
+
+
 def test_doctor_says_which_frameworks_there_are(wellread):
     import jax
     import torch

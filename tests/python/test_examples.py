@@ -17,6 +17,8 @@ SAYS = {
     "jax_train.py": r"epoch 5: loss [\d.]+",
     "lightning_train.py": r"first_batch_forward: [\d.]+ ms(?s:.*)validation accuracy: \d+%",
     "custom_transforms.py": r"own: \{\(16, 2, 64, 64\)\}\nbuilt in: \(16, 2, 48, 48\)\nby the batch: \(16, 1,",
+    "custom_models.py": r"custom_models:Torch in pytorch, train: \d+ images/s(?s:.*):Nnx in jax, train: \d+ images/s"
+    r"(?s:.*)model.onnx in pytorch, inference: \d+ images/s",
     "arrow_in_out.py": r"DuckDB: 6 images of a query",
     "resume.py": r"went on with 11 batches",
     "labels.py": r"A01: 9% of the set, 50% of a balanced epoch",

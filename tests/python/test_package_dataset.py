@@ -198,6 +198,34 @@ def test_damage_names_the_row(tmp_path, cells):
     assert ds[6].shape == (2, 48, 56)
 
 
+def test_a_split_is_that_of_the_rust_api(tmp_path, labelled):
+    import tifffile
+
+    for i in range(48):
+        tifffile.imwrite(tmp_path / f"image {i}.tif", np.zeros((1, 1), np.uint8))
+    ds = wr.Dataset(tmp_path)
+    parts = ds.split((0.8, 0.1, 0.1), seed=1)
+    # Pinned in crates/wellread-loader/src/order/split.rs as well.
+    assert {ds.name(row) for row in parts[1]} == {f"image {i}" for i in (10, 31, 32, 47)}
+    assert sorted(sum(parts, [])) == list(range(48)) and all(part == sorted(part) for part in parts)
+    assert ds.split([0.8], seed=1) == parts[:1] and ds.split(seed=2) != parts
+    cells = wr.Dataset(labelled)
+    wells = cells.column("well")
+    for by in ("well", ("well",), wells.tolist(), ("well", "class")):
+        of_part = [set(wells[part]) for part in cells.split((0.5, 0.5), by=by, seed=3)]
+        assert of_part[0] | of_part[1] == set(wells)
+        assert of_part[0].isdisjoint(of_part[1]) == (by != ("well", "class"))
+    for fractions in ([], [0], [-0.1, 0.5], [0.9, 0.2]):
+        with pytest.raises(wr.ChoiceError, match="cannot split"):
+            ds.split(fractions)
+    with pytest.raises(ValueError, match="finite"):
+        ds.split([float("nan")])
+    with pytest.raises(KeyError, match="nothing"):
+        ds.split(by="nothing")
+    with pytest.raises(ValueError, match="one key for every row"):
+        ds.split(by=[1, 2])
+
+
 def test_it_is_pickled_by_path_and_options(parquet):
     ds = wr.Dataset(parquet, format="parquet", cache="memory")
     copy = pickle.loads(pickle.dumps(ds))

@@ -108,6 +108,64 @@ def test_iterable_shares_deliver_everything_once(parquet, batch_size):
     assert len(shared) == len(alone) and all(torch.equal(a, b) for a, b in zip(shared, alone, strict=True))
 
 
+@pytest.mark.parametrize(
+    "choices",
+    [
+        {"weights": [1.0] * 40, "images_per_epoch": 80},
+        {"order": "balanced", "by": [i % 3 for i in range(40)]},
+        {"rows": [3, 3, 3, 5] * 7},
+        {"shuffle": True, "rank": 2, "world_size": 3, "uneven": "pad"},
+        {"shuffle": True, "crops_per_image": 2, "random_crop": 30},
+    ],
+    ids=["weighted", "balanced", "repeated", "padded", "crops"],
+)
+def test_workers_take_turns_with_the_batches_of_one(parquet, choices):
+    """To the bit: rows that come more than once have draws of their own each time."""
+    dataset = wellread.torch.IterableDataset(parquet, batch_size=6, seed=4, flip=True, labels=range(40), **choices)
+    for epoch in range(2):
+        dataset.set_epoch(epoch)
+        alone = [[part.clone() for part in batch] for batch in torch.utils.data.DataLoader(dataset, batch_size=None)]
+        assert len(alone) == len(dataset)
+        for workers in (3, 16):
+            dataset.set_epoch(epoch)
+            loader = torch.utils.data.DataLoader(
+                dataset, batch_size=None, num_workers=workers, multiprocessing_context="fork"
+            )
+            for (pixels, labels), (others, theirs) in zip(alone, loader, strict=True):
+                assert torch.equal(pixels, others) and torch.equal(labels, theirs)
+
+
+def test_an_iterable_dataset_goes_on_from_its_state(parquet):
+    def dataset(**choices):
+        return wellread.torch.IterableDataset(parquet, batch_size=6, shuffle=True, flip=True, **choices)
+
+    whole = dataset()
+    assert whole.state_dict()["position"] == 0
+    first, second = list(whole), list(whole)
+    stopped = dataset()
+    iterator = iter(stopped)
+    for done, want in enumerate(first, 1):
+        assert torch.equal(next(iterator), want)
+        state = stopped.state_dict()
+        assert (state["epoch"], state["position"]) == (0, min(6 * done, 40))
+        resumed = dataset()
+        resumed.load_state_dict(state)
+        assert resumed.state_dict() == state
+        for epoch in (first[done:], second):
+            assert all(torch.equal(a, b) for a, b in zip(epoch, resumed, strict=True))
+    assert next(iterator, None) is None and stopped.state_dict()["epoch"] == 1
+    resumed.load_state_dict(state)
+    resumed.set_epoch(1)
+    assert torch.equal(next(iter(resumed)), second[0])
+    for wrong, kind in (([], TypeError), ({}, ValueError), (state | {"position": -1}, ValueError)):
+        with pytest.raises(kind):
+            resumed.load_state_dict(wrong)
+    resumed = dataset(seed=9)
+    resumed.load_state_dict(state)
+    with pytest.raises(ValueError, match="saved with seed 0"):
+        next(iter(resumed))
+
+
 def test_ranks_of_torch_distributed_are_taken(parquet, tmp_path):
     torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
     try:

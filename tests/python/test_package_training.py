@@ -88,6 +88,8 @@ def test_a_split_follows_from_names_alone(parquet, labelled, cells):
     kept = data(labelled, split_by="well", split=(0.5, 0.25, 0.25), split_seed=2)
     of_part = [set(wells[kept.rows(part)]) for part in parts]
     assert sum(map(len, of_part)) == len(set(wells))
+    assert kept.rows("val") == wr.Dataset(labelled).split((0.5, 0.25, 0.25), by="well", seed=2)[1]
+    assert list(parts.values()) == wr.Dataset(parquet).split((0.6, 0.2, 0.2))
     given = data(parquet, train=[3, 1], test=np.array([7]))
     assert [given.rows(part) for part in parts] == [[3, 1], [], [7]] and given.val_dataloader() == []
     for wrong, error, said in (
@@ -297,6 +299,36 @@ def test_torchdatas_stateful_loader_resumes_it(parquet, workers):
     assert [labels.tolist() for _, labels in rest] == whole[3:]
     images = wr.Dataset(parquet)
     assert all(np.array_equal(pixels.numpy(), images[labels.tolist()]) for pixels, labels in rest)
+
+
+@pytest.mark.parametrize("workers", [0, 2, 3])
+@pytest.mark.parametrize("batch_size", [None, 4])
+def test_torchdatas_stateful_loader_resumes_the_workers_of_the_iterable_dataset(parquet, caplog, workers, batch_size):
+    from torchdata.stateful_dataloader import StatefulDataLoader
+
+    def loader():
+        dataset = wellread.torch.IterableDataset(
+            parquet, batch_size=batch_size, shuffle=True, seed=3, flip=True, labels=range(40)
+        )
+        context = "fork" if workers else None
+        return StatefulDataLoader(dataset, batch_size=None, num_workers=workers, multiprocessing_context=context)
+
+    def seen(batches):
+        return [(torch.as_tensor(labels).tolist(), float(pixels.sum())) for pixels, labels in batches]
+
+    whole = seen(loader())
+    assert len(whole) == (40 if batch_size is None else 10)
+    for stop in (1, 5, len(whole)):
+        stopped = loader()
+        iterator = iter(stopped)
+        assert seen(next(iterator) for _ in range(stop)) == whole[:stop]
+        state = stopped.state_dict()
+        del iterator
+        resumed = loader()
+        resumed.load_state_dict(state)
+        assert seen(resumed) == whole[stop:]
+    # Otherwise it says that it goes through what was delivered before.
+    assert "fast-forward" not in caplog.text
 
 
 def test_torchdatas_nodes_take_the_loader_as_it_is(parquet):

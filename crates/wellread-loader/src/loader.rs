@@ -360,11 +360,27 @@ impl Loader {
     /// # Errors
     /// A state of another set, order, choice of rows, or seed.
     pub fn resume(&self, state: &LoaderState) -> Result<Batches> {
+        self.resume_turn(state, 0, 1)
+    }
+
+    /// As [`Self::resume`], of `turns` processes that take turns, as torch's worker processes do: every `turns`-th of
+    /// the batches that are left, from number `turn` on. Taken by turns, they are the batches that one process would
+    /// have delivered, to the bit. The state of such an iteration is where all of them would be that have delivered
+    /// equally many.
+    ///
+    /// # Errors
+    /// As [`Self::resume`]; a turn that is not among them.
+    pub fn resume_turn(&self, state: &LoaderState, turn: usize, turns: usize) -> Result<Batches> {
         let inner = self.inner()?;
         let store = inner.dataset.store();
+        if turn >= turns {
+            return Err(Error::new(store.path(), format_args!("there is no turn {turn} of {turns}"))
+                .hint("turns are counted from 0, and there is at least one"));
+        }
         let position = state.check(&self.plan().identity(store), store.path())?;
         self.set_epoch(state.epoch().wrapping_add(1));
-        Ok(Batches::new(inner, state.epoch(), position))
+        let steps = Steps { turn, turns, ..self.plan().steps(position) };
+        Ok(Batches::new(inner, state.epoch(), steps))
     }
 
     /// The state of an iteration that has come this far ([`Batches::progress`]).
@@ -378,7 +394,7 @@ impl Loader {
 
     fn run(&self, epoch: u64, position: usize) -> Batches {
         match self.inner() {
-            Ok(inner) => Batches::new(inner, epoch, position),
+            Ok(inner) => Batches::new(inner, epoch, self.plan().steps(position)),
             Err(error) => Batches::failed(Arc::clone(&self.home), epoch, error),
         }
     }

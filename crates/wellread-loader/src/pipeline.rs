@@ -4,6 +4,7 @@
 use crate::batch::{Batch, BatchBuffer};
 use crate::item::ItemContext;
 use crate::loader::Inner;
+use crate::order::Steps;
 use crate::ring::{Failed, Fill, Filled, Shared};
 use crate::skip::{OnError, Skipped};
 use crate::state::LoaderState;
@@ -59,9 +60,9 @@ impl Batches {
         }
     }
 
-    /// The batches of an epoch from a position on.
-    pub(crate) fn new(loader: Arc<Inner>, epoch: u64, position: usize) -> Self {
-        let mut this = Self::of(Shared::new(loader, epoch, position));
+    /// These batches of an epoch.
+    pub(crate) fn new(loader: Arc<Inner>, epoch: u64, steps: Steps) -> Self {
+        let mut this = Self::of(Shared::new(loader, epoch, steps));
         let workers = if this.shared.batches == 0 { 0 } else { this.shared.loader.plan.ahead.workers };
         if workers == 0 || this.shared.loader.plan.ahead.helps {
             this.context = Some(this.shared.loader.take_context());
@@ -86,7 +87,8 @@ impl Batches {
 
     /// An iteration that cannot begin.
     pub(crate) fn failed(loader: Arc<Inner>, epoch: u64, error: Error) -> Self {
-        let mut this = Self::of(Shared::new(loader, epoch, 0));
+        let steps = loader.plan.steps(0);
+        let mut this = Self::of(Shared::new(loader, epoch, steps));
         this.failed = Some(error);
         this
     }
@@ -216,7 +218,7 @@ impl Batches {
             return None;
         }
         (self.barren, self.delivered) = (0, true);
-        let number = self.shared.steps.before() + index;
+        let number = self.shared.steps.number(index);
         let each = (plan.reference.output, plan.dtype());
         Some(Batch::new(buffer, Arc::clone(pool), [left, plan.crops], each, number, self.shared.epoch))
     }

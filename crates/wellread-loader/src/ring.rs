@@ -143,10 +143,9 @@ pub(crate) struct Fill<'a> {
 }
 
 impl Shared {
-    pub(crate) fn new(loader: Arc<Inner>, epoch: u64, position: usize) -> Self {
+    pub(crate) fn new(loader: Arc<Inner>, epoch: u64, steps: Steps) -> Self {
         let Plan { order, seed, ahead, .. } = &*loader.plan;
         let order = EpochOrder::new(order, *seed, epoch);
-        let steps = loader.plan.steps(position);
         let batches = steps.len();
         let slots = if ahead.workers == 0 { 0 } else { ahead.prefetch.min(batches) };
         let ring = Ring {
@@ -430,7 +429,7 @@ impl Shared {
 
     /// A batch's number in its epoch, for traces.
     pub(crate) fn number_of(&self, batch: usize) -> u64 {
-        (self.steps.before() + batch) as u64
+        self.steps.number(batch) as u64
     }
 
     /// Reads what was claimed.

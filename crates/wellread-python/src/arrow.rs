@@ -5,7 +5,7 @@
 //! make and take without a copy.
 
 use crate::dataset::Dataset;
-use crate::errors::{While, detached};
+use crate::errors::{While, abandonable, detached};
 use arrow_array::cast::AsArray;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchReader};
@@ -82,7 +82,7 @@ fn values<'py>(py: Python<'py>, column: &ArrayRef) -> PyResult<Values<'py>> {
 
 /// The values of the column `name` beside the images, one per row.
 pub(crate) fn column<'py>(py: Python<'py>, dataset: &Dataset, name: &str) -> PyResult<Bound<'py, PyAny>> {
-    let table = detached(py, While::Opening, || dataset.here()?.store().features())?;
+    let table = dataset.long(py, While::Opening, |dataset, _| dataset.store().features())?;
     let found = table.as_ref().and_then(|table| table.column_by_name(name));
     let Some(column) = found else {
         let names = dataset.column_names();
@@ -155,7 +155,8 @@ pub(crate) fn import(
     let stream: *mut FFI_ArrowArrayStream = capsule.pointer_checked(Some(STREAM))?.as_ptr().cast();
     // SAFETY: a capsule of this name holds a stream; taking it leaves a released one in its place.
     let stream = unsafe { FFI_ArrowArrayStream::from_raw(stream) };
-    detached(py, While::Opening, move || {
+    // Whoever makes the stream may take long, and cannot be told to stop.
+    abandonable(py, While::Opening, move |_| {
         let refuse = |why: ArrowError| Error::new("arrow", why);
         let (mut schema, mut batches) = crate::stream::read(stream).map_err(refuse)?;
         // Of the schema alone where there is no batch.

@@ -159,23 +159,28 @@ impl Choices {
     }
 }
 
-impl OrderChoice {
-    fn grouping(prefix: Option<String>, columns: Option<Vec<String>>, keys: Option<Vec<String>>) -> Grouping {
-        match (columns, keys) {
-            (Some(columns), _) => Grouping::columns(columns),
-            (None, Some(keys)) => Grouping::keys(keys),
-            (None, None) => Grouping::name_prefix(prefix.unwrap_or_else(|| "_".to_owned())),
-        }
+/// What makes rows belong together, where that is said: columns, or one key per row.
+pub(crate) fn grouping(columns: Option<Vec<String>>, keys: Option<Vec<String>>) -> Option<Grouping> {
+    match (columns, keys) {
+        (Some(columns), _) => Some(Grouping::columns(columns)),
+        (None, Some(keys)) => Some(Grouping::keys(keys)),
+        (None, None) => None,
     }
+}
 
+impl OrderChoice {
     fn order(self) -> Result<Order> {
         let Self { prefix, columns, keys, images, .. } = self;
+        let by = || {
+            let prefix = || Grouping::name_prefix(prefix.unwrap_or_else(|| "_".to_owned()));
+            grouping(columns, keys).unwrap_or_else(prefix)
+        };
         Ok(match self.kind.as_str() {
             "sequential" => Order::Sequential,
             "shuffle" => Order::Random,
             "block" => Order::Block { rows: self.block_rows, window: self.window },
-            "grouped" => Order::Grouped(Self::grouping(prefix, columns, keys)),
-            "balanced" => Order::Balanced { by: Self::grouping(prefix, columns, keys), images },
+            "grouped" => Order::Grouped(by()),
+            "balanced" => Order::Balanced { by: by(), images },
             "weighted" => Order::Weighted { weights: self.weights.unwrap_or_default().into(), images },
             other => return Err(Error::new("order", format_args!("there is no order {other:?}"))),
         })

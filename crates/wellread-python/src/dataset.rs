@@ -1,7 +1,8 @@
 //! [`Dataset`]: a set of images, opened anew by itself in forked processes.
 
 use crate::batch::{AlignedVec, Batch, Pixels};
-use crate::errors::{While, detached, interruptible};
+use crate::choices::grouping;
+use crate::errors::{While, abandonable, detached};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 use std::path::{Path, PathBuf};
@@ -9,6 +10,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use wellread::store::{Block, CopySink, PixelSink, Request, RowInfo, Scratch};
 use wellread::{Cache, DType, Error, OpenOptions, Output, Region, Result};
+
+/// Images of more bytes are read in a thread of their own, so that Ctrl-C is answered meanwhile; a thread costs more than
+/// an image of a tenth of that.
+const LARGE: usize = 4 << 20;
+/// Looking up so many rows may take long.
+const MANY: usize = 256;
 
 /// A set of images. Rows are checked by the package.
 #[pyclass(frozen, module = "wellread._native")]
@@ -54,6 +61,17 @@ impl Dataset {
     ) -> PyResult<T> {
         detached(py, doing, || work(&self.here()?))
     }
+
+    /// As [`Self::with`], of work that may take long: Ctrl-C is answered meanwhile, and tells it to stop.
+    pub(crate) fn long<T: Send + 'static>(
+        &self,
+        py: Python<'_>,
+        doing: While,
+        work: impl FnOnce(&wellread::Dataset, &AtomicBool) -> Result<T> + Send + 'static,
+    ) -> PyResult<T> {
+        let dataset = detached(py, doing, || self.here())?;
+        abandonable(py, doing, move |stop| work(&dataset, stop))
+    }
 }
 
 /// The type of pixels as stored.
@@ -76,11 +94,33 @@ struct Stoppable<'a, S> {
 
 impl<S: PixelSink> PixelSink for Stoppable<'_, S> {
     fn put(&mut self, request: usize, block: &Block<'_>) -> Result<()> {
-        if self.stop.load(Ordering::Relaxed) {
-            return Err(Error::new(self.path, "reading was cancelled"));
-        }
+        go_on(self.stop, self.path)?;
         self.sink.put(request, block)
     }
+}
+
+/// An error, which nobody is told, when it is to stop.
+fn go_on(stop: &AtomicBool, path: &Path) -> Result<()> {
+    if stop.load(Ordering::Relaxed) { Err(Error::new(path, "reading was cancelled")) } else { Ok(()) }
+}
+
+/// Whether all these rows have the shape and type of the first.
+fn are_alike(dataset: &wellread::Dataset, rows: &[usize], stop: &AtomicBool) -> Result<bool> {
+    let Some(&first) = rows.first() else { return Ok(true) };
+    let info = dataset.row_info(first)?;
+    for &row in rows {
+        go_on(stop, dataset.store().path())?;
+        if dataset.row_info(row)? != info {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Whether a row is no larger than [`LARGE`], whatever part of it is read: pieces may be as large as the image.
+fn is_small(dataset: &wellread::Dataset, row: usize) -> Result<bool> {
+    let info = dataset.row_info(row)?;
+    Ok(info.shape.checked_bytes(info.dtype).is_ok_and(|bytes| bytes <= LARGE))
 }
 
 /// A box of each of some images of the same shape and type.
@@ -95,6 +135,7 @@ fn read(
     let info = dataset.row_info(first)?;
     let region = region.unwrap_or_else(|| info.shape.full());
     for &row in rows {
+        go_on(stop, store.path())?;
         let other = dataset.row_info(row)?;
         if other != info {
             return Err(Error::new(
@@ -144,8 +185,8 @@ impl Dataset {
         let cache = cache.map_or(Ok(Cache::None), str::parse);
         let cache =
             cache.map_err(|why: String| pyo3::exceptions::PyValueError::new_err(format!("cache: {why}")))?;
-        detached(py, While::Opening, || wellread::Dataset::open_with(&path, &options)?.with_cache(&cache))
-            .map(Self::new)
+        let open = move |_: &AtomicBool| wellread::Dataset::open_with(&path, &options)?.with_cache(&cache);
+        abandonable(py, While::Opening, open).map(Self::new)
     }
 
     /// The images of an Arrow stream in memory.
@@ -178,16 +219,25 @@ impl Dataset {
 
     /// Whether all these rows have the shape and type of the first.
     fn alike(&self, py: Python<'_>, rows: Vec<usize>) -> PyResult<bool> {
-        self.with(py, While::Reading, |dataset| {
-            let Some(&first) = rows.first() else { return Ok(true) };
-            let info = dataset.row_info(first)?;
-            for &row in &rows {
-                if dataset.row_info(row)? != info {
-                    return Ok(false);
-                }
-            }
-            Ok(true)
-        })
+        if rows.len() < MANY {
+            return self
+                .with(py, While::Reading, |dataset| are_alike(dataset, &rows, &AtomicBool::new(false)));
+        }
+        self.long(py, While::Reading, move |dataset, stop| are_alike(dataset, &rows, stop))
+    }
+
+    /// Rows in parts of about these fractions, by a hash of names, or of columns or keys.
+    #[pyo3(signature = (fractions, columns, keys, seed))]
+    fn split(
+        &self,
+        py: Python<'_>,
+        fractions: Vec<f64>,
+        columns: Option<Vec<String>>,
+        keys: Option<Vec<String>>,
+        seed: u64,
+    ) -> PyResult<Vec<Vec<usize>>> {
+        let by = grouping(columns, keys);
+        self.long(py, While::Choosing, move |dataset, _| dataset.split(&fractions, by.as_ref(), seed))
     }
 
     /// Name of a row.
@@ -213,15 +263,18 @@ impl Dataset {
         region: Option<([usize; 5], [usize; 5])>,
     ) -> PyResult<Batch> {
         let region = region.map(|(start, size)| Region { start, size });
-        let stop = AtomicBool::new(false);
-        let work = || read(&self.here()?, &rows, region, &stop);
-        let read = if rows.len() == 1 {
-            // One image is not worth a thread.
-            detached(py, While::Reading, work)?
-        } else {
-            interruptible(py, While::Reading, || stop.store(true, Ordering::Relaxed), work)?
-        };
-        Ok(Batch::new(read))
+        if let [row] = rows[..] {
+            // One small image is not worth a thread.
+            let small = self.with(py, While::Reading, |dataset| {
+                is_small(dataset, row)?
+                    .then(|| read(dataset, &rows, region, &AtomicBool::new(false)))
+                    .transpose()
+            })?;
+            if let Some(pixels) = small {
+                return Ok(Batch::new(pixels));
+            }
+        }
+        self.long(py, While::Reading, move |dataset, stop| read(dataset, &rows, region, stop)).map(Batch::new)
     }
 
     /// How the set is kept: words for people.

@@ -1,16 +1,21 @@
 //! Errors of the store and the loader as Python's exceptions, which `wellread/errors.py` defines.
 
-use crossbeam_channel::RecvTimeoutError;
+use crossbeam_channel::{Receiver, RecvTimeoutError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use wellread::Error;
 
 /// How long to wait before signals are looked for: Ctrl-C is answered that late at most.
 pub(crate) const TICK: Duration = Duration::from_millis(50);
+
+/// Stack of threads that do what was asked of the main thread: as much as that usually has.
+const STACK: usize = 8 << 20;
 
 /// What was being done when an error came up, which says what kind it is.
 #[derive(Clone, Copy)]
@@ -60,7 +65,8 @@ pub(crate) fn detached<T: Send>(
 }
 
 /// As [`detached`], in a thread beside this one, which looks for signals meanwhile: Python sees them in this one only. At
-/// the first, `stop` is to make the work end.
+/// the first, `stop` is to make the work end, which is waited for: it may borrow. What may take long before it looks
+/// whether it is to stop belongs in [`abandonable`].
 pub(crate) fn interruptible<T: Send>(
     py: Python<'_>,
     doing: While,
@@ -71,21 +77,53 @@ pub(crate) fn interruptible<T: Send>(
     std::thread::scope(|scope| {
         // Nobody waits for it any more when this cannot be sent.
         scope.spawn(move || drop(send.send(catch_unwind(AssertUnwindSafe(work)))));
-        loop {
-            match py.detach(|| receive.recv_timeout(TICK)) {
-                Ok(done) => return told(py, done, doing),
-                Err(RecvTimeoutError::Disconnected) => return Err(defect(&"a thread ended without a word")),
-                Err(RecvTimeoutError::Timeout) => {
-                    if let Err(interrupted) = py.check_signals() {
-                        stop();
-                        // Nothing of the thread needs the interpreter.
-                        let _ = py.detach(|| receive.recv());
-                        return Err(interrupted);
-                    }
+        awaited(py, &receive, doing, || {
+            stop();
+            // Nothing of the thread needs the interpreter.
+            let _ = py.detach(|| receive.recv());
+        })
+    })
+}
+
+/// As [`interruptible`], of work that owns all that it uses. At the first signal it is told to stop and left to itself:
+/// its thread ends when it looks, or is done, and drops there what it made.
+pub(crate) fn abandonable<T: Send + 'static>(
+    py: Python<'_>,
+    doing: While,
+    work: impl FnOnce(&AtomicBool) -> wellread::Result<T> + Send + 'static,
+) -> PyResult<T> {
+    let (send, receive) = crossbeam_channel::bounded(1);
+    let stop = Arc::new(AtomicBool::new(false));
+    let stops = Arc::clone(&stop);
+    let thread = std::thread::Builder::new().name("wellread".to_owned()).stack_size(STACK);
+    let work = move || drop(send.send(catch_unwind(AssertUnwindSafe(|| work(&stops)))));
+    if let Err(error) = thread.spawn(work) {
+        let error = Error::new("wellread", format_args!("cannot start a thread: {error}"));
+        return Err(exception(py, &error.hint("end some threads or processes"), doing));
+    }
+    awaited(py, &receive, doing, || stop.store(true, Ordering::Relaxed))
+}
+
+/// What a thread beside this one sends when it is done. At the first signal `interrupted` is called, and the signal's
+/// exception returned.
+fn awaited<T: Send>(
+    py: Python<'_>,
+    receive: &Receiver<std::thread::Result<wellread::Result<T>>>,
+    doing: While,
+    interrupted: impl FnOnce(),
+) -> PyResult<T> {
+    loop {
+        match py.detach(|| receive.recv_timeout(TICK)) {
+            Ok(done) => return told(py, done, doing),
+            Err(RecvTimeoutError::Disconnected) => return Err(defect(&"a thread ended without a word")),
+            Err(RecvTimeoutError::Timeout) => {
+                if let Err(signal) = py.check_signals() {
+                    interrupted();
+                    return Err(signal);
                 }
             }
         }
-    })
+    }
 }
 
 fn told<T>(py: Python<'_>, done: std::thread::Result<wellread::Result<T>>, doing: While) -> PyResult<T> {

@@ -3,23 +3,28 @@
 use crate::batch::{Batch, Pixels};
 use crate::choices::Choices;
 use crate::dataset::Dataset;
-use crate::errors::{TICK, While, detached, exception, interruptible};
+use crate::errors::{TICK, While, abandonable, detached, exception, interruptible};
 use pyo3::prelude::*;
+use pyo3::types::PyList;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 use wellread::{Error, LoaderState};
 
 /// Reads that take longer are made interruptible.
 const SLOW: Duration = Duration::from_millis(20);
+/// Lists of more rows are made in a thread of their own, so that Ctrl-C is answered meanwhile.
+const LONG: usize = 1 << 20;
+/// Rows that become Python's between two looks for signals.
+const PART: usize = 1 << 16;
 
 type Next = Option<wellread::Result<wellread::Batch>>;
 
 /// Delivers a dataset in batches, epoch after epoch.
 #[pyclass(frozen, module = "wellread._native")]
 pub(crate) struct Loader {
-    loader: wellread::Loader,
+    loader: Arc<wellread::Loader>,
     /// Whether batches are in memory that Python lends.
     is_lent: bool,
 }
@@ -31,12 +36,12 @@ impl Loader {
         let is_lent = choices.is_lent();
         let (row, skips) = (choices.first_row(), choices.skips());
         // A first image that cannot be read is no wrong choice.
-        detached(py, While::Reading, || {
-            let set = dataset.here()?;
+        dataset.long(py, While::Reading, move |set, _| {
             if row < set.len() && !skips { set.row_info(row).map(drop) } else { Ok(()) }
         })?;
-        let loader = detached(py, While::Choosing, || {
-            choices.apply(wellread::Loader::builder(&dataset.here()?))?.build()
+        // Names, columns, and files of fields and statistics may take long to read.
+        let loader = dataset.long(py, While::Choosing, move |set, _| {
+            choices.apply(wellread::Loader::builder(set))?.build().map(Arc::new)
         })?;
         Ok(Self { loader, is_lent })
     }
@@ -113,8 +118,19 @@ impl Loader {
     }
 
     /// Rows of an epoch in the order of delivery, of this rank.
-    fn rows(&self, py: Python<'_>, epoch: u64) -> Vec<usize> {
-        py.detach(|| self.loader.rows(epoch))
+    fn rows<'py>(&self, py: Python<'py>, epoch: u64) -> PyResult<Bound<'py, PyList>> {
+        let rows = if self.loader.images() < LONG {
+            py.detach(|| self.loader.rows(epoch))
+        } else {
+            let loader = Arc::clone(&self.loader);
+            abandonable(py, While::Reading, move |_| Ok(loader.rows(epoch)))?
+        };
+        let list = PyList::empty(py);
+        for part in rows.chunks(PART) {
+            py.check_signals()?;
+            part.iter().try_for_each(|row| list.append(row))?;
+        }
+        Ok(list)
     }
 
     /// Runs the next epoch.
@@ -127,10 +143,13 @@ impl Loader {
         detached(py, While::Reading, || self.loader.state_at(epoch, position).map(|state| state.to_json()))
     }
 
-    /// Goes on from a state of [`Self::state`].
-    fn resume(&self, py: Python<'_>, state: &str) -> PyResult<Batches> {
-        detached(py, While::Choosing, || self.loader.resume(&LoaderState::from_json(state)?))
-            .map(|batches| Batches::new(batches, self))
+    /// Goes on from a state of [`Self::state`]: one of several processes that take turns.
+    #[pyo3(signature = (state, turn=0, turns=1))]
+    fn resume(&self, py: Python<'_>, state: &str, turn: usize, turns: usize) -> PyResult<Batches> {
+        detached(py, While::Choosing, || {
+            self.loader.resume_turn(&LoaderState::from_json(state)?, turn, turns)
+        })
+        .map(|batches| Batches::new(batches, self))
     }
 }
 

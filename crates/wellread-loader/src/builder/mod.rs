@@ -289,6 +289,8 @@ impl LoaderBuilder {
             world,
             uneven: self.uneven,
             drop_last: self.drop_last,
+            turn: 0,
+            turns: 1,
         };
         if steps.len() == 0 {
             let ranks = if world == 1 { String::new() } else { format!(" on each of {world} ranks") };

@@ -9,6 +9,9 @@
 //!
 //! All ranks take the same steps, so one number, the position that all of them have reached, is where an epoch
 //! is: another number of ranks or another batch size goes on from there.
+//!
+//! The batches of one rank may be delivered by several processes in turns (torch's worker processes): each has every
+//! so-many-th of them, and counts its own.
 
 use std::ops::Range;
 
@@ -22,7 +25,7 @@ pub enum Uneven {
     Pad,
 }
 
-/// The batches of one rank, from some position of an epoch on.
+/// The batches of one rank, or of one of the processes that take turns with them, from some position of an epoch on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Steps {
     /// Images of the epoch.
@@ -36,6 +39,9 @@ pub(crate) struct Steps {
     pub(crate) uneven: Uneven,
     /// Whether the last step is left out where it is not full.
     pub(crate) drop_last: bool,
+    /// Which of the processes that take turns it is, and their number.
+    pub(crate) turn: usize,
+    pub(crate) turns: usize,
 }
 
 impl Steps {
@@ -44,7 +50,7 @@ impl Steps {
         self.batch_size.saturating_mul(self.world)
     }
 
-    /// Number of full steps, and how many images each rank has in the last one that is not full.
+    /// Number of full steps, of all turns, and how many images each rank has in the last one that is not full.
     fn parts(&self) -> (usize, usize) {
         let left = self.images - self.first;
         let (full, tail) = (left / self.stride(), left % self.stride());
@@ -56,36 +62,53 @@ impl Steps {
         (full, share)
     }
 
-    /// Batches of this rank; those of all ranks are as many.
+    /// How many of so many batches are this turn's.
+    fn mine(&self, batches: usize) -> usize {
+        batches.saturating_sub(self.turn).div_ceil(self.turns)
+    }
+
+    /// Batches of this rank and turn; those of all ranks are as many.
     pub(crate) fn len(&self) -> usize {
         let (full, share) = self.parts();
-        full + usize::from(share > 0)
+        self.mine(full + usize::from(share > 0))
     }
 
-    /// Images of this rank.
+    /// Images of this rank and turn.
     pub(crate) fn total(&self) -> usize {
         let (full, share) = self.parts();
-        full * self.batch_size + share
+        let has_last = full % self.turns == self.turn;
+        self.mine(full) * self.batch_size + if has_last { share } else { 0 }
     }
 
-    /// Positions of batch `batch` of this rank. Where the last step is padded, positions from [`Self::images`]
+    /// Positions of batch `batch` of this rank and turn. Where the last step is padded, positions from [`Self::images`]
     /// on stand for those from 0 on.
     pub(crate) fn positions(&self, batch: usize) -> Range<usize> {
         let (full, share) = self.parts();
-        let size = if batch < full { self.batch_size } else { share };
-        let start = self.after(batch) + self.rank * size;
+        let step = batch * self.turns + self.turn;
+        let size = if step < full { self.batch_size } else { share };
+        let start = self.reached(step) + self.rank * size;
         start..start + size
     }
 
-    /// The position that the ranks have reached together after `batches` batches each.
-    pub(crate) fn after(&self, batches: usize) -> usize {
-        self.first + batches.saturating_mul(self.stride()).min(self.images - self.first)
+    /// The position that the ranks have reached together after so many steps.
+    fn reached(&self, steps: usize) -> usize {
+        self.first + steps.saturating_mul(self.stride()).min(self.images - self.first)
     }
 
-    /// The number of batches before [`Self::first`], so that batches of a resumed epoch are numbered as they would have
-    /// been.
+    /// The position that the ranks have reached together after `batches` batches of each turn.
+    pub(crate) fn after(&self, batches: usize) -> usize {
+        self.reached(batches.saturating_mul(self.turns))
+    }
+
+    /// The number of this turn's batches before [`Self::first`], so that those of a resumed epoch are counted as they
+    /// would have been.
     pub(crate) fn before(&self) -> usize {
-        self.first.div_ceil(self.stride())
+        self.first.div_ceil(self.stride().saturating_mul(self.turns))
+    }
+
+    /// The number in the rank's epoch of this turn's batch `batch`.
+    pub(crate) fn number(&self, batch: usize) -> usize {
+        self.first.div_ceil(self.stride()) + batch * self.turns + self.turn
     }
 }
 
@@ -104,6 +127,8 @@ mod tests {
                 world,
                 uneven: if pad { Uneven::Pad } else { Uneven::DropLast },
                 drop_last,
+                turn: 0,
+                turns: 1,
             },
         )
     }
@@ -154,6 +179,27 @@ mod tests {
         }
     }
 
+    proptest! {
+        /// Taking one batch of each turn after the other gives the batches of one process, also of a resumed epoch.
+        #[test]
+        fn turns_have_the_batches_of_one(steps in steps(), turns in 1usize..6, after in 0usize..20) {
+            let each = |turn| Steps { turn, turns, ..steps };
+            let of_turns: Vec<_> = (0..steps.len()).map(|b| each(b % turns).positions(b / turns)).collect();
+            prop_assert_eq!(&of_turns, &(0..steps.len()).map(|b| steps.positions(b)).collect::<Vec<_>>());
+            prop_assert_eq!((0..turns).map(|turn| each(turn).len()).sum::<usize>(), steps.len());
+            prop_assert_eq!((0..turns).map(|turn| each(turn).total()).sum::<usize>(), steps.total());
+            for whole in (0..turns).map(each) {
+                let done = after.min(whole.len());
+                let rest = Steps { first: whole.after(done), ..whole };
+                prop_assert_eq!(rest.len(), whole.len() - done);
+                for b in 0..rest.len() {
+                    prop_assert_eq!(rest.positions(b), whole.positions(done + b));
+                    prop_assert_eq!((rest.before() + b, rest.number(b)), (done + b, whole.number(done + b)));
+                }
+            }
+        }
+    }
+
     #[test]
     fn a_huge_batch_size_is_one_batch() {
         let steps = Steps {
@@ -164,6 +210,8 @@ mod tests {
             world: 3,
             uneven: Uneven::Pad,
             drop_last: false,
+            turn: 0,
+            turns: 1,
         };
         assert_eq!((steps.len(), steps.positions(0), steps.after(1)), (1, 4..8, 10));
     }

@@ -1,0 +1,121 @@
+"""Ctrl-C is answered while the package works: what was asked for takes many seconds, and is not done by then.
+
+That is a matter of order and not of time: a script says "heard" only where the exception came before the result.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+# Noise of 4.5 MB, which takes zlib some hundredths of a second.
+NOISE = """
+import sys
+import numpy as np, tifffile
+import wellread as wr
+noise = np.random.default_rng(0).integers(0, 999, (1500, 1500), np.uint16)
+tifffile.imwrite(sys.argv[1] + "/a.tif", noise, compression="zlib")
+print("ready", flush=True)
+"""
+TRY = """
+try:
+    {}
+    print("done", flush=True)
+except KeyboardInterrupt:
+    print("heard", flush=True)
+"""
+
+
+def interrupted(folder, script):
+    """Runs a script, sends it Ctrl-C after it said "ready", and returns the lines that it says afterwards."""
+    process = subprocess.Popen([sys.executable, "-c", script, str(folder)], stdout=subprocess.PIPE, text=True)
+    with process:
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.5)
+        assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        said = process.stdout.read().split("\n")
+    assert process.returncode == 0
+    return said[:-1]
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_while_a_batch_is_waited_for(tmp_path, workers):
+    loader = f"wr.DataLoader(sys.argv[1], 4000, rows=[0] * 4000, num_workers={workers}, resize=8)"
+    assert interrupted(tmp_path, NOISE + TRY.format(f"next(iter({loader}))")) == ["heard"]
+
+
+def test_while_many_images_are_read(tmp_path):
+    script = NOISE + TRY.format("wr.Dataset(sys.argv[1])[[0] * 2000]")
+    after = "print(wr.Dataset(sys.argv[1])[[0, 0]].shape)"
+    assert interrupted(tmp_path, script + after) == ["heard", "(2, 1, 1500, 1500)"]
+
+
+def test_while_one_large_image_is_read(tmp_path):
+    """An OME-Zarr image of 600 chunks, all of them one file."""
+    import numcodecs
+    import numpy as np
+    import zarr
+
+    pieces, side = 600, 1500
+    group = zarr.create_group(tmp_path / "large.zarr", zarr_format=2)
+    kept = {"chunks": (side, side), "dtype": "uint16", "compressors": numcodecs.Zlib(1)}
+    array = group.create_array("0", shape=(side * pieces, side), **kept)
+    array[:side] = np.random.default_rng(0).integers(0, 999, (side, side), np.uint16)
+    (chunk,) = (path for path in (tmp_path / "large.zarr" / "0").rglob("0*") if path.is_file())
+    for piece in range(1, pieces):
+        os.link(chunk, chunk.with_name(chunk.name.replace("0", str(piece), 1)))
+    axes = [{"name": "y", "type": "space"}, {"name": "x", "type": "space"}]
+    scale = [{"type": "scale", "scale": [1.0, 1.0]}]
+    levels = [{"path": "0", "coordinateTransformations": scale}]
+    group.attrs["multiscales"] = [{"version": "0.4", "name": "large", "axes": axes, "datasets": levels}]
+    script = """
+        import sys
+        import wellread as wr
+        ds = wr.Dataset(sys.argv[1])
+        print("ready", flush=True)
+        """
+    after = "print(ds.read(0, (slice(0, 8), slice(0, 8))).shape)"
+    said = interrupted(tmp_path / "large.zarr", textwrap.dedent(script) + TRY.format("ds[0]") + after)
+    assert said == ["heard", "(1, 8, 8)"]
+
+
+def test_while_a_set_is_opened(parquet):
+    """A stream whose producer does not answer until the exception was seen."""
+    script = """
+        import contextlib, os, sys, threading, time
+        import pyarrow as pa, pyarrow.parquet as pq
+        import wellread as wr
+
+        table = pq.read_table(sys.argv[1])
+        go, finished = threading.Event(), threading.Event()
+
+        def batches():
+            yield from table.to_batches()
+            print("ready", flush=True)
+            go.wait()
+            finished.set()
+
+        reader = pa.RecordBatchReader.from_batches(table.schema, batches())
+        try:
+            wr.Dataset.from_arrow(reader)
+            print("done", flush=True)
+        except KeyboardInterrupt:
+            print("heard", "too late" if finished.is_set() else "in time", flush=True)
+        go.set()
+        print(finished.wait(60), flush=True)
+        # The thread that was left ends by itself.
+        def threads():
+            for task in os.listdir("/proc/self/task"):
+                with contextlib.suppress(OSError):
+                    yield open(f"/proc/self/task/{task}/comm").read().strip()
+
+        while "wellread" in set(threads()):
+            time.sleep(0.01)
+        print(len(wr.Dataset(sys.argv[1])))
+        """
+    assert interrupted(parquet, textwrap.dedent(script)) == ["heard in time", "True", "40"]
