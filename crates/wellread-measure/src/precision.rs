@@ -3,7 +3,7 @@
 //! [`Precision::is_reached`] is asked while a plan runs ([`crate::interleave::Plan::stop_when`]). To look after every
 //! round and stop at the first success would favour intervals that are narrow by luck. So it looks only when the
 //! number of samples has grown by a quarter since the last look, beginning at [`LEAST`], and the first two thirds of
-//! the samples must be enough too: 95 % intervals then still cover 93 % and more (simulated in `tests/it`).
+//! the samples must be enough too: 95 % intervals then still cover about 93 % (simulated in `tests/it`).
 
 use crate::bootstrap::{Bootstrap, Interval};
 
