@@ -385,8 +385,7 @@ fn intervals(runs: &[&Measurement], settings: &Settings<'_>, bootstrap: &Bootstr
         }
     }
     let groups: Vec<&[f64]> = runs.iter().map(|r| r.items.as_slice()).filter(|i| !i.is_empty()).collect();
-    let median = |v: &[f64]| median_in_place(&mut v.to_vec()).unwrap_or(f64::NAN);
-    if let Some(i) = (!groups.is_empty()).then(|| bootstrap.clustered(&groups, median)).flatten() {
+    if let Some(i) = bootstrap.clustered_median(&groups) {
         out.push((format!("{}p50_s", settings.item_prefix), i.low, i.high));
     }
     out

@@ -38,7 +38,7 @@ pub fn history(name: &str, records: &[Record], all: &[Series]) -> Option<Figure>
         for (i, &number) in s.records.iter().enumerate().filter(|(_, number)| **number >= first) {
             let (value, low, high) = (s.values[i], s.low[i], s.high[i]);
             let interval = if low < high { IntervalKind::Confidence } else { IntervalKind::None };
-            marks[number - first] = Mark::Value(Estimate { value, low, high, interval, n: 1 });
+            marks[number - first] = Mark::Value(Estimate { value, low, high, interval, n: s.n[i].max(1) });
         }
         Panel {
             title: format!("{} {}", s.table, s.name),
@@ -53,6 +53,13 @@ pub fn history(name: &str, records: &[Record], all: &[Series]) -> Option<Figure>
         })
     });
     let notes: Vec<String> = notes.take(2 * PANELS).collect();
+    // Summaries without their samples have no number.
+    let behind = || shown.iter().flat_map(|s| &s.n).copied().filter(|n| *n > 0);
+    let each = match (behind().min(), behind().max()) {
+        (Some(low), Some(high)) if low == high => format!("Medians of n = {low} each. "),
+        (Some(low), Some(high)) => format!("Medians of n = {low} to {high} each. "),
+        _ => String::new(),
+    };
     let title = match all.iter().filter(|s| !s.changes.is_empty()).count() {
         0 => format!("No change over {} runs", records.len()),
         1 => format!("1 of {} series changed over {} runs", all.len(), records.len()),
@@ -74,6 +81,6 @@ pub fn history(name: &str, records: &[Record], all: &[Series]) -> Option<Figure>
             columns: shown.len().min(2),
             share_axis: false,
         }],
-        notes: std::iter::once("Whiskers: 95 % intervals.".to_owned()).chain(notes).collect(),
+        notes: std::iter::once(format!("{each}Whiskers: 95 % intervals.")).chain(notes).collect(),
     })
 }

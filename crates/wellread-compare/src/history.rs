@@ -74,6 +74,8 @@ pub struct Series {
     pub low: Vec<f64>,
     /// Upper ends.
     pub high: Vec<f64>,
+    /// Runs behind each.
+    pub n: Vec<usize>,
     /// Where the level changed; `at` is an index into the above.
     pub changes: Vec<Change>,
     #[serde(skip)]
@@ -199,6 +201,7 @@ pub fn series(records: &[Record], seed: u64) -> Vec<Series> {
                     values: vec![],
                     low: vec![],
                     high: vec![],
+                    n: vec![],
                     changes: vec![],
                     pixels: record.pixel_checksum.clone(),
                 });
@@ -209,6 +212,7 @@ pub fn series(records: &[Record], seed: u64) -> Vec<Series> {
             of.values.push(figure.value);
             of.low.push(figure.low.unwrap_or(figure.value));
             of.high.push(figure.high.unwrap_or(figure.value));
+            of.n.push(figure.n);
         }
     }
     for of in &mut all {

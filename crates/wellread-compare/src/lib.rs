@@ -24,6 +24,7 @@
 //! | [`history`] | one record per run, changes over many |
 //! | [`figure`] | the history as a figure |
 //! | [`revisions`] | two commits built and measured in turns |
+//! | [`rounds`] | runs measured in turns: noise floors by row |
 
 pub mod figure;
 pub mod history;
@@ -31,7 +32,7 @@ pub mod judge;
 pub mod provenance;
 pub mod results;
 pub mod revisions;
-mod rounds;
+pub mod rounds;
 pub mod series;
 pub mod text;
 

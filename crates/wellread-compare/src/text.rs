@@ -109,15 +109,15 @@ pub fn markdown(c: &Comparison) -> String {
         let _ = writeln!(out, "#### {}\n", escaped(table));
         let _ = writeln!(
             out,
-            "| configuration | quantity | A | B | ratio (95 %) | verdict |\n|---|---|--:|--:|--:|---|"
+            "| configuration | quantity | A | B | ratio (95 %) | detects | verdict |\n|---|---|--:|--:|--:|--:|---|"
         );
         for row in rows {
-            let [name, quantity, a, b, ratio, _, verdict] = cells(row);
+            let [name, quantity, a, b, ratio, detects, verdict] = cells(row);
             let verdict = if row.regression { format!("**{verdict}**") } else { verdict };
             let reason = row.reason.as_ref().map_or(String::new(), |reason| format!(": {}", escaped(reason)));
             let _ = writeln!(
                 out,
-                "| {} | {} | {a} | {b} | {ratio} | {verdict}{reason} |",
+                "| {} | {} | {a} | {b} | {ratio} | {detects} | {verdict}{reason} |",
                 escaped(&name),
                 escaped(&quantity)
             );
@@ -135,7 +135,8 @@ pub fn markdown(c: &Comparison) -> String {
     let _ = writeln!(
         out,
         "Ratio: what B takes over what A takes (of rates the inverse), with its 95 % interval. Slower or faster: beyond \
-         chance (Holm over each table, 5 %) and beyond the noise floor; same: within {} or the noise floor.",
+         chance (Holm over each table, 5 %) and beyond the noise floor; same: within {} or the noise floor. Detects: the \
+         smallest slow-down that would be called one in nine of ten repetitions.",
         percent(c.threshold)
     );
     out

@@ -2,7 +2,7 @@
 //! samples enough for them (p95 from 20 on, p99 from 100); the standard deviation is that of a sample. Nothing is dropped:
 //! outliers are counted.
 
-use wellread_measure::samples::{Samples, median, percentile_of_sorted};
+use wellread_measure::samples::{Samples, percentile_of_sorted};
 use wellread_measure::steady::windows_agree;
 use wellread_measure::{Bootstrap, Interval};
 
@@ -54,12 +54,12 @@ pub fn latency(samples_ns: &[u64]) -> Option<Latency> {
     })
 }
 
-/// The interval of the median, in milliseconds: rounds are drawn anew, since passes of one round are alike.
+/// The interval of the median, in milliseconds: that of the medians of rounds, since passes of one round are alike.
 pub fn interval(rounds_ns: &[Vec<u64>], seed: u64) -> Option<Interval> {
     let rounds: Vec<Vec<f64>> =
         rounds_ns.iter().map(|round| round.iter().map(|&ns| ns as f64 / 1e6).collect()).collect();
     let groups: Vec<&[f64]> = rounds.iter().map(Vec::as_slice).collect();
-    Bootstrap::seeded(seed).clustered(&groups, |values| median(values).unwrap_or(f64::NAN))
+    Bootstrap::seeded(seed).clustered_median(&groups)
 }
 
 /// Passes of a window of warm-up.

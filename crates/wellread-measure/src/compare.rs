@@ -20,7 +20,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::bootstrap::{Bootstrap, Interval, Pairing};
 use crate::hypothesis::{TestResult, mann_whitney, signed_rank};
-use crate::normal;
 
 /// Fewest samples a verdict may rest on: below six, no interval free of assumptions covers a median with 95 %
 /// (see [`crate::bootstrap`]).
@@ -88,8 +87,8 @@ pub struct Comparison {
     pub noise_floor: Option<NoiseFloor>,
     /// The word.
     pub verdict: Verdict,
-    /// Smallest slow-down, as a fraction, that a repetition of this measurement would call one in about nine of
-    /// ten cases: the noise floor, half the width of the interval, and 1.28 of its standard errors for chance.
+    /// Smallest slow-down, as a fraction, that a repetition of this measurement would call one in at least nine of
+    /// ten cases: see [`smallest_detectable`].
     pub smallest_detectable: Option<f64>,
 }
 
@@ -108,13 +107,13 @@ pub fn verdict(ratio: Option<&Interval>, noise_floor: Option<NoiseFloor>) -> Ver
     }
 }
 
-/// Smallest slow-down, as a fraction, that a repetition of a measurement with this interval would call one in about
-/// nine of ten cases: see [`Comparison::smallest_detectable`].
+/// Smallest slow-down, as a fraction, that a repetition of a measurement with this interval would call one in at least
+/// nine of ten cases: the noise floor and the whole width of the interval. Half of it is how far the repetition's
+/// interval reaches down from its estimate, the other half is for chance, in the estimate and in that reach; 1.28
+/// standard errors, which would be enough if the reach were known, find 82-89 % (simulated in `tests/it`).
 pub fn smallest_detectable(ratio: &Interval, noise_floor: Option<NoiseFloor>) -> f64 {
-    let half_width = (ratio.high / ratio.low).ln() / 2.0;
-    let standard_error = half_width / normal::quantile(0.5 + ratio.confidence / 2.0);
     let floor = noise_floor.map_or(0.0, |floor| floor.ln_ratio);
-    (floor + half_width + normal::quantile(0.9) * standard_error).exp_m1()
+    (floor + (ratio.high / ratio.low).ln()).exp_m1()
 }
 
 /// A verdict of a table of several: one whose test, corrected for the whole table ([`crate::hypothesis::holm`]),
@@ -207,26 +206,31 @@ mod tests {
 
     #[test]
     fn what_is_called_detectable_is_detected() {
-        let mut rng = Rng::seed(5);
         let settings = Bootstrap { resamples: 500, ..Bootstrap::default() };
-        let mut runs =
-            |factor: f64| -> Vec<f64> { (0..20).map(|_| factor * (0.05 * rng.normal()).exp()).collect() };
         let floor = Some(NoiseFloor { ln_ratio: 0.02, n: 20 });
-        let mut sizes: Vec<f64> = (0..200)
-            .map(|_| {
-                compare(&runs(1.0), &runs(1.0), Pairing::Unpaired, floor, &settings)
-                    .smallest_detectable
-                    .unwrap()
-            })
-            .collect();
-        let size = crate::samples::median_in_place(&mut sizes).unwrap();
-        let found = (0..300)
-            .filter(|_| {
-                let comparison = compare(&runs(1.0 + size), &runs(1.0), Pairing::Unpaired, floor, &settings);
-                comparison.verdict == Verdict::Slower
-            })
-            .count();
-        assert!((255..=295).contains(&found), "{found} of 300 of size {size}");
+        for (n, pairing) in
+            [(10, Pairing::Unpaired), (20, Pairing::Unpaired), (10, Pairing::Paired), (20, Pairing::Paired)]
+        {
+            let mut rng = Rng::seed(5);
+            let mut runs =
+                |factor: f64| -> Vec<f64> { (0..n).map(|_| factor * (0.05 * rng.normal()).exp()).collect() };
+            let mut sizes: Vec<f64> = (0..200)
+                .map(|_| {
+                    compare(&runs(1.0), &runs(1.0), pairing, floor, &settings).smallest_detectable.unwrap()
+                })
+                .collect();
+            let size = crate::samples::median_in_place(&mut sizes).unwrap();
+            let trials = 1_000;
+            let found = (0..trials)
+                .filter(|_| {
+                    let found = compare(&runs(1.0 + size), &runs(1.0), pairing, floor, &settings);
+                    found.verdict == Verdict::Slower
+                })
+                .count();
+            println!("{n} {pairing:?}: {found} of {trials} of size {size}");
+            // Nine of ten; 878 of a thousand are left in 99 of 100 cases.
+            assert!((878..=995).contains(&found), "{n} {pairing:?}: {found} of {trials} of size {size}");
+        }
     }
 
     #[test]

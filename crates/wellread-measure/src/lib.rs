@@ -18,7 +18,7 @@
 //! |---|---|
 //! | [`clock`] | [`Stopwatch`], clock overhead measured and taken off |
 //! | [`samples`] | [`Samples`], [`Summary`], percentiles that need enough samples |
-//! | [`bootstrap`] | [`Bootstrap`], [`Interval`]: medians, means, ratios, anything |
+//! | [`bootstrap`] | [`Bootstrap`], [`Interval`]: medians, means, ratios, rounds |
 //! | [`hypothesis`] | Mann-Whitney, Wilcoxon signed rank, Yuen's trimmed t; Holm's correction |
 //! | [`steady`] | changes in a series: warm-up, steady state, history |
 //! | [`precision`] | [`Precision`]: repeats until an interval is narrow enough |
@@ -47,6 +47,11 @@
 //! ```
 //!
 //! Linux gives everything; other systems compile, and what they cannot tell is said to be unknown.
+
+/// The example of the README, which must run as well.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
 
 pub mod bootstrap;
 pub mod checksum;

@@ -2,8 +2,8 @@
 //!
 //! [`Precision::is_reached`] is asked while a plan runs ([`crate::interleave::Plan::stop_when`]). To look after every
 //! round and stop at the first success would favour intervals that are narrow by luck. So it looks only when the
-//! number of samples has grown by a quarter since the last look, beginning at [`LEAST`], and the first four fifths of
-//! the samples must be enough too: 95 % intervals then still cover 92 % and more (simulated in `tests/it`).
+//! number of samples has grown by a quarter since the last look, beginning at [`LEAST`], and the first two thirds of
+//! the samples must be enough too: 95 % intervals then still cover about 93 % (simulated in `tests/it`).
 
 use crate::bootstrap::{Bootstrap, Interval};
 
@@ -37,7 +37,7 @@ impl Precision {
     pub fn is_reached(&self, samples: &[f64], settings: &Bootstrap) -> bool {
         let narrow =
             |part: &[f64]| settings.median(part).is_some_and(|interval| Self::of(&interval) <= self.share);
-        Self::looks_at(samples.len()) && narrow(samples) && narrow(&samples[..samples.len() * 4 / 5])
+        Self::looks_at(samples.len()) && narrow(samples) && narrow(&samples[..samples.len() * 2 / 3])
     }
 
     /// About how many samples like these would reach it: width falls with the square root of their number. `None` of

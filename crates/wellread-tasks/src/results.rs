@@ -208,13 +208,11 @@ fn statistics(good: &[&Repeat], seed: u64) -> Map<String, Value> {
         let runs: Vec<&[f64]> = of.iter().map(|s| s.steady()).filter(|s| !s.is_empty()).collect();
         let warm_up: Vec<f64> =
             of.iter().flat_map(|s| &s.seconds[..s.warm_up.min(s.seconds.len())]).copied().collect();
-        // Samples of one run resemble each other: of several runs, whole runs are resampled.
+        // Samples of one run resemble each other: of several runs, their medians count.
         let interval = match runs[..] {
             [] => None,
             [one] => settings.median(one),
-            _ => {
-                settings.clustered(&runs, |pool| wellread_measure::samples::median(pool).unwrap_or(f64::NAN))
-            }
+            _ => settings.clustered_median(&runs),
         };
         let steady = Samples::from(runs.concat()).summary();
         let value = json!({

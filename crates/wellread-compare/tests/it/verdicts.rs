@@ -2,7 +2,9 @@
 
 use crate::folder;
 use serde_json::json;
-use wellread_compare::{Comparison, Options, Results, Word, compare, text};
+use wellread_compare::{Comparison, Options, Results, Word, compare, rounds, text};
+use wellread_measure::bootstrap::Pairing;
+use wellread_measure::rng::Rng;
 use wellread_report::{Table, row};
 
 fn run(a: &[(&str, f64)], b: &[(&str, f64)], details: &[(&str, serde_json::Value)]) -> Comparison {
@@ -40,6 +42,8 @@ fn every_word_where_it_belongs() {
     assert!(said.lines().all(|line| line.chars().count() <= 110), "{said}");
     let page = text::markdown(&c);
     assert!(page.contains("| tiff random |") && page.contains("**slower !**"), "{page}");
+    let row = page.lines().find(|line| line.starts_with("| tiff random |")).unwrap();
+    assert!(page.contains("| ratio (95 %) | detects | verdict |") && row.contains("| ≥"), "{page}");
 }
 
 #[test]
@@ -107,21 +111,111 @@ fn what_cannot_be_compared_says_why() {
     assert!(text.contains("\"loop\"") && text.contains("dataset"), "{text}");
 }
 
-#[test]
-fn a_table_of_a_hundred_rows_keeps_its_word_on_false_alarms() {
-    let names: Vec<String> = (0..100).map(|i| format!("f{i:02}")).collect();
-    let mut alarms = 0;
-    for trial in 0..20 {
-        let dir = tempfile::tempdir().unwrap();
-        let formats: Vec<(&str, f64)> = names.iter().map(|name| (name.as_str(), 1.0)).collect();
-        let (x, y) = (dir.path().join("x"), dir.path().join("y"));
-        folder(&x, &formats, 100 + trial, &[]);
-        folder(&y, &formats, 200 + trial, &[]);
-        // Without the floor, so that the correction alone is tested.
-        let open = |path| Results { noise_floors: [].into(), ..Results::open(path).unwrap() };
-        let c = compare(&open(&x), &open(&y), &Options::default()).unwrap();
-        alarms += usize::from(c.count(Word::Slower) + c.count(Word::Faster) > 0);
+/// How times are distributed about a level.
+type Noise = fn(&mut Rng) -> f64;
+
+fn quiet(rng: &mut Rng) -> f64 {
+    (0.02 * rng.normal()).exp()
+}
+
+/// Student's t with 3 degrees of freedom on a logarithmic scale.
+fn heavy(rng: &mut Rng) -> f64 {
+    let spread = (0..3).map(|_| rng.normal().powi(2)).sum::<f64>() / 3.0;
+    (0.02 * rng.normal() / spread.sqrt()).exp()
+}
+
+/// Every tenth value a pause of five times the time.
+fn pauses(rng: &mut Rng) -> f64 {
+    quiet(rng) * if rng.below(10) == 0 { 5.0 } else { 1.0 }
+}
+
+const NOISES: [(&str, Noise); 3] = [("quiet", quiet), ("heavy tails", heavy), ("pauses", pauses)];
+
+/// Results of `rows` configurations, `runs` runs each, whose levels in a run are `level`.
+fn results(rng: &mut Rng, noise: Noise, rows: usize, runs: usize, level: impl Fn(usize) -> f64) -> Results {
+    let mut table = Table::new("dataset");
+    for run in 0..runs {
+        for name in 0..rows {
+            let seconds = level(run) * noise(rng);
+            table.push(row![("format", format!("f{name}")), ("run", run), ("p50_s", seconds)]);
+        }
     }
-    // At most 5 % of tables: of 20, three or fewer in 98 of 100 cases.
-    assert!(alarms <= 3, "{alarms} of 20 tables");
+    Results { tables: vec![table], label: "x".into(), ..Results::default() }
+}
+
+fn alarms(c: &Comparison) -> usize {
+    c.count(Word::Slower) + c.count(Word::Faster)
+}
+
+/// Of `trials` with an alarm in 5 %, no more have one in 99 of 100 cases.
+fn five_percent(trials: usize) -> usize {
+    let trials = trials as f64;
+    (0.05 * trials + 2.33 * (0.05 * 0.95 * trials).sqrt()) as usize
+}
+
+#[test]
+fn false_alarms_on_the_same_thing_measured_twice() {
+    // Without a floor, so that interval and correction alone are tested.
+    for (name, noise) in NOISES {
+        for (rows, runs, trials) in [(1, 7, 400), (1, 20, 400), (20, 7, 200)] {
+            let mut rng = Rng::seed(31);
+            let wrong = (0..trials)
+                .filter(|_| {
+                    let mut side = || results(&mut rng, noise, rows, runs, |_| 1.0);
+                    alarms(&compare(&side(), &side(), &Options::default()).unwrap()) > 0
+                })
+                .count();
+            println!("{name}, {rows} rows of {runs} runs: {wrong} of {trials}");
+            assert!(wrong <= five_percent(trials), "{name}, {rows} rows of {runs}: {wrong} of {trials}");
+        }
+    }
+}
+
+#[test]
+fn false_alarms_of_revisions_measured_in_turns() {
+    // As `compare REV REV` does it: a machine that slows down by half meanwhile, pairs by round, floors by row.
+    for (name, noise) in NOISES {
+        for floors in [false, true] {
+            let mut rng = Rng::seed(32);
+            let trials = 400;
+            let wrong = (0..trials)
+                .filter(|_| {
+                    let mut side = || results(&mut rng, noise, 4, 10, |run| 1.0 + 0.5 * run as f64 / 10.0);
+                    let (a, b, twin) = (side(), side(), side());
+                    let mut options = Options { pairing: Pairing::Paired, ..Options::default() };
+                    if floors {
+                        options.row_floors = rounds::row_floors(&a, &twin, &options).unwrap();
+                    }
+                    alarms(&compare(&a, &b, &options).unwrap()) > 0
+                })
+                .count();
+            println!("{name}, floors {floors}: {wrong} of {trials}");
+            assert!(wrong <= five_percent(trials), "{name}, floors {floors}: {wrong} of {trials}");
+        }
+    }
+}
+
+#[test]
+fn slow_downs_of_five_percent_are_found_where_they_are_called_detectable() {
+    for (name, noise) in NOISES {
+        let mut rng = Rng::seed(33);
+        let (mut detectable, mut found) = (0_usize, 0_usize);
+        for _ in 0..300 {
+            let a = results(&mut rng, noise, 1, 60, |_| 1.0);
+            let b = results(&mut rng, noise, 1, 60, |_| 1.05);
+            let row = compare(&a, &b, &Options::default()).unwrap().rows.remove(0);
+            if row.smallest_detectable.unwrap() <= 0.05 {
+                detectable += 1;
+                found += usize::from(row.verdict == Word::Slower);
+            }
+        }
+        println!("{name}: {found} of {detectable}");
+        // Nine of ten, less what chance leaves in 99 of 100 cases; of enough tries to have shown something.
+        let tries = detectable as f64;
+        assert!(detectable > 100, "{name}: {detectable}");
+        assert!(
+            found as f64 >= 0.9 * tries - 2.33 * (0.09 * tries).sqrt(),
+            "{name}: {found} of {detectable}"
+        );
+    }
 }

@@ -20,11 +20,6 @@ impl OrderStatistics {
         Self { sorted, rank: position.floor() as usize + 1, fraction: position.fract() }
     }
 
-    pub(super) fn estimate(&self) -> f64 {
-        let next = self.rank.min(self.sorted.len() - 1);
-        percentile_of_sorted(&[self.sorted[self.rank - 1], self.sorted[next]], self.fraction)
-    }
-
     pub(super) fn next(&self, rng: &mut Rng) -> f64 {
         let n = self.sorted.len();
         let value = |uniform: f64| self.sorted[((uniform * n as f64) as usize).min(n - 1)];

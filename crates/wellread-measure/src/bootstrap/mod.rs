@@ -1,43 +1,53 @@
-//! Bootstrap intervals: how far a figure could have come out otherwise.
+//! Intervals by resampling: how far a figure could have come out otherwise.
 //!
-//! [`Bootstrap`] resamples what was measured, with replacement, and takes the spread of the recomputed
-//! figure. It assumes no distribution, which suits timings: they are skewed and have outliers. The same seed
-//! gives the same interval on every machine.
+//! [`Bootstrap`] asks how the recomputed figure spreads when what was measured is drawn anew, with replacement. It
+//! assumes no distribution, which suits timings: they are skewed and have outliers. The same seed gives the same
+//! interval on every machine.
 //!
 //! | figure | function | method |
 //! |---|---|---|
-//! | median, any percentile | [`Bootstrap::median`], [`Bootstrap::percentile`] | percentile interval, drawn without resampling (below) |
-//! | mean | [`Bootstrap::mean`] | BCa |
-//! | median over median | [`Bootstrap::ratio_of_medians`], independent or by round | percentile interval |
-//! | median of the ratios of rounds | [`Bootstrap::median_of_ratios`] | percentile interval |
-//! | anything, of batches within rounds | [`Bootstrap::clustered`] | percentile interval over whole rounds |
+//! | median, any percentile | [`Bootstrap::median`], [`Bootstrap::percentile`] | order statistics: resampling, written down |
+//! | median of the ratios of rounds | [`Bootstrap::median_of_ratios`] | the same, of the ratios |
+//! | median of batches within rounds | [`Bootstrap::clustered_median`] | the same, of the medians of rounds |
+//! | median over median | [`Bootstrap::ratio_of_medians`], independent or by round | percentile interval of resamples |
+//! | mean | [`Bootstrap::mean`] | Student's t, corrected for skewness |
 //!
-//! **Medians.** The jackknife behind BCa is inconsistent for medians, and the plain percentile interval is
-//! known to do well there (Efron and Tibshirani 1993, chapters 11 and 13). A resample's order statistics can
-//! be drawn directly: sorted uniform numbers have Beta-distributed order statistics, and mapping each through
-//! the sorted sample gives exactly the order statistic that resampling would give. A resample then costs two
-//! Gamma draws instead of `n` draws and a selection, whatever `n`.
+//! **Medians and percentiles.** Whether a sample lies above the median is the toss of a coin, so the ranks between which
+//! the median lies follow from the binomial distribution alone. The percentile interval of resampled medians is an
+//! approximation of just that, and ends on one of the samples: with seven, its ends are the smallest and the largest, and
+//! it covers 98 %. Here the ends stand between two samples, where the probability is the one asked for (Hettmansperger and
+//! Sheather 1986, <https://doi.org/10.1016/0167-7152(86)90021-0>; for other percentiles Nyblom 1992,
+//! <https://doi.org/10.1016/0167-7152(92)90076-H>): 94-96 % from six samples on, whatever the tails. The widest interval
+//! is from the smallest to the largest sample, and that covers the median with `1 - 2^(1-n)`: below 95 % until `n` is 6,
+//! and of a 95th percentile until `n` is 73. Intervals of fewer samples are given, being the best there is, but
+//! [`mod@crate::compare`] draws no verdict from them.
 //!
-//! **Few samples.** Resampling understates spread by a factor of about `sqrt((n - 1) / n)` and knows nothing of
-//! the spread itself being estimated, so plain percentile intervals of few samples are too short. All intervals
-//! here take their percentiles further out to make up for both: at `Φ(sqrt(n / (n - 1)) t)` instead of at 2.5 %,
-//! `t` being that percentile of Student's distribution (Hesterberg 2015, "expanded percentile",
-//! <https://doi.org/10.1080/00031305.2015.1089789>). The widest interval that resampling can give is from the
-//! smallest to the largest sample, and that covers the true median with probability `1 - 2^(1-n)`: below 95 %
-//! until `n` is 6. Intervals of fewer samples are given, being the best there is, but [`mod@crate::compare`]
-//! draws no verdict from them. Ratios of two independent medians are the exception: resampling overstates the spread
-//! of each median by more than the few samples understate it, and their percentiles, taken 0.975 times as far
-//! out as plain ones, cover 94-97 % from 7 samples on, whatever the tails. Of rounds measured in turns, [`Bootstrap::median_of_ratios`] is the better figure: drift that a round
-//! shares cancels, where the ratio of medians covers 98 % and more by being too wide. Simulated coverage is in
-//! `tests/it/coverage.rs`.
+//! **Why not BCa.** Its acceleration comes from leaving out one sample at a time, and the jackknife is inconsistent for
+//! medians (Efron and Tibshirani 1993, chapter 11). For means it needs more samples than a benchmark has: of 20 skewed
+//! values it covered 91 % (and see Hesterberg 2015, <https://doi.org/10.1080/00031305.2015.1089789>), where Hall's
+//! correction (1992, <https://doi.org/10.1111/j.2517-6161.1992.tb01876.x>) covers 94 %.
 //!
-//! BCa (bias-corrected and accelerated): Efron 1987, <https://doi.org/10.1080/01621459.1987.10478410>.
+//! **Rounds.** Batches of one round resemble each other, and a few rounds resampled whole understate how far rounds differ:
+//! the percentile interval of the pooled median covered 90-94 % of six or seven rounds. The medians of the rounds are
+//! independent values, and the interval of their median covers 93-97 %.
+//!
+//! **Ratios of two independent medians** are resampled: sorted uniform numbers have Beta-distributed order statistics, and
+//! mapping each through the sorted sample gives exactly the order statistic that resampling would give, for two Gamma
+//! draws whatever `n`. Resampling overstates the spread of each median by more than few samples understate it, and the
+//! percentiles, taken 0.975 times as far out as plain ones, cover 94-97 % from six samples on, whatever the tails. Of
+//! rounds measured in turns, [`Bootstrap::median_of_ratios`] is the better figure: drift that a round shares cancels,
+//! where the ratio of medians covers 98 % and more by being too wide. Its percentiles are taken further out for few rounds
+//! (Hesterberg's "expanded percentile": at `Φ(sqrt(n / (n - 1)) t)`, `t` being that percentile of Student's distribution).
+//!
+//! Simulated coverage is in `tests/it/coverage.rs`.
 
 mod draw;
+mod ranks;
 
 use serde::{Deserialize, Serialize};
 
 use draw::{OrderStatistics, Ranked};
+use ranks::lower_end;
 
 use crate::normal;
 use crate::rng::Rng;
@@ -67,12 +77,14 @@ pub struct Interval {
 
 /// How the ends of an [`Interval`] were found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 pub enum Method {
     /// Percentiles of the resampled figure.
     Percentile,
-    /// Bias-corrected and accelerated percentiles.
-    Bca,
+    /// Between order statistics, by the binomial distribution.
+    OrderStatistics,
+    /// Student's t, corrected for skewness.
+    Student,
 }
 
 /// Whether two sets of samples were measured round by round.
@@ -123,40 +135,52 @@ impl Bootstrap {
     /// Interval of the percentile `q` in `[0, 1]`. Whether there are enough samples for that percentile is
     /// for the caller to ask of [`crate::samples::enough_for`].
     pub fn percentile(&self, samples: &[f64], q: f64) -> Option<Interval> {
-        let draw = OrderStatistics::new(usable(samples)?, q);
-        let mut rng = Rng::seed(self.seed);
-        let replicates = self.replicates(|| draw.next(&mut rng))?;
-        Some(self.percentile_interval(draw.estimate(), replicates, samples.len()))
+        let mut sorted = usable(samples)?.to_vec();
+        sorted.sort_unstable_by(f64::total_cmp);
+        let n = sorted.len();
+        let last = (n - 1) as f64;
+        let end = |place: f64| percentile_of_sorted(&sorted, place / last);
+        Some(Interval {
+            estimate: percentile_of_sorted(&sorted, q),
+            low: end(lower_end(n, q, self.tail())),
+            high: end(last - lower_end(n, 1.0 - q, self.tail())),
+            confidence: self.valid_confidence(),
+            n,
+            method: Method::OrderStatistics,
+        })
     }
 
-    /// Interval of the mean (BCa).
+    /// Interval of the mean.
     pub fn mean(&self, samples: &[f64]) -> Option<Interval> {
         let samples = usable(samples)?;
-        let n = samples.len();
+        let n = samples.len() as f64;
         let estimate = mean(samples)?;
-        let mut rng = Rng::seed(self.seed);
-        let replicates = self.replicates(|| (0..n).map(|_| samples[rng.below(n)]).sum::<f64>() / n as f64)?;
-        // Leaving a sample out moves the mean in proportion to its distance from it.
-        let acceleration = acceleration(samples.iter().map(|sample| sample - estimate));
-        Some(self.bca_interval(estimate, replicates, acceleration, n))
+        let moment = |power| samples.iter().map(|sample| (sample - estimate).powi(power)).sum::<f64>();
+        let deviation = (moment(2) / (n - 1.0)).sqrt();
+        let error = deviation / n.sqrt();
+        let skewness = if deviation > 0.0 { moment(3) / n / deviation.powi(3) } else { 0.0 };
+        let t = normal::student_quantile(self.tail(), n - 1.0);
+        let end = |t: f64| estimate - error * unskewed(t, skewness / n.sqrt());
+        Some(Interval {
+            estimate,
+            low: end(-t),
+            high: end(t),
+            confidence: self.valid_confidence(),
+            n: samples.len(),
+            method: Method::Student,
+        })
     }
 
-    /// Interval of a figure of samples that come in groups (the batches of each round, the runs of each
-    /// process): whole groups are resampled and pooled. Samples of one group resemble each other; to resample
-    /// them one by one would claim a precision that is not there.
-    pub fn clustered(&self, groups: &[&[f64]], figure: impl Fn(&[f64]) -> f64) -> Option<Interval> {
-        if groups.len() < 2 || groups.iter().any(|group| group.is_empty()) {
-            return None;
-        }
-        let mut pool = groups.concat();
-        let estimate = Some(figure(usable(&pool)?)).filter(|value| value.is_finite())?;
-        let mut rng = Rng::seed(self.seed);
-        let replicates = self.replicates(|| {
-            pool.clear();
-            (0..groups.len()).for_each(|_| pool.extend_from_slice(groups[rng.below(groups.len())]));
-            figure(&pool)
-        })?;
-        Some(self.percentile_interval(estimate, replicates, groups.len()))
+    /// Interval of the median of samples that come in groups (the batches of each round, the runs of each process), by
+    /// the medians of whole groups. Samples of one group resemble each other; to take them one by one would claim a
+    /// precision that is not there.
+    pub fn clustered_median(&self, groups: &[&[f64]]) -> Option<Interval> {
+        let estimate = median(usable(&groups.concat())?)?;
+        let medians = groups.iter().map(|group| median(group)).collect::<Option<Vec<_>>>()?;
+        let of_groups = self.median(&medians)?;
+        // Groups of very different sizes can have a common median beyond the interval of their own.
+        let (low, high) = (of_groups.low.min(estimate), of_groups.high.max(estimate));
+        Some(Interval { estimate, low, high, ..of_groups })
     }
 
     /// Interval of `median(numerator) / median(denominator)`. All values must be positive. Paired sets must
@@ -189,9 +213,7 @@ impl Bootstrap {
         };
         let n = a.len().min(b.len());
         let tail = match pairing {
-            Pairing::Unpaired => {
-                normal::cdf(TWO_MEDIANS * normal::quantile((1.0 - self.valid_confidence()) / 2.0))
-            }
+            Pairing::Unpaired => normal::cdf(TWO_MEDIANS * normal::quantile(self.tail())),
             Pairing::Paired => self.expanded_tail(n),
         };
         Some(self.interval_between(estimate, replicates, tail, n))
@@ -223,10 +245,6 @@ impl Bootstrap {
         (0..self.resamples.max(100)).map(|_| Some(next()).filter(|value| value.is_finite())).collect()
     }
 
-    fn percentile_interval(&self, estimate: f64, replicates: Vec<f64>, n: usize) -> Interval {
-        self.interval_between(estimate, replicates, self.expanded_tail(n), n)
-    }
-
     fn interval_between(&self, estimate: f64, mut replicates: Vec<f64>, tail: f64, n: usize) -> Interval {
         replicates.sort_unstable_by(f64::total_cmp);
         Interval {
@@ -239,33 +257,19 @@ impl Bootstrap {
         }
     }
 
-    fn bca_interval(&self, estimate: f64, mut replicates: Vec<f64>, acceleration: f64, n: usize) -> Interval {
-        let tail = self.expanded_tail(n);
-        replicates.sort_unstable_by(f64::total_cmp);
-        let below = replicates.partition_point(|value| *value < estimate);
-        let not_above = replicates.partition_point(|value| *value <= estimate);
-        let count = replicates.len() as f64;
-        // Ties count half; a share of 0 or 1 (all resamples on one side) would be an infinite correction.
-        let share = ((below + not_above) as f64 / 2.0 / count).clamp(0.5 / count, 1.0 - 0.5 / count);
-        let bias = normal::quantile(share);
-        let end = |p: f64| {
-            let z = bias + normal::quantile(p);
-            let adjusted = normal::cdf(bias + z / (1.0 - acceleration * z));
-            percentile_of_sorted(&replicates, adjusted)
-        };
-        let (low, high) = (end(tail), end(1.0 - tail));
-        Interval { estimate, low, high, confidence: self.valid_confidence(), n, method: Method::Bca }
-    }
-
     fn valid_confidence(&self) -> f64 {
         if self.confidence.is_nan() { 0.95 } else { self.confidence.clamp(0.01, 0.999) }
     }
 
-    /// Probability left outside on either side, taken further out for small `n` (module text).
+    /// Probability left outside on either side.
+    fn tail(&self) -> f64 {
+        (1.0 - self.valid_confidence()) / 2.0
+    }
+
+    /// The same, taken further out for small `n` (module text).
     fn expanded_tail(&self, n: usize) -> f64 {
-        let tail = (1.0 - self.valid_confidence()) / 2.0;
         let n = n as f64;
-        normal::cdf((n / (n - 1.0)).sqrt() * normal::student_quantile(tail, n - 1.0))
+        normal::cdf((n / (n - 1.0)).sqrt() * normal::student_quantile(self.tail(), n - 1.0))
     }
 }
 
@@ -279,11 +283,13 @@ fn positive(samples: &[f64]) -> Option<&[f64]> {
     usable(samples).filter(|samples| samples.iter().all(|value| *value > 0.0))
 }
 
-/// BCa's acceleration from the influence of each sample: a sixth of their skewness.
-fn acceleration(influences: impl Iterator<Item = f64>) -> f64 {
-    let (squares, cubes) =
-        influences.fold((0.0, 0.0), |(squares, cubes), x| (squares + x * x, cubes + x * x * x));
-    if squares > 0.0 { cubes / (6.0 * squares.powf(1.5)) } else { 0.0 }
+/// The t of a mean of skewed samples that has, after Hall's transformation, the value `t`; `skewness` is that of the
+/// samples divided by the square root of their number.
+fn unskewed(t: f64, skewness: f64) -> f64 {
+    if skewness.abs() < 1e-6 {
+        return t;
+    }
+    3.0 / skewness * ((1.0 + skewness * (t - skewness / 6.0)).cbrt() - 1.0)
 }
 
 #[cfg(test)]
@@ -296,9 +302,11 @@ mod tests {
 
     #[test]
     fn same_seed_same_interval() {
-        let samples: Vec<f64> = (0..50).map(|i| f64::from(i * i % 37)).collect();
+        let samples: Vec<f64> = (0..50).map(|i| f64::from(1 + i * i % 37)).collect();
         assert_eq!(SETTINGS.median(&samples), SETTINGS.median(&samples));
-        assert_ne!(SETTINGS.mean(&samples), Bootstrap::seeded(8).mean(&samples));
+        let ratio = |by: Bootstrap| by.ratio_of_medians(&samples[1..40], &samples[11..], Pairing::Unpaired);
+        assert_eq!(ratio(SETTINGS), ratio(SETTINGS));
+        assert_ne!(ratio(SETTINGS), ratio(Bootstrap { seed: 8, ..SETTINGS }));
     }
 
     #[test]
@@ -308,22 +316,25 @@ mod tests {
         let interval = SETTINGS.mean(&samples).unwrap();
         // Standard error 1 / sqrt(400): the interval is 2 * 1.96 * 0.05 wide.
         assert!((interval.high - interval.low - 0.196).abs() < 0.03, "{interval:?}");
-        assert_eq!((interval.method, interval.n), (Method::Bca, 400));
+        assert_eq!((interval.method, interval.n), (Method::Student, 400));
     }
 
     #[test]
-    fn skew_moves_bca_upwards() {
+    fn skew_moves_the_interval_of_a_mean_upwards() {
         let samples: Vec<f64> = (0..30).map(|i| if i == 0 { 50.0 } else { f64::from(i % 5) }).collect();
-        let bca = SETTINGS.mean(&samples).unwrap();
-        let plain = {
-            let mut rng = Rng::seed(SETTINGS.seed);
-            let n = samples.len();
-            let replicates = SETTINGS
-                .replicates(|| (0..n).map(|_| samples[rng.below(n)]).sum::<f64>() / n as f64)
-                .unwrap();
-            SETTINGS.percentile_interval(bca.estimate, replicates, n)
-        };
-        assert!(bca.low > plain.low && bca.high > plain.high, "{bca:?} {plain:?}");
+        let interval = SETTINGS.mean(&samples).unwrap();
+        assert!(interval.high - interval.estimate > 1.5 * (interval.estimate - interval.low), "{interval:?}");
+        let mirrored: Vec<f64> = samples.iter().map(|sample| -sample).collect();
+        let other = SETTINGS.mean(&mirrored).unwrap();
+        assert!((other.low + interval.high).abs() < 1e-9 && (other.high + interval.low).abs() < 1e-9);
+    }
+
+    #[test]
+    fn ends_of_a_median_are_those_of_the_binomial_distribution() {
+        // By hand, of 1 to 6: 0.357 of the way from the first to the second.
+        let interval = SETTINGS.median(&[6.0, 1.0, 5.0, 2.0, 4.0, 3.0]).unwrap();
+        assert!((interval.low - 1.357_142_857).abs() < 1e-6, "{interval:?}");
+        assert!((interval.high - 5.642_857_143).abs() < 1e-6, "{interval:?}");
     }
 
     #[test]
@@ -351,7 +362,7 @@ mod tests {
             })
             .collect();
         let groups: Vec<&[f64]> = rounds.iter().map(Vec::as_slice).collect();
-        let clustered = SETTINGS.clustered(&groups, |values| median(values).unwrap()).unwrap();
+        let clustered = SETTINGS.clustered_median(&groups).unwrap();
         let pooled = SETTINGS.median(&rounds.concat()).unwrap();
         assert!(
             clustered.high - clustered.low > 3.0 * (pooled.high - pooled.low),
@@ -368,8 +379,8 @@ mod tests {
         assert_eq!(SETTINGS.ratio_of_medians(&[1.0, 2.0], &[0.0, 1.0], Pairing::Unpaired), None);
         assert_eq!(SETTINGS.ratio_of_medians(&[1.0, 2.0], &[1.0, 1.0, 1.0], Pairing::Paired), None);
         assert_eq!(SETTINGS.median_of_ratios(&[1.0, 2.0], &[1.0]), None);
-        assert_eq!(SETTINGS.clustered(&[&[1.0]], |values| values[0]), None);
-        assert_eq!(SETTINGS.clustered(&[&[1.0], &[]], |values| values[0]), None);
+        assert_eq!(SETTINGS.clustered_median(&[&[1.0]]), None);
+        assert_eq!(SETTINGS.clustered_median(&[&[1.0], &[]]), None);
         let constant = SETTINGS.mean(&[2.0; 5]).unwrap();
         assert_eq!((constant.low, constant.estimate, constant.high), (2.0, 2.0, 2.0));
         let absurd = Bootstrap { resamples: 0, confidence: f64::INFINITY, seed: 0 };

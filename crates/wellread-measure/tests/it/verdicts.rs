@@ -105,10 +105,23 @@ fn a_table_in_which_everything_is_slower_says_so() {
     }
 }
 
+/// The fewest finds that nine of ten leave in 99 of 100 cases.
+fn nine_of_ten(tries: usize) -> f64 {
+    let tries = tries as f64;
+    0.9 * tries - 2.33 * (0.9 * 0.1 * tries).sqrt()
+}
+
 #[test]
 fn slow_downs_of_five_percent_are_found_where_they_are_called_detectable() {
     for (name, noise) in NOISES {
-        for (n, pairing) in [(10, Pairing::Unpaired), (20, Pairing::Unpaired), (20, Pairing::Paired)] {
+        let mut called = 0;
+        for (n, pairing) in [
+            (10, Pairing::Unpaired),
+            (20, Pairing::Unpaired),
+            (60, Pairing::Unpaired),
+            (20, Pairing::Paired),
+            (60, Pairing::Paired),
+        ] {
             let mut rng = Rng::seed(14);
             let (mut detectable, mut found) = (0, 0);
             for _ in 0..400 {
@@ -119,9 +132,14 @@ fn slow_downs_of_five_percent_are_found_where_they_are_called_detectable() {
                 }
             }
             println!("{name}, {n} {pairing:?}: {found} of {detectable}");
-            assert!(found * 10 >= detectable * 9, "{name}, {n} {pairing:?}: {found} of {detectable}");
-            assert!(name != "quiet" || detectable > 100, "{detectable}");
+            assert!(
+                found as f64 >= nine_of_ten(detectable),
+                "{name}, {n} {pairing:?}: {found} of {detectable}"
+            );
+            called += detectable;
         }
+        // Else nothing would have been shown.
+        assert!(called > 400, "{name}: called detectable in {called} tries only");
     }
 }
 
@@ -155,7 +173,7 @@ fn stopping_at_a_precision_keeps_the_coverage() {
     let wanted = Precision { share: 0.02 };
     for (name, noise) in [("quiet", quiet as Noise), ("heavy tails", heavy)] {
         let mut rng = Rng::seed(16);
-        let trials = 1_000;
+        let trials = 2_000;
         let held = (0..trials)
             .filter(|seed| {
                 let settings = Bootstrap { resamples: 500, seed: *seed, ..Bootstrap::default() };
@@ -168,6 +186,8 @@ fn stopping_at_a_precision_keeps_the_coverage() {
             })
             .count();
         println!("{name}: {held} of {trials}");
-        assert!(held * 100 >= trials as usize * 92, "{name}: {held} of {trials}");
+        // 93 %, less what chance leaves in 99 of 100 cases: to stop at what is narrow costs a little.
+        let least = 0.93 * trials as f64 - 2.33 * (0.93 * 0.07 * trials as f64).sqrt();
+        assert!(held as f64 >= least, "{name}: {held} of {trials}");
     }
 }

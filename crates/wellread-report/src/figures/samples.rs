@@ -9,7 +9,7 @@ use super::{inference, loaders, tasks};
 use crate::chart::{Axis, Figure, Layout, Mark, Panel, Sample, Scale, Section, Series, Spread};
 use crate::columns::{self, key_text};
 use crate::input::ReportInput;
-use crate::number::Unit;
+use crate::number::{self, Unit};
 use crate::table::{Cell, Samples, Table};
 
 /// How the figure of distributions is read.
@@ -77,17 +77,41 @@ fn runs(table: &Table, series: &[(&'static str, Cell)], panel: &[(String, Cell)]
     rows
 }
 
+/// How many measurements of how many runs are behind each shape and each line.
+fn counted(samples: &Samples, chosen: &Chosen) -> Option<String> {
+    let finite = |run: usize| samples.seconds()[run].iter().filter(|s| s.is_finite()).count();
+    let counts: Vec<(usize, usize)> = chosen
+        .panels
+        .iter()
+        .flat_map(|(_, which)| {
+            chosen.series.iter().map(move |(_, series)| runs(samples.runs(), series, which))
+        })
+        .map(|runs| (runs.iter().map(|&run| finite(run)).sum::<usize>(), runs.len()))
+        .filter(|(measurements, _)| *measurements > 0)
+        .collect();
+    let range = |of: fn(&(usize, usize)) -> usize| {
+        let (low, high) = (counts.iter().map(of).min()?, counts.iter().map(of).max()?);
+        let text = |n: usize| number::count(n as i64);
+        Some(if low == high { text(low) } else { format!("{} to {}", text(low), text(high)) })
+    };
+    let (measurements, runs) = (range(|c| c.0)?, range(|c| c.1)?);
+    let word = if runs == "1" { "run" } else { "runs" };
+    Some(format!("n = {measurements} measurements of {runs} {word} each."))
+}
+
 /// The figures of the single measurements of a table, with how they are read; none where there are none.
 pub(crate) fn figures(samples: &Samples, about: &ReportInput) -> Vec<(Figure, &'static str)> {
     let chosen = chosen(samples.runs());
     let name = samples.runs().name();
     let heading = super::heading(name);
+    let machine = Some(&about.machine).filter(|machine| !machine.is_empty()).cloned();
+    let notes: Vec<String> = counted(samples, &chosen).into_iter().chain(machine).collect();
     let figure = |kind: &str, title: String, section: Section| Figure {
         name: format!("{name}_{kind}"),
         title,
         subtitle: about.images.clone(),
         sections: vec![section],
-        notes: if about.machine.is_empty() { vec![] } else { vec![about.machine.clone()] },
+        notes: notes.clone(),
         description: String::new(),
     };
     let mut figures = vec![];
@@ -237,6 +261,7 @@ mod tests {
         let Mark::Sample(sample) = &distribution.sections[0].panels[0].marks[1] else { panic!("a sample") };
         assert_eq!(*sample, Sample::new((0..300).map(|i| if i < 75 { 0.01 } else { 0.002 })));
         for (figure, _) in &figures {
+            assert_eq!(figure.notes, ["n = 300 measurements of 3 runs each."]);
             assert!(figure.png(1.0).is_ok());
         }
     }
