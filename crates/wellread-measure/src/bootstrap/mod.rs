@@ -11,6 +11,7 @@
 //! | median of batches within rounds | [`Bootstrap::clustered_median`] | the same, of the medians of rounds |
 //! | median over median | [`Bootstrap::ratio_of_medians`], independent or by round | percentile interval of resamples |
 //! | mean | [`Bootstrap::mean`] | Student's t, corrected for skewness |
+//! | any other smooth figure | [`Bootstrap::bca`] | BCa |
 //!
 //! **Medians and percentiles.** Whether a sample lies above the median is the toss of a coin, so the ranks between which
 //! the median lies follow from the binomial distribution alone. The percentile interval of resampled medians is an
@@ -22,7 +23,7 @@
 //! and of a 95th percentile until `n` is 73. Intervals of fewer samples are given, being the best there is, but
 //! [`mod@crate::compare`] draws no verdict from them.
 //!
-//! **Why not BCa.** Its acceleration comes from leaving out one sample at a time, and the jackknife is inconsistent for
+//! **Why not BCa for these.** Its acceleration comes from leaving out one sample at a time, and the jackknife is inconsistent for
 //! medians (Efron and Tibshirani 1993, chapter 11). For means it needs more samples than a benchmark has: of 20 skewed
 //! values it covered 91 % (and see Hesterberg 2015, <https://doi.org/10.1080/00031305.2015.1089789>), where Hall's
 //! correction (1992, <https://doi.org/10.1111/j.2517-6161.1992.tb01876.x>) covers 94 %.
@@ -41,6 +42,7 @@
 //!
 //! Simulated coverage is in `tests/it/coverage.rs`.
 
+mod bca;
 mod draw;
 mod ranks;
 
@@ -81,6 +83,8 @@ pub struct Interval {
 pub enum Method {
     /// Percentiles of the resampled figure.
     Percentile,
+    /// Bias-corrected and accelerated percentiles.
+    Bca,
     /// Between order statistics, by the binomial distribution.
     OrderStatistics,
     /// Student's t, corrected for skewness.
