@@ -123,6 +123,7 @@ pub fn run(
     };
     let mut stamp = Stamp { session, table: &mut table };
     if !variants.is_empty() {
+        let live = RefCell::new(Live::new(settings.noise_figure));
         let mut plan = Plan::new(config.seed)
             .rounds(config.repeats)
             .warmup(1)
@@ -132,7 +133,6 @@ pub fn run(
         // Turns of the rounds asked for, warm-up and twin included: a trace has room for as much of each.
         let turns =
             std::cell::Cell::new((variants.len() + 1).saturating_mul(config.repeats.saturating_add(1)));
-        let live = RefCell::new(Live::new(settings.noise_figure));
         for mut variant in variants {
             let (name, turns, live) = (name_of(&variant.keys), &turns, &live);
             let format = variant.keys.first().map_or_else(String::new, |(_, cell)| cell.text());
