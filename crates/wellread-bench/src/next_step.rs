@@ -42,7 +42,7 @@ pub(crate) fn finding(tables: &[Table], noise: &BTreeMap<String, f64>, seed: u64
     }
     let waiting = steps.and_then(|steps| waiting(steps, &judge));
     let (severity, text, detail) = match (waiting, loader) {
-        (Some(wait), _) if wait.series.median() < LITTLE_WAIT => wait.is_enough(),
+        (Some(wait), _) if wait.series.median() < LITTLE_WAIT => wait.enough(),
         (Some(wait), Some(loader)) => {
             let (text, detail) = remedy(loader, &wait.series.format)?;
             (Severity::Caution, text, format!("{}. {detail}", wait.told))
@@ -76,7 +76,7 @@ struct Waiting {
 
 impl Waiting {
     /// What to do where it is little.
-    fn is_enough(self) -> (Severity, String, String) {
+    fn enough(self) -> (Severity, String, String) {
         let but = if self.doubtful {
             "; its interval reaches beyond 30 %, so measure more rounds (--repeats)"
         } else {

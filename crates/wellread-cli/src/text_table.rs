@@ -31,17 +31,14 @@ pub fn text_table(table: &Table, about: &str, headline: &[&str]) -> String {
         .into_iter()
         .map(|configuration| Line {
             keys: configuration.group.key.iter().map(columns::key_text).collect(),
-            figures: match &configuration.unavailable {
-                Some(reason) => {
-                    let reason = reason.strip_prefix("unavailable: ").unwrap_or(reason);
-                    Err(format!("unavailable: {reason}"))
-                }
-                None => {
-                    let shown = configuration.estimates.iter().zip(&quantities);
-                    Ok(shown
-                        .map(|(e, q)| e.as_ref().map_or_else(|| "–".to_owned(), |e| q.unit.format(e.value)))
-                        .collect())
-                }
+            figures: if let Some(reason) = &configuration.unavailable {
+                let reason = reason.strip_prefix("unavailable: ").unwrap_or(reason);
+                Err(format!("unavailable: {reason}"))
+            } else {
+                let shown = configuration.estimates.iter().zip(&quantities);
+                Ok(shown
+                    .map(|(e, q)| e.as_ref().map_or_else(|| "–".to_owned(), |e| q.unit.format(e.value)))
+                    .collect())
             },
             unverified: configuration.unverified,
         })
@@ -204,7 +201,6 @@ mod tests {
         let text = filled(&format!("    {}", "word ".repeat(50)));
         assert!(text.lines().count() > 2 && text.lines().all(|line| chars(line) <= WIDTH), "{text}");
         assert!(text.lines().skip(1).all(|line| line.starts_with("      word")), "{text}");
-        assert_eq!(wrapped("short"), "short");
         assert_eq!(broken("share of a step waiting for data", 6), ["share of a", "step waiting", "for data"]);
     }
 }

@@ -39,7 +39,9 @@ pub fn run(
     let data = config.data_dir.clone().unwrap_or_else(|| config.out.join("data"));
     let mut words = recipe::split(&config.command).map_err(anyhow::Error::msg)?;
     words.remove(0);
-    TAKEN.iter().for_each(|option| recipe::remove(&mut words, option));
+    for option in TAKEN {
+        recipe::remove(&mut words, option);
+    }
     words.retain(|word| !["--json", "--quiet", "-q"].contains(&word.as_str()));
     // Goes when this ends, however it does.
     let scratch = Staged::new(&config.out.join("processes"), false)?;
@@ -173,7 +175,9 @@ fn with_intervals(table: &Table, settings: &Bootstrap) -> Table {
         }
     }
     let mut out = Table::new(table.name());
-    rows.into_iter().for_each(|row| out.push(row));
+    for row in rows {
+        out.push(row);
+    }
     out
 }
 

@@ -236,10 +236,9 @@ fn native(dir: &Path) {
     branch("slow-loading", "images.parquet", "cache = \"none\"", "elastic = 3.0\nelastic_spacing = 1", 4);
     branch("big-model", "images.parquet", "", "", 16);
     branch("broken", "gone.parquet", "", "", 4);
-    let rows: String = ["main", "slow-loading", "big-model", "broken"]
-        .iter()
+    let rows = ["main", "slow-loading", "big-model", "broken"]
         .map(|name| format!("{name},im2im/segmentation\n"))
-        .collect();
+        .concat();
     std::fs::write(dir.join("tasks.csv"), format!("branch,experiment\n{rows}")).unwrap();
 }
 
