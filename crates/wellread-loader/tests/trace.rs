@@ -6,6 +6,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 use wellread_image::{PixelType, Shape};
 use wellread_loader::{Dataset, ItemContext, Loader, MemoryStore, Transform};
 use wellread_store::{Compression, OpenOptions, WriteOptions, convert, registry, trace};
@@ -113,20 +114,20 @@ fn workers_and_consumer_show_what_they_do_in_every_format() {
                 .scale_to_unit()
                 .build()
                 .unwrap();
-            // A thread may get nothing to do in one epoch.
+            // Workers may get nothing to do in one epoch: a consumer that waits reads, too. So this one has other work.
             for _ in 0..20 {
                 for batch in &loader {
                     rows.extend_from_slice(batch.unwrap().rows());
+                    std::thread::sleep(Duration::from_millis(1));
                 }
             }
         });
-        for worker in ["wellread-0", "wellread-1"] {
-            let found = names(&spans, |thread| thread == worker);
-            // Pages of a table stay decoded, so that one thread may find everything done by the others.
-            let wanted: &[&str] =
-                if format == "parquet" { &[] } else { &["rows", "transform", "decompress", "read"] };
-            assert!(wanted.iter().all(|name| found.contains(name)), "{format} {worker}: {found:?}");
-        }
+        // Of all workers: on a busy machine the thread that waits for batches may read what one of them would have read.
+        let workers = names(&spans, |thread| thread.starts_with("wellread-"));
+        // Pages of a table stay decoded, so that the waiting thread may have read them all.
+        let wanted: &[&str] =
+            if format == "parquet" { &[] } else { &["rows", "transform", "decompress", "read"] };
+        assert!(wanted.iter().all(|name| workers.contains(name)), "{format}: {workers:?}");
         let all = names(&spans, |_| true);
         assert!(
             ["open", "read", "decompress", "rows", "transform"].iter().all(|name| all.contains(name)),
@@ -167,7 +168,7 @@ fn waiting_for_room_and_for_a_batch_is_seen() {
             let spans = recorded(|| {
                 for batch in &loader {
                     drop(batch.unwrap());
-                    std::thread::sleep(std::time::Duration::from_millis(pause));
+                    std::thread::sleep(Duration::from_millis(pause));
                 }
             });
             assert_eq!(count(&spans, "batch"), 48);
