@@ -18,6 +18,8 @@ import pytest
 import wellread as wr
 
 MB = 1 << 20
+# Seconds after which a process hangs: one on a machine at a fifth of its speed does not.
+HANGS = 600
 
 
 def resident():
@@ -45,15 +47,19 @@ def test_fifty_epochs_do_not_grow(large, as_):
         kept = [pixels for pixels, _labels in loader]
         del last
         sizes.append(resident())
-    assert sizes[49] - sizes[9] < 16 * MB, [size // MB for size in sizes]
+    # What stays of every epoch is in each ten epochs: of each a batch, 20 MB. Other libraries of this process may
+    # take memory at any time, but hardly in each ten.
+    grown = [sizes[at + 10] - sizes[at] for at in range(9, 49, 10)]
+    assert min(grown) < 10 * MB, [size // MB for size in sizes]
 
 
 def test_memory_that_is_dropped_comes_back(large):
     # In a process of its own: here, other libraries give back and take memory meanwhile.
     process = multiprocessing.get_context("spawn").Process(target=hold_and_drop, args=(large,))
     process.start()
-    process.join(120)
+    process.join(HANGS)
     process.kill()
+    process.join()
     assert process.exitcode == 0, "what it says stands in stderr"
 
 
@@ -64,15 +70,16 @@ def hold_and_drop(large):
     before = resident()
     kept = [batch for _ in range(8) for batch in loader]
     held = sum(batch.nbytes for batch in kept)
-    # The loader need not take new memory for the batches that it had already.
-    assert resident() - before > held - 16 * MB
+    # Half of it, by far: the loader need not take new memory for the batches that it had already, and a machine that
+    # is short of memory may have put some of it elsewhere.
+    assert resident() - before > held / 2
     views = [batch[:1, :, :1] for batch in kept]
     del kept
-    assert resident() - before > held - 16 * MB, "a small view keeps all of its batch"
+    assert resident() - before > held / 2, "a small view keeps all of its batch"
     del views, _batch, loader
     # What is freed glibc keeps for the next who asks, unless told to give it back.
     ctypes.CDLL(None).malloc_trim(0)
-    assert resident() - before < 16 * MB
+    assert resident() - before < held / 4
 
 
 def test_threads_iterate_at_once(large):
@@ -183,10 +190,10 @@ def test_processes_of_any_kind_read_what_the_parent_has_read(cells, method):
             theirs.close()
             processes.append((process, mine))
         for process, mine in processes:
-            assert mine.poll(120), f"{name}: a process of {method} does not answer"
+            assert mine.poll(HANGS), f"{name}: a process of {method} does not answer"
             found = mine.recv()
             assert found == want * (len(found) // 2) and len(found) == (4 if inherited else 2), name
-            process.join(60)
+            process.join(HANGS)
             assert process.exitcode == 0
         # The parent is none the worse for it.
         assert np.array_equal(first, np.asarray(first)) and len(list(busy)) == 9
@@ -290,7 +297,7 @@ for name, (dear, text) in calls.items():
 def test_no_call_leaves_anything_behind(labelled):
     script = SCRIPT.replace("CALLS", repr(CALLS))
     done = subprocess.run(
-        [sys.executable, "-c", script, labelled, "1"], capture_output=True, text=True, timeout=1200,
+        [sys.executable, "-c", script, labelled, "1"], capture_output=True, text=True, timeout=3600,
         env={**os.environ, "PYTHONMALLOC": "malloc"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -311,7 +318,7 @@ def test_valgrind_finds_nothing_in_the_native_module(labelled, tmp_path):
     done = subprocess.run(
         ["valgrind", f"--log-file={log}", "--leak-check=full", "--show-leak-kinds=definite", "--num-callers=30",
          sys.executable, "-c", script, labelled, "0"],
-        capture_output=True, text=True, timeout=1500, env={**os.environ, "PYTHONMALLOC": "malloc"},
+        capture_output=True, text=True, timeout=3600, env={**os.environ, "PYTHONMALLOC": "malloc"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert len(done.stdout.splitlines()) == len(few)

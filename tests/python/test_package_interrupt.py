@@ -1,6 +1,7 @@
 """Ctrl-C is answered while the package works: what was asked for takes many seconds, and is not done by then.
 
-That is a matter of order and not of time: a script says "heard" only where the exception came before the result.
+That is a matter of order and not of time: a script says "heard" only where the exception came before the result. It
+is "ready" within its `try`, so that a machine that stops there for a while is no traceback.
 """
 
 import os
@@ -19,10 +20,10 @@ import numpy as np, tifffile
 import wellread as wr
 noise = np.random.default_rng(0).integers(0, 999, (1500, 1500), np.uint16)
 tifffile.imwrite(sys.argv[1] + "/a.tif", noise, compression="zlib")
-print("ready", flush=True)
 """
 TRY = """
 try:
+    print("ready", flush=True)
     {}
     print("done", flush=True)
 except KeyboardInterrupt:
@@ -32,15 +33,18 @@ except KeyboardInterrupt:
 
 def interrupted(folder, script):
     """Runs a script, sends it Ctrl-C after it said "ready", and returns the lines that it says afterwards."""
-    process = subprocess.Popen([sys.executable, "-c", script, str(folder)], stdout=subprocess.PIPE, text=True)
-    with process:
-        assert process.stdout.readline() == "ready\n"
-        time.sleep(0.5)
-        assert process.poll() is None
-        process.send_signal(signal.SIGINT)
-        said = process.stdout.read().split("\n")
-    assert process.returncode == 0
-    return said[:-1]
+    # The work is shared among all processors: where there are very many, it may be done before the first signal.
+    for pause in (0.5, 0.1):
+        process = subprocess.Popen([sys.executable, "-c", script, str(folder)], stdout=subprocess.PIPE, text=True)
+        with process:
+            assert process.stdout.readline() == "ready\n"
+            time.sleep(pause)
+            process.send_signal(signal.SIGINT)
+            said = process.stdout.read().split("\n")[:-1]
+        assert process.returncode == 0 or said[:1] == ["done"]
+        if said[:1] != ["done"]:
+            break
+    return said
 
 
 @pytest.mark.parametrize("workers", [0, 1])
@@ -77,7 +81,6 @@ def test_while_one_large_image_is_read(tmp_path):
         import sys
         import wellread as wr
         ds = wr.Dataset(sys.argv[1])
-        print("ready", flush=True)
         """
     after = "print(ds.read(0, (slice(0, 8), slice(0, 8))).shape)"
     said = interrupted(tmp_path / "large.zarr", textwrap.dedent(script) + TRY.format("ds[0]") + after)
@@ -107,7 +110,7 @@ def test_while_a_set_is_opened(parquet):
         except KeyboardInterrupt:
             print("heard", "too late" if finished.is_set() else "in time", flush=True)
         go.set()
-        print(finished.wait(60), flush=True)
+        print(finished.wait(600), flush=True)
         # The thread that was left ends by itself.
         def threads():
             for task in os.listdir("/proc/self/task"):

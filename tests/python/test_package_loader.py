@@ -1,12 +1,16 @@
 """The package's DataLoader: what it delivers, in which order, how it resumes and ends."""
 
+import contextlib
 import copy
 import functools
 import gc
+import itertools
 import json
 import pickle
 import threading
+import time
 import weakref
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -186,24 +190,37 @@ def test_memory_is_used_again_only_when_nobody_looks(parquet):
 
 def test_iterations_end_when_left(parquet):
     def threads():
-        with open("/proc/self/status") as status:
-            return next(int(line.split()[1]) for line in status if line.startswith("Threads"))
+        """Threads of loaders, by number: other libraries of this process begin and end threads as they like."""
+        found = set()
+        for task in Path("/proc/self/task").iterdir():
+            with contextlib.suppress(OSError):
+                if (task / "comm").read_text().startswith("wellread-"):
+                    found.add(task.name)
+        return found
+
+    def become(count):
+        """Waits: a thread has its name a little after it was begun, and is listed a little after it was joined."""
+        end = time.monotonic() + 120
+        while len(threads() - before) != count and time.monotonic() < end:
+            time.sleep(0.01)
+        return len(threads() - before) == count
 
     loader = wr.DataLoader(parquet, 1, num_workers=3)
+    gc.collect()
     before = threads()
     for _ in range(20):
         for _batch in loader:
             break
     several = [iter(loader) for _ in range(3)]
     firsts = [next(iterator) for iterator in several]
-    assert all(np.array_equal(first, firsts[0]) for first in firsts) and threads() == before + 9
+    assert all(np.array_equal(first, firsts[0]) for first in firsts) and become(9)
     del several
     gc.collect()
-    assert threads() == before
+    assert become(0)
     iterator = iter(loader)
     reference = weakref.ref(iterator)
     del iterator
-    assert reference() is None and threads() == before
+    assert reference() is None and become(0)
     assert loader.epoch == 24
 
 
@@ -407,10 +424,17 @@ def test_many_epochs_do_not_grow(parquet):
                 pixels[0, 0, 0, 0] = 1
 
     epochs(10)
-    before = resident()
-    epochs(50)
-    # An epoch is 0.8 MB of pixels, so one that stayed would be 40 MB.
-    assert resident() - before < 8 << 20
+    grown = []
+    for _ in range(5):
+        before = resident()
+        epochs(50)
+        grown.append(resident() - before)
+        # An epoch is 0.8 MB of pixels, so one that stayed would be 40 MB, each time. Other libraries of this process
+        # may take memory too, but not each time.
+        if grown[-1] < 8 << 20:
+            break
+    else:
+        raise AssertionError(grown)
 
 
 def test_threads_of_python_run_while_it_waits(parquet):
@@ -423,9 +447,13 @@ def test_threads_of_python_run_while_it_waits(parquet):
 
     thread = threading.Thread(target=count)
     thread.start()
-    for _ in range(20):
+    # On a busy machine a thread may have to wait long until it runs at all.
+    end = time.monotonic() + 120
+    for epoch in itertools.count():
         for _batch in loader:
             pass
+        if epoch >= 20 and (counted[0] > 0 or time.monotonic() > end):
+            break
     done.set()
     thread.join()
     assert counted[0] > 0
