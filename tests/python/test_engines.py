@@ -1,5 +1,6 @@
 """Lance, Vortex and DuckDB: our tables read by the engines' Python libraries, theirs read by wellread."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -200,8 +201,12 @@ def test_the_engines_libraries_read_what_was_killed_and_resumed(wellread, tmp_pa
     arguments = ["convert", tmp_path / "set" / "tiff", tmp_path / name, "--resume"]
     left = tmp_path / f".wellread-resume-{name}"
     process = subprocess.Popen([binary, *map(str, arguments)], stderr=subprocess.DEVNULL)
+    written = 0
     # Whenever that is: what it leaves is gone on with.
-    while process.poll() is None and sum(f.stat().st_size for f in left.rglob("*") if f.is_file()) < 30 << 20:
+    while process.poll() is None and written < 30 << 20:
+        # Files come and go while they are counted.
+        with contextlib.suppress(OSError):
+            written = sum(path.stat().st_size for path in left.rglob("*") if path.is_file())
         time.sleep(0.001)
     process.kill()
     process.wait()

@@ -119,10 +119,10 @@ def test_a_worker_that_hangs_or_is_killed_has_a_row_and_the_rest_goes_on(infer, 
     stub("torchvision", TRAPPED)
     rows, _, _ = infer(
         "--framework", "pytorch,candle", *SMALL, "--batch-sizes", 2, 3, 1, "--iterations", 2, "--warmup", 1,
-        "--turn-limit", 5,
+        "--turn-limit", 20,
     )  # fmt: skip
     hung, _, killed, _, alive, _ = rows
-    assert hung["status"] == "failed" and "no answer within 5 s" in hung["reason"]
+    assert hung["status"] == "failed" and "no answer within 20 s" in hung["reason"]
     assert killed["status"] == "failed" and "SIGKILL" in killed["reason"] and "memory" in killed["reason"]
     assert alive["framework"] == "pytorch" and alive["status"] == "ok", alive["reason"]
     assert [row["status"] for row in rows if row["framework"] == "candle"] == ["ok"] * 3
@@ -161,9 +161,10 @@ def test_outputs_that_differ_are_told_without_being_asked_for(infer, stub):
 
 
 def test_pytorch_in_several_ways_agrees_with_itself(infer):
+    # Compiling takes one idle processor a minute.
     rows, _, said = infer(
         "--framework", "pytorch", *SMALL, "--torch", "eager,channels-last,compile,cuda-graphs", "--batch-sizes", 2,
-        "--iterations", 2, "--warmup", 1,
+        "--iterations", 2, "--warmup", 1, "--turn-limit", 1500,
     )  # fmt: skip
     ways = {row["variant"]: row for row in rows}
     assert "CUDA device" in ways["cuda-graphs"]["reason"]
@@ -264,7 +265,7 @@ def interrupted(models, tmp_path):
         next(line for line in process.stdout if said in line)
         time.sleep(0.2)
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        process.communicate(timeout=600)
         assert process.returncode == 130
         return folder
 
