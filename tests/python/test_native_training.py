@@ -35,7 +35,7 @@ def train(folder, overrides, experiment="im2im/segmentation", checkpoint=None):
         "WELLREAD_TASK": str(folder / "task.json"),
         "WELLREAD_PHASES": str(folder / "phases.jsonl"),
     }
-    done = subprocess.run([binary, "task-native"], env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run([binary, "task-native"], env=environment, capture_output=True, text=True, timeout=1500)
     assert done.returncode == 0, done.stderr
     return folder / "out"
 

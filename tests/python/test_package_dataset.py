@@ -252,11 +252,12 @@ def test_other_processes_read_it(cells, method):
         child = context.Process(target=_sums, args=(ds, range(len(ds)), answers))
         child.start()
         try:
-            assert answers.get(timeout=60) == want, name
+            # Long enough for a busy machine to start an interpreter.
+            assert answers.get(timeout=600) == want, name
         finally:
             busy.set()
             reader.join()
-            child.join(10)
+            child.join(60)
             child.kill()
 
 

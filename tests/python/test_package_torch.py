@@ -69,7 +69,8 @@ def test_torchs_own_loader_works_unchanged(cells, method):
                 num_workers=workers,
                 multiprocessing_context=context,
                 collate_fn=collate,
-                timeout=60 if workers else 0,
+                # For workers that hang: importing torch takes a busy machine a minute.
+                timeout=600 if workers else 0,
             )
             batches = list(loader)
             assert np.array_equal(torch.cat([pixels for pixels, _ in batches]).numpy(), want), name

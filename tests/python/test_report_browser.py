@@ -23,8 +23,9 @@ def browser():
     if not path:
         pytest.skip("no Chromium on this machine: install chromium, or name one in WELLREAD_BROWSER")
     with playwright.sync_playwright() as driver:
-        # As root, as in a container, Chromium has no sandbox.
-        browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+        # As root, as in a container, Chromium has no sandbox, and /dev/shm may be small or full of what others left.
+        args = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+        browser = driver.chromium.launch(executable_path=path, args=args, timeout=180_000)
         yield browser
         browser.close()
 
