@@ -2,11 +2,29 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+
+# What a launcher of jobs, a hook of git, a terminal or a task that these tests run in has set for its own programs.
+NOT_OURS = re.compile(
+    "SLURM_.*|TORCHELASTIC_.*|(LOCAL_|GROUP_|NODE_)?RANK|(LOCAL_)?WORLD_SIZE|MASTER_(ADDR|PORT)"
+    "|GIT_(DIR|WORK_TREE|INDEX_FILE|PREFIX)|CLICOLOR_FORCE|FORCE_COLOR|WELLREAD_(PHASES|TASK|PYTHON)"
+)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def environment():
+    """Nothing of who runs the tests: neither their settings of git, such as signed commits, nor their job's ranks."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+        patch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+        for name in filter(NOT_OURS.fullmatch, list(os.environ)):
+            patch.delenv(name)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -16,7 +34,8 @@ def wellread():
     assert binary, "set WELLREAD to the binary under test"
 
     def run(*args, code=0):
-        done = subprocess.run([binary, "--json", *map(str, args)], capture_output=True, text=True, timeout=600)
+        # For what hangs: some runs take an idle machine minutes.
+        done = subprocess.run([binary, "--json", *map(str, args)], capture_output=True, text=True, timeout=3600)
         assert done.returncode == code, f"{args}: exit {done.returncode}\n{done.stderr}"
         return json.loads(done.stdout) if done.stdout.strip() else done.stderr
 
