@@ -305,6 +305,9 @@ def test_doctor_says_which_frameworks_there_are(wellread):
     import jax
     import torch
 
-    found = wellread("doctor", "--python", sys.executable)["python"]
+    # It gives a Python ten seconds to answer, which on a busy machine may be too few, but not again and again.
+    asked = (wellread("doctor", "--python", sys.executable)["python"] for _ in range(5))
+    found = next(filter(None, asked), None)
+    assert found, "no answer, five times"
     assert found["torch"] == torch.__version__.split("+")[0] or found["torch"] == torch.__version__
     assert found["jax"] == jax.__version__

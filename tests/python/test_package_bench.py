@@ -9,6 +9,14 @@ import pytest
 bench = pytest.importorskip("wellread.bench", reason="the package is not importable")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory):
+    """A cache of its own: not weights that an earlier run, or one beside it, has left in the user's."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory):
     """One small configuration, measured once."""
