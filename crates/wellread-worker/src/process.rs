@@ -29,9 +29,11 @@ const WAITING: usize = 4;
 /// Lines of stderr that are kept.
 const LINES: usize = 30;
 /// Least time that importing a framework and the peers is given.
-const IMPORTING: Duration = Duration::from_mins(2);
+const IMPORTING: Duration = Duration::from_mins(5);
 /// How long the threads of a worker that has ended may take to hand over its last words.
 const LAST_WORDS: Duration = Duration::from_millis(300);
+/// How long a worker whose output is closed may take to end.
+const ENDING: Duration = Duration::from_secs(5);
 
 /// Pixels that a worker delivered, to be compared with what must be.
 #[derive(Debug, Deserialize)]
@@ -251,8 +253,15 @@ impl Worker {
 
     /// That it ended, how, and its last words.
     fn gone(&mut self) -> anyhow::Error {
+        let begin = Instant::now();
         std::thread::sleep(LAST_WORDS);
-        let status = self.child.try_wait().ok().flatten().map(|status| format!(" ({status})"));
+        let mut status = self.child.try_wait().ok().flatten();
+        // Its output is closed before it has ended; a busy machine takes its time in between.
+        while status.is_none() && begin.elapsed() < ENDING {
+            std::thread::sleep(LAST_WORDS / 10);
+            status = self.child.try_wait().ok().flatten();
+        }
+        let status = status.map(|status| format!(" ({status})"));
         self.end();
         let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         let last = said.iter().rev().find(|line| !line.trim().is_empty());
