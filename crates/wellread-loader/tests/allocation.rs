@@ -1,7 +1,7 @@
 //! In steady state nothing is allocated, neither by the consumer nor by the workers.
 //!
-//! A counting allocator counts only threads that are marked: the test marks its own, and the store marks each worker as it
-//! reads. In a process of its own: stores share the files that one may keep open, and others would take them all.
+//! A counting allocator counts only threads that are marked: the test marks its own, and the store marks each worker as
+//! it reads. In a process of its own: stores share the files that one may keep open, and others would take them all.
 
 #[path = "it/support.rs"]
 #[allow(dead_code)]
