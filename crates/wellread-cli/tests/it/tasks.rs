@@ -9,7 +9,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 fn git(folder: &Path, args: &[&str]) -> String {
-    let settings = ["-c", "user.name=t", "-c", "user.email=t@example.org"];
+    // Whoever runs the tests may sign what is theirs.
+    let settings = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"];
     let output = Command::new("git").arg("-C").arg(folder).args(settings).args(args).output().expect("git");
     assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
