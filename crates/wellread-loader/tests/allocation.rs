@@ -170,7 +170,7 @@ const FILLING: usize = 3;
 
 /// Counts allocations of some batches after some others, epoch by epoch. On a busy machine a thread may sleep through whole
 /// epochs and make its buffers in a later one, so that not every one has none; an allocation per batch or item would show in
-/// each, one now and then in most. Buffers are made once, so that a look that saw too many of them is followed by another.
+/// each, one now and then in most. Buffers are made once: where too many of them were seen, another look is taken.
 fn check_steady_state(
     dataset: &Dataset,
     workers: usize,

@@ -204,8 +204,8 @@ fn a_precision_is_measured_to_or_said_to_be_missed() {
     };
     let rounds =
         |summary: &serde_json::Value| summary["aggregates"]["dataset"][0]["p50_s"]["n"].as_u64().unwrap();
-    // 100 % is reached at one of the first looks, on any machine. The first is after ten rounds, of which up to half are
-    // warm-up where they look slower; by chance they do now and then.
+    // 100 % is reached at one of the first looks, on any machine. The first is after ten rounds, of which up to half
+    // are warm-up where they look slower; by chance they do now and then.
     let loose = run("100%", "60", "loose");
     assert!((5..200).contains(&rounds(&loose)), "{}", rounds(&loose));
     assert_eq!(loose["configuration"]["precision"], 1.0);
