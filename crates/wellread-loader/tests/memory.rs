@@ -95,8 +95,8 @@ fn prefetch_is_lowered_until_it_fits() {
     let dataset = Dataset::from_store(Box::new(images(200, Shape::plane(100, 100), PixelType::U16)));
     // 640 KB a batch.
     let builder = Loader::builder(&dataset).batch_size(16).shuffle(1).workers(2).prefetch(10);
-    let (unbounded, ..) = run(&builder);
-    assert!(unbounded > 6_400_000, "{unbounded}");
+    // Threads of a busy machine may not get as far ahead as they may.
+    assert!((0..100).any(|_| run(&builder).0 > 6_400_000), "never are ten batches ahead");
     let roomy = check(&builder, 64 << 20);
     assert_eq!((roomy.prefetch(), roomy.memory().unwrap().lowered.as_deref()), (10, None));
     let tight = check(&builder, 4 << 20);

@@ -129,22 +129,23 @@ fn passes(bytes: u64, budget: Duration, mut pass: impl FnMut()) -> Bandwidth {
 mod tests {
     use super::*;
 
-    fn check(bandwidth: &Bandwidth) {
+    fn check(bandwidth: &Bandwidth, least: f64) {
         assert!(bandwidth.passes >= MIN_PASSES && bandwidth.passes <= MAX_PASSES, "{bandwidth:?}");
         assert!(bandwidth.slowest <= bandwidth.bytes_per_second, "{bandwidth:?}");
         assert!(bandwidth.bytes_per_second <= bandwidth.fastest, "{bandwidth:?}");
-        // Between 10 MB/s and 10 TB/s.
-        assert!((1e7..1e13).contains(&bandwidth.bytes_per_second), "{bandwidth:?}");
+        // 10 TB/s at most.
+        assert!((least..1e13).contains(&bandwidth.bytes_per_second), "{bandwidth:?}");
     }
 
     #[test]
     fn copies_are_measured() {
         let settings = LimitSettings { bytes: 16 << 20, threads: 3, budget: Duration::from_millis(30) };
         let limits = measure_copy(&settings);
-        check(&limits.one_thread);
-        check(&limits.all_threads);
+        // At least 1 MB/s, even if threads wait for their turns; of the fewest bytes that is no bound.
+        check(&limits.one_thread, 1e6);
+        check(&limits.all_threads, 1e6);
         assert_eq!((limits.threads, limits.one_thread.bytes), (3, 16 << 20));
         let absurd = LimitSettings { bytes: 0, threads: 0, budget: Duration::ZERO };
-        check(&measure_copy(&absurd).all_threads);
+        check(&measure_copy(&absurd).all_threads, 1.0);
     }
 }

@@ -408,7 +408,7 @@ mod tests {
         let _alone = ONE_AT_A_TIME.lock().unwrap();
         let guard = PeakGuard::start(Scope::Tree(Duration::from_millis(5)));
         let held = touch(LARGE);
-        let mut child = Command::new("sleep").arg("30").stdout(Stdio::null()).spawn().unwrap();
+        let mut child = Command::new("sleep").arg("600").stdout(Stdio::null()).spawn().unwrap();
         let alive = descendants(std::process::id()).unwrap();
         assert!(alive.contains(&child.id()), "{alive:?}");
         let peak = guard.stop();

@@ -327,19 +327,28 @@ mod tests {
     fn a_file_is_dropped_and_warmed_again() {
         let folder = on_disk();
         let path = folder.path().join("data.bin");
-        fs::write(&path, vec![7; 3 * 1024 * 1024 + 123]).unwrap();
-        assert_eq!(resident_fraction(&path).unwrap(), 1.0);
-        let report = drop_pages(&[&path]);
-        assert_eq!((report.files, report.bytes), (1, 3 * 1024 * 1024 + 123));
-        assert_eq!(report.resident_before, Some(report.bytes));
-        if sys::lives_in_memory(&path) {
-            assert!(!report.complete && report.reason.unwrap().contains("memory"));
-            return;
-        }
-        assert_eq!((report.complete, report.resident_after), (true, Some(0)), "{report:?}");
-        assert_eq!(resident_fraction(&path).unwrap(), 0.0);
-        assert_eq!(warm(&[&path]).unwrap(), report.bytes);
-        assert_eq!(resident_fraction(&path).unwrap(), 1.0);
+        // The cache is the whole machine's: another process may read the file, the kernel may want its pages.
+        let mut found = vec![];
+        let as_expected = (0..20).any(|_| {
+            fs::write(&path, vec![7; 3 * 1024 * 1024 + 123]).unwrap();
+            let written = resident_fraction(&path).unwrap();
+            let report = drop_pages(&[&path]);
+            assert_eq!((report.files, report.bytes), (1, 3 * 1024 * 1024 + 123));
+            if sys::lives_in_memory(&path) {
+                assert_eq!((written, report.resident_before), (1.0, Some(report.bytes)));
+                assert!(!report.complete && report.reason.unwrap().contains("memory"));
+                return true;
+            }
+            let dropped = resident_fraction(&path).unwrap();
+            assert_eq!(warm(&[&path]).unwrap(), report.bytes);
+            let warmed = resident_fraction(&path).unwrap();
+            let as_expected = (written, dropped, warmed) == (1.0, 0.0, 1.0)
+                && report.resident_before == Some(report.bytes)
+                && (report.complete, report.resident_after) == (true, Some(0));
+            found.push((written, dropped, warmed, report));
+            as_expected
+        });
+        assert!(as_expected, "{found:?}");
     }
 
     #[test]
@@ -350,12 +359,22 @@ mod tests {
         let length = (9 << 20) + 123;
         fs::write(&path, vec![3; length]).unwrap();
         fs::write(folder.path().join("empty"), []).unwrap();
-        drop_pages(&[&path]);
-        match read_direct(&[folder.path()]) {
-            Ok(bytes) => assert_eq!((bytes, resident_fraction(&path).unwrap()), (length as u64, 0.0)),
-            // File systems in memory may have none.
-            Err(error) => assert!(error.to_string().contains("direct"), "{error}"),
-        }
+        // As above.
+        let is_left = (0..20).any(|_| {
+            drop_pages(&[&path]);
+            match read_direct(&[folder.path()]) {
+                Ok(bytes) => {
+                    assert_eq!(bytes, length as u64);
+                    resident_fraction(&path).unwrap() == 0.0
+                }
+                // File systems in memory may have none.
+                Err(error) => {
+                    assert!(error.to_string().contains("direct"), "{error}");
+                    true
+                }
+            }
+        });
+        assert!(is_left, "it is in the cache");
         assert!(read_direct(&[Path::new("no/such/file")]).is_err());
     }
 

@@ -90,7 +90,13 @@ fn a_step_that_is_far_longer_than_loading_binds() {
         "--workers",
         "2",
     ];
-    let found = json(&args);
+    let mut found = Value::Null;
+    for _ in 0..TRIES {
+        found = json(&args);
+        if found["binds"] == "model" && found["utilisation"][0][1]["value"].as_f64().unwrap() > 0.5 {
+            break;
+        }
+    }
     assert_eq!(found["binds"], "model", "{found}");
     assert!(found["verdict"].as_str().unwrap().starts_with("The model binds"), "{found}");
     assert!(found["utilisation"][0][1]["value"].as_f64().unwrap() > 0.5, "{found}");
@@ -140,7 +146,7 @@ fn what_makes_no_sense_is_refused() {
 }
 
 /// Tries of a check against the clock on a machine that does other things too.
-const TRIES: usize = 4;
+const TRIES: usize = 6;
 
 #[test]
 fn advice_is_whole_and_its_prediction_holds_in_a_real_loop() {
@@ -150,8 +156,14 @@ fn advice_is_whole_and_its_prediction_holds_in_a_real_loop() {
         json(&["generate", arg(&out), "--images", "48", "--size", "160x160", "--formats", "tiff"]);
     let sets = sets(&generated);
     let before = files(&out);
+    let codecs = |found: &Value, format: &str| {
+        let tried = found["tried"].as_array().unwrap();
+        tried.iter().filter(|t| t["format"] == format && !t["write_s"].is_null()).count()
+    };
     let mut last = Value::Null;
     for seed in 0..TRIES {
+        // More time each try: how long writing takes is the disk's affair.
+        let budget = (12 * (seed + 1)).to_string();
         // Shorter than reading a batch takes, so that there is waiting to predict.
         let seed = seed.to_string();
         last = json(&[
@@ -166,11 +178,11 @@ fn advice_is_whole_and_its_prediction_holds_in_a_real_loop() {
             "--scratch",
             arg(&scratch),
             "--time-budget",
-            "12",
+            &budget,
             "--seed",
             &seed,
         ]);
-        if last["predictions"][0]["checked"]["agrees"] == true {
+        if last["predictions"][0]["checked"]["agrees"] == true && codecs(&last, "tiff") >= 2 {
             break;
         }
     }
@@ -182,9 +194,7 @@ fn advice_is_whole_and_its_prediction_holds_in_a_real_loop() {
 
     let tried = last["tried"].as_array().unwrap();
     assert!(tried[0]["compression"].is_null(), "the set as it is comes first");
-    let codecs =
-        |format: &str| tried.iter().filter(|t| t["format"] == format && !t["write_s"].is_null()).count();
-    assert!(codecs("tiff") >= 2, "{tried:?}");
+    assert!(codecs(&last, "tiff") >= 2, "{tried:?}");
     assert!(
         tried.iter().all(|t| share(&t["images_per_s"]) > 0.0 && t["bytes_of_set"].as_f64().unwrap() > 0.0)
     );
@@ -233,15 +243,13 @@ fn an_interrupted_study_leaves_nothing() {
         .spawn()
         .unwrap();
     // Once it writes there.
-    for _ in 0..600 {
-        if !leftovers(&scratch).is_empty() {
-            break;
-        }
+    let began = (0..6_000).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(50));
-    }
-    assert!(!leftovers(&scratch).is_empty(), "it never began");
-    let id = child.id().to_string();
-    assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+        !leftovers(&scratch).is_empty()
+    });
+    assert!(began, "it never began");
+    let kill = format!("kill -INT {}", child.id());
+    assert!(std::process::Command::new("sh").args(["-c", &kill]).status().unwrap().success());
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert!(leftovers(&scratch).is_empty(), "{:?}", leftovers(&scratch));
 }

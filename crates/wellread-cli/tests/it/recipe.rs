@@ -204,13 +204,14 @@ fn a_precision_is_measured_to_or_said_to_be_missed() {
     };
     let rounds =
         |summary: &serde_json::Value| summary["aggregates"]["dataset"][0]["p50_s"]["n"].as_u64().unwrap();
-    // 100 % is reached at the first look, on any machine.
+    // 100 % is reached at one of the first looks, on any machine. The first is after ten rounds, of which up to half
+    // are warm-up where they look slower; by chance they do now and then.
     let loose = run("100%", "60", "loose");
-    assert!((10..200).contains(&rounds(&loose)), "{}", rounds(&loose));
+    assert!((5..200).contains(&rounds(&loose)), "{}", rounds(&loose));
     assert_eq!(loose["configuration"]["precision"], 1.0);
-    // A millionth of a percent never is.
+    // A millionth of a percent never is, however many rounds a machine does in that time; two at least.
     let strict = run("0.00000001", "0.5", "strict");
-    assert!(rounds(&strict) >= 6);
+    assert!(rounds(&strict) >= 2);
     let warnings = strict["report"]["warnings"].to_string();
     assert!(warnings.contains("are not known to"), "{warnings}");
     let done = wellread(&["bench", "dataset", "--precision", "0"]);

@@ -64,7 +64,7 @@ fn sum(spans: &[(String, f64, f64, Value)], name: &str, within: (f64, f64)) -> f
 fn benchmarks_are_recorded_turn_by_turn() {
     let dir = tempfile::tempdir().unwrap();
     let (out, file) = (dir.path().join("results"), dir.path().join("trace.json"));
-    let summary = json(&[
+    let args = [
         "bench",
         "all",
         "--images",
@@ -97,7 +97,8 @@ fn benchmarks_are_recorded_turn_by_turn() {
         arg(&out),
         "--trace",
         arg(&file),
-    ]);
+    ];
+    let summary = json(&args);
     assert_eq!(summary["verified"], true);
     assert!(summary["report"]["warnings"].to_string().contains("--trace"));
     let (spans, about) = spans(&file);
@@ -141,16 +142,28 @@ fn benchmarks_are_recorded_turn_by_turn() {
         let batches = sum(main, "batch", (*start, start + length));
         assert!(batches > 0.0 && batches <= *length, "{name}: {batches} of {length}");
     }
-    // What the benchmark measured is what the timeline shows: the same waits, by another clock.
+    // Between the looks at the two clocks a busy machine may do something else: then all is measured again.
+    let mut another = another_share(&out, main);
+    for _ in 0..8 {
+        if another.is_none() {
+            break;
+        }
+        json(&args);
+        another = another_share(&out, &self::spans(&file).0["main"]);
+    }
+    assert_eq!(another, None);
+}
+
+/// What the benchmark measured is what the timeline shows: the same waits, by another clock. Tells of one that is not.
+fn another_share(out: &Path, main: &[(String, f64, f64, Value)]) -> Option<String> {
     let table = wellread_report::Table::read_parquet(out.join("loop.parquet")).unwrap();
-    for row in 0..table.rows() {
+    (0..table.rows()).find_map(|row| {
         let label = format!(
             "loop {} {} small-cnn 4",
             table.str("format", row).unwrap(),
             table.str("mode", row).unwrap()
         );
-        let turn =
-            turns("loop").into_iter().filter(|(name, _, _, args)| *name == label && args["round"] == 1);
+        let turn = main.iter().filter(|(name, _, _, args)| *name == label && args["round"] == 1);
         let shares: Vec<f64> = turn
             .map(|(_, start, length, _)| {
                 // Counted from the second batch on: the first one fills the pipeline.
@@ -162,8 +175,9 @@ fn benchmarks_are_recorded_turn_by_turn() {
             .collect();
         let said = table.f64("data_wait_fraction", row).unwrap();
         // One of the twins is not in the table.
-        assert!(shares.iter().any(|share| (share - said).abs() < 0.05), "{label}: {said}, {shares:?}");
-    }
+        let shown = shares.iter().any(|share| (share - said).abs() < 0.05);
+        (!shown).then(|| format!("{label}: {said}, {shares:?}"))
+    })
 }
 
 #[test]
@@ -287,7 +301,8 @@ fn an_interrupted_run_leaves_its_timeline() {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     std::thread::sleep(std::time::Duration::from_millis(300));
-    let killed = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let killed =
+        std::process::Command::new("sh").args(["-c", &format!("kill -INT {}", child.id())]).status().unwrap();
     assert!(killed.success());
     assert_eq!(child.wait().unwrap().code(), Some(130));
     let (found, _) = spans(&file);

@@ -132,6 +132,12 @@ fn a_cache_file_serves_other_processes_and_later_runs() {
 fn written_again(path: &Path) {
     std::fs::remove_dir_all(path).unwrap();
     written(path, 1);
+    // Times of files may be told in steps that are longer than this test.
+    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(10);
+    for entry in std::fs::read_dir(path).unwrap() {
+        let file = std::fs::File::options().append(true).open(entry.unwrap().path()).unwrap();
+        file.set_modified(later).unwrap();
+    }
 }
 
 #[test]
@@ -200,7 +206,7 @@ fn preloading_ends_with_the_set_in_memory_or_with_the_dataset() {
     let cached = store().with_cache(&Cache::Preload { limit: usize::MAX }).unwrap();
     let begun = std::time::Instant::now();
     while cached.cache_report().images < 50 {
-        assert!(begun.elapsed().as_secs() < 60, "{:?}", cached.cache_report());
+        assert!(begun.elapsed().as_secs() < 300, "{:?}", cached.cache_report());
         std::thread::sleep(std::time::Duration::from_millis(2));
     }
     cached.read(7).unwrap();

@@ -45,7 +45,7 @@ fn in_child(work: impl FnOnce() -> bool) -> bool {
             let mut status = 0;
             // SAFETY: `child` is a child of this process, waited for once.
             while unsafe { libc::waitpid(child, &raw mut status, libc::WNOHANG) } == 0 {
-                if began.elapsed() > Duration::from_mins(1) {
+                if began.elapsed() > Duration::from_mins(5) {
                     // SAFETY: as above.
                     unsafe {
                         libc::kill(child, libc::SIGKILL);
@@ -115,12 +115,16 @@ fn a_loader_works_in_a_process_forked_in_the_middle_of_reading() {
         let (end, epochs) = (AtomicBool::new(false), AtomicUsize::new(0));
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                // A new opening each time: readers are at their first pages, under their locks.
-                while !end.load(Ordering::Relaxed) {
+                // A new opening each time: readers are at their first pages, under their locks. Once at least, should
+                // this thread get its turn when all children have ended.
+                loop {
                     let fresh = dataset.reopened().unwrap();
                     let loader = Loader::builder(&fresh).batch_size(4).shuffle(2).workers(2).build().unwrap();
                     assert!(loader.iter().chain(&loader).all(|batch| batch.is_ok()));
                     epochs.fetch_add(1, Ordering::Relaxed);
+                    if end.load(Ordering::Relaxed) {
+                        break;
+                    }
                 }
             });
             for _ in 0..15 {

@@ -1,6 +1,5 @@
 //! Tests of datasets and loaders from outside, on stores in memory.
 
-mod allocation;
 mod cache_policies;
 mod caching;
 mod crops;

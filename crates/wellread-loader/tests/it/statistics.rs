@@ -2,7 +2,7 @@
 
 use crate::support::{TestStore, images};
 use proptest::prelude::*;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use wellread_image::{PixelType, Shape};
 use wellread_loader::stats::PERCENTILES;
 use wellread_loader::{Dataset, Loader, MemoryStore, Normalize, Scale, Stats};
@@ -12,19 +12,14 @@ fn stats(dataset: &Dataset, jobs: usize) -> Stats {
 }
 
 /// A file of this test alone, gone at its end.
-struct File(PathBuf);
+struct File(tempfile::TempPath);
 
 impl File {
     fn new(name: &str, bytes: &[u8]) -> Self {
-        let path = std::env::temp_dir().join(format!("wellread-stats-{}-{name}.json", std::process::id()));
-        std::fs::write(&path, bytes).unwrap();
-        Self(path)
-    }
-}
-
-impl Drop for File {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
+        let prefix = format!("wellread-stats-{name}-");
+        let file = tempfile::Builder::new().prefix(&prefix).suffix(".json").tempfile().unwrap();
+        std::fs::write(file.path(), bytes).unwrap();
+        Self(file.into_temp_path())
     }
 }
 

@@ -55,7 +55,7 @@ impl Store for Together {
         if requests.iter().any(|request| request.row == self.large) {
             let others = self.others.lock().unwrap();
             let all = self.len() - 1;
-            let wait = Duration::from_secs(20);
+            let wait = Duration::from_mins(5);
             let (others, waited) = self.done.wait_timeout_while(others, wait, |n| *n < all).unwrap();
             drop(others);
             if waited.timed_out() {

@@ -22,7 +22,7 @@ fn is_alive(pid: &str) -> bool {
 
 /// Waits until the process is gone: once killed, it may take the kernel a moment.
 fn assert_ends(pid: &str) {
-    for _ in 0..200 {
+    for _ in 0..6_000 {
         if !is_alive(pid) {
             return;
         }
@@ -85,12 +85,17 @@ fn the_kernels_count_of_processes_killed_for_memory() {
 fn a_time_limit_ends_everything_that_was_started() {
     // One in the group, one that has left it, as torchrun's workers do.
     let script = "sleep 600 & echo $! > one; setsid sleep 600 & echo $! > two; sleep 600";
-    let (ran, _, dir) = run_shell(script, Some(Duration::from_millis(400)));
-    assert_eq!(ran.end, End::Timeout(0.4));
-    assert!(ran.end.problem().unwrap().contains("longer than 0.4 s"));
-    for name in ["one", "two"] {
-        assert_ends(&std::fs::read_to_string(dir.path().join(name)).unwrap());
-    }
+    // Longer limits are for machines on which it takes that long to start them.
+    let started = [0.4, 4.0, 40.0].into_iter().any(|limit| {
+        let (ran, _, dir) = run_shell(script, Some(Duration::from_secs_f64(limit)));
+        assert_eq!(ran.end, End::Timeout(limit));
+        assert!(ran.end.problem().unwrap().contains(&format!("longer than {limit} s")));
+        let read = |name: &str| std::fs::read_to_string(dir.path().join(name)).unwrap_or_default();
+        let both = ["one", "two"].map(read);
+        both.iter().filter(|pid| !pid.is_empty()).for_each(|pid| assert_ends(pid));
+        both.iter().all(|pid| !pid.is_empty())
+    });
+    assert!(started, "the script does not start both");
 }
 
 #[test]
@@ -136,10 +141,14 @@ fn a_program_that_is_not_there_is_an_error() {
 
 #[test]
 fn the_memory_of_the_tree_is_measured() {
-    // 64 MB of text in the memory of a child of the process.
-    let script = "sh -c 'x=$(head -c 64000000 /dev/zero | tr \"\\0\" x); sleep 0.6; : \"$x\"'; true";
-    let (ran, ..) = run_shell(script, None);
-    assert!(ran.peak.bytes.unwrap() > 50 << 20, "{:?}", ran.peak);
+    // 64 MB of text in the memory of a child of the process; for longer, should nobody have got a turn to look.
+    let seen = ["0.6", "6", "60"].iter().any(|seconds| {
+        let text = "x=$(head -c 64000000 /dev/zero | tr \"\\0\" x)";
+        let (ran, ..) = run_shell(&format!("sh -c '{text}; sleep {seconds}; : \"$x\"'; true"), None);
+        println!("{:?}", ran.peak);
+        ran.peak.bytes.is_some_and(|bytes| bytes > 50 << 20)
+    });
+    assert!(seen, "never was all of it seen");
 }
 
 #[test]

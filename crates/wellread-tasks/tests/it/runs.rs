@@ -11,23 +11,39 @@ fn of<'c>(compared: &'c [Comparison], branch: &str) -> &'c Comparison {
     compared.iter().find(|one| one.candidate == branch).expect("the branch is compared")
 }
 
+/// Tries of a comparison of real waits on a machine that does other things too.
+const TRIES: usize = 8;
+
 #[test]
 fn the_slow_phase_of_each_branch_is_named() {
     let _alone = alone();
-    let sandbox = Sandbox::new();
-    let mut config = sandbox.table(&["main", "slow-loading", "slow-model", "broken"]);
-    config.repeats = 3;
-    config.skip_failed = true;
-    let outcome = run(&config).unwrap();
-    assert_eq!(outcome.stopped, None);
-    let compared = report::comparisons(&config, &outcome);
-    let verdict = |branch: &str, phase: &str| of(&compared, branch).phase(phase).unwrap().verdict;
-    assert_eq!(verdict("slow-loading", "batch_loading"), Verdict::Slower);
-    assert_ne!(verdict("slow-loading", "batch_step"), Verdict::Slower);
-    assert_eq!(verdict("slow-model", "batch_step"), Verdict::Slower);
-    assert_ne!(verdict("slow-model", "batch_loading"), Verdict::Slower);
-    assert!(of(&compared, "slow-loading").sentence.starts_with("Data loading of slow-loading is "));
-    assert!(of(&compared, "slow-model").sentence.starts_with("The model's step of slow-model is "));
+    let mut tries = 0;
+    let (sandbox, config, outcome, compared) = loop {
+        let sandbox = Sandbox::new();
+        let mut config = sandbox.table(&["main", "slow-loading", "slow-model", "broken"]);
+        config.repeats = 3;
+        config.skip_failed = true;
+        let outcome = run(&config).unwrap();
+        assert_eq!(outcome.stopped, None);
+        let compared = report::comparisons(&config, &outcome);
+        let slower = |branch: &str, phase: &str| {
+            of(&compared, branch).phase(phase).unwrap().verdict == Verdict::Slower
+        };
+        let said = |branch: &str, what: &str| of(&compared, branch).sentence.starts_with(what);
+        let named = [
+            slower("slow-loading", "batch_loading"),
+            !slower("slow-loading", "batch_step"),
+            slower("slow-model", "batch_step"),
+            !slower("slow-model", "batch_loading"),
+            said("slow-loading", "Data loading of slow-loading is "),
+            said("slow-model", "The model's step of slow-model is "),
+        ];
+        if named.iter().all(|so| *so) {
+            break (sandbox, config, outcome, compared);
+        }
+        tries += 1;
+        assert!(tries < TRIES, "{named:?}");
+    };
     assert!(of(&compared, "broken").sentence.contains("did not run to its end"));
 
     // The file is upstream's list.
@@ -89,14 +105,21 @@ fn the_slow_phase_of_each_branch_is_named() {
 #[test]
 fn another_baseline_turns_the_comparison_round() {
     let _alone = alone();
-    let sandbox = Sandbox::new();
-    let mut config = sandbox.table(&["main", "slow-model"]);
-    config.baseline = Some("slow-model".into());
-    let outcome = run(&config).unwrap();
-    let compared = report::comparisons(&config, &outcome);
-    assert_eq!((compared.len(), compared[0].candidate.as_str()), (1, "main"));
-    assert_eq!(compared[0].phase("batch_step").unwrap().verdict, Verdict::Faster);
-    assert!(compared[0].sentence.contains("times faster"), "{}", compared[0].sentence);
+    let mut tries = 0;
+    let (_sandbox, mut config) = loop {
+        let sandbox = Sandbox::new();
+        let mut config = sandbox.table(&["main", "slow-model"]);
+        config.baseline = Some("slow-model".into());
+        let outcome = run(&config).unwrap();
+        let compared = report::comparisons(&config, &outcome);
+        assert_eq!((compared.len(), compared[0].candidate.as_str()), (1, "main"));
+        let verdict = compared[0].phase("batch_step").unwrap().verdict;
+        if verdict == Verdict::Faster && compared[0].sentence.contains("times faster") {
+            break (sandbox, config);
+        }
+        tries += 1;
+        assert!(tries < TRIES, "{}", compared[0].sentence);
+    };
     config.baseline = Some("mian".into());
     assert!(crate::support::refused(&config).contains("main, slow-model"));
 }

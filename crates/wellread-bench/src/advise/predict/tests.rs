@@ -218,7 +218,7 @@ fn predictions_hold_in_a_real_loop() {
     for workers in [0, 1] {
         let feed = feed_of(workers);
         let mut off = Vec::new();
-        for attempt in 0..3 {
+        for attempt in 0..10 {
             let pace = (6, Duration::from_secs(15), attempt);
             let (predictions, _) = predict(&feed, workers, &[0.006, 0.020], true, pace, &|_, _| ()).unwrap();
             let checked = predictions.iter().map(|p| (p.step_ms, p.checked.as_ref().expect("checked")));
