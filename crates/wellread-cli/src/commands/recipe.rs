@@ -31,9 +31,9 @@ use wellread_report::summary;
 pub const REPLACED: [&str; 47] = [
     "what", "input", "in_place", "compression", "planes", "images", "size", "channels", "depth", "time", "dtype", "kind",
     "seed", "formats", "repeats", "precision", "processes", "data_dir", "time_budget", "access", "block_rows",
-    "block_window", "transform", "cache", "samples", "batch_sizes", "workers", "keep_open", "loader_cache", "model", "mode",
-    "steps", "batch_size", "loop_workers", "memory", "prefetch", "random_crop", "crops", "crop", "scale", "framework",
-    "python", "loaders", "turn_limit", "no_cold", "random_images", "sweep",
+    "block_window", "transform", "cache", "samples", "batch_sizes", "workers", "keep_open", "loader_cache", "model",
+    "mode", "steps", "batch_size", "loop_workers", "memory", "prefetch", "random_crop", "crops", "crop", "scale",
+    "framework", "python", "loaders", "turn_limit", "no_cold", "random_images", "sweep",
 ];
 
 /// Commands that a recipe may run, and the option that names where their results go.
