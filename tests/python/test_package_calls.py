@@ -169,8 +169,10 @@ def test_the_table_has_every_public_call(labelled, tmp_path):
     assert Calls(labelled, tmp_path, random.Random(0)).table.keys() == public()
 
 
-# What else may come of it: a place that cannot be written to, what DLPack asks for, nothing that was measured.
+# What else may come of it: a place that cannot be written to, what DLPack asks for, nothing that was measured, and
+# what torch says of tensors that it cannot stack.
 ALSO = {
+    "wellread.torch.collate": (RuntimeError,),
     "wellread.Batch.__dlpack__": (BufferError,),
     "wellread.bench.BenchmarkLogger.log": (OSError,),
     "wellread.bench.BenchmarkLogger.rows": (OSError,),

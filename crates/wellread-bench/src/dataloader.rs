@@ -319,7 +319,7 @@ fn findings(table: &Table, judge: &Judge) -> Vec<Ranked> {
     [10, 30, 31, 32].into_iter().zip(found).filter_map(|(rank, finding)| ranked(rank, finding)).collect()
 }
 
-fn rates(table: &Table, batch: f64) -> Vec<Series> {
+pub(crate) fn rates(table: &Table, batch: f64) -> Vec<Series> {
     // Of several caches the first that was asked for: a median over all of them is none's.
     let cache = table.str("cache", 0);
     let all = series(table, &["workers"], "samples_per_sec", |r| {

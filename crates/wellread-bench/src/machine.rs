@@ -9,7 +9,7 @@ pub fn facts(e: &Environment) -> Vec<(&'static str, String)> {
     let mut facts = vec![("cpu", cpu(e))];
     let clock = clock(e);
     if !clock.is_empty() {
-        facts.push(("clock", clock));
+        facts.push(("frequency", clock));
     }
     if let Some(nodes) = e.cpu.numa_nodes.filter(|nodes| *nodes > 1) {
         facts.push(("memory nodes (NUMA)", nodes.to_string()));

@@ -177,18 +177,18 @@ pub fn run(
             .with_context(|| format!("benchmark {}", settings.name))?;
         let bootstrap = Bootstrap::seeded(config.seed);
         let figure = |measured: &Measurement| value(measured, settings).unwrap_or(f64::NAN);
+        // What was not measured for want of time, and what turns out to be warm-up, are two things.
+        let in_time = outcome.measured_rounds();
         results.notes.extend(settle(&mut outcome, settings, config.seed));
         results.noise_floor = outcome.noise_floor(figure, &bootstrap).map(|n| n.fraction());
         results.detectable = outcome.smallest_detectable(figure, &bootstrap);
         results.rounds = outcome.measured_rounds();
         if let Some(share) = config.precision.filter(|_| outcome.stopped != Stopped::Enough) {
             results.notes.extend(not_reached(&outcome, settings, share, &bootstrap));
-        } else if outcome.measured_rounds() < config.repeats {
+        } else if in_time < config.repeats {
             results.notes.push(format!(
-                "{}: {} of {} rounds within the time budget",
-                settings.name,
-                outcome.measured_rounds(),
-                config.repeats
+                "{}: {in_time} of {} rounds within the time budget",
+                settings.name, config.repeats
             ));
         }
         for (variant, (keys, peer)) in outcome.visible().zip(&keys) {

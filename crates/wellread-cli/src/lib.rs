@@ -14,6 +14,7 @@ use wellread as _;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use std::io::Write as _;
+use std::sync::{Mutex, PoisonError};
 
 /// Read microscopy images into models at memory speed, and measure every step honestly.
 #[derive(Parser)]
@@ -27,6 +28,14 @@ struct Cli {
     quiet: bool,
     #[command(subcommand)]
     command: Command,
+}
+
+/// The arguments of the command that is run, without the program's name. Those of the process are others in Python.
+static TYPED: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// A copy of them.
+fn typed() -> Vec<String> {
+    TYPED.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
 #[derive(Subcommand)]
@@ -109,6 +118,9 @@ fn execute(command: Command, program: Vec<OsString>, ui: output::Ui) -> output::
 ///
 /// `program` is what starts this command again in a process of its own, before any arguments: some benchmarks do.
 pub fn run(program: Vec<OsString>, args: impl IntoIterator<Item = OsString>) -> u8 {
+    let args: Vec<OsString> = args.into_iter().collect();
+    let words = args.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    *TYPED.lock().unwrap_or_else(PoisonError::into_inner) = words;
     let cli = match parse(args) {
         Ok(cli) => cli,
         Err(error) => {

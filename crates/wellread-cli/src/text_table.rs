@@ -200,7 +200,7 @@ mod tests {
     fn prose_is_broken_at_spaces() {
         let text = filled(&format!("    {}", "word ".repeat(50)));
         assert!(text.lines().count() > 2 && text.lines().all(|line| chars(line) <= WIDTH), "{text}");
-        assert!(text.lines().skip(1).all(|line| line.starts_with("      word")), "{text}");
+        assert!(text.lines().skip(1).all(|line| line.starts_with("    word")), "{text}");
         assert_eq!(broken("share of a step waiting for data", 6), ["share of a", "step waiting", "for data"]);
     }
 }

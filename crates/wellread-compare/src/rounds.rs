@@ -38,6 +38,9 @@ pub fn row_floors(a: &Results, twin: &Results, options: &Options) -> Result<BTre
     Ok(floors)
 }
 
+/// Remarks that are numbers: findings rest on batch sizes of which an epoch has several.
+const NUMBERS: [&str; 2] = ["num_samples", "seed"];
+
 /// One row per configuration with the medians of its runs: a whole process as one run of many.
 pub fn condensed(table: &Table, run: usize) -> Table {
     let keys: Vec<&str> = columns::keys(table);
@@ -53,13 +56,17 @@ pub fn condensed(table: &Table, run: usize) -> Table {
             cells.push((quantity.column.clone(), Cell::from(median(&values))));
         }
         // Remarks such as the codec, which say the same in every run.
-        let texts = table.columns().iter().filter(|column| matches!(column.values(), Values::Str(_)));
+        let is_note =
+            |column: &&Column| matches!(column.values(), Values::Str(_)) || NUMBERS.contains(&column.name());
+        let texts = table.columns().iter().filter(is_note);
         for note in texts.map(Column::name).filter(|name| !keys.contains(name)) {
             let said = group.rows.iter().map(|&row| table.cell(note, row)).find(|cell| *cell != Cell::Null);
             cells.push((note.to_owned(), said.unwrap_or(Cell::Null)));
         }
-        let wrong = group.rows.iter().any(|&row| table.cell("verified", row) == Cell::Bool(false));
-        cells.push(("verified".to_owned(), if wrong { Cell::Bool(false) } else { Cell::Null }));
+        let some =
+            |verified| group.rows.iter().any(|&row| table.cell("verified", row) == Cell::Bool(verified));
+        let verified = [false, true].into_iter().find(|verified| some(*verified));
+        cells.push(("verified".to_owned(), verified.map_or(Cell::Null, Cell::from)));
         out.push(cells);
     }
     out

@@ -371,7 +371,7 @@ pub(super) fn distinct<T: Clone + PartialEq>(given: &[T]) -> Vec<T> {
 
 /// The command as typed, or as a recipe has it, with the program's name instead of its path.
 pub(super) fn command_line() -> String {
-    recipe::current().map_or_else(|| recipe::joined(std::env::args().skip(1)), |current| current.command)
+    recipe::current().map_or_else(|| recipe::joined(crate::typed()), |current| current.command)
 }
 
 pub fn run(args: &Args, program: &[OsString], ui: Ui) -> Outcome {

@@ -102,6 +102,9 @@ fn joined(mut inputs: Vec<ReportInput>, config: &Config) -> Result<ReportInput> 
         configuration.insert("command".into(), config.command.clone().into());
         configuration.insert("recipe".into(), serde_json::to_value(&config.recipe)?);
         configuration.insert("processes".into(), count.into());
+        // The children had folders of their own.
+        configuration.insert("out".into(), serde_json::to_value(&config.out)?);
+        configuration.insert("data_dir".into(), serde_json::to_value(&config.data_dir)?);
     }
     details.insert("noise_floor".into(), serde_json::to_value(&noise_floors)?);
     let mut configuration = first.configuration;
@@ -195,6 +198,7 @@ mod tests {
                 ("run", run),
                 ("codec", "none"),
                 ("verified", true),
+                ("num_samples", 100),
                 ("samples_per_sec", rate + f64::from(run))
             ]);
             samples.push(row![("format", "tiff"), ("run", run)], vec![1.0 / rate]);
@@ -216,6 +220,7 @@ mod tests {
         assert_eq!(table.rows(), 7);
         assert_eq!(table.f64("samples_per_sec", 2), Some(121.0));
         assert_eq!(table.str("codec", 2), Some("none"));
+        assert_eq!((table.f64("num_samples", 2), table.cell("verified", 2)), (Some(100.0), Cell::Bool(true)));
         let (low, high) = (table.f64("samples_per_sec_ci_low", 0), table.f64("samples_per_sec_ci_high", 0));
         assert!(low.unwrap() < 131.0 && high.unwrap() > 131.0);
         assert_eq!(report.samples[0].seconds().len(), 21);

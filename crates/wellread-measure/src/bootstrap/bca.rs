@@ -35,7 +35,8 @@ impl Bootstrap {
         let acceleration = acceleration(samples, &figure);
         let tail = self.expanded_tail(n);
         let end = |p: f64| {
-            let z = bias + normal::quantile(p);
+            // Of two samples the percentiles are so far out that they are infinite, and their product with 0 no number.
+            let z = (bias + normal::quantile(p)).clamp(-10.0, 10.0);
             percentile_of_sorted(&replicates, normal::cdf(bias + z / (1.0 - acceleration * z)))
         };
         let (low, high) = (end(tail), end(1.0 - tail));
@@ -96,6 +97,8 @@ mod tests {
         assert!(SETTINGS.bca(&[1.0, 2.0, 3.0], |_| f64::NAN).is_none());
         let same = SETTINGS.bca(&[2.0; 9], |values| values[0]).unwrap();
         assert_eq!((same.low, same.high), (2.0, 2.0));
+        let two = SETTINGS.bca(&[1.0, 2.0], |values| mean(values).unwrap()).unwrap();
+        assert_eq!((two.low, two.high), (1.0, 2.0));
     }
 
     #[test]
