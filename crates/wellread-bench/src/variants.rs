@@ -281,7 +281,8 @@ fn slow_begin(variant: &VariantResult<Measurement>, seed: u64) -> Option<String>
     let found = course(&series, &ChangePoints { tolerance: NOTABLE, ..ChangePoints::seeded(seed) });
     let (from, first) = (found.steady_from?, found.changes.first()?);
     let steady = found.changes.last()?.after;
-    (found.shape == Shape::WarmUp && 2 * from <= items)
+    // A clock's steps may make a steady time nothing at all.
+    (found.shape == Shape::WarmUp && 2 * from <= items && steady > 0.0)
         .then(|| format!("(the first {from} of {items} by {:.0} %)", 100.0 * (first.before / steady - 1.0)))
 }
 

@@ -268,7 +268,7 @@ mod tests {
         let mut state = State::default();
         let (before, watch) = (own_ticks().unwrap(), Watch::start());
         let used =
-            Command::new("sh").args(["-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"]).status();
+            Command::new("sh").args(["-c", "i=0; while [ $i -lt 1000000 ]; do i=$((i+1)); done"]).status();
         assert!(used.unwrap().success());
         assert!(own_ticks().unwrap() > before, "the child's time is counted");
         watch.stop(&mut state);

@@ -20,7 +20,7 @@
 //! Sheather 1986, <https://doi.org/10.1016/0167-7152(86)90021-0>; for other percentiles Nyblom 1992,
 //! <https://doi.org/10.1016/0167-7152(92)90076-H>): 94-96 % from six samples on, whatever the tails. The widest interval
 //! is from the smallest to the largest sample, and that covers the median with `1 - 2^(1-n)`: below 95 % until `n` is 6,
-//! and of a 95th percentile until `n` is 73. Intervals of fewer samples are given, being the best there is, but
+//! and of a 95th percentile until `n` is 72. Intervals of fewer samples are given, being the best there is, but
 //! [`mod@crate::compare`] draws no verdict from them.
 //!
 //! **Why not BCa for these.** Its acceleration comes from leaving out one sample at a time, and the jackknife is inconsistent for

@@ -136,6 +136,9 @@ fn boost(root: &Root) -> Option<bool> {
     on.or_else(|| root.number(&format!("{CPU}/intel_pstate/no_turbo")).map(|flag| flag == 0))
 }
 
+/// Ticks, of all processors together, below which a share of them says nothing.
+const FEWEST_TICKS: f64 = 20.0;
+
 /// Time of all processors together since the machine started, in kernel ticks (usually 10 ms).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuTimes {
@@ -188,12 +191,12 @@ impl CpuTimes {
     }
 
     /// Share of all time since an earlier reading in which the processors worked for others than those who used `own`
-    /// ticks of it; `None` when no tick has passed.
+    /// ticks of it; `None` when fewer than 20 ticks have passed, of which one says too much.
     pub fn busy_by_others(&self, earlier: &Self, own: u64) -> Option<f64> {
         let ticks = self.ticks_since(earlier);
         let total = ticks.all();
         // The kernel counts the ticks of all and those of a process in different ways: less than nothing is nothing.
-        (total > 0.0).then(|| ticks.busy.saturating_sub(own) as f64 / total)
+        (total >= FEWEST_TICKS).then(|| ticks.busy.saturating_sub(own) as f64 / total)
     }
 
     fn ticks_since(&self, earlier: &Self) -> Self {
