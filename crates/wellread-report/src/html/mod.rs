@@ -143,7 +143,7 @@ fn picture(thumbnail: &Thumbnail) -> Option<String> {
     let plain = data.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'='));
     (plain && !data.is_empty()).then(|| {
         let caption = escape(&thumbnail.caption);
-        format!("<li><figure><img src=\"data:image/png;base64,{data}\" alt=\"{caption}\"><figcaption>{caption}</figcaption></figure></li>\n")
+        format!("<li><figure><img src=\"data:image/png;base64,{data}\" alt=\"Thumbnail of {caption}\"><figcaption>{caption}</figcaption></figure></li>\n")
     })
 }
 

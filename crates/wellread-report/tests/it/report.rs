@@ -14,7 +14,7 @@ fn the_report_has_every_section_and_needs_nothing_else() {
         "AMD EPYC 9R14, 2 cores, AVX-512",
         "Pixel checksum",
         "<img src=\"data:image/png;base64,",
-        "alt=\"row 0, channel 0\"",
+        "alt=\"Thumbnail of row 0, channel 0\"",
         "id=\"bench-storage\"",
         "id=\"bench-storage_compression\"",
         "id=\"bench-storage_layout\"",
