@@ -10,7 +10,9 @@ use anyhow::{Context as _, Result};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use wellread_loader::Dataset;
+use wellread_measure::compare::smallest_detectable;
 use wellread_measure::samples::median;
+use wellread_measure::{Bootstrap, Interval, NoiseFloor};
 use wellread_report::{Cell, Fact, Finding, ReportInput, Samples, Severity, Table, Thumbnail};
 use wellread_store::{preview, registry};
 
@@ -65,6 +67,9 @@ pub fn input(run: &Run, environment: Vec<Fact>, machine: String) -> ReportInput 
         ("Results", run.csv.display().to_string()),
         ("All samples", run.json.display().to_string()),
     ];
+    let twins = half_against_half(run);
+    let floor = NoiseFloor::largest(twins.iter().map(NoiseFloor::from_interval));
+    let detectable = twins.iter().map(|ratio| smallest_detectable(ratio, floor)).reduce(f64::max);
     ReportInput {
         title: "Which framework runs the model fastest?".to_owned(),
         description: "All frameworks run the same weights on the same images, each in a process of its own, in turns in random \
@@ -82,8 +87,31 @@ pub fn input(run: &Run, environment: Vec<Fact>, machine: String) -> ReportInput 
         tables: vec![table(run)],
         samples: vec![samples(run)],
         details: details(run),
+        noise_floor: floor.map(|floor| floor.fraction()),
+        detectable: detectable.map(|least| (TABLE.to_owned(), least)).into_iter().collect(),
         ..ReportInput::default()
     }
+}
+
+/// Of every configuration whose outputs were right, one half of its rounds against the other: the ratio of neighbouring
+/// rounds' medians, the first and the second above by turns, so that drift cancels. As if each had been measured twice
+/// (A/A) in half as many rounds, so what is told from it is rather too much than too little.
+fn half_against_half(run: &Run) -> Vec<Interval> {
+    let ok = run.records.iter().filter(|record| record.row.status == Status::Ok);
+    let ratio = |record: &Record| {
+        let medians: Vec<f64> = record
+            .rounds
+            .iter()
+            .filter_map(|round| median(&round.samples_ns.iter().map(|&ns| ns as f64).collect::<Vec<_>>()))
+            .collect();
+        let (first, second): (Vec<f64>, Vec<f64>) = medians
+            .chunks_exact(2)
+            .enumerate()
+            .map(|(i, pair)| if i % 2 == 0 { (pair[0], pair[1]) } else { (pair[1], pair[0]) })
+            .unzip();
+        Bootstrap::seeded(run.config.seed).median_of_ratios(&first, &second)
+    };
+    ok.filter_map(ratio).collect()
 }
 
 /// What it takes to repeat the run, and to tell what another was measured on and with.
@@ -377,6 +405,27 @@ mod tests {
         assert_eq!(table.rows(), 2 * 3 + 2);
         assert_eq!(table.str("reason", 7), Some("no torch"));
         assert_eq!(table.f64("throughput_ips", 0).map(f64::round), Some(100.0));
+    }
+
+    #[test]
+    fn one_half_of_the_rounds_is_the_noise_of_the_other() {
+        let with = |step: f64| {
+            let mut record = record("candle", 1, 10.0);
+            record.rounds = (0..12)
+                .map(|round| Round {
+                    round,
+                    samples_ns: vec![(1e7 * (1.0 + step * f64::from(round as u32 % 3))) as u64; 3],
+                    ..Round::default()
+                })
+                .collect();
+            input(&run(vec![record]), vec![], String::new())
+        };
+        assert_eq!(with(0.0).noise_floor, Some(0.0));
+        let noisy = with(0.03);
+        let (floor, least) = (noisy.noise_floor.unwrap(), noisy.detectable[TABLE]);
+        assert!(floor > 0.01 && floor < 0.07 && least > floor, "{floor} {least}");
+        // Three rounds are too few for an interval.
+        assert_eq!(input(&run(vec![record("candle", 1, 10.0)]), vec![], String::new()).noise_floor, None);
     }
 
     #[test]

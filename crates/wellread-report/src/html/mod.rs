@@ -168,7 +168,7 @@ fn notes(input: &ReportInput) -> String {
     let mut items: Vec<String> = vec![];
     match input.noise_floor.filter(|n| n.is_finite()) {
         Some(noise) => items.push(format!(
-            "Noise floor: the same thing measured twice (A/A) differed by {}. Smaller differences between formats mean nothing.",
+            "Noise floor: the same thing measured twice (A/A) differed by {}. Smaller differences mean nothing.",
             figures::noise_text(noise)
         )),
         None => items.push("No noise floor was measured: differences of a few percent may be chance.".into()),
