@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -79,6 +80,21 @@ def test_frameworks_stand_beside_rust_in_one_report(bench):
     assert summary["frameworks"]["pytorch"]["versions"]["torch"] == torch.__version__
     assert all(0 < summary["frameworks"][name]["clock_overhead_ns"] < 1e5 for name in ("pytorch", "jax"))
     assert "pytorch" in (out / "report.html").read_text()
+
+
+def test_copies_to_a_device_are_timed_where_there_is_one():
+    from _wellread_bench.frameworks.base import copy_rate
+    from _wellread_bench.frameworks.jax import Jax
+    from _wellread_bench.frameworks.pytorch import PyTorch
+
+    copies = []
+    # Ten copies of a sleep that takes no less than asked for.
+    assert 0 < copy_rate(lambda: (time.sleep(0.002), copies.append(1)), size=1000) <= 1000 / 0.002 * 1.05
+    assert len(copies) == 10
+    for framework in (PyTorch(1, 9), Jax(1, 9)):
+        rate = framework.host_to_device()
+        assert (rate is None) == ("cpu" in str(framework.device).lower())
+        assert rate is None or rate > 1e8
 
 
 def test_the_small_cnn_learns_alike_in_rust_pytorch_and_jax(bench):

@@ -50,11 +50,12 @@ struct Limits {
 
 /// Adds to every row of a table of `readers` and `samples_per_sec`: `limit_copy_per_s`, `limit_read_per_s`,
 /// `limit_zstd_per_s`, `limit_disk_per_s`, `bound_by` (the smallest of those that apply to a warm page cache),
-/// `share_of_limit` and `share_of_copy`. Returns remarks on what could not be measured.
+/// `share_of_limit`, `share_of_copy` and, with a GPU, `share_of_device_copy`. Returns remarks on what could not be measured.
 pub(crate) fn with_limits(session: &Session<'_>, table: &Table) -> (Table, Vec<String>) {
     let copy = measure_copy(&LimitSettings::default());
     let config = session.config;
     let delivered = session.prepared.delivered_bytes(config.batch_crop());
+    let device = session.frameworks.host_to_device();
     let mut notes = Vec::new();
     if config.random_crop.is_some() {
         // Neighbouring crops share what is decoded, by chance.
@@ -91,9 +92,7 @@ pub(crate) fn with_limits(session: &Session<'_>, table: &Table) -> (Table, Vec<S
         cells.push(("bound_by".to_owned(), bound.map_or(Cell::Null, |l| Cell::from(words(l)))));
         let share = bound.and_then(|l| Some(table.f64("samples_per_sec", row)? / l.rate));
         cells.push(("share_of_limit".to_owned(), share.map_or(Cell::Null, Cell::from)));
-        let of_copy =
-            table.f64("samples_per_sec", row).map(|rate| share_of_copy(rate, delivered, threads, &copy));
-        cells.push(("share_of_copy".to_owned(), of_copy.map_or(Cell::Null, Cell::from)));
+        cells.extend(shares(table.f64("samples_per_sec", row), delivered, threads, &copy, device));
         out.push(cells);
     }
     (out, notes)
@@ -105,20 +104,35 @@ pub(crate) fn share_of_copy(images_per_s: f64, delivered: f64, threads: usize, c
     if share.is_finite() { share } else { f64::NAN }
 }
 
-/// Adds `share_of_copy` to every row of a table with a column of images per second `rate`: what was delivered as a share of
-/// what so many `threads` can copy.
+/// What every loader's figure is a share of, as columns: `share_of_copy` by as many threads and, where a framework has a
+/// device that takes so many bytes per second, `share_of_device_copy`.
+fn shares(
+    rate: Option<f64>,
+    delivered: f64,
+    threads: usize,
+    copy: &CopyLimits,
+    device: Option<f64>,
+) -> Vec<(String, Cell)> {
+    let cell = |share: Option<f64>| share.filter(|s| s.is_finite()).map_or(Cell::Null, Cell::from);
+    let of_copy = rate.map(|rate| share_of_copy(rate, delivered, threads, copy));
+    let mut cells = vec![("share_of_copy".to_owned(), cell(of_copy))];
+    if let Some(device) = device {
+        cells.push(("share_of_device_copy".to_owned(), cell(rate.map(|rate| rate * delivered / device))));
+    }
+    cells
+}
+
+/// Adds `share_of_copy` and `share_of_device_copy` to every row of a table with a column of images per second `rate`: what
+/// was delivered as a share of what so many `threads` can copy, and of what the device can be given.
 pub(crate) fn with_share_of_copy(session: &Session<'_>, table: &Table, rate: &str, threads: usize) -> Table {
     let copy = measure_copy(&LimitSettings::default());
     let delivered = session.prepared.delivered_bytes(session.config.crop);
+    let device = session.frameworks.host_to_device();
     let mut out = Table::new(table.name());
     for row in 0..table.rows() {
         let mut cells: Vec<(String, Cell)> =
             table.columns().iter().map(|c| (c.name().to_owned(), table.cell(c.name(), row))).collect();
-        let share = table.f64(rate, row).map(|rate| share_of_copy(rate, delivered, threads, &copy));
-        cells.push((
-            "share_of_copy".to_owned(),
-            share.filter(|s| s.is_finite()).map_or(Cell::Null, Cell::from),
-        ));
+        cells.extend(shares(table.f64(rate, row), delivered, threads, &copy, device));
         out.push(cells);
     }
     out
@@ -295,6 +309,20 @@ mod tests {
         assert_eq!(at(0), [("copy", 1000.0), ("read", 1000.0), ("zstd", 1500.0), ("disk", 10.0)]);
         assert_eq!(at(2), [("copy", 1500.0), ("read", 2000.0), ("zstd", 3000.0), ("disk", 10.0)]);
         assert_eq!(at(4), at(2));
+    }
+
+    #[test]
+    fn figures_are_shares_of_both_copies() {
+        let copy = CopyLimits { one_thread: bandwidth(1e9), all_threads: bandwidth(2e9), threads: 2 };
+        let share = |rate, device| -> Vec<(String, Option<f64>)> {
+            let cells = shares(rate, 1e6, 2, &copy, device).into_iter();
+            cells.map(|(name, cell)| (name, cell.as_f64())).collect()
+        };
+        let named = |name: &str, share| (name.to_owned(), share);
+        assert_eq!(share(Some(500.0), None), [named("share_of_copy", Some(0.25))]);
+        let both = [named("share_of_copy", Some(0.25)), named("share_of_device_copy", Some(0.05))];
+        assert_eq!(share(Some(500.0), Some(1e10)), both);
+        assert_eq!(share(None, Some(1e10)).iter().filter(|cell| cell.1.is_some()).count(), 0);
     }
 
     #[test]

@@ -135,6 +135,7 @@ const KNOWN: &[(&str, &str, Unit, Better)] = &[
     ("cached_step_s", "step with images in memory", Unit::Seconds, Better::Lower),
     ("cold_step_s", "step with cold files", Unit::Seconds, Better::Lower),
     ("share_of_copy", "share of memory copy", Unit::Fraction, Better::Higher),
+    ("share_of_device_copy", "share of host-to-device copy", Unit::Fraction, Better::Higher),
     ("conversion_overhead_pct", "conversion, share of total", Unit::Percent, Better::Lower),
     ("peak_rss_mb", "peak memory of the process", Unit::Plain("MB"), Better::Lower),
     ("peak_growth_mb", "peak memory added", Unit::Plain("MB"), Better::Lower),

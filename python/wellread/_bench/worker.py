@@ -33,6 +33,7 @@ class Worker:
             "versions": self.framework.versions(),
             "backend": self.framework.backend(),
             "clock_overhead_ns": OVERHEAD_NS,
+            "host_to_device_bytes_per_s": self.framework.host_to_device(),
             "readers": [peers.describe(entry, self.framework.name) for entry in peers.of_formats(request["formats"])],
             "conversions": [c.describe(self.framework) for c in self.framework.conversions()],
         }

@@ -79,6 +79,9 @@ struct Started {
     /// Cost of a look at Python's clock, taken off every time that is answered.
     #[serde(default)]
     clock_overhead_ns: Option<f64>,
+    /// Copies to the device, where there is one.
+    #[serde(default)]
+    host_to_device_bytes_per_s: Option<f64>,
     readers: Vec<Reader>,
     conversions: Vec<Conversion>,
 }
@@ -160,6 +163,13 @@ impl Frameworks {
         &self.list
     }
 
+    /// Bytes per second from this machine's memory to its device, by the framework that copies fastest; `None` where none
+    /// has a device.
+    pub(crate) fn host_to_device(&self) -> Option<f64> {
+        let rates = self.list.iter().filter_map(|f| f.started.as_ref().ok()?.host_to_device_bytes_per_s);
+        rates.filter(|rate| *rate > 0.0).reduce(f64::max)
+    }
+
     /// Makes the model in each framework and runs it once on a batch of zeros of this shape.
     ///
     /// # Errors
@@ -193,7 +203,8 @@ impl Frameworks {
                 Ok(s) => {
                     let versions: Vec<_> = s.versions.iter().map(|(n, v)| format!("{n} {v}")).collect();
                     let detail = json!({ "python": s.python, "versions": s.versions, "backend": s.backend,
-                                         "clock_overhead_ns": s.clock_overhead_ns });
+                                         "clock_overhead_ns": s.clock_overhead_ns,
+                                         "host_to_device_bytes_per_s": s.host_to_device_bytes_per_s });
                     (format!("{}; Python {}, {}", s.backend, s.python, versions.join(", ")), detail)
                 }
                 Err(reason) => (format!("unavailable: {reason}"), json!({ "unavailable": reason })),

@@ -3,6 +3,24 @@
 import multiprocessing
 from collections.abc import Callable
 from dataclasses import dataclass
+from statistics import median
+
+from ..clock import net, now
+
+# Large enough that starting a copy takes nothing of it; repeated until the median stands on some.
+COPY_BYTES = 64 << 20
+COPIES = 9
+
+
+def copy_rate(copy, size=COPY_BYTES):
+    """Bytes per second of `copy`, which returns when `size` bytes are there: the median, after one to warm up."""
+    copy()
+    times = []
+    for _ in range(COPIES):
+        begin = now()
+        copy()
+        times.append(max(1, net(now() - begin)))
+    return size / median(times) * 1e9
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import models
-from .base import Conversion, ReaderDataset, torch_loader
+from .base import COPY_BYTES, Conversion, ReaderDataset, copy_rate, torch_loader
 
 
 class Jax:
@@ -23,6 +23,13 @@ class Jax:
     def backend(self):
         """Library, device and threads, in words."""
         return f"jax {jax.__version__} ({self.device.device_kind}, {self.threads} threads)"
+
+    def host_to_device(self):
+        """Bytes per second from the host's memory to the device; `None` where there is no device."""
+        if self.device.platform == "cpu":
+            return None
+        host = np.zeros(COPY_BYTES, dtype=np.uint8)
+        return copy_rate(lambda: jax.device_put(host, self.device).block_until_ready())
 
     def wait(self, array=None):
         """Until an array is there: JAX returns before."""

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from .. import models
-from .base import Conversion, ReaderDataset, torch_loader
+from .base import COPY_BYTES, Conversion, ReaderDataset, copy_rate, torch_loader
 
 
 class PyTorch:
@@ -25,6 +25,19 @@ class PyTorch:
         """Library, device and threads, in words."""
         where = torch.cuda.get_device_name() if self.device.type == "cuda" else "cpu"
         return f"torch {torch.__version__} ({where}, {self.threads} threads)"
+
+    def host_to_device(self):
+        """Bytes per second from pinned memory to the device; `None` where there is no device."""
+        if self.device.type != "cuda":
+            return None
+        host = torch.zeros(COPY_BYTES, dtype=torch.uint8).pin_memory()
+        there = torch.empty_like(host, device=self.device)
+
+        def copy():
+            there.copy_(host, non_blocking=True)
+            torch.cuda.synchronize()
+
+        return copy_rate(copy)
 
     def wait(self, _tensor=None):
         """Until the device has done what it was given."""
