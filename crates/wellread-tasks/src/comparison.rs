@@ -63,6 +63,9 @@ const PHASES: [(&str, &str); 20] = [
 /// Phases that describe where the time of a step goes: of [`PHASES`] the first so many.
 const PARTS: usize = 5;
 
+/// Share of a whole run from which on a change of a phase that happens once is told of.
+const NOTICED: f64 = 0.02;
+
 /// A ratio of times, candidate over baseline.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ratio {
@@ -355,15 +358,22 @@ fn sentence(candidate: &str, baseline: &str, phases: &[PhaseComparison], entries
     let whole = ["total_training", "total_inference", "process"]
         .iter()
         .find_map(|name| phases.iter().find(|phase| !phase.repeated && phase.phase == *name));
-    let mut described: Vec<&PhaseComparison> = if repeated.is_empty() {
-        let singles = phases.iter().filter(|phase| phase.phase != "process" && changed(phase));
-        singles.collect()
-    } else {
-        repeated
+    let steady = by_change(repeated);
+    // Of what happens once what changed, if that is noticed: a transfer may take 60 times as long and no time at all.
+    let noticed = |phase: &PhaseComparison| {
+        let least = whole.map_or(0.0, |whole| NOTICED * whole.baseline_seconds);
+        (phase.seconds - phase.baseline_seconds).abs() >= least
     };
-    // What changed most comes first; what did not keeps its order.
-    let change = |phase: &PhaseComparison| if changed(phase) { phase.ratio.estimate.ln().abs() } else { 0.0 };
-    described.sort_by(|a, b| change(b).total_cmp(&change(a)));
+    let is_whole = |phase: &PhaseComparison| {
+        phase.phase == "process" || whole.is_some_and(|whole| whole.phase == phase.phase)
+    };
+    let once = phases.iter().filter(|phase| !phase.repeated && !is_whole(phase) && changed(phase));
+    let once = by_change(once.filter(|phase| steady.is_empty() || noticed(phase)).collect());
+    let described = if steady.iter().any(|phase| changed(phase)) {
+        [steady, once].concat()
+    } else {
+        [once, steady].concat()
+    };
     let mut parts: Vec<String> = Vec::new();
     for phase in described {
         let what = words(&phase.phase);
@@ -382,6 +392,13 @@ fn sentence(candidate: &str, baseline: &str, phases: &[PhaseComparison], entries
     }
     let first = text.remove(0).to_uppercase().to_string();
     format!("{first}{text} (compared with {baseline}).")
+}
+
+/// What changed most comes first; what did not keeps its order.
+fn by_change(mut phases: Vec<&PhaseComparison>) -> Vec<&PhaseComparison> {
+    let change = |phase: &PhaseComparison| if changed(phase) { phase.ratio.estimate.ln().abs() } else { 0.0 };
+    phases.sort_by(|a, b| change(b).total_cmp(&change(a)));
+    phases
 }
 
 fn changed(phase: &PhaseComparison) -> bool {

@@ -50,7 +50,7 @@ pub fn summary(outcome: &Outcome) -> String {
     }
     let mut lines = vec![heads.into_iter().map(str::to_owned).collect::<Vec<String>>()];
     // One more column has to fit.
-    let most = if on_gpu { 17 } else { 22 };
+    let most = if on_gpu { 13 } else { 18 };
     let seconds = |value: Option<f64>| value.map_or("–".to_owned(), |s| Unit::Seconds.format(s));
     let memory = |value: Option<f64>| value.map_or("–".to_owned(), |mb| format!("{mb:.0} MB"));
     for ((task, entry), of) in outcome.planned.iter().zip(&outcome.entries).zip(&figures) {

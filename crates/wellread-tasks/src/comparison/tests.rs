@@ -83,6 +83,33 @@ fn the_phase_that_changed_is_named_whatever_the_number_of_runs() {
 }
 
 #[test]
+fn what_changed_once_is_told_where_it_is_noticed() {
+    let with = |branch: &str, first_batch: f64, transfer: f64, seed: u64| {
+        let mut entry = entry(branch, 4, 1.0, 1.0, seed);
+        for (run, repeat) in entry.repeats.iter_mut().enumerate() {
+            let chance = 1.0 + 0.002 * run as f64;
+            for (name, seconds) in [("first_batch_loading", first_batch), ("first_batch_to_device", transfer)]
+            {
+                let phase = Phase {
+                    elapsed_seconds: seconds * chance,
+                    memory_delta_mb: None,
+                    peak_memory_mb: None,
+                    peak_gpu_memory_mb: None,
+                };
+                repeat.said.phases.push((name.to_owned(), phase));
+            }
+        }
+        entry
+    };
+    // The whole run takes 2 s.
+    let (main, late) = (with("main", 0.1, 0.0001, 1), with("late", 1.1, 0.005, 2));
+    let said = of(("main", &main), ("late", &late), 0).sentence;
+    assert!(said.starts_with("Loading the first batch of late is 11.0 times slower ["), "{said}");
+    assert!(said.contains("; data loading is unchanged"), "{said}");
+    assert!(!said.contains("transfer of the first batch"), "{said}");
+}
+
+#[test]
 fn single_phases_need_several_runs() {
     for (runs, verdict) in
         [(1, Verdict::TooFewData), (2, Verdict::TooFewData), (3, Verdict::Slower), (8, Verdict::Slower)]
