@@ -59,7 +59,14 @@ impl Candidate {
             return format!("as it is ({}, {})", self.format, self.codec);
         }
         let chunk = self.chunk.map_or(String::new(), |[_, _, z, y, x]| format!(", chunks {z}x{y}x{x}"));
-        format!("{} ({}{chunk})", self.format, self.codec)
+        // Beside the level that is the format's own.
+        let level = match self.compression {
+            Some(Compression::Zstd(level)) if self.codec.contains("zstd") => format!(", level {level}"),
+            // PNG has no other codec.
+            Some(Compression::None) if self.codec.contains("deflate") => ", level 0".to_owned(),
+            _ => String::new(),
+        };
+        format!("{} ({}{level}{chunk})", self.format, self.codec)
     }
 
     /// Opens it: the user's set as the user's options say, copies as what they were written.
@@ -180,7 +187,8 @@ pub(crate) fn write(
         let same = |a: &Candidate, b: &Candidate| {
             a.format == b.format
                 && (&a.codec, &a.pieces) == (&b.codec, &b.pieces)
-                && (a.bytes_per_image - b.bytes_per_image).abs() < 1e-6 * b.bytes_per_image
+                // What differs by less is their headers.
+                && (a.bytes_per_image - b.bytes_per_image).abs() < 1e-3 * b.bytes_per_image
         };
         let is_new = match written {
             Ok(candidate) => {
@@ -282,6 +290,28 @@ mod tests {
         assert_eq!(ways(&format, Shape::plane(100, 100)).len(), CODECS.len());
         assert_eq!(chunks([1, 1, 1, 1000, 200]), [[1, 1, 1, 256, 200]]);
         assert_eq!(chunks([1, 2, 16, 64, 64]), [[1, 1, 16, 64, 64]]);
+    }
+
+    #[test]
+    fn two_levels_of_a_codec_have_two_names() {
+        let name = |compression, codec: &str| {
+            let candidate = Candidate {
+                format: "ome-zarr",
+                compression,
+                chunk: None,
+                codec: codec.to_owned(),
+                pieces: String::new(),
+                write_s: None,
+                images: 1,
+                bytes_per_image: 1.0,
+                path: PathBuf::new(),
+            };
+            candidate.name()
+        };
+        assert_eq!(name(Some(Compression::Default), "zstd"), "ome-zarr (zstd)");
+        assert_eq!(name(Some(Compression::Zstd(3)), "zstd"), "ome-zarr (zstd, level 3)");
+        assert_eq!(name(Some(Compression::None), "png (deflate)"), "ome-zarr (png (deflate), level 0)");
+        assert_eq!(name(None, "zstd"), "as it is (ome-zarr, zstd)");
     }
 
     #[test]
