@@ -61,7 +61,7 @@ pub fn utilisation_mark(utilisation: f64) -> &'static str {
 fn run(session: &Session<'_>) -> Result<Results> {
     let config = session.config;
     let (mut variants, mut unavailable) = (Vec::new(), Vec::new());
-    let not_cold: Rc<RefCell<BTreeSet<String>>> = Rc::default();
+    let remarks: Rc<RefCell<BTreeSet<String>>> = Rc::default();
     for &mode in &config.modes {
         for set in session.own_sets() {
             let keys: Keys = vec![
@@ -77,18 +77,20 @@ fn run(session: &Session<'_>) -> Result<Results> {
             // One model per variant, built when first needed: training goes on from round to round. Waiting by difference
             // has another, so that it teaches the first nothing.
             let models: Rc<RefCell<[Slot; 2]>> = Rc::default();
-            let not_cold = Rc::clone(&not_cold);
+            let remarks = Rc::clone(&remarks);
             variants.push(Variant {
                 peer: false,
                 keys,
                 job: Box::new(move |turn| {
                     let [model, spare] = &mut *models.borrow_mut();
-                    let mut measured = steps(session, set, mode, model, turn.round as u64, turn.warmup)?;
+                    let (mut measured, ahead) =
+                        steps(session, set, mode, model, turn.round as u64, turn.warmup)?;
+                    remarks.borrow_mut().extend(too_few(session.config.steps, ahead));
                     if !turn.warmup {
                         let (values, note) =
                             differences(session, set, mode, spare, turn.round as u64, &measured)?;
                         measured.values.extend(values);
-                        not_cold.borrow_mut().extend(note);
+                        remarks.borrow_mut().extend(note);
                     }
                     Ok(measured)
                 }),
@@ -111,7 +113,7 @@ fn run(session: &Session<'_>) -> Result<Results> {
         item_prefix: "step_",
     };
     let mut results = variants::run(session, &settings, variants, unavailable)?;
-    results.notes.extend(not_cold.borrow().iter().cloned());
+    results.notes.extend(remarks.borrow().iter().cloned());
     results.notes.extend(traffic::uncounted(&results.table));
     results.table =
         roofline::with_share_of_copy(session, &results.table, "images_per_sec", config.loop_workers + 1);
@@ -157,6 +159,7 @@ impl<'l> Endless<'l> {
     }
 }
 
+/// Measures the steps of one run; with it the number of batches that are read ahead.
 fn steps(
     session: &Session<'_>,
     set: &FormatSet,
@@ -164,7 +167,7 @@ fn steps(
     model: &mut Slot,
     round: u64,
     full: bool,
-) -> Result<Measurement> {
+) -> Result<(Measurement, usize)> {
     let config = session.config;
     let opening = Stopwatch::start();
     let dataset = Dataset::from_store(session.open(set)?);
@@ -225,7 +228,19 @@ fn steps(
         ("utilisation_mark", utilisation_mark(1.0 - waiting).to_owned()),
         ("backend", model.backend().to_owned()),
     ];
-    Ok(Measurement { values, texts, items, verified, ..Measurement::default() })
+    let ahead = if config.loop_workers == 0 { 0 } else { loader.prefetch() };
+    Ok((Measurement { values, texts, items, verified, ..Measurement::default() }, ahead))
+}
+
+/// What to say where all batches of a run may have been ready before its first step.
+fn too_few(steps: usize, ahead: usize) -> Option<String> {
+    (steps <= ahead).then(|| {
+        format!(
+            "steps do not outnumber the batches read ahead ({steps} and {ahead}), so that slow loading may not show yet: --steps {} \
+             or more",
+            3 * ahead
+        )
+    })
 }
 
 /// A model, once it was needed.
@@ -398,6 +413,12 @@ mod tests {
         assert!(advice(0.30).contains("acceptable"));
         assert!(advice(0.50).contains("acceptable"));
         assert!(advice(0.51).contains("is the bottleneck"));
+    }
+
+    #[test]
+    fn steps_that_were_ready_before_they_began_are_told() {
+        assert!(too_few(4, 4).is_some_and(|said| said.contains("--steps 12")));
+        assert_eq!((too_few(5, 4), too_few(1, 0)), (None, None));
     }
 
     #[test]
