@@ -10,14 +10,14 @@ use anyhow::{Context as _, Result};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use wellread_loader::Dataset;
-use wellread_measure::compare::smallest_detectable;
 use wellread_measure::samples::median;
-use wellread_measure::{Bootstrap, Interval, NoiseFloor};
 use wellread_report::{Cell, Fact, Finding, ReportInput, Samples, Severity, Table, Thumbnail};
 use wellread_store::{preview, registry};
 
 /// Name of the table.
 const TABLE: &str = "inference";
+/// Rounds below which no half of them stands for the whole.
+const LEAST_ROUNDS: usize = 6;
 
 /// Writes the report beside the run's CSV file, in a folder of its name; returns the folder.
 ///
@@ -67,9 +67,7 @@ pub fn input(run: &Run, environment: Vec<Fact>, machine: String) -> ReportInput 
         ("Results", run.csv.display().to_string()),
         ("All samples", run.json.display().to_string()),
     ];
-    let twins = half_against_half(run);
-    let floor = NoiseFloor::largest(twins.iter().map(NoiseFloor::from_interval));
-    let detectable = twins.iter().map(|ratio| smallest_detectable(ratio, floor)).reduce(f64::max);
+    let noise = noise(run);
     ReportInput {
         title: "Which framework runs the model fastest?".to_owned(),
         description: "All frameworks run the same weights on the same images, each in a process of its own, in turns in random \
@@ -87,31 +85,31 @@ pub fn input(run: &Run, environment: Vec<Fact>, machine: String) -> ReportInput 
         tables: vec![table(run)],
         samples: vec![samples(run)],
         details: details(run),
-        noise_floor: floor.map(|floor| floor.fraction()),
-        detectable: detectable.map(|least| (TABLE.to_owned(), least)).into_iter().collect(),
+        noise_floor: noise.map(|(floor, _)| floor),
+        detectable: noise.map(|(_, least)| (TABLE.to_owned(), least)).into_iter().collect(),
         ..ReportInput::default()
     }
 }
 
-/// Of every configuration whose outputs were right, one half of its rounds against the other: the ratio of neighbouring
-/// rounds' medians, the first and the second above by turns, so that drift cancels. As if each had been measured twice
-/// (A/A) in half as many rounds, so what is told from it is rather too much than too little.
-fn half_against_half(run: &Run) -> Vec<Interval> {
+/// How far one half of a configuration's rounds lies from the other, as if it had been measured twice (A/A), and the smallest
+/// slow-down that is found beyond that and the whole width of its interval; fractions, the largest of all configurations
+/// whose outputs were right. Halves are every other two rounds crosswise (0, 3, 4, 7, … and 1, 2, 5, 6, …), so that drift
+/// cancels, and compared by the medians of all their passes.
+fn noise(run: &Run) -> Option<(f64, f64)> {
     let ok = run.records.iter().filter(|record| record.row.status == Status::Ok);
-    let ratio = |record: &Record| {
-        let medians: Vec<f64> = record
-            .rounds
-            .iter()
-            .filter_map(|round| median(&round.samples_ns.iter().map(|&ns| ns as f64).collect::<Vec<_>>()))
-            .collect();
-        let (first, second): (Vec<f64>, Vec<f64>) = medians
-            .chunks_exact(2)
-            .enumerate()
-            .map(|(i, pair)| if i % 2 == 0 { (pair[0], pair[1]) } else { (pair[1], pair[0]) })
-            .unzip();
-        Bootstrap::seeded(run.config.seed).median_of_ratios(&first, &second)
+    let of = |record: &Record| {
+        let half = |first: bool| {
+            let rounds =
+                record.rounds.iter().enumerate().filter(|(i, _)| (i % 4 == 0 || i % 4 == 3) == first);
+            median(&rounds.flat_map(|(_, round)| &round.samples_ns).map(|&ns| ns as f64).collect::<Vec<_>>())
+        };
+        let floor = (half(true)? / half(false)?).ln().abs();
+        let width = (record.row.latency_p50_high_ms? / record.row.latency_p50_low_ms?).ln();
+        Some((floor, floor + width)).filter(|(floor, whole)| floor.is_finite() && whole.is_finite())
     };
-    ok.filter_map(ratio).collect()
+    let found = ok.filter(|record| record.rounds.len() >= LEAST_ROUNDS).filter_map(of);
+    let (floor, whole) = found.reduce(|a, b| (a.0.max(b.0), a.1.max(b.1)))?;
+    Some((floor.exp_m1(), whole.exp_m1()))
 }
 
 /// What it takes to repeat the run, and to tell what another was measured on and with.
@@ -409,23 +407,26 @@ mod tests {
 
     #[test]
     fn one_half_of_the_rounds_is_the_noise_of_the_other() {
-        let with = |step: f64| {
+        let with = |ms: &[u64]| {
             let mut record = record("candle", 1, 10.0);
-            record.rounds = (0..12)
-                .map(|round| Round {
-                    round,
-                    samples_ns: vec![(1e7 * (1.0 + step * f64::from(round as u32 % 3))) as u64; 3],
-                    ..Round::default()
-                })
-                .collect();
+            let round = |(round, ms): (usize, &u64)| Round {
+                round,
+                samples_ns: vec![ms * 1_000_000; 3],
+                ..Round::default()
+            };
+            record.rounds = ms.iter().enumerate().map(round).collect();
             input(&run(vec![record]), vec![], String::new())
         };
-        assert_eq!(with(0.0).noise_floor, Some(0.0));
-        let noisy = with(0.03);
-        let (floor, least) = (noisy.noise_floor.unwrap(), noisy.detectable[TABLE]);
-        assert!(floor > 0.01 && floor < 0.07 && least > floor, "{floor} {least}");
-        // Three rounds are too few for an interval.
-        assert_eq!(input(&run(vec![record("candle", 1, 10.0)]), vec![], String::new()).noise_floor, None);
+        // Drift cancels, and one round that was disturbed does not count.
+        assert_eq!(with(&[100; 8]).noise_floor, Some(0.0));
+        assert!(with(&[100, 101, 102, 103, 104, 105, 106, 107]).noise_floor.unwrap() < 1e-9);
+        assert!(with(&[100, 100, 100, 900, 100, 100, 100, 100]).noise_floor.unwrap() < 1e-9);
+        let noisy = with(&[110, 100, 100, 110, 110, 100, 100, 110]);
+        assert!((noisy.noise_floor.unwrap() - 0.1).abs() < 1e-9);
+        // The interval of the row is 2 % wide.
+        assert!((noisy.detectable[TABLE] - 0.122).abs() < 1e-3, "{:?}", noisy.detectable);
+        // Too few rounds for halves.
+        assert_eq!(with(&[100; 5]).noise_floor, None);
     }
 
     #[test]
