@@ -178,10 +178,14 @@ impl Local {
             self.recording = recording.number;
             self.chunk = recording.spare.pop();
         }
-        if self.chunk.as_ref().is_none_or(|chunk| chunk.is_full())
-            && let Some(chunk) = recording.grow()
-        {
-            self.chunk = Some(chunk);
+        if self.chunk.as_ref().is_none_or(|chunk| chunk.is_full()) {
+            match recording.grow() {
+                Some(chunk) => self.chunk = Some(chunk),
+                // Counted while the recording cannot end: what ends after it is no span of the next one.
+                None => {
+                    DROPPED.fetch_add(1, Ordering::Relaxed);
+                }
+            }
         }
     }
 }
@@ -232,12 +236,9 @@ pub(crate) fn end(event: Event) {
     // A thread that is ending has nothing left to write to.
     let _ = LOCAL.try_with(|local| {
         let mut local = local.borrow_mut();
-        match local.chunk() {
+        if let Some((chunk, lane)) = local.chunk() {
             // SAFETY: the chunk is this thread's until it ends, and has room.
-            Some((chunk, lane)) => unsafe { chunk.push(Event { end, lane: lane as u32, ..event }) },
-            None => {
-                DROPPED.fetch_add(1, Ordering::Relaxed);
-            }
+            unsafe { chunk.push(Event { end, lane: lane as u32, ..event }) }
         }
     });
 }
@@ -331,10 +332,10 @@ impl Part {
 
 /// Ends the recording; `None` where there is none. Spans that are open go unrecorded.
 pub fn stop() -> Option<Recorded> {
-    let recording = {
+    let (recording, dropped) = {
         let mut current = current()?;
         LEVEL.store(OFF, Ordering::Relaxed);
-        current.take()?
+        (current.take()?, DROPPED.load(Ordering::Relaxed))
     };
     let ended = recording.begun.later();
     let to_nanoseconds = recording.begun.scale(ended);
@@ -356,7 +357,7 @@ pub fn stop() -> Option<Recorded> {
         lanes: recording.lanes.into_iter().map(lane_name).collect(),
         labels: recording.labels,
         seconds: to_nanoseconds(ended.ticks) as f64 / 1e9,
-        dropped: DROPPED.load(Ordering::Relaxed),
+        dropped,
         clock: clock::name(),
         clock_cost: recording.clock_cost,
     })
@@ -540,6 +541,8 @@ mod tests {
                 }
                 let recorded = stop().unwrap();
                 assert!(!recorded.is_empty());
+                // What ends after the recording was none of its own.
+                assert_eq!(recorded.dropped(), 0);
                 assert!(recorded.events.iter().all(|e| e.args == [7, 9] && e.start <= e.end));
             }
             done.store(true, Ordering::Relaxed);
