@@ -30,6 +30,7 @@
 //! | [`features`] | columns of plain values beside images; joining profiles |
 //! | [`planes`], [`subset`] | a set seen plane by plane; some rows of a set |
 //! | [`trace`] | a timeline of what threads do, written to a file |
+//! | [`prefetch()`] | memory that is going to be copied, asked for beforehand |
 //! | [`preview`] | contrast-stretched thumbnails of rows |
 
 pub mod checksum;
@@ -50,6 +51,7 @@ pub mod ome_zarr;
 mod open_files;
 pub mod parquet;
 pub mod planes;
+mod prefetch;
 pub mod preview;
 mod refusal;
 pub mod registry;
@@ -64,6 +66,7 @@ pub mod trace;
 pub mod verify;
 
 pub use error::{Error, Result};
+pub use prefetch::prefetch;
 pub use registry::{Format, OpenOptions, create, formats, open};
 pub use store::{
     Block, Compression, CopySink, EachImage, ImageView, PixelSink, Request, RowInfo, Scratch, Store,

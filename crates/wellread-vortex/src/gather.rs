@@ -8,11 +8,12 @@ use arrow_buffer::{BooleanBufferBuilder, NullBuffer, OffsetBuffer, ScalarBuffer}
 use arrow_schema::{DataType, Field};
 use std::ops::Range;
 use std::sync::Arc;
-use vortex::array::arrays::{ChunkedArray, Primitive, PrimitiveArray};
+use vortex::array::arrays::{ChunkedArray, PrimitiveArray};
 use vortex::array::validity::Validity;
 use vortex::array::{ArrayRef, ExecutionCtx, IntoArray};
 use vortex::arrow::ArrowSessionExt;
 use vortex::buffer::{Alignment, ByteBufferMut};
+use vortex::dtype::FieldNames;
 use vortex::mask::Mask;
 use vortex::session::VortexSession;
 
@@ -63,19 +64,28 @@ pub(crate) struct Part<'a> {
     pub rows: Range<usize>,
 }
 
-/// Bytes that rows of a piece become.
+/// Bytes that rows of a piece become, which are fetched from memory meanwhile.
 pub(crate) fn weight(piece: &Piece, rows: &Range<usize>, wanted: &Wanted) -> usize {
     match piece {
         Piece::List { bounds, elements, .. } => {
-            let lists = joined(bounds[rows.clone()].iter().map(|&(start, end)| start..end));
-            lists.iter().map(|list| weight(elements, list, wanted)).sum::<usize>() + 4 * rows.len()
+            let bounds = &bounds[rows.clone()];
+            let below = match *bounds {
+                [(start, end)] => weight(elements, &(start..end), wanted),
+                _ => {
+                    let lists = joined(bounds.iter().map(|&(start, end)| start..end));
+                    lists.iter().map(|list| weight(elements, list, wanted)).sum()
+                }
+            };
+            below + 4 * rows.len()
         }
-        Piece::Struct { fields, .. } => {
-            let of =
-                |(name, field): &(String, Piece)| wanted.field(name).map_or(0, |w| weight(field, rows, w));
-            fields.iter().map(of).sum()
+        Piece::Struct { names, fields, .. } => {
+            let fields = names.iter().zip(fields);
+            fields.map(|(name, f)| wanted.field(name.as_ref()).map_or(0, |w| weight(f, rows, w))).sum()
         }
-        Piece::Leaf(leaf) => rows.len().saturating_mul(leaf.width),
+        Piece::Leaf(leaf) => {
+            leaf.prefetch(rows);
+            rows.len().saturating_mul(leaf.width)
+        }
     }
 }
 
@@ -124,20 +134,29 @@ impl Gather<'_> {
 
     fn structure(&mut self, parts: &[Part<'_>], field: &Field, wanted: &Wanted) -> Result<ArrowArray, Cause> {
         let DataType::Struct(children) = field.data_type() else { return Err(differs("struct")) };
-        let mut valid = vec![];
-        let mut fields = vec![];
+        let mut valid = Vec::with_capacity(parts.len());
+        let mut opened = Vec::with_capacity(parts.len());
         for part in parts {
-            let Piece::Struct { validity, fields: own } = part.piece else { return Err(differs("struct")) };
+            let Piece::Struct { validity, names, fields } = part.piece else { return Err(differs("struct")) };
             valid.push((validity, part.rows.clone()));
-            fields.push(own);
+            opened.push((names, fields));
         }
         let mut arrays = vec![];
         for child in children {
             let Some(wanted) = wanted.field(child.name()) else { continue };
             let mut inner = Vec::with_capacity(parts.len());
-            for (part, own) in parts.iter().zip(&fields) {
-                let (_, piece) =
-                    own.iter().find(|(n, _)| n == child.name()).ok_or_else(|| differs("struct"))?;
+            // Where the field is in the part before, whose names are the same but in strange files.
+            let mut at: Option<(&FieldNames, usize)> = None;
+            for (part, (names, fields)) in parts.iter().zip(&opened) {
+                let index = match at {
+                    Some((before, index)) if before == *names => index,
+                    _ => names
+                        .iter()
+                        .position(|n| n.as_ref() == child.name())
+                        .ok_or_else(|| differs("struct"))?,
+                };
+                at = Some((names, index));
+                let piece = fields.get(index).ok_or_else(|| differs("struct"))?;
                 inner.push(Part { piece, rows: part.rows.clone() });
             }
             arrays.push((Arc::clone(child), self.array(&inner, child, wanted)?));
@@ -187,20 +206,14 @@ pub(crate) fn structure(
 /// The values of all ranges copied together, where they lie there as plain numbers without nulls.
 fn copied(leaves: &[(&Leaf, &Range<usize>)], bytes: usize) -> Option<ArrayRef> {
     let (first, _) = leaves.first()?;
-    let width = first.width;
-    let ptype = first.values.as_opt::<Primitive>()?.ptype();
-    let mut out = ByteBufferMut::with_capacity_aligned(bytes, Alignment::new(width));
+    let (ptype, _) = first.plain.as_ref()?;
+    let mut out = ByteBufferMut::with_capacity_aligned(bytes, Alignment::new(first.width));
     for (leaf, rows) in leaves {
-        let values = leaf.values.as_opt::<Primitive>().filter(|v| v.ptype() == ptype)?;
-        if !leaf.values.validity().ok()?.definitely_no_nulls() {
-            return None;
-        }
-        out.extend_from_slice(
-            &values.buffer_handle().as_host().as_slice()[rows.start * width..rows.end * width],
-        );
+        let (_, values) = leaf.plain.as_ref().filter(|(own, _)| own == ptype)?;
+        out.extend_from_slice(values.get(rows.start * first.width..rows.end * first.width)?);
     }
     let validity = Validity::from(first.values.dtype().nullability());
-    Some(PrimitiveArray::from_byte_buffer(out.freeze(), ptype, validity).into_array())
+    Some(PrimitiveArray::from_byte_buffer(out.freeze(), *ptype, validity).into_array())
 }
 
 /// Which of the rows are null; `None` where none is.

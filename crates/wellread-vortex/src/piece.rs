@@ -9,11 +9,12 @@ use crate::session::Cause;
 use std::ops::Range;
 use vortex::array::arrays::list::ListArraySlotsExt;
 use vortex::array::arrays::listview::ListViewArraySlotsExt;
-use vortex::array::arrays::{List, ListView, PrimitiveArray, Struct};
+use vortex::array::arrays::{List, ListView, Primitive, PrimitiveArray, Struct};
 use vortex::array::builtins::ArrayBuiltins;
 use vortex::array::matcher::Matcher;
 use vortex::array::{ArrayRef, Canonical, ExecutionCtx, IntoArray};
-use vortex::dtype::{DType, Nullability, PType};
+use vortex::buffer::ByteBuffer;
+use vortex::dtype::{DType, FieldNames, Nullability, PType};
 use vortex::mask::Mask;
 use wellread_store::regular;
 
@@ -29,8 +30,8 @@ const SOME_BYTES: usize = 16;
 pub(crate) enum Piece {
     /// Lists: of each row, where its elements begin and end.
     List { bounds: Box<[(usize, usize)]>, validity: Mask, elements: Box<Piece> },
-    /// Structs, by their fields.
-    Struct { fields: Vec<(String, Piece)>, validity: Mask },
+    /// Structs, by their fields, which are named as those of all pieces of a column are: by the same memory.
+    Struct { names: FieldNames, fields: Vec<Piece>, validity: Mask },
     /// Anything else.
     Leaf(Leaf),
 }
@@ -45,9 +46,30 @@ pub(crate) struct Leaf {
     owned: usize,
     /// Bytes of the mapped file that values lie in, where they stay there.
     mapped: usize,
+    /// The values as bytes, where they are plain numbers and none is null.
+    pub plain: Option<(PType, ByteBuffer)>,
 }
 
 impl Leaf {
+    fn new(values: ArrayRef, width: usize, owned: usize, mapped: usize) -> Self {
+        let plain = values.as_opt::<Primitive>().and_then(|numbers| {
+            let bytes = numbers.buffer_handle().as_host_opt()?;
+            let has_none = numbers.validity().is_ok_and(|v| v.definitely_no_nulls());
+            (has_none && bytes.len() == values.len() * width).then(|| (numbers.ptype(), bytes.clone()))
+        });
+        Self { values, width, owned, mapped, plain }
+    }
+
+    /// Has the processor fetch the first bytes of some rows, which are going to be copied: those of random images lie
+    /// in no cache, and are waited for one after the other else.
+    pub fn prefetch(&self, rows: &Range<usize>) {
+        if let Some((_, bytes)) = &self.plain
+            && let Some(bytes) = bytes.get(rows.start * self.width..rows.end * self.width)
+        {
+            wellread_store::prefetch(bytes);
+        }
+    }
+
     /// Notes that some rows are read: their share of the bytes that the values lie in.
     pub fn count_read(&self, rows: usize) {
         let share = self.mapped as u128 * rows as u128 / self.values.len().max(1) as u128;
@@ -123,9 +145,9 @@ impl Opening<'_> {
             return Err(format!("a struct is encoded as {}, which is no struct", array.encoding_id()).into());
         };
         let parts = view.into_owned().into_data_parts();
-        let names = parts.struct_fields.names().iter().map(|n| n.as_ref().to_owned());
-        let fields = names.zip(parts.fields).map(|(name, field)| Ok((name, self.open(field)?)));
-        Ok(Piece::Struct { fields: fields.collect::<Result<_, Cause>>()?, validity })
+        let names = parts.struct_fields.names().clone();
+        let fields = parts.fields.into_iter().map(|field| self.open(field));
+        Ok(Piece::Struct { names, fields: fields.collect::<Result<_, Cause>>()?, validity })
     }
 
     fn leaf(&mut self, values: ArrayRef) -> Result<Leaf, Cause> {
@@ -142,10 +164,11 @@ impl Opening<'_> {
         if decode {
             regular::count_read(values.nbytes() as usize);
             let values = values.execute::<Canonical>(self.ctx)?.into_array();
-            return Ok(Leaf { owned: values.nbytes() as usize, values, width, mapped: 0 });
+            let owned = values.nbytes() as usize;
+            return Ok(Leaf::new(values, width, owned, 0));
         }
         let mapped = values.nbytes() as usize;
-        Ok(Leaf { values, width, owned: 0, mapped })
+        Ok(Leaf::new(values, width, 0, mapped))
     }
 
     fn validity(&mut self, array: &ArrayRef) -> Result<Mask, Cause> {
@@ -184,7 +207,7 @@ impl Piece {
         const NODE: usize = 512;
         NODE + match self {
             Self::List { bounds, elements, .. } => size_of_val(&**bounds) + elements.bytes(),
-            Self::Struct { fields, .. } => fields.iter().map(|(_, f)| f.bytes()).sum(),
+            Self::Struct { fields, .. } => fields.iter().map(Self::bytes).sum(),
             Self::Leaf(leaf) => leaf.owned,
         }
     }
@@ -193,16 +216,16 @@ impl Piece {
     #[cfg(test)]
     pub fn of_bytes(owned: usize) -> Self {
         let values = PrimitiveArray::empty::<u8>(Nullability::NonNullable).into_array();
-        Self::Leaf(Leaf { values, width: 1, owned, mapped: 0 })
+        Self::Leaf(Leaf::new(values, 1, owned, 0))
     }
 
     /// The values of the last leaf along a path of field names, through structs and lists.
     pub fn leaf(&self, path: &[&str]) -> Option<&Leaf> {
         match self {
             Self::List { elements, .. } => elements.leaf(path),
-            Self::Struct { fields, .. } => {
+            Self::Struct { names, fields, .. } => {
                 let (name, rest) = path.split_first()?;
-                fields.iter().find(|(n, _)| n == name)?.1.leaf(rest)
+                fields.get(names.iter().position(|n| n.as_ref() == *name)?)?.leaf(rest)
             }
             Self::Leaf(leaf) => Some(leaf),
         }

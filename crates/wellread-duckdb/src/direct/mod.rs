@@ -107,11 +107,12 @@ thread_local! {
     static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
 }
 
-/// The rows of a batch: a row group, runs of rows in it, and its first row in the table.
-struct Part {
+/// Values of a column that follow one another in a row group. A batch has runs of several row groups: random rows of a
+/// large table are in all of them, and what a batch costs would be paid for each.
+struct Run {
     row_group: usize,
-    runs: Vec<Range<usize>>,
-    first: usize,
+    /// As the column counts them in its row group.
+    values: Range<usize>,
 }
 
 impl Direct {
@@ -142,7 +143,7 @@ impl Direct {
     ) -> Result<(), Stop> {
         let mut done = 0;
         while done < rows.len() {
-            let (batch, values) = self.part(rows, done).and_then(|part| self.batch(&part, scratch)).map_err(
+            let (batch, values) = self.runs(rows, done).and_then(|runs| self.batch(&runs, scratch)).map_err(
                 |fault| match fault {
                     Irregular(why) => Stop::Irregular(done, why),
                     Fault::TooNarrow => Stop::Irregular(done, "values larger than they should be"),
@@ -158,32 +159,37 @@ impl Direct {
         Ok(())
     }
 
-    /// The next rows for a batch: of one row group.
-    fn part(&self, rows: &Rows<'_>, done: usize) -> Result<Part, Fault> {
+    /// The next rows for a batch.
+    fn runs(&self, rows: &Rows<'_>, done: usize) -> Result<Vec<Run>, Fault> {
         let row = |i: usize| match rows {
             Rows::Range(range) => range.start + i,
             Rows::Chosen(rows) => rows[i],
         };
-        let first = row(done);
-        let row_group = self.starts.partition_point(|start| *start <= first).wrapping_sub(1);
-        let [start, end] =
-            self.starts.get(row_group..).and_then(<[_]>::first_chunk).copied().ok_or(OUTSIDE)?;
-        let mut runs: Vec<Range<usize>> = vec![];
-        for row in (done..rows.len().min(done + self.batch_rows)).map(row).take_while(|row| *row < end) {
+        let mut runs: Vec<Run> = vec![];
+        // The row group of the row before, and its rows: rows ascend.
+        let (mut row_group, mut inside) = (0, 0..0);
+        for row in (done..rows.len().min(done + self.batch_rows)).map(row) {
+            if !inside.contains(&row) {
+                row_group = self.starts.partition_point(|start| *start <= row).wrapping_sub(1);
+                let bounds = self.starts.get(row_group..).and_then(<[_]>::first_chunk);
+                let [start, end] = bounds.copied().ok_or(OUTSIDE)?;
+                inside = start..end;
+            }
+            let at = row - inside.start;
             match runs.last_mut() {
-                Some(run) if run.end == row - start => run.end += 1,
-                _ => runs.push(row - start..row - start + 1),
+                Some(run) if run.row_group == row_group && run.values.end == at => run.values.end += 1,
+                _ => runs.push(Run { row_group, values: at..at + 1 }),
             }
         }
-        Ok(Part { row_group, runs, first: start })
+        Ok(runs)
     }
 
     /// A batch of rows, and the values in it, whose memory can be used again when it is gone.
-    fn batch(&self, part: &Part, scratch: &mut Scratch) -> Result<(RecordBatch, Vec<Buffer>), Fault> {
+    fn batch(&self, runs: &[Run], scratch: &mut Scratch) -> Result<(RecordBatch, Vec<Buffer>), Fault> {
         let mut values = vec![Buffer::default(); self.leaves.len()];
         let columns = self.tree.iter().zip(self.schema.fields()).map(|((node, valid), field)| {
-            let array = self.array(node, field.data_type(), part, &part.runs, scratch, &mut values)?;
-            let nulls = valid.as_ref().map(|valid| part.nulls(valid)).transpose()?;
+            let array = self.array(node, field.data_type(), runs, scratch, &mut values)?;
+            let nulls = valid.as_ref().map(|valid| self.nulls(valid, runs)).transpose()?;
             let data = array.into_data().into_builder().nulls(nulls).build();
             Ok(make_array(data.map_err(|_| Irregular("nulls do not fit their rows"))?))
         });
@@ -197,8 +203,7 @@ impl Direct {
         &self,
         node: &Node,
         data_type: &DataType,
-        part: &Part,
-        runs: &[Range<usize>],
+        runs: &[Run],
         scratch: &mut Scratch,
         values: &mut [Buffer],
     ) -> Result<ArrayRef, Fault> {
@@ -206,10 +211,10 @@ impl Direct {
             (Node::Leaf { leaf, valid }, _) => {
                 let column = &self.leaves[*leaf];
                 let mut out = std::mem::take(&mut scratch.values[*leaf]);
-                let read = self.values(column, part.row_group, runs, &mut scratch.raw, &mut out);
+                let read = self.values(column, runs, &mut scratch.raw, &mut out);
                 values[*leaf] = out.into();
                 let length = read?;
-                let nulls = valid.as_ref().map(|valid| part.nulls(valid)).transpose()?;
+                let nulls = valid.as_ref().map(|valid| self.nulls(valid, runs)).transpose()?;
                 let buffer = values[*leaf].slice_with_length(0, length * column.width.delivered);
                 let data = ArrayData::builder(data_type.clone()).len(length).add_buffer(buffer).nulls(nulls);
                 Ok(make_array(data.build().map_err(|_| Irregular("values do not fit their type"))?))
@@ -217,14 +222,14 @@ impl Direct {
             (Node::Struct(children), DataType::Struct(fields)) => {
                 let children = children.iter().zip(fields);
                 let children =
-                    children.map(|(node, f)| self.array(node, f.data_type(), part, runs, scratch, values));
+                    children.map(|(node, f)| self.array(node, f.data_type(), runs, scratch, values));
                 let children = children.collect::<Result<Vec<_>, _>>()?;
                 let array = StructArray::try_new(fields.clone(), children, None);
                 Ok(Arc::new(array.map_err(|_| Irregular("fields of different lengths"))?))
             }
             (Node::List { ends, has_nulls, element }, DataType::List(field)) => {
-                let (offsets, inner) = self.lists(ends, part.row_group, runs, scratch)?;
-                let element = self.array(element, field.data_type(), part, &inner, scratch, values)?;
+                let (offsets, inner) = self.lists(ends, runs, scratch)?;
+                let element = self.array(element, field.data_type(), &inner, scratch, values)?;
                 let nulls = has_nulls.then(|| offsets.lengths().map(|length| length > 0).collect());
                 let array = ListArray::try_new(Arc::clone(field), offsets, element, nulls);
                 Ok(Arc::new(array.map_err(|_| Irregular("lists do not fit their elements"))?))
@@ -233,21 +238,19 @@ impl Direct {
         }
     }
 
-    /// Reads the values in `runs` of a column's row group to the start of `out`, which grows to hold them: how many.
+    /// Reads the values in `runs` of a column to the start of `out`, which grows to hold them: how many.
     fn values(
         &self,
         column: &Column,
-        row_group: usize,
-        runs: &[Range<usize>],
+        runs: &[Run],
         raw: &mut Vec<u8>,
         out: &mut MutableBuffer,
     ) -> Result<usize, Fault> {
-        let count = column.count(row_group);
-        if runs.iter().any(|run| run.end > count) {
+        if runs.iter().any(|run| run.values.end > column.count(run.row_group)) {
             return Err(OUTSIDE);
         }
         let Width { stored, delivered } = column.width;
-        let wanted = runs.iter().map(ExactSizeIterator::len).sum::<usize>();
+        let wanted = runs.iter().map(|run| run.values.len()).sum::<usize>();
         if wanted.checked_mul(stored).is_none_or(|bytes| bytes > MOST_BYTES) {
             return Err(Irregular("too many values at once"));
         }
@@ -257,7 +260,7 @@ impl Direct {
         }
         let mut left = &mut out.as_slice_mut()[..wanted * delivered];
         for run in runs {
-            for (segment, inside) in column.pieces(row_group, run.clone()) {
+            for (segment, inside) in column.pieces(run.row_group, run.values.clone()) {
                 let (now, rest) = left.split_at_mut_checked(inside.len() * delivered).ok_or(OUTSIDE)?;
                 segment.read(&self.blocks, inside, column.width, raw, now)?;
                 left = rest;
@@ -271,21 +274,19 @@ impl Direct {
     fn lists(
         &self,
         ends: &Column,
-        row_group: usize,
-        runs: &[Range<usize>],
+        runs: &[Run],
         scratch: &mut Scratch,
-    ) -> Result<(OffsetBuffer<i32>, Vec<Range<usize>>), Fault> {
+    ) -> Result<(OffsetBuffer<i32>, Vec<Run>), Fault> {
         let mut offsets = vec![0i32];
-        let mut inner: Vec<Range<usize>> = vec![];
+        let mut inner: Vec<Run> = vec![];
         let mut total = 0usize;
         let raw = &mut scratch.raw;
-        for run in runs {
-            let from = run.start.saturating_sub(1);
-            let wanted = from..run.end;
-            let wanted = std::slice::from_ref(&wanted);
-            let count = self.values(ends, row_group, wanted, raw, &mut scratch.ends)?;
+        for Run { row_group, values } in runs {
+            let row_group = *row_group;
+            let wanted = Run { row_group, values: values.start.saturating_sub(1)..values.end };
+            let count = self.values(ends, std::slice::from_ref(&wanted), raw, &mut scratch.ends)?;
             let mut ends = scratch.ends.typed_data::<u64>()[..count].iter().map(|end| *end as usize);
-            let start = if run.start == 0 { 0 } else { ends.next().ok_or(OUTSIDE)? };
+            let start = if values.start == 0 { 0 } else { ends.next().ok_or(OUTSIDE)? };
             let mut last = start;
             for end in ends {
                 total = end
@@ -297,18 +298,19 @@ impl Direct {
             }
             match inner.last_mut() {
                 _ if last == start => {}
-                Some(before) if before.end == start => before.end = last,
-                _ => inner.push(start..last),
+                Some(before) if before.row_group == row_group && before.values.end == start => {
+                    before.values.end = last;
+                }
+                _ => inner.push(Run { row_group, values: start..last }),
             }
         }
         Ok((OffsetBuffer::new(ScalarBuffer::from(offsets)), inner))
     }
-}
 
-impl Part {
-    /// Which of the rows are null.
-    fn nulls(&self, valid: &BooleanBuffer) -> Result<NullBuffer, Fault> {
-        let rows = self.runs.iter().flat_map(|run| run.start + self.first..run.end + self.first);
+    /// Which of the rows in `runs` are null.
+    fn nulls(&self, valid: &BooleanBuffer, runs: &[Run]) -> Result<NullBuffer, Fault> {
+        let first = |run: &Run| self.starts.get(run.row_group).copied().unwrap_or(usize::MAX);
+        let rows = runs.iter().flat_map(|run| run.values.clone().map(|at| first(run).saturating_add(at)));
         rows.map(|row| if row < valid.len() { Ok(valid.value(row)) } else { Err(OUTSIDE) }).collect()
     }
 }

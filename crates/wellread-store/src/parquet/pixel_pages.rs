@@ -157,6 +157,14 @@ impl PixelPages {
     /// The page that holds the value `position`.
     pub fn holding(&self, position: u64) -> Option<usize> {
         let values = self.values.as_ref().unwrap_or(&self.levels);
+        // Pages of one image each have as many values each. Searching a table that no cache holds takes several looks
+        // into memory: a fifth of what reading a small image of a million takes.
+        let (first, last) = (*values.first()?, *values.last()?);
+        let even = u128::from(position.saturating_sub(first)) * self.len() as u128;
+        let guess = even.checked_div(u128::from(last.saturating_sub(first)))? as usize;
+        if guess < self.len() && self.values(guess).contains(&position) {
+            return Some(guess);
+        }
         let page = values[1..].partition_point(|&end| end <= position);
         (page < self.len()).then_some(page)
     }
@@ -209,6 +217,11 @@ mod tests {
                 let all = indexed.values(indexed.len() - 1).end;
                 assert_eq!(all, table.levels());
                 assert_eq!((indexed.holding(all - 1), indexed.holding(all)), (Some(indexed.len() - 1), None));
+                for page in 0..indexed.len() {
+                    let inside = indexed.values(page);
+                    assert_eq!(indexed.holding(inside.start), Some(page));
+                    assert_eq!(indexed.holding(inside.end - 1), Some(page));
+                }
                 // An index of more rows than there are is none.
                 let fewer = PixelPages::indexed(&store.file, chunk, table, 1);
                 assert_eq!(fewer.is_none(), indexed.len() > 1);
