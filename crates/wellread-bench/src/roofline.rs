@@ -3,7 +3,7 @@
 //! ```text
 //!  memory copy      bytes per second / bytes of an image in a batch          ─┐
 //!  reading alone    the store's own reads into nothing, one thread × threads ─┼─▶ the smallest binds
-//!  zstd alone       the library on whole images, one thread × threads         │   (disk: only with a cold cache)
+//!  the bare codec   the library on whole images, one thread × threads         │   (disk: only with a cold cache)
 //!  disk             the set's files read past the page cache                 ─┘
 //! ```
 //!
@@ -25,6 +25,7 @@ use wellread_measure::limits::{CopyLimits, LimitSettings, measure_copy};
 use wellread_measure::page_cache;
 use wellread_measure::samples::median_in_place;
 use wellread_report::{Cell, Table};
+use wellread_store::bare_codec::BareCodec;
 use wellread_store::{Block, PixelSink, Request, Scratch, Store};
 
 /// Time of one limit of one set.
@@ -36,8 +37,6 @@ const PASSES: (usize, usize) = (3, 50);
 const READ_IMAGES: usize = 1 << 15;
 /// Bytes of pixels that are compressed for the limit of the codec.
 const CODEC_BYTES: usize = 32 << 20;
-/// The level that sets are written with unless another is asked for.
-const ZSTD_LEVEL: i32 = 3;
 
 /// Limits of one set, images per second.
 struct Limits {
@@ -49,7 +48,7 @@ struct Limits {
 }
 
 /// Adds to every row of a table of `readers` and `samples_per_sec`: `limit_copy_per_s`, `limit_read_per_s`,
-/// `limit_zstd_per_s`, `limit_disk_per_s`, `bound_by` (the smallest of those that apply to a warm page cache),
+/// `limit_codec_per_s`, `limit_disk_per_s`, `bound_by` (the smallest of those that apply to a warm page cache),
 /// `share_of_limit`, `share_of_copy` and, with a GPU, `share_of_device_copy`. Returns remarks on what could not be measured.
 pub(crate) fn with_limits(session: &Session<'_>, table: &Table) -> (Table, Vec<String>) {
     let copy = measure_copy(&LimitSettings::default());
@@ -151,7 +150,7 @@ pub(crate) fn readers(table: &Table, row: usize) -> Option<f64> {
 
 /// Limits by the names of their columns, and in words.
 const NAMES: [(&str, &str); 4] =
-    [("copy", "memory copy"), ("read", "reading and decoding"), ("zstd", "bare Zstandard"), ("disk", "disk")];
+    [("copy", "memory copy"), ("read", "reading and decoding"), ("codec", "bare codec"), ("disk", "disk")];
 
 struct Limit {
     name: &'static str,
@@ -171,7 +170,7 @@ impl Limits {
             Limit { name: "read", rate: self.reading * threads, binds: true },
         ];
         // It bounds reading, of which it is a part: to be looked at, not to be chosen.
-        all.extend(self.codec.map(|rate| Limit { name: "zstd", rate: rate * threads, binds: false }));
+        all.extend(self.codec.map(|rate| Limit { name: "codec", rate: rate * threads, binds: false }));
         all.extend(self.disk.map(|rate| Limit { name: "disk", rate, binds: false }));
         all
     }
@@ -180,8 +179,13 @@ impl Limits {
 fn measure(session: &Session<'_>, set: &FormatSet, notes: &mut Vec<String>) -> Result<Limits> {
     let store = session.open(set)?;
     let reading = reading(&*store, session.config.seed, &session.transform(Preset::None)?)?;
-    let is_zstd = set.codec.as_deref().is_some_and(|codec| codec.contains("zstd"));
-    let codec = if is_zstd { bare_zstd(&*store)? } else { None };
+    let codec = match BareCodec::named(set.codec.as_deref().unwrap_or_default())? {
+        Some(codec) => bare(codec, &*store).unwrap_or_else(|error| {
+            notes.push(format!("{}: the bare codec could not be measured: {error:#}", set.format));
+            None
+        }),
+        None => None,
+    };
     let files = store.files()?;
     let images = store.len();
     drop(store);
@@ -227,8 +231,8 @@ fn reading(store: &dyn Store, seed: u64, transform: &Transform) -> Result<f64> {
     })
 }
 
-/// Images per second of Zstandard alone, one thread: whole images, one after the other.
-fn bare_zstd(store: &dyn Store) -> Result<Option<f64>> {
+/// Images per second of a codec alone, one thread: whole images, one after the other.
+fn bare(mut codec: BareCodec, store: &dyn Store) -> Result<Option<f64>> {
     let (mut packed, mut longest, mut bytes, mut last) = (vec![], 0, 0, 0);
     while last < store.len() && bytes < CODEC_BYTES {
         let info = store.row_info(last)?;
@@ -237,8 +241,8 @@ fn bare_zstd(store: &dyn Store) -> Result<Option<f64>> {
     }
     store.scan(0..last, &mut |_, _, pixels| {
         longest = longest.max(pixels.len());
-        if let Ok(data) = zstd::bulk::compress(pixels, ZSTD_LEVEL) {
-            packed.push(data);
+        if let Ok(data) = codec.compress(pixels) {
+            packed.push((data, pixels.len()));
         }
         Ok(())
     })?;
@@ -246,11 +250,10 @@ fn bare_zstd(store: &dyn Store) -> Result<Option<f64>> {
         return Ok(None);
     }
     let mut buffer = vec![0; longest];
-    let mut codec = zstd::bulk::Decompressor::new()?;
     let count = packed.len();
     rate(count, || {
-        for data in &packed {
-            black_box(codec.decompress_to_buffer(data, &mut buffer)?);
+        for (data, length) in &packed {
+            black_box(codec.decompress(data, &mut buffer[..*length])?);
         }
         Ok(())
     })
@@ -306,8 +309,8 @@ mod tests {
         let at = |workers| -> Vec<(&str, f64)> {
             limits.at(workers, &copy, 1e6).iter().map(|l| (l.name, l.rate)).collect()
         };
-        assert_eq!(at(0), [("copy", 1000.0), ("read", 1000.0), ("zstd", 1500.0), ("disk", 10.0)]);
-        assert_eq!(at(2), [("copy", 1500.0), ("read", 2000.0), ("zstd", 3000.0), ("disk", 10.0)]);
+        assert_eq!(at(0), [("copy", 1000.0), ("read", 1000.0), ("codec", 1500.0), ("disk", 10.0)]);
+        assert_eq!(at(2), [("copy", 1500.0), ("read", 2000.0), ("codec", 3000.0), ("disk", 10.0)]);
         assert_eq!(at(4), at(2));
     }
 

@@ -119,7 +119,7 @@ const KNOWN: &[(&str, &str, Unit, Better)] = &[
     ("share_of_limit", "share of what binds", Unit::Fraction, Better::Neither),
     ("limit_copy_per_s", "limit: memory copy", Unit::PerSecond("images"), Better::Neither),
     ("limit_read_per_s", "limit: reading and decoding alone", Unit::PerSecond("images"), Better::Neither),
-    ("limit_zstd_per_s", "limit: bare Zstandard", Unit::PerSecond("images"), Better::Neither),
+    ("limit_codec_per_s", "limit: bare codec", Unit::PerSecond("images"), Better::Neither),
     ("limit_disk_per_s", "limit: disk", Unit::PerSecond("images"), Better::Neither),
     ("cache_bytes", "bytes in the cache", Unit::Bytes, Better::Neither),
     ("cache_images", "images in the cache", Unit::Plain(""), Better::Neither),

@@ -31,8 +31,10 @@
 //! | [`planes`], [`subset`] | a set seen plane by plane; some rows of a set |
 //! | [`trace`] | a timeline of what threads do, written to a file |
 //! | [`prefetch()`] | memory that is going to be copied, asked for beforehand |
+//! | [`bare_codec`] | decompressors on their own, to hold readers against |
 //! | [`preview`] | contrast-stretched thumbnails of rows |
 
+pub mod bare_codec;
 pub mod checksum;
 pub mod convert;
 pub mod error;

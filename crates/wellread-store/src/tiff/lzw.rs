@@ -31,7 +31,7 @@ const MAX_OUTPUT: usize = 1 << PLACE_BITS;
 pub(super) const MAX_RATIO: u64 = 2600;
 
 /// A reusable decoder: its table is kept from strip to strip.
-pub(super) struct Decoder {
+pub(crate) struct Decoder {
     /// Low 56 bits: the string (first byte lowest), top byte: its length 1..=7; or, with a top nibble of
     /// [`LONG`], place and length. Zero for codes that stand for no string.
     table: Box<[u64; TABLE]>,
@@ -111,7 +111,7 @@ impl Decoder {
     ///
     /// # Errors
     /// A code outside the table, or an end before `out` is full.
-    pub(super) fn decode(&mut self, input: &[u8], out: &mut [u8]) -> Result<bool, String> {
+    pub(crate) fn decode(&mut self, input: &[u8], out: &mut [u8]) -> Result<bool, String> {
         if out.len() > MAX_OUTPUT {
             return Err(format!("an LZW strip of {} bytes is not supported", out.len()));
         }
@@ -285,7 +285,7 @@ fn copy_string(out: &mut [u8], place: usize, length: usize, pos: usize) -> usize
 }
 
 /// Compresses one strip.
-pub(super) fn encode(input: &[u8]) -> Result<Vec<u8>, String> {
+pub(crate) fn encode(input: &[u8]) -> Result<Vec<u8>, String> {
     weezl::encode::Encoder::with_tiff_size_switch(weezl::BitOrder::Msb, 8)
         .encode(input)
         .map_err(|e| format!("LZW: {e}"))

@@ -48,6 +48,8 @@ mod series;
 mod store;
 mod writer;
 
+pub(crate) use lzw::{Decoder as LzwDecoder, encode as lzw_encode};
+
 use crate::{Compression, Format, Tune};
 
 /// TIFF and OME-TIFF.
