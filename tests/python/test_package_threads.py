@@ -1,0 +1,96 @@
+"""Threads of Python that share what the package gives them: with the interpreter's lock, and without it where there
+is an interpreter of that kind (`python3.14t`; `pip install .` builds a wheel for it there)."""
+
+import sys
+import sysconfig
+import threading
+
+import numpy as np
+import wellread as wr
+
+THREADS = 8
+U16 = np.float32(1 / 65535)
+
+
+def at_once(work):
+    """Runs `work(0)` to `work(7)` in threads that begin together; what they returned."""
+    gate, results = threading.Barrier(THREADS), [None] * THREADS
+
+    def run(i):
+        gate.wait()
+        try:
+            results[i] = work(i)
+        except BaseException as error:
+            results[i] = error
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return results
+
+
+def test_the_lock_stays_off_where_the_interpreter_has_none():
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        assert not sys._is_gil_enabled(), "importing the package switched the interpreter's lock on"
+    else:
+        assert getattr(sys, "_is_gil_enabled", lambda: True)()
+
+
+def test_one_dataset_is_read_by_all_threads(cells):
+    for path in cells.values():
+        ds = wr.Dataset(path)
+        want = ds[:]
+
+        def rows(i, ds=ds, want=want):
+            for row in list(range(i, len(ds))) + list(range(i)):
+                assert np.array_equal(ds[row], want[row])
+                assert ds.name(row) and ds.shape(row) == ds.shape(0)
+            return len(ds)
+
+        assert at_once(rows) == [40] * THREADS
+
+
+def test_every_thread_has_its_own_epoch_of_one_loader(parquet):
+    ds = wr.Dataset(parquet)
+    want = ds[:].astype(np.float32) * U16
+
+    def epoch(i):
+        loader = wr.DataLoader(ds, 7, shuffle=True, seed=i, num_workers=i % 3)
+        return np.array_equal(np.concatenate(list(loader)), want[loader.rows(0)])
+
+    assert all(at_once(epoch))
+
+
+def test_threads_that_share_an_iterator_get_every_batch_once(parquet):
+    ds = wr.Dataset(parquet)
+    want = {image.tobytes() for image in ds[:].astype(np.float32) * U16}
+    for workers in (0, 2):
+        batches = iter(wr.DataLoader(ds, 3, shuffle=True, seed=5, num_workers=workers))
+
+        def take(_, batches=batches):
+            return [image.tobytes() for batch in batches for image in batch]
+
+        got = [image for images in at_once(take) for image in images]
+        assert len(got) == 40 and set(got) == want
+
+
+def test_batches_are_freed_by_other_threads_than_took_them(parquet):
+    ds = wr.Dataset(parquet)
+    kept = [list(wr.DataLoader(ds, 4, num_workers=1)) for _ in range(THREADS)]
+    want = np.concatenate(kept[0])
+
+    def drop(i):
+        own, kept[i] = kept[i], None
+        assert np.array_equal(np.concatenate(own), want)
+        loader = wr.DataLoader(ds, 4, num_workers=1)
+        for _ in range(5):
+            next(iter(loader))
+        return own.clear()
+
+    assert at_once(drop) == [None] * THREADS
+    assert np.array_equal(np.concatenate(list(wr.DataLoader(ds, 4, num_workers=1))), want)
