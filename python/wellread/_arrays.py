@@ -17,10 +17,9 @@ def converter(as_: str, dtype: str) -> Callable[[Any], Any]:
         return to_jax()
     if as_ == "batch":
         return lambda batch: batch
-    from numpy import asarray
-
+    view = _numpy()
     if dtype != "bfloat16":
-        return asarray
+        return view
     try:
         from ml_dtypes import bfloat16
     except ImportError:
@@ -28,7 +27,16 @@ def converter(as_: str, dtype: str) -> Callable[[Any], Any]:
             'dtype="bfloat16" needs the package ml_dtypes for NumPy, which is not installed; '
             'choose dtype="float16", as_="torch" or as_="jax"'
         ) from None
-    return lambda batch: asarray(batch.bits()).view(bfloat16)
+    return lambda batch: view(batch.bits()).view(bfloat16)
+
+
+def _numpy() -> Callable[[Any], Any]:
+    """The function from a native batch to an array of NumPy."""
+    import numpy
+
+    # A third of the time of `asarray`, or an eighth where that asks for a buffer first (CPython 3.12). Before NumPy 2.1 its
+    # arrays cannot be written to.
+    return numpy.from_dlpack if numpy.lib.NumpyVersion(numpy.__version__) >= "2.1.0" else numpy.asarray
 
 
 def to_jax() -> Callable[[Any], Any]:

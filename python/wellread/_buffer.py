@@ -6,6 +6,7 @@ The stable ABI of CPython 3.10 cannot express it in the native module; since 3.1
 from __future__ import annotations
 
 import ctypes
+import functools
 
 _FORMATS = {
     "uint8": "B",
@@ -19,16 +20,16 @@ _FORMATS = {
 }
 
 
+@functools.lru_cache(maxsize=64)
+def _bytes_type(nbytes: int) -> type:
+    """The type of so many bytes, made once: a type is a cycle, which keeps its last object until cycles are looked for."""
+    # A type of its own and not `c_ubyte * nbytes`: its objects have a `__dict__`, in which the batch is kept.
+    return type("Memory", (ctypes.Array,), {"_type_": ctypes.c_ubyte, "_length_": nbytes})
+
+
 def view(batch, flags: int = 0) -> memoryview:
     """The pixels of a batch, in its shape; halves, which memoryview has no format for, as bytes."""
-
-    class Memory(ctypes.Array):
-        """Bytes that keep their batch."""
-
-        _type_ = ctypes.c_ubyte
-        _length_ = batch.nbytes
-
-    memory = Memory.from_address(batch.address)
+    memory = _bytes_type(batch.nbytes).from_address(batch.address)
     memory.batch = batch
     found = memoryview(memory).cast("B")
     kind = _FORMATS.get(batch.dtype)

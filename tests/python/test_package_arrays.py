@@ -92,6 +92,37 @@ def test_bfloat16_of_numpy(parquet):
         np.asarray(next(iter(wr.DataLoader(parquet, 4, dtype="bfloat16", as_="batch"))))
 
 
+@pytest.mark.parametrize("ask", [np.asarray, wr.Batch.memoryview, np.from_dlpack])
+def test_views_of_batches_keep_them_and_nothing_longer(parquet, ask):
+    """Whatever is asked for by, memory goes back to the loader with the last view, without a look for cycles."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        addresses, kept = set(), []
+        for batch in wr.DataLoader(parquet, 2, num_workers=0, as_="batch", rows=list(range(40)) * 5):
+            view = ask(batch)
+            addresses.add(batch.address)
+            kept = [*kept[-1:], (view, np.array(view))]
+            assert all(np.array_equal(seen, copied) for seen, copied in kept)
+        assert len(addresses) <= 8
+    finally:
+        if was_on:
+            gc.enable()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "stored"])
+def test_arrays_of_numpy_can_be_written_to_and_have_their_type(parquet, dtype):
+    kind = {"stored": "uint16"}.get(dtype, dtype)
+    want = wr.Dataset(parquet)[:4]
+    want = want if dtype == "stored" else (want.astype(np.float32) * np.float32(1 / 65535)).astype(kind)
+    direct = np.asarray(next(iter(wr.DataLoader(parquet, 4, as_="batch", dtype=dtype))))
+    loaded = next(iter(wr.DataLoader(parquet, 4, dtype=dtype)))
+    for array in (direct, loaded):
+        assert array.dtype == kind and array.shape == (4, 2, 48, 56) and array.flags.writeable
+        assert np.array_equal(array, want)
+        array[0, 0, 0, 0] = 1
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "stored"])
 def test_jax_arrays_are_the_loaders_memory(parquet, dtype):
     import jax.dlpack

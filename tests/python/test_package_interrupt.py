@@ -31,8 +31,16 @@ except KeyboardInterrupt:
 """
 
 
+# Who runs the tests in the background of a shell has had the signal ignored, which is inherited.
+HEED = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+"""
+
+
 def interrupted(folder, script):
     """Runs a script, sends it Ctrl-C after it said "ready", and returns the lines that it says afterwards."""
+    script = HEED + script
     # The work is shared among all processors: where there are very many, it may be done before the first signal.
     for pause in (0.5, 0.1):
         process = subprocess.Popen([sys.executable, "-c", script, str(folder)], stdout=subprocess.PIPE, text=True)
