@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import threading
 
 import numpy as np
@@ -294,6 +295,12 @@ for name, (dear, text) in calls.items():
 """
 
 
+COUNTED = pytest.mark.skipif(
+    bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="free-threaded Python has an allocator of its own only"
+)
+
+
+@COUNTED
 def test_no_call_leaves_anything_behind(labelled):
     script = SCRIPT.replace("CALLS", repr(CALLS))
     done = subprocess.run(
@@ -309,6 +316,7 @@ def test_no_call_leaves_anything_behind(labelled):
         assert int(grown) < 16 * int(times) + 1_000, f"{name}: {grown} bytes more after {times} calls"
 
 
+@COUNTED
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="no valgrind on this machine")
 def test_valgrind_finds_nothing_in_the_native_module(labelled, tmp_path):
     log = tmp_path / "valgrind.log"

@@ -1,0 +1,179 @@
+"""wellread in PyTorch beside the Rust loader and torch's DataLoader with the usual datasets: speed and memory.
+
+python benches/python_loaders.py --wellread PATH --python PYTHON --out results/python-loaders
+
+Speed is one run of `wellread bench dataloader --framework rust,pytorch` for each set, in interleaved rounds, pixels
+checked. Memory is of fresh processes, one for each loader, with the processes they start: the peak of what they take
+together, pages that several share counted once (PSS), over three shuffled epochs. PYTHON needs wellread, torch and
+the peers.
+"""
+
+import argparse
+import csv
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+FORMATS = "parquet,lance,vortex,duckdb,tiff,ome-zarr,ome-arrow-dataset"
+# Title, arguments that make the set.
+SETS = {
+    "100 x 100 uint8 noise": ["--images", "1000", "--size", "100x100", "--kind", "noise", "--dtype", "uint8"],
+    "1080 x 1080 uint16 cells": ["--images", "64", "--size", "1080x1080", "--kind", "cells", "--dtype", "uint16"],
+}
+RATE = "samples_per_sec"
+# Loader, format it reads.
+CONTENDERS = {
+    "import torch": None,
+    "wellread, NumPy": "parquet",
+    "wellread, torch": "parquet",
+    "torch DataLoader + upstream's cache": "parquet",
+    "torch DataLoader + as_py": "parquet",
+    "wellread, torch, of TIFF": "tiff",
+    "torch DataLoader + tifffile": "tiff",
+    "wellread, torch, of OME-Zarr": "ome-zarr",
+    "torch DataLoader + zarr-python": "ome-zarr",
+}
+
+
+def speed(a):
+    lines = []
+    for title, args in SETS.items():
+        out = a.out / title.split()[0]
+        command = [a.wellread, "--quiet", "bench", "dataloader", "--framework", "rust,pytorch", "--python", a.python,
+                   "--formats", FORMATS, "--batch-sizes", "16", "--workers", "2", "--keep-open", "--no-cold",
+                   "--compression", "none", "--repeats", a.repeats, "--time-budget", a.seconds, "--out", out,
+                   *args]  # fmt: skip
+        subprocess.run(list(map(str, command)), check=True, stdout=subprocess.DEVNULL)
+        with (out / "dataloader.csv").open() as file:
+            rows = [row for row in csv.DictReader(file) if row[RATE]]
+        lines += [f"**{title}**, batches of 16, 2 workers", "",
+                  "| format | Rust, images/s | PyTorch, images/s | of Rust | best peer | peer, images/s | times |",
+                  "|---|---|---|---|---|---|---|"]  # fmt: skip
+        for kind in FORMATS.split(","):
+            rates = {}
+            for row in rows:
+                if row["format"] == kind:
+                    rates.setdefault((row["framework"], row["loader"]), []).append(float(row[RATE]))
+            rates = {key: statistics.median(values) for key, values in rates.items()}
+            rust, ours = rates.pop(("rust", "wellread"), None), rates.pop(("pytorch", "wellread"), None)
+            rates.pop(("pytorch", "wellread-dataset"), None)
+            if rust is None or ours is None:
+                lines.append(f"| {kind} | was not measured | | | | | |")
+                continue
+            (_, peer), best = max(rates.items(), key=lambda item: item[1], default=((None, "none"), float("nan")))
+            lines.append(f"| {kind} | {rust:,.0f} | {ours:,.0f} | {ours / rust:.2f} | {peer} | {best:,.0f} "
+                         f"| {ours / best:.1f} |")  # fmt: skip
+        lines.append("")
+        print("\n".join(lines), flush=True)
+    return lines
+
+
+def processes(root):
+    """A process and all below it."""
+    found = [root]
+    for process in found:
+        try:
+            for task in os.listdir(f"/proc/{process}/task"):
+                with open(f"/proc/{process}/task/{task}/children") as children:
+                    found += map(int, children.read().split())
+        except OSError:
+            pass
+    return found
+
+
+def pss_kb(root):
+    total = 0
+    for process in processes(root):
+        try:
+            with open(f"/proc/{process}/smaps_rollup") as rollup:
+                total += next(int(line.split()[1]) for line in rollup if line.startswith("Pss:"))
+        except (OSError, StopIteration):
+            pass
+    return total
+
+
+def memory(a):
+    folder = a.out / "sets"
+    title = "100 x 100 uint8 noise"
+    if not folder.exists():
+        command = [a.wellread, "--quiet", "generate", folder, *SETS[title], "--formats", "parquet,tiff,ome-zarr"]
+        subprocess.run(list(map(str, command)), check=True, stdout=subprocess.DEVNULL)
+    lines = [f"**{title}**, 1,000 images, batches of 16, 2 workers, three epochs; medians of {a.repeats}", "",
+             "| loader | at most, MB | above `import torch`, MB |", "|---|---|---|"]  # fmt: skip
+    floor = 0.0
+    for name, kind in CONTENDERS.items():
+        peaks = []
+        for _ in range(int(a.repeats)):
+            path = next((p for p in sorted(folder.iterdir()) if kind and kind in p.name), folder)
+            process = subprocess.Popen([a.python, __file__, "--child", name, "--path", path])
+            peak = 0
+            while process.poll() is None:
+                peak = max(peak, pss_kb(process.pid))
+                time.sleep(0.02)
+            assert process.returncode == 0, name
+            peaks.append(peak * 1024 / 1e6)
+        peak = statistics.median(peaks)
+        floor = floor or peak
+        beyond = "" if name == "import torch" or "NumPy" in name else f"{peak - floor:,.0f}"
+        lines.append(f"| {name} | {peak:,.0f} | {beyond} |")
+        print(lines[-1], flush=True)
+    return lines
+
+
+def child(name, path):
+    if name == "wellread, NumPy":
+        import wellread
+
+        loader = wellread.DataLoader(path, 16, shuffle=True, num_workers=2)
+    else:
+        import torch
+
+        torch.set_num_threads(2)
+        if name == "import torch":
+            loader = []
+        elif name.startswith("wellread"):
+            import wellread
+
+            loader = wellread.DataLoader(path, 16, shuffle=True, num_workers=2, as_="torch")
+        else:
+            # Not part of the package: the program carries them.
+            sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python" / "wellread"))
+            from _bench.frameworks.base import ReaderDataset
+            from _bench.images import Finish
+            from _bench.peers import folders, tables
+
+            reader = {"cache": tables.UpstreamCache, "as_py": tables.AsPy, "tifffile": folders.Tifffile,
+                      "zarr-python": folders.ZarrPython}[name.split()[-1]]  # fmt: skip
+            dataset = ReaderDataset(reader(path, Finish()), torch.from_numpy)
+            loader = torch.utils.data.DataLoader(dataset, 16, shuffle=True, num_workers=2, persistent_workers=True)
+    images = sum(len(batch) for _ in range(3) for batch in loader)
+    assert images in (0, 3000), images
+
+
+def main():
+    ap = argparse.ArgumentParser()
+    ap.add_argument("--wellread", default="wellread")
+    ap.add_argument("--python", default=sys.executable)
+    ap.add_argument("--out", type=Path, default=Path("results/python-loaders"))
+    ap.add_argument("--repeats", default="5")
+    ap.add_argument("--seconds", default="240")
+    ap.add_argument("--only", default="speed,memory")
+    ap.add_argument("--child")
+    ap.add_argument("--path", type=Path)
+    a = ap.parse_args()
+    if a.child:
+        return child(a.child, a.path)
+    a.out.mkdir(parents=True, exist_ok=True)
+    text = []
+    if "speed" in a.only:
+        text += speed(a)
+    if "memory" in a.only:
+        text += memory(a)
+    (a.out / "python-loaders.md").write_text("\n".join(text) + "\n")
+
+
+if __name__ == "__main__":
+    main()
