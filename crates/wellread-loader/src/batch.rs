@@ -359,6 +359,26 @@ impl BufferPool {
 /// Bytes of alignment.
 const ALIGNMENT: usize = 64;
 
+/// Bytes from which on a buffer is asked for in large pages: some of them, or what they round up to would weigh.
+const LARGE: usize = 8 << 20;
+/// Bytes of a large page, or a multiple of its.
+const LARGE_PAGE: usize = 2 << 20;
+
+/// Has the system take the whole large pages of a new buffer as such, where it has them and likes to. A batch of 75 MB is 36
+/// pages instead of 18,000 then, each of which interrupts whoever writes to it first: a first epoch takes half the time.
+fn in_large_pages(start: NonNull<u8>, len: usize) {
+    let inside = start.align_offset(LARGE_PAGE);
+    let whole = len.saturating_sub(inside) / LARGE_PAGE * LARGE_PAGE;
+    #[cfg(all(target_os = "linux", not(miri)))]
+    if whole > 0 {
+        // SAFETY: the range is inside of the buffer; the advice changes neither its bytes nor who may use them. Where it is
+        // refused, pages are small.
+        unsafe { libc::madvise(start.add(inside).as_ptr().cast(), whole, libc::MADV_HUGEPAGE) };
+    }
+    #[cfg(not(all(target_os = "linux", not(miri))))]
+    let _ = whole;
+}
+
 /// A fixed number of bytes, aligned to 64 bytes, zero at first.
 pub(crate) struct AlignedBytes {
     owner: Owner,
@@ -386,6 +406,9 @@ impl AlignedBytes {
         let base = NonNull::new(unsafe { alloc_zeroed(layout) })?;
         // SAFETY: the offset is below `ALIGNMENT`, and that many bytes were added above.
         let start = unsafe { base.add(base.align_offset(ALIGNMENT)) };
+        if len >= LARGE {
+            in_large_pages(start, len);
+        }
         Some(Self { owner: Owner::System { base, layout }, start, len })
     }
 
@@ -434,6 +457,17 @@ impl fmt::Debug for AlignedBytes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn large_buffers_are_zero_and_can_be_written_to() {
+        for len in [LARGE - 1, LARGE, LARGE + 1, LARGE + LARGE_PAGE + 4097] {
+            let mut buffer = AlignedBytes::new(len).unwrap();
+            assert_eq!(buffer.as_slice().len(), len);
+            assert!(buffer.as_slice().iter().all(|&byte| byte == 0));
+            buffer.as_mut_slice().fill(7);
+            assert!(buffer.as_slice().iter().all(|&byte| byte == 7));
+        }
+    }
 
     #[test]
     fn memory_is_aligned_reused_and_bounded() {
