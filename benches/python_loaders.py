@@ -2,10 +2,10 @@
 
 python benches/python_loaders.py --wellread PATH --python PYTHON --out results/python-loaders
 
-Speed is one run of `wellread bench dataloader --framework rust,pytorch` for each set, in interleaved rounds, pixels
-checked. Memory is of fresh processes, one for each loader, with the processes they start: the peak of what they take
-together, pages that several share counted once (PSS), over three shuffled epochs. PYTHON needs wellread, torch and
-the peers.
+Speed is a run of `wellread bench dataloader --framework rust,pytorch` for each set and format, in interleaved rounds,
+pixels checked; medians with their range. Memory is of fresh processes, one for each loader, with the processes they
+start: the peak of what they take together, pages that several share counted once (PSS), over three shuffled epochs.
+PYTHON needs wellread, torch and the peers.
 """
 
 import argparse
@@ -41,33 +41,35 @@ CONTENDERS = {
 def speed(a):
     lines = []
     for title, args in SETS.items():
-        out = a.out / title.split()[0]
-        command = [a.wellread, "--quiet", "bench", "dataloader", "--framework", "rust,pytorch", "--python", a.python,
-                   "--formats", FORMATS, "--batch-sizes", "16", "--workers", "2", "--keep-open", "--no-cold",
-                   "--compression", "none", "--repeats", a.repeats, "--time-budget", a.seconds, "--out", out,
-                   *args]  # fmt: skip
-        subprocess.run(list(map(str, command)), check=True, stdout=subprocess.DEVNULL)
-        with (out / "dataloader.csv").open() as file:
-            rows = [row for row in csv.DictReader(file) if row[RATE]]
         lines += [f"**{title}**, batches of 16, 2 workers", "",
                   "| format | Rust, images/s | PyTorch, images/s | of Rust | best peer | peer, images/s | times |",
                   "|---|---|---|---|---|---|---|"]  # fmt: skip
         for kind in FORMATS.split(","):
+            # A run for each format: kept loaders of all of them would take many GB, which grow in timed turns.
+            out = a.out / title.split()[0] / kind
+            command = [a.wellread, "--quiet", "bench", "dataloader", "--framework", "rust,pytorch",
+                       "--python", a.python, "--formats", kind, "--batch-sizes", "16", "--workers", "2",
+                       "--keep-open", "--no-cold",
+                       "--compression", "none", "--repeats", a.repeats, "--time-budget", a.seconds, "--out", out,
+                       *args]  # fmt: skip
+            subprocess.run(list(map(str, command)), check=True, stdout=subprocess.DEVNULL)
+            with (out / "dataloader.csv").open() as file:
+                rows = [row for row in csv.DictReader(file) if row[RATE]]
             rates = {}
             for row in rows:
-                if row["format"] == kind:
-                    rates.setdefault((row["framework"], row["loader"]), []).append(float(row[RATE]))
+                rates.setdefault((row["framework"], row["loader"]), []).append(float(row[RATE]))
+            ranges = [f"({min(values):,.0f}–{max(values):,.0f})" for values in rates.values()]
+            spread = dict(zip(rates, ranges, strict=True))
             rates = {key: statistics.median(values) for key, values in rates.items()}
-            rust, ours = rates.pop(("rust", "wellread"), None), rates.pop(("pytorch", "wellread"), None)
+            rust, ours = rates.pop(("rust", "wellread")), rates.pop(("pytorch", "wellread"))
             rates.pop(("pytorch", "wellread-dataset"), None)
-            if rust is None or ours is None:
-                lines.append(f"| {kind} | was not measured | | | | | |")
-                continue
-            (_, peer), best = max(rates.items(), key=lambda item: item[1], default=((None, "none"), float("nan")))
-            lines.append(f"| {kind} | {rust:,.0f} | {ours:,.0f} | {ours / rust:.2f} | {peer} | {best:,.0f} "
-                         f"| {ours / best:.1f} |")  # fmt: skip
+            (_, peer), best = max(rates.items(), key=lambda item: item[1])
+            lines.append(
+                f"| {kind} | {rust:,.0f} {spread['rust', 'wellread']} | {ours:,.0f} {spread['pytorch', 'wellread']} "
+                f"| {ours / rust:.2f} | {peer} | {best:,.0f} | {ours / best:.1f} |"
+            )
+            print(lines[-1], flush=True)
         lines.append("")
-        print("\n".join(lines), flush=True)
     return lines
 
 
@@ -159,7 +161,7 @@ def main():
     ap.add_argument("--python", default=sys.executable)
     ap.add_argument("--out", type=Path, default=Path("results/python-loaders"))
     ap.add_argument("--repeats", default="5")
-    ap.add_argument("--seconds", default="240")
+    ap.add_argument("--seconds", default="20")
     ap.add_argument("--only", default="speed,memory")
     ap.add_argument("--child")
     ap.add_argument("--path", type=Path)
