@@ -69,12 +69,11 @@ pub(crate) fn weight(piece: &Piece, rows: &Range<usize>, wanted: &Wanted) -> usi
     match piece {
         Piece::List { bounds, elements, .. } => {
             let bounds = &bounds[rows.clone()];
-            let below = match *bounds {
-                [(start, end)] => weight(elements, &(start..end), wanted),
-                _ => {
-                    let lists = joined(bounds.iter().map(|&(start, end)| start..end));
-                    lists.iter().map(|list| weight(elements, list, wanted)).sum()
-                }
+            let below = if let [(start, end)] = *bounds {
+                weight(elements, &(start..end), wanted)
+            } else {
+                let lists = joined(bounds.iter().map(|&(start, end)| start..end));
+                lists.iter().map(|list| weight(elements, list, wanted)).sum()
             };
             below + 4 * rows.len()
         }
