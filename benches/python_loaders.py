@@ -10,12 +10,14 @@ PYTHON needs wellread, torch and the peers.
 
 import argparse
 import csv
-import os
 import statistics
 import subprocess
 import sys
 import time
 from pathlib import Path
+
+# What the program carries and the package may lack: last, as modules there are named like torch and jax.
+sys.path.append(str(Path(__file__).resolve().parents[1] / "python" / "wellread"))
 
 FORMATS = "parquet,lance,vortex,duckdb,tiff,ome-zarr,ome-arrow-dataset"
 # Title, arguments that make the set.
@@ -73,31 +75,9 @@ def speed(a):
     return lines
 
 
-def processes(root):
-    """A process and all below it."""
-    found = [root]
-    for process in found:
-        try:
-            for task in os.listdir(f"/proc/{process}/task"):
-                with open(f"/proc/{process}/task/{task}/children") as children:
-                    found += map(int, children.read().split())
-        except OSError:
-            pass
-    return found
-
-
-def pss_kb(root):
-    total = 0
-    for process in processes(root):
-        try:
-            with open(f"/proc/{process}/smaps_rollup") as rollup:
-                total += next(int(line.split()[1]) for line in rollup if line.startswith("Pss:"))
-        except (OSError, StopIteration):
-            pass
-    return total
-
-
 def memory(a):
+    from _tasks.memory import proportional_mb
+
     folder = a.out / "sets"
     title = "100 x 100 uint8 noise"
     if not folder.exists():
@@ -113,10 +93,10 @@ def memory(a):
             process = subprocess.Popen([a.python, __file__, "--child", name, "--path", path])
             peak = 0
             while process.poll() is None:
-                peak = max(peak, pss_kb(process.pid))
+                peak = max(peak, proportional_mb(process.pid) or 0)
                 time.sleep(0.02)
             assert process.returncode == 0, name
-            peaks.append(peak * 1024 / 1e6)
+            peaks.append(peak)
         peak = statistics.median(peaks)
         floor = floor or peak
         beyond = "" if name == "import torch" or "NumPy" in name else f"{peak - floor:,.0f}"
@@ -141,8 +121,6 @@ def child(name, path):
 
             loader = wellread.DataLoader(path, 16, shuffle=True, num_workers=2, as_="torch")
         else:
-            # Not part of the package: the program carries them.
-            sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python" / "wellread"))
             from _bench.frameworks.base import ReaderDataset
             from _bench.images import Finish
             from _bench.peers import folders, tables

@@ -21,10 +21,9 @@ from .tracing import step, trace
 if _sys.version_info >= (3, 12):
 
     def _buffer(batch: Batch, flags: int) -> memoryview:
-        if batch.dtype in ("float16", "bfloat16"):
-            # Whoever takes a buffer would find bytes; NumPy goes on to `__array_interface__`.
-            raise BufferError(f"memoryview has no format of {batch.dtype}: batch.memoryview() is its bytes")
-        return batch.memoryview()
+        from ._buffer import exported
+
+        return exported(batch, flags)
 
     # PEP 688: from here on memoryview(batch) works.
     Batch.__buffer__ = _buffer  # type: ignore[method-assign]

@@ -34,8 +34,8 @@ def _numpy() -> Callable[[Any], Any]:
     """The function from a native batch to an array of NumPy."""
     import numpy
 
-    # A third of the time of `asarray`, or an eighth where that asks for a buffer first (CPython 3.12). Before NumPy 2.1 its
-    # arrays cannot be written to.
+    # A third of the time of `asarray`, or an eighth where that asks for a buffer first (CPython 3.12). Before
+    # NumPy 2.1 its arrays cannot be written to.
     return numpy.from_dlpack if numpy.lib.NumpyVersion(numpy.__version__) >= "2.1.0" else numpy.asarray
 
 

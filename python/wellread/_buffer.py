@@ -22,7 +22,7 @@ _FORMATS = {
 
 @functools.lru_cache(maxsize=64)
 def _bytes_type(nbytes: int) -> type:
-    """The type of so many bytes, made once: a type is a cycle, which keeps its last object until cycles are looked for."""
+    """The type of so many bytes, made once: a type is a cycle, kept with its objects until cycles are looked for."""
     # A type of its own and not `c_ubyte * nbytes`: its objects have a `__dict__`, in which the batch is kept.
     return type("Memory", (ctypes.Array,), {"_type_": ctypes.c_ubyte, "_length_": nbytes})
 
@@ -36,3 +36,11 @@ def view(batch, flags: int = 0) -> memoryview:
     if kind is not None:
         found = found.cast(kind, batch.shape)
     return found.toreadonly() if batch.readonly else found
+
+
+def exported(batch, flags: int) -> memoryview:
+    """What `memoryview(batch)` and others that take a buffer are given."""
+    if batch.dtype not in _FORMATS:
+        # They would find bytes; NumPy goes on to `__array_interface__`.
+        raise BufferError(f"memoryview has no format of {batch.dtype}: batch.memoryview() is its bytes")
+    return view(batch, flags)

@@ -18,12 +18,12 @@ def resident_mb(peak: bool = False) -> float | None:
         return None
 
 
-def proportional_mb() -> float | None:
-    """Memory of this process and all below it in MB, pages that several share counted once (PSS).
+def proportional_mb(root: int | None = None) -> float | None:
+    """Memory of a process (this one by default) and all below it in MB, pages of several counted once (PSS).
 
     Takes milliseconds: the kernel walks all pages.
     """
-    total, waiting = 0, [os.getpid()]
+    total, waiting = 0, [root or os.getpid()]
     while waiting:
         pid = waiting.pop()
         try:
@@ -33,6 +33,6 @@ def proportional_mb() -> float | None:
                 with open(f"/proc/{pid}/task/{task}/children") as children:
                     waiting.extend(map(int, children.read().split()))
         except (OSError, StopIteration):
-            # A child that has just ended; this process itself is there, unless there is no /proc.
+            # A child that has just ended; the first is there, unless there is no /proc or it ended too.
             continue
     return total / _MB if total else None
