@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from . import _arrays, _check
 from .errors import Error
@@ -62,8 +62,10 @@ class Core:
         self.native: Any = self._loader.run() if state is None else self._loader.resume(state, *(turn or (0, 1)))
         # One of several processes has its last batch before the epoch is over.
         self._ends_with_its_batches = turn is None
+        # Told once it is closed, which one of the threads that share it does: whichever takes the token.
         self._last: tuple[int, int] | None = None
-        self._left_out: list[tuple[int, str]] | None = None
+        self._left_out: list[tuple[int, str]] = []
+        self._to_close = [None]
         # Where batches are moved ahead of their delivery: where the one delivered last was.
         self.delivered: tuple[int, int] | None = None
 
@@ -75,22 +77,29 @@ class Core:
     def place(self) -> tuple[int, int]:
         """Epoch and position after the batch taken last: the next epoch's beginning once all batches are taken, since
         who counts them, as Lightning does, never asks for the end."""
-        epoch, position = self.native.progress()
         is_over = self._ends_with_its_batches and not self.native.__length_hint__()
+        place = self.native.progress()
+        if place is None:  # Closed meanwhile, and told before that.
+            return cast("tuple[int, int]", self._last)
+        epoch, position = place
         return (epoch + 1, 0) if is_over else (epoch, position)
 
     def skipped(self) -> list[tuple[int, str]]:
-        return self._left_out if self._left_out is not None else self.native.skipped()[1]
+        # That of the native one is empty once it is closed, which may be meanwhile: what was told is looked at after it.
+        return self._left_out if self._last is not None else self.native.skipped()[1] or self._left_out
 
     def close(self, ended: bool) -> None:
         """Stops the threads; afterwards it tells where it was or, at its end, where the next epoch begins."""
-        if self._last is None:
-            epoch, _ = self.native.progress()
-            self._left_out = self.native.skipped()[1]
-            self._last = (epoch + 1, 0) if ended else self.place()
-            self.native.close()
-            if self.lending is not None:
-                self.lending.end()
+        try:
+            self._to_close.pop()
+        except IndexError:
+            return
+        epoch, _ = self.native.progress()
+        self._left_out = self.native.skipped()[1]
+        self._last = (epoch + 1, 0) if ended else self.place()
+        self.native.close()
+        if self.lending is not None:
+            self.lending.end()
 
 
 class Iterator:

@@ -79,6 +79,27 @@ def test_threads_that_share_an_iterator_get_every_batch_once(parquet):
         assert len(got) == 40 and set(got) == want
 
 
+def test_threads_that_share_an_iterator_end_it_once(parquet):
+    ds = wr.Dataset(parquet)
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for turn in range(50):
+            loader = wr.DataLoader(ds, 20, num_workers=turn % 2)
+            batches = iter(loader)
+            places = []
+
+            def take(_, loader=loader, batches=batches, places=places):
+                taken = sum(1 for _ in batches)
+                places.append(loader.state_dict())
+                return taken
+
+            assert sum(at_once(take)) == 2
+            assert places == [loader.state_dict()] * THREADS, "each thread's end is the epoch's"
+    finally:
+        sys.setswitchinterval(before)
+
+
 def test_batches_are_freed_by_other_threads_than_took_them(parquet):
     ds = wr.Dataset(parquet)
     kept = [list(wr.DataLoader(ds, 4, num_workers=1)) for _ in range(THREADS)]
