@@ -24,6 +24,7 @@ use crate::variants::{self, Keys, Measurement, Results, Settings, Unavailable, V
 use crate::{caching, crops, roofline, traffic};
 use anyhow::{Result, bail};
 use std::cell::RefCell;
+use std::time::Duration;
 use wellread_loader::{Cache, Dataset, Loader, LoaderBuilder, MemoryUse, Traffic};
 use wellread_measure::clock::Stopwatch;
 use wellread_report::{Cell, Finding, Severity, Table};
@@ -180,6 +181,12 @@ fn epochs(
         let number = round * MOST_EPOCHS + all.len() as u64;
         all.push(epoch(session, set, choices, kept, number, full)?);
     }
+    if let Some(Opened { loader, .. }) = kept
+        && full
+        && session.config.keep_open
+    {
+        read_ahead(loader)?;
+    }
     let mean = |name: &str| {
         let of = |m: &Measurement| m.values.iter().find(|(n, _)| *n == name).map_or(f64::NAN, |(_, v)| *v);
         all.iter().map(of).sum::<f64>() / all.len() as f64
@@ -198,6 +205,27 @@ fn epochs(
         ..Measurement::default()
     };
     Ok((measurement, kept.as_ref().and_then(|opened| opened.loader.memory().cloned())))
+}
+
+/// So long without a byte read is the end of reading ahead.
+const AT_REST: Duration = Duration::from_millis(100);
+
+/// Has a loader that is kept read as far ahead as it may while a batch is held. It takes memory as it needs it, and a
+/// consumer that looks at every pixel, or is as fast as the readers, needs less than others: a buffer of large images
+/// that a timed turn is the first to need takes longer than an epoch.
+fn read_ahead(loader: &Loader) -> Result<()> {
+    if loader.workers() == 0 {
+        return Ok(());
+    }
+    let mut batches = loader.iter();
+    let _held = batches.next().transpose()?;
+    loop {
+        let before = loader.traffic().used;
+        std::thread::sleep(AT_REST);
+        if loader.traffic().used == before {
+            return Ok(());
+        }
+    }
 }
 
 fn epoch(

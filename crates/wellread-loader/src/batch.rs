@@ -10,7 +10,8 @@ use std::fmt;
 use std::ops::Range;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::ptr::{self, NonNull};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// Images, contiguous in C order, with the rows they came from.
 ///
@@ -313,7 +314,9 @@ pub unsafe trait BatchMemory: Send + Sync + UnwindSafe + RefUnwindSafe {
 
 /// Buffers of equal size that nobody uses at the moment.
 pub(crate) struct BufferPool {
-    free: Mutex<Vec<BatchBuffer>>,
+    stock: Mutex<Stock>,
+    /// A buffer has come back.
+    returned: Condvar,
     /// Where memory comes from, if not from the system. It keeps what is free itself.
     source: Option<Arc<dyn BatchMemory>>,
     bytes: usize,
@@ -326,32 +329,81 @@ pub(crate) struct BufferPool {
     process: u32,
 }
 
+#[derive(Default)]
+struct Stock {
+    free: Vec<BatchBuffer>,
+    /// Buffers that are in use.
+    out: usize,
+    /// So many in use are no reason to wait for one of them: it was waited for in vain.
+    in_vain: usize,
+    /// Threads asleep on `returned`.
+    waiting: usize,
+}
+
 impl BufferPool {
     /// A pool of buffers for `rows` images and `bytes` bytes in all.
     pub(crate) fn new(bytes: usize, rows: usize, keep: usize, source: Option<Arc<dyn BatchMemory>>) -> Self {
-        let free = Mutex::new(Vec::with_capacity(keep));
-        Self { free, source, bytes, rows, keep, process: std::process::id() }
+        let stock = Mutex::new(Stock { free: Vec::with_capacity(keep), ..Stock::default() });
+        Self { stock, returned: Condvar::new(), source, bytes, rows, keep, process: std::process::id() }
+    }
+
+    fn stock(&self) -> MutexGuard<'_, Stock> {
+        self.stock.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the next buffer would be a new one although `enough` are in use, and is worth waiting for one of those.
+    pub(crate) fn is_short(&self, enough: usize) -> bool {
+        if self.bytes < LARGE || self.source.is_some() {
+            return false;
+        }
+        let stock = self.stock();
+        stock.free.is_empty() && stock.out >= enough.max(stock.in_vain)
+    }
+
+    /// Waits for a buffer to come back, `longest` at most. Who keeps batches is waited for ever more rarely: when twice as
+    /// many are in use as the last time that none came back.
+    pub(crate) fn await_one(&self, longest: Duration) {
+        let mut stock = self.stock();
+        stock.waiting += 1;
+        let waited = self.returned.wait_timeout_while(stock, longest, |stock| stock.free.is_empty());
+        let (mut stock, timed_out) = waited.unwrap_or_else(PoisonError::into_inner);
+        stock.waiting -= 1;
+        if timed_out.timed_out() {
+            stock.in_vain = stock.out * 2;
+        }
     }
 
     /// A buffer, used before or new; `None` when memory is exhausted.
     pub(crate) fn take(&self) -> Option<BatchBuffer> {
-        let used = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        used.or_else(|| {
+        let used = {
+            let mut stock = self.stock();
+            stock.out += 1;
+            stock.free.pop()
+        };
+        let found = used.or_else(|| {
             let pixels = match &self.source {
                 None => AlignedBytes::new(self.bytes)?,
                 Some(source) => AlignedBytes::of(source, self.bytes)?,
             };
             Some(BatchBuffer { pixels, rows: vec![0; self.rows], occurrences: vec![0; self.rows] })
-        })
+        });
+        if found.is_none() {
+            self.stock().out -= 1;
+        }
+        found
     }
 
     pub(crate) fn give(&self, buffer: BatchBuffer) {
         if self.process != std::process::id() || self.source.is_some() {
             return;
         }
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        if free.len() < self.keep {
-            free.push(buffer);
+        let mut stock = self.stock();
+        stock.out = stock.out.saturating_sub(1);
+        if stock.free.len() < self.keep {
+            stock.free.push(buffer);
+            if stock.waiting > 0 {
+                self.returned.notify_one();
+            }
         }
     }
 }
@@ -486,8 +538,33 @@ mod tests {
             let pixels = AlignedBytes::new(1).unwrap();
             pool.give(BatchBuffer { pixels, rows: vec![], occurrences: vec![] });
         }
-        assert_eq!(pool.free.lock().unwrap().len(), 2);
+        assert_eq!(pool.stock().free.len(), 2);
         assert!(BufferPool::new(usize::MAX / 2 - 7, 1, 1, None).take().is_none());
+    }
+
+    #[test]
+    fn a_large_buffer_that_is_about_to_come_back_is_waited_for() {
+        let pool = Arc::new(BufferPool::new(LARGE, 1, 2, None));
+        let first = pool.take().unwrap();
+        assert!(!pool.is_short(2), "one is in use");
+        let second = pool.take().unwrap();
+        assert!(pool.is_short(2));
+        let address = first.pixels.start;
+        let giver = Arc::clone(&pool);
+        let thread = std::thread::spawn(move || giver.give(first));
+        pool.await_one(Duration::from_secs(60));
+        thread.join().unwrap();
+        assert!(!pool.is_short(2));
+        assert_eq!(pool.take().unwrap().pixels.start, address);
+        pool.await_one(Duration::from_millis(1));
+        assert!(!pool.is_short(2), "it was waited for in vain");
+        let _third = [pool.take().unwrap(), pool.take().unwrap()];
+        assert!(pool.is_short(2), "twice as many are in use");
+        pool.give(second);
+        assert!(!pool.is_short(2));
+        let small = BufferPool::new(LARGE - 1, 1, 2, None);
+        let _one = small.take();
+        assert!(!small.is_short(1), "a new one is there sooner");
     }
 
     /// Lends out one piece of memory at a time.

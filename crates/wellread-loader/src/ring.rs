@@ -30,9 +30,13 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use wellread_store::{Error, Result};
 use wellread_trace::{Kind, span};
+
+/// How long a worker waits for the consumer to drop a large batch when it has been given the next one, which Python does
+/// a moment after: new memory takes longer to write to, and stays.
+const PATIENCE: Duration = Duration::from_millis(10);
 
 /// Images of a batch that could not be read, where they are skipped: index in the batch, and why.
 pub(crate) type Failed = Vec<(usize, Error)>;
@@ -318,9 +322,16 @@ impl Shared {
     /// The next slice or run of batches to work on; sleeps while the ring is full. `None` when there is nothing left.
     fn claim(&self) -> Option<Claim> {
         let mut ring = self.lock();
+        let mut is_patient = true;
         loop {
             if self.is_stopped() || ring.batch == self.batches && ring.active == 0 && ring.rest.is_empty() {
                 return None;
+            }
+            if is_patient && self.starts_batch(&ring) && self.loader.pool.is_short(ring.slots.len() + 1) {
+                drop(ring);
+                self.loader.pool.await_one(PATIENCE);
+                (is_patient, ring) = (false, self.lock());
+                continue;
             }
             if let Some(claim) = self.claim_now(&mut ring) {
                 return Some(claim);
@@ -330,6 +341,12 @@ impl Shared {
             ring = self.work.wait(ring).unwrap_or_else(PoisonError::into_inner);
             ring.idle -= 1;
         }
+    }
+
+    /// Whether the next claim is of a batch that has no memory yet.
+    fn starts_batch(&self, ring: &Ring) -> bool {
+        let is_begun = ring.slice > 0 || !ring.rest.is_empty();
+        !is_begun && ring.batch < self.batches && ring.batch - ring.delivered < ring.slots.len()
     }
 
     /// The next slice or run of batches to work on, if there is one and room for it.

@@ -17,6 +17,7 @@ class PyTorch:
         torch.manual_seed(seed)
         self.threads = threads
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self.has_device = self.device.type == "cuda"
 
     def versions(self):
         return {"torch": torch.__version__, "numpy": np.__version__}
@@ -41,7 +42,7 @@ class PyTorch:
 
     def wait(self, _tensor=None):
         """Until the device has done what it was given."""
-        if self.device.type == "cuda":
+        if self.has_device:
             torch.cuda.synchronize()
 
     def to_numpy(self, tensor):

@@ -1,6 +1,11 @@
 """wellread itself, as its users in Python call it: the only file here that imports `wellread`."""
 
+import time
+
 import numpy as np
+
+# Seconds without a byte read are the end of reading ahead.
+AT_REST = 0.1
 
 
 class Images:
@@ -56,6 +61,16 @@ class Loader(Images):
             crop=self.finish.crop,
             scale="unit" if self.finish.scale is None else self.finish.scale,
         )
+
+    def read_ahead(self, loader):
+        """Has a loader that is kept take what memory it may come to need; `read_ahead` of the Rust benchmark."""
+        if not loader.num_workers:
+            return
+        batches = iter(loader)
+        held, before = next(batches), None
+        while before != (before := loader.traffic["used"]):
+            time.sleep(AT_REST)
+        del held
 
     def rows_of(self, loader, epoch):
         """Begin an epoch; the rows in the order in which it delivers them."""

@@ -29,7 +29,8 @@ def endless(batches, epoch):
     """Batches of epoch after epoch, each with its rows."""
     while True:
         k = -1
-        for k, delivered in enumerate(batches.epoch(epoch)):
+        batches.shuffle(epoch)
+        for k, delivered in enumerate(batches):
             yield delivered, batches.rows(k)
         if k < 0:
             raise ValueError("the loader delivers no batch: --batch-size is larger than the set")
