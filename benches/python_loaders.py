@@ -76,8 +76,6 @@ def speed(a):
 
 
 def memory(a):
-    from _tasks.memory import proportional_mb
-
     folder = a.out / "sets"
     title = "100 x 100 uint8 noise"
     if not folder.exists():
@@ -85,24 +83,33 @@ def memory(a):
         subprocess.run(list(map(str, command)), check=True, stdout=subprocess.DEVNULL)
     lines = [f"**{title}**, 1,000 images, batches of 16, 2 workers, three epochs; medians of {a.repeats}", "",
              "| loader | at most, MB | above `import torch`, MB |", "|---|---|---|"]  # fmt: skip
-    floor = 0.0
-    for name, kind in CONTENDERS.items():
-        peaks = []
-        for _ in range(int(a.repeats)):
-            path = next((p for p in sorted(folder.iterdir()) if kind and kind in p.name), folder)
-            process = subprocess.Popen([a.python, __file__, "--child", name, "--path", path])
-            peak = 0
-            while process.poll() is None:
-                peak = max(peak, proportional_mb(process.pid) or 0)
-                time.sleep(0.02)
-            assert process.returncode == 0, name
-            peaks.append(peak)
-        peak = statistics.median(peaks)
-        floor = floor or peak
+    # In turns, after one that is thrown away: the first process maps of torch what the others find mapped.
+    peak_mb(a, folder, "import torch")
+    peaks = {name: [] for name in CONTENDERS}
+    for _ in range(int(a.repeats)):
+        for name, found in peaks.items():
+            found.append(peak_mb(a, folder, name))
+    floor = statistics.median(peaks["import torch"])
+    for name, found in peaks.items():
+        peak = statistics.median(found)
         beyond = "" if name == "import torch" or "NumPy" in name else f"{peak - floor:,.0f}"
-        lines.append(f"| {name} | {peak:,.0f} | {beyond} |")
+        lines.append(f"| {name} | {peak:,.0f} ({min(found):,.0f}–{max(found):,.0f}) | {beyond} |")
         print(lines[-1], flush=True)
     return lines
+
+
+def peak_mb(a, folder, name):
+    """The most that a fresh process of a loader and those it starts take together."""
+    from _tasks.memory import proportional_mb
+
+    kind, peak = CONTENDERS[name], 0
+    path = next((p for p in sorted(folder.iterdir()) if kind and kind in p.name), folder)
+    process = subprocess.Popen([a.python, __file__, "--child", name, "--path", path])
+    while process.poll() is None:
+        peak = max(peak, proportional_mb(process.pid) or 0)
+        time.sleep(0.02)
+    assert process.returncode == 0, name
+    return peak
 
 
 def child(name, path):

@@ -85,7 +85,7 @@ class Core:
         return (epoch + 1, 0) if is_over else (epoch, position)
 
     def skipped(self) -> list[tuple[int, str]]:
-        # That of the native one is empty once it is closed, which may be meanwhile: what was told is looked at after it.
+        # That of the native one is empty once closed, which may be meanwhile: what was told is looked at after it.
         return self._left_out if self._last is not None else self.native.skipped()[1] or self._left_out
 
     def close(self, ended: bool) -> None:

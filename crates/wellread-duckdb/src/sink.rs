@@ -298,7 +298,7 @@ fn codec(path: &Path, options: &WriteOptions, target: Target) -> Result<String> 
     }
     Ok(match options.compression {
         Compression::Default if options.tune == Tune::Reference => "COMPRESSION snappy".into(),
-        Compression::Default => "COMPRESSION zstd, COMPRESSION_LEVEL 3".into(),
+        Compression::Default => format!("COMPRESSION zstd, COMPRESSION_LEVEL {}", Compression::ZSTD_LEVEL),
         Compression::None => "COMPRESSION uncompressed".into(),
         Compression::Lz4 => "COMPRESSION lz4_raw".into(),
         Compression::Snappy => "COMPRESSION snappy".into(),

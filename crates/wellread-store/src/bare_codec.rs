@@ -7,12 +7,8 @@
 //!
 //! Formats cut images into pages, chunks and strips, difference or shuffle them, and wrap them; nothing of this is here.
 
+use crate::Compression;
 use std::io;
-
-/// Level of Zstandard that sets are written with unless another is asked for.
-const ZSTD_LEVEL: i32 = 3;
-/// Level of Deflate that sets are written with unless another is asked for.
-const DEFLATE_LEVEL: i32 = 6;
 
 /// A codec with its working memory.
 pub struct BareCodec(Kind);
@@ -53,9 +49,9 @@ impl BareCodec {
     /// What the library says.
     pub fn compress(&self, bytes: &[u8]) -> io::Result<Vec<u8>> {
         match &self.0 {
-            Kind::Zstd(_) => zstd::bulk::compress(bytes, ZSTD_LEVEL),
+            Kind::Zstd(_) => zstd::bulk::compress(bytes, Compression::ZSTD_LEVEL),
             Kind::Deflate(_) => {
-                let level = libdeflater::CompressionLvl::new(DEFLATE_LEVEL).unwrap_or_default();
+                let level = libdeflater::CompressionLvl::new(Compression::DEFLATE_LEVEL).unwrap_or_default();
                 let mut library = libdeflater::Compressor::new(level);
                 let mut out = vec![0; library.zlib_compress_bound(bytes.len())];
                 let length = library.zlib_compress(bytes, &mut out).map_err(io::Error::other)?;

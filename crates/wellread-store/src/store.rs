@@ -346,6 +346,13 @@ pub enum Compression {
     Snappy,
 }
 
+impl Compression {
+    /// Level of Zstandard where none is asked for.
+    pub const ZSTD_LEVEL: i32 = 3;
+    /// Level of Deflate where none is asked for.
+    pub const DEFLATE_LEVEL: i32 = 6;
+}
+
 impl std::fmt::Display for Compression {
     /// As it is parsed: `zstd:3`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -388,8 +395,8 @@ impl std::str::FromStr for Compression {
             ("lzw", None) => Ok(Self::Lzw),
             ("packbits", None) => Ok(Self::PackBits),
             ("snappy", None) => Ok(Self::Snappy),
-            ("zstd", _) => Ok(Self::Zstd(number(3, 22)?)),
-            ("deflate" | "zlib" | "gzip", _) => Ok(Self::Deflate(number(6, 9)?)),
+            ("zstd", _) => Ok(Self::Zstd(number(Self::ZSTD_LEVEL, 22)?)),
+            ("deflate" | "zlib" | "gzip", _) => Ok(Self::Deflate(number(Self::DEFLATE_LEVEL, 9)?)),
             _ => Err(format!(
                 "unknown compression {text:?}; known: default, none, lz4, zstd[:LEVEL], deflate[:LEVEL], lzw, packbits, snappy"
             )),

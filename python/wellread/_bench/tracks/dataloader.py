@@ -2,8 +2,8 @@
 
 A batch's time is from asking the iterator to having the framework's array. The first batch, which waits for worker
 processes to start, is given apart and is no item. Each epoch opens anew, unless the loader is kept from turn to turn.
-An epoch that has used up its share of the time is cut short after two batches at least. The epoch's clock runs while a
-batch is looked after, and a batch of small images takes 15 us to load: what can be done before or after is.
+An epoch that has used up its share of the time is cut short after two batches at least. The epoch's clock runs while
+a batch is looked after, and a batch of small images takes 15 us to load: what can be done before or after is.
 """
 
 import numpy as np

@@ -197,7 +197,7 @@ pub(super) fn codec(path: &Path, options: &WriteOptions) -> Result<Codec> {
     let zstd = |level: i32| Ok(Codec::ZSTD(ZstdLevel::try_new(level.max(1)).map_err(invalid)?));
     match options.compression {
         Compression::Default if options.tune == Tune::Size => zstd(15),
-        Compression::Default => zstd(3),
+        Compression::Default => zstd(Compression::ZSTD_LEVEL),
         Compression::Zstd(level) => zstd(level),
         Compression::None => Ok(Codec::UNCOMPRESSED),
         Compression::Lz4 => Ok(Codec::LZ4_RAW),
