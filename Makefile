@@ -32,7 +32,10 @@ demo: ## measure formats, workers and tensor paths on generated cell images; end
 install: system-packages ## put the wellread command into cargo's bin folder
 	cargo install --locked --path crates/wellread-cli
 
-test: lint test-rust test-python ## every test: format, lints, Rust, and cross-reading with the Python libraries
+# What the Python tests need is fetched while the first build compiles, which takes most of an hour on two cores.
+test: ## every test: format, lints, Rust, and cross-reading with the Python libraries
+	$(MAKE) --no-print-directory -j2 lint python-env browser
+	$(MAKE) --no-print-directory test-rust test-python
 
 build: system-packages ## the wellread binary with all storage engines (a first build takes 40 minutes on two cores)
 	cargo build --release --locked --workspace --bins
@@ -72,7 +75,7 @@ wheel: system-packages python-env ## a wheel of the Python package with all engi
 python-env: system-packages ## the Python environment of the tests
 	scripts/python-env.sh "$(PYTHON_ENV)" tests/python/requirements.txt
 
-browser: ## a Chromium, in which the tests open reports
+browser: system-packages ## a Chromium, in which the tests open reports
 	@scripts/browser.sh
 
 bench-peers: build ## compare with torch DataLoader + tifffile, zarr-python, pyarrow (installs PyTorch: large)
