@@ -32,7 +32,7 @@ demo: ## measure formats, workers and tensor paths on generated cell images; end
 install: system-packages ## put the wellread command into cargo's bin folder
 	cargo install --locked --path crates/wellread-cli
 
-# What the Python tests need is fetched while the first build compiles, which takes most of an hour on two cores.
+# What the Python tests need is fetched while the first build compiles, which takes longer than all else.
 test: ## every test: format, lints, Rust, and cross-reading with the Python libraries
 	$(MAKE) --no-print-directory -j2 lint python-env browser
 	$(MAKE) --no-print-directory test-rust test-python

@@ -47,7 +47,7 @@ def speed(a):
                   "| format | Rust, images/s | PyTorch, images/s | of Rust | best peer | peer, images/s | times |",
                   "|---|---|---|---|---|---|---|"]  # fmt: skip
         for kind in FORMATS.split(","):
-            # A run for each format: kept loaders of all of them would take many GB, which grow in timed turns.
+            # A run for each format: kept loaders of all of them would take many GB.
             out = a.out / title.split()[0] / kind
             command = [a.wellread, "--quiet", "bench", "dataloader", "--framework", "rust,pytorch",
                        "--python", a.python, "--formats", kind, "--batch-sizes", "16", "--workers", "2",
@@ -82,8 +82,8 @@ def memory(a):
         command = [a.wellread, "--quiet", "generate", folder, *SETS[title], "--formats", "parquet,tiff,ome-zarr"]
         subprocess.run(list(map(str, command)), check=True, stdout=subprocess.DEVNULL)
     lines = [f"**{title}**, 1,000 images, batches of 16, 2 workers, three epochs; medians of {a.repeats}", "",
-             "| loader | at most, MB | above `import torch`, MB |", "|---|---|---|"]  # fmt: skip
-    # In turns, after one that is thrown away: the first process maps of torch what the others find mapped.
+             "| loader | at most, MB (range) | above `import torch`, MB |", "|---|---|---|"]  # fmt: skip
+    # In turns, after one that is thrown away: the first process reads torch's files, which the others find in memory.
     peak_mb(a, folder, "import torch")
     peaks = {name: [] for name in CONTENDERS}
     for _ in range(int(a.repeats)):

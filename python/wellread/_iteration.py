@@ -94,12 +94,16 @@ class Core:
             self._to_close.pop()
         except IndexError:
             return
-        epoch, _ = self.native.progress()
-        self._left_out = self.native.skipped()[1]
-        self._last = (epoch + 1, 0) if ended else self.place()
-        self.native.close()
-        if self.lending is not None:
-            self.lending.end()
+        try:
+            epoch, _ = self.native.progress()
+            self._left_out = self.native.skipped()[1]
+            self._last = (epoch + 1, 0) if ended else self.place()
+            self.native.close()
+            if self.lending is not None:
+                self.lending.end()
+        except BaseException:  # Of another process, or interrupted.
+            self._to_close.append(None)
+            raise
 
 
 class Iterator:

@@ -207,7 +207,7 @@ fn epochs(
     Ok((measurement, kept.as_ref().and_then(|opened| opened.loader.memory().cloned())))
 }
 
-/// So long without a byte read is the end of reading ahead.
+/// So long without a byte read is the end of reading ahead; or twice what the first batch took, where that is longer.
 const AT_REST: Duration = Duration::from_millis(100);
 
 /// Has a loader that is kept read as far ahead as it may while a batch is held. It takes memory as it needs it, and a
@@ -217,11 +217,13 @@ fn read_ahead(loader: &Loader) -> Result<()> {
     if loader.workers() == 0 {
         return Ok(());
     }
+    let first = Stopwatch::start();
     let mut batches = loader.iter();
     let _held = batches.next().transpose()?;
+    let at_rest = AT_REST.max(Duration::from_secs_f64(2.0 * first.elapsed()));
     loop {
         let before = loader.traffic().used;
-        std::thread::sleep(AT_REST);
+        std::thread::sleep(at_rest);
         if loader.traffic().used == before {
             return Ok(());
         }

@@ -10,8 +10,9 @@ use std::fmt;
 use std::ops::Range;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Images, contiguous in C order, with the rows they came from.
 ///
@@ -332,8 +333,10 @@ pub(crate) struct BufferPool {
 #[derive(Default)]
 struct Stock {
     free: Vec<BatchBuffer>,
-    /// Buffers that are in use.
-    out: usize,
+    /// Buffers of the pool's own that are in use.
+    in_use: usize,
+    /// How often one has come back.
+    returns: u64,
     /// So many in use are no reason to wait for one of them: it was waited for in vain.
     in_vain: usize,
     /// Threads asleep on `returned`.
@@ -357,19 +360,35 @@ impl BufferPool {
             return false;
         }
         let stock = self.stock();
-        stock.free.is_empty() && stock.out >= enough.max(stock.in_vain)
+        stock.free.is_empty() && stock.in_use >= enough.max(stock.in_vain)
     }
 
-    /// Waits for a buffer to come back, `longest` at most. Who keeps batches is waited for ever more rarely: when twice as
-    /// many are in use as the last time that none came back.
-    pub(crate) fn await_one(&self, longest: Duration) {
+    /// Waits for a buffer to come back, `longest` at most or until `stop`; what is left of that time. Another thread may
+    /// have taken it. Who keeps batches is waited for ever more rarely: when twice as many are in use as the last time
+    /// that none came back.
+    pub(crate) fn wait_for_return(&self, longest: Duration, stop: &AtomicBool) -> Duration {
+        let until = Instant::now() + longest;
         let mut stock = self.stock();
+        let before = stock.returns;
+        let none = |stock: &mut Stock| {
+            stock.free.is_empty() && stock.returns == before && !stop.load(Ordering::Relaxed)
+        };
         stock.waiting += 1;
-        let waited = self.returned.wait_timeout_while(stock, longest, |stock| stock.free.is_empty());
-        let (mut stock, timed_out) = waited.unwrap_or_else(PoisonError::into_inner);
+        let waited = self.returned.wait_timeout_while(stock, longest, none);
+        let (mut stock, _) = waited.unwrap_or_else(PoisonError::into_inner);
         stock.waiting -= 1;
-        if timed_out.timed_out() {
-            stock.in_vain = stock.out * 2;
+        if none(&mut stock) {
+            stock.in_vain = stock.in_use * 2;
+            return Duration::ZERO;
+        }
+        until.saturating_duration_since(Instant::now())
+    }
+
+    /// Wakes those who wait for a buffer, to see that they shall stop.
+    pub(crate) fn wake(&self) {
+        // Under the lock, so that no thread is between its look at `stop` and its sleep.
+        if self.stock().waiting > 0 {
+            self.returned.notify_all();
         }
     }
 
@@ -377,7 +396,7 @@ impl BufferPool {
     pub(crate) fn take(&self) -> Option<BatchBuffer> {
         let used = {
             let mut stock = self.stock();
-            stock.out += 1;
+            stock.in_use += 1;
             stock.free.pop()
         };
         let found = used.or_else(|| {
@@ -388,7 +407,7 @@ impl BufferPool {
             Some(BatchBuffer { pixels, rows: vec![0; self.rows], occurrences: vec![0; self.rows] })
         });
         if found.is_none() {
-            self.stock().out -= 1;
+            self.stock().in_use -= 1;
         }
         found
     }
@@ -398,11 +417,12 @@ impl BufferPool {
             return;
         }
         let mut stock = self.stock();
-        stock.out = stock.out.saturating_sub(1);
+        stock.in_use = stock.in_use.saturating_sub(1);
         if stock.free.len() < self.keep {
             stock.free.push(buffer);
+            stock.returns += 1;
             if stock.waiting > 0 {
-                self.returned.notify_one();
+                self.returned.notify_all();
             }
         }
     }
@@ -544,19 +564,29 @@ mod tests {
 
     #[test]
     fn a_large_buffer_that_is_about_to_come_back_is_waited_for() {
+        let (minute, go_on) = (Duration::from_secs(60), AtomicBool::new(false));
         let pool = Arc::new(BufferPool::new(LARGE, 1, 2, None));
         let first = pool.take().unwrap();
         assert!(!pool.is_short(2), "one is in use");
         let second = pool.take().unwrap();
         assert!(pool.is_short(2));
         let address = first.pixels.start;
-        let giver = Arc::clone(&pool);
-        let thread = std::thread::spawn(move || giver.give(first));
-        pool.await_one(Duration::from_secs(60));
-        thread.join().unwrap();
+        // Of two that wait the second goes on, too, to see whether there is something else to do.
+        std::thread::scope(|threads| {
+            let waits = || pool.wait_for_return(minute, &go_on);
+            let both = [threads.spawn(waits), threads.spawn(waits)];
+            while pool.stock().waiting < 2 {
+                std::thread::yield_now();
+            }
+            pool.give(first);
+            let left = both.map(|thread| thread.join().unwrap());
+            assert!(left.iter().all(|left| !left.is_zero()), "{left:?}");
+        });
         assert!(!pool.is_short(2));
         assert_eq!(pool.take().unwrap().pixels.start, address);
-        pool.await_one(Duration::from_millis(1));
+        assert!(pool.is_short(2), "nobody waited in vain");
+        pool.wait_for_return(minute, &AtomicBool::new(true));
+        assert_eq!(pool.wait_for_return(Duration::from_millis(1), &go_on), Duration::ZERO);
         assert!(!pool.is_short(2), "it was waited for in vain");
         let _third = [pool.take().unwrap(), pool.take().unwrap()];
         assert!(pool.is_short(2), "twice as many are in use");

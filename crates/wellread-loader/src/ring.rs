@@ -322,15 +322,17 @@ impl Shared {
     /// The next slice or run of batches to work on; sleeps while the ring is full. `None` when there is nothing left.
     fn claim(&self) -> Option<Claim> {
         let mut ring = self.lock();
-        let mut is_patient = true;
+        let mut patience = PATIENCE;
         loop {
             if self.is_stopped() || ring.batch == self.batches && ring.active == 0 && ring.rest.is_empty() {
                 return None;
             }
-            if is_patient && self.starts_batch(&ring) && self.loader.pool.is_short(ring.slots.len() + 1) {
+            let pool = &self.loader.pool;
+            if !patience.is_zero() && self.starts_batch(&ring) && pool.is_short(ring.slots.len() + 1) {
                 drop(ring);
-                self.loader.pool.await_one(PATIENCE);
-                (is_patient, ring) = (false, self.lock());
+                let _wait = span(Kind::WaitRoom);
+                patience = pool.wait_for_return(patience, &self.stop);
+                ring = self.lock();
                 continue;
             }
             if let Some(claim) = self.claim_now(&mut ring) {
@@ -340,6 +342,7 @@ impl Shared {
             let _wait = span(Kind::WaitRoom);
             ring = self.work.wait(ring).unwrap_or_else(PoisonError::into_inner);
             ring.idle -= 1;
+            patience = PATIENCE;
         }
     }
 
@@ -560,6 +563,7 @@ impl Shared {
         drop(self.lock());
         self.work.notify_all();
         self.done.notify_all();
+        self.loader.pool.wake();
     }
 
     /// Gives back the memory of batches that nobody received; after all threads have ended.

@@ -41,11 +41,6 @@ impl Cache {
         Self { inner: Mutex::default(), capacity }
     }
 
-    /// Bytes that it keeps.
-    pub fn capacity(&self) -> usize {
-        self.capacity
-    }
-
     /// The piece of `key`, by `load` if it is not here.
     pub fn get<E>(&self, key: Key, load: impl FnOnce() -> Result<Piece, E>) -> Result<Arc<Piece>, E> {
         if let Some(kept) = self.lock().kept.get(&key) {

@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use vortex::array::VortexSessionExecute;
 use vortex::arrow::ArrowSessionExt;
 use wellread_image::ome_arrow::{FILE_WRITER_KEY, field};
@@ -22,6 +23,8 @@ use wellread_store::{Error, Result, StoreLayout};
 const BATCH: usize = 2 << 20;
 /// Bytes of opened pieces that a table keeps.
 const KEPT: usize = 256 << 20;
+/// Bytes of decompressed pixels among them, of encodings that are slow to cut: as many as Parquet's pages.
+const DECODED: usize = 64 << 20;
 
 /// Pieces that are looked at, at most, to tell how pixels are encoded.
 const LOOKED_AT: usize = 16;
@@ -62,6 +65,7 @@ impl VortexTable {
         let source = Source {
             segments: file.vortex.segment_source(),
             cache: Cache::new(KEPT),
+            decoded: AtomicUsize::new(DECODED),
             limit: usize::try_from(file.length.saturating_mul(8)).unwrap_or(usize::MAX),
         };
         Ok(Self { file, source, columns, root, schema: Arc::new(schema), metadata })
@@ -117,6 +121,14 @@ impl ImageTable for VortexTable {
 
     fn len(&self) -> usize {
         self.file.vortex.row_count() as usize
+    }
+
+    fn page_cache(&self) -> usize {
+        self.source.decoded.load(Ordering::Relaxed)
+    }
+
+    fn limit_page_cache(&self, bytes: usize) {
+        self.source.decoded.fetch_min(bytes, Ordering::Relaxed);
     }
 
     fn schema(&self) -> our_schema::SchemaRef {

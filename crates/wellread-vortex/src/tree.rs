@@ -5,6 +5,7 @@ use crate::piece::{Decode, Opening, Piece};
 use crate::session::{Cause, Session};
 use arrow_schema::{DataType, Field};
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use vortex::array::{MaskFuture, VortexSessionExecute};
 use vortex::dtype::DType;
@@ -47,6 +48,8 @@ struct Span {
 pub(crate) struct Source {
     pub segments: Arc<dyn SegmentSource>,
     pub cache: Cache,
+    /// Bytes of a column's values that may be kept decompressed where they are slow to cut.
+    pub decoded: AtomicUsize,
     /// As [`Opening::limit`].
     pub limit: usize,
 }
@@ -126,7 +129,7 @@ impl Series {
         let spans = self.spans()?;
         let at = spans.partition_point(|s| s.rows.end <= row);
         let span = spans.get(at).ok_or_else(|| format!("there is no row {row}"))?;
-        let decode = Decode::UpTo(source.cache.capacity() / spans.len());
+        let decode = Decode::UpTo(source.decoded.load(Ordering::Relaxed) / spans.len());
         let piece = source.cache.get((self.id, u32::try_from(at)?), || span.open(source, decode))?;
         Ok((piece, span.rows.clone()))
     }

@@ -211,6 +211,33 @@ fn what_is_looked_at_of_the_mapped_file_is_counted() {
 }
 
 #[test]
+fn no_more_is_kept_decompressed_than_may_be() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("zstd.vortex");
+    let images: Vec<_> = (0..12).map(|n| image(n, Shape::plane(300, 300), PixelType::U16)).collect();
+    write(&path, &WriteOptions { compression: Compression::Zstd(3), ..options() }, &images).unwrap();
+    // Bytes that a second time of reading all images looks at.
+    let again = |limit: Option<usize>| {
+        let store = open(&path).unwrap();
+        assert_eq!(store.page_cache(), 64 << 20);
+        if let Some(bytes) = limit {
+            store.limit_page_cache(bytes);
+            assert_eq!(store.page_cache(), bytes);
+            store.limit_page_cache(1 << 30);
+            assert_eq!(store.page_cache(), bytes, "a limit is never raised");
+        }
+        check(&*store, &images);
+        let before = bytes_read();
+        check(&*store, &images);
+        bytes_read() - before
+    };
+    let compressed = std::fs::metadata(&path).unwrap().len();
+    assert!(again(None) < compressed / 2, "they are kept");
+    assert!(again(Some(1 << 20)) > compressed / 2, "they are decompressed anew");
+    assert!(again(Some(0)) > compressed / 2);
+}
+
+#[test]
 fn an_empty_set_and_a_large_image() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("empty.vortex");

@@ -1,9 +1,11 @@
 """Pixels go back to the program, which compares them with what must be delivered.
 
 A warm-up turn sends every value. A timed turn sends `SAMPLED` values of each image it looks at, after the clocks
-have stopped for an image. Of the batches of an epoch, whose clock goes on, it looks at `BATCHES`, in each epoch at
-others: looking takes as long as decoding some small images, and a turn has up to fifty epochs.
+have stopped for an image. Of the batches of an epoch, whose clock goes on, it looks at the first and at `BATCHES`
+more, in each epoch at others: looking takes as long as decoding some small images, and a turn has up to fifty epochs.
 """
+
+import random
 
 import numpy as np
 
@@ -18,7 +20,8 @@ class Checker:
         """`batches`: how many batches are to come, where not every one of them must be looked at."""
         self.channel, self.full = channel, full
         every = 1 if full else max(1, -(-batches // BATCHES))
-        self.chosen = range(epoch % every, batches, every)
+        # An epoch that is cut short has at least the first.
+        self.chosen = {0, *range(random.Random(epoch).randrange(every), batches, every)}
         """The batches to look at."""
         self.rows, self.values, self.sampled = [], [], None
 

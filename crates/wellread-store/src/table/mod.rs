@@ -87,6 +87,16 @@ pub trait ImageTable: Send + Sync {
         1
     }
 
+    /// Bytes of decoded pixels that the table keeps at most: see [`crate::Store::page_cache`].
+    fn page_cache(&self) -> usize {
+        0
+    }
+
+    /// Makes the table keep no more: see [`crate::Store::limit_page_cache`].
+    fn limit_page_cache(&self, bytes: usize) {
+        let _ = bytes;
+    }
+
     /// How pixels are kept. `variant` may be left empty: the store knows it.
     fn layout(&self) -> Result<StoreLayout>;
 

@@ -263,6 +263,14 @@ impl Store for TableStore {
         self.table.rows_per_read()
     }
 
+    fn page_cache(&self) -> usize {
+        self.table.page_cache()
+    }
+
+    fn limit_page_cache(&self, bytes: usize) {
+        self.table.limit_page_cache(bytes);
+    }
+
     fn layout(&self) -> Result<StoreLayout> {
         let mut layout = self.table.layout()?;
         let mut filled = [false; 2];

@@ -4,7 +4,9 @@ import time
 
 import numpy as np
 
-# Seconds without a byte read are the end of reading ahead.
+from ..clock import now
+
+# Seconds without a byte read are the end of reading ahead; or twice what the first batch took, where that is longer.
 AT_REST = 0.1
 
 
@@ -66,10 +68,12 @@ class Loader(Images):
         """Has a loader that is kept take what memory it may come to need; `read_ahead` of the Rust benchmark."""
         if not loader.num_workers:
             return
+        begin = now()
         batches = iter(loader)
         held, before = next(batches), None
+        at_rest = max(AT_REST, 2e-9 * (now() - begin))
         while before != (before := loader.traffic["used"]):
-            time.sleep(AT_REST)
+            time.sleep(at_rest)
         del held
 
     def rows_of(self, loader, epoch):

@@ -2,8 +2,9 @@
 
 A batch's time is from asking the iterator to having the framework's array. The first batch, which waits for worker
 processes to start, is given apart and is no item. Each epoch opens anew, unless the loader is kept from turn to turn.
-An epoch that has used up its share of the time is cut short after two batches at least. The epoch's clock runs while
-a batch is looked after, and a batch of small images takes 15 us to load: what can be done before or after is.
+An epoch that has used up its share of the time is cut short after two batches at least. The epoch's clock runs from
+beginning an iteration to its end, and a batch of small images takes 15 us to load: which rows an epoch has (of peers,
+which shuffle as they are told to, their order itself) is found out before, and figures are made of times after it.
 """
 
 import numpy as np
@@ -111,6 +112,8 @@ def epoch(worker, request, number):
     end = last if cut else now()
     if not times:
         raise ValueError("the loader delivered no batch")
+    if len(times) > len(batches):
+        raise ValueError(f"the loader delivered {len(times)} batches, and said that it has {len(batches)}")
     del iterator
     checker.close()
     return {
