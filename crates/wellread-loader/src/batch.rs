@@ -564,7 +564,7 @@ mod tests {
 
     #[test]
     fn a_large_buffer_that_is_about_to_come_back_is_waited_for() {
-        let (minute, go_on) = (Duration::from_secs(60), AtomicBool::new(false));
+        let (minute, go_on) = (Duration::from_mins(1), AtomicBool::new(false));
         let pool = Arc::new(BufferPool::new(LARGE, 1, 2, None));
         let first = pool.take().unwrap();
         assert!(!pool.is_short(2), "one is in use");
