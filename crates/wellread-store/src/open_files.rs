@@ -7,49 +7,145 @@
 //!
 //! ```text
 //! read ─▶ kept? ─yes─▶ pread
-//!            └─no──▶ open ─▶ pread ─▶ room among OPEN? ─yes─▶ kept until the store is dropped
+//!            └─no──▶ open ─▶ pread ─▶ room? ─yes─▶ kept until the store is dropped
+//!                                       └─no──▶ a miss: a store that was idle for IDLE of them gives its files up
 //! ```
 //!
-//! A kept file goes on being what it was when it was opened, also when another is put in its place meanwhile.
+//! Stores share the room: those of a training and a validation set, or of a benchmark's variants. One that is not read,
+//! because all that it had is in a cache, say, must not hold what others could use.
+//!
+//! A kept file goes on being what it was when it was opened, also when another is put in its place meanwhile. No lock is
+//! waited for: in a forked process its holder may not be there.
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, LazyLock, RwLock, Weak};
 
-/// Files that this process keeps open, in all stores.
-static OPEN: AtomicUsize = AtomicUsize::new(0);
 /// Share of the files a process may have open that are kept.
 const SHARE: usize = 4;
 /// Most files that are kept, whatever the process may have.
 const MOST: usize = 1 << 16;
 /// Parts of a store's files, each with a lock of its own.
 const PARTS: usize = 16;
+/// Misses of others after which a store that was not asked for a file gives up those that it keeps.
+const IDLE: usize = 512;
+
+/// The room of this process.
+static ROOM: LazyLock<Room> = LazyLock::new(|| Room::new(limit()));
+
+/// How many files may be kept, and who keeps them.
+#[derive(Debug)]
+struct Room {
+    limit: usize,
+    /// Files that are kept, in all stores.
+    open: AtomicUsize,
+    /// Reads, in all stores, of a file for which there was no room.
+    misses: AtomicUsize,
+    stores: RwLock<Vec<Weak<dyn Keeper>>>,
+}
+
+/// What stores know of each other.
+trait Keeper: std::fmt::Debug + Send + Sync {
+    /// [`Room::misses`] when a file was asked for last.
+    fn used(&self) -> usize;
+
+    /// Closes all files but those that somebody reads at the moment; whether there were any.
+    fn give_up(&self) -> bool;
+}
+
+impl Room {
+    fn new(limit: usize) -> Self {
+        let (open, misses) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Self { limit, open, misses, stores: RwLock::default() }
+    }
+
+    /// Counts one more file, if there is room for it.
+    fn take(&'static self) -> Option<Place> {
+        let more = |open| (open < self.limit).then_some(open + 1);
+        self.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok().map(|_| Place(self))
+    }
+
+    /// Counts a miss. Now and then the store that was idle longest gives up its files.
+    fn miss(&self) {
+        let misses = self.misses.fetch_add(1, Ordering::Relaxed) + 1;
+        if !misses.is_multiple_of(IDLE) {
+            return;
+        }
+        let Ok(stores) = self.stores.try_read() else { return };
+        let idle = |store: &Arc<dyn Keeper>| misses.wrapping_sub(store.used());
+        let mut stores: Vec<_> =
+            stores.iter().filter_map(Weak::upgrade).filter(|s| idle(s) >= IDLE).collect();
+        stores.sort_by_key(|store| std::cmp::Reverse(idle(store)));
+        // Those without files are passed over.
+        let _ = stores.iter().find(|store| store.give_up());
+    }
+}
+
+/// A kept file's place in the room.
+#[derive(Debug)]
+struct Place(&'static Room);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
 
 /// A file and its length in bytes, as it was opened.
 #[derive(Debug)]
 pub(crate) struct OpenFile {
     pub file: File,
     pub length: u64,
-    /// Whether it counts among [`OPEN`].
-    kept: bool,
-}
-
-impl Drop for OpenFile {
-    fn drop(&mut self) {
-        if self.kept {
-            OPEN.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
+    /// There where it is kept.
+    _place: Option<Place>,
 }
 
 /// Files of a store by what tells them apart.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct OpenFiles<K> {
-    parts: [RwLock<HashMap<K, Arc<OpenFile>>>; PARTS],
+    kept: Arc<Kept<K>>,
     state: RandomState,
+    room: &'static Room,
+}
+
+#[derive(Debug)]
+struct Kept<K> {
+    parts: [RwLock<HashMap<K, Arc<OpenFile>>>; PARTS],
+    used: AtomicUsize,
+}
+
+impl<K: std::fmt::Debug + Send + Sync> Keeper for Kept<K> {
+    fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    fn give_up(&self) -> bool {
+        let parts = self.parts.iter().filter_map(|part| part.try_write().ok());
+        parts.map(|mut part| std::mem::take(&mut *part).len()).sum::<usize>() > 0
+    }
+}
+
+impl<K: std::fmt::Debug + Send + Sync + 'static> Default for OpenFiles<K> {
+    fn default() -> Self {
+        Self::within(&ROOM)
+    }
+}
+
+impl<K: std::fmt::Debug + Send + Sync + 'static> OpenFiles<K> {
+    fn within(room: &'static Room) -> Self {
+        let used = AtomicUsize::new(room.misses.load(Ordering::Relaxed));
+        let kept = Arc::new(Kept { parts: std::array::from_fn(|_| RwLock::default()), used });
+        // One that is not among them gives nothing up.
+        if let Ok(mut stores) = room.stores.try_write() {
+            stores.retain(|store| store.strong_count() > 0);
+            let weak: Weak<Kept<K>> = Arc::downgrade(&kept);
+            stores.push(weak);
+        }
+        Self { kept, state: RandomState::new(), room }
+    }
 }
 
 impl<K: Eq + Hash> OpenFiles<K> {
@@ -58,16 +154,25 @@ impl<K: Eq + Hash> OpenFiles<K> {
     /// # Errors
     /// What `open` says.
     pub fn get(&self, key: K, open: impl FnOnce() -> io::Result<(File, u64)>) -> io::Result<Arc<OpenFile>> {
-        let part = &self.parts[self.state.hash_one(&key) as usize % PARTS];
-        if let Some(file) = part.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
+        let Self { kept, room, .. } = self;
+        let misses = room.misses.load(Ordering::Relaxed);
+        // Only where it changes, which it does not once all have what they need: threads would wait for its cache line.
+        if kept.used.load(Ordering::Relaxed) != misses {
+            kept.used.store(misses, Ordering::Relaxed);
+        }
+        let part = &kept.parts[self.state.hash_one(&key) as usize % PARTS];
+        if let Ok(files) = part.try_read()
+            && let Some(file) = files.get(&key)
+        {
             return Ok(file.clone());
         }
         let (file, length) = open()?;
-        let kept =
-            OPEN.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| (n < limit()).then_some(n + 1));
-        let file = Arc::new(OpenFile { file, length, kept: kept.is_ok() });
-        if file.kept {
-            part.write().unwrap_or_else(PoisonError::into_inner).insert(key, file.clone());
+        let place = room.take();
+        let (is_kept, file) = (place.is_some(), Arc::new(OpenFile { file, length, _place: place }));
+        if !is_kept {
+            room.miss();
+        } else if let Ok(mut files) = part.try_write() {
+            files.insert(key, file.clone());
         }
         Ok(file)
     }
@@ -75,8 +180,7 @@ impl<K: Eq + Hash> OpenFiles<K> {
 
 /// How many files are kept at most: a share of those that the process may have open (`ulimit -n`).
 fn limit() -> usize {
-    static LIMIT: OnceLock<usize> = OnceLock::new();
-    *LIMIT.get_or_init(|| (most_open() / SHARE).min(MOST))
+    (most_open() / SHARE).min(MOST)
 }
 
 #[cfg(unix)]
@@ -98,12 +202,17 @@ mod tests {
     use super::*;
     use crate::regular;
 
+    fn room(limit: usize) -> &'static Room {
+        Box::leak(Box::new(Room::new(limit)))
+    }
+
     #[test]
     fn files_are_opened_once_and_closed_with_the_store() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a");
         std::fs::write(&path, b"12345").unwrap();
-        let files = OpenFiles::default();
+        let room = room(10);
+        let files = OpenFiles::within(room);
         let (mut opened, mut seen) = (0, Vec::new());
         for _ in 0..3 {
             let file = files.get((7, 0), || {
@@ -112,15 +221,54 @@ mod tests {
             });
             seen.push(file.unwrap());
         }
-        assert_eq!(seen[2].length, 5);
-        if cfg!(unix) && limit() > 0 {
-            assert_eq!(opened, 1);
-            assert!(seen[0].kept && Arc::strong_count(&seen[0]) == 4);
-        }
+        assert_eq!((seen[2].length, opened, room.open.load(Ordering::Relaxed)), (5, 1, 1));
         drop(files);
-        assert_eq!(Arc::strong_count(&seen[0]), if opened == 1 { 3 } else { 1 });
+        assert_eq!(Arc::strong_count(&seen[0]), 3);
+        drop(seen);
+        assert_eq!(room.open.load(Ordering::Relaxed), 0);
         let missing = OpenFiles::default().get(1, || regular::open(&dir.path().join("b")));
         assert_eq!(missing.unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_store_that_is_idle_gives_its_files_up() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        std::fs::write(&path, b"12345").unwrap();
+        let room = room(4);
+        let [first, idle, busy] = [(); 3].map(|()| OpenFiles::within(room));
+        // How many of four files are opened.
+        let read = |files: &OpenFiles<usize>| {
+            let mut opened = 0;
+            for key in 0..4 {
+                let open = || {
+                    opened += 1;
+                    regular::open(&path)
+                };
+                files.get(key, open).unwrap();
+            }
+            opened
+        };
+        assert_eq!((read(&first), read(&first)), (4, 0));
+        assert_eq!(read(&idle), 4);
+        let mut turns = 0;
+        while read(&busy) > 0 {
+            turns += 1;
+            assert_eq!(read(&first), 0, "it is in use, and keeps its files");
+            assert!(room.open.load(Ordering::Relaxed) <= 4);
+            if turns > IDLE {
+                break;
+            }
+        }
+        assert!(turns > IDLE, "there was nobody to give up files");
+        while read(&busy) > 0 {
+            turns += 1;
+            assert!(turns < 3 * IDLE, "nobody reads the first any more");
+        }
+        assert_eq!(room.open.load(Ordering::Relaxed), 4);
+        assert_eq!(read(&first), 4);
+        drop((first, idle, busy));
+        assert_eq!(room.open.load(Ordering::Relaxed), 0);
     }
 
     #[test]
