@@ -24,12 +24,12 @@ class PyTorch:
 
     def backend(self):
         """Library, device and threads, in words."""
-        where = torch.cuda.get_device_name() if self.device.type == "cuda" else "cpu"
+        where = torch.cuda.get_device_name() if self.has_device else "cpu"
         return f"torch {torch.__version__} ({where}, {self.threads} threads)"
 
     def host_to_device(self):
         """Bytes per second from pinned memory to the device; `None` where there is no device."""
-        if self.device.type != "cuda":
+        if not self.has_device:
             return None
         host = torch.zeros(COPY_BYTES, dtype=torch.uint8).pin_memory()
         there = torch.empty_like(host, device=self.device)
@@ -72,7 +72,7 @@ class PyTorch:
 
     def conversions(self):
         no_device = None
-        if self.device.type != "cuda":
+        if not self.has_device:
             no_device = f"torch {torch.__version__} finds no CUDA device; it takes one and a CUDA build of torch"
         at = torch.Tensor.data_ptr
         return [
