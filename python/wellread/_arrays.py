@@ -8,9 +8,8 @@ from typing import Any
 
 def converter(as_: str, dtype: str) -> Callable[[Any], Any]:
     """The function from a native batch to the array of a library; imports the library."""
-    if as_ == "torch":
-        from torch.utils.dlpack import from_dlpack
-
+    from_dlpack = of_capsule(as_)
+    if from_dlpack is not None:
         # The capsule itself: torch would ask the same of the object, in three more calls.
         return lambda batch: from_dlpack(batch.__dlpack__(max_version=(1, 0)))
     if as_ == "jax":
@@ -28,6 +27,16 @@ def converter(as_: str, dtype: str) -> Callable[[Any], Any]:
             'choose dtype="float16", as_="torch" or as_="jax"'
         ) from None
     return lambda batch: view(batch.bits()).view(bfloat16)
+
+
+def of_capsule(as_: str) -> Callable[[Any], Any] | None:
+    """The function from a DLPack capsule to the array of a library that takes capsules; None for others."""
+    if as_ != "torch":
+        return None
+    import torch
+
+    # What `torch.from_dlpack` calls when it has found out that it was given a capsule.
+    return getattr(torch._C, "_from_dlpack", torch.from_dlpack)
 
 
 def _numpy() -> Callable[[Any], Any]:

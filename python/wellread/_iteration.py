@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from typing import TYPE_CHECKING, Any, cast
 
 from . import _arrays, _check
 from .errors import Error
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .dataset import Dataset
     from .loader import DataLoader
 
@@ -123,11 +126,23 @@ class Iterator:
             from . import _device
 
             self._mover = _device.mover(loader._as, loader._device, self)
+        # Where a batch is an array and nothing else, the native iteration makes it.
+        self._take: Callable[[], Any] | None = None
+        taker = _arrays.of_capsule(loader._as)
+        others = (self._labels, self._finish, self._mover, self.core.lending)
+        if taker and all(other is None for other in others):
+            self._take = functools.partial(self.core.native.next_from, taker)
 
     def __iter__(self) -> Iterator:
         return self
 
     def __next__(self) -> Any:
+        if self._take is not None:
+            batch = self._take()
+            if batch is None:
+                self.core.close(ended=True)
+                raise StopIteration
+            return batch
         batch = self.fetch() if self._mover is None else self._mover()
         if self._finish is None:
             return batch

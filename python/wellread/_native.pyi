@@ -1,7 +1,7 @@
 """The native module: bindings over the Rust crates. Use the package; what is here may change."""
 
 import builtins
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, final
 
 __version__: str
@@ -167,6 +167,8 @@ class Batches(Iterator[Any]):
 
     def __iter__(self) -> Batches: ...
     def __next__(self) -> Batch | tuple[int, list[int], list[int]]: ...
+    def next_from(self, from_dlpack: Callable[[Any], Any]) -> Any | None:
+        """What `from_dlpack` makes of a capsule of the next batch; None at the end."""
     def __length_hint__(self) -> int: ...
     def progress(self) -> tuple[int, int] | None: ...
     def skipped(self) -> tuple[int, list[tuple[int, str]]]: ...

@@ -7,7 +7,7 @@ use crate::DuckTable;
 use crate::direct::{HEADERS, checksum};
 use std::path::Path;
 use wellread_store::table::{ImageTable, Rows};
-use wellread_store::{Error, OpenOptions, Result};
+use wellread_store::{Error, FormatContext, OpenOptions, Result};
 
 /// Bytes of a block of the files that this crate writes.
 const BLOCK: usize = 256 << 10;
@@ -33,7 +33,7 @@ pub fn read_damaged(path: &Path, good: &[u8], list: &[&str], damage: impl FnOnce
         sum.copy_from_slice(&checksum(data.as_chunks::<8>().0).to_le_bytes());
     }
     write(&bytes)?;
-    let result = direct.read(&Rows::Range(0..table.len()), &mut |_| Ok(()));
+    let result = direct.read(&Rows::Range(0..table.len()), &mut FormatContext::default(), &mut |_| Ok(()));
     write(good)?;
     Ok(result.is_ok())
 }

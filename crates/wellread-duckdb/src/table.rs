@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use wellread_image::ome_arrow::{FILE_WRITER_KEY, ROW_ID, field};
 use wellread_store::table::{Columns, ImageTable, Rows};
-use wellread_store::{Error, OpenOptions, Result, StoreLayout, regular};
+use wellread_store::{Error, FormatContext, OpenOptions, Result, StoreLayout, regular};
 
 /// Name of the row number among the columns of a query.
 const KEY: &str = "wellread row";
@@ -410,12 +410,18 @@ impl ImageTable for DuckTable {
         Ok(vec![self.path.clone()])
     }
 
-    fn read(&self, rows: Rows<'_>, columns: &Columns, each: Each<'_>) -> Result<()> {
+    fn read(
+        &self,
+        rows: Rows<'_>,
+        columns: &Columns,
+        context: &mut FormatContext,
+        each: Each<'_>,
+    ) -> Result<()> {
         if rows.is_empty() {
             return Ok(());
         }
         let Some(direct) = self.direct(columns) else { return self.read_by_query(rows, columns, each) };
-        match direct.read(&rows, each) {
+        match direct.read(&rows, context, each) {
             Ok(()) => Ok(()),
             Err(Stop::Refused(error)) => Err(error),
             // If DuckDB thinks so too, it says what is wrong.

@@ -24,7 +24,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use wellread_image::ome_arrow::{self, field};
 use wellread_store::guard::guarded;
 use wellread_store::table::{Columns, ImageTable, Rows};
-use wellread_store::{Error, OpenOptions, Result, StoreLayout};
+use wellread_store::{Error, FormatContext, OpenOptions, Result, StoreLayout};
 
 /// Bytes of a batch that Lance decodes.
 const ENGINE_BATCH_BYTES: u64 = 8 << 20;
@@ -345,6 +345,7 @@ impl ImageTable for LanceTable {
         &self,
         rows: Rows<'_>,
         columns: &Columns,
+        context: &mut FormatContext,
         each: &mut dyn FnMut(RecordBatch) -> Result<()>,
     ) -> Result<()> {
         let plan = self.plan(columns)?;
@@ -352,7 +353,7 @@ impl ImageTable for LanceTable {
             let Some(direct) = self.direct(&plan, index) else {
                 return self.read_by_engine(&plan, index, positions, each);
             };
-            match direct.read(positions, each) {
+            match direct.read(positions, context, each) {
                 Ok(()) => Ok(()),
                 Err(Stop::Refused(error)) => Err(error),
                 Err(Stop::Unknown(done)) => self.read_by_engine(&plan, index, &positions[done..], each),
@@ -420,14 +421,17 @@ mod tests {
         }
         let mut rows = 0;
         table
-            .read(Rows::Chosen(&[0, 2, 3]), &name, &mut |batch| {
+            .read(Rows::Chosen(&[0, 2, 3]), &name, &mut FormatContext::default(), &mut |batch| {
                 rows += batch.num_rows();
                 Ok(())
             })
             .unwrap();
         assert_eq!(rows, 3);
         let absent = [path(&["ome_image", "nothing"])];
-        let error = table.read(Rows::Range(0..1), &absent, &mut |_| Ok(())).unwrap_err().to_string();
+        let error = table
+            .read(Rows::Range(0..1), &absent, &mut FormatContext::default(), &mut |_| Ok(()))
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("no column ome_image.nothing"), "{error}");
     }
 
@@ -479,7 +483,7 @@ mod tests {
         for rows in [(0..50).collect::<Vec<u32>>(), vec![0], vec![3], vec![2, 3, 4], vec![1, 9, 10, 48, 49]] {
             let (mut ours, mut theirs) = (vec![], vec![]);
             direct
-                .read(&rows, &mut |batch| {
+                .read(&rows, &mut FormatContext::default(), &mut |batch| {
                     ours.push(batch);
                     Ok(())
                 })

@@ -12,11 +12,11 @@
 //! read ahead, then fewer threads read ([`fit`]).
 //! Not counted are descriptions of the set (its index, names, shapes) and batches that the caller keeps.
 
-use crate::batch::BatchBuffer;
 use crate::cache::Cache;
 use crate::dataset::Dataset;
 use crate::item::{INTERMEDIATE, Job};
 use crate::order::Rows;
+use crate::pool::BatchBuffer;
 use crate::ranks::TABLE_BYTES;
 use crate::recipe::Recipe;
 use std::fmt;

@@ -21,7 +21,7 @@
 //! | [`cache`] | [`Cache`]: what is kept of images that have been read |
 //! | [`loader`] | [`Loader`] and [`LoaderBuilder`] |
 //! | [`pipeline`] | [`Batches`], the iterator that owns the worker threads |
-//! | [`batch`] | [`Batch`] and the pool of aligned buffers behind it |
+//! | [`batch`] | [`Batch`], whose aligned memory comes from a pool, or from you ([`BatchMemory`]) |
 //! | [`order`] | [`Order`], [`Grouping`], keyed permutations, splits; how random an order is |
 //! | `budget` | [`MemoryUse`]: the bound on memory, and what it is made of |
 //! | [`state`] | [`LoaderState`], where an epoch is: saved and resumed |
@@ -52,6 +52,7 @@ pub mod memory;
 pub mod order;
 mod orientation;
 pub mod pipeline;
+mod pool;
 mod ranks;
 mod recipe;
 mod resample;
@@ -64,7 +65,7 @@ pub mod stats;
 pub mod traffic;
 pub mod transform;
 
-pub use batch::{Batch, BatchMemory};
+pub use batch::Batch;
 pub use budget::MemoryUse;
 pub use builder::LoaderBuilder;
 pub use cache::{Cache, CacheReport};
@@ -76,6 +77,7 @@ pub use loader::Loader;
 pub use memory::MemoryStore;
 pub use order::{Grouping, Order, OrderQuality, Uneven};
 pub use pipeline::{Batches, Stopper};
+pub use pool::BatchMemory;
 pub use skip::{OnError, Skipped};
 pub use state::LoaderState;
 pub use stats::Stats;

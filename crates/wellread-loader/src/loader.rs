@@ -5,7 +5,6 @@
 //!                                                   └── Inner of a forked child: the set opened anew, new buffers
 //! ```
 
-use crate::batch::{BatchMemory, BufferPool};
 use crate::budget::{Ahead, MemoryUse, Working};
 use crate::builder::LoaderBuilder;
 use crate::dataset::Dataset;
@@ -14,6 +13,7 @@ use crate::dtype::{DType, Output};
 use crate::item::{ItemContext, Reference};
 use crate::order::{EpochOrder, RowOrder, Steps};
 use crate::pipeline::Batches;
+use crate::pool::{BatchMemory, BufferPool};
 use crate::recipe::Recipe;
 use crate::skip::OnError;
 use crate::state::{Identity, LoaderState};
@@ -166,7 +166,7 @@ impl Inner {
         let bytes = plan.largest * plan.row_bytes();
         let pool = Arc::new(BufferPool::new(bytes, plan.largest * plan.crops, keep, plan.source.clone()));
         let contexts = Mutex::new(Vec::with_capacity(plan.ahead.readers().clamp(1, 64)));
-        let (traffic, process) = (Counters::default(), std::process::id());
+        let (traffic, process) = (Counters::default(), wellread_store::process::id());
         Self { plan, dataset, pool, contexts, traffic, working, process }
     }
 
@@ -199,7 +199,7 @@ impl Loader {
 
     /// What this process uses: in a forked child, the set opened anew.
     fn inner(&self) -> Result<Arc<Inner>> {
-        let process = std::process::id();
+        let process = wellread_store::process::id();
         if self.home.process == process {
             return Ok(Arc::clone(&self.home));
         }

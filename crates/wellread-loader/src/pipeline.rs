@@ -1,10 +1,11 @@
 //! The iterator over an epoch: it owns the threads that fill the [ring](crate::ring) and helps them where it would wait,
 //! or reads each batch itself.
 
-use crate::batch::{Batch, BatchBuffer};
+use crate::batch::Batch;
 use crate::item::ItemContext;
 use crate::loader::Inner;
 use crate::order::Steps;
+use crate::pool::BatchBuffer;
 use crate::ring::{Failed, Fill, Filled, Shared};
 use crate::skip::{OnError, Skipped};
 use crate::state::LoaderState;
@@ -279,7 +280,7 @@ impl Batches {
             return Poll::Ready(Some(Err(error)));
         }
         while !self.ended && self.next < self.shared.batches {
-            let (process, own) = (std::process::id(), self.shared.loader.process);
+            let (process, own) = (wellread_store::process::id(), self.shared.loader.process);
             let path = self.shared.loader.dataset.store().path();
             if process != own {
                 self.ended = true;
@@ -339,7 +340,7 @@ impl std::iter::FusedIterator for Batches {}
 
 impl Drop for Batches {
     fn drop(&mut self) {
-        if self.shared.loader.process != std::process::id() {
+        if self.shared.loader.process != wellread_store::process::id() {
             // A forked process has neither the threads nor, for certain, the locks.
             self.threads.drain(..).for_each(std::mem::forget);
             std::mem::forget(self.context.take());

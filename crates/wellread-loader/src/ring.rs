@@ -18,11 +18,11 @@
 //! One mutex guards the ring. It is taken twice per slice and once per batch, which is nothing beside
 //! reading a slice; threads are woken only when they are asleep.
 
-use crate::batch::{BatchBuffer, PartMemory};
 use crate::budget::SPLIT;
 use crate::item::{ItemContext, Job};
 use crate::loader::{Inner, Plan};
 use crate::order::{EpochOrder, Steps};
+use crate::pool::{BatchBuffer, PartMemory};
 use crate::skip::OnError;
 use std::any::Any;
 use std::collections::VecDeque;

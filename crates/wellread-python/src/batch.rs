@@ -46,8 +46,10 @@ pub(crate) struct Pixels {
     /// Where they begin, as long as `owner` lives.
     start: NonNull<u8>,
     bytes: usize,
-    shape: Vec<i64>,
-    strides: Vec<i64>,
+    /// Six axes at most, of which so many are there.
+    shape: [i64; 6],
+    strides: [i64; 6],
+    axes: usize,
     dtype: DType,
     owner: Owner,
 }
@@ -60,20 +62,24 @@ unsafe impl Sync for Pixels {}
 
 impl Pixels {
     fn new(start: NonNull<u8>, shape: &[usize], dtype: DType, owner: Owner) -> Self {
+        let axes = shape.len();
+        let mut own = ([1; 6], [1; 6]);
         // Axes of images in memory: far below 2^63.
-        let shape: Vec<i64> = shape.iter().map(|&n| n as i64).collect();
-        let mut strides = vec![1; shape.len()];
-        for axis in (1..shape.len()).rev() {
-            strides[axis - 1] = strides[axis] * shape[axis];
+        own.0.iter_mut().zip(shape).for_each(|(own, &n)| *own = n as i64);
+        for axis in (1..axes).rev() {
+            own.1[axis - 1] = own.1[axis] * own.0[axis];
         }
-        let bytes = shape.iter().product::<i64>() as usize * dtype.size();
-        Self { start, bytes, shape, strides, dtype, owner }
+        let bytes = shape.iter().product::<usize>() * dtype.size();
+        Self { start, bytes, shape: own.0, strides: own.1, axes, dtype, owner }
     }
 
     pub(crate) fn of_loader(mut batch: wellread::Batch) -> Self {
         let start = NonNull::from(batch.bytes_mut()).cast();
-        let (shape, dtype) = (batch.shape().to_vec(), batch.dtype());
-        Self::new(start, &shape, dtype, Owner::Loader(batch))
+        let axes = batch.shape().len();
+        let mut shape = [1; 6];
+        shape[..axes].copy_from_slice(batch.shape());
+        let dtype = batch.dtype();
+        Self::new(start, &shape[..axes], dtype, Owner::Loader(batch))
     }
 
     /// Images of these rows: `pixels` has as many bytes as the shape says.
@@ -87,11 +93,11 @@ impl Pixels {
     }
 
     pub(crate) fn shape(&self) -> &[i64] {
-        &self.shape
+        &self.shape[..self.axes]
     }
 
     pub(crate) fn strides(&self) -> &[i64] {
-        &self.strides
+        &self.strides[..self.axes]
     }
 
     fn rows(&self) -> &[usize] {
@@ -106,7 +112,7 @@ impl Pixels {
         let mut copy = AlignedVec::zeroed(self.bytes)?;
         // SAFETY: that many bytes are there, and the copy is no part of them.
         unsafe { self.start.as_ptr().copy_to_nonoverlapping(copy.as_mut_slice().as_mut_ptr(), self.bytes) };
-        let shape: Vec<usize> = self.shape.iter().map(|&n| n as usize).collect();
+        let shape: Vec<usize> = self.shape().iter().map(|&n| n as usize).collect();
         Some(Self::own(copy, &shape, self.dtype, self.rows().to_vec()))
     }
 }
@@ -127,6 +133,12 @@ impl Batch {
     pub(crate) fn new(pixels: Pixels) -> Self {
         let dtype = pixels.dtype;
         Self { pixels: Arc::new(pixels), dtype, readonly: false }
+    }
+
+    /// A versioned capsule over the memory.
+    pub(crate) fn into_capsule(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+        let Self { pixels, dtype, readonly } = self;
+        Export { pixels, dtype, is_read_only: readonly, is_copy: false }.capsule(py, true)
     }
 
     /// The name of the type in NumPy's array interface.
@@ -271,13 +283,14 @@ impl Batch {
         let is_versioned = max_version.is_some_and(|(major, _)| major >= 1);
         if copy == Some(true) {
             let copied = py.detach(|| self.pixels.copied()).map(Arc::new);
-            let pixels = &copied.ok_or_else(|| {
+            let pixels = copied.ok_or_else(|| {
                 pyo3::exceptions::PyMemoryError::new_err(format!("no memory for {} bytes", self.pixels.bytes))
             })?;
             return Export { pixels, dtype: self.dtype, is_read_only: false, is_copy: true }
                 .capsule(py, is_versioned);
         }
         let Self { pixels, dtype, readonly } = self;
+        let pixels = Arc::clone(pixels);
         Export { pixels, dtype: *dtype, is_read_only: *readonly, is_copy: false }.capsule(py, is_versioned)
     }
 }

@@ -29,12 +29,12 @@ pub(crate) struct Dataset {
 
 impl Dataset {
     pub(crate) fn new(home: wellread::Dataset) -> Self {
-        Self { home, process: std::process::id(), forked: Mutex::new(None) }
+        Self { home, process: wellread::store::process::id(), forked: Mutex::new(None) }
     }
 
     /// What this process reads from.
     pub(crate) fn here(&self) -> Result<wellread::Dataset> {
-        let process = std::process::id();
+        let process = wellread::store::process::id();
         if process == self.process {
             return Ok(self.home.clone());
         }

@@ -66,14 +66,14 @@ struct ManagedVersioned {
 }
 
 /// What is exported: memory, how its numbers are to be seen, and what may be done with it.
-pub(crate) struct Export<'a> {
-    pub(crate) pixels: &'a Arc<Pixels>,
+pub(crate) struct Export {
+    pub(crate) pixels: Arc<Pixels>,
     pub(crate) dtype: DType,
     pub(crate) is_read_only: bool,
     pub(crate) is_copy: bool,
 }
 
-impl Export<'_> {
+impl Export {
     fn tensor(&self) -> DlTensor {
         let (code, bits) = match self.dtype {
             DType::I8 => (0, 8),
@@ -87,7 +87,7 @@ impl Export<'_> {
             DType::F64 => (2, 64),
             DType::BF16 => (4, 16),
         };
-        let pixels = self.pixels;
+        let pixels = &self.pixels;
         DlTensor {
             data: pixels.start().as_ptr().cast(),
             device: DlDevice { kind: CPU.0, id: CPU.1 },
@@ -106,28 +106,28 @@ impl Export<'_> {
     /// # Errors
     /// Memory that must not be written to, for a consumer that could not be told so.
     pub(crate) fn capsule(self, py: Python<'_>, is_versioned: bool) -> PyResult<Bound<'_, PyAny>> {
-        let context = Arc::into_raw(Arc::clone(self.pixels)).cast_mut().cast();
+        let tensor = self.tensor();
+        let context = |pixels: Arc<Pixels>| Arc::into_raw(pixels).cast_mut().cast();
         if is_versioned {
             let flags =
                 if self.is_read_only { READ_ONLY } else { 0 } | if self.is_copy { IS_COPIED } else { 0 };
             let managed = ManagedVersioned {
                 version: [1, 0],
-                context,
+                context: context(self.pixels),
                 deleter: Some(delete_versioned),
                 flags,
-                tensor: self.tensor(),
+                tensor,
             };
             return new(py, managed, VERSIONED, destroy_versioned);
         }
         if self.is_read_only {
-            // SAFETY: the count that was just taken.
-            drop(unsafe { Arc::from_raw(context.cast::<Pixels>()) });
             return Err(PyBufferError::new_err(
                 "these pixels are read-only, which DLPack can only say from version 1.0 on; ask for max_version=(1, 0), \
                  or copy them",
             ));
         }
-        new(py, Managed { tensor: self.tensor(), context, deleter: Some(delete) }, LEGACY, destroy)
+        let managed = Managed { tensor, context: context(self.pixels), deleter: Some(delete) };
+        new(py, managed, LEGACY, destroy)
     }
 }
 

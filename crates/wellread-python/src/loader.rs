@@ -179,7 +179,13 @@ impl Batches {
         let (is_lent, reads) = (loader.is_lent, loader.loader.workers() == 0);
         // Not known before the first.
         let is_slow = AtomicBool::new(true);
-        Self { running: Mutex::new(Some(batches)), is_lent, reads, process: std::process::id(), is_slow }
+        Self {
+            running: Mutex::new(Some(batches)),
+            is_lent,
+            reads,
+            process: wellread::store::process::id(),
+            is_slow,
+        }
     }
 
     /// Reads the next batch of an iteration without workers, in a thread beside this one where that takes long: signals
@@ -212,7 +218,7 @@ impl Batches {
         py: Python<'_>,
         work: impl FnOnce(&mut wellread::Batches) -> T + Send,
     ) -> PyResult<Option<T>> {
-        let (own, process) = (self.process, std::process::id());
+        let (own, process) = (self.process, wellread::store::process::id());
         if own != process {
             let cause = format_args!(
                 "this iteration was begun in process {own}, and process {process} is a fork of it without its threads"
@@ -223,6 +229,23 @@ impl Batches {
         detached(py, While::Reading, || {
             Ok(self.running.lock().unwrap_or_else(PoisonError::into_inner).as_mut().map(work))
         })
+    }
+
+    /// The next batch; `None` at the end.
+    fn advance(&self, py: Python<'_>) -> PyResult<Option<wellread::Batch>> {
+        loop {
+            let next = if self.reads {
+                self.read(py)?
+            } else {
+                self.with(py, |batches| batches.next_timeout(TICK))?
+            };
+            match next {
+                None | Some(Poll::Ready(None)) => return Ok(None),
+                Some(Poll::Ready(Some(Ok(batch)))) => return Ok(Some(batch)),
+                Some(Poll::Ready(Some(Err(error)))) => return Err(exception(py, &error, While::Reading)),
+                Some(Poll::Pending) => py.check_signals()?,
+            }
+        }
     }
 
     fn deliver(&self, batch: wellread::Batch) -> Delivered {
@@ -242,19 +265,19 @@ impl Batches {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Delivered>> {
-        loop {
-            let next = if self.reads {
-                self.read(py)?
-            } else {
-                self.with(py, |batches| batches.next_timeout(TICK))?
-            };
-            match next {
-                None | Some(Poll::Ready(None)) => return Ok(None),
-                Some(Poll::Ready(Some(Ok(batch)))) => return Ok(Some(self.deliver(batch))),
-                Some(Poll::Ready(Some(Err(error)))) => return Err(exception(py, &error, While::Reading)),
-                Some(Poll::Pending) => py.check_signals()?,
-            }
-        }
+        Ok(self.advance(py)?.map(|batch| self.deliver(batch)))
+    }
+
+    /// The next batch as what `from_dlpack` makes of a versioned capsule over its memory; None at the end. For a library
+    /// that takes capsules, in one call instead of three. Not of batches in memory that was lent.
+    fn next_from<'py>(
+        &self,
+        py: Python<'py>,
+        from_dlpack: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let Some(batch) = self.advance(py)? else { return Ok(None) };
+        let capsule = Batch::new(Pixels::of_loader(batch)).into_capsule(py)?;
+        from_dlpack.call1((capsule,)).map(Some)
     }
 
     /// Batches still to come.
@@ -278,7 +301,7 @@ impl Batches {
 
     /// Stops the threads, in the middle of a read if need be. The iteration is over then.
     fn close(&self, py: Python<'_>) {
-        if self.process == std::process::id() {
+        if self.process == wellread::store::process::id() {
             py.detach(|| drop(self.running.lock().unwrap_or_else(PoisonError::into_inner).take()));
         }
     }

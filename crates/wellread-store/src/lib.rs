@@ -30,6 +30,7 @@
 //! | [`features`] | columns of plain values beside images; joining profiles |
 //! | [`planes`], [`subset`] | a set seen plane by plane; some rows of a set |
 //! | [`trace`] | a timeline of what threads do, written to a file |
+//! | [`process`] | which process this is, which forks change |
 //! | [`prefetch()`] | memory that is going to be copied, asked for beforehand |
 //! | [`bare_codec`] | decompressors on their own, to hold readers against |
 //! | [`preview`] | contrast-stretched thumbnails of rows |
@@ -55,6 +56,7 @@ pub mod parquet;
 pub mod planes;
 mod prefetch;
 pub mod preview;
+pub mod process;
 mod refusal;
 pub mod registry;
 pub mod regular;
@@ -71,6 +73,6 @@ pub use error::{Error, Result};
 pub use prefetch::prefetch;
 pub use registry::{Format, OpenOptions, create, formats, open};
 pub use store::{
-    Block, Compression, CopySink, EachImage, ImageView, PixelSink, Request, RowInfo, Scratch, Store,
-    StoreLayout, StoreWriter, Tune, WriteOptions, read_image, read_region,
+    Block, Compression, CopySink, EachImage, FormatContext, ImageView, PixelSink, Request, RowInfo, Scratch,
+    Store, StoreLayout, StoreWriter, Tune, WriteOptions, read_image, read_region,
 };

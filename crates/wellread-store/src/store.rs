@@ -7,6 +7,7 @@
 
 use crate::{Error, Result};
 use arrow_array::RecordBatch;
+use std::any::Any;
 use std::path::Path;
 use wellread_image::{ImageMetadata, PixelType, Region, Shape, clip_runs};
 
@@ -58,8 +59,23 @@ pub struct Scratch {
     pub pixels: Vec<u8>,
     /// Indices of requests, in the order in which they are read.
     pub order: Vec<usize>,
-    /// Anything else a format keeps per thread (decompressor contexts, caches of its own).
-    pub context: Option<Box<dyn std::any::Any + Send>>,
+    /// Anything else a format keeps per thread.
+    pub context: FormatContext,
+}
+
+/// What a format keeps per thread, of a type of its own: decompressors, buffers. It lives as long as the thread's other
+/// buffers, longer than the thread: a loader's threads come and go with epochs. What another format left is replaced.
+#[derive(Debug, Default)]
+pub struct FormatContext(Option<Box<dyn Any + Send>>);
+
+impl FormatContext {
+    /// What was kept, or the default of it.
+    pub fn get<T: Any + Send + Default>(&mut self) -> &mut T {
+        if !self.0.as_ref().is_some_and(|kept| kept.is::<T>()) {
+            self.0 = Some(Box::<T>::default());
+        }
+        self.0.as_mut().and_then(|kept| kept.downcast_mut()).expect("made just now")
+    }
 }
 
 /// How a store keeps its pixels, for `wellread info`.

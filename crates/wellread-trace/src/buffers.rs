@@ -156,10 +156,31 @@ impl Drop for Local {
 }
 
 impl Local {
+    /// Takes a lane of the present recording, unless it has one: when the first span begins, so that no other thread is
+    /// given it while that is open.
+    #[inline]
+    fn join_once(&mut self) {
+        if self.recording != RECORDING.load(Ordering::Relaxed) {
+            self.join();
+        }
+    }
+
+    #[cold]
+    fn join(&mut self) {
+        let mut current = current();
+        let Some(recording) = current.as_deref_mut().and_then(Option::as_mut) else { return };
+        if self.recording != recording.number {
+            self.lane = Some(recording.lane(std::thread::current().name().unwrap_or("thread")));
+            self.recording = recording.number;
+            self.chunk = recording.spare.pop();
+        }
+    }
+
     /// A chunk of the present recording with room in it, and the lane; `None` where there is no recording or no room.
     fn chunk(&mut self) -> Option<(&Chunk, usize)> {
-        let recording = RECORDING.load(Ordering::Relaxed);
-        if self.recording != recording || self.chunk.as_ref().is_none_or(|chunk| chunk.is_full()) {
+        // What began in another thread may end here first.
+        self.join_once();
+        if self.chunk.as_ref().is_none_or(|chunk| chunk.is_full()) {
             self.renew();
         }
         let chunk = self.chunk.as_deref().filter(|chunk| !chunk.is_full())?;
@@ -173,18 +194,15 @@ impl Local {
             self.chunk = None;
             return;
         };
+        // Another has begun since: this span is none of it.
         if self.recording != recording.number {
-            self.lane = Some(recording.lane(std::thread::current().name().unwrap_or("thread")));
-            self.recording = recording.number;
-            self.chunk = recording.spare.pop();
+            return;
         }
-        if self.chunk.as_ref().is_none_or(|chunk| chunk.is_full()) {
-            match recording.grow() {
-                Some(chunk) => self.chunk = Some(chunk),
-                // Counted while the recording cannot end: what ends after it is no span of the next one.
-                None => {
-                    DROPPED.fetch_add(1, Ordering::Relaxed);
-                }
+        match recording.grow() {
+            Some(chunk) => self.chunk = Some(chunk),
+            // Counted while the recording cannot end: what ends after it is no span of the next one.
+            None => {
+                DROPPED.fetch_add(1, Ordering::Relaxed);
             }
         }
     }
@@ -226,6 +244,8 @@ pub(crate) fn begin(kind: Kind, level: u8) -> u64 {
         DROPPED.fetch_add(1, Ordering::Relaxed);
         return 0;
     }
+    // A thread that is ending has no lane any more.
+    let _ = LOCAL.try_with(|local| local.borrow_mut().join_once());
     clock::ticks()
 }
 
@@ -346,6 +366,13 @@ pub fn stop() -> Option<Recorded> {
     for event in &mut events {
         (event.start, event.end) = (to_nanoseconds(event.start), to_nanoseconds(event.end));
     }
+    // Whose spans were all cancelled or open has no line.
+    let mut lines = vec![None; recording.lanes.len()];
+    events.iter().for_each(|event| lines[event.lane as usize] = Some(0));
+    for (line, shown) in lines.iter_mut().flatten().zip(0..) {
+        *line = shown;
+    }
+    events.iter_mut().for_each(|event| event.lane = lines[event.lane as usize].unwrap_or_default());
     // Outer spans before those in them.
     events.sort_unstable_by_key(|event| (event.lane, event.start, std::cmp::Reverse(event.end)));
     let lane_name = |Lane { name, number, .. }: Lane| match number {
@@ -354,7 +381,13 @@ pub fn stop() -> Option<Recorded> {
     };
     Some(Recorded {
         events,
-        lanes: recording.lanes.into_iter().map(lane_name).collect(),
+        lanes: recording
+            .lanes
+            .into_iter()
+            .zip(lines)
+            .filter(|(_, line)| line.is_some())
+            .map(|(lane, _)| lane_name(lane))
+            .collect(),
         labels: recording.labels,
         seconds: to_nanoseconds(ended.ticks) as f64 / 1e9,
         dropped,
@@ -492,6 +525,26 @@ mod tests {
         let mut names = stop().unwrap().lanes;
         names.sort();
         assert_eq!(names, ["same", "same (2)"]);
+    }
+
+    #[test]
+    fn a_thread_with_an_open_span_shares_its_lane_with_nobody() {
+        let _alone = alone();
+        assert!(start());
+        // The second works while the span of the first is open, and has ended when that ends.
+        let outer = std::thread::spawn(|| {
+            let open = span(Kind::Batch);
+            std::thread::spawn(|| drop(span(Kind::Read))).join().unwrap();
+            drop(open);
+        });
+        outer.join().unwrap();
+        // What is begun here ends in a thread that has no span of its own.
+        let mark = crate::Mark::now();
+        std::thread::spawn(move || mark.end(Kind::Step, || "elsewhere".into())).join().unwrap();
+        let recorded = stop().unwrap();
+        let lane = |kind| recorded.events.iter().find(|event| event.kind == kind).map(|event| event.lane);
+        assert_eq!((recorded.len(), lane(Kind::Step).is_some()), (3, true));
+        assert_ne!(lane(Kind::Batch).unwrap(), lane(Kind::Read).unwrap());
     }
 
     #[test]

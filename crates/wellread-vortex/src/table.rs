@@ -17,7 +17,7 @@ use vortex::array::VortexSessionExecute;
 use vortex::arrow::ArrowSessionExt;
 use wellread_image::ome_arrow::{FILE_WRITER_KEY, field};
 use wellread_store::table::{Columns, ImageTable, Rows, arrow_array as ours, arrow_schema as our_schema};
-use wellread_store::{Error, Result, StoreLayout};
+use wellread_store::{Error, FormatContext, Result, StoreLayout};
 
 /// Bytes of a batch at which it ends. More would leave the nearer caches before they are used.
 const BATCH: usize = 2 << 20;
@@ -156,6 +156,7 @@ impl ImageTable for VortexTable {
         &self,
         rows: Rows<'_>,
         columns: &Columns,
+        _: &mut FormatContext,
         each: &mut dyn FnMut(ours::RecordBatch) -> Result<()>,
     ) -> Result<()> {
         let path = &self.file.path;

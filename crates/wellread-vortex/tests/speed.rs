@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use wellread_store::table::{ImageTable, Rows};
 use wellread_store::{
-    Compression, CopySink, ImageView, OpenOptions, Request, Scratch, Store, Tune, WriteOptions,
+    Compression, CopySink, FormatContext, ImageView, OpenOptions, Request, Scratch, Store, Tune, WriteOptions,
 };
 
 /// Rows of a call.
@@ -64,7 +64,7 @@ fn random_rows() {
                 let mut read = 0;
                 let rows = rows(seed, table.len());
                 table
-                    .read(Rows::Chosen(&rows), columns, &mut |batch| {
+                    .read(Rows::Chosen(&rows), columns, &mut FormatContext::default(), &mut |batch| {
                         read += batch.num_rows();
                         Ok(())
                     })

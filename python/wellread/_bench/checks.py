@@ -2,7 +2,8 @@
 
 A warm-up turn sends every value. A timed turn sends `SAMPLED` values of each image it looks at, after the clocks
 have stopped for an image. Of the batches of an epoch, whose clock goes on, it looks at the first and at `BATCHES`
-more, in each epoch at others: looking takes as long as decoding some small images, and a turn has up to fifty epochs.
+more, in each epoch at others: looking takes longer than loading a batch of small images, and a turn has up to fifty
+epochs.
 """
 
 import random
@@ -10,7 +11,7 @@ import random
 import numpy as np
 
 SAMPLED = 8
-BATCHES = 4
+BATCHES = 1
 
 
 class Checker:

@@ -29,11 +29,10 @@ use arrow_data::ArrayData;
 use arrow_schema::{DataType, SchemaRef};
 use layout::Column;
 use segment::Width;
-use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
-use wellread_store::Error;
 use wellread_store::table::Rows;
+use wellread_store::{Error, FormatContext};
 
 /// Bytes of values that make a batch: few enough to stay in a core's own cache until they are used.
 const BATCH_BYTES: usize = 512 << 10;
@@ -94,17 +93,13 @@ enum Node {
     },
 }
 
-/// Memory of a thread, used again from read to read.
+/// Memory of a reader, used again from read to read.
 #[derive(Debug, Default)]
 struct Scratch {
     raw: Vec<u8>,
     ends: MutableBuffer,
     /// Values of each leaf.
     values: Vec<MutableBuffer>,
-}
-
-thread_local! {
-    static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
 }
 
 /// Values of a column that follow one another in a row group. A batch has runs of several row groups: random rows of a
@@ -120,18 +115,17 @@ impl Direct {
     pub fn read(
         &self,
         rows: &Rows<'_>,
+        context: &mut FormatContext,
         each: &mut dyn FnMut(RecordBatch) -> wellread_store::Result<()>,
     ) -> Result<(), Stop> {
-        // Taken, not borrowed: whoever takes the batches may read again.
-        let mut scratch = SCRATCH.take().unwrap_or_default();
+        let scratch = context.get::<Scratch>();
         scratch.values.resize_with(scratch.values.len().max(self.leaves.len()), MutableBuffer::default);
-        let result = self.read_with(rows, &mut scratch, each);
+        let result = self.read_with(rows, scratch, each);
         for buffer in scratch.values.iter_mut().chain([&mut scratch.ends]) {
             if buffer.capacity() > KEPT_BYTES {
                 *buffer = MutableBuffer::default();
             }
         }
-        SCRATCH.set(Some(scratch));
         result
     }
 

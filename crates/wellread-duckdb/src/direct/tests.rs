@@ -9,8 +9,8 @@ use arrow_array::types::{
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, Schema};
 use std::path::{Path, PathBuf};
-use wellread_store::OpenOptions;
 use wellread_store::table::{ImageTable, Rows};
+use wellread_store::{FormatContext, OpenOptions};
 
 /// Numbers of a sequence that looks random.
 struct Random(u64);
@@ -108,7 +108,8 @@ fn collect(
 /// Reads rows here and by DuckDB, which must agree.
 fn compare(table: &DuckTable, columns: &[Vec<String>], rows: &Rows<'_>) -> Vec<u64> {
     let direct = table.direct(columns).expect("read here");
-    let here = collect(&direct.schema, |each| direct.read(rows, each).unwrap());
+    let here =
+        collect(&direct.schema, |each| direct.read(rows, &mut FormatContext::default(), each).unwrap());
     let there = collect(&direct.schema, |each| table.read_by_query(rows.clone(), columns, each).unwrap());
     assert!(here == there, "{columns:?} {rows:?}");
     here
@@ -265,10 +266,14 @@ fn lists_span_segments_and_tables_row_groups() {
     compare_all(&table, &chunks(&table));
     let batches = |table: &DuckTable, rows| {
         let mut sizes = vec![];
-        let read = table.direct(&chunks(table)).unwrap().read(&Rows::Range(0..rows), &mut |batch| {
-            sizes.push(batch.num_rows());
-            Ok(())
-        });
+        let read = table.direct(&chunks(table)).unwrap().read(
+            &Rows::Range(0..rows),
+            &mut FormatContext::default(),
+            &mut |batch| {
+                sizes.push(batch.num_rows());
+                Ok(())
+            },
+        );
         read.unwrap();
         sizes
     };
@@ -437,7 +442,7 @@ fn damaged_blocks_stop_reading() {
             }
             std::fs::write(&path, &bytes).unwrap();
             let mut here = vec![];
-            let result = direct.read(&Rows::Range(0..24), &mut |batch| {
+            let result = direct.read(&Rows::Range(0..24), &mut FormatContext::default(), &mut |batch| {
                 let schema = batch.schema();
                 for (column, field) in batch.columns().iter().zip(schema.fields()) {
                     for row in 0..batch.num_rows() {
@@ -457,7 +462,9 @@ fn damaged_blocks_stop_reading() {
         let direct = table.direct(&chunks(&table)).unwrap();
         for part in [0, 3, 9] {
             std::fs::write(&path, &whole[..whole.len() * part / 10]).unwrap();
-            assert!(direct.read(&Rows::Range(0..24), &mut |_| Ok(())).is_err());
+            assert!(
+                direct.read(&Rows::Range(0..24), &mut FormatContext::default(), &mut |_| Ok(())).is_err()
+            );
         }
     }
 }

@@ -32,11 +32,10 @@ use lance_encoding::decoder::{ColumnInfo, PageEncoding};
 use lance_encoding::format::metadata::page_layout::Layout;
 use levels::Starts;
 use page::{Page, Room, Shape};
-use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use wellread_store::Error;
+use wellread_store::{Error, FormatContext};
 
 /// Bytes of values that make a batch: few enough to stay in a core's own cache until they are used.
 const BATCH_BYTES: usize = 512 << 10;
@@ -117,15 +116,11 @@ struct Output {
     starts: Starts,
 }
 
-/// Memory of a thread, used again from read to read.
+/// Memory of a reader, used again from read to read.
 #[derive(Debug, Default)]
 struct Scratch {
     room: Room,
     outputs: Vec<Output>,
-}
-
-thread_local! {
-    static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
 }
 
 impl Direct {
@@ -176,15 +171,14 @@ impl Direct {
     pub fn read(
         &self,
         positions: &[u32],
+        context: &mut FormatContext,
         each: &mut dyn FnMut(RecordBatch) -> wellread_store::Result<()>,
     ) -> Result<(), Stop> {
-        // Taken, not borrowed: whoever takes the batches may read again.
-        let mut scratch = SCRATCH.take().unwrap_or_default();
+        let scratch = context.get::<Scratch>();
         scratch.outputs.resize_with(scratch.outputs.len().max(self.leaves.len()), Output::default);
-        let result = self.read_with(positions, &mut scratch, each);
+        let result = self.read_with(positions, scratch, each);
         scratch.outputs.retain(|o| o.values.capacity() <= KEPT_BYTES);
         scratch.room.trim(KEPT_BYTES);
-        SCRATCH.set(Some(scratch));
         result
     }
 

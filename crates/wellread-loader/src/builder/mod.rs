@@ -2,13 +2,13 @@
 
 mod recipe;
 
-use crate::batch::BatchMemory;
 use crate::budget::{self, Ahead, Needs, Wanted};
 use crate::dataset::Dataset;
 use crate::dtype::Output;
 use crate::item::Reference;
 use crate::loader::{Loader, Plan};
 use crate::order::{Grouping, Order, RowOrder, Rows, Steps, Uneven};
+use crate::pool::BatchMemory;
 use crate::recipe::Recipe;
 use crate::skip::{OnError, Skipped};
 use crate::transform::Transform;

@@ -27,7 +27,7 @@ impl Preload {
             .name("wellread-preload".into())
             .spawn(move || run(&weak, &stopped))
             .map_err(|e| Error::new(path, format_args!("cannot start the thread that preloads: {e}")))?;
-        Ok(Self { stop, thread: Some(thread), process: std::process::id() })
+        Ok(Self { stop, thread: Some(thread), process: wellread_store::process::id() })
     }
 }
 
@@ -71,7 +71,7 @@ impl Drop for Preload {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take()
-            && self.process == std::process::id()
+            && self.process == wellread_store::process::id()
         {
             let _ = thread.join();
         }

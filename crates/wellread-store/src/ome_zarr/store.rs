@@ -349,27 +349,14 @@ impl Store for OmeZarrStore {
     }
 
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
-        let mut boxed = scratch
-            .context
-            .take()
-            .filter(|c| c.is::<Context>())
-            .unwrap_or_else(|| Box::new(Context::default()));
-        let mut result = Ok(());
-        if let Some(context) = boxed.downcast_mut::<Context>() {
-            let Scratch { raw, decoded, pixels, .. } = scratch;
-            let mut buffers = Buffers { raw, decoded, pixels };
-            for (i, request) in requests.iter().enumerate() {
-                result = self
-                    .check(request)
-                    .and_then(|_| self.read_row(i, request, context, &mut buffers, sink))
-                    .map_err(|e| e.row(request.row));
-                if result.is_err() {
-                    break;
-                }
-            }
-        }
-        scratch.context = Some(boxed);
-        result
+        let Scratch { raw, decoded, pixels, context, .. } = scratch;
+        let mut buffers = Buffers { raw, decoded, pixels };
+        let context = context.get::<Context>();
+        requests.iter().enumerate().try_for_each(|(i, request)| {
+            self.check(request)
+                .and_then(|_| self.read_row(i, request, context, &mut buffers, sink))
+                .map_err(|e| e.row(request.row))
+        })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::levels::{Run, Runs, packed_at};
 use super::schema::LeafType;
+use super::unpack::Unpacker;
 use super::values::{BadValue, Pixel, Stored, dispatch, out_of_range};
 use std::ops::Range;
 use wellread_image::PixelType;
@@ -48,6 +49,26 @@ impl Table {
         self.pixels.len() + self.unfit.len() * 48
     }
 
+    /// Looks indices up, as many as `out` has pixels.
+    fn pixels_of<P: Pixel, I: Copy + Ord + Default + Into<u32>>(
+        &self,
+        indices: &[I],
+        out: &mut [u8],
+    ) -> Result<(), BadValue> {
+        let largest: u32 = indices.iter().fold(I::default(), |a, &b| a.max(b)).into();
+        if !self.unfit.is_empty() || largest as usize >= self.entries {
+            indices.iter().try_for_each(|&index| self.check(index.into()))?;
+        }
+        debug_assert!(self.pixels.len() >= self.entries * P::SIZE);
+        for (out, &index) in out.chunks_exact_mut(P::SIZE).zip(indices) {
+            let at = Into::<u32>::into(index) as usize * P::SIZE;
+            // SAFETY: no index is above the largest, which is below the number of entries, and the table has a pixel for
+            // each. Checked one by one, a look-up takes twice as long.
+            out.copy_from_slice(unsafe { self.pixels.get_unchecked(at..at + P::SIZE) });
+        }
+        Ok(())
+    }
+
     /// What is wrong with an index, if anything is.
     fn check(&self, index: u32) -> Result<(), BadValue> {
         if index as usize >= self.entries {
@@ -57,6 +78,22 @@ impl Table {
             Ok(at) => Err(out_of_range(&self.unfit[at].1, self.dtype)),
             Err(_) => Ok(()),
         }
+    }
+}
+
+/// Indices that are unpacked at once: all of a run as libraries write them, in memory that stays in the nearest cache.
+const BLOCK: usize = 512;
+
+/// How indices are unpacked.
+enum Indices {
+    Narrow(Unpacker),
+    /// Of more than 65,536 entries: floats, mostly.
+    Wide(u32),
+}
+
+impl Indices {
+    fn new(width: u32) -> Self {
+        if width <= Unpacker::WIDEST { Self::Narrow(Unpacker::new(width)) } else { Self::Wide(width) }
     }
 }
 
@@ -77,6 +114,7 @@ pub(super) fn look_up(
         return Err(BadValue::Corrupt("dictionary indices are wider than 32 bits"));
     }
     let width = u32::from(width);
+    let unpacker = Indices::new(width);
     let size = table.dtype.size();
     let mut at = 0;
     for run in Runs::new(bytes, width, count) {
@@ -95,7 +133,7 @@ pub(super) fn look_up(
                     out.chunks_exact_mut(size).for_each(|slot| slot.copy_from_slice(pixel));
                 }
                 Run::Packed { bytes, .. } => dispatch!(pixel table.dtype, P => {
-                    unpack::<P>(bytes, width, from..to, table, out)?;
+                    unpack::<P>(bytes, &unpacker, from..to, table, out)?;
                 }),
             }
         }
@@ -110,66 +148,47 @@ pub(super) fn look_up(
 /// Values `range` of a bit-packed run, looked up.
 fn unpack<P: Pixel>(
     bytes: &[u8],
-    width: u32,
+    unpacker: &Indices,
     range: Range<usize>,
     table: &Table,
     out: &mut [u8],
 ) -> Result<(), BadValue> {
-    // Indices are expanded a block at a time into registers' reach, checked, then looked up.
-    const BLOCK: usize = 256;
-    let mut indices = [0u32; BLOCK];
-    let all_fit = table.unfit.is_empty();
-    for (start, out) in range.clone().step_by(BLOCK).zip(out.chunks_mut(BLOCK * P::SIZE)) {
-        let n = out.len() / P::SIZE;
-        if width == 8 && P::SIZE == 1 && all_fit {
-            let indices = &bytes[start..start + n];
-            let largest = indices.iter().fold(0, |a, &b| a.max(b));
-            if largest as usize >= table.entries {
-                return table.check(u32::from(largest));
+    let blocks = range.step_by(BLOCK).zip(out.chunks_mut(BLOCK * P::SIZE));
+    match unpacker {
+        Indices::Narrow(unpacker) => {
+            let mut indices = [0u16; BLOCK];
+            for (start, out) in blocks {
+                let indices = &mut indices[..out.len() / P::SIZE];
+                unpacker.unpack(bytes, start, indices);
+                table.pixels_of::<P, u16>(indices, out)?;
             }
-            let pixels: &[u8; 256] = table.pixels[..256].try_into().expect("tables have 256 entries");
-            for (o, &i) in out.iter_mut().zip(indices) {
-                *o = pixels[usize::from(i)];
+        }
+        Indices::Wide(width) => {
+            let mut indices = [0u32; BLOCK];
+            for (start, out) in blocks {
+                let indices = &mut indices[..out.len() / P::SIZE];
+                unpack_wide(bytes, *width, start, indices);
+                table.pixels_of::<P, u32>(indices, out)?;
             }
-            continue;
-        }
-        expand(bytes, width, start, &mut indices[..n]);
-        let largest = indices[..n].iter().fold(0, |a, &b| a.max(b));
-        if !all_fit || largest as usize >= table.entries {
-            indices[..n].iter().try_for_each(|&i| table.check(i))?;
-        }
-        for (o, &i) in out.chunks_exact_mut(P::SIZE).zip(&indices[..n]) {
-            let i = i as usize * P::SIZE;
-            o.copy_from_slice(&table.pixels[i..i + P::SIZE]);
         }
     }
     Ok(())
 }
 
-/// Indices from `start` on, as many as `out` holds.
-fn expand(bytes: &[u8], width: u32, start: usize, out: &mut [u32]) {
-    match width {
-        0 => out.fill(0),
-        8 => out.iter_mut().zip(&bytes[start..]).for_each(|(o, &b)| *o = u32::from(b)),
-        16 => out
-            .iter_mut()
-            .zip(bytes[start * 2..].chunks_exact(2))
-            .for_each(|(o, b)| *o = u32::from(u16::from_le_bytes([b[0], b[1]]))),
-        _ => {
-            let mask = (1u64 << width) - 1;
-            let width = width as usize;
-            // Where eight bytes can be loaded from any index on, no end needs watching.
-            let safe = (bytes.len().saturating_sub(8) * 8 / width).saturating_sub(start).min(out.len());
-            let (fast, last) = out.split_at_mut(safe);
-            for (i, o) in fast.iter_mut().enumerate() {
-                let bit = (start + i) * width;
-                let word: [u8; 8] = bytes[bit / 8..bit / 8 + 8].try_into().expect("eight bytes");
-                *o = ((u64::from_le_bytes(word) >> (bit % 8)) & mask) as u32;
-            }
-            for (i, o) in last.iter_mut().enumerate() {
-                *o = packed_at(bytes, width as u32, start + safe + i);
-            }
-        }
+/// Indices of more than 16 bits from `start` on, as many as `out` holds.
+fn unpack_wide(bytes: &[u8], width: u32, start: usize, out: &mut [u32]) {
+    let mask = (1u64 << width) - 1;
+    let bits = width as usize;
+    // Where eight bytes can be loaded from any index on, no end needs watching.
+    let safe = (bytes.len().saturating_sub(8) * 8 / bits).saturating_sub(start).min(out.len());
+    let (fast, last) = out.split_at_mut(safe);
+    for (i, o) in fast.iter_mut().enumerate() {
+        let bit = (start + i) * bits;
+        let word: [u8; 8] = bytes[bit / 8..bit / 8 + 8].try_into().expect("eight bytes");
+        *o = ((u64::from_le_bytes(word) >> (bit % 8)) & mask) as u32;
+    }
+    for (i, o) in last.iter_mut().enumerate() {
+        *o = packed_at(bytes, width, start + safe + i);
     }
 }
 

@@ -160,9 +160,10 @@ impl FastReader<'_> {
     fn goes_straight(&self, page: usize) -> bool {
         let inside = self.values_of(page);
         let shared = inside.end.min(self.wanted.end).saturating_sub(inside.start.max(self.wanted.start));
-        // Fibonacci hashing, by way of the high bits of the product: pages that are kept lie all over the file.
-        let hash = (page as u64 ^ (self.group as u64).rotate_left(40)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let hash = (hash ^ hash >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 48;
+        // Fractions of multiples of the golden ratio: of any pages in a row, as many are below a share as it says, give or
+        // take two. By chance it may be some more, and those that are kept would drive each other out.
+        let place = (page as u64).wrapping_add(self.group as u64);
+        let hash = place.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 48;
         shared > 0
             && shared >= (inside.end - inside.start).div_ceil(4) * 3
             && hash >= u64::from(self.kept_share)
@@ -184,7 +185,7 @@ impl FastReader<'_> {
             self.loaded = None;
             let table = self.table_of(dtype, scratch)?;
             let Scratch { raw, decoded, context, .. } = scratch;
-            let (encoding, body) = self.body(index, raw, decoded, context)?;
+            let (encoding, body) = self.body(index, raw, decoded, context.get())?;
             let values = body.values.as_ptr_range();
             let is_raw = raw.as_ptr_range().contains(&values.start) || values.is_empty();
             let start = if is_raw { raw.as_ptr() } else { decoded.as_ptr() };
@@ -325,7 +326,7 @@ impl FastReader<'_> {
         index: usize,
         raw: &'b mut Vec<u8>,
         decoded: &'b mut Vec<u8>,
-        context: &mut Option<Box<dyn std::any::Any + Send>>,
+        codecs: &mut Codecs,
     ) -> Result<(Encoding, pages::Body<'b>), Fault> {
         let max = (self.leaf.max_rep, self.leaf.max_def);
         let levels = self.pages.levels(index);
@@ -338,7 +339,7 @@ impl FastReader<'_> {
             max,
             raw,
             decoded,
-            codecs(context),
+            codecs,
         )?;
         let starts = self.table.starts(levels);
         if levels::agree(body.repetition, body.definition, entries as usize, max, &starts) {
@@ -365,7 +366,7 @@ impl FastReader<'_> {
         let leaf = self.leaf.values.ok_or(Fault::General)?;
         let table = self.table_of(dtype, scratch)?;
         let Scratch { raw, decoded, context, .. } = scratch;
-        let (encoding, body) = self.body(index, raw, decoded, context)?;
+        let (encoding, body) = self.body(index, raw, decoded, context.get())?;
         let inside = self.values_of(index);
         let count = (inside.end - inside.start) as usize;
         let stored = coding(encoding, table)?;
@@ -395,7 +396,7 @@ impl FastReader<'_> {
                 return Err(Fault::General);
             }
             let Scratch { raw, decoded, context, .. } = scratch;
-            let body = pages::load(self.file, page, self.pages.codec, (0, 0), raw, decoded, codecs(context))?;
+            let body = pages::load(self.file, page, self.pages.codec, (0, 0), raw, decoded, context.get())?;
             Table::new(body.values, leaf, page.header.values, dtype)
                 .map(Entry::Table)
                 .map_err(|bad| Fault::Error(self.bad(bad)))
@@ -423,14 +424,6 @@ fn decoding(stored: &StoredCoding) -> Result<Coding<'_>, Fault> {
             _ => return Err(Fault::General),
         },
     })
-}
-
-/// The decompressors of this thread.
-fn codecs(context: &mut Option<Box<dyn std::any::Any + Send>>) -> &mut Codecs {
-    if !context.as_ref().is_some_and(|c| c.is::<Codecs>()) {
-        *context = Some(Box::<Codecs>::default());
-    }
-    context.as_mut().and_then(|c| c.downcast_mut()).expect("put there just now")
 }
 
 fn give_back(raw: &mut Vec<u8>, decoded: &mut Vec<u8>) {

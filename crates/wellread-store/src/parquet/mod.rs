@@ -55,6 +55,7 @@ mod recognise;
 mod schema;
 mod store;
 mod thrift;
+mod unpack;
 pub(crate) mod values;
 mod writer;
 

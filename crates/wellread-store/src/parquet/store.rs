@@ -156,7 +156,7 @@ impl ParquetStore {
         if all <= room {
             return 1 << 16;
         }
-        // A tenth less, since which pages are kept is left to chance.
+        // A tenth less, since pages differ in size and others are needed for a moment.
         (0.9 * room / all * f64::from(1 << 16)) as u32
     }
 

@@ -7,7 +7,7 @@
 //! | encoding | how |
 //! |---|---|
 //! | `PLAIN` | narrowed and compared, a block at a time |
-//! | dictionary | the dictionary is narrowed once into a [`Table`]; indices are looked up in it, 8-bit indices straight from the page's bytes |
+//! | dictionary | the dictionary is narrowed once into a [`Table`]; indices are [unpacked](super::unpack) side by side and looked up in it |
 //! | `BYTE_STREAM_SPLIT` | the byte streams that the pixel type has are interleaved; the others must be its sign or zero |
 
 use super::dictionary::{Table, look_up};

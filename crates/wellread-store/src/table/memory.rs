@@ -1,7 +1,7 @@
 //! [`MemoryTable`]: record batches that a program already has.
 
 use super::{Columns, ImageTable, Rows};
-use crate::{Result, StoreLayout};
+use crate::{FormatContext, Result, StoreLayout};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use std::path::{Path, PathBuf};
@@ -83,6 +83,7 @@ impl ImageTable for MemoryTable {
         &self,
         rows: Rows<'_>,
         columns: &Columns,
+        _: &mut FormatContext,
         each: &mut dyn FnMut(RecordBatch) -> Result<()>,
     ) -> Result<()> {
         let wanted = |name: &str| columns.iter().any(|path| path.first().is_some_and(|first| first == name));

@@ -24,7 +24,7 @@ pub use memory::MemoryTable;
 pub use store::TableStore;
 pub use writer::{MakeSink, TableWriter, ThreadSink};
 
-use crate::{Result, StoreLayout};
+use crate::{FormatContext, Result, StoreLayout};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use std::ops::Range;
@@ -112,7 +112,7 @@ pub trait ImageTable: Send + Sync {
 
     /// Reads `columns` of `rows`, handing on batches in the order of rows, together as many rows as asked for.
     /// Each batch has the outermost columns by their names. Below them may be more fields than asked for, where
-    /// the engine cannot leave them out.
+    /// the engine cannot leave them out. `context` keeps what the engine uses again from read to read.
     ///
     /// # Errors
     /// What the engine says, as an error of [`Self::path`]; what `each` says.
@@ -120,6 +120,7 @@ pub trait ImageTable: Send + Sync {
         &self,
         rows: Rows<'_>,
         columns: &Columns,
+        context: &mut FormatContext,
         each: &mut dyn FnMut(RecordBatch) -> Result<()>,
     ) -> Result<()>;
 }

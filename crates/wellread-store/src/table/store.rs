@@ -6,8 +6,8 @@ use crate::ome_arrow::{
     CHUNKS, ImageColumn, LISTS, MetadataRows, PLANES, PixelColumn, SmallColumns, covers, eight_bit,
 };
 use crate::{
-    Block, CopySink, EachImage, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store,
-    StoreLayout,
+    Block, CopySink, EachImage, Error, FormatContext, OpenOptions, PixelSink, Request, Result, RowInfo,
+    Scratch, Store, StoreLayout,
 };
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch, StructArray};
@@ -117,16 +117,21 @@ impl TableStore {
 
     fn read_infos(&self, rows: Range<usize>) -> Result<Infos> {
         let mut infos = Vec::with_capacity(rows.len());
-        self.read_column(Rows::Range(rows.clone()), &self.column.index(), &mut |images| {
-            let small = SmallColumns::new(images, CHUNKS).map_err(|why| Error::new(self.path(), why))?;
-            infos.extend((0..images.len()).map(|i| -> Info {
-                if images.is_null(i) {
-                    return Err(Error::NULL_IMAGE.into());
-                }
-                small.info(i, false).map_err(Into::into)
-            }));
-            Ok(())
-        })?;
+        self.read_column(
+            Rows::Range(rows.clone()),
+            &self.column.index(),
+            &mut FormatContext::default(),
+            &mut |images| {
+                let small = SmallColumns::new(images, CHUNKS).map_err(|why| Error::new(self.path(), why))?;
+                infos.extend((0..images.len()).map(|i| -> Info {
+                    if images.is_null(i) {
+                        return Err(Error::NULL_IMAGE.into());
+                    }
+                    small.info(i, false).map_err(Into::into)
+                }));
+                Ok(())
+            },
+        )?;
         if infos.len() != rows.len() {
             return Err(self.missing_rows(infos.len(), rows.len()));
         }
@@ -143,11 +148,12 @@ impl TableStore {
         &self,
         rows: Rows<'_>,
         paths: &[Vec<String>],
+        context: &mut FormatContext,
         each: &mut dyn FnMut(&StructArray) -> Result<()>,
     ) -> Result<()> {
         let name = self.column.name.as_str();
         let _query = wellread_trace::span(wellread_trace::Kind::Query).with(rows.len() as u64, 0);
-        self.table.read(rows, paths, &mut |batch| {
+        self.table.read(rows, paths, context, &mut |batch| {
             let images = batch.column_by_name(name).and_then(|c| c.as_struct_opt());
             let images = images
                 .ok_or_else(|| Error::new(self.path(), format_args!("column {name:?} is no struct")))?;
@@ -160,10 +166,11 @@ impl TableStore {
         &self,
         rows: &Rows<'_>,
         list: usize,
+        context: &mut FormatContext,
         each: &mut dyn FnMut(usize, &Pieces<'_>) -> Result<()>,
     ) -> Result<()> {
         let mut at = 0;
-        self.read_column(rows.clone(), &self.column.pieces(list), &mut |images| {
+        self.read_column(rows.clone(), &self.column.pieces(list), context, &mut |images| {
             let small = SmallColumns::new(images, list).map_err(|why| Error::new(self.path(), why))?;
             let pixels = PixelColumn::new(images, LISTS[list]);
             for i in 0..images.len() {
@@ -219,10 +226,15 @@ impl TableStore {
             return Ok(Arc::clone(rows));
         }
         let mut rows = MetadataRows::default();
-        self.read_column(Rows::Range(self.rows_of(block)), &self.column.metadata(), &mut |images| {
-            rows.push(images);
-            Ok(())
-        })?;
+        self.read_column(
+            Rows::Range(self.rows_of(block)),
+            &self.column.metadata(),
+            &mut FormatContext::default(),
+            &mut |images| {
+                rows.push(images);
+                Ok(())
+            },
+        )?;
         let rows = Arc::new(rows);
         *latest = Some((block, Arc::clone(&rows)));
         Ok(rows)
@@ -276,10 +288,15 @@ impl Store for TableStore {
         let mut filled = [false; 2];
         for list in [CHUNKS, PLANES] {
             if self.column.has[list] && !self.is_empty() {
-                self.read_pieces(&Rows::Chosen(&[0]), list, &mut |_, pieces| {
-                    filled[list] = pieces.small.has_pieces(pieces.i);
-                    Ok(())
-                })?;
+                self.read_pieces(
+                    &Rows::Chosen(&[0]),
+                    list,
+                    &mut FormatContext::default(),
+                    &mut |_, pieces| {
+                        filled[list] = pieces.small.has_pieces(pieces.i);
+                        Ok(())
+                    },
+                )?;
             }
         }
         let own = std::mem::take(&mut layout.variant);
@@ -310,7 +327,7 @@ impl Store for TableStore {
         }
         let paths: Vec<_> = self.column.features.iter().map(|name| vec![name.clone()]).collect();
         let mut batches = vec![];
-        self.table.read(Rows::Range(0..self.len()), &paths, &mut |batch| {
+        self.table.read(Rows::Range(0..self.len()), &paths, &mut FormatContext::default(), &mut |batch| {
             batches.push(batch);
             Ok(())
         })?;
@@ -329,7 +346,7 @@ impl Store for TableStore {
             rows.dedup();
             let mut without = vec![];
             let mut next = order.iter().copied().peekable();
-            self.read_pieces(&Rows::Chosen(&rows), list, &mut |at, pieces| {
+            self.read_pieces(&Rows::Chosen(&rows), list, &mut scratch.context, &mut |at, pieces| {
                 let mut own = vec![];
                 while let Some(i) = next.next_if(|&i| requests[i].row == rows[at]) {
                     own.push(i);
@@ -355,9 +372,9 @@ impl Store for TableStore {
     fn scan(&self, rows: Range<usize>, each: &mut EachImage<'_>) -> Result<()> {
         let mut buffer = vec![];
         let mut pixels = vec![];
-        let mut scratch = Scratch::default();
+        let (mut scratch, mut context) = (Scratch::default(), FormatContext::default());
         let list = self.first_list();
-        self.read_pieces(&Rows::Range(rows.clone()), list, &mut |at, pieces| {
+        self.read_pieces(&Rows::Range(rows.clone()), list, &mut context, &mut |at, pieces| {
             let row = rows.start + at;
             let info = self.info(row)?;
             pixels.clear();

@@ -19,7 +19,6 @@ use super::series::{CONVERT, FileIndex, PlaneRef, Series};
 use crate::open_files::{OpenFile, OpenFiles};
 use crate::regular::read_exact_at;
 use crate::{Block, Error, PixelSink, Result, RowInfo, Scratch, regular};
-use std::any::Any;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
@@ -63,14 +62,6 @@ impl Handle {
 }
 
 impl Context {
-    /// The context in a scratch, made when there is none.
-    pub(super) fn of(slot: &mut Option<Box<dyn Any + Send>>) -> &mut Self {
-        if !slot.as_ref().is_some_and(|any| any.is::<Self>()) {
-            *slot = Some(Box::<Self>::default());
-        }
-        slot.as_mut().and_then(|any| any.downcast_mut()).expect("just made")
-    }
-
     /// Opens a file and keeps it for the read that follows.
     pub(super) fn file(&mut self, files: &OpenFiles<FileKey>, id: u64, path: &Path) -> Result<&File> {
         self.handle.get(files, (id, 0), path)
@@ -111,7 +102,7 @@ impl Job<'_> {
     /// Reads the region and hands it to `sink`.
     pub(super) fn run(&self, scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
         let Scratch { raw, decoded, pixels, context, .. } = scratch;
-        let context = Context::of(context);
+        let context = context.get::<Context>();
         let [t0, c0, z0, y0, x0] = self.region.start;
         let [nt, nc, nz, ny, nx] = self.region.size;
         let shape = self.info.shape;

@@ -13,7 +13,9 @@ use super::writer::file_name_of;
 use super::{Endian, codec::Codec, predictor};
 use crate::file_names;
 use crate::open_files::OpenFiles;
-use crate::{Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
+use crate::{
+    Error, FormatContext, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout,
+};
 use std::collections::HashSet;
 use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
@@ -168,21 +170,21 @@ impl TiffStore {
 
     /// The index of a file.
     fn index(&self, file: usize) -> Result<IndexRef<'_>> {
-        self.index_with(file, &mut None, &mut Vec::new())
+        self.index_with(file, &mut FormatContext::default(), &mut Vec::new())
     }
 
     /// The index of a file, read with the memory and the open handle of a scratch.
     fn index_with(
         &self,
         file: usize,
-        context: &mut Option<Box<dyn std::any::Any + Send>>,
+        context: &mut FormatContext,
         raw: &mut Vec<u8>,
     ) -> Result<IndexRef<'_>> {
         let slot = &self.files[file];
         if let Some(index) = slot.index.get() {
             return Ok(IndexRef::Kept(index));
         }
-        let handle = Context::of(context).file(&self.opened, self.id(file), &slot.path)?;
+        let handle = context.get::<Context>().file(&self.opened, self.id(file), &slot.path)?;
         let index = Box::new(FileIndex::read(&slot.path, handle, raw)?);
         let memory = index.memory();
         if self.kept.fetch_add(memory, Ordering::Relaxed) + memory > CACHE {

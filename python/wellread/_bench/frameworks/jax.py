@@ -54,6 +54,10 @@ class Jax:
         """What a loader delivered, as a JAX array that is ready."""
         return jnp.asarray(delivered).block_until_ready()
 
+    def arrival(self):
+        """What makes a delivered batch an array that is there."""
+        return self.batch
+
     def host(self, array):
         """A NumPy array as a batch that a loader delivered."""
         return self.batch(array)

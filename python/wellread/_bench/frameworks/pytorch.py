@@ -63,6 +63,17 @@ class PyTorch:
         """What a loader delivered, as this framework's array."""
         return delivered
 
+    def arrival(self):
+        """What makes a delivered batch an array that is there; `None` where it is one already."""
+        if not self.has_device:
+            return None
+
+        def arrive(delivered):
+            torch.cuda.synchronize()
+            return delivered
+
+        return arrive
+
     def host(self, array):
         """A NumPy array as a batch that a loader delivered."""
         return torch.from_numpy(array)

@@ -95,12 +95,12 @@ def epoch(worker, request, number):
     most = float("inf") if request["full_s"] is None else request["full_s"] * 1e9
     # A warm-up turn compares every pixel, for as long as peers are given for it.
     longest = most if request["full"] else share
-    looks_at, array, wait = checker.chosen, framework.batch, framework.wait
+    looks_at, arrive = checker.chosen, framework.arrival()
     start = asked = now()
     iterator, cut = iter(batches), False
-    while (delivered := next(iterator, None)) is not None:
-        batch = array(delivered)
-        wait()
+    while (batch := next(iterator, None)) is not None:
+        if arrive is not None:
+            batch = arrive(batch)
         last = now()
         times.append(last - asked)
         if len(times) - 1 in looks_at:

@@ -276,11 +276,6 @@ impl Store for DatasetStore {
     }
 
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
-        let mut boxed = scratch
-            .context
-            .take()
-            .filter(|c| c.is::<Buffers>())
-            .unwrap_or_else(|| Box::new(Buffers::default()));
         let mut needed = vec![];
         for (i, request) in requests.iter().enumerate() {
             self.check(request)?;
@@ -305,16 +300,8 @@ impl Store for DatasetStore {
             }
         }
         needed.sort_unstable_by_key(|n| (n.group, n.row, n.request));
-        let mut result = Ok(());
-        if let Some(buffers) = boxed.downcast_mut::<Buffers>() {
-            for of_group in needed.chunk_by(|a, b| a.group == b.group) {
-                result = self.read_group(of_group, requests, buffers, sink);
-                if result.is_err() {
-                    break;
-                }
-            }
-        }
-        scratch.context = Some(boxed);
-        result
+        let buffers = scratch.context.get::<Buffers>();
+        let mut groups = needed.chunk_by(|a, b| a.group == b.group);
+        groups.try_for_each(|of_group| self.read_group(of_group, requests, buffers, sink))
     }
 }

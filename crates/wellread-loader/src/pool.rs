@@ -1,0 +1,491 @@
+//! Memory of batches: buffers, and the pool that they come from and return to.
+//!
+//! Memory is aligned to 64 bytes (a cache line, an AVX-512 vector, what DLPack consumers hope for), zeroed
+//! once by the operating system when it is first taken and never again: each batch overwrites all it shows.
+//!
+//! ```text
+//!  BatchMemory or the system ──▶ BufferPool::take ──▶ BatchBuffer, filled in parts by threads ──▶ Batch
+//!                                     ▲                                                            │ dropped
+//!                                     └──────────────────────── give ◀─────────────────────────────┘
+//! ```
+
+use crate::ring::Fill;
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::fmt;
+use std::ops::Range;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Memory for one full batch.
+#[derive(Debug)]
+pub(crate) struct BatchBuffer {
+    pub(crate) pixels: AlignedBytes,
+    pub(crate) rows: Vec<usize>,
+    /// Of each row, see [`crate::Batch::occurrences`].
+    pub(crate) occurrences: Vec<u64>,
+}
+
+impl BatchBuffer {
+    /// Takes images out of the first `images`, `each` bytes to an image: those after them close up.
+    ///
+    /// # Panics
+    /// When `failed` is not in order or not below `images`.
+    pub(crate) fn remove(&mut self, failed: impl Iterator<Item = usize>, images: usize, each: usize) {
+        let pixels = self.pixels.as_mut_slice();
+        let mut failed = failed.peekable();
+        let mut to = failed.peek().copied().unwrap_or(images);
+        while let Some(gap) = failed.next() {
+            let next = failed.peek().copied().unwrap_or(images);
+            let kept = gap + 1..next;
+            self.rows.copy_within(kept.clone(), to);
+            self.occurrences.copy_within(kept.clone(), to);
+            pixels.copy_within(kept.start * each..kept.end * each, to * each);
+            to += kept.len();
+        }
+    }
+
+    /// Rows `within` to be filled with what is at `positions`, `each` bytes to a row.
+    pub(crate) fn fill(&mut self, positions: Range<usize>, within: Range<usize>, each: usize) -> Fill<'_> {
+        let Self { pixels, rows, occurrences } = self;
+        Fill {
+            positions,
+            pixels: &mut pixels.as_mut_slice()[within.start * each..within.end * each],
+            rows: &mut rows[within.clone()],
+            occurrences: &mut occurrences[within],
+        }
+    }
+
+    /// The memory of some rows, `each` bytes to a row, as pointers that outlive the borrow: threads fill
+    /// disjoint rows at the same time. No reference to the whole is made, which would invalidate theirs.
+    ///
+    /// # Panics
+    /// When the buffer has fewer rows or bytes.
+    pub(crate) fn part(&mut self, rows: Range<usize>, each: usize) -> PartMemory {
+        assert!(rows.start <= rows.end && rows.end <= self.rows.len() && rows.end * each <= self.pixels.len);
+        assert!(rows.end <= self.occurrences.len());
+        let (start, len) = (rows.start, rows.len());
+        // SAFETY: all ranges lie inside their allocations, as asserted.
+        unsafe {
+            PartMemory {
+                pixels: ptr::slice_from_raw_parts_mut(
+                    self.pixels.start.as_ptr().add(start * each),
+                    len * each,
+                ),
+                rows: ptr::slice_from_raw_parts_mut(self.rows.as_mut_ptr().add(start), len),
+                occurrences: ptr::slice_from_raw_parts_mut(self.occurrences.as_mut_ptr().add(start), len),
+            }
+        }
+    }
+}
+
+/// The memory of some rows of a batch: [`BatchBuffer::part`].
+#[derive(Clone, Copy)]
+pub(crate) struct PartMemory {
+    pub(crate) pixels: *mut [u8],
+    pub(crate) rows: *mut [usize],
+    pub(crate) occurrences: *mut [u64],
+}
+
+impl PartMemory {
+    /// The first `rows` rows, `each` bytes to a row, and the others.
+    pub(crate) fn split_at(self, rows: usize, each: usize) -> (Self, Self) {
+        assert!(
+            rows <= self.rows.len() && rows * each <= self.pixels.len() && rows <= self.occurrences.len()
+        );
+        let (n, bytes) = (self.rows.len() - rows, self.pixels.len() - rows * each);
+        let first = Self {
+            pixels: ptr::slice_from_raw_parts_mut(self.pixels.cast(), rows * each),
+            rows: ptr::slice_from_raw_parts_mut(self.rows.cast(), rows),
+            occurrences: ptr::slice_from_raw_parts_mut(self.occurrences.cast(), rows),
+        };
+        // SAFETY: as asserted, the new starts lie inside what they begin in, or at its end.
+        let rest = unsafe {
+            Self {
+                pixels: ptr::slice_from_raw_parts_mut(self.pixels.cast::<u8>().add(rows * each), bytes),
+                rows: ptr::slice_from_raw_parts_mut(self.rows.cast::<usize>().add(rows), n),
+                occurrences: ptr::slice_from_raw_parts_mut(self.occurrences.cast::<u64>().add(rows), n),
+            }
+        };
+        (first, rest)
+    }
+}
+
+/// Where the memory of batches comes from, in place of the loader's own: memory that a device reads directly
+/// (page-locked), say, or that belongs to another library.
+///
+/// # Safety
+/// What [`Self::take`] returns must be valid for reads and writes of as many bytes as asked for, initialised, aligned to
+/// 64 bytes, and used by nobody else until it comes back by [`Self::give`] or the batch is
+/// [released](crate::Batch::release).
+pub unsafe trait BatchMemory: Send + Sync + UnwindSafe + RefUnwindSafe {
+    /// Memory of `bytes` bytes for one batch; `None` when there is none to be had. Called by any thread, under a lock:
+    /// it must neither block for long nor call the loader.
+    fn take(&self, bytes: usize) -> Option<NonNull<u8>>;
+
+    /// Takes back what [`Self::take`] returned. Called by any thread.
+    fn give(&self, start: NonNull<u8>, bytes: usize);
+}
+
+/// Buffers of equal size that nobody uses at the moment.
+pub(crate) struct BufferPool {
+    stock: Mutex<Stock>,
+    /// A buffer has come back.
+    returned: Condvar,
+    /// Where memory comes from, if not from the system. It keeps what is free itself.
+    source: Option<Arc<dyn BatchMemory>>,
+    bytes: usize,
+    /// Images.
+    rows: usize,
+    /// Buffers kept for reuse; more than these are freed.
+    keep: usize,
+    /// The process it was made in. A batch that a forked child drops is freed there instead: another thread may have
+    /// held the lock at the fork.
+    process: u32,
+}
+
+#[derive(Default)]
+struct Stock {
+    free: Vec<BatchBuffer>,
+    /// Buffers of the pool's own that are in use.
+    in_use: usize,
+    /// How often one has come back.
+    returns: u64,
+    /// So many in use are no reason to wait for one of them: it was waited for in vain.
+    in_vain: usize,
+    /// Threads asleep on `returned`.
+    waiting: usize,
+}
+
+impl BufferPool {
+    /// A pool of buffers for `rows` images and `bytes` bytes in all.
+    pub(crate) fn new(bytes: usize, rows: usize, keep: usize, source: Option<Arc<dyn BatchMemory>>) -> Self {
+        let stock = Mutex::new(Stock { free: Vec::with_capacity(keep), ..Stock::default() });
+        Self {
+            stock,
+            returned: Condvar::new(),
+            source,
+            bytes,
+            rows,
+            keep,
+            process: wellread_store::process::id(),
+        }
+    }
+
+    fn stock(&self) -> MutexGuard<'_, Stock> {
+        self.stock.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the next buffer would be a new one although `enough` are in use, and is worth waiting for one of those.
+    pub(crate) fn is_short(&self, enough: usize) -> bool {
+        if self.bytes < LARGE || self.source.is_some() {
+            return false;
+        }
+        let stock = self.stock();
+        stock.free.is_empty() && stock.in_use >= enough.max(stock.in_vain)
+    }
+
+    /// Waits for a buffer to come back, `longest` at most or until `stop`; what is left of that time. Another thread may
+    /// have taken it. Who keeps batches is waited for ever more rarely: when twice as many are in use as the last time
+    /// that none came back.
+    pub(crate) fn wait_for_return(&self, longest: Duration, stop: &AtomicBool) -> Duration {
+        let until = Instant::now() + longest;
+        let mut stock = self.stock();
+        let before = stock.returns;
+        let none = |stock: &mut Stock| {
+            stock.free.is_empty() && stock.returns == before && !stop.load(Ordering::Relaxed)
+        };
+        stock.waiting += 1;
+        let waited = self.returned.wait_timeout_while(stock, longest, none);
+        let (mut stock, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        stock.waiting -= 1;
+        if none(&mut stock) {
+            stock.in_vain = stock.in_use * 2;
+            return Duration::ZERO;
+        }
+        until.saturating_duration_since(Instant::now())
+    }
+
+    /// Wakes those who wait for a buffer, to see that they shall stop.
+    pub(crate) fn wake(&self) {
+        // Under the lock, so that no thread is between its look at `stop` and its sleep.
+        if self.stock().waiting > 0 {
+            self.returned.notify_all();
+        }
+    }
+
+    /// A buffer, used before or new; `None` when memory is exhausted.
+    pub(crate) fn take(&self) -> Option<BatchBuffer> {
+        let used = {
+            let mut stock = self.stock();
+            stock.in_use += 1;
+            stock.free.pop()
+        };
+        let found = used.or_else(|| {
+            let pixels = match &self.source {
+                None => AlignedBytes::new(self.bytes)?,
+                Some(source) => AlignedBytes::of(source, self.bytes)?,
+            };
+            Some(BatchBuffer { pixels, rows: vec![0; self.rows], occurrences: vec![0; self.rows] })
+        });
+        if found.is_none() {
+            self.stock().in_use -= 1;
+        }
+        found
+    }
+
+    pub(crate) fn give(&self, buffer: BatchBuffer) {
+        if self.process != wellread_store::process::id() || self.source.is_some() {
+            return;
+        }
+        let mut stock = self.stock();
+        stock.in_use = stock.in_use.saturating_sub(1);
+        if stock.free.len() < self.keep {
+            stock.free.push(buffer);
+            stock.returns += 1;
+            if stock.waiting > 0 {
+                self.returned.notify_all();
+            }
+        }
+    }
+}
+
+/// Bytes of alignment.
+const ALIGNMENT: usize = 64;
+
+/// Bytes from which on a buffer is asked for in large pages: some of them, or what they round up to would weigh.
+const LARGE: usize = 8 << 20;
+/// Bytes of a large page, or a multiple of its.
+const LARGE_PAGE: usize = 2 << 20;
+
+/// Has the system take the whole large pages of a new buffer as such, where it has them and likes to. A batch of 75 MB is 36
+/// pages instead of 18,000 then, each of which interrupts whoever writes to it first: a first epoch takes half the time.
+fn in_large_pages(start: NonNull<u8>, len: usize) {
+    let inside = start.align_offset(LARGE_PAGE);
+    let whole = len.saturating_sub(inside) / LARGE_PAGE * LARGE_PAGE;
+    #[cfg(all(target_os = "linux", not(miri)))]
+    if whole > 0 {
+        // SAFETY: the range is inside of the buffer; the advice changes neither its bytes nor who may use them. Where it is
+        // refused, pages are small.
+        unsafe { libc::madvise(start.add(inside).as_ptr().cast(), whole, libc::MADV_HUGEPAGE) };
+    }
+    #[cfg(not(all(target_os = "linux", not(miri))))]
+    let _ = whole;
+}
+
+/// A fixed number of bytes, aligned to 64 bytes, zero at first.
+pub(crate) struct AlignedBytes {
+    owner: Owner,
+    start: NonNull<u8>,
+    len: usize,
+}
+
+/// Whom memory goes back to.
+enum Owner {
+    /// The system: what was allocated, with room to align.
+    System { base: NonNull<u8>, layout: Layout },
+    /// Whoever it was taken from.
+    Source(Arc<dyn BatchMemory>),
+    /// Nobody: its owner has it again.
+    Released,
+}
+
+impl AlignedBytes {
+    fn new(len: usize) -> Option<Self> {
+        // Not `Layout` with an alignment of 64: the system allocator can give zeroed pages for free only at
+        // its natural alignment, and would write the zeros itself otherwise.
+        let bytes = len.checked_add(ALIGNMENT)?;
+        let layout = Layout::from_size_align(bytes, align_of::<u64>()).ok()?;
+        // SAFETY: the layout has at least `ALIGNMENT` bytes.
+        let base = NonNull::new(unsafe { alloc_zeroed(layout) })?;
+        // SAFETY: the offset is below `ALIGNMENT`, and that many bytes were added above.
+        let start = unsafe { base.add(base.align_offset(ALIGNMENT)) };
+        if len >= LARGE {
+            in_large_pages(start, len);
+        }
+        Some(Self { owner: Owner::System { base, layout }, start, len })
+    }
+
+    fn of(source: &Arc<dyn BatchMemory>, len: usize) -> Option<Self> {
+        let start = source.take(len)?;
+        assert!(
+            start.addr().get().is_multiple_of(ALIGNMENT),
+            "memory for batches must be aligned to 64 bytes"
+        );
+        Some(Self { owner: Owner::Source(Arc::clone(source)), start, len })
+    }
+
+    /// Gives memory of others up to them without [`BatchMemory::give`]: where it begins. `None`, and nothing is changed,
+    /// where it is the pool's own.
+    pub(crate) fn release(&mut self) -> Option<NonNull<u8>> {
+        if !matches!(self.owner, Owner::Source(_)) {
+            return None;
+        }
+        self.owner = Owner::Released;
+        Some(self.start)
+    }
+
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        // SAFETY: `start` points to `len` bytes of this allocation, zero or written since.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and `self` is borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl Drop for AlignedBytes {
+    fn drop(&mut self) {
+        match &self.owner {
+            // SAFETY: allocated in `new` with this layout.
+            Owner::System { base, layout } => unsafe { dealloc(base.as_ptr(), *layout) },
+            Owner::Source(source) => source.give(self.start, self.len),
+            Owner::Released => {}
+        }
+    }
+}
+
+// SAFETY: it owns its memory, as a `Box<[u8]>` does; who lends memory is `Send` and `Sync` itself.
+unsafe impl Send for AlignedBytes {}
+// SAFETY: shared access only reads.
+unsafe impl Sync for AlignedBytes {}
+
+impl fmt::Debug for AlignedBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "AlignedBytes({})", self.len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Batch, DType};
+
+    #[test]
+    fn large_buffers_are_zero_and_can_be_written_to() {
+        for len in [LARGE - 1, LARGE, LARGE + 1, LARGE + LARGE_PAGE + 4097] {
+            let mut buffer = AlignedBytes::new(len).unwrap();
+            assert_eq!(buffer.as_slice().len(), len);
+            assert!(buffer.as_slice().iter().all(|&byte| byte == 0));
+            buffer.as_mut_slice().fill(7);
+            assert!(buffer.as_slice().iter().all(|&byte| byte == 7));
+        }
+    }
+
+    #[test]
+    fn memory_is_aligned_reused_and_bounded() {
+        let pool = Arc::new(BufferPool::new(400, 2, 2, None));
+        let shape = wellread_image::Shape([1, 2, 1, 5, 5]);
+        let mut first = Batch::new(pool.take().unwrap(), pool.clone(), [2, 1], (shape, DType::F32), 0, 0);
+        assert_eq!((first.shape(), first.pixels().len()), (&[2, 2, 5, 5][..], 100));
+        assert_eq!(first.pixels().as_ptr() as usize % 64, 0);
+        first.pixels_mut()[99] = 1.0;
+        let address = first.bytes().as_ptr();
+        drop(first);
+        let again = pool.take().unwrap();
+        assert_eq!(again.pixels.as_slice().as_ptr(), address);
+        assert_eq!(again.pixels.as_slice()[396..], 1f32.to_le_bytes());
+        for _ in 0..4 {
+            let pixels = AlignedBytes::new(1).unwrap();
+            pool.give(BatchBuffer { pixels, rows: vec![], occurrences: vec![] });
+        }
+        assert_eq!(pool.stock().free.len(), 2);
+        assert!(BufferPool::new(usize::MAX / 2 - 7, 1, 1, None).take().is_none());
+    }
+
+    #[test]
+    fn a_large_buffer_that_is_about_to_come_back_is_waited_for() {
+        let (minute, go_on) = (Duration::from_mins(1), AtomicBool::new(false));
+        let pool = Arc::new(BufferPool::new(LARGE, 1, 2, None));
+        let first = pool.take().unwrap();
+        assert!(!pool.is_short(2), "one is in use");
+        let second = pool.take().unwrap();
+        assert!(pool.is_short(2));
+        let address = first.pixels.start;
+        // Of two that wait the second goes on, too, to see whether there is something else to do.
+        std::thread::scope(|threads| {
+            let waits = || pool.wait_for_return(minute, &go_on);
+            let both = [threads.spawn(waits), threads.spawn(waits)];
+            while pool.stock().waiting < 2 {
+                std::thread::yield_now();
+            }
+            pool.give(first);
+            let left = both.map(|thread| thread.join().unwrap());
+            assert!(left.iter().all(|left| !left.is_zero()), "{left:?}");
+        });
+        assert!(!pool.is_short(2));
+        assert_eq!(pool.take().unwrap().pixels.start, address);
+        assert!(pool.is_short(2), "nobody waited in vain");
+        pool.wait_for_return(minute, &AtomicBool::new(true));
+        assert_eq!(pool.wait_for_return(Duration::from_millis(1), &go_on), Duration::ZERO);
+        assert!(!pool.is_short(2), "it was waited for in vain");
+        let _third = [pool.take().unwrap(), pool.take().unwrap()];
+        assert!(pool.is_short(2), "twice as many are in use");
+        pool.give(second);
+        assert!(!pool.is_short(2));
+        let small = BufferPool::new(LARGE - 1, 1, 2, None);
+        let _one = small.take();
+        assert!(!small.is_short(1), "a new one is there sooner");
+    }
+
+    /// Lends out one piece of memory at a time.
+    struct Lender(Mutex<Vec<AlignedBytes>>, Mutex<Vec<usize>>);
+
+    // SAFETY: each piece is lent once at a time, and is as large as is asserted.
+    unsafe impl BatchMemory for Lender {
+        fn take(&self, bytes: usize) -> Option<NonNull<u8>> {
+            let piece = self.0.lock().unwrap().pop()?;
+            assert_eq!(piece.len, bytes);
+            let start = piece.start;
+            std::mem::forget(piece);
+            Some(start)
+        }
+
+        fn give(&self, start: NonNull<u8>, bytes: usize) {
+            assert_eq!(bytes, 64);
+            self.1.lock().unwrap().push(start.addr().get());
+        }
+    }
+
+    #[test]
+    fn memory_of_others_goes_back_to_them() {
+        let piece = || AlignedBytes::new(64).unwrap();
+        let lender = Arc::new(Lender(Mutex::new(vec![piece(), piece()]), Mutex::default()));
+        let pool = Arc::new(BufferPool::new(64, 1, 2, Some(lender.clone())));
+        let shape = wellread_image::Shape::plane(4, 4);
+        let batch = |pool: &Arc<BufferPool>| {
+            Some(Batch::new(pool.take()?, pool.clone(), [1, 1], (shape, DType::F32), 0, 0))
+        };
+        let (first, second) = (batch(&pool).unwrap(), batch(&pool).unwrap());
+        assert!(batch(&pool).is_none());
+        let address = first.bytes().as_ptr().addr();
+        drop(first);
+        assert_eq!(*lender.1.lock().unwrap(), [address]);
+        let second_address = second.bytes().as_ptr().addr();
+        assert_eq!(second.release().unwrap().addr().get(), second_address);
+        assert_eq!(lender.1.lock().unwrap().len(), 1);
+        let own = Arc::new(BufferPool::new(64, 1, 1, None));
+        assert!(batch(&own).unwrap().release().is_none());
+    }
+
+    #[test]
+    fn images_are_taken_out_and_the_others_close_up() {
+        for bits in 0u32..64 {
+            let mut buffer = BufferPool::new(12, 6, 1, None).take().unwrap();
+            for i in 0..6 {
+                buffer.rows[i] = i;
+                buffer.occurrences[i] = 10 + i as u64;
+                buffer.pixels.as_mut_slice()[2 * i..2 * i + 2].fill(i as u8);
+            }
+            buffer.remove((0..6).filter(|i| bits >> i & 1 == 1), 6, 2);
+            for (at, row) in (0..6).filter(|i| bits >> i & 1 == 0).enumerate() {
+                assert_eq!((buffer.rows[at], buffer.occurrences[at]), (row, 10 + row as u64));
+                assert_eq!(buffer.pixels.as_slice()[2 * at..2 * at + 2], [row as u8; 2]);
+            }
+        }
+    }
+}
