@@ -31,6 +31,41 @@ def test_tensors_are_the_loaders_memory(parquet, dtype):
             assert torch.allclose(loaded.float(), want * 2 + 1, atol=2e-2)
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_tensors_alone_come_as_those_with_labels(parquet, workers):
+    """Tensors alone are made by the native iteration, those with labels by the package."""
+    choices = {"shuffle": True, "seed": 3, "num_workers": workers, "as_": "torch"}
+    alone = wr.DataLoader(parquet, 7, **choices)
+    beside = wr.DataLoader(parquet, 7, labels=range(40), **choices)
+    iterators = iter(alone), iter(beside)
+    for tensor, (pixels, _labels) in zip(*iterators, strict=True):
+        assert torch.equal(tensor, pixels) and tensor.shape == pixels.shape
+        assert alone.state_dict() == beside.state_dict()
+    for iterator in iterators * 2:
+        with pytest.raises(StopIteration):
+            next(iterator)
+    assert alone.state_dict()["epoch"] == beside.state_dict()["epoch"] == 1
+    kept, wanted = list(alone), [pixels.clone() for pixels, _labels in beside]
+    del alone, beside, iterators
+    assert all(torch.equal(a, b) for a, b in zip(kept, wanted, strict=True))
+    assert len({tensor.data_ptr() for tensor in kept}) == len(kept)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_damaged_image_raises_in_its_place_among_tensors(cells, tmp_path, workers):
+    import shutil
+
+    folder = tmp_path / "tiff"
+    shutil.copytree(cells["tiff"], folder)
+    damaged = sorted(folder.iterdir())[7]
+    damaged.write_bytes(damaged.read_bytes()[:-500])
+    iterator = iter(wr.DataLoader(folder, 4, num_workers=workers, as_="torch"))
+    assert len(next(iterator)) == 4
+    with pytest.raises(wr.CorruptImageError, match="row 7"):
+        next(iterator)
+    assert [len(batch) for batch in iterator] == [4] * 8
+
+
 def test_bright_uint16_is_never_negative(tmp_path):
     import tifffile
 
