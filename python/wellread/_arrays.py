@@ -10,8 +10,9 @@ def converter(as_: str, dtype: str) -> Callable[[Any], Any]:
     """The function from a native batch to the array of a library; imports the library."""
     from_dlpack = of_capsule(as_)
     if from_dlpack is not None:
-        # The capsule itself: torch would ask the same of the object, in three more calls.
-        return lambda batch: from_dlpack(batch.__dlpack__(max_version=(1, 0)))
+        # The capsule itself: torch would ask the same of the object, in three more calls. An unversioned one, which
+        # every torch takes; before 2.9 no other.
+        return lambda batch: from_dlpack(batch.__dlpack__())
     if as_ == "jax":
         return to_jax()
     if as_ == "batch":

@@ -135,7 +135,7 @@ class Dataset(torch.utils.data.Dataset):
         return Rows(items, [whole, torch.utils.data.default_collate(labels)]) if whole is not None else items
 
     def _converted(self, batch: Any) -> torch.Tensor:
-        tensor = from_dlpack(batch.__dlpack__(max_version=(1, 0)))
+        tensor = from_dlpack(batch.__dlpack__())
         return tensor if self._dtype is None else tensor.to(self._dtype)
 
     def __repr__(self) -> str:

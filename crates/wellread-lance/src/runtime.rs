@@ -21,7 +21,7 @@ struct Started {
 fn runtime(path: &Path) -> Result<&'static Runtime> {
     // No lock, which a thread of the parent may have held when this process was forked.
     static STARTED: AtomicPtr<Started> = AtomicPtr::new(ptr::null_mut());
-    let process = std::process::id();
+    let process = wellread_store::process::id();
     let mut known = STARTED.load(Ordering::Acquire);
     loop {
         // SAFETY: what is put there is never freed nor changed: a runtime of the parent is left as it is.

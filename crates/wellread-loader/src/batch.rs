@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// They are `f32` ([`Self::pixels`]) unless another [`crate::Output`] was asked for ([`Self::pixels_as`],
 /// [`Self::bytes`]).
 ///
-/// Dropping a batch gives its memory back to the loader's pool, or to whoever lent it ([`BatchMemory`]); keep as many as
+/// Dropping a batch gives its memory back to the loader's pool, or to whoever lent it ([`crate::BatchMemory`]); keep as many as
 /// memory allows.
 pub struct Batch {
     /// Always there until dropped.
@@ -175,7 +175,7 @@ impl fmt::Debug for Batch {
 }
 
 impl Batch {
-    /// Gives the memory of a batch of [`BatchMemory`] up to whom it came from, who must not wait for [`BatchMemory::give`]:
+    /// Gives the memory of a batch of [`crate::BatchMemory`] up to whom it came from, who must not wait for [`BatchMemory::give`]:
     /// where its pixels begin. `None` where the loader owns its memory, which goes back to it as when dropped.
     pub fn release(mut self) -> Option<NonNull<u8>> {
         self.buffer.as_mut()?.pixels.release()

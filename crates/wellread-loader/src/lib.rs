@@ -22,6 +22,7 @@
 //! | [`loader`] | [`Loader`] and [`LoaderBuilder`] |
 //! | [`pipeline`] | [`Batches`], the iterator that owns the worker threads |
 //! | [`batch`] | [`Batch`], whose aligned memory comes from a pool, or from you ([`BatchMemory`]) |
+//! | `pool` | [`BatchMemory`], and the pool that buffers of batches come from and return to |
 //! | [`order`] | [`Order`], [`Grouping`], keyed permutations, splits; how random an order is |
 //! | `budget` | [`MemoryUse`]: the bound on memory, and what it is made of |
 //! | [`state`] | [`LoaderState`], where an epoch is: saved and resumed |

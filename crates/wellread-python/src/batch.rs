@@ -135,10 +135,10 @@ impl Batch {
         Self { pixels: Arc::new(pixels), dtype, readonly: false }
     }
 
-    /// A versioned capsule over the memory.
+    /// A capsule over the memory, of the kind that every consumer takes.
     pub(crate) fn into_capsule(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         let Self { pixels, dtype, readonly } = self;
-        Export { pixels, dtype, is_read_only: readonly, is_copy: false }.capsule(py, true)
+        Export { pixels, dtype, is_read_only: readonly, is_copy: false }.capsule(py, false)
     }
 
     /// The name of the type in NumPy's array interface.

@@ -30,6 +30,8 @@ use pyo3::prelude::*;
 /// The bindings of `wellread`; use the package, not this module.
 #[pymodule(gil_used = false)]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    // Known before there are threads, of which one might ask for it first while another forks.
+    wellread::store::process::id();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<batch::Batch>()?;
     module.add_class::<dataset::Dataset>()?;

@@ -4,6 +4,7 @@ use crate::batch::{Batch, Pixels};
 use crate::choices::Choices;
 use crate::dataset::Dataset;
 use crate::errors::{TICK, While, abandonable, detached, exception, interruptible};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -268,13 +269,16 @@ impl Batches {
         Ok(self.advance(py)?.map(|batch| self.deliver(batch)))
     }
 
-    /// The next batch as what `from_dlpack` makes of a versioned capsule over its memory; None at the end. For a library
-    /// that takes capsules, in one call instead of three. Not of batches in memory that was lent.
+    /// The next batch as what `from_dlpack` makes of a capsule over its memory; None at the end. For a library that takes
+    /// capsules, in one call instead of three. Raises ValueError where memory was lent, whose owner has to hear of it.
     fn next_from<'py>(
         &self,
         py: Python<'py>,
         from_dlpack: &Bound<'py, PyAny>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if self.is_lent {
+            return Err(PyValueError::new_err("batches in memory that was lent are delivered by __next__"));
+        }
         let Some(batch) = self.advance(py)? else { return Ok(None) };
         let capsule = Batch::new(Pixels::of_loader(batch)).into_capsule(py)?;
         from_dlpack.call1((capsule,)).map(Some)

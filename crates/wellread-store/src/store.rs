@@ -59,12 +59,12 @@ pub struct Scratch {
     pub pixels: Vec<u8>,
     /// Indices of requests, in the order in which they are read.
     pub order: Vec<usize>,
-    /// Anything else a format keeps per thread.
+    /// Anything else that a format keeps from read to read.
     pub context: FormatContext,
 }
 
-/// What a format keeps per thread, of a type of its own: decompressors, buffers. It lives as long as the thread's other
-/// buffers, longer than the thread: a loader's threads come and go with epochs. What another format left is replaced.
+/// What a format keeps beside the buffers of a [`Scratch`], of a type of its own: decompressors, more buffers. A loader hands
+/// them from one epoch's threads to the next one's. What another format left is replaced.
 #[derive(Debug, Default)]
 pub struct FormatContext(Option<Box<dyn Any + Send>>);
 

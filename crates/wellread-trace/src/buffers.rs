@@ -82,10 +82,10 @@ impl Chunk {
 /// A line of the timeline.
 struct Lane {
     name: String,
-    /// Of several threads of a name that live at the same time, which.
-    number: usize,
     /// Whether a thread has it.
     taken: bool,
+    /// The tick from which on no thread has had it.
+    left: u64,
 }
 
 /// What threads share.
@@ -149,37 +149,37 @@ impl Drop for Local {
         let (Some(lane), chunk) = (self.lane, self.chunk.take()) else { return };
         let Some(mut current) = current() else { return };
         if let Some(recording) = current.as_mut().filter(|recording| recording.number == self.recording) {
-            recording.lanes[lane].taken = false;
+            (recording.lanes[lane].taken, recording.lanes[lane].left) = (false, clock::ticks());
             recording.spare.extend(chunk.filter(|chunk| !chunk.is_full()));
         }
     }
 }
 
 impl Local {
-    /// Takes a lane of the present recording, unless it has one: when the first span begins, so that no other thread is
-    /// given it while that is open.
+    /// Takes a lane of the present recording that no thread has had since a tick, unless it has one: when the first span
+    /// begins, so that no other thread is given it while that is open.
     #[inline]
-    fn join_once(&mut self) {
+    fn join_once(&mut self, since: u64) {
         if self.recording != RECORDING.load(Ordering::Relaxed) {
-            self.join();
+            self.join(since);
         }
     }
 
     #[cold]
-    fn join(&mut self) {
+    fn join(&mut self, since: u64) {
         let mut current = current();
         let Some(recording) = current.as_deref_mut().and_then(Option::as_mut) else { return };
         if self.recording != recording.number {
-            self.lane = Some(recording.lane(std::thread::current().name().unwrap_or("thread")));
+            self.lane = Some(recording.lane(std::thread::current().name().unwrap_or("thread"), since));
             self.recording = recording.number;
             self.chunk = recording.spare.pop();
         }
     }
 
     /// A chunk of the present recording with room in it, and the lane; `None` where there is no recording or no room.
-    fn chunk(&mut self) -> Option<(&Chunk, usize)> {
-        // What began in another thread may end here first.
-        self.join_once();
+    /// It is for a span that began at a tick, which may have been in another thread.
+    fn chunk(&mut self, begun: u64) -> Option<(&Chunk, usize)> {
+        self.join_once(begun);
         if self.chunk.as_ref().is_none_or(|chunk| chunk.is_full()) {
             self.renew();
         }
@@ -209,13 +209,13 @@ impl Local {
 }
 
 impl Recording {
-    fn lane(&mut self, name: &str) -> usize {
-        if let Some(free) = self.lanes.iter().position(|lane| !lane.taken && lane.name == name) {
+    fn lane(&mut self, name: &str, since: u64) -> usize {
+        let is_free = |lane: &Lane| !lane.taken && lane.left <= since && lane.name == name;
+        if let Some(free) = self.lanes.iter().position(is_free) {
             self.lanes[free].taken = true;
             return free;
         }
-        let number = self.lanes.iter().filter(|lane| lane.name == name).count();
-        self.lanes.push(Lane { name: name.to_owned(), number, taken: true });
+        self.lanes.push(Lane { name: name.to_owned(), taken: true, left: 0 });
         self.lanes.len() - 1
     }
 
@@ -245,7 +245,7 @@ pub(crate) fn begin(kind: Kind, level: u8) -> u64 {
         return 0;
     }
     // A thread that is ending has no lane any more.
-    let _ = LOCAL.try_with(|local| local.borrow_mut().join_once());
+    let _ = LOCAL.try_with(|local| local.borrow_mut().join_once(u64::MAX));
     clock::ticks()
 }
 
@@ -256,7 +256,7 @@ pub(crate) fn end(event: Event) {
     // A thread that is ending has nothing left to write to.
     let _ = LOCAL.try_with(|local| {
         let mut local = local.borrow_mut();
-        if let Some((chunk, lane)) = local.chunk() {
+        if let Some((chunk, lane)) = local.chunk(event.start) {
             // SAFETY: the chunk is this thread's until it ends, and has room.
             unsafe { chunk.push(Event { end, lane: lane as u32, ..event }) }
         }
@@ -368,26 +368,28 @@ pub fn stop() -> Option<Recorded> {
     }
     // Whose spans were all cancelled or open has no line.
     let mut lines = vec![None; recording.lanes.len()];
-    events.iter().for_each(|event| lines[event.lane as usize] = Some(0));
+    for event in &events {
+        lines[event.lane as usize] = Some(0);
+    }
     for (line, shown) in lines.iter_mut().flatten().zip(0..) {
         *line = shown;
     }
-    events.iter_mut().for_each(|event| event.lane = lines[event.lane as usize].unwrap_or_default());
+    for event in &mut events {
+        event.lane = lines[event.lane as usize].unwrap_or_default();
+    }
     // Outer spans before those in them.
     events.sort_unstable_by_key(|event| (event.lane, event.start, std::cmp::Reverse(event.end)));
-    let lane_name = |Lane { name, number, .. }: Lane| match number {
-        0 => name,
-        number => format!("{name} ({})", number + 1),
-    };
+    // Several threads of a name that lived at the same time are numbered.
+    let mut lanes: Vec<String> = Vec::new();
+    let mut named: Vec<String> = Vec::new();
+    for (lane, _) in recording.lanes.into_iter().zip(lines).filter(|(_, line)| line.is_some()) {
+        let before = named.iter().filter(|name| **name == lane.name).count();
+        lanes.push(if before == 0 { lane.name.clone() } else { format!("{} ({})", lane.name, before + 1) });
+        named.push(lane.name);
+    }
     Some(Recorded {
         events,
-        lanes: recording
-            .lanes
-            .into_iter()
-            .zip(lines)
-            .filter(|(_, line)| line.is_some())
-            .map(|(lane, _)| lane_name(lane))
-            .collect(),
+        lanes,
         labels: recording.labels,
         seconds: to_nanoseconds(ended.ticks) as f64 / 1e9,
         dropped,
@@ -543,8 +545,24 @@ mod tests {
         std::thread::spawn(move || mark.end(Kind::Step, || "elsewhere".into())).join().unwrap();
         let recorded = stop().unwrap();
         let lane = |kind| recorded.events.iter().find(|event| event.kind == kind).map(|event| event.lane);
-        assert_eq!((recorded.len(), lane(Kind::Step).is_some()), (3, true));
+        assert_eq!(recorded.len(), 3);
         assert_ne!(lane(Kind::Batch).unwrap(), lane(Kind::Read).unwrap());
+        // Both were free when the mark was made.
+        assert!([Kind::Batch, Kind::Read].map(lane).contains(&lane(Kind::Step)));
+    }
+
+    #[test]
+    fn what_ends_elsewhere_is_in_no_line_that_had_spans_meanwhile() {
+        let _alone = alone();
+        assert!(start());
+        let mark = crate::Mark::now();
+        std::thread::spawn(|| drop(span(Kind::Read))).join().unwrap();
+        std::thread::spawn(move || mark.end(Kind::Step, || "elsewhere".into())).join().unwrap();
+        // Cancelled: no line, and no number.
+        std::thread::spawn(|| span(Kind::Read).cancel()).join().unwrap();
+        let mut names = stop().unwrap().lanes;
+        names.sort();
+        assert_eq!(names, ["thread", "thread (2)"]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 A warm-up turn sends every value. A timed turn sends `SAMPLED` values of each image it looks at, after the clocks
 have stopped for an image. Of the batches of an epoch, whose clock goes on, it looks at the first and at `BATCHES`
-more, in each epoch at others: looking takes longer than loading a batch of small images, and a turn has up to fifty
+more, drawn anew in each epoch: looking takes longer than loading a batch of small images, and a turn has up to fifty
 epochs.
 """
 
@@ -22,7 +22,7 @@ class Checker:
         self.channel, self.full = channel, full
         every = 1 if full else max(1, -(-batches // BATCHES))
         # An epoch that is cut short has at least the first.
-        self.chosen = {0, *range(random.Random(epoch).randrange(every), batches, every)}
+        self.chosen = {0, *range(1 + random.Random(epoch).randrange(max(1, every - 1)), batches, every)}
         """The batches to look at."""
         self.rows, self.values, self.sampled = [], [], None
 

@@ -36,7 +36,7 @@ use wellread_store::{Error, FormatContext};
 
 /// Bytes of values that make a batch: few enough to stay in a core's own cache until they are used.
 const BATCH_BYTES: usize = 512 << 10;
-/// Bytes of a buffer that a thread keeps for its next read, at most.
+/// Bytes of a buffer that a reader keeps for its next read, at most.
 const KEPT_BYTES: usize = 8 << 20;
 /// Bytes of values that are read at once, at most; more is left to DuckDB, which minds its memory.
 const MOST_BYTES: usize = 1 << 31;

@@ -39,7 +39,7 @@ use wellread_store::{Error, FormatContext};
 
 /// Bytes of values that make a batch: few enough to stay in a core's own cache until they are used.
 const BATCH_BYTES: usize = 512 << 10;
-/// Bytes of a buffer that a thread keeps for its next read, at most.
+/// Bytes of a buffer that a reader keeps for its next read, at most.
 const KEPT_BYTES: usize = 8 << 20;
 
 /// Why rows could not be read here as they were asked for.

@@ -1,8 +1,8 @@
 //! Dictionary pages: the dictionary narrowed once, indices looked up in it.
 
-use super::levels::{Run, Runs, packed_at};
+use super::levels::{Run, Runs};
 use super::schema::LeafType;
-use super::unpack::Unpacker;
+use super::unpack::{Unpacker, one_by_one};
 use super::values::{BadValue, Pixel, Stored, dispatch, out_of_range};
 use std::ops::Range;
 use wellread_image::PixelType;
@@ -59,7 +59,7 @@ impl Table {
         if !self.unfit.is_empty() || largest as usize >= self.entries {
             indices.iter().try_for_each(|&index| self.check(index.into()))?;
         }
-        debug_assert!(self.pixels.len() >= self.entries * P::SIZE);
+        assert!(self.pixels.len() >= self.entries * P::SIZE);
         for (out, &index) in out.chunks_exact_mut(P::SIZE).zip(indices) {
             let at = Into::<u32>::into(index) as usize * P::SIZE;
             // SAFETY: no index is above the largest, which is below the number of entries, and the table has a pixel for
@@ -167,29 +167,12 @@ fn unpack<P: Pixel>(
             let mut indices = [0u32; BLOCK];
             for (start, out) in blocks {
                 let indices = &mut indices[..out.len() / P::SIZE];
-                unpack_wide(bytes, *width, start, indices);
+                one_by_one(bytes, *width, start, indices, |index| index);
                 table.pixels_of::<P, u32>(indices, out)?;
             }
         }
     }
     Ok(())
-}
-
-/// Indices of more than 16 bits from `start` on, as many as `out` holds.
-fn unpack_wide(bytes: &[u8], width: u32, start: usize, out: &mut [u32]) {
-    let mask = (1u64 << width) - 1;
-    let bits = width as usize;
-    // Where eight bytes can be loaded from any index on, no end needs watching.
-    let safe = (bytes.len().saturating_sub(8) * 8 / bits).saturating_sub(start).min(out.len());
-    let (fast, last) = out.split_at_mut(safe);
-    for (i, o) in fast.iter_mut().enumerate() {
-        let bit = (start + i) * bits;
-        let word: [u8; 8] = bytes[bit / 8..bit / 8 + 8].try_into().expect("eight bytes");
-        *o = ((u64::from_le_bytes(word) >> (bit % 8)) & mask) as u32;
-    }
-    for (i, o) in last.iter_mut().enumerate() {
-        *o = packed_at(bytes, width, start + safe + i);
-    }
 }
 
 #[cfg(test)]

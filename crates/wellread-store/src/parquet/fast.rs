@@ -160,13 +160,9 @@ impl FastReader<'_> {
     fn goes_straight(&self, page: usize) -> bool {
         let inside = self.values_of(page);
         let shared = inside.end.min(self.wanted.end).saturating_sub(inside.start.max(self.wanted.start));
-        // Fractions of multiples of the golden ratio: of any pages in a row, as many are below a share as it says, give or
-        // take two. By chance it may be some more, and those that are kept would drive each other out.
-        let place = (page as u64).wrapping_add(self.group as u64);
-        let hash = place.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 48;
         shared > 0
             && shared >= (inside.end - inside.start).div_ceil(4) * 3
-            && hash >= u64::from(self.kept_share)
+            && !is_kept(self.group, page, self.kept_share)
     }
 
     /// Decodes `part`, which starts at value `first` and lies in page `index`, into the sink without keeping it.
@@ -426,6 +422,20 @@ fn decoding(stored: &StoredCoding) -> Result<Coding<'_>, Fault> {
     })
 }
 
+/// Whether a page is one of those that stay decoded: `share` of 65,536.
+///
+/// Multiples of the golden ratio and, for row groups, of the root of two, without their whole parts: of some hundred pages or
+/// groups as many are below a share as it says, give or take two. Left to chance it may be some more, and those that are
+/// kept would drive each other out.
+fn is_kept(group: usize, page: usize, share: u32) -> bool {
+    const GOLDEN_RATIO: u64 = 0x9E37_79B9_7F4A_7C15;
+    const ROOT_OF_TWO: u64 = 0x6A09_E667_F3BC_C908;
+    let place =
+        (page as u64).wrapping_mul(GOLDEN_RATIO).wrapping_add((group as u64).wrapping_mul(ROOT_OF_TWO));
+    // From the middle on, or the first page would always be kept.
+    place.wrapping_add(1 << 63) >> 48 < u64::from(share)
+}
+
 fn give_back(raw: &mut Vec<u8>, decoded: &mut Vec<u8>) {
     for buffer in [raw, decoded] {
         if buffer.capacity() > KEEP {
@@ -460,6 +470,19 @@ fn contiguous_part(whole: &Region, wanted: &Region) -> Option<(Region, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn as_many_pages_are_kept_as_there_is_room_for() {
+        for (groups, pages) in [(1, 8), (1, 64), (1, 1000), (64, 1), (1000, 1), (10, 10), (10, 100), (33, 33)]
+        {
+            for share in (0..=100).map(|percent| percent * 65_536 / 100) {
+                let all = (0..groups).flat_map(|group| (0..pages).map(move |page| (group, page)));
+                let kept = all.filter(|&(group, page)| is_kept(group, page, share)).count() as f64;
+                let room = f64::from(share) / 65_536.0 * (groups * pages) as f64;
+                assert!((kept - room).abs() < 3.5, "{kept} of {room} of {groups} times {pages}");
+            }
+        }
+    }
 
     #[test]
     fn parts_are_contiguous() {

@@ -63,9 +63,24 @@ impl Unpacker {
         if let Some(plan) = &self.avx2 {
             return plan.groups(bytes, out);
         }
-        for (i, out) in out.iter_mut().enumerate() {
-            *out = packed_at(bytes, self.width as u32, i) as u16;
-        }
+        one_by_one(bytes, self.width as u32, 0, out, |value| value as u16);
+    }
+}
+
+/// Values of `width` bits, 1 to 32, from `start` on, as many as `out` holds. Those beyond the end of `bytes` are anything.
+pub(super) fn one_by_one<T>(bytes: &[u8], width: u32, start: usize, out: &mut [T], value: impl Fn(u32) -> T) {
+    let mask = (1u64 << width) - 1;
+    let bits = width as usize;
+    // Where eight bytes can be loaded from any value on, no end needs watching.
+    let safe = (bytes.len().saturating_sub(8) * 8 / bits).saturating_sub(start).min(out.len());
+    let (fast, last) = out.split_at_mut(safe);
+    for (i, out) in fast.iter_mut().enumerate() {
+        let bit = (start + i) * bits;
+        let word: [u8; 8] = bytes[bit / 8..bit / 8 + 8].try_into().expect("eight bytes");
+        *out = value(((u64::from_le_bytes(word) >> (bit % 8)) & mask) as u32);
+    }
+    for (i, out) in last.iter_mut().enumerate() {
+        *out = value(packed_at(bytes, width, start + safe + i));
     }
 }
 

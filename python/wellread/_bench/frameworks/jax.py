@@ -55,7 +55,7 @@ class Jax:
         return jnp.asarray(delivered).block_until_ready()
 
     def arrival(self):
-        """What makes a delivered batch an array that is there."""
+        """What makes a delivered batch a JAX array and waits until it is there."""
         return self.batch
 
     def host(self, array):

@@ -64,7 +64,7 @@ class PyTorch:
         return delivered
 
     def arrival(self):
-        """What makes a delivered batch an array that is there; `None` where it is one already."""
+        """What waits until a delivered batch is there; `None` where it is when it is delivered."""
         if not self.has_device:
             return None
 
