@@ -240,6 +240,7 @@ impl BufferPool {
         if self.process != wellread_store::process::id() || self.source.is_some() {
             return;
         }
+        buffer.pixels.set(Forks::Lack);
         let mut stock = self.stock();
         stock.in_use = stock.in_use.saturating_sub(1);
         if stock.free.len() < self.keep {
@@ -282,10 +283,20 @@ pub(crate) struct AlignedBytes {
     len: usize,
 }
 
+/// Whether processes that are forked from this one have the memory, too.
+#[derive(Clone, Copy)]
+enum Forks {
+    Have,
+    Lack,
+}
+
 /// Whom memory goes back to.
 enum Owner {
     /// The system: what was allocated, with room to align.
     System { base: NonNull<u8>, layout: Layout },
+    /// The system's kernel, for large buffers: pages of their own, so that nobody else's are told what these are.
+    #[cfg(all(target_os = "linux", not(miri)))]
+    Kernel,
     /// Whoever it was taken from.
     Source(Arc<dyn BatchMemory>),
     /// Nobody: its owner has it again.
@@ -294,6 +305,10 @@ enum Owner {
 
 impl AlignedBytes {
     fn new(len: usize) -> Option<Self> {
+        #[cfg(all(target_os = "linux", not(miri)))]
+        if len >= LARGE {
+            return Self::mapped(len);
+        }
         // Not `Layout` with an alignment of 64: the system allocator can give zeroed pages for free only at
         // its natural alignment, and would write the zeros itself otherwise.
         let bytes = len.checked_add(ALIGNMENT)?;
@@ -302,10 +317,45 @@ impl AlignedBytes {
         let base = NonNull::new(unsafe { alloc_zeroed(layout) })?;
         // SAFETY: the offset is below `ALIGNMENT`, and that many bytes were added above.
         let start = unsafe { base.add(base.align_offset(ALIGNMENT)) };
-        if len >= LARGE {
-            in_large_pages(start, len);
-        }
         Some(Self { owner: Owner::System { base, layout }, start, len })
+    }
+
+    #[cfg(all(target_os = "linux", not(miri)))]
+    fn mapped(len: usize) -> Option<Self> {
+        let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: new pages, at a place of the kernel's choice.
+        let start = unsafe { libc::mmap(ptr::null_mut(), len, access, kind, -1, 0) };
+        if start == libc::MAP_FAILED {
+            return None;
+        }
+        let start = NonNull::new(start.cast())?;
+        in_large_pages(start, len);
+        let this = Self { owner: Owner::Kernel, start, len };
+        this.set(Forks::Lack);
+        Some(this)
+    }
+
+    /// Says whether processes that are forked from now on have the memory of a large buffer. Those that have it share it
+    /// until this one writes to it: then each small page is copied first, 18,000 of them for a batch of 75 MB, also where the
+    /// pages were large.
+    fn set(&self, forks: Forks) {
+        #[cfg(all(target_os = "linux", not(miri)))]
+        if matches!(self.owner, Owner::Kernel) {
+            let advice = match forks {
+                Forks::Have => libc::MADV_DOFORK,
+                Forks::Lack => libc::MADV_DONTFORK,
+            };
+            // SAFETY: it is all of a mapping of its own. What a forked process lacks is what nobody there can reach: it
+            // was never delivered, or has come back. Where the advice is refused, it is shared.
+            unsafe { libc::madvise(self.start.as_ptr().cast(), self.len, advice) };
+        }
+        #[cfg(not(all(target_os = "linux", not(miri))))]
+        let _ = forks;
+    }
+
+    /// Whoever it is delivered to may fork, and look at it there.
+    pub(crate) fn delivered(&self) {
+        self.set(Forks::Have);
     }
 
     fn of(source: &Arc<dyn BatchMemory>, len: usize) -> Option<Self> {
@@ -343,6 +393,9 @@ impl Drop for AlignedBytes {
         match &self.owner {
             // SAFETY: allocated in `new` with this layout.
             Owner::System { base, layout } => unsafe { dealloc(base.as_ptr(), *layout) },
+            #[cfg(all(target_os = "linux", not(miri)))]
+            // SAFETY: mapped in `mapped`, and nobody's any more. In a forked process that lacks it nothing is there.
+            Owner::Kernel => drop(unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) }),
             Owner::Source(source) => source.give(self.start, self.len),
             Owner::Released => {}
         }
@@ -430,6 +483,41 @@ mod tests {
         let small = BufferPool::new(LARGE - 1, 1, 2, None);
         let _one = small.take();
         assert!(!small.is_short(1), "a new one is there sooner");
+    }
+
+    #[cfg(all(target_os = "linux", not(miri)))]
+    #[test]
+    fn a_forked_process_has_what_was_delivered_and_nothing_else() {
+        let pool = Arc::new(BufferPool::new(LARGE, 1, 4, None));
+        let shape = wellread_image::Shape::plane(LARGE / 4096, 1024);
+        let batch = |filled: u8| {
+            let mut buffer = pool.take().unwrap();
+            buffer.pixels.as_mut_slice().fill(filled);
+            Batch::new(buffer, Arc::clone(&pool), [1, 1], (shape, DType::F32), 0, 0)
+        };
+        let (kept, back) = (batch(7), batch(9));
+        let lacked = back.bytes().as_ptr();
+        drop(back);
+        // SAFETY: the child looks at memory, frees some of it by the kernel, and leaves at once.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let is_there = kept.bytes().iter().all(|&byte| byte == 7);
+            let mut resident = 0u8;
+            // SAFETY: the kernel says of a page whether it is mapped; what is there is not looked at.
+            let lacks = unsafe { libc::mincore(lacked.cast_mut().cast(), 1, &raw mut resident) } != 0;
+            drop(kept);
+            drop(pool);
+            // SAFETY: it ends the process without what the parent has registered.
+            unsafe { libc::_exit(i32::from(!is_there) + 2 * i32::from(!lacks)) };
+        }
+        let mut status = -1;
+        // SAFETY: the child is this process's, and the status may be written to.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        assert_eq!(status, 0);
+        let again = pool.take().unwrap();
+        assert_eq!(again.pixels.as_slice().as_ptr(), lacked);
+        assert!(again.pixels.as_slice().iter().all(|&byte| byte == 9));
+        assert!(kept.bytes().iter().all(|&byte| byte == 7));
     }
 
     /// Lends out one piece of memory at a time.
