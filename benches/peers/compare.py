@@ -197,7 +197,7 @@ def main():
     ap.add_argument("--out", type=Path, default=Path("results/peers"))
     ap.add_argument("--wellread", default=os.environ.get("WELLREAD") or shutil.which("wellread"))
     ap.add_argument("--images", type=int, default=1000)
-    ap.add_argument("--fields", type=int, default=32)
+    ap.add_argument("--fields", type=int, default=64)
     ap.add_argument("--rounds", type=int, default=5)
     ap.add_argument("--real", help="folder of 1080 x 1080 uint16 TIFFs; cells are generated without it")
     ap.add_argument("--only", help="only the pairs of these peers, or write")
@@ -212,12 +212,13 @@ def main():
         PAIRS[:] = [pair for pair in PAIRS if pair[1] in a.only.split(",")]
     if not a.wellread:
         ap.error("no wellread on the PATH: pass --wellread")
+    a.out = a.out.resolve()  # peers run in another folder
     a.out.mkdir(parents=True, exist_ok=True)
     rng = random.Random(42)
     results = {}
     for name, batch, count, make in [
         ("noise-100x100-uint8", 16, a.images, lambda: sets.noise(a.images)),
-        ("field-1080x1080-uint16", 4, a.fields, lambda: sets.fields(a.fields, a.wellread, a.out, a.real)),
+        ("field-1080x1080-uint16", 16, a.fields, lambda: sets.fields(a.fields, a.wellread, a.out, a.real)),
     ]:
         folder = a.out / "data" / f"{name}-{count}"
         print(f"{name}: {count} images", file=sys.stderr)
