@@ -10,10 +10,10 @@ PYTHON needs wellread, torch and the peers.
 
 import argparse
 import csv
+import select
 import statistics
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 # What the program carries and the package may lack: last, as modules there are named like torch and jax.
@@ -84,36 +84,56 @@ def memory(a):
     lines = [f"**{title}**, 1,000 images, batches of 16, 2 workers, three epochs; medians of {a.repeats}", "",
              "| loader | at most, MB (range) | above `import torch`, MB |", "|---|---|---|"]  # fmt: skip
     # In turns, after one that is thrown away: the first process reads torch's files, which the others find in memory.
-    peak_mb(a, folder, "import torch")
-    peaks = {name: [] for name in CONTENDERS}
+    memory_mb(a, folder, "import torch")
+    found = {name: [] for name in CONTENDERS}
     for _ in range(int(a.repeats)):
-        for name, found in peaks.items():
-            found.append(peak_mb(a, folder, name))
-    floor = statistics.median(peaks["import torch"])
-    for name, found in peaks.items():
-        peak = statistics.median(found)
-        beyond = "" if name == "import torch" or "NumPy" in name else f"{peak - floor:,.0f}"
-        lines.append(f"| {name} | {peak:,.0f} ({min(found):,.0f}–{max(found):,.0f}) | {beyond} |")
+        for name, pairs in found.items():
+            pairs.append(memory_mb(a, folder, name))
+    for name, pairs in found.items():
+        peaks, added = [peak for peak, _ in pairs], [more for _, more in pairs]
+        beyond = "" if name == "import torch" or "NumPy" in name else of(added)
+        lines.append(f"| {name} | {of(peaks)} | {beyond} |")
         print(lines[-1], flush=True)
     return lines
 
 
-def peak_mb(a, folder, name):
-    """The most that a fresh process of a loader and those it starts take together."""
+def of(values):
+    """Median and range."""
+    return f"{statistics.median(values):,.0f} ({min(values):,.0f}–{max(values):,.0f})"
+
+
+def memory_mb(a, folder, name):
+    """The most that a fresh process of a loader and those it starts take together, and how much of it came after
+    `import torch`: told in the same process, since what the import takes differs by more between processes."""
     from _tasks.memory import proportional_mb
 
-    kind, peak = CONTENDERS[name], 0
+    kind = CONTENDERS[name]
     path = next((p for p in sorted(folder.iterdir()) if kind and kind in p.name), folder)
-    process = subprocess.Popen([a.python, __file__, "--child", name, "--path", path])
-    while process.poll() is None:
+    process = subprocess.Popen([a.python, __file__, "--child", name, "--path", path],
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # fmt: skip
+    # It stops after the import and when it has read all, its workers still there.
+    assert process.stdout.readline(), name
+    peak = before = proportional_mb(process.pid)
+    process.stdin.write(b"go on\n")
+    process.stdin.flush()
+    while not select.select([process.stdout], [], [], 0.02)[0]:
         peak = max(peak, proportional_mb(process.pid) or 0)
-        time.sleep(0.02)
+    assert process.stdout.readline(), name
+    peak = max(peak, proportional_mb(process.pid) or 0)
+    process.communicate(b"go on\n")
     assert process.returncode == 0, name
-    return peak
+    return peak, peak - before
+
+
+def measured():
+    """Waits until the memory of this process was looked at."""
+    print("as far as that", flush=True)
+    sys.stdin.readline()
 
 
 def child(name, path):
     if name == "wellread, NumPy":
+        measured()
         import wellread
 
         loader = wellread.DataLoader(path, 16, shuffle=True, num_workers=2)
@@ -121,6 +141,7 @@ def child(name, path):
         import torch
 
         torch.set_num_threads(2)
+        measured()
         if name == "import torch":
             loader = []
         elif name.startswith("wellread"):
@@ -138,6 +159,7 @@ def child(name, path):
             loader = torch.utils.data.DataLoader(dataset, 16, shuffle=True, num_workers=2, persistent_workers=True)
     images = sum(len(batch) for _ in range(3) for batch in loader)
     assert images in (0, 3000), images
+    measured()
 
 
 def main():

@@ -9,18 +9,18 @@ const MOST: usize = 1024;
 /// Bytes that the processor fetches at once.
 const LINE: usize = 64;
 
-/// Has the first bytes of `bytes` fetched, as a hint: nothing is waited for, and nothing changes.
+/// Has the first bytes of `values` fetched, as a hint: nothing is waited for, and nothing changes.
 #[inline]
-pub fn prefetch(bytes: &[u8]) {
-    for line in bytes[..bytes.len().min(MOST)].chunks(LINE) {
+pub fn prefetch<T>(values: &[T]) {
+    for at in (0..size_of_val(values).min(MOST)).step_by(LINE) {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: SSE is part of x86-64, and the hint reads nothing, whatever the address is.
         unsafe {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast());
+            _mm_prefetch::<_MM_HINT_T0>(values.as_ptr().wrapping_byte_add(at).cast());
         }
         #[cfg(not(target_arch = "x86_64"))]
-        let _ = line;
+        let _ = at;
     }
 }
 

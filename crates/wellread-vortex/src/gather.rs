@@ -1,19 +1,23 @@
 //! Arrow arrays of chosen rows from pieces of columns: lists' bounds are added up, values decompressed straight
 //! into the new array.
 
-use crate::piece::{Leaf, Piece, joined};
+use crate::piece::{Leaf, Piece, Plain, joined};
 use crate::session::Cause;
-use arrow_array::{ArrayRef as ArrowArray, ListArray, StructArray, new_empty_array};
-use arrow_buffer::{BooleanBufferBuilder, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_array::types::{
+    ArrowPrimitiveType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
+use arrow_array::{
+    ArrayRef as ArrowArray, BooleanArray, ListArray, PrimitiveArray, StructArray, new_empty_array,
+};
+use arrow_buffer::{BooleanBufferBuilder, Buffer, MutableBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field};
 use std::ops::Range;
 use std::sync::Arc;
-use vortex::array::arrays::{ChunkedArray, PrimitiveArray};
-use vortex::array::validity::Validity;
-use vortex::array::{ArrayRef, ExecutionCtx, IntoArray};
+use vortex::array::arrays::ChunkedArray;
+use vortex::array::{ExecutionCtx, IntoArray};
 use vortex::arrow::ArrowSessionExt;
-use vortex::buffer::{Alignment, ByteBufferMut};
-use vortex::dtype::FieldNames;
+use vortex::dtype::{FieldNames, PType};
 use vortex::mask::Mask;
 use vortex::session::VortexSession;
 
@@ -64,7 +68,32 @@ pub(crate) struct Part<'a> {
     pub rows: Range<usize>,
 }
 
-/// Bytes that rows of a piece become, which are fetched from memory meanwhile.
+/// Lists in lists that [`prefetch`] goes into, at most: pixels in chunks of an image.
+pub(crate) const LEVELS: usize = 2;
+
+/// Has the processor fetch what lies below so many lists of some rows: bounds of lists, first bytes of values. The bounds of
+/// the lists above them are read.
+pub(crate) fn prefetch(piece: &Piece, rows: &Range<usize>, wanted: &Wanted, level: usize) {
+    match piece {
+        Piece::List { bounds, elements, .. } => match (level.checked_sub(1), bounds.get(rows.clone())) {
+            (None, Some(bounds)) => wellread_store::prefetch(bounds),
+            (Some(level), Some(&[(start, end)])) => prefetch(elements, &(start..end), wanted, level),
+            // Those of several rows lie together.
+            _ => {}
+        },
+        Piece::Struct { names, fields, .. } => {
+            for (name, field) in names.iter().zip(fields) {
+                if let Some(wanted) = wanted.field(name.as_ref()) {
+                    prefetch(field, rows, wanted, level);
+                }
+            }
+        }
+        Piece::Leaf(leaf) if level == 0 => leaf.prefetch(rows),
+        Piece::Leaf(_) => {}
+    }
+}
+
+/// Bytes that rows of a piece become.
 pub(crate) fn weight(piece: &Piece, rows: &Range<usize>, wanted: &Wanted) -> usize {
     match piece {
         Piece::List { bounds, elements, .. } => {
@@ -81,10 +110,7 @@ pub(crate) fn weight(piece: &Piece, rows: &Range<usize>, wanted: &Wanted) -> usi
             let fields = names.iter().zip(fields);
             fields.map(|(name, f)| wanted.field(name.as_ref()).map_or(0, |w| weight(f, rows, w))).sum()
         }
-        Piece::Leaf(leaf) => {
-            leaf.prefetch(rows);
-            rows.len().saturating_mul(leaf.width)
-        }
+        Piece::Leaf(leaf) => rows.len().saturating_mul(leaf.width),
     }
 }
 
@@ -92,6 +118,7 @@ pub(crate) fn weight(piece: &Piece, rows: &Range<usize>, wanted: &Wanted) -> usi
 pub(crate) struct Gather<'a> {
     pub session: &'a VortexSession,
     pub ctx: ExecutionCtx,
+    pub room: &'a mut Room,
 }
 
 impl Gather<'_> {
@@ -176,10 +203,11 @@ impl Gather<'_> {
         if bytes > MUCH && Vec::<u8>::new().try_reserve_exact(bytes).is_err() {
             return Err(format!("not enough memory for {bytes} bytes").into());
         }
+        if let Some(array) = copied(&leaves, bytes, field.data_type(), self.room) {
+            return Ok(array);
+        }
         let array = if leaves.len() == 1 {
             first.values.slice((*rows).clone())?
-        } else if let Some(array) = copied(&leaves, bytes) {
-            array
         } else {
             let slices = leaves.iter().map(|(leaf, rows)| leaf.values.slice((*rows).clone()));
             let slices = slices.collect::<Result<Vec<_>, _>>()?;
@@ -202,17 +230,114 @@ pub(crate) fn structure(
     Ok(Arc::new(StructArray::try_new_with_length(fields.into(), arrays, nulls, len)?))
 }
 
-/// The values of all ranges copied together, where they lie there as plain numbers without nulls.
-fn copied(leaves: &[(&Leaf, &Range<usize>)], bytes: usize) -> Option<ArrayRef> {
+/// The values of all ranges copied together, where they are plain ones of the type that is asked for. Of several ranges, or
+/// of values that are all the same: others can stay where they lie.
+fn copied(
+    leaves: &[(&Leaf, &Range<usize>)],
+    bytes: usize,
+    data_type: &DataType,
+    room: &mut Room,
+) -> Option<ArrowArray> {
     let (first, _) = leaves.first()?;
-    let (ptype, _) = first.plain.as_ref()?;
-    let mut out = ByteBufferMut::with_capacity_aligned(bytes, Alignment::new(first.width));
-    for (leaf, rows) in leaves {
-        let (_, values) = leaf.plain.as_ref().filter(|(own, _)| own == ptype)?;
-        out.extend_from_slice(values.get(rows.start * first.width..rows.end * first.width)?);
+    if *data_type == DataType::Boolean {
+        return together_bits(leaves);
     }
-    let validity = Validity::from(first.values.dtype().nullability());
-    Some(PrimitiveArray::from_byte_buffer(out.freeze(), *ptype, validity).into_array())
+    let ptype = match first.plain.as_ref()? {
+        Plain::Same(ptype, _) => ptype,
+        Plain::Each(ptype, _) if leaves.len() > 1 => ptype,
+        _ => return None,
+    };
+    macro_rules! array_of {
+        ($($ptype:ident => $numbers:ident),*) => {
+            match ptype {
+                $(PType::$ptype if $numbers::DATA_TYPE == *data_type => {
+                    let values = ScalarBuffer::from(together(leaves, *ptype, bytes, room)?);
+                    Some(Arc::new(PrimitiveArray::<$numbers>::new(values, None)))
+                })*
+                _ => None,
+            }
+        };
+    }
+    array_of!(
+        U8 => UInt8Type, U16 => UInt16Type, U32 => UInt32Type, U64 => UInt64Type,
+        I8 => Int8Type, I16 => Int16Type, I32 => Int32Type, I64 => Int64Type,
+        F16 => Float16Type, F32 => Float32Type, F64 => Float64Type
+    )
+}
+
+/// The truth values of all ranges; `None` where any range is of something else.
+fn together_bits(leaves: &[(&Leaf, &Range<usize>)]) -> Option<ArrowArray> {
+    let mut out = BooleanBufferBuilder::new(leaves.iter().map(|(_, rows)| rows.len()).sum());
+    for (leaf, rows) in leaves {
+        let Some(Plain::Bits(bits)) = &leaf.plain else { return None };
+        if rows.end > bits.len() {
+            return None;
+        }
+        (rows.start..rows.end).for_each(|row| out.append(bits.value(row)));
+    }
+    Some(Arc::new(BooleanArray::new(out.finish(), None)))
+}
+
+/// The bytes of all ranges, one after the other; `None` where any is of another type or not plain.
+fn together(
+    leaves: &[(&Leaf, &Range<usize>)],
+    ptype: PType,
+    bytes: usize,
+    room: &mut Room,
+) -> Option<Buffer> {
+    let mut out = room.take(bytes);
+    for (leaf, rows) in leaves {
+        match leaf.plain.as_ref()? {
+            Plain::Each(own, values) if *own == ptype => {
+                out.extend_from_slice(values.get(rows.start * leaf.width..rows.end * leaf.width)?);
+            }
+            Plain::Same(own, value) if *own == ptype => {
+                let value = value.get(..leaf.width)?;
+                (rows.start..rows.end).for_each(|_| out.extend_from_slice(value));
+            }
+            _ => return None,
+        }
+    }
+    Some(room.lend(out))
+}
+
+/// Memory for values, which comes back when the batch that they are in is gone. A loader hands it from one read to the next
+/// ([`wellread_store::FormatContext`]).
+#[derive(Debug, Default)]
+pub(crate) struct Room {
+    free: Vec<MutableBuffer>,
+    lent: Vec<Buffer>,
+}
+
+impl Room {
+    /// Bytes from which on a buffer is kept; the allocator has smaller ones at hand.
+    const LARGE: usize = 4 << 10;
+    /// Bytes of a buffer that is kept, at most.
+    const KEPT: usize = 8 << 20;
+
+    /// An empty buffer for so many bytes.
+    fn take(&mut self, bytes: usize) -> MutableBuffer {
+        let kept = if bytes < Self::LARGE { None } else { self.free.pop() };
+        let mut out = kept.unwrap_or_else(|| MutableBuffer::with_capacity(bytes));
+        out.clear();
+        out.reserve(bytes);
+        out
+    }
+
+    /// The buffer's bytes, for a batch.
+    fn lend(&mut self, filled: MutableBuffer) -> Buffer {
+        let large = (Self::LARGE..=Self::KEPT).contains(&filled.len());
+        let filled = Buffer::from(filled);
+        if large {
+            self.lent.push(filled.clone());
+        }
+        filled
+    }
+
+    /// Takes back what is in no batch any more.
+    pub fn take_back(&mut self) {
+        self.free.extend(self.lent.drain(..).filter_map(|buffer| buffer.into_mutable().ok()));
+    }
 }
 
 /// Which of the rows are null; `None` where none is.
@@ -231,4 +356,35 @@ fn nulls(parts: &[(&Mask, Range<usize>)]) -> Option<NullBuffer> {
 
 fn differs(from: &str) -> Cause {
     format!("a chunk of a column holds something else than the {from} that its type says").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_buffers_come_back_when_their_batch_is_gone() {
+        let mut room = Room::default();
+        let mut filled = room.take(Room::LARGE);
+        filled.extend_from_slice(&[1u8; Room::LARGE]);
+        let batch = room.lend(filled);
+        room.take_back();
+        assert!(room.free.is_empty(), "it is still in use");
+        drop(batch);
+        room.take_back();
+        assert!(room.free.is_empty(), "it was given up when it did not come back");
+
+        let mut filled = room.take(Room::LARGE);
+        filled.extend_from_slice(&[2u8; Room::LARGE]);
+        let batch = room.lend(filled);
+        let kept = batch.as_ptr();
+        drop(batch);
+        room.take_back();
+        let again = room.take(Room::LARGE);
+        assert_eq!((again.as_ptr(), again.len()), (kept, 0));
+        // Small ones are the allocator's business.
+        let small = room.lend(MutableBuffer::from_len_zeroed(8));
+        drop(small);
+        assert!(room.lent.is_empty());
+    }
 }

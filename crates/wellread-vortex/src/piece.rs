@@ -7,13 +7,14 @@
 
 use crate::session::Cause;
 use std::ops::Range;
+use vortex::array::arrays::bool::BoolArrayExt;
 use vortex::array::arrays::list::ListArraySlotsExt;
 use vortex::array::arrays::listview::ListViewArraySlotsExt;
-use vortex::array::arrays::{List, ListView, Primitive, PrimitiveArray, Struct};
+use vortex::array::arrays::{Bool, List, ListView, Primitive, PrimitiveArray, Struct};
 use vortex::array::builtins::ArrayBuiltins;
 use vortex::array::matcher::Matcher;
 use vortex::array::{ArrayRef, Canonical, ExecutionCtx, IntoArray};
-use vortex::buffer::ByteBuffer;
+use vortex::buffer::{BitBuffer, ByteBuffer};
 use vortex::dtype::{DType, FieldNames, Nullability, PType};
 use vortex::mask::Mask;
 use wellread_store::regular;
@@ -46,24 +47,32 @@ pub(crate) struct Leaf {
     owned: usize,
     /// Bytes of the mapped file that values lie in, where they stay there.
     mapped: usize,
-    /// The values as bytes, where they are plain numbers and none is null.
-    pub plain: Option<(PType, ByteBuffer)>,
+    /// The values, where they are plain numbers and none is null.
+    pub plain: Option<Plain>,
+}
+
+/// Values of which none is null.
+#[derive(Debug)]
+pub(crate) enum Plain {
+    /// Numbers, one after the other.
+    Each(PType, ByteBuffer),
+    /// All are this number, of which the first bytes count. Coordinates and sizes of images are alike in most sets;
+    /// looking a value up among a million would be waiting for memory.
+    Same(PType, [u8; 8]),
+    /// Truth values.
+    Bits(BitBuffer),
 }
 
 impl Leaf {
     fn new(values: ArrayRef, width: usize, owned: usize, mapped: usize) -> Self {
-        let plain = values.as_opt::<Primitive>().and_then(|numbers| {
-            let bytes = numbers.buffer_handle().as_host_opt()?;
-            let has_none = numbers.validity().is_ok_and(|v| v.definitely_no_nulls());
-            (has_none && bytes.len() == values.len() * width).then(|| (numbers.ptype(), bytes.clone()))
-        });
+        let plain = plain(&values, width, owned > 0);
         Self { values, width, owned, mapped, plain }
     }
 
     /// Has the processor fetch the first bytes of some rows, which are going to be copied: those of random images lie
     /// in no cache, and are waited for one after the other else.
     pub fn prefetch(&self, rows: &Range<usize>) {
-        if let Some((_, bytes)) = &self.plain
+        if let Some(Plain::Each(_, bytes)) = &self.plain
             && let Some(bytes) = bytes.get(rows.start * self.width..rows.end * self.width)
         {
             wellread_store::prefetch(bytes);
@@ -75,6 +84,36 @@ impl Leaf {
         let share = self.mapped as u128 * rows as u128 / self.values.len().max(1) as u128;
         regular::count_read(share as usize);
     }
+}
+
+/// Values that can be copied as they are. Whether all of them are the same is looked at where they are `decompressed`; what
+/// lies in the file is not touched before it is wanted.
+fn plain(values: &ArrayRef, width: usize, decompressed: bool) -> Option<Plain> {
+    if !values.validity().is_ok_and(|v| v.definitely_no_nulls()) {
+        return None;
+    }
+    if let Some(bits) = values.as_opt::<Bool>() {
+        return Some(Plain::Bits(bits.to_bit_buffer()));
+    }
+    let numbers = values.as_opt::<Primitive>()?;
+    let bytes = numbers.buffer_handle().as_host_opt()?;
+    if bytes.len() != values.len() * width {
+        return None;
+    }
+    let same = if decompressed { same(bytes, width) } else { None };
+    Some(match same {
+        Some(number) => Plain::Same(numbers.ptype(), number),
+        None => Plain::Each(numbers.ptype(), bytes.clone()),
+    })
+}
+
+/// The number that all of `bytes` are, each of `width` bytes.
+fn same(bytes: &[u8], width: usize) -> Option<[u8; 8]> {
+    let first = bytes.get(..width)?;
+    let mut one = [0; 8];
+    one.get_mut(..width)?.copy_from_slice(first);
+    // Each is as the one before.
+    (bytes[width..] == bytes[..bytes.len() - width]).then_some(one)
 }
 
 /// How pieces are opened.
@@ -242,4 +281,18 @@ pub(crate) fn joined(ranges: impl Iterator<Item = Range<usize>>) -> Vec<Range<us
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_the_same_or_not() {
+        assert_eq!(same(&[3, 0, 3, 0, 3, 0], 2), Some([3, 0, 0, 0, 0, 0, 0, 0]));
+        assert_eq!(same(&[3, 0, 3, 0, 3, 1], 2), None);
+        assert_eq!(same(&[3, 0, 0, 3, 3, 0], 2), None);
+        assert_eq!(same(&[7; 8], 8), Some([7; 8]));
+        assert_eq!(same(&[], 4), None);
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::cache::Cache;
 use crate::file::OpenFile;
-use crate::gather::{ALL, Gather, Part, Wanted, structure, weight};
+use crate::gather::{ALL, Gather, LEVELS, Part, Room, Wanted, prefetch, structure, weight};
 use crate::piece::Piece;
 use crate::session::{Cause, Session, reading};
 use crate::tree::{Column, Series, Source, plain};
@@ -25,6 +25,9 @@ const BATCH: usize = 2 << 20;
 const KEPT: usize = 256 << 20;
 /// Bytes of decompressed pixels among them, of encodings that are slow to cut: as many as Parquet's pages.
 const DECODED: usize = 64 << 20;
+
+/// Rows that are looked up together: what each of them needs is asked of memory while the others' is on its way.
+const AHEAD: usize = 16;
 
 /// Pieces that are looked at, at most, to tell how pixels are encoded.
 const LOOKED_AT: usize = 16;
@@ -156,7 +159,7 @@ impl ImageTable for VortexTable {
         &self,
         rows: Rows<'_>,
         columns: &Columns,
-        _: &mut FormatContext,
+        context: &mut FormatContext,
         each: &mut dyn FnMut(ours::RecordBatch) -> Result<()>,
     ) -> Result<()> {
         let path = &self.file.path;
@@ -177,6 +180,8 @@ impl ImageTable for VortexTable {
             Rows::Chosen(rows) => Box::new(rows.iter().copied()),
         };
         let wanted = Wanted::of(columns);
+        let mut next = Vec::with_capacity(AHEAD);
+        let room = context.get::<Room>();
         let mut plan = Plan::default();
         let pick = plan.pick(&self.columns, &self.root, &wanted);
         loop {
@@ -184,21 +189,26 @@ impl ImageTable for VortexTable {
             let batch = reading(path, "cannot read rows", || {
                 plan.clear();
                 let mut weight = 0;
-                while weight < BATCH
-                    && let Some(row) = rows.next()
-                {
-                    weight += plan.add(row, &self.source)?;
+                while weight < BATCH {
+                    if plan.looked_up == plan.taken {
+                        next.clear();
+                        next.extend(rows.by_ref().take(AHEAD));
+                        plan.look_up(&next, &self.source)?;
+                    }
+                    let Some(bytes) = plan.add() else { break };
+                    weight += bytes;
                 }
                 if plan.rows == 0 {
                     return Ok(None);
                 }
-                let batch = plan.batch(&pick)?;
+                let batch = plan.batch(&pick, room)?;
                 Ok(Some(crate::import(batch)?))
             })?;
             match batch {
                 Some(batch) => each(batch)?,
                 None => return Ok(()),
             }
+            room.take_back();
         }
     }
 }
@@ -233,21 +243,37 @@ fn leads_somewhere(data_type: &DataType, path: &[String]) -> bool {
 #[derive(Default)]
 struct Plan<'a> {
     series: Vec<Selected<'a>>,
+    /// Rows of the batch so far.
     rows: usize,
+    /// Rows that were looked up last.
+    looked_up: usize,
+    /// How many of them are in a batch.
+    taken: usize,
 }
 
 struct Selected<'a> {
     series: &'a Series,
     wanted: &'a Wanted,
-    parts: Vec<Held>,
+    /// Pieces that are held on to, the one of the last row last. Once each: counters of references that several threads
+    /// change are as slow as memory.
+    held: Vec<Held>,
+    /// Where the rows lie that were looked up: which of the pieces, and which row of it.
+    found: Vec<(usize, usize)>,
+    /// Which rows of which of them are wanted.
+    parts: Vec<Chosen>,
 }
 
-/// Some rows of a piece that is held on to.
 struct Held {
     piece: Arc<Piece>,
     /// Rows of the table that the piece has.
     span: Range<usize>,
-    /// Those of them that are wanted, as the piece counts them.
+}
+
+/// Rows that follow each other.
+struct Chosen {
+    /// Number of the piece among those held.
+    held: usize,
+    /// As the piece counts them.
     rows: Range<usize>,
 }
 
@@ -262,7 +288,7 @@ static MASK: std::sync::LazyLock<Field> =
 
 impl<'a> Plan<'a> {
     fn take(&mut self, series: &'a Series, wanted: &'a Wanted) -> usize {
-        self.series.push(Selected { series, wanted, parts: vec![] });
+        self.series.push(Selected { series, wanted, held: vec![], found: vec![], parts: vec![] });
         self.series.len() - 1
     }
 
@@ -284,50 +310,67 @@ impl<'a> Plan<'a> {
         }
     }
 
+    /// Begins a batch.
     fn clear(&mut self) {
         self.rows = 0;
-        for selected in &mut self.series {
-            // The piece of the last row is likely to have the next one too.
-            selected.parts.drain(..selected.parts.len().saturating_sub(1));
-            if let Some(last) = selected.parts.last_mut() {
-                last.rows = 0..0;
-            }
-        }
+        self.series.iter_mut().for_each(|selected| selected.parts.clear());
     }
 
-    /// Adds a row, and tells how many bytes it will have.
-    fn add(&mut self, row: usize, source: &Source) -> Result<usize, Cause> {
-        let mut bytes = 0;
-        for Selected { series, wanted, parts } in &mut self.series {
-            if let Some(held) = parts.last_mut().filter(|held| held.span.contains(&row)) {
-                let at = row - held.span.start;
-                if held.rows.is_empty() {
-                    held.rows = at..at + 1;
-                } else if held.rows.end == at {
-                    held.rows.end += 1;
-                } else {
-                    let (piece, span) = (Arc::clone(&held.piece), held.span.clone());
-                    parts.push(Held { piece, span, rows: at..at + 1 });
+    /// Finds the pieces of the next rows, and has what is wanted of them fetched from memory, level by level: where a
+    /// list lies has to be known before its elements can be asked for.
+    fn look_up(&mut self, rows: &[usize], source: &Source) -> Result<(), Cause> {
+        (self.looked_up, self.taken) = (0, 0);
+        for Selected { series, wanted, held, found, parts } in &mut self.series {
+            // Parts of the batch so far refer to them.
+            if parts.is_empty() {
+                held.drain(..held.len().saturating_sub(1));
+            }
+            found.clear();
+            for &row in rows {
+                // The piece of the last row is likely to have the next one too.
+                if !held.last().is_some_and(|held| held.span.contains(&row)) {
+                    let (piece, span) = series.piece(row, source)?;
+                    held.push(Held { piece, span });
                 }
-            } else {
-                let (piece, span) = series.piece(row, source)?;
-                let at = row - span.start;
-                parts.push(Held { piece, span, rows: at..at + 1 });
-            }
-            let held = parts.last();
-            if let Some(held) = held.filter(|_| series.is_nested()) {
-                bytes += weight(&held.piece, &(held.rows.end - 1..held.rows.end), wanted);
-            } else {
-                bytes += 8;
+                let Some(last) = held.last() else { continue };
+                let at = row - last.span.start;
+                found.push((held.len() - 1, at));
+                prefetch(&last.piece, &(at..at + 1), wanted, 0);
             }
         }
-        self.rows += 1;
-        Ok(bytes)
+        for level in 1..=LEVELS {
+            for Selected { wanted, held, found, .. } in self.series.iter().filter(|s| s.series.is_nested()) {
+                for &(number, at) in found {
+                    prefetch(&held[number].piece, &(at..at + 1), wanted, level);
+                }
+            }
+        }
+        self.looked_up = rows.len();
+        Ok(())
     }
 
-    fn batch(&self, pick: &Pick<'_>) -> Result<RecordBatch, Cause> {
+    /// Adds the next of the rows that were looked up, and tells how many bytes it will have; `None` where there is none.
+    fn add(&mut self) -> Option<usize> {
+        if self.taken == self.looked_up {
+            return None;
+        }
+        let mut bytes = 0;
+        for Selected { series, wanted, held, found, parts } in &mut self.series {
+            let (number, at) = found[self.taken];
+            match parts.last_mut().filter(|part| part.held == number && part.rows.end == at) {
+                Some(part) => part.rows.end += 1,
+                None => parts.push(Chosen { held: number, rows: at..at + 1 }),
+            }
+            bytes += if series.is_nested() { weight(&held[number].piece, &(at..at + 1), wanted) } else { 8 };
+        }
+        self.taken += 1;
+        self.rows += 1;
+        Some(bytes)
+    }
+
+    fn batch(&self, pick: &Pick<'_>, room: &mut Room) -> Result<RecordBatch, Cause> {
         let session = &Session::reading().session;
-        let mut gather = Gather { session, ctx: session.create_execution_ctx() };
+        let mut gather = Gather { session, ctx: session.create_execution_ctx(), room };
         let table = self.array(pick, &mut gather)?;
         let table =
             table.as_any().downcast_ref::<StructArray>().ok_or_else(|| "the file is no table".to_owned())?;
@@ -351,12 +394,9 @@ impl<'a> Plan<'a> {
     }
 
     fn gathered(&self, at: usize, field: &Field, gather: &mut Gather<'_>) -> Result<ArrayRef, Cause> {
-        let Selected { wanted, parts, .. } = &self.series[at];
-        let parts: Vec<_> = parts
-            .iter()
-            .filter(|held| !held.rows.is_empty())
-            .map(|held| Part { piece: &held.piece, rows: held.rows.clone() })
-            .collect();
+        let Selected { wanted, held, parts, .. } = &self.series[at];
+        let part = |part: &Chosen| Part { piece: &held[part.held].piece, rows: part.rows.clone() };
+        let parts: Vec<_> = parts.iter().map(part).collect();
         gather.array(&parts, field, wanted)
     }
 }
