@@ -43,14 +43,14 @@ CONTENDERS = {
 def speed(a):
     lines = []
     for title, args in SETS.items():
-        lines += [f"**{title}**, batches of 16, 2 workers", "",
+        lines += [f"**{title}**, batches of 16, 2 workers; peers with none and with 2", "",
                   "| format | Rust, images/s | PyTorch, images/s | of Rust | best peer | peer, images/s | times |",
                   "|---|---|---|---|---|---|---|"]  # fmt: skip
-        for kind in FORMATS.split(","):
+        for kind in a.formats.split(","):
             # A run for each format: kept loaders of all of them would take many GB.
             out = a.out / title.split()[0] / kind
             command = [a.wellread, "--quiet", "bench", "dataloader", "--framework", "rust,pytorch",
-                       "--python", a.python, "--formats", kind, "--batch-sizes", "16", "--workers", "2",
+                       "--python", a.python, "--formats", kind, "--batch-sizes", "16", "--workers", "0,2",
                        "--keep-open", "--no-cold",
                        "--compression", "none", "--repeats", a.repeats, "--time-budget", a.seconds, "--out", out,
                        *args]  # fmt: skip
@@ -59,16 +59,15 @@ def speed(a):
                 rows = [row for row in csv.DictReader(file) if row[RATE]]
             rates = {}
             for row in rows:
-                rates.setdefault((row["framework"], row["loader"]), []).append(float(row[RATE]))
-            ranges = [f"({min(values):,.0f}–{max(values):,.0f})" for values in rates.values()]
-            spread = dict(zip(rates, ranges, strict=True))
-            rates = {key: statistics.median(values) for key, values in rates.items()}
-            rust, ours = rates.pop(("rust", "wellread")), rates.pop(("pytorch", "wellread"))
-            rates.pop(("pytorch", "wellread-dataset"), None)
-            (_, peer), best = max(rates.items(), key=lambda item: item[1])
+                key = row["framework"], row["loader"], int(row["workers"])
+                rates.setdefault(key, []).append(float(row[RATE]))
+            ours, rust = (rates[framework, "wellread", 2] for framework in ("pytorch", "rust"))
+            peers = {key[1:]: values for key, values in rates.items() if not key[1].startswith("wellread")}
+            (peer, workers), best = max(peers.items(), key=lambda item: statistics.median(item[1]))
+            times = [statistics.median(ours) / statistics.median(other) for other in (rust, best)]
+            peer = f"{peer}, {workers} workers"
             lines.append(
-                f"| {kind} | {rust:,.0f} {spread['rust', 'wellread']} | {ours:,.0f} {spread['pytorch', 'wellread']} "
-                f"| {ours / rust:.2f} | {peer} | {best:,.0f} | {ours / best:.1f} |"
+                f"| {kind} | {of(rust)} | {of(ours)} | {times[0]:.2f} | {peer} | {of(best)} | {times[1]:.1f} |"
             )
             print(lines[-1], flush=True)
         lines.append("")
@@ -167,6 +166,7 @@ def main():
     ap.add_argument("--wellread", default="wellread")
     ap.add_argument("--python", default=sys.executable)
     ap.add_argument("--out", type=Path, default=Path("results/python-loaders"))
+    ap.add_argument("--formats", default=FORMATS)
     ap.add_argument("--repeats", default="5")
     ap.add_argument("--seconds", default="20")
     ap.add_argument("--only", default="speed,memory")

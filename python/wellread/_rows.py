@@ -26,7 +26,7 @@ def one(index: Any, length: int) -> int:
             raise TypeError
         row = operator.index(index)
     except TypeError:
-        raise TypeError(f"rows are whole numbers, slices or lists of these, not {type(index).__name__}") from None
+        raise TypeError(f"rows are whole numbers, not {type(index).__name__}") from None
     if not -length <= row < length:
         many = f"rows go from 0 to {length - 1}" if length else "there are no images"
         raise IndexError(f"row {row} is out of range: {many}")
@@ -34,13 +34,16 @@ def one(index: Any, length: int) -> int:
 
 
 def many(index: Any, length: int) -> list[int]:
-    """Rows from a slice, a list of indices, or an array of one truth value per row."""
+    """Rows from a slice, a list of indices, or one truth value per row: an array, a tensor or a list."""
     if isinstance(index, slice):
         return list(range(*index.indices(length)))
-    if getattr(getattr(index, "dtype", None), "kind", None) == "b":
-        if getattr(index, "shape", None) != (length,):
-            raise IndexError(f"truth values of shape {index.shape} were given for {length} rows")
-        return [row for row, wanted in enumerate(index.tolist()) if wanted]
+    if getattr(getattr(index, "dtype", None), "kind", None) == "b" and getattr(index, "shape", None) != (length,):
+        raise IndexError(f"truth values of shape {index.shape} were given for {length} rows")
     if hasattr(index, "tolist"):
         index = index.tolist()
-    return [one(row, length) for row in _check.several("rows", index, "a slice or a list of rows")]
+    rows = _check.several("rows", index, "a slice or a list of rows")
+    if rows and all(isinstance(wanted, bool) for wanted in rows):
+        if len(rows) != length:
+            raise IndexError(f"{len(rows)} truth values were given for {length} rows")
+        return [row for row, wanted in enumerate(rows) if wanted]
+    return [one(row, length) for row in rows]

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 __all__ = ["ChoiceError", "CorruptImageError", "Error", "MissingError"]
+
+
+# torch's DataLoader raises what a worker process raised by calling its class with the traceback's text, where the
+# message of the store stands in a line of its own: "wellread.errors.NAME: PATH: row ROW: CAUSE (hint: HINT)".
+_OF_A_WORKER = re.compile(
+    r"^wellread\.errors\.\w+: (?P<path>.+?): row (?P<row>\d+): .*?(?: \(hint: (?P<hint>.*)\))?$", re.MULTILINE
+)
 
 
 class Error(Exception):
@@ -16,6 +25,10 @@ class Error(Exception):
 
     def __init__(self, message: str = "", *, path=None, row: int | None = None, hint: str | None = None):
         super().__init__(message)
+        if path is None and row is None and str(message).startswith("Caught "):
+            told = _OF_A_WORKER.search(str(message))
+            if told:
+                path, row, hint = told["path"], int(told["row"]), told["hint"]
         self.path = None if path is None else str(path)
         self.row = row
         self.hint = hint

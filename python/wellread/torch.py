@@ -270,9 +270,12 @@ def _conversion(dtype: Any, images: _Images) -> torch.dtype | None:
     if name == "stored":
         return None
     stored = images._native.info(0)[1] if len(images) else name
-    wanted = getattr(torch, name)
-    if not wanted.is_floating_point:
-        from_, to = getattr(torch, stored), torch.iinfo(wanted)
+    wanted, from_ = getattr(torch, name), getattr(torch, stored)
+    if wanted.is_floating_point and not from_.is_floating_point:
+        if torch.iinfo(from_).max > torch.finfo(wanted).max:
+            raise ValueError(f'dtype="{name}" cannot hold every value of {stored}: choose "float32" or "bfloat16"')
+    elif not wanted.is_floating_point:
+        to = torch.iinfo(wanted)
         if from_.is_floating_point:
             raise ValueError(f'dtype="{name}" cannot hold {stored}: choose a floating-point type')
         held = torch.iinfo(from_)

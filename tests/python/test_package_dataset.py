@@ -198,6 +198,30 @@ def test_damage_names_the_row(tmp_path, cells):
     assert ds[6].shape == (2, 48, 56)
 
 
+def test_truth_values_choose_rows(cells):
+    ds = wr.Dataset(cells["tiff"])
+    wanted = [i % 3 == 0 for i in range(len(ds))]
+    expected = [ds[i] for i in range(0, len(ds), 3)]
+    for mask in (wanted, np.array(wanted), torch_of(wanted)):
+        found = ds[mask]
+        assert len(found) == len(expected) and all(map(np.array_equal, found, expected))
+    for wrong in (wanted[:-1], np.array(wanted[:-1]), torch_of(wanted[:-1])):
+        with pytest.raises(IndexError, match="truth values"):
+            ds[wrong]
+    with pytest.raises(TypeError, match="rows are whole numbers, not bool"):
+        ds[[0, True]]
+
+
+def torch_of(values):
+    return pytest.importorskip("torch").tensor(values)
+
+
+def test_a_table_of_what_has_none_is_refused(cells):
+    for kind in ("tiff", "parquet"):
+        with pytest.raises(wr.ChoiceError, match="no tables to choose from"):
+            wr.Dataset(cells[kind], table="images")
+
+
 def test_a_split_is_that_of_the_rust_api(tmp_path, labelled):
     import tifffile
 

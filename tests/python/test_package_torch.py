@@ -325,3 +325,32 @@ def test_transforms_of_torchvision_and_monai(parquet):
         )
         dataset = wellread.torch.Dataset(parquet, transform=transform, dtype="float32")
         assert dataset[0].shape == (2, 32, 32)
+
+
+def test_a_type_that_cannot_hold_the_pixels_is_refused(tmp_path):
+    import tifffile
+
+    for i in range(2):
+        tifffile.imwrite(tmp_path / f"{i}.tif", np.full((4, 4), 65535, np.uint16))
+    ds = wr.Dataset(tmp_path)
+    with pytest.raises(ValueError, match="float16.*cannot hold every value of uint16"):
+        wr.torch.Dataset(ds, dtype="float16")
+    assert wr.torch.Dataset(ds, dtype="bfloat16")[0].isfinite().all()
+    assert wr.torch.Dataset(ds, dtype="float32")[0].max() == 65535
+
+
+@pytest.mark.parametrize("kind", ["Dataset", "IterableDataset"])
+def test_errors_of_workers_name_file_and_row(kind, tmp_path, cells):
+    import shutil
+
+    folder = tmp_path / "tiff"
+    shutil.copytree(cells["tiff"], folder)
+    damaged = sorted(folder.iterdir())[7]
+    damaged.write_bytes(damaged.read_bytes()[:-500])
+    options = {"batch_size": 4} if kind == "IterableDataset" else {}
+    dataset = getattr(wr.torch, kind)(wr.Dataset(folder), **options)
+    batch = None if kind == "IterableDataset" else 4
+    with pytest.raises(wr.CorruptImageError) as error:
+        list(torch.utils.data.DataLoader(dataset, batch_size=batch, num_workers=1))
+    assert error.value.row == 7 and error.value.path.endswith(damaged.name), (error.value.row, error.value.path)
+    assert "Caught CorruptImageError in DataLoader worker process" in str(error.value)

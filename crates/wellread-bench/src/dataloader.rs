@@ -25,7 +25,7 @@ use crate::{caching, crops, roofline, traffic};
 use anyhow::{Result, bail};
 use std::cell::RefCell;
 use std::time::Duration;
-use wellread_loader::{Cache, Dataset, Loader, LoaderBuilder, MemoryUse, Traffic};
+use wellread_loader::{Cache, Dataset, Loader, LoaderBuilder, MemoryUse};
 use wellread_measure::clock::Stopwatch;
 use wellread_report::{Cell, Finding, Severity, Table};
 use wellread_trace::{Kind, span};
@@ -299,9 +299,7 @@ fn epoch(
         ("readers", opened.loader.readers() as f64),
         ("delivered_bytes_per_s", delivered / epoch_s),
     ];
-    let after = opened.loader.traffic();
-    let traffic = Traffic { read: after.read - before.read, used: after.used - before.used };
-    values.extend(traffic::amplification(traffic));
+    values.extend(traffic::amplification_since(before, opened.loader.traffic()));
     values.extend(bounds(&opened.loader, config));
     if *cache != Cache::None {
         values.extend(caching::columns(&kept_before, &opened.loader.dataset().cache_report()));
@@ -475,7 +473,7 @@ fn best_workers(table: &Table, judge: &Judge) -> Option<Finding> {
 }
 
 /// A share of a limit that noise does not explain.
-const ABOVE: f64 = 1.25;
+pub(crate) const ABOVE: f64 = 1.25;
 
 /// Which limit each format's best run comes next to.
 fn what_binds(table: &Table, judge: &Judge) -> Option<Finding> {

@@ -136,8 +136,14 @@ fn remedy(loader: &Table, format: &str) -> Option<(String, String)> {
         }
     };
     let share = loader.f64("share_of_limit", best);
-    let share = share.map_or(String::new(), |share| format!(", at {} of it", percent(share)));
-    Some((format!("Next: {what}"), format!("What binds {format} is {bound}{share}.")))
+    let binds = match share {
+        Some(share) if share > dataloader::ABOVE => {
+            format!("Nothing that was measured binds {format}: it exceeds {bound} alone.")
+        }
+        Some(share) => format!("What binds {format} is {bound}, at {} of it.", percent(share)),
+        None => format!("What binds {format} is {bound}."),
+    };
+    Some((format!("Next: {what}"), binds))
 }
 
 /// What to do about conversion, where that alone was measured.
@@ -187,6 +193,10 @@ mod tests {
     }
 
     fn loader(bound: &str) -> Table {
+        loader_at(bound, 0.75)
+    }
+
+    fn loader_at(bound: &str, share: f64) -> Table {
         let mut table = Table::new("dataloader");
         for (workers, rate) in [(0, 100.0), (2, 180.0)] {
             table.push(row![
@@ -196,7 +206,7 @@ mod tests {
                 ("num_samples", 100),
                 ("samples_per_sec", rate),
                 ("bound_by", bound),
-                ("share_of_limit", 0.75)
+                ("share_of_limit", share)
             ]);
         }
         table
@@ -223,6 +233,11 @@ mod tests {
             much.detail.contains("60.") && much.detail.contains("memory copy, at 75.0 %"),
             "{}",
             much.detail
+        );
+        let beyond = next(&[steps(0.6), loader_at("memory copy", 2.0)]).detail;
+        assert!(
+            beyond.contains("Nothing that was measured binds tiff: it exceeds memory copy alone"),
+            "{beyond}"
         );
         assert!(next(&[steps(0.6)]).text.contains("wellread bench dataloader"));
         let text = next(&[loader("reading and decoding")]).text;

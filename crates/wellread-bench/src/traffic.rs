@@ -13,6 +13,14 @@ pub(crate) fn amplification(traffic: Traffic) -> Option<(&'static str, f64)> {
     traffic.amplification().map(|times| (COLUMN, times))
 }
 
+/// The same of what came to a loader's traffic between two looks at it: 0 where all was there from before, which is known of
+/// those whose bytes were counted before.
+pub(crate) fn amplification_since(before: Traffic, after: Traffic) -> Option<(&'static str, f64)> {
+    let traffic = Traffic { read: after.read - before.read, used: after.used - before.used };
+    let nothing = traffic.read == 0 && traffic.used > 0 && before.read > 0;
+    if nothing { Some((COLUMN, 0.0)) } else { amplification(traffic) }
+}
+
 /// Formats that were measured without a cache and of which no bytes were counted in any row.
 pub(crate) fn uncounted(table: &Table) -> Vec<String> {
     let mut formats: Vec<(&str, bool)> = Vec::new();
@@ -66,5 +74,9 @@ mod tests {
         assert!(notes[0].starts_with("dataset: duckdb: no bytes"), "{notes:?}");
         assert_eq!(amplification(Traffic { read: 30, used: 20 }), Some(("bytes_read_per_used", 1.5)));
         assert_eq!(amplification(Traffic { read: 0, used: 20 }), None);
+        let [before, after] = [0, 20].map(|more| Traffic { read: 30, used: 20 + more });
+        assert_eq!(amplification_since(before, after), Some(("bytes_read_per_used", 0.0)));
+        let engine = [0, 20].map(|used| Traffic { read: 0, used });
+        assert_eq!(amplification_since(engine[0], engine[1]), None);
     }
 }
