@@ -21,7 +21,7 @@ pub(super) const TICK: Style = Style::regular(10.5);
 /// Titles of axes.
 pub(super) const AXIS_TITLE: Style = Style::regular(10.5);
 /// Space between panels.
-pub(super) const PANEL_GAP: f64 = 30.0;
+pub(super) const PANEL_GAP: f64 = 36.0;
 
 /// Draws a figure.
 pub(super) fn svg(figure: &Figure) -> String {

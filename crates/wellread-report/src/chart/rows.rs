@@ -17,6 +17,10 @@ const GAP: (f64, f64) = (3.0, 9.0);
 const MAX_GUTTER: f64 = 190.0;
 /// Space between a mark and its label.
 const LABEL_GAP: f64 = 6.0;
+/// How far labels of ticks reach beyond their panel, at most: those of two panels do not meet between them.
+const OVERHANG: f64 = PANEL_GAP / 2.0 - 2.0;
+/// How far a label may stand beside its tick for that.
+const SHIFT: f64 = 10.0;
 /// Radius of the dot that stands for a value on a logarithmic axis.
 const DOT: f64 = 4.6;
 /// Lines of a row's label at most.
@@ -74,7 +78,7 @@ pub(super) fn draw(
         let plot_top = top + title_height + levels * 12.0 + 4.0;
         for (row, one) in rows.iter().zip(series) {
             let middle = plot_top + row.center;
-            let start = middle - (row.lines.len() - 1) as f64 * 6.75 + 4.0;
+            let start = middle - row.lines.len().saturating_sub(1) as f64 * 6.75 + 4.0;
             svg.of_series(&one.name, |svg| {
                 for (i, line) in row.lines.iter().enumerate() {
                     svg.text(x + gutter - 9.0, start + i as f64 * 13.5, line, LABEL, Anchor::End, Paint::Ink);
@@ -188,13 +192,14 @@ fn frame(
     labelled: bool,
 ) -> f64 {
     let bottom = top + height;
-    for tick in axis.ticks(|l| TICK.width(l)) {
+    for tick in axis.ticks(|l| TICK.width(l) + SHIFT) {
         let x = left + tick.at;
         svg.line((x, top), (x, bottom), Paint::Grid, 1.0, "");
-        if labelled {
-            // A wide label at the very end would leave the page.
-            let x = x.min(left + axis.length + 20.0 - TICK.width(&tick.label) / 2.0);
-            svg.text(x, bottom + 14.0, &tick.label, TICK, Anchor::Middle, Paint::Soft);
+        // A wide label at an end would touch that of the next panel, or leave the page.
+        let half = TICK.width(&tick.label) / 2.0;
+        let inside = x.min(left + axis.length + OVERHANG - half).max(left - OVERHANG + half);
+        if labelled && (inside - x).abs() <= SHIFT {
+            svg.text(inside, bottom + 14.0, &tick.label, TICK, Anchor::Middle, Paint::Soft);
         }
     }
     let zero = left + axis.at(0.0);
