@@ -452,8 +452,9 @@ fn best_workers(table: &Table, judge: &Judge) -> Option<Finding> {
         Finding::new(
             Severity::Good,
             format!(
-                "{} are best for {format}: {} the throughput without workers",
+                "{} {} best for {format}: {} the throughput without workers",
                 workers(&best.label),
+                if best.label == "1" { "is" } else { "are" },
                 gain.times()
             ),
             format!("This machine has {cores} cores."),
