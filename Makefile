@@ -34,6 +34,7 @@ install: system-packages ## put the wellread command into cargo's bin folder
 
 # What the Python tests need is fetched while the first build compiles, which takes longer than all else.
 test: ## every test: format, lints, Rust, and cross-reading with the Python libraries
+	@scripts/system-packages.sh tests
 	$(MAKE) --no-print-directory -j2 lint python-env browser
 	$(MAKE) --no-print-directory test-rust test-python
 

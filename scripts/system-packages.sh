@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# system-packages.sh [light]: installs what the build needs and is missing, all of it or without the storage engines.
+# system-packages.sh [light|tests]: installs what the build needs and is missing, all of it, without the storage engines, or
+# with what only tests use.
 # Rust is only looked for, Debian packages are installed when root.
 set -euo pipefail
 
@@ -29,6 +30,10 @@ fi
 command -v python3 >/dev/null || missing+=(python3)
 # Debian splits venv off Python; a Python from elsewhere brings its own.
 python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
+# The leak check of the Python module, which is left out where valgrind is not to be had.
+if [[ ${1:-} == tests && $(id -u) == 0 ]] && ! command -v valgrind >/dev/null && command -v apt-get >/dev/null; then
+    missing+=(valgrind)
+fi
 if ((${#missing[@]} == 0)); then
     exit 0
 fi

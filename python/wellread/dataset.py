@@ -33,11 +33,14 @@ class Dataset:
         column: name of the image column, in tables with several; unless given, the first that is built like one.
         level: level of multiscale images (OME-Zarr); 0 is full resolution.
         cache: what is kept of images that were read: "none", "memory[:SIZE]", "lru:SIZE", "compressed[:SIZE]",
-            "file[:SIZE]" (shared by all processes), "preload[:SIZE]" or "chunked:ROWS[:SIZE]", with SIZE as "2GiB".
+            "compressed-lru:SIZE", "file[:SIZE]" (shared by all processes), "preload[:SIZE]" or "chunked:ROWS[:SIZE]",
+            with SIZE as "2GiB".
 
     Raises:
         FileNotFoundError: there is no such file (a :class:`wellread.Error` too).
         wellread.Error: the content is no image set, or is damaged.
+        wellread.ChoiceError: a table, column or level that it does not have (a :class:`ValueError` too).
+        ValueError: ``cache`` is no policy.
 
     ``ds[i]`` is an array in the stored type, of shape (C, Y, X), or (T, C, Z, Y, X) where an image has more than one
     time point or depth. Negative rows count from the end. ``ds[2:8]``, ``ds[[3, 1]]`` and ``ds[mask]`` read all their

@@ -222,6 +222,23 @@ def test_a_table_of_what_has_none_is_refused(cells):
             wr.Dataset(cells[kind], table="images")
 
 
+def test_a_level_that_is_not_there_is_refused(cells):
+    for kind in ("tiff", "parquet"):
+        with pytest.raises(wr.ChoiceError, match="no multiscale levels.*leave level out"):
+            wr.Dataset(cells[kind], level=1)
+    with pytest.raises(wr.ChoiceError, match="level 7 was asked for"):
+        wr.Dataset(cells["ome-zarr"], level=7)
+
+
+def test_what_cannot_be_meant_is_said_so(cells):
+    with pytest.raises(wr.ChoiceError, match="^the path is empty"):
+        wr.Dataset("")
+    with pytest.raises(ValueError, match='"-5" is no amount of memory'):
+        wr.Dataset(cells["tiff"], cache="lru:-5")
+    with pytest.raises(wr.ChoiceError, match="the transform would make images of .* more than 1 TiB each"):
+        wr.DataLoader(cells["tiff"], 1, resize=10**6)
+
+
 def test_a_split_is_that_of_the_rust_api(tmp_path, labelled):
     import tifffile
 

@@ -28,7 +28,7 @@ pub(crate) fn finding(table: &Table, judge: &Judge) -> Option<Finding> {
             best.push(s);
         }
     }
-    if table.distinct("cache").len() < 2 {
+    if table.distinct("cache").iter().all(|policy| policy.text() == "none") {
         return None;
     }
     let each = best.iter().map(|s| {
@@ -41,7 +41,8 @@ pub(crate) fn finding(table: &Table, judge: &Judge) -> Option<Finding> {
         let threads = crate::dataloader::workers(workers);
         format!("{policy} {}{interval} images/s ({threads}){cost}", number(s.median()))
     });
-    let text = format!("Caches for {format}, in later epochs: {}", each.collect::<Vec<_>>().join("; "));
+    let what = if best.len() == 1 { "The cache" } else { "Caches" };
+    let text = format!("{what} for {format}, in later epochs: {}", each.collect::<Vec<_>>().join("; "));
     Some(Finding::new(
         Severity::Info,
         text,

@@ -70,14 +70,6 @@ impl OpenArgs {
             known_format(name)?;
         }
         let store = wellread_store::open(path, &self.options())?;
-        if self.table.is_some() && !known_format(store.format())?.has_tables {
-            return Err(Failure::Usage(format!(
-                "--table: {} is {}, which has no tables to choose from; {}",
-                path.display(),
-                store.format(),
-                formats_with("tables", |f| f.has_tables)
-            )));
-        }
         if !self.skip_null {
             return Ok(store);
         }
@@ -92,15 +84,6 @@ impl OpenArgs {
 /// Checks a format name given on the command line.
 pub fn known_format(name: &str) -> Outcome<&'static wellread_store::Format> {
     wellread_store::registry::format_named(name).map_err(|e| Failure::Usage(e.to_string()))
-}
-
-/// The formats of this build that have something, for messages.
-fn formats_with(what: &str, has: impl Fn(&wellread_store::Format) -> bool) -> String {
-    let names: Vec<_> = wellread_store::formats().iter().filter(|f| has(f)).map(|f| f.name).collect();
-    if names.is_empty() {
-        return format!("no format of this build has {what}");
-    }
-    format!("formats with {what}: {}", names.join(", "))
 }
 
 /// Number of threads for whole-set operations: the machine's cores.

@@ -25,7 +25,7 @@ pub type Outcome<T = ()> = Result<T, Failure>;
 
 impl From<wellread_store::Error> for Failure {
     fn from(error: wellread_store::Error) -> Self {
-        Self::Failed(error.to_string())
+        if error.is_choice() { Self::Usage(error.to_string()) } else { Self::Failed(error.to_string()) }
     }
 }
 

@@ -31,7 +31,7 @@ mod table;
 pub use table::DuckTable;
 
 use wellread_store::table::{TableStore, TableWriter};
-use wellread_store::{Format, OpenOptions, Result, WriteOptions, register_format};
+use wellread_store::{Format, Result, WriteOptions, register_format};
 
 /// OME-Arrow columns in the tables of a DuckDB database file.
 pub static FORMAT: Format = Format {
@@ -43,6 +43,7 @@ pub static FORMAT: Format = Format {
     parts: &[],
     keeps_features: true,
     has_tables: true,
+    has_levels: false,
     heeds_tune: |_| false,
     cannot_resume: None,
     engine,
@@ -59,6 +60,7 @@ pub static PARQUET_FORMAT: Format = Format {
     endings: &[],
     set_ending: "-duckdb.parquet",
     has_tables: false,
+    has_levels: false,
     heeds_tune: |_| true,
     cannot_resume: Some(
         "DuckDB writes the whole Parquet file by one statement at the end, which cannot be interrupted",
@@ -82,12 +84,4 @@ fn writer(path: &std::path::Path, options: &WriteOptions, target: sink::Target) 
 /// Library and the storage versions that it reads and writes.
 fn engine() -> String {
     connection::version().unwrap_or_else(|e| e.to_string())
-}
-
-/// Refuses what a database does not have.
-fn refuse_level(path: &std::path::Path, options: &OpenOptions) -> Result<()> {
-    if options.level == 0 {
-        return Ok(());
-    }
-    Err(wellread_store::Error::new(path, "a table has no multiscale levels").hint("leave --level out"))
 }

@@ -51,7 +51,7 @@ pub(crate) fn find(database: &Database, path: &Path, wanted: Option<&str>) -> Re
         let exact = |p: &&Place| p.table == wanted || format!("{}.{}", p.schema, p.table) == wanted;
         let found: Vec<&Place> = places.iter().filter(exact).collect();
         if found.is_empty() {
-            return Err(Error::new(path, format_args!("has no table {wanted:?}")).hint(shown(&all)));
+            return Err(Error::new(path, format_args!("has no table {wanted:?}")).choice().hint(shown(&all)));
         }
         // An unqualified name means the default schema before others.
         match found.iter().find(|p| p.schema == "main" && p.table == wanted) {

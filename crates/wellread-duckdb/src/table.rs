@@ -3,7 +3,7 @@
 use crate::connection::{Borrowed, Database, failed};
 use crate::direct::{self, Blocks, Direct, HEADERS, Layout, Stop};
 use crate::place::{self, Place};
-use crate::{FORMAT, PARQUET_FORMAT, refuse_level, sql};
+use crate::{FORMAT, PARQUET_FORMAT, sql};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{RecordBatch, UInt64Array};
@@ -63,7 +63,6 @@ impl DuckTable {
     /// # Errors
     /// A file that is corrupt, newer or locked; no such table, or several (the message lists them).
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
-        refuse_level(path, options)?;
         let file = Arc::new(check_file(path)?);
         let database = Database::open(path)?;
         let place = place::find(&database, path, options.table.as_deref())?;
@@ -109,10 +108,6 @@ impl DuckTable {
     /// # Errors
     /// A file that is missing or that DuckDB cannot read.
     pub fn open_parquet(path: &Path, options: &OpenOptions) -> Result<Self> {
-        refuse_level(path, options)?;
-        if options.table.is_some() {
-            return Err(Error::new(path, "a Parquet file has no tables").hint("leave --table out"));
-        }
         let file = Arc::new(check_file(path)?);
         let database = Database::in_memory(path)?;
         let connection = database.connection(path)?;

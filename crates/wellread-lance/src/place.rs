@@ -75,6 +75,7 @@ pub(crate) fn dataset(path: &Path, table: Option<&str>) -> Result<PathBuf> {
         return match table {
             Some(table) if table != own && table != name => {
                 Err(Error::new(path, format_args!("is one Lance dataset; there is no table {table:?} in it"))
+                    .choice()
                     .hint("leave --table out, or give the LanceDB folder that holds the tables"))
             }
             _ => Ok(path.to_owned()),
@@ -90,13 +91,14 @@ pub(crate) fn dataset(path: &Path, table: Option<&str>) -> Result<PathBuf> {
         .hint("copy or write the whole folder again")),
         (None, [one]) => Ok(path.join(format!("{one}{TABLE}"))),
         (None, [..]) => Err(Error::new(path, format_args!("holds {} tables", names.len()))
+            .choice()
             .hint(format_args!("choose one with --table; {}", listed()))),
         (Some(table), _) => {
             let wanted = table.strip_suffix(TABLE).unwrap_or(table);
             if names.iter().any(|n| n == wanted) {
                 Ok(path.join(format!("{wanted}{TABLE}")))
             } else {
-                Err(Error::new(path, format_args!("has no table {table:?}")).hint(listed()))
+                Err(Error::new(path, format_args!("has no table {table:?}")).choice().hint(listed()))
             }
         }
     }

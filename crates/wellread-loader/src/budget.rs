@@ -195,6 +195,8 @@ pub(crate) struct Wanted<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ahead {
     pub(crate) workers: usize,
+    /// Threads that can run at once.
+    pub(crate) processors: usize,
     /// Whether the thread that waits for a batch reads, too.
     pub(crate) helps: bool,
     pub(crate) prefetch: usize,

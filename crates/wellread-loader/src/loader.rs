@@ -7,6 +7,7 @@
 
 use crate::budget::{Ahead, MemoryUse, Working};
 use crate::builder::LoaderBuilder;
+use crate::crew::Crew;
 use crate::dataset::Dataset;
 use crate::draw::{Digest, key};
 use crate::dtype::{DType, Output};
@@ -143,6 +144,7 @@ pub(crate) struct Inner {
     pub(crate) pool: Arc<BufferPool>,
     /// Contexts of threads of earlier epochs, for reuse.
     contexts: Mutex<Vec<ItemContext>>,
+    pub(crate) crew: Crew,
     pub(crate) traffic: Counters,
     /// What threads may use for reading, where that is bounded.
     pub(crate) working: Option<Working>,
@@ -167,7 +169,7 @@ impl Inner {
         let pool = Arc::new(BufferPool::new(bytes, plan.largest * plan.crops, keep, plan.source.clone()));
         let contexts = Mutex::new(Vec::with_capacity(plan.ahead.readers().clamp(1, 64)));
         let (traffic, process) = (Counters::default(), wellread_store::process::id());
-        Self { plan, dataset, pool, contexts, traffic, working, process }
+        Self { plan, dataset, pool, contexts, crew: Crew::new(), traffic, working, process }
     }
 
     pub(crate) fn take_context(&self) -> ItemContext {
@@ -337,7 +339,8 @@ impl Loader {
         self.next_epoch.store(epoch, Ordering::Relaxed);
     }
 
-    /// Runs the next epoch. Worker threads start now and end with the iterator.
+    /// Runs the next epoch. Worker threads start now and stop with the iterator; a tenth of a second later
+    /// they end, unless another iteration has begun.
     pub fn iter(&self) -> Batches {
         self.run(self.next_epoch.fetch_add(1, Ordering::Relaxed), 0)
     }

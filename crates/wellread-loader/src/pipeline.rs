@@ -13,7 +13,6 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 use std::task::Poll;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use wellread_store::{Error, Result};
 use wellread_trace::{Kind, span};
@@ -25,8 +24,6 @@ use wellread_trace::{Kind, span};
 /// stops its threads, in the middle of a read if need be, and waits for them.
 pub struct Batches {
     shared: Arc<Shared>,
-    /// Empty without workers.
-    threads: Vec<JoinHandle<()>>,
     /// The caller's own, where it reads: without workers, and while it waits for them.
     context: Option<ItemContext>,
     /// Without workers, batches that were read together with an earlier one.
@@ -49,7 +46,6 @@ impl Batches {
     fn of(shared: Shared) -> Self {
         Self {
             shared: Arc::new(shared),
-            threads: vec![],
             context: None,
             ready: VecDeque::new(),
             next: 0,
@@ -64,24 +60,13 @@ impl Batches {
     /// These batches of an epoch.
     pub(crate) fn new(loader: Arc<Inner>, epoch: u64, steps: Steps) -> Self {
         let mut this = Self::of(Shared::new(loader, epoch, steps));
-        let workers = if this.shared.batches == 0 { 0 } else { this.shared.loader.plan.ahead.workers };
+        let workers = this.workers();
         if workers == 0 || this.shared.loader.plan.ahead.helps {
             this.context = Some(this.shared.loader.take_context());
         }
         let _start = (workers > 0).then(|| span(Kind::StartWorkers).with(workers as u64, 0));
-        for i in 0..workers {
-            let shared = this.shared.clone();
-            let thread = std::thread::Builder::new().name(format!("wellread-{i}"));
-            match thread.spawn(move || shared.work()) {
-                Ok(handle) => this.threads.push(handle),
-                Err(error) => {
-                    // Fewer threads than asked for: no silent compromise.
-                    let path = this.shared.loader.dataset.store().path();
-                    let cause = format_args!("cannot start worker thread {i} of {workers}: {error}");
-                    this.failed = Some(Error::new(path, cause).hint("choose fewer workers"));
-                    break;
-                }
-            }
+        if workers > 0 {
+            this.shared.begin();
         }
         this
     }
@@ -92,6 +77,11 @@ impl Batches {
         let mut this = Self::of(Shared::new(loader, epoch, steps));
         this.failed = Some(error);
         this
+    }
+
+    /// Threads beside the caller's.
+    fn workers(&self) -> usize {
+        if self.shared.batches == 0 { 0 } else { self.shared.loader.plan.ahead.workers }
     }
 
     /// The epoch that is run.
@@ -291,7 +281,7 @@ impl Batches {
                 return Poll::Ready(Some(Err(error)));
             }
             let index = self.next;
-            let filled = if self.threads.is_empty() {
+            let filled = if self.workers() == 0 {
                 self.read()
             } else {
                 let context = self.context.as_mut();
@@ -342,17 +332,13 @@ impl Drop for Batches {
     fn drop(&mut self) {
         if self.shared.loader.process != wellread_store::process::id() {
             // A forked process has neither the threads nor, for certain, the locks.
-            self.threads.drain(..).for_each(std::mem::forget);
             std::mem::forget(self.context.take());
             return;
         }
-        let workers = self.threads.len();
+        let workers = self.workers();
         let _stop = (workers > 0).then(|| span(Kind::StopWorkers).with(workers as u64, 0));
         self.shared.stop();
-        for thread in self.threads.drain(..) {
-            // A thread cannot panic outside of `fill`, which catches it.
-            let _ = thread.join();
-        }
+        self.shared.wait();
         if let Some(context) = self.context.take() {
             self.shared.loader.give_context(context);
         }
@@ -372,7 +358,7 @@ impl fmt::Debug for Batches {
             self.shared.epoch,
             self.position(),
             self.shared.steps.before() + self.shared.batches,
-            self.threads.len()
+            self.workers()
         )
     }
 }

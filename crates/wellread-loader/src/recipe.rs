@@ -5,7 +5,7 @@ use crate::dtype::Output;
 use crate::finish::{Finish, Last};
 use crate::kernels::Affine;
 use crate::transform::{Normalize, Scale, Transform};
-use wellread_image::PixelType;
+use wellread_image::{PixelType, Shape};
 use wellread_store::RowInfo;
 
 /// A run of neighbouring channels that is read by one request.
@@ -176,4 +176,15 @@ fn finish(transform: &Transform, dtype: PixelType, channels: &[usize]) -> Finish
             }
         },
     }
+}
+
+/// Checks the shape that a transform gives to images.
+///
+/// # Errors
+/// An image of which `float32` takes more than [`Shape::MAX_BYTES`], in words.
+pub(crate) fn check_output(shape: Shape) -> std::result::Result<(), String> {
+    let checked = shape.checked_bytes(PixelType::F32);
+    checked
+        .map(drop)
+        .map_err(|_| format!("the transform would make images of {shape} (TCZYX), more than 1 TiB each"))
 }

@@ -19,11 +19,13 @@
 //! reading a slice; threads are woken only when they are asleep.
 
 use crate::budget::SPLIT;
+use crate::crew::Task;
 use crate::item::{ItemContext, Job};
 use crate::loader::{Inner, Plan};
 use crate::order::{EpochOrder, Steps};
 use crate::pool::{BatchBuffer, PartMemory};
 use crate::skip::OnError;
+use crate::standby::Standby;
 use std::any::Any;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -63,6 +65,10 @@ pub(crate) struct Shared {
     work: Condvar,
     /// The batch that is waited for may be done.
     done: Condvar,
+    /// What the threads do, to be waited for.
+    tasks: Mutex<Vec<Task>>,
+    /// Why a thread could not be started.
+    failure: Mutex<Option<Error>>,
 }
 
 struct Ring {
@@ -81,6 +87,7 @@ struct Ring {
     idle: usize,
     /// Whether the consumer is asleep on `done`.
     waiting: bool,
+    standby: Standby,
 }
 
 #[derive(Default)]
@@ -161,6 +168,7 @@ impl Shared {
             delivered: 0,
             idle: 0,
             waiting: false,
+            standby: Standby::new(ahead.workers, ahead.helps, ahead.processors),
         };
         Self {
             loader,
@@ -172,12 +180,13 @@ impl Shared {
             ring: Mutex::new(ring),
             work: Condvar::new(),
             done: Condvar::new(),
+            tasks: Mutex::default(),
+            failure: Mutex::default(),
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, Ring> {
-        // No code that can panic runs under the lock; should it, the state is still the best there is.
-        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.ring)
     }
 
     pub(crate) fn slices(&self, batch: usize) -> usize {
@@ -319,13 +328,23 @@ impl Shared {
         })
     }
 
-    /// The next slice or run of batches to work on; sleeps while the ring is full. `None` when there is nothing left.
-    fn claim(&self) -> Option<Claim> {
+    /// The next slice or run of batches to work on, after one that was begun then; sleeps while the ring is full. `None` when
+    /// there is nothing left.
+    fn claim(self: &Arc<Self>, begun: &mut Option<Instant>) -> Option<Claim> {
         let mut ring = self.lock();
         let mut patience = PATIENCE;
         loop {
             if self.is_stopped() || ring.batch == self.batches && ring.active == 0 && ring.rest.is_empty() {
                 return None;
+            }
+            if let Some(begun) = begun.take().filter(|_| ring.standby.is_timed()) {
+                let called = ring.standby.call(begun.elapsed());
+                if !called.is_empty() {
+                    drop(ring);
+                    self.start(called);
+                    ring = self.lock();
+                    continue;
+                }
             }
             let pool = &self.loader.pool;
             if !patience.is_zero() && self.starts_batch(&ring) && pool.is_short(ring.slots.len() + 1) {
@@ -336,6 +355,7 @@ impl Shared {
                 continue;
             }
             if let Some(claim) = self.claim_now(&mut ring) {
+                *begun = ring.standby.is_timed().then(Instant::now);
                 return Some(claim);
             }
             ring.idle += 1;
@@ -438,10 +458,47 @@ impl Shared {
         }
     }
 
-    /// What each thread does.
-    pub(crate) fn work(&self) {
+    /// Starts the workers that are needed at once.
+    pub(crate) fn begin(self: &Arc<Self>) {
+        let first = self.lock().standby.first();
+        self.start(0..first);
+    }
+
+    /// Starts these workers. Where that fails, the iteration ends: fewer threads than asked for are no silent compromise.
+    fn start(self: &Arc<Self>, workers: impl IntoIterator<Item = usize>) {
+        for worker in workers {
+            let shared = Arc::clone(self);
+            match self.loader.crew.start(worker, move || shared.work()) {
+                Ok(task) => lock(&self.tasks).push(task),
+                Err(error) => {
+                    let workers = self.loader.plan.ahead.workers;
+                    let cause = format_args!("cannot start worker thread {worker} of {workers}: {error}");
+                    let error = Error::new(self.loader.dataset.store().path(), cause);
+                    *lock(&self.failure) = Some(error.hint("choose fewer workers"));
+                    self.stop();
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Waits until all workers have ended, after [`Self::stop`].
+    pub(crate) fn wait(&self) {
+        // Who calls another is waited for before it.
+        while let Some(task) = self.task() {
+            task.wait();
+        }
+    }
+
+    fn task(&self) -> Option<Task> {
+        lock(&self.tasks).pop()
+    }
+
+    /// What each worker does.
+    fn work(self: &Arc<Self>) {
         let mut context = self.loader.take_context();
-        while let Some(claim) = self.claim() {
+        let mut begun = None;
+        while let Some(claim) = self.claim(&mut begun) {
             self.serve(&mut context, claim);
         }
         self.loader.give_context(context);
@@ -493,10 +550,14 @@ impl Shared {
         mut context: Option<&mut ItemContext>,
     ) -> Option<Result<Filled>> {
         let mut ring = self.lock();
+        ring.standby.arrive();
         // Done is what was claimed and has nothing pending.
         let is_done = |ring: &Ring| ring.batch > next && ring.slots[next % ring.slots.len()].pending == 0;
         while !is_done(&ring) {
             if self.is_stopped() {
+                if let Some(failure) = lock(&self.failure).take() {
+                    return Some(Err(failure));
+                }
                 // Nobody reads it any more.
                 let path = self.loader.dataset.store().path();
                 return Some(Err(Error::new(path, "reading was cancelled")));
@@ -523,6 +584,7 @@ impl Shared {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 ring.waiting = false;
+                ring.standby.leave();
                 return None;
             }
             (ring, _) = self.done.wait_timeout(ring, left).unwrap_or_else(PoisonError::into_inner);
@@ -530,6 +592,7 @@ impl Shared {
         let index = next % ring.slots.len();
         let Slot { buffer, error, mut failed, .. } = std::mem::take(&mut ring.slots[index]);
         ring.delivered = next + 1;
+        ring.standby.leave();
         let idle = ring.idle;
         drop(ring);
         // One slot became free: as many slices can be claimed as its batch has, or a whole run where reads are joined.
@@ -574,6 +637,11 @@ impl Shared {
             }
         }
     }
+}
+
+/// No code that can panic runs under these locks; should it, the state is still the best there is.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What a panic said.

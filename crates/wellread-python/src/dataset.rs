@@ -2,13 +2,12 @@
 
 use crate::batch::{AlignedVec, Batch, Pixels};
 use crate::choices::grouping;
-use crate::errors::{While, abandonable, detached, exception};
+use crate::errors::{While, abandonable, detached};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use wellread::store::registry::format_named;
 use wellread::store::{Block, CopySink, PixelSink, Request, RowInfo, Scratch};
 use wellread::{Cache, DType, Error, OpenOptions, Output, Region, Result};
 
@@ -182,19 +181,12 @@ impl Dataset {
         level: usize,
         cache: Option<&str>,
     ) -> PyResult<Self> {
-        let chose_table = table.is_some();
         let options = OpenOptions { format, level, table, column };
         let cache = cache.map_or(Ok(Cache::None), str::parse);
         let cache =
             cache.map_err(|why: String| pyo3::exceptions::PyValueError::new_err(format!("cache: {why}")))?;
         let open = move |_: &AtomicBool| wellread::Dataset::open_with(&path, &options)?.with_cache(&cache);
         let home = abandonable(py, While::Opening, open)?;
-        let store = home.store();
-        if chose_table && format_named(store.format()).is_ok_and(|format| !format.has_tables) {
-            let why = format_args!("is {}, which has no tables to choose from", store.format());
-            let error = Error::new(store.path(), why).hint("leave out table");
-            return Err(exception(py, &error, While::Choosing));
-        }
         Ok(Self::new(home))
     }
 

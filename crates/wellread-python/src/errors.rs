@@ -35,6 +35,7 @@ pub(crate) fn exception(py: Python<'_>, error: &Error, doing: While) -> PyErr {
         While::Choosing if error.is_unreadable() => "CorruptImageError",
         While::Choosing => "ChoiceError",
         While::Reading if error.row_index().is_some() => "CorruptImageError",
+        While::Opening | While::Reading if error.is_choice() => "ChoiceError",
         While::Opening | While::Reading => "Error",
     };
     let make = || -> PyResult<PyErr> {

@@ -20,6 +20,7 @@ struct Inner {
     hint: Option<String>,
     missing: bool,
     unreadable: bool,
+    choice: bool,
 }
 
 impl Error {
@@ -32,6 +33,7 @@ impl Error {
             hint: None,
             missing: false,
             unreadable: false,
+            choice: false,
         }))
     }
 
@@ -87,6 +89,17 @@ impl Error {
         self.0.unreadable
     }
 
+    /// Says that nothing is wrong with the file: what was asked of it is not to be had.
+    pub fn choice(mut self) -> Self {
+        self.0.choice = true;
+        self
+    }
+
+    /// Whether something was asked for that is not to be had, as far as that was said.
+    pub fn is_choice(&self) -> bool {
+        self.0.choice
+    }
+
     /// Says what to do.
     pub fn hint(mut self, hint: impl fmt::Display) -> Self {
         self.0.hint.get_or_insert_with(|| hint.to_string());
@@ -121,7 +134,9 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.0.path.display())?;
+        if !self.0.path.as_os_str().is_empty() {
+            write!(f, "{}: ", self.0.path.display())?;
+        }
         if let Some(row) = self.0.row {
             write!(f, "row {row}: ")?;
         }

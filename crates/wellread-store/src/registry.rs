@@ -111,6 +111,8 @@ pub struct Format {
     pub keeps_features: bool,
     /// Whether a path can hold several tables, of which one is opened ([`OpenOptions::table`]).
     pub has_tables: bool,
+    /// Whether images can be there in several resolutions, of which one is opened ([`OpenOptions::level`]).
+    pub has_levels: bool,
     /// Whether [`WriteOptions::tune`] makes a difference to what is written with such options.
     pub heeds_tune: fn(&WriteOptions) -> bool,
     /// Why an interrupted writer cannot be gone on with ([`WriteOptions::resume`]); `None` where it can.
@@ -126,6 +128,24 @@ pub struct Format {
 }
 
 impl Format {
+    /// # Errors
+    /// Options for what this format does not have.
+    fn check(&self, path: &Path, options: &OpenOptions) -> Result<()> {
+        let (lacks, option) = match options {
+            OpenOptions { table: Some(_), .. } if !self.has_tables => ("tables to choose from", "table"),
+            OpenOptions { level: 1.., .. } if !self.has_levels => ("multiscale levels", "level"),
+            _ => return Ok(()),
+        };
+        let having = |f: &&&Self| if option == "table" { f.has_tables } else { f.has_levels };
+        let others: Vec<_> = formats().iter().filter(having).map(|f| f.name).collect();
+        let hint = match &others[..] {
+            [] => format!("leave {option} out"),
+            others => format!("leave {option} out; it is for {}", others.join(", ")),
+        };
+        let cause = format_args!("is {}, which has no {lacks}", self.name);
+        Err(Error::new(path, cause).hint(hint).choice())
+    }
+
     /// Whether a name has one of the format's endings, in capital or small letters.
     pub fn has_ending(&self, name: &str) -> bool {
         has_ending(name, self.endings)
@@ -339,10 +359,14 @@ pub fn recognise(path: &Path) -> Result<&'static Format> {
 /// Opens a set of images for reading, recognising its format unless `options.format` names it.
 pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Box<dyn Store>> {
     let path = path.as_ref();
+    if path.as_os_str().is_empty() {
+        return Err(Error::new(path, "the path is empty").hint("give a file or folder").choice());
+    }
     let format = match &options.format {
         Some(name) => format_named(name)?,
         None => recognise(path)?,
     };
+    format.check(path, options)?;
     (format.open)(path, options)
 }
 

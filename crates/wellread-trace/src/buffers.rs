@@ -141,7 +141,13 @@ struct Local {
 }
 
 thread_local! {
-    static LOCAL: RefCell<Local> = const { RefCell::new(Local { recording: 0, lane: None, chunk: None }) };
+    static LOCAL: RefCell<Local> = const { RefCell::new(Local::NEW) };
+}
+
+/// Leaves the calling thread's line of the timeline to the next thread of its name, as a thread that ends does: for one
+/// that is kept for other work.
+pub fn leave() {
+    let _ = LOCAL.try_with(|local| drop(local.replace(Local::NEW)));
 }
 
 impl Drop for Local {
@@ -156,6 +162,8 @@ impl Drop for Local {
 }
 
 impl Local {
+    const NEW: Self = Self { recording: 0, lane: None, chunk: None };
+
     /// Takes a lane of the present recording that no thread has had since a tick, unless it has one: when the first span
     /// begins, so that no other thread is given it while that is open.
     #[inline]

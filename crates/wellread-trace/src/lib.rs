@@ -41,7 +41,7 @@ mod chrome;
 mod clock;
 mod kind;
 
-pub use buffers::{LIMIT, Part, Recorded, is_recording, part, section, start, stop};
+pub use buffers::{LIMIT, Part, Recorded, is_recording, leave, part, section, start, stop};
 pub use kind::Kind;
 
 use buffers::{Event, LEVEL, OFF};

@@ -56,6 +56,7 @@ pub static FORMAT: Format = Format {
     parts: &[],
     keeps_features: true,
     has_tables: false,
+    has_levels: false,
     heeds_tune: |_| true,
     cannot_resume: Some(
         "a Vortex file is readable only by the layout at its end, which is written last, so no part of it can be gone \

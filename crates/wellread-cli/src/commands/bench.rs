@@ -108,7 +108,7 @@ pub struct Args {
     #[arg(help_heading = "Data loader: batches", long)]
     keep_open: bool,
     /// With --keep-open, what is kept of images from epoch to epoch: none, memory[:SIZE] or SIZE, lru:SIZE,
-    /// compressed[:SIZE], file[:SIZE], preload[:SIZE], chunked:ROWS[:SIZE]; several are compared.
+    /// compressed[:SIZE], compressed-lru:SIZE, file[:SIZE], preload[:SIZE], chunked:ROWS[:SIZE]; several are compared.
     #[arg(help_heading = "Data loader: batches", long, value_name = "POLICY", value_delimiter = ',', default_value = listed(&Config::default().loader_caches))]
     loader_cache: Vec<Cache>,
     /// Random crops of this size instead of whole images, others in each epoch; what is read for the bytes used is in

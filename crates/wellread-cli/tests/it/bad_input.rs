@@ -42,12 +42,13 @@ fn options_that_contradict_or_do_nothing_are_named() {
     generate(&set, 2, &["--formats", "tiff,parquet"]);
     let (tiff, parquet) = (set.join("tiff"), set.join("images.parquet"));
     for path in [&tiff, &parquet] {
-        fails(&["info", arg(path), "--table", "plate"], 2, &["--table", "has no tables"]);
+        fails(&["info", arg(path), "--table", "plate"], 2, &["has no tables", "leave table out"]);
+        fails(&["stats", arg(path), "--level", "1"], 2, &["has no multiscale levels", "leave level out"]);
     }
     let with_tables: Vec<_> =
         formats().into_iter().filter(|f| ["duckdb", "lance"].contains(&f.as_str())).collect();
     for format in &with_tables {
-        fails(&["verify", arg(&tiff), "--table", "plate"], 2, &["formats with tables", format]);
+        fails(&["verify", arg(&tiff), "--table", "plate"], 2, &["leave table out; it is for", format]);
     }
     let target = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
     for (layout, name, ending) in [
@@ -230,7 +231,7 @@ fn a_row_out_of_range_says_what_there_is() {
     generate(&set, 2, &["--formats", "parquet"]);
     let path = set.join("images.parquet");
     fails(&["view", arg(&path), "--row", "7"], 2, &["rows 0 to 1"]);
-    fails(&["info", arg(&set), "--level", "3"], 1, &["set"]);
+    fails(&["info", arg(&path), "--level", "3"], 2, &["images.parquet", "level"]);
 }
 
 /// A full disk: a small tmpfs, where this process may mount one.

@@ -9,12 +9,11 @@ use crate::item::Reference;
 use crate::loader::{Loader, Plan};
 use crate::order::{Grouping, Order, RowOrder, Rows, Steps, Uneven};
 use crate::pool::BatchMemory;
-use crate::recipe::Recipe;
+use crate::recipe::{Recipe, check_output};
 use crate::skip::{OnError, Skipped};
 use crate::transform::Transform;
 use std::fmt;
 use std::sync::Arc;
-use wellread_image::PixelType;
 use wellread_store::{Error, Result};
 
 /// Bytes of output below which a batch is not split among threads, and that each part has at least. Reading
@@ -279,7 +278,7 @@ impl LoaderBuilder {
         }
         let reference = self.reference(&rows)?;
         let Reference { row, info, output } = reference;
-        output.checked_bytes(PixelType::F32).map_err(|e| error(&e).row(row))?;
+        check_output(output).map_err(|e| error(&e).row(row))?;
         let order = RowOrder::new(&self.order, rows.clone(), self.dataset.store())?;
         let steps = Steps {
             images: order.len(),
@@ -336,7 +335,8 @@ impl LoaderBuilder {
         let recipe = Recipe::new(&self.transform, self.output, info);
         let stored = info.shape.checked_bytes(info.dtype).unwrap_or(usize::MAX);
         let helps = self.workers > 0 && joined == 1 && stored <= HELPED_BYTES;
-        let mut ahead = Ahead { workers: self.workers, helps, prefetch, joined };
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let mut ahead = Ahead { workers: self.workers, processors, helps, prefetch, joined };
         let mut memory = None;
         if let Some(limit) = self.memory {
             let needs =

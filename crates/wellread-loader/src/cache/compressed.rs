@@ -4,16 +4,49 @@
 //! again is its own codec and the way to the file.
 
 use super::Shelf;
+use super::lru::{Kept, Lru};
 use super::memory::Slots;
 use wellread_store::Result;
 
 /// See [`super::Cache::Compressed`].
 pub(super) struct Compressed(Slots<Packed>);
 
-struct Packed {
+/// See [`super::Cache::CompressedLru`].
+pub(super) type CompressedLru = Lru<Packed>;
+
+/// An image, compressed where that makes it smaller.
+pub(super) struct Packed {
     /// Bytes of pixels; as many as `data` has where they are not compressed.
     pixels: usize,
     data: Box<[u8]>,
+}
+
+impl Kept for Packed {
+    fn new(pixels: Vec<u8>) -> Self {
+        let bytes = pixels.len();
+        let mut data = lz4_flex::block::compress(&pixels);
+        // Not worth unpacking for a sixteenth; and its length is what tells it from pixels.
+        if data.len() > bytes - bytes / 16 || data.len() == bytes {
+            data = pixels;
+        }
+        Self { pixels: bytes, data: data.into_boxed_slice() }
+    }
+
+    fn bytes(&self) -> usize {
+        self.data.len()
+    }
+
+    fn lend(&self, buffer: &mut Vec<u8>, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool> {
+        if self.data.len() == self.pixels {
+            return each(&self.data).map(|()| true);
+        }
+        buffer.resize(self.pixels, 0);
+        // It was packed here, in this process; were memory at fault, the image would be read again.
+        match lz4_flex::block::decompress_into(&self.data, buffer) {
+            Ok(n) if n == self.pixels => each(buffer).map(|()| true),
+            _ => Ok(false),
+        }
+    }
 }
 
 impl Compressed {
@@ -33,16 +66,7 @@ impl Shelf for Compressed {
         buffer: &mut Vec<u8>,
         each: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<bool> {
-        let Some(packed) = self.0.get(row) else { return Ok(false) };
-        if packed.data.len() == packed.pixels {
-            return each(&packed.data).map(|()| true);
-        }
-        buffer.resize(packed.pixels, 0);
-        // It was packed here, in this process; were memory at fault, the image would be read again.
-        match lz4_flex::block::decompress_into(&packed.data, buffer) {
-            Ok(n) if n == packed.pixels => each(buffer).map(|()| true),
-            _ => Ok(false),
-        }
+        self.0.get(row).map_or(Ok(false), |packed| packed.lend(buffer, each))
     }
 
     fn reserve(&self, bytes: usize) -> bool {
@@ -55,13 +79,8 @@ impl Shelf for Compressed {
 
     fn keep(&self, row: usize, pixels: Vec<u8>) {
         let bytes = pixels.len();
-        let mut data = lz4_flex::block::compress(&pixels);
-        // Not worth unpacking for a sixteenth; and its length is what tells it from pixels.
-        if data.len() > bytes - bytes / 16 || data.len() == bytes {
-            data = pixels;
-        }
-        let kept = data.len();
-        let packed = Packed { pixels: bytes, data: data.into_boxed_slice() };
+        let packed = Packed::new(pixels);
+        let kept = packed.bytes();
         let is_first = self.0.set(row, packed);
         self.0.give(if is_first { bytes - kept } else { bytes });
     }

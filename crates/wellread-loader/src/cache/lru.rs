@@ -1,4 +1,4 @@
-//! Decoded images in RAM; those that were used least recently make room.
+//! Images in RAM, decoded or compressed; those that were used least recently make room.
 //!
 //! One lock guards the table; pixels are handed out of it as shared pointers, so that nothing is copied or decoded
 //! under the lock, and an image that is evicted while it is being read lives until that is done.
@@ -8,55 +8,86 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wellread_store::Result;
 
-/// See [`super::Cache::Lru`].
-pub(super) struct Lru {
+/// See [`super::Cache::Lru`] and [`super::Cache::CompressedLru`].
+pub(super) struct Lru<K> {
     limit: usize,
-    table: Mutex<Table>,
+    table: Mutex<Table<K>>,
 }
 
-#[derive(Default)]
-struct Table {
-    rows: HashMap<usize, Entry>,
+/// The form in which an image is kept.
+pub(super) trait Kept: Send + Sync {
+    /// Made of pixels, outside of any lock.
+    fn new(pixels: Vec<u8>) -> Self;
+
+    /// Bytes that it takes.
+    fn bytes(&self) -> usize;
+
+    /// Hands the pixels to `each`; `false` when they cannot be had. `buffer` may be used.
+    fn lend(&self, buffer: &mut Vec<u8>, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool>;
+}
+
+impl Kept for Box<[u8]> {
+    fn new(pixels: Vec<u8>) -> Self {
+        pixels.into_boxed_slice()
+    }
+
+    fn bytes(&self) -> usize {
+        self.len()
+    }
+
+    fn lend(&self, _: &mut Vec<u8>, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool> {
+        each(self).map(|()| true)
+    }
+}
+
+struct Table<K> {
+    rows: HashMap<usize, Entry<K>>,
     /// Rows by the time of their last use.
     by_use: BTreeMap<u64, usize>,
     clock: u64,
     bytes: usize,
 }
 
-struct Entry {
-    pixels: Arc<[u8]>,
+struct Entry<K> {
+    image: Arc<K>,
     used: u64,
 }
 
-impl Lru {
+impl<K> Lru<K> {
     pub fn new(limit: usize) -> Self {
-        Self { limit, table: Mutex::default() }
+        let table = Table { rows: HashMap::new(), by_use: BTreeMap::new(), clock: 0, bytes: 0 };
+        Self { limit, table: Mutex::new(table) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Table> {
+    fn lock(&self) -> MutexGuard<'_, Table<K>> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Table {
-    fn get(&mut self, row: usize) -> Option<Arc<[u8]>> {
+impl<K> Table<K> {
+    fn get(&mut self, row: usize) -> Option<Arc<K>> {
         self.clock += 1;
         let entry = self.rows.get_mut(&row)?;
         self.by_use.remove(&entry.used);
         entry.used = self.clock;
         self.by_use.insert(self.clock, row);
-        Some(Arc::clone(&entry.pixels))
+        Some(Arc::clone(&entry.image))
     }
 }
 
-impl Shelf for Lru {
+impl<K: Kept> Shelf for Lru<K> {
     fn has(&self, row: usize) -> bool {
         self.lock().rows.contains_key(&row)
     }
 
-    fn lend(&self, row: usize, _: &mut Vec<u8>, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool> {
-        let pixels = self.lock().get(row);
-        pixels.map_or(Ok(false), |pixels| each(&pixels).map(|()| true))
+    fn lend(
+        &self,
+        row: usize,
+        buffer: &mut Vec<u8>,
+        each: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<bool> {
+        let image = self.lock().get(row);
+        image.map_or(Ok(false), |image| image.lend(buffer, each))
     }
 
     fn reserve(&self, bytes: usize) -> bool {
@@ -67,22 +98,23 @@ impl Shelf for Lru {
     fn release(&self, _: usize) {}
 
     fn keep(&self, row: usize, pixels: Vec<u8>) {
-        let pixels: Arc<[u8]> = pixels.into();
+        let image = Arc::new(K::new(pixels));
+        let bytes = image.bytes();
         let mut evicted = vec![];
         let mut table = self.lock();
         if table.get(row).is_some() {
             return;
         }
-        while table.bytes + pixels.len() > self.limit {
+        while table.bytes + bytes > self.limit {
             let Some((_, oldest)) = table.by_use.pop_first() else { break };
             let Some(entry) = table.rows.remove(&oldest) else { continue };
-            table.bytes -= entry.pixels.len();
+            table.bytes -= entry.image.bytes();
             evicted.push(entry);
         }
         let used = table.clock;
-        table.bytes += pixels.len();
+        table.bytes += bytes;
         table.by_use.insert(used, row);
-        table.rows.insert(row, Entry { pixels, used });
+        table.rows.insert(row, Entry { image, used });
         drop(table);
         // Freed outside of the lock.
         drop(evicted);

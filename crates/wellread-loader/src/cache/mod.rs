@@ -13,6 +13,7 @@
 //! | `memory[:SIZE]` | decoded images, those that came first | their pixels in RAM |
 //! | `lru:SIZE` | decoded images, those used last | their pixels in RAM, and one lock per image and batch |
 //! | `compressed[:SIZE]` | LZ4-compressed images, those that came first | a third to all of it in RAM; LZ4 in each epoch |
+//! | `compressed-lru:SIZE` | LZ4-compressed images, those used last | as `compressed`, and one lock per image and batch |
 //! | `file[:SIZE]` | decoded images in a memory-mapped file, shared by all processes of the machine and later runs | their pixels on disk; page cache, once for all processes |
 //! | `preload[:SIZE]` | as `memory`, filled by a thread of its own from the start on | the same; reads ahead of the training |
 //! | `chunked:ROWS[:SIZE]` | as `memory`; a miss reads this many neighbouring rows at once | the same; the first batch waits for more |
@@ -62,6 +63,11 @@ pub enum Cache {
         /// Bytes, compressed, that are kept at most.
         limit: usize,
     },
+    /// As [`Cache::Compressed`], but those that were used least recently make room, as in [`Cache::Lru`].
+    CompressedLru {
+        /// Bytes, compressed, that are kept at most.
+        limit: usize,
+    },
     /// Decoded images in a file that is mapped into memory: shared by all processes that read the same set, and by
     /// later runs. A set that has changed (files, sizes, times of change) gets a new one.
     File {
@@ -96,6 +102,7 @@ impl Cache {
             Self::Memory { .. } => "memory",
             Self::Lru { .. } => "lru",
             Self::Compressed { .. } => "compressed",
+            Self::CompressedLru { .. } => "compressed-lru",
             Self::File { .. } => "file",
             Self::Preload { .. } => "preload",
             Self::Chunked { .. } => "chunked",
@@ -109,6 +116,7 @@ impl Cache {
             Self::Memory { limit }
             | Self::Lru { limit }
             | Self::Compressed { limit }
+            | Self::CompressedLru { limit }
             | Self::File { limit, .. }
             | Self::Preload { limit }
             | Self::Chunked { limit, .. } => *limit,
@@ -166,14 +174,17 @@ impl FromStr for Cache {
             "none" if size.is_none() => Ok(Self::None),
             "none" => Err("none keeps nothing and takes no size".into()),
             "memory" => Ok(Self::Memory { limit }),
-            "lru" if size.is_none() => Err("lru needs a size, as in lru:2GiB".into()),
+            "lru" | "compressed-lru" if size.is_none() => {
+                Err(format!("{name} needs a size, as in {name}:2GiB"))
+            }
+            "compressed-lru" => Ok(Self::CompressedLru { limit }),
             "lru" => Ok(Self::Lru { limit }),
             "compressed" => Ok(Self::Compressed { limit }),
             "file" => Ok(Self::File { folder: None, limit }),
             "preload" => Ok(Self::Preload { limit }),
             "chunked" => Ok(Self::Chunked { rows, limit }),
             _ => Err(format!(
-                "{name:?} is no cache: none, memory[:SIZE], lru:SIZE, compressed[:SIZE], file[:SIZE], preload[:SIZE] or \
+                "{name:?} is no cache: none, memory[:SIZE], lru:SIZE, compressed[:SIZE], compressed-lru:SIZE, file[:SIZE], preload[:SIZE] or \
                  chunked:ROWS[:SIZE]"
             )),
         }
@@ -195,7 +206,8 @@ pub fn parse_bytes(text: &str) -> std::result::Result<u64, String> {
         "m" => 20,
         "g" => 30,
         "t" => 40,
-        _ => return Err(format!("{text:?}: unknown unit; use KiB, MiB or GiB")),
+        _ if !number.is_empty() => return Err(format!("{text:?}: unknown unit; use KiB, MiB or GiB")),
+        _ => 0,
     };
     let bytes = number.parse::<f64>().ok().map(|n| n * (1u64 << shift) as f64);
     bytes
@@ -254,6 +266,7 @@ mod tests {
             ("memory", Cache::MEMORY),
             ("memory:1000", Cache::Memory { limit: 1000 }),
             ("lru:1MiB", Cache::Lru { limit: 1 << 20 }),
+            ("compressed-lru:1MiB", Cache::CompressedLru { limit: 1 << 20 }),
             ("compressed", Cache::Compressed { limit: usize::MAX }),
             ("file:3KiB", Cache::File { folder: None, limit: 3072 }),
             ("preload", Cache::Preload { limit: usize::MAX }),
@@ -268,6 +281,7 @@ mod tests {
             "",
             "disk",
             "lru",
+            "compressed-lru",
             "memory:",
             "memory:x",
             "memory:0",

@@ -1,6 +1,6 @@
 //! A store that keeps what was read from another.
 
-use super::compressed::Compressed;
+use super::compressed::{Compressed, CompressedLru};
 use super::lru::Lru;
 use super::mapped::Mapped;
 use super::memory::Memory;
@@ -118,8 +118,9 @@ impl CachedStore {
             Cache::Memory { limit } | Cache::Preload { limit } | Cache::Chunked { limit, .. } => {
                 Box::new(Memory::new(rows, *limit))
             }
-            Cache::Lru { limit } => Box::new(Lru::new(*limit)),
+            Cache::Lru { limit } => Box::new(Lru::<Box<[u8]>>::new(*limit)),
             Cache::Compressed { limit } => Box::new(Compressed::new(rows, *limit)),
+            Cache::CompressedLru { limit } => Box::new(CompressedLru::new(*limit)),
             Cache::File { folder, limit } => Box::new(Mapped::open(&*inner, folder.as_deref(), *limit)?),
         };
         let chunk = if let Cache::Chunked { rows, .. } = cache { *rows } else { 1 };

@@ -16,14 +16,14 @@ use crate::finish::factor;
 use crate::kernels::{Affine, bytes_of};
 use crate::orientation::Orientation;
 use crate::ranks::Ranks;
-use crate::recipe::Recipe;
+use crate::recipe::{Recipe, check_output};
 use crate::resample::Resampler;
 use crate::sink::{Target, Via};
 use crate::traffic::Traffic;
 use crate::transform::{Placement, Transform};
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
-use wellread_image::{PixelType, Shape};
+use wellread_image::Shape;
 use wellread_store::{Error, Request, Result, RowInfo, Scratch};
 use wellread_trace::{Kind, span};
 
@@ -221,7 +221,7 @@ impl ItemContext {
             }
         };
         let shape = transform.output_shape(info.shape).map_err(|error| error.at(path, Some(row)))?;
-        shape.checked_bytes(PixelType::F32).map_err(|error| Error::new(path, error).row(row))?;
+        check_output(shape).map_err(|error| Error::new(path, error).row(row))?;
         grow(out, shape.pixels(), dataset)?;
         out.truncate(shape.pixels());
         let job = Job {

@@ -4,7 +4,7 @@ use crate::support::{Fault, TestStore, bits, images};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use wellread_image::{ImageMetadata, PixelType, Shape};
-use wellread_loader::{Cache, Dataset, Loader};
+use wellread_loader::{Cache, Dataset, Loader, MemoryStore};
 use wellread_store::{ImageView, OpenOptions, WriteOptions};
 
 const ROWS: usize = 40;
@@ -62,6 +62,7 @@ fn every_policy_delivers_the_same() {
         Cache::Lru { limit: 1 },
         Cache::Compressed { limit: usize::MAX },
         Cache::Compressed { limit: part },
+        Cache::CompressedLru { limit: part },
         Cache::File { folder: folder.clone(), limit: usize::MAX },
         Cache::File { folder, limit: part },
         Cache::Preload { limit: usize::MAX },
@@ -174,6 +175,34 @@ fn the_least_recently_used_make_room() {
     assert_eq!([2, 3, 1, 0].map(read), [0, 0, 0, 1]);
     let report = cached.cache_report();
     assert_eq!((report.bytes, report.images, report.hits, report.misses), (3 * each(), 3, 7, 6));
+}
+
+#[test]
+fn more_compressed_images_fit_and_those_used_least_recently_make_room() {
+    // Of one grey level: LZ4 makes a few bytes of each.
+    let flat = |row: usize| vec![row as u8; each()];
+    let mut images = MemoryStore::new("flat");
+    for row in 0..100 {
+        images.push(format!("image {row}"), shape(), PixelType::U16, flat(row)).unwrap();
+    }
+    let store = TestStore::new(images);
+    let blocks = store.blocks.clone();
+    let cached = store.dataset().with_cache(&Cache::CompressedLru { limit: each() }).unwrap();
+    let read = |row| {
+        let before = blocks.load(Ordering::Relaxed);
+        assert_eq!(cached.read(row).unwrap().1, flat(row));
+        blocks.load(Ordering::Relaxed) - before
+    };
+    read(0);
+    let one = cached.cache_report().bytes;
+    let fit = each() / one;
+    assert!((4..100).contains(&fit), "{fit} images of {one} bytes in {}", each());
+    for row in 1..fit {
+        assert_eq!([row, 0].map(read), [1, 0]);
+    }
+    // The next takes the place of row 1.
+    assert_eq!([fit, 0, 2, 1].map(read), [1, 0, 0, 1]);
+    assert_eq!(cached.cache_report().images, fit);
 }
 
 #[test]

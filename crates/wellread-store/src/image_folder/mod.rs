@@ -32,6 +32,7 @@ pub static FORMAT: Format = Format {
     parts: &[],
     keeps_features: false,
     has_tables: false,
+    has_levels: false,
     heeds_tune: |_| false,
     cannot_resume: None,
     engine: || "png 0.18, zune-jpeg 0.5".to_owned(),

@@ -41,9 +41,7 @@ impl PieceBox {
 /// of all boxes do not cancel: a corner inside the image belongs to an even number of boxes when they fit
 /// together, and the corners of each volume to one.
 pub(crate) fn covers(pieces: &[PieceBox], shape: Shape) -> std::result::Result<(), String> {
-    if let [piece] = pieces
-        && piece.region() == shape.full()
-    {
+    if are_volumes(pieces, shape) {
         return Ok(());
     }
     let mut pixels = 0u64;
@@ -90,6 +88,15 @@ pub(crate) fn covers(pieces: &[PieceBox], shape: Shape) -> std::result::Result<(
     } else {
         Err("its chunks overlap and leave gaps: they must cover the image".into())
     }
+}
+
+/// Whether the boxes are the image's volumes in order, one for each time and channel: what most images consist of.
+fn are_volumes(pieces: &[PieceBox], shape: Shape) -> bool {
+    let [t, c, z, y, x] = shape.0;
+    pieces.len() == t * c
+        && pieces.iter().enumerate().all(|(k, piece)| {
+            piece.region() == Region { start: [k / c, k % c, 0, 0, 0], size: [1, 1, z, y, x] }
+        })
 }
 
 #[cfg(test)]

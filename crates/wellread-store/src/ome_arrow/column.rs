@@ -15,6 +15,8 @@ pub(crate) struct ImageColumn {
     /// Whether pixels are 64 bits wide.
     inferred: bool,
     fields: Fields,
+    /// See [`Self::pieces`].
+    pieces: [Vec<Vec<String>>; 2],
     /// Columns of plain values that stand beside it, but for the row number.
     pub features: Vec<String>,
     /// All other columns that stand beside it: [`crate::Store::columns_left_out`].
@@ -37,6 +39,7 @@ impl ImageColumn {
         };
         if let Some(wanted) = wanted.filter(|w| !names.contains(w)) {
             return Err(Error::new(path, format_args!("has no column {wanted:?}"))
+                .choice()
                 .hint(format_args!("its columns are: {}", listed())));
         }
         let mut reason = None;
@@ -92,14 +95,20 @@ impl ImageColumn {
         if has == [false; 2] {
             return Err((true, why.unwrap_or_else(|| "it has neither chunks nor planes".into())));
         }
-        Ok(Self {
+        let mut this = Self {
             name: column.name().clone(),
             has,
             inferred,
             fields: fields.clone(),
+            pieces: [vec![], vec![]],
             features: vec![],
             left_out: vec![],
-        })
+        };
+        this.pieces = LISTS.map(|list| {
+            let names = field::ORIGIN.iter().chain(&field::CHUNK_SHAPE).chain([&field::PIXELS]);
+            this.paths(names.map(|name| [list, name]))
+        });
+        Ok(this)
     }
 
     /// The variant of OME-Arrow that this is; `filled` says of each list whether it has anything in it.
@@ -127,9 +136,8 @@ impl ImageColumn {
     }
 
     /// Paths of one of the lists of pixels: boxes and pixels.
-    pub fn pieces(&self, list: usize) -> Vec<Vec<String>> {
-        let names = field::ORIGIN.iter().chain(&field::CHUNK_SHAPE).chain([&field::PIXELS]);
-        self.paths(names.map(|name| [LISTS[list], name]))
+    pub fn pieces(&self, list: usize) -> &[Vec<String>] {
+        &self.pieces[list]
     }
 
     /// Those of the paths below the column that the schema has.

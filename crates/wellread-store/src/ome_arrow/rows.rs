@@ -9,7 +9,7 @@ use arrow_array::types::{
     ArrowPrimitiveType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type,
     UInt16Type, UInt32Type, UInt64Type,
 };
-use arrow_array::{Array, StructArray};
+use arrow_array::{Array, ArrayRef, StructArray};
 use arrow_schema::DataType;
 use wellread_image::ome_arrow::{self, field};
 use wellread_image::{PixelType, Shape};
@@ -27,12 +27,12 @@ pub(crate) struct Row {
 pub(crate) struct SmallColumns<'a> {
     images: &'a StructArray,
     meta: Option<&'a StructArray>,
-    sizes: [Option<Vec<i64>>; 5],
+    sizes: [Option<Numbers>; 5],
     types: Option<&'a dyn Array>,
     orders: Option<&'a dyn Array>,
     list: Option<Lists>,
-    origin: [Option<Vec<i64>>; 5],
-    shape: [Option<Vec<i64>>; 3],
+    origin: [Option<Numbers>; 5],
+    shape: [Option<Numbers>; 3],
 }
 
 /// Stands for a null among integers.
@@ -44,7 +44,7 @@ impl<'a> SmallColumns<'a> {
         let structure = |s: &'a StructArray, name| s.column_by_name(name).and_then(|c| c.as_struct_opt());
         let meta = structure(images, field::PIXELS_META);
         let numbers = |s: Option<&StructArray>, name: &str| match s.and_then(|s| s.column_by_name(name)) {
-            Some(array) => integers(array).map(Some).ok_or_else(|| format!("{name} is no whole number")),
+            Some(array) => Numbers::new(array).map(Some).ok_or_else(|| format!("{name} is no whole number")),
             None => Ok(None),
         };
         let name = if source == CHUNKS { field::CHUNKS } else { field::PLANES };
@@ -80,7 +80,7 @@ impl<'a> SmallColumns<'a> {
         let mut shape = [1; 5];
         for ((n, sizes), name) in shape.iter_mut().zip(&self.sizes).zip(field::SIZES) {
             let Some(sizes) = sizes else { continue };
-            *n = match sizes[i] {
+            *n = match sizes.at(i) {
                 NULL => return Err(format!("pixels_meta.{name} is missing")),
                 size => u32::try_from(size).map_err(|_| format!("pixels_meta.{name} is {size}"))? as usize,
             };
@@ -96,21 +96,33 @@ impl<'a> SmallColumns<'a> {
     /// The boxes of row `i` in the order of their pixels.
     /// Planes are as large as the image, whose shape is `whole` or, where that is not known, as row `i` declares it.
     pub fn pieces(&self, i: usize, whole: Option<Shape>) -> std::result::Result<Vec<PieceBox>, String> {
+        let mut boxes = vec![];
+        self.pieces_into(i, whole, &mut boxes).map(|()| boxes)
+    }
+
+    /// As [`Self::pieces`], in a list that is used again.
+    pub fn pieces_into(
+        &self,
+        i: usize,
+        whole: Option<Shape>,
+        out: &mut Vec<PieceBox>,
+    ) -> std::result::Result<(), String> {
+        out.clear();
         if self.images.is_null(i) {
-            return Ok(vec![]);
+            return Ok(());
         }
-        let Some(range) = self.list.as_ref().and_then(|l| l.range(i)) else { return Ok(vec![]) };
+        let Some(range) = self.list.as_ref().and_then(|l| l.range(i)) else { return Ok(()) };
         let is_plane = self.shape.iter().all(Option::is_none);
         let whole = match whole {
             _ if !is_plane || range.is_empty() => [1; 5],
             Some(shape) => shape.0,
             None => self.shape(i)?.0,
         };
-        let mut out = Vec::with_capacity(range.len());
+        out.reserve(range.len());
         for (k, at) in range.enumerate() {
-            let origin = std::array::from_fn(|a| self.origin[a].as_ref().map_or(0, |v| v[at]));
+            let origin = std::array::from_fn(|a| self.origin[a].as_ref().map_or(0, |v| v.at(at)));
             let shape = std::array::from_fn(|a| {
-                self.shape[a].as_ref().map_or(if a == 0 { 1 } else { whole[2 + a] as i64 }, |v| v[at])
+                self.shape[a].as_ref().map_or(if a == 0 { 1 } else { whole[2 + a] as i64 }, |v| v.at(at))
             });
             out.push(PieceBox::new(origin, shape).ok_or_else(|| {
                 let (kind, [t, c, z, y, x], [sz, sy, sx]) =
@@ -118,7 +130,7 @@ impl<'a> SmallColumns<'a> {
                 format!("{kind} {k} lies at {t},{c},{z},{y},{x} (TCZYX) and has shape {sz},{sy},{sx} (ZYX)")
             })?);
         }
-        Ok(out)
+        Ok(())
     }
 
     /// Row `i` with its `pieces`; `clamped` as for [`Self::info`].
@@ -182,28 +194,48 @@ fn shown(n: i64) -> String {
     if n == NULL { "null".into() } else { n.to_string() }
 }
 
-/// Any numeric array as integers; nulls become [`NULL`]. `None` for other types and fractions.
-fn integers(array: &dyn Array) -> Option<Vec<i64>> {
-    fn collect<T: ArrowPrimitiveType>(
-        array: &dyn Array,
-        to: impl Fn(T::Native) -> Option<i64>,
-    ) -> Option<Vec<i64>> {
-        array.as_primitive_opt::<T>()?.iter().map(|v| v.map_or(Some(NULL), &to)).collect()
+/// Whole numbers in whatever numeric type an engine delivers them; nulls are [`NULL`]. Shared, not copied.
+struct Numbers(ArrayRef);
+
+impl Numbers {
+    /// The array as whole numbers; `None` for other types, fractions and what 64 bits do not hold.
+    fn new(array: &ArrayRef) -> Option<Self> {
+        fn all<T: ArrowPrimitiveType>(array: &dyn Array, fits: impl Fn(T::Native) -> bool) -> bool {
+            array.as_primitive::<T>().iter().flatten().all(fits)
+        }
+        let fits = match array.data_type() {
+            DataType::UInt64 => all::<UInt64Type>(array, |v| i64::try_from(v).is_ok()),
+            DataType::Float32 => all::<Float32Type>(array, |v| is_whole(v.into())),
+            DataType::Float64 => all::<Float64Type>(array, is_whole),
+            of => of.is_integer(),
+        };
+        fits.then(|| Self(ArrayRef::clone(array)))
     }
-    let whole = |v: f64| (v.fract() == 0.0 && v.abs() < 9e15).then_some(v as i64);
-    match array.data_type() {
-        DataType::Int8 => collect::<Int8Type>(array, |v| Some(v.into())),
-        DataType::Int16 => collect::<Int16Type>(array, |v| Some(v.into())),
-        DataType::Int32 => collect::<Int32Type>(array, |v| Some(v.into())),
-        DataType::Int64 => collect::<Int64Type>(array, Some),
-        DataType::UInt8 => collect::<UInt8Type>(array, |v| Some(v.into())),
-        DataType::UInt16 => collect::<UInt16Type>(array, |v| Some(v.into())),
-        DataType::UInt32 => collect::<UInt32Type>(array, |v| Some(v.into())),
-        DataType::UInt64 => collect::<UInt64Type>(array, |v| i64::try_from(v).ok()),
-        DataType::Float32 => collect::<Float32Type>(array, |v| whole(v.into())),
-        DataType::Float64 => collect::<Float64Type>(array, whole),
-        _ => None,
+
+    /// The number at `i`.
+    fn at(&self, i: usize) -> i64 {
+        let array = &self.0;
+        if array.is_null(i) {
+            return NULL;
+        }
+        match array.data_type() {
+            DataType::Int8 => array.as_primitive::<Int8Type>().value(i).into(),
+            DataType::Int16 => array.as_primitive::<Int16Type>().value(i).into(),
+            DataType::Int32 => array.as_primitive::<Int32Type>().value(i).into(),
+            DataType::Int64 => array.as_primitive::<Int64Type>().value(i),
+            DataType::UInt8 => array.as_primitive::<UInt8Type>().value(i).into(),
+            DataType::UInt16 => array.as_primitive::<UInt16Type>().value(i).into(),
+            DataType::UInt32 => array.as_primitive::<UInt32Type>().value(i).into(),
+            DataType::UInt64 => array.as_primitive::<UInt64Type>().value(i) as i64,
+            DataType::Float32 => array.as_primitive::<Float32Type>().value(i) as i64,
+            DataType::Float64 => array.as_primitive::<Float64Type>().value(i) as i64,
+            of => unreachable!("{of} is no type of whole numbers"),
+        }
     }
+}
+
+fn is_whole(v: f64) -> bool {
+    v.fract() == 0.0 && v.abs() < 9e15
 }
 
 /// The text at `i` of a string or binary array; `None` for nulls and other types.

@@ -170,11 +170,9 @@ impl Group {
         let image = self.multiscale()?;
         let dataset = image.datasets.get(level).ok_or_else(|| {
             let n = image.datasets.len();
-            Error::new(
-                &self.file,
-                format_args!("level {level} was asked for, but the image has {n} level(s)"),
-            )
-            .hint(match n {
+            let cause = format_args!("level {level} was asked for, but the image has {n} level(s)");
+            let error = Error::new(&self.file, cause);
+            if n > 0 { error.choice() } else { error }.hint(match n {
                 0 => "the multiscales metadata lists no datasets; write the image again".to_owned(),
                 1 => "use level 0, full resolution".to_owned(),
                 n => format!("use a level from 0 (full resolution) to {}", n - 1),

@@ -57,6 +57,7 @@ pub static FORMAT: Format = Format {
     parts: &[],
     keeps_features: false,
     has_tables: false,
+    has_levels: true,
     heeds_tune: |_| false,
     cannot_resume: None,
     engine: || "own chunk reader, zarrs 0.23 for rare codecs; OME-Zarr 0.4 and 0.5".to_owned(),

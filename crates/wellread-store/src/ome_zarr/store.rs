@@ -61,13 +61,21 @@ impl Context {
 impl OmeZarrStore {
     /// Opens a group, folder, plate or series; reads listings, no image metadata where avoidable.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
-        Ok(Self {
+        let store = Self {
             level: options.level,
             rows: FileRows::new(path, layout::rows(path, options)?),
             plans: Plans::default(),
             shard_indices: IndexCache::default(),
             files: OpenFiles::default(),
-        })
+        };
+        if store.level > 0
+            && store.rows.len() > 0
+            && let Err(error) = store.plan(0)
+            && error.is_choice()
+        {
+            return Err(error);
+        }
+        Ok(store)
     }
 
     fn plan(&self, row: usize) -> Result<&Arc<ArrayPlan>> {

@@ -97,13 +97,23 @@ impl Indices {
     }
 }
 
-/// Dictionary indices: a byte with their bit width, then runs of the hybrid.
+/// Where a walk through the runs of a page stands, so that its next values need not be looked for from the start.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Walk {
+    /// Values before the run.
+    value: usize,
+    /// Bytes before it.
+    byte: usize,
+}
+
+/// Dictionary indices: a byte with their bit width, then runs of the hybrid. `walk` is of the same page.
 pub(super) fn look_up(
     bytes: &[u8],
     table: &Table,
     count: usize,
     range: Range<usize>,
     out: &mut [u8],
+    walk: &mut Walk,
 ) -> Result<(), BadValue> {
     if range.is_empty() {
         return Ok(());
@@ -116,8 +126,14 @@ pub(super) fn look_up(
     let width = u32::from(width);
     let unpacker = Indices::new(width);
     let size = table.dtype.size();
-    let mut at = 0;
-    for run in Runs::new(bytes, width, count) {
+    if walk.value > range.start {
+        *walk = Walk::default();
+    }
+    let mut at = walk.value;
+    let mut runs = Runs::new(bytes.get(walk.byte..).unwrap_or_default(), width, count - at);
+    loop {
+        *walk = Walk { value: at, byte: bytes.len() - runs.rest() };
+        let Some(run) = runs.next() else { break };
         let run = run.ok_or(BadValue::Corrupt("dictionary indices end early"))?;
         let end = at + run.count();
         if end > range.start {
@@ -251,6 +267,15 @@ mod tests {
                     .flat_map(|&i| value(i).to_le_bytes()[..dtype.size()].to_vec())
                     .collect();
                 prop_assert_eq!(&out, &expected);
+                // What comes after it, then before it, in one walk.
+                let mut walk = Walk::default();
+                for range in [range.clone(), range.end..indices.len(), 0..range.start, range.clone()] {
+                    let mut out = vec![0; range.len() * dtype.size()];
+                    look_up(&page, &table, indices.len(), range.clone(), &mut out, &mut walk).unwrap();
+                    let each = indices[range].iter();
+                    let expected: Vec<u8> = each.flat_map(|&i| value(i).to_le_bytes()[..dtype.size()].to_vec()).collect();
+                    prop_assert_eq!(out, expected);
+                }
             }
         }
     }

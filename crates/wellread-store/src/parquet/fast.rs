@@ -15,7 +15,7 @@
 //! Only what lies in two pages at once is put together in scratch memory: one line of pixels at a time.
 
 use super::cache::{Cache, Entry, Key, StoredCoding};
-use super::dictionary::Table;
+use super::dictionary::{Table, Walk};
 use super::file::PositionalFile;
 use super::levels;
 use super::pages::{self, Codecs, Fault};
@@ -32,7 +32,7 @@ use wellread_image::{PixelType, Region};
 /// pixels take no more room than its stored bytes.
 const DECODE_WHOLE: usize = 8 << 20;
 
-/// Most bytes of a page that are decoded at once into scratch memory where it is not decoded whole.
+/// Most bytes of a page that are decoded at once into scratch memory where it is kept as it is stored.
 const BAND: usize = 1 << 20;
 
 /// Bytes of a band that stays in the processor's cache until the sink has taken it.
@@ -67,6 +67,7 @@ pub(super) struct Loaded {
     /// Whether its values are among the bytes as read, not the decompressed.
     is_raw: bool,
     values: std::ops::Range<usize>,
+    walk: Walk,
 }
 
 impl FastReader<'_> {
@@ -187,20 +188,25 @@ impl FastReader<'_> {
             let start = if is_raw { raw.as_ptr() } else { decoded.as_ptr() };
             let place = |at: *const u8| (at as usize).saturating_sub(start as usize);
             let values = place(values.start)..place(values.end);
-            self.loaded = Some(Loaded { page: index, coding: coding(encoding, table)?, is_raw, values });
+            self.loaded = Some(Loaded {
+                page: index,
+                coding: coding(encoding, table)?,
+                is_raw,
+                values,
+                walk: Walk::default(),
+            });
         }
-        let Some(Loaded { coding, is_raw, values, .. }) = &self.loaded else { return Err(Fault::General) };
+        let inside = self.values_of(index);
+        let Some(loaded) = &mut self.loaded else { return Err(Fault::General) };
+        let Loaded { coding, is_raw, values, walk, .. } = loaded;
         let Scratch { raw, decoded, pixels, .. } = scratch;
         let stored = if *is_raw { raw } else { decoded }.get(values.clone()).unwrap_or_default();
-        let inside = self.values_of(index);
         let all = (inside.end - inside.start) as usize;
         let size = dtype.size();
         let [_, _, nz, ny, nx] = part.size;
-        // Runs of indices are walked from the start of the page for each band.
-        let band = if matches!(coding, StoredCoding::Dictionary(_)) { BAND } else { CACHED_BAND };
         let coding = decoding(coding)?;
-        let whole = part.pixels() * size <= band;
-        let lines = if whole { ny } else { (band / (nx * size)).clamp(1, ny) };
+        let whole = part.pixels() * size <= CACHED_BAND;
+        let lines = if whole { ny } else { (CACHED_BAND / (nx * size)).clamp(1, ny) };
         let mut at = (first - inside.start) as usize;
         for z in (0..nz).step_by(if whole { nz } else { 1 }) {
             for y in (0..ny).step_by(lines) {
@@ -212,8 +218,8 @@ impl FastReader<'_> {
                 let count = block.pixels();
                 pixels.resize(pixels.len().max(count * size), 0);
                 let data = &mut pixels[..count * size];
-                values::decode(stored, coding, leaf, all, at..at + count, dtype, data)
-                    .map_err(|bad| Fault::Error(self.bad(bad)))?;
+                values::decode_on(stored, coding, leaf, all, at..at + count, dtype, data, walk)
+                    .map_err(|wrong| Fault::Error(bad(self.file, wrong)))?;
                 sink.put(request, &Block { region: block, data, dtype })?;
                 at += count;
             }
@@ -270,18 +276,7 @@ impl FastReader<'_> {
         scratch.pixels.resize(scratch.pixels.len().max((to + count) * size), 0);
         let out = &mut scratch.pixels[to * size..(to + count) * size];
         values::decode(bytes, coding, leaf, all, from..from + count, dtype, out)
-            .map_err(|bad| Fault::Error(self.bad(bad)))
-    }
-
-    fn bad(&self, bad: BadValue) -> Error {
-        match bad {
-            BadValue::Range(text) => Error::new(self.file.path(), text).hint(
-                "pixels_meta.type names a type that is too narrow for the pixels; write the file again",
-            ),
-            BadValue::Corrupt(text) => {
-                Error::new(self.file.path(), text).hint("the file is corrupt; copy or write it again")
-            }
-        }
+            .map_err(|wrong| Fault::Error(bad(self.file, wrong)))
     }
 
     /// The page that holds value `position`.
@@ -395,8 +390,19 @@ impl FastReader<'_> {
             let body = pages::load(self.file, page, self.pages.codec, (0, 0), raw, decoded, context.get())?;
             Table::new(body.values, leaf, page.header.values, dtype)
                 .map(Entry::Table)
-                .map_err(|bad| Fault::Error(self.bad(bad)))
+                .map_err(|wrong| Fault::Error(bad(self.file, wrong)))
         })
+    }
+}
+
+/// The error for a value.
+fn bad(file: &PositionalFile, wrong: BadValue) -> Error {
+    match wrong {
+        BadValue::Range(text) => Error::new(file.path(), text)
+            .hint("pixels_meta.type names a type that is too narrow for the pixels; write the file again"),
+        BadValue::Corrupt(text) => {
+            Error::new(file.path(), text).hint("the file is corrupt; copy or write it again")
+        }
     }
 }
 

@@ -38,6 +38,11 @@ impl<'a> Runs<'a> {
         Self { bytes, width, left: count }
     }
 
+    /// Bytes that are still to be read.
+    pub fn rest(&self) -> usize {
+        self.bytes.len()
+    }
+
     fn read(&mut self) -> Option<Run<'a>> {
         let (mut header, mut shift) = (0u64, 0);
         loop {

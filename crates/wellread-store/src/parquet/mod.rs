@@ -79,6 +79,7 @@ pub static FORMAT: Format = Format {
     parts: &[],
     keeps_features: true,
     has_tables: false,
+    has_levels: false,
     heeds_tune: |_| true,
     cannot_resume: Some(NO_APPENDING),
     engine: || {

@@ -114,6 +114,7 @@ impl ImageColumn {
         let mut candidates = columns.iter().filter(|c| wanted.is_none_or(|w| c.ty.name() == w)).peekable();
         if let (Some(wanted), None) = (wanted, candidates.peek()) {
             return Err(Error::new(path, format_args!("has no column {wanted:?}"))
+                .choice()
                 .hint(format_args!("its columns are: {}", listed())));
         }
         let mut reasons = vec![];

@@ -10,7 +10,7 @@
 //! | dictionary | the dictionary is narrowed once into a [`Table`]; indices are [unpacked](super::unpack) side by side and looked up in it |
 //! | `BYTE_STREAM_SPLIT` | the byte streams that the pixel type has are interleaved; the others must be its sign or zero |
 
-use super::dictionary::{Table, look_up};
+use super::dictionary::{Table, Walk, look_up};
 pub(crate) use super::schema::LeafType;
 use std::ops::Range;
 use wellread_image::PixelType;
@@ -164,6 +164,20 @@ pub(super) fn decode(
     dtype: PixelType,
     out: &mut [u8],
 ) -> Result<(), BadValue> {
+    decode_on(bytes, coding, leaf, count, range, dtype, out, &mut Walk::default())
+}
+
+/// As [`decode`], of values that come after those of which `walk` is, as far as they do.
+pub(super) fn decode_on(
+    bytes: &[u8],
+    coding: Coding<'_>,
+    leaf: LeafType,
+    count: usize,
+    range: Range<usize>,
+    dtype: PixelType,
+    out: &mut [u8],
+    walk: &mut Walk,
+) -> Result<(), BadValue> {
     debug_assert!(range.start <= range.end && range.end <= count);
     debug_assert_eq!(out.len(), range.len() * dtype.size());
     let _decode = span(Kind::Decode).with(out.len() as u64, 0);
@@ -179,7 +193,7 @@ pub(super) fn decode(
         }
         Coding::Dictionary(table) => {
             debug_assert_eq!(table.dtype, dtype);
-            look_up(bytes, table, count, range, out)
+            look_up(bytes, table, count, range, out, walk)
         }
         Coding::ByteStreamSplit => {
             let needed = count.checked_mul(leaf.size());

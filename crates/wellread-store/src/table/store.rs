@@ -3,7 +3,7 @@
 use super::{ImageTable, Rows};
 use crate::lazy::Lazy;
 use crate::ome_arrow::{
-    CHUNKS, ImageColumn, LISTS, MetadataRows, PLANES, PixelColumn, SmallColumns, covers, eight_bit,
+    CHUNKS, ImageColumn, LISTS, MetadataRows, PLANES, PieceBox, PixelColumn, SmallColumns, covers, eight_bit,
 };
 use crate::{
     Block, CopySink, EachImage, Error, FormatContext, OpenOptions, PixelSink, Request, Result, RowInfo,
@@ -170,7 +170,7 @@ impl TableStore {
         each: &mut dyn FnMut(usize, &Pieces<'_>) -> Result<()>,
     ) -> Result<()> {
         let mut at = 0;
-        self.read_column(rows.clone(), &self.column.pieces(list), context, &mut |images| {
+        self.read_column(rows.clone(), self.column.pieces(list), context, &mut |images| {
             let small = SmallColumns::new(images, list).map_err(|why| Error::new(self.path(), why))?;
             let pixels = PixelColumn::new(images, LISTS[list]);
             for i in 0..images.len() {
@@ -187,6 +187,7 @@ impl TableStore {
         &self,
         row: usize,
         pieces: &Pieces<'_>,
+        boxes: &mut Vec<PieceBox>,
         buffer: &mut Vec<u8>,
         put: &mut dyn FnMut(&Block<'_>) -> Result<()>,
     ) -> Result<bool> {
@@ -196,11 +197,11 @@ impl TableStore {
             error.hint("other rows can still be read; if the table was not written like this, write it again")
         };
         let Some(lists) = pieces.pixels.and_then(|p| p.row(pieces.i)) else { return Ok(false) };
-        let boxes = pieces.small.pieces(pieces.i, Some(info.shape)).map_err(refuse)?;
+        pieces.small.pieces_into(pieces.i, Some(info.shape), boxes).map_err(refuse)?;
         if boxes.is_empty() {
             return Ok(false);
         }
-        covers(&boxes, info.shape).map_err(refuse)?;
+        covers(boxes, info.shape).map_err(refuse)?;
         for (k, piece) in boxes.iter().enumerate() {
             let region = piece.region();
             let data = lists.pixels(k, region.shape(), info.dtype, buffer).map_err(refuse)?;
@@ -339,25 +340,28 @@ impl Store for TableStore {
         for request in requests {
             self.check(request)?;
         }
-        order.sort_by_key(|&i| requests[i].row);
+        order.sort_unstable_by_key(|&i| (requests[i].row, i));
         let mut list = self.first_list();
         loop {
             let mut rows: Vec<usize> = order.iter().map(|&i| requests[i].row).collect();
             rows.dedup();
             let mut without = vec![];
-            let mut next = order.iter().copied().peekable();
+            let mut next = 0;
+            let mut boxes = vec![];
             self.read_pieces(&Rows::Chosen(&rows), list, &mut scratch.context, &mut |at, pieces| {
-                let mut own = vec![];
-                while let Some(i) = next.next_if(|&i| requests[i].row == rows[at]) {
-                    own.push(i);
+                let from = next;
+                while order.get(next).is_some_and(|&i| requests[i].row == rows[at]) {
+                    next += 1;
                 }
-                let found = self.deliver(rows[at], pieces, &mut scratch.pixels, &mut |block| {
-                    own.iter()
-                        .filter(|&&i| block.region.intersects(&requests[i].region))
-                        .try_for_each(|&i| sink.put(i, block))
-                })?;
+                let own = &order[from..next];
+                let found =
+                    self.deliver(rows[at], pieces, &mut boxes, &mut scratch.pixels, &mut |block| {
+                        own.iter()
+                            .filter(|&&i| block.region.intersects(&requests[i].region))
+                            .try_for_each(|&i| sink.put(i, block))
+                    })?;
                 if !found {
-                    without.append(&mut own);
+                    without.extend_from_slice(own);
                 }
                 Ok(())
             })?;
@@ -371,7 +375,7 @@ impl Store for TableStore {
 
     fn scan(&self, rows: Range<usize>, each: &mut EachImage<'_>) -> Result<()> {
         let mut buffer = vec![];
-        let mut pixels = vec![];
+        let (mut pixels, mut boxes) = (vec![], vec![]);
         let (mut scratch, mut context) = (Scratch::default(), FormatContext::default());
         let list = self.first_list();
         self.read_pieces(&Rows::Range(rows.clone()), list, &mut context, &mut |at, pieces| {
@@ -380,7 +384,8 @@ impl Store for TableStore {
             pixels.clear();
             pixels.resize(info.shape.pixels() * info.dtype.size(), 0);
             let mut sink = CopySink::new(vec![(info.shape.full(), info.dtype, pixels.as_mut_slice())]);
-            let found = self.deliver(row, pieces, &mut buffer, &mut |block| sink.put(0, block))?;
+            let found =
+                self.deliver(row, pieces, &mut boxes, &mut buffer, &mut |block| sink.put(0, block))?;
             drop(sink);
             if !found {
                 if list == PLANES || !self.column.has[PLANES] {

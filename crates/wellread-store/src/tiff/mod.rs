@@ -62,6 +62,7 @@ pub static FORMAT: Format = Format {
     parts: &[],
     keeps_features: false,
     has_tables: false,
+    has_levels: false,
     heeds_tune: |options| options.tune == Tune::Size && options.compression == Compression::Default,
     cannot_resume: None,
     engine: || format!("wellread {}; TIFF 6.0, BigTIFF, OME-TIFF 2016-06", env!("CARGO_PKG_VERSION")),

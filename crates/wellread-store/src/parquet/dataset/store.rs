@@ -50,6 +50,14 @@ struct Needed {
     request: usize,
 }
 
+/// What a thread keeps from read to read.
+#[derive(Default)]
+struct Kept {
+    needed: Vec<Needed>,
+    rows: Vec<usize>,
+    buffers: Buffers,
+}
+
 impl DatasetStore {
     /// Opens a dataset folder: reads its small tables and the footer of the chunks; of another writer's `uint16`
     /// also the pixels, up to the first above 255.
@@ -146,11 +154,13 @@ impl DatasetStore {
         &self,
         needed: &[Needed],
         requests: &[Request],
+        rows: &mut Vec<usize>,
         buffers: &mut Buffers,
         sink: &mut dyn PixelSink,
     ) -> Result<()> {
         let group = needed[0].group as usize;
-        let mut rows: Vec<usize> = needed.iter().map(|n| n.row).collect();
+        rows.clear();
+        rows.extend(needed.iter().map(|n| n.row));
         rows.dedup();
         let column = ByteColumn {
             file: &self.file,
@@ -163,7 +173,7 @@ impl DatasetStore {
         let mut next = 0;
         let first_row = requests[needed[0].request].row;
         let mut narrowed = std::mem::take(&mut buffers.narrowed);
-        let result = column.read(&rows, buffers, &mut |i, data| {
+        let result = column.read(rows, buffers, &mut |i, data| {
             while let Some(n) = needed.get(next).filter(|n| n.row == rows[i]) {
                 let row = requests[n.request].row;
                 let declared = self.declared(row)?;
@@ -276,7 +286,8 @@ impl Store for DatasetStore {
     }
 
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
-        let mut needed = vec![];
+        let Kept { needed, rows, buffers } = scratch.context.get::<Kept>();
+        needed.clear();
         for (i, request) in requests.iter().enumerate() {
             self.check(request)?;
             for chunk in self.tables.images[request.row].chunks.clone() {
@@ -300,8 +311,7 @@ impl Store for DatasetStore {
             }
         }
         needed.sort_unstable_by_key(|n| (n.group, n.row, n.request));
-        let buffers = scratch.context.get::<Buffers>();
         let mut groups = needed.chunk_by(|a, b| a.group == b.group);
-        groups.try_for_each(|of_group| self.read_group(of_group, requests, buffers, sink))
+        groups.try_for_each(|of_group| self.read_group(of_group, requests, rows, buffers, sink))
     }
 }

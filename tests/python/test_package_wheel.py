@@ -1,0 +1,108 @@
+"""The wheel: what is in it, and that it works in an environment of its own.
+
+maturin packs the native module that the build has left. It would have cargo build that package alone, with features
+of its own, which compiles everything once more: a cargo before the other in PATH builds the workspace instead, which
+is done.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", "no build"))
+CARGO = """#!/usr/bin/env bash
+# What maturin tells the build of interpreters would have it begin anew; the module is of every CPython from 3.10 on.
+if [[ $1 == rustc ]]; then
+    unset "${!PYO3_@}" CARGO_ENCODED_RUSTFLAGS
+    exec REAL build --release --locked --offline --workspace --all-targets --message-format json-render-diagnostics
+fi
+exec REAL "$@"
+"""
+SCRIPT = """
+import sys
+import wellread as wr
+loader = wr.DataLoader(sys.argv[1], 8, shuffle=True, seed=3, num_workers=2)
+print(wr.__file__, len(wr.formats()), sum(float(batch.numpy().sum()) for batch in loader))
+assert "torch" not in sys.modules and "jax" not in sys.modules
+"""
+
+pytestmark = [
+    pytest.mark.skipif(not (TARGET / "release/lib_native.so").exists(), reason="no build in CARGO_TARGET_DIR"),
+    pytest.mark.skipif(shutil.which("cargo") is None, reason="no cargo on this machine"),
+]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wheel")
+    bin_folder = folder / "bin"
+    bin_folder.mkdir()
+    (bin_folder / "cargo").write_text(CARGO.replace("REAL", shutil.which("cargo")))
+    (bin_folder / "cargo").chmod(0o755)
+    env = {**os.environ, "PATH": f"{bin_folder}:{os.environ['PATH']}"}
+    env.pop("CARGO", None)
+    done = subprocess.run(
+        [sys.executable, "-m", "maturin", "build", "--release", "--locked", "--offline", "--out", folder,
+         "--interpreter", sys.executable, "--compression-method", "stored"],
+        cwd=REPOSITORY, env=env, capture_output=True, text=True, timeout=3600,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (path,) = folder.glob("*.whl")
+    yield path
+    # Half a gigabyte, which pytest would keep.
+    path.unlink()
+
+
+def test_a_wheel_has_the_whole_package(wheel):
+    assert re.fullmatch(r"wellread-[\d.]+-cp310-abi3-(manylinux|linux|macosx).*\.whl", wheel.name), wheel.name
+    with zipfile.ZipFile(wheel) as packed:
+        names = set(packed.namelist())
+        (about,) = [name for name in names if name.endswith(".dist-info/METADATA")]
+        metadata = packed.read(about).decode()
+        entries = packed.read(about.replace("METADATA", "entry_points.txt")).decode()
+    sources = REPOSITORY / "python"
+    for source in (sources / "wellread").rglob("*"):
+        if source.suffix in (".py", ".pyi") or source.name == "py.typed":
+            assert str(source.relative_to(sources)) in names, f"{source} is not in the wheel"
+    assert "wellread/_native.abi3.so" in names
+    assert "Requires-Python: >=3.10" in metadata and "Requires-Dist: numpy" in metadata
+    assert "wellread=wellread.__main__:main" in entries.replace(" ", "")
+    assert any("LICENSE-MIT" in name for name in names)
+
+
+def test_a_wheel_works_in_an_environment_of_its_own(wheel, parquet, tmp_path):
+    home = tmp_path / "env"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", home], check=True)
+    python = home / "bin/python"
+    # numpy is that of the tests; `wellread` must be the wheel's.
+    inside = subprocess.check_output(
+        [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], text=True
+    )
+    (Path(inside.strip()) / "tests.pth").write_text(sysconfig.get_path("purelib"))
+    env = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "WELLREAD")}
+    try:
+        subprocess.run(
+            [sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-index", "--quiet", wheel],
+            check=True, env=env, timeout=600,
+        )  # fmt: skip
+        where, formats, total = subprocess.check_output(
+            [python, "-c", SCRIPT, parquet], env=env, text=True, timeout=600
+        ).split()
+        here, same_formats, same_total = subprocess.check_output(
+            [sys.executable, "-c", SCRIPT, parquet], text=True, timeout=600
+        ).split()
+        assert str(home) in where and str(home) not in here
+        assert (formats, total) == (same_formats, same_total)
+        for command in ([home / "bin/wellread"], [python, "-m", "wellread"]):
+            told = subprocess.check_output([*command, "info", parquet, "--json"], env=env, text=True, timeout=600)
+            assert '"images"' in told
+    finally:
+        shutil.rmtree(home)
