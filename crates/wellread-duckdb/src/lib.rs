@@ -66,9 +66,7 @@ pub static PARQUET_FORMAT: Format = Format {
         "DuckDB writes the whole Parquet file by one statement at the end, which cannot be interrupted",
     ),
     recognise: |_| false,
-    open: |path, options| {
-        Ok(Box::new(TableStore::open(Box::new(DuckTable::open_parquet(path, options)?), options)?))
-    },
+    open: |path, options| Ok(Box::new(TableStore::open(Box::new(DuckTable::open_parquet(path)?), options)?)),
     create: |path, options| Ok(Box::new(writer(path, options, sink::Target::Parquet)?)),
     ..FORMAT
 };

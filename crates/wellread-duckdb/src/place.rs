@@ -72,6 +72,7 @@ pub(crate) fn find(database: &Database, path: &Path, wanted: Option<&str>) -> Re
         }
         [one] => Ok((*one).clone()),
         several => Err(Error::new(path, "several tables hold images")
+            .choice()
             .hint(format_args!("choose one with --table: {}", shown(several)))),
     }
 }

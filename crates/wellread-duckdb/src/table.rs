@@ -107,7 +107,7 @@ impl DuckTable {
     ///
     /// # Errors
     /// A file that is missing or that DuckDB cannot read.
-    pub fn open_parquet(path: &Path, options: &OpenOptions) -> Result<Self> {
+    pub fn open_parquet(path: &Path) -> Result<Self> {
         let file = Arc::new(check_file(path)?);
         let database = Database::in_memory(path)?;
         let connection = database.connection(path)?;

@@ -45,6 +45,7 @@ pub mod dataset;
 mod draw;
 pub mod dtype;
 pub mod field;
+mod fill;
 mod finish;
 mod item;
 pub mod kernels;

@@ -21,7 +21,7 @@ use crate::state::{Identity, LoaderState};
 use crate::traffic::{Counters, Traffic};
 use crate::transform::Transform;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use wellread_image::{PixelType, Shape};
 use wellread_store::{Error, Result, Store};
@@ -145,6 +145,8 @@ pub(crate) struct Inner {
     /// Contexts of threads of earlier epochs, for reuse.
     contexts: Mutex<Vec<ItemContext>>,
     pub(crate) crew: Crew,
+    /// Whether the last iteration needed more workers than there are processors: [`crate::standby`].
+    pub(crate) called: AtomicBool,
     pub(crate) traffic: Counters,
     /// What threads may use for reading, where that is bounded.
     pub(crate) working: Option<Working>,
@@ -169,7 +171,17 @@ impl Inner {
         let pool = Arc::new(BufferPool::new(bytes, plan.largest * plan.crops, keep, plan.source.clone()));
         let contexts = Mutex::new(Vec::with_capacity(plan.ahead.readers().clamp(1, 64)));
         let (traffic, process) = (Counters::default(), wellread_store::process::id());
-        Self { plan, dataset, pool, contexts, crew: Crew::new(), traffic, working, process }
+        Self {
+            plan,
+            dataset,
+            pool,
+            contexts,
+            crew: Crew::new(),
+            called: AtomicBool::new(false),
+            traffic,
+            working,
+            process,
+        }
     }
 
     pub(crate) fn take_context(&self) -> ItemContext {

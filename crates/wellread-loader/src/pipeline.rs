@@ -2,11 +2,12 @@
 //! or reads each batch itself.
 
 use crate::batch::Batch;
+use crate::fill::{Failed, Fill};
 use crate::item::ItemContext;
 use crate::loader::Inner;
 use crate::order::Steps;
 use crate::pool::BatchBuffer;
-use crate::ring::{Failed, Fill, Filled, Shared};
+use crate::ring::{Filled, Shared};
 use crate::skip::{OnError, Skipped};
 use crate::state::LoaderState;
 use std::collections::VecDeque;
@@ -66,7 +67,7 @@ impl Batches {
         }
         let _start = (workers > 0).then(|| span(Kind::StartWorkers).with(workers as u64, 0));
         if workers > 0 {
-            this.shared.begin();
+            this.failed = this.shared.begin().err();
         }
         this
     }

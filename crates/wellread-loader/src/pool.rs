@@ -9,12 +9,14 @@
 //!                                     └──────────────────────── give ◀─────────────────────────────┘
 //! ```
 
-use crate::ring::Fill;
+use crate::fill::Fill;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::fmt;
 use std::ops::Range;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::ptr::{self, NonNull};
+#[cfg(all(target_os = "linux", not(miri)))]
+use std::sync::atomic::AtomicU32;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -296,7 +298,10 @@ enum Owner {
     System { base: NonNull<u8>, layout: Layout },
     /// The system's kernel, for large buffers: pages of their own, so that nobody else's are told what these are.
     #[cfg(all(target_os = "linux", not(miri)))]
-    Kernel,
+    Kernel {
+        /// The process that said so, while processes forked from it lack it; else 0.
+        lacking: AtomicU32,
+    },
     /// Whoever it was taken from.
     Source(Arc<dyn BatchMemory>),
     /// Nobody: its owner has it again.
@@ -330,7 +335,7 @@ impl AlignedBytes {
         }
         let start = NonNull::new(start.cast())?;
         in_large_pages(start, len);
-        let this = Self { owner: Owner::Kernel, start, len };
+        let this = Self { owner: Owner::Kernel { lacking: AtomicU32::new(0) }, start, len };
         this.set(Forks::Lack);
         Some(this)
     }
@@ -340,11 +345,12 @@ impl AlignedBytes {
     /// pages were large.
     fn set(&self, forks: Forks) {
         #[cfg(all(target_os = "linux", not(miri)))]
-        if matches!(self.owner, Owner::Kernel) {
-            let advice = match forks {
-                Forks::Have => libc::MADV_DOFORK,
-                Forks::Lack => libc::MADV_DONTFORK,
+        if let Owner::Kernel { lacking } = &self.owner {
+            let (advice, process) = match forks {
+                Forks::Have => (libc::MADV_DOFORK, 0),
+                Forks::Lack => (libc::MADV_DONTFORK, wellread_store::process::id()),
             };
+            lacking.store(process, Ordering::Relaxed);
             // SAFETY: it is all of a mapping of its own. What a forked process lacks is what nobody there can reach: it
             // was never delivered, or has come back. Where the advice is refused, it is shared.
             unsafe { libc::madvise(self.start.as_ptr().cast(), self.len, advice) };
@@ -394,8 +400,14 @@ impl Drop for AlignedBytes {
             // SAFETY: allocated in `new` with this layout.
             Owner::System { base, layout } => unsafe { dealloc(base.as_ptr(), *layout) },
             #[cfg(all(target_os = "linux", not(miri)))]
-            // SAFETY: mapped in `mapped`, and nobody's any more. In a forked process that lacks it nothing is there.
-            Owner::Kernel => drop(unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) }),
+            Owner::Kernel { lacking } => {
+                let process = lacking.load(Ordering::Relaxed);
+                // A process that was forked meanwhile lacks it, and may have something else at this place.
+                if process == 0 || process == wellread_store::process::id() {
+                    // SAFETY: mapped in `mapped`, there in this process, and nobody's any more.
+                    unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
+                }
+            }
             Owner::Source(source) => source.give(self.start, self.len),
             Owner::Released => {}
         }
@@ -427,6 +439,29 @@ mod tests {
             buffer.as_mut_slice().fill(7);
             assert!(buffer.as_slice().iter().all(|&byte| byte == 7));
         }
+    }
+
+    #[cfg(all(target_os = "linux", not(miri)))]
+    #[test]
+    fn what_a_forked_process_lacks_is_not_taken_apart_there() {
+        let buffer = AlignedBytes::new(LARGE).unwrap();
+        // SAFETY: the child maps, drops, asks and ends.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let place = buffer.start.as_ptr().cast();
+            let (access, kind) = (libc::PROT_READ, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+            // SAFETY: where the buffer was there is nothing; another mapping may lie there, as this one is asked to.
+            let other = unsafe { libc::mmap(place, LARGE, access, kind, -1, 0) };
+            drop(buffer);
+            // SAFETY: it asks whether pages are mapped, which an error would deny.
+            let there = unsafe { libc::msync(other, LARGE, libc::MS_ASYNC) } == 0;
+            // SAFETY: it ends the process without what the parent has registered.
+            unsafe { libc::_exit(i32::from(!(there && other == place))) };
+        }
+        let mut status = -1;
+        // SAFETY: the child is this process's, and the status may be written to.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        assert_eq!(status, 0);
     }
 
     #[test]

@@ -18,18 +18,15 @@
 //! One mutex guards the ring. It is taken twice per slice and once per batch, which is nothing beside
 //! reading a slice; threads are woken only when they are asleep.
 
-use crate::budget::SPLIT;
-use crate::crew::Task;
-use crate::item::{ItemContext, Job};
+use crate::crew::{Task, lock};
+use crate::fill::{Failed, Fill};
+use crate::item::ItemContext;
 use crate::loader::{Inner, Plan};
 use crate::order::{EpochOrder, Steps};
 use crate::pool::{BatchBuffer, PartMemory};
-use crate::skip::OnError;
 use crate::standby::Standby;
-use std::any::Any;
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -40,9 +37,6 @@ use wellread_trace::{Kind, span};
 /// a moment after: new memory takes longer to write to, and stays.
 const PATIENCE: Duration = Duration::from_millis(10);
 
-/// Images of a batch that could not be read, where they are skipped: index in the batch, and why.
-pub(crate) type Failed = Vec<(usize, Error)>;
-
 /// A batch's memory with its pixels in it, and which of its images are none.
 pub(crate) struct Filled {
     pub(crate) buffer: BatchBuffer,
@@ -52,14 +46,14 @@ pub(crate) struct Filled {
 /// One epoch, as the threads see it.
 pub(crate) struct Shared {
     pub(crate) loader: Arc<Inner>,
-    order: EpochOrder,
+    pub(crate) order: EpochOrder,
     pub(crate) epoch: u64,
     /// Batches are counted from where the iteration begins.
     pub(crate) steps: Steps,
     /// Their number.
     pub(crate) batches: usize,
     /// Ends reading at the next block.
-    stop: AtomicBool,
+    pub(crate) stop: AtomicBool,
     ring: Mutex<Ring>,
     /// There may be a slice to claim.
     work: Condvar,
@@ -67,8 +61,6 @@ pub(crate) struct Shared {
     done: Condvar,
     /// What the threads do, to be waited for.
     tasks: Mutex<Vec<Task>>,
-    /// Why a thread could not be started.
-    failure: Mutex<Option<Error>>,
 }
 
 struct Ring {
@@ -145,20 +137,13 @@ impl Part {
     }
 }
 
-/// What is to be read: positions in the epoch, and the memory of their images.
-pub(crate) struct Fill<'a> {
-    pub(crate) positions: Range<usize>,
-    pub(crate) rows: &'a mut [usize],
-    pub(crate) occurrences: &'a mut [u64],
-    pub(crate) pixels: &'a mut [u8],
-}
-
 impl Shared {
     pub(crate) fn new(loader: Arc<Inner>, epoch: u64, steps: Steps) -> Self {
         let Plan { order, seed, ahead, .. } = &*loader.plan;
         let order = EpochOrder::new(order, *seed, epoch);
         let batches = steps.len();
         let slots = if ahead.workers == 0 { 0 } else { ahead.prefetch.min(batches) };
+        let called = loader.called.load(Ordering::Relaxed);
         let ring = Ring {
             slots: std::iter::repeat_with(Slot::default).take(slots).collect(),
             batch: 0,
@@ -168,7 +153,7 @@ impl Shared {
             delivered: 0,
             idle: 0,
             waiting: false,
-            standby: Standby::new(ahead.workers, ahead.helps, ahead.processors),
+            standby: Standby::new(ahead.workers, ahead.helps, ahead.processors, called),
         };
         Self {
             loader,
@@ -181,7 +166,6 @@ impl Shared {
             work: Condvar::new(),
             done: Condvar::new(),
             tasks: Mutex::default(),
-            failure: Mutex::default(),
         }
     }
 
@@ -210,124 +194,6 @@ impl Shared {
         })
     }
 
-    /// Plans rows, as many as make a part of the work that is not much larger than others, and returns how many that is.
-    /// It depends on sizes only, so that what is read together does not depend on the number of threads.
-    pub(crate) fn plan(&self, context: &mut ItemContext, fill: &mut Fill<'_>) -> Result<usize> {
-        self.number(fill);
-        let Fill { rows, occurrences, .. } = fill;
-        let each = self.loader.plan.row_bytes() / self.loader.plan.crops;
-        let whole = [each, rows.len() * self.loader.plan.crops];
-        self.guarded(context, rows, |job, context| context.plan(job, rows, occurrences, whole, SPLIT))
-    }
-
-    /// Reads the rows that were planned, which are those from `first` on of their batch: the work itself, the same with
-    /// and without threads. A panic of a reader becomes an error.
-    pub(crate) fn fill(
-        &self,
-        context: &mut ItemContext,
-        planned: Result<()>,
-        fill: Fill<'_>,
-        first: usize,
-    ) -> Result<Failed> {
-        let Fill { rows, occurrences, pixels, .. } = fill;
-        let read = |job: &Job<'_>, context: &mut ItemContext| context.read(job, &mut [&mut *pixels]);
-        let error = match planned.and_then(|()| self.guarded(context, rows, read)) {
-            Ok(()) => return Ok(vec![]),
-            Err(error) if self.is_stopped() => return Err(error),
-            Err(error) => error,
-        };
-        let raises = self.loader.plan.on_error == OnError::Raise;
-        if let [row] = rows {
-            let error = error.row(*row);
-            return if raises { Err(error) } else { Ok(vec![(first, error)]) };
-        }
-        // Engines that read many rows at once do not say which of them they could not.
-        if raises && error.row_index().is_some() {
-            return Err(error);
-        }
-        // Which rows failed shows when each is read by itself.
-        let each = self.loader.plan.row_bytes();
-        let single = |(i, pixels)| {
-            if self.is_stopped() {
-                return None;
-            }
-            let result = self.fetch(context, &rows[i..=i], &occurrences[i..=i], &mut [pixels]);
-            result.err().map(|error| (first + i, error.row(rows[i])))
-        };
-        let mut failed = pixels.chunks_exact_mut(each).enumerate().filter_map(single);
-        if raises {
-            return Err(failed.next().map_or(error, |(_, error)| error));
-        }
-        Ok(failed.collect())
-    }
-
-    /// Reads several batches in one go.
-    pub(crate) fn fill_joined(&self, context: &mut ItemContext, parts: &mut [Fill<'_>]) -> Result<()> {
-        let (mut rows, mut occurrences) = (vec![], vec![]);
-        for part in parts.iter_mut() {
-            self.number(part);
-            rows.extend_from_slice(part.rows);
-            occurrences.extend_from_slice(part.occurrences);
-        }
-        let mut pixels: Vec<&mut [u8]> = parts.iter_mut().map(|part| &mut *part.pixels).collect();
-        self.fetch(context, &rows, &occurrences, &mut pixels)
-    }
-
-    /// The rows at the positions.
-    fn number(&self, fill: &mut Fill<'_>) {
-        let order = &self.loader.plan.order;
-        for (i, position) in fill.positions.clone().enumerate() {
-            fill.rows[i] = self.order.row(order, position);
-            fill.occurrences[i] = order.occurrence(position);
-        }
-    }
-
-    fn fetch(
-        &self,
-        context: &mut ItemContext,
-        rows: &[usize],
-        occurrences: &[u64],
-        pixels: &mut [&mut [u8]],
-    ) -> Result<()> {
-        self.guarded(context, rows, |job, context| context.fetch(job, rows, occurrences, pixels))
-    }
-
-    /// Does a part of the work on `rows`.
-    fn guarded<T>(
-        &self,
-        context: &mut ItemContext,
-        rows: &[usize],
-        work: impl FnOnce(&Job<'_>, &mut ItemContext) -> Result<T>,
-    ) -> Result<T> {
-        let dataset = &self.loader.dataset;
-        let Plan { recipe, reference, crops, seed, .. } = &*self.loader.plan;
-        let job = Job {
-            dataset,
-            recipe,
-            reference: Some(reference),
-            crops: *crops,
-            seed: *seed,
-            epoch: self.epoch,
-            stop: Some(&self.stop),
-            working: self.loader.working.as_ref(),
-        };
-        let fetched = catch_unwind(AssertUnwindSafe(|| work(&job, context)));
-        self.loader.traffic.add(context.take_traffic());
-        fetched.unwrap_or_else(|panic| {
-            // What the panic left in the buffers is of no use to anyone.
-            *context = ItemContext::default();
-            let rows = match rows {
-                [row] => format!("row {row}"),
-                rows => format!("{} rows from row {} on", rows.len(), rows[0]),
-            };
-            Err(Error::new(
-                dataset.store().path(),
-                format_args!("panicked while reading {rows}: {}", message(&*panic)),
-            )
-            .hint("this is a defect of wellread; please report it"))
-        })
-    }
-
     /// The next slice or run of batches to work on, after one that was begun then; sleeps while the ring is full. `None` when
     /// there is nothing left.
     fn claim(self: &Arc<Self>, begun: &mut Option<Instant>) -> Option<Claim> {
@@ -341,7 +207,8 @@ impl Shared {
                 let called = ring.standby.call(begun.elapsed());
                 if !called.is_empty() {
                     drop(ring);
-                    self.start(called);
+                    // There are as many as processors already: where one cannot be had, the others go on.
+                    let _ = called.into_iter().try_for_each(|worker| self.start(worker));
                     ring = self.lock();
                     continue;
                 }
@@ -459,31 +326,31 @@ impl Shared {
     }
 
     /// Starts the workers that are needed at once.
-    pub(crate) fn begin(self: &Arc<Self>) {
+    ///
+    /// # Errors
+    /// Fewer threads than asked for are no silent compromise.
+    pub(crate) fn begin(self: &Arc<Self>) -> Result<()> {
         let first = self.lock().standby.first();
-        self.start(0..first);
+        (0..first).try_for_each(|worker| {
+            self.start(worker).map_err(|error| {
+                let workers = self.loader.plan.ahead.workers;
+                let cause = format_args!("cannot start worker thread {worker} of {workers}: {error}");
+                Error::new(self.loader.dataset.store().path(), cause).hint("choose fewer workers")
+            })
+        })
     }
 
-    /// Starts these workers. Where that fails, the iteration ends: fewer threads than asked for are no silent compromise.
-    fn start(self: &Arc<Self>, workers: impl IntoIterator<Item = usize>) {
-        for worker in workers {
-            let shared = Arc::clone(self);
-            match self.loader.crew.start(worker, move || shared.work()) {
-                Ok(task) => lock(&self.tasks).push(task),
-                Err(error) => {
-                    let workers = self.loader.plan.ahead.workers;
-                    let cause = format_args!("cannot start worker thread {worker} of {workers}: {error}");
-                    let error = Error::new(self.loader.dataset.store().path(), cause);
-                    *lock(&self.failure) = Some(error.hint("choose fewer workers"));
-                    self.stop();
-                    return;
-                }
-            }
-        }
+    fn start(self: &Arc<Self>, worker: usize) -> std::io::Result<()> {
+        let shared = Arc::clone(self);
+        let task = self.loader.crew.start(worker, move || shared.work())?;
+        lock(&self.tasks).push(task);
+        Ok(())
     }
 
     /// Waits until all workers have ended, after [`Self::stop`].
     pub(crate) fn wait(&self) {
+        let is_needed = self.lock().standby.is_needed();
+        self.loader.called.store(is_needed, Ordering::Relaxed);
         // Who calls another is waited for before it.
         while let Some(task) = self.task() {
             task.wait();
@@ -555,9 +422,6 @@ impl Shared {
         let is_done = |ring: &Ring| ring.batch > next && ring.slots[next % ring.slots.len()].pending == 0;
         while !is_done(&ring) {
             if self.is_stopped() {
-                if let Some(failure) = lock(&self.failure).take() {
-                    return Some(Err(failure));
-                }
                 // Nobody reads it any more.
                 let path = self.loader.dataset.store().path();
                 return Some(Err(Error::new(path, "reading was cancelled")));
@@ -615,7 +479,7 @@ impl Shared {
     }
 
     /// Whether nobody wants the batches any more.
-    fn is_stopped(&self) -> bool {
+    pub(crate) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
@@ -637,18 +501,4 @@ impl Shared {
             }
         }
     }
-}
-
-/// No code that can panic runs under these locks; should it, the state is still the best there is.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// What a panic said.
-fn message(panic: &(dyn Any + Send)) -> &str {
-    panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("no message")
 }

@@ -23,12 +23,17 @@ const STEP: u32 = 16;
 /// Where the others are called.
 const ENOUGH: u32 = 2 * STEP + 1;
 
+/// Signs beyond that are not counted, so that they are soon forgotten.
+const MOST: u32 = 2 * ENOUGH;
+
 /// Who is on standby, and why they may be called; under the ring's lock.
 #[derive(Debug)]
 pub(crate) struct Standby {
     /// Workers from this one on are on standby; those before it are at work.
     first: usize,
     workers: usize,
+    /// Whether there may be more threads than processors, so that times matter.
+    is_timed: bool,
     signs: u32,
     /// When the consumer left with a batch; `None` while it waits for one, or has not yet come for the first.
     left: Option<Instant>,
@@ -36,11 +41,13 @@ pub(crate) struct Standby {
 
 impl Standby {
     /// For so many workers beside a consumer who reads, too, or does not.
-    pub(crate) fn new(workers: usize, consumer_reads: bool, processors: usize) -> Self {
+    /// `called` is what [`Self::is_needed`] said at the end of the iteration before.
+    pub(crate) fn new(workers: usize, consumer_reads: bool, processors: usize, called: bool) -> Self {
         // One worker begins in any case: who else would notice that the consumer is away?
         let surplus = (workers + 1).saturating_sub(processors).min(workers.saturating_sub(1));
-        let first = if consumer_reads { workers - surplus } else { workers };
-        Self { first, workers, signs: 0, left: None }
+        let surplus = if consumer_reads { surplus } else { 0 };
+        let first = if called { workers } else { workers - surplus };
+        Self { first, workers, is_timed: surplus > 0, signs: if called { ENOUGH } else { 0 }, left: None }
     }
 
     /// Workers that begin at once.
@@ -48,9 +55,14 @@ impl Standby {
         self.first
     }
 
-    /// Whether anybody is on standby, so that times matter.
+    /// Whether claims are to be told how long slices took.
     pub(crate) fn is_timed(&self) -> bool {
-        self.first < self.workers
+        self.is_timed
+    }
+
+    /// Whether all workers are of use, as far as the latest claims say.
+    pub(crate) fn is_needed(&self) -> bool {
+        self.signs >= STEP
     }
 
     /// The consumer waits.
@@ -60,13 +72,17 @@ impl Standby {
 
     /// The consumer goes.
     pub(crate) fn leave(&mut self) {
-        self.left = self.is_timed().then(Instant::now);
+        self.left = self.is_timed.then(Instant::now);
     }
 
     /// Which workers one of the others is to call now, its last slice having taken so long.
     pub(crate) fn call(&mut self, took: Duration) -> std::ops::Range<usize> {
         let is_away = self.left.is_some_and(|left| left.elapsed() > NEAR);
-        self.signs = if is_away || took > BRIEF { self.signs + STEP } else { self.signs.saturating_sub(1) };
+        self.signs = if is_away || took > BRIEF {
+            (self.signs + STEP).min(MOST)
+        } else {
+            self.signs.saturating_sub(1)
+        };
         let from = self.first;
         if self.signs >= ENOUGH {
             self.first = self.workers;
@@ -84,16 +100,17 @@ mod tests {
 
     #[test]
     fn workers_beyond_the_processors_are_on_standby_but_never_all() {
-        let first = |workers, processors| Standby::new(workers, true, processors).first();
+        let first = |workers, processors| Standby::new(workers, true, processors, false).first();
         assert_eq!([first(1, 2), first(2, 2), first(2, 4), first(8, 4)], [1, 1, 2, 3]);
         assert_eq!([first(1, 1), first(4, 1)], [1, 1]);
-        let alone = Standby::new(4, false, 2);
+        let alone = Standby::new(4, false, 2, false);
         assert!(alone.first() == 4 && !alone.is_timed(), "where the consumer does not read");
+        assert_eq!(Standby::new(4, true, 2, true).first(), 4, "they were needed before");
     }
 
     #[test]
     fn they_are_called_where_slices_are_long() {
-        let mut standby = Standby::new(3, true, 2);
+        let mut standby = Standby::new(3, true, 2, false);
         for _ in 0..10 {
             // A thread that was stopped now and then.
             assert!(standby.call(SLOW).is_empty());
@@ -101,12 +118,17 @@ mod tests {
         }
         assert!(standby.call(SLOW).is_empty() && standby.call(SLOW).is_empty());
         assert_eq!(standby.call(SLOW), 1..3);
-        assert!(!standby.is_timed() && standby.call(SLOW).is_empty(), "nobody is left to be called");
+        assert!(standby.call(SLOW).is_empty(), "nobody is left to be called");
+        assert!(standby.is_needed());
+        for _ in 0..MOST {
+            standby.call(QUICK);
+        }
+        assert!(!standby.is_needed(), "no longer");
     }
 
     #[test]
     fn they_are_called_while_the_consumer_is_away() {
-        let mut standby = Standby::new(2, true, 1);
+        let mut standby = Standby::new(2, true, 1, false);
         assert!((0..100).all(|_| standby.call(QUICK).is_empty()), "the consumer has not come yet");
         standby.leave();
         std::thread::sleep(2 * NEAR);

@@ -98,6 +98,9 @@ impl<K: Kept> Shelf for Lru<K> {
     fn release(&self, _: usize) {}
 
     fn keep(&self, row: usize, pixels: Vec<u8>) {
+        if self.has(row) {
+            return;
+        }
         let image = Arc::new(K::new(pixels));
         let bytes = image.bytes();
         let mut evicted = vec![];

@@ -1,0 +1,156 @@
+//! Reading what a thread has claimed of the [ring](crate::ring): rows of the epoch's order into the memory of a batch.
+//!
+//! ```text
+//!   positions ──order──▶ rows ──plan──▶ as many as make a part ──read──▶ pixels
+//!                                                                └─ fails: row by row, for the rows at fault
+//! ```
+
+use crate::budget::SPLIT;
+use crate::item::{ItemContext, Job};
+use crate::loader::Plan;
+use crate::ring::Shared;
+use crate::skip::OnError;
+use std::any::Any;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use wellread_store::{Error, Result};
+
+/// Images of a batch that could not be read, where they are skipped: index in the batch, and why.
+pub(crate) type Failed = Vec<(usize, Error)>;
+
+/// What is to be read: positions in the epoch, and the memory of their images.
+pub(crate) struct Fill<'a> {
+    pub(crate) positions: Range<usize>,
+    pub(crate) rows: &'a mut [usize],
+    pub(crate) occurrences: &'a mut [u64],
+    pub(crate) pixels: &'a mut [u8],
+}
+
+impl Shared {
+    /// Plans rows, as many as make a part of the work that is not much larger than others, and returns how many that is.
+    /// It depends on sizes only, so that what is read together does not depend on the number of threads.
+    pub(crate) fn plan(&self, context: &mut ItemContext, fill: &mut Fill<'_>) -> Result<usize> {
+        self.number(fill);
+        let Fill { rows, occurrences, .. } = fill;
+        let each = self.loader.plan.row_bytes() / self.loader.plan.crops;
+        let whole = [each, rows.len() * self.loader.plan.crops];
+        self.guarded(context, rows, |job, context| context.plan(job, rows, occurrences, whole, SPLIT))
+    }
+
+    /// Reads the rows that were planned, which are those from `first` on of their batch: the work itself, the same with
+    /// and without threads. A panic of a reader becomes an error.
+    pub(crate) fn fill(
+        &self,
+        context: &mut ItemContext,
+        planned: Result<()>,
+        fill: Fill<'_>,
+        first: usize,
+    ) -> Result<Failed> {
+        let Fill { rows, occurrences, pixels, .. } = fill;
+        let read = |job: &Job<'_>, context: &mut ItemContext| context.read(job, &mut [&mut *pixels]);
+        let error = match planned.and_then(|()| self.guarded(context, rows, read)) {
+            Ok(()) => return Ok(vec![]),
+            Err(error) if self.is_stopped() => return Err(error),
+            Err(error) => error,
+        };
+        let raises = self.loader.plan.on_error == OnError::Raise;
+        if let [row] = rows {
+            let error = error.row(*row);
+            return if raises { Err(error) } else { Ok(vec![(first, error)]) };
+        }
+        // Engines that read many rows at once do not say which of them they could not.
+        if raises && error.row_index().is_some() {
+            return Err(error);
+        }
+        // Which rows failed shows when each is read by itself.
+        let each = self.loader.plan.row_bytes();
+        let single = |(i, pixels)| {
+            if self.is_stopped() {
+                return None;
+            }
+            let result = self.fetch(context, &rows[i..=i], &occurrences[i..=i], &mut [pixels]);
+            result.err().map(|error| (first + i, error.row(rows[i])))
+        };
+        let mut failed = pixels.chunks_exact_mut(each).enumerate().filter_map(single);
+        if raises {
+            return Err(failed.next().map_or(error, |(_, error)| error));
+        }
+        Ok(failed.collect())
+    }
+
+    /// Reads several batches in one go.
+    pub(crate) fn fill_joined(&self, context: &mut ItemContext, parts: &mut [Fill<'_>]) -> Result<()> {
+        let (mut rows, mut occurrences) = (vec![], vec![]);
+        for part in parts.iter_mut() {
+            self.number(part);
+            rows.extend_from_slice(part.rows);
+            occurrences.extend_from_slice(part.occurrences);
+        }
+        let mut pixels: Vec<&mut [u8]> = parts.iter_mut().map(|part| &mut *part.pixels).collect();
+        self.fetch(context, &rows, &occurrences, &mut pixels)
+    }
+
+    /// The rows at the positions.
+    fn number(&self, fill: &mut Fill<'_>) {
+        let order = &self.loader.plan.order;
+        for (i, position) in fill.positions.clone().enumerate() {
+            fill.rows[i] = self.order.row(order, position);
+            fill.occurrences[i] = order.occurrence(position);
+        }
+    }
+
+    fn fetch(
+        &self,
+        context: &mut ItemContext,
+        rows: &[usize],
+        occurrences: &[u64],
+        pixels: &mut [&mut [u8]],
+    ) -> Result<()> {
+        self.guarded(context, rows, |job, context| context.fetch(job, rows, occurrences, pixels))
+    }
+
+    /// Does a part of the work on `rows`.
+    fn guarded<T>(
+        &self,
+        context: &mut ItemContext,
+        rows: &[usize],
+        work: impl FnOnce(&Job<'_>, &mut ItemContext) -> Result<T>,
+    ) -> Result<T> {
+        let dataset = &self.loader.dataset;
+        let Plan { recipe, reference, crops, seed, .. } = &*self.loader.plan;
+        let job = Job {
+            dataset,
+            recipe,
+            reference: Some(reference),
+            crops: *crops,
+            seed: *seed,
+            epoch: self.epoch,
+            stop: Some(&self.stop),
+            working: self.loader.working.as_ref(),
+        };
+        let fetched = catch_unwind(AssertUnwindSafe(|| work(&job, context)));
+        self.loader.traffic.add(context.take_traffic());
+        fetched.unwrap_or_else(|panic| {
+            // What the panic left in the buffers is of no use to anyone.
+            *context = ItemContext::default();
+            let rows = match rows {
+                [row] => format!("row {row}"),
+                rows => format!("{} rows from row {} on", rows.len(), rows[0]),
+            };
+            Err(Error::new(
+                dataset.store().path(),
+                format_args!("panicked while reading {rows}: {}", message(&*panic)),
+            )
+            .hint("this is a defect of wellread; please report it"))
+        })
+    }
+}
+
+/// What a panic said.
+fn message(panic: &(dyn Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message")
+}
