@@ -195,12 +195,14 @@ mod forks {
     use std::cell::Cell;
     use std::sync::{MutexGuard, Once};
 
+    type Rosters = Vec<Weak<Mutex<Roster>>>;
+
     /// The crews of this process.
-    static ALL: Mutex<Vec<Weak<Mutex<Roster>>>> = Mutex::new(vec![]);
+    static ALL: Mutex<Rosters> = Mutex::new(vec![]);
 
     thread_local! {
         /// Held while this thread forks, so that the child has the lock open.
-        static HELD: Cell<Option<MutexGuard<'static, Vec<Weak<Mutex<Roster>>>>>> = const { Cell::new(None) };
+        static HELD: Cell<Option<MutexGuard<'static, Rosters>>> = const { Cell::new(None) };
     }
 
     pub fn register(roster: &Arc<Mutex<Roster>>) {
