@@ -168,9 +168,9 @@ def test_lancedb_folders_with_several_tables(wellread, tmp_path):
         rows = pa.array([image(i)[1] for i in range(count)], struct_type(pa.uint16()))
         database.create_table(name, pa.table({"image": rows}))
     assert wellread("info", tmp_path / "db", "--table", "second")["images"] == 3
-    error = wellread("info", tmp_path / "db", code=1)
+    error = wellread("info", tmp_path / "db", code=2)
     assert "first" in error and "second" in error and "--table" in error
-    assert "first" in wellread("info", tmp_path / "db", "--table", "third", code=1)
+    assert "first" in wellread("info", tmp_path / "db", "--table", "third", code=2)
 
 
 def test_lance_files_of_the_oldest_format(wellread, tmp_path):
