@@ -35,7 +35,7 @@ pub(crate) struct Standby {
     /// Whether there may be more threads than processors, so that times matter.
     is_timed: bool,
     signs: u32,
-    /// When the consumer left with a batch; `None` while it waits for one, or has not yet come for the first.
+    /// When the consumer left, with a batch or to come for the first; `None` while it waits.
     left: Option<Instant>,
 }
 
@@ -47,7 +47,8 @@ impl Standby {
         let surplus = (workers + 1).saturating_sub(processors).min(workers.saturating_sub(1));
         let surplus = if consumer_reads { surplus } else { 0 };
         let first = if called { workers } else { workers - surplus };
-        Self { first, workers, is_timed: surplus > 0, signs: if called { ENOUGH } else { 0 }, left: None }
+        let (is_timed, signs) = (surplus > 0, if called { ENOUGH } else { 0 });
+        Self { first, workers, is_timed, signs, left: is_timed.then(Instant::now) }
     }
 
     /// Workers that begin at once.
@@ -111,6 +112,7 @@ mod tests {
     #[test]
     fn they_are_called_where_slices_are_long() {
         let mut standby = Standby::new(3, true, 2, false);
+        standby.arrive();
         for _ in 0..10 {
             // A thread that was stopped now and then.
             assert!(standby.call(SLOW).is_empty());
@@ -129,8 +131,7 @@ mod tests {
     #[test]
     fn they_are_called_while_the_consumer_is_away() {
         let mut standby = Standby::new(2, true, 1, false);
-        assert!((0..100).all(|_| standby.call(QUICK).is_empty()), "the consumer has not come yet");
-        standby.leave();
+        // It has not come for the first batch yet.
         std::thread::sleep(2 * NEAR);
         standby.arrive();
         assert!((0..100).all(|_| standby.call(QUICK).is_empty()), "it waits");
