@@ -10,7 +10,7 @@
 //! ```
 
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle, ThreadId};
 use std::time::Duration;
 
@@ -191,9 +191,9 @@ fn live(roster: &Mutex<Roster>, index: usize, idle: Duration, mut job: Job) {
 /// runtime closed, and an interpreter that forks warns of every thread.
 #[cfg(unix)]
 mod forks {
-    use super::{Arc, Mutex, Roster, Weak, dismiss, lock};
+    use super::{Arc, Mutex, MutexGuard, Roster, dismiss, lock};
     use std::cell::Cell;
-    use std::sync::{MutexGuard, Once};
+    use std::sync::{Once, Weak};
 
     type Rosters = Vec<Weak<Mutex<Roster>>>;
 

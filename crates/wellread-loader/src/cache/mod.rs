@@ -184,8 +184,8 @@ impl FromStr for Cache {
             "preload" => Ok(Self::Preload { limit }),
             "chunked" => Ok(Self::Chunked { rows, limit }),
             _ => Err(format!(
-                "{name:?} is no cache: none, memory[:SIZE], lru:SIZE, compressed[:SIZE], compressed-lru:SIZE, file[:SIZE], preload[:SIZE] or \
-                 chunked:ROWS[:SIZE]"
+                "{name:?} is no cache: none, memory[:SIZE], lru:SIZE, compressed[:SIZE], compressed-lru:SIZE, \
+                 file[:SIZE], preload[:SIZE] or chunked:ROWS[:SIZE]"
             )),
         }
     }
