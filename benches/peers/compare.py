@@ -35,6 +35,7 @@ ONE = ["--workers", "0"]
 PAIRS = [
     ("Parquet, untouched, beside upstream's RAM cache", "ram-cache", 0, "images.parquet", [], 3.0),
     ("Parquet, untouched, decoded once and kept, beside it", "ram-cache", 0, "images.parquet", CACHE, 3.0),
+    ("Parquet, untouched, beside the same cache of float32", "float-cache", 0, "images.parquet", [], None),
     ("TIFF folder beside torch DataLoader + tifffile", "tifffile", 2, "tiff", [], 8.0),
     ("OME-Zarr beside torch DataLoader + zarr-python", "zarr-python", 2, "ome-zarr", [], 20.0),
     ("OME-Zarr, decoded once and kept, beside the same", "zarr-python", 2, "ome-zarr", CACHE, 20.0),

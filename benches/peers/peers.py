@@ -30,7 +30,7 @@ from _wellread_bench.peers import folders, tables  # noqa: E402
 
 def images(reader, path):
     """A torch dataset over one of the readers that `wellread bench --framework` measures."""
-    return ReaderDataset(reader(path, Finish()), torch.from_numpy)
+    return ReaderDataset(reader(path, Finish()), torch.as_tensor)
 
 
 def gather(folder, batch, epochs):
@@ -289,6 +289,7 @@ def main():
     else:
         dataset = {
             "ram-cache": lambda: images(tables.UpstreamCache, a.folder / "images.parquet"),
+            "float-cache": lambda: images(tables.FloatCache, a.folder / "images.parquet"),
             "tifffile": lambda: images(folders.Tifffile, a.folder / "tiff"),
             "tifffile-lzw": lambda: images(folders.Tifffile, a.folder / "tiff-lzw"),
             "ome-arrow": lambda: images(tables.OmeArrowFolder, a.folder / "images.ome-arrow-dataset"),

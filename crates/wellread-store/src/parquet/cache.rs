@@ -44,6 +44,7 @@ pub(super) enum Entry {
 pub(super) enum StoredCoding {
     Plain,
     ByteStreamSplit,
+    Delta,
     /// Indices into an [`Entry::Table`].
     Dictionary(Arc<Entry>),
 }

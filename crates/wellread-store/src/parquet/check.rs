@@ -74,7 +74,7 @@ pub(super) fn column(
                 return Err(corrupt("a page refers to a dictionary that is not there"));
             }
             Encoding::Dictionary => indices_are_complete(body.values, values),
-            Encoding::Rle | Encoding::Other(_) => true,
+            Encoding::Rle | Encoding::Delta | Encoding::Other(_) => true,
         };
         if !complete {
             return Err(corrupt("a page holds fewer values than it declares"));

@@ -97,13 +97,15 @@ impl Indices {
     }
 }
 
-/// Where a walk through the runs of a page stands, so that its next values need not be looked for from the start.
+/// Where a walk through the runs or blocks of a page stands, so that its next values need not be looked for from the start.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Walk {
-    /// Values before the run.
-    value: usize,
+    /// Values before the run or block.
+    pub value: usize,
     /// Bytes before it.
-    byte: usize,
+    pub byte: usize,
+    /// The value before it, where its values are differences.
+    pub before: u64,
 }
 
 /// Dictionary indices: a byte with their bit width, then runs of the hybrid. `walk` is of the same page.
@@ -132,7 +134,7 @@ pub(super) fn look_up(
     let mut at = walk.value;
     let mut runs = Runs::new(bytes.get(walk.byte..).unwrap_or_default(), width, count - at);
     loop {
-        *walk = Walk { value: at, byte: bytes.len() - runs.rest() };
+        *walk = Walk { value: at, byte: bytes.len() - runs.rest(), before: 0 };
         let Some(run) = runs.next() else { break };
         let run = run.ok_or(BadValue::Corrupt("dictionary indices end early"))?;
         let end = at + run.count();

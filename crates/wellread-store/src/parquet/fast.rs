@@ -21,7 +21,7 @@ use super::levels;
 use super::pages::{self, Codecs, Fault};
 use super::pieces::PieceTable;
 use super::pixel_pages::PixelPages;
-use super::schema::PixelLeaf;
+use super::schema::{LeafType, PixelLeaf};
 use super::thrift::Encoding;
 use super::values::{self, BadValue, Coding};
 use crate::{Block, Error, PixelSink, RowInfo, Scratch};
@@ -54,6 +54,8 @@ pub(super) struct FastReader<'a> {
     pub kept_share: u32,
     /// The page used last: pieces come in order of position.
     pub current: Option<(usize, PixelType, Arc<Entry>)>,
+    /// Where the last part of that page ended, if it is kept as stored.
+    pub walk: Walk,
     /// Values of the image that is read now, as far as known: see [`Self::begin`].
     pub wanted: std::ops::Range<u64>,
     /// The page whose bytes are in the scratch memory, on its way past the cache.
@@ -190,7 +192,7 @@ impl FastReader<'_> {
             let values = place(values.start)..place(values.end);
             self.loaded = Some(Loaded {
                 page: index,
-                coding: coding(encoding, table)?,
+                coding: coding(encoding, leaf, table)?,
                 is_raw,
                 values,
                 walk: Walk::default(),
@@ -258,7 +260,7 @@ impl FastReader<'_> {
 
     /// Decodes `count` values from `from` on of a page kept as stored, to `scratch.pixels` from pixel `to` on.
     fn decode_part(
-        &self,
+        &mut self,
         entry: &Entry,
         page: usize,
         from: usize,
@@ -275,7 +277,7 @@ impl FastReader<'_> {
         let size = dtype.size();
         scratch.pixels.resize(scratch.pixels.len().max((to + count) * size), 0);
         let out = &mut scratch.pixels[to * size..(to + count) * size];
-        values::decode(bytes, coding, leaf, all, from..from + count, dtype, out)
+        values::decode_on(bytes, coding, leaf, all, from..from + count, dtype, out, &mut self.walk)
             .map_err(|wrong| Fault::Error(bad(self.file, wrong)))
     }
 
@@ -302,6 +304,7 @@ impl FastReader<'_> {
                 self.loaded = None;
                 let entry = self.cache.get(key, || self.load(page, dtype, scratch))?;
                 self.current = Some((page, dtype, Arc::clone(&entry)));
+                self.walk = Walk::default();
                 Ok(entry)
             }
         }
@@ -360,7 +363,7 @@ impl FastReader<'_> {
         let (encoding, body) = self.body(index, raw, decoded, context.get())?;
         let inside = self.values_of(index);
         let count = (inside.end - inside.start) as usize;
-        let stored = coding(encoding, table)?;
+        let stored = coding(encoding, leaf, table)?;
         let size = count.checked_mul(dtype.size()).ok_or(Fault::General)?;
         if size <= DECODE_WHOLE.max(body.values.len()) {
             let mut pixels = vec![0; size];
@@ -406,12 +409,13 @@ fn bad(file: &PositionalFile, wrong: BadValue) -> Error {
     }
 }
 
-/// How the values of a page are encoded; `table` is its column's dictionary.
-fn coding(encoding: Encoding, table: Option<Arc<Entry>>) -> Result<StoredCoding, Fault> {
+/// How the values of a page, which are of type `leaf`, are encoded; `table` is its column's dictionary.
+fn coding(encoding: Encoding, leaf: LeafType, table: Option<Arc<Entry>>) -> Result<StoredCoding, Fault> {
     match (encoding, table) {
         (Encoding::Dictionary, Some(table)) => Ok(StoredCoding::Dictionary(table)),
         (Encoding::Plain, _) => Ok(StoredCoding::Plain),
         (Encoding::ByteStreamSplit, _) => Ok(StoredCoding::ByteStreamSplit),
+        (Encoding::Delta, _) if leaf.is_integer() => Ok(StoredCoding::Delta),
         _ => Err(Fault::General),
     }
 }
@@ -421,6 +425,7 @@ fn decoding(stored: &StoredCoding) -> Result<Coding<'_>, Fault> {
     Ok(match stored {
         StoredCoding::Plain => Coding::Plain,
         StoredCoding::ByteStreamSplit => Coding::ByteStreamSplit,
+        StoredCoding::Delta => Coding::Delta,
         StoredCoding::Dictionary(table) => match &**table {
             Entry::Table(table) => Coding::Dictionary(table),
             _ => return Err(Fault::General),

@@ -39,6 +39,7 @@
 mod cache;
 mod check;
 pub mod dataset;
+mod delta;
 mod dictionary;
 mod fast;
 mod file;

@@ -1,5 +1,6 @@
 //! Reading rows: the choice between the fast path and the general reader.
 
+use super::dictionary::Walk;
 use super::fast::FastReader;
 use super::general::GeneralReader;
 use super::pages::Fault;
@@ -51,6 +52,7 @@ impl ParquetStore {
                         table,
                         kept_share: self.kept_share(source, info.dtype),
                         current: None,
+                        walk: Walk::default(),
                         wanted: 0..0,
                         loaded: None,
                     })

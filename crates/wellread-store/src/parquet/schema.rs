@@ -68,6 +68,11 @@ impl LeafType {
         }
     }
 
+    /// Whether its values are integers.
+    pub const fn is_integer(self) -> bool {
+        !matches!(self, Self::F32 | Self::F64)
+    }
+
     /// The type of a leaf; `None` for others than plain numbers.
     pub fn of(column: &ColumnDescriptor) -> Option<Self> {
         let unsigned = match column.logical_type_ref() {

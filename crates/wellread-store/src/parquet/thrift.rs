@@ -12,6 +12,8 @@ pub(super) enum Encoding {
     /// `RLE_DICTIONARY`, and `PLAIN_DICTIONARY` on data pages: indices in the RLE/bit-packed hybrid.
     Dictionary,
     Rle,
+    /// `DELTA_BINARY_PACKED`.
+    Delta,
     ByteStreamSplit,
     /// Anything else; left to the general reader.
     Other(i32),
@@ -23,6 +25,7 @@ impl From<i32> for Encoding {
             0 => Self::Plain,
             2 | 8 => Self::Dictionary,
             3 => Self::Rle,
+            5 => Self::Delta,
             9 => Self::ByteStreamSplit,
             other => Self::Other(other),
         }

@@ -46,6 +46,9 @@ impl Unpacker {
             head.copy_from_slice(&group[skipped..skipped + single]);
             (start, out) = (start + single, rest);
         }
+        if out.is_empty() {
+            return;
+        }
         let (whole, tail) = out.split_at_mut(out.len() / GROUP * GROUP);
         self.groups(bytes, start, whole);
         if !tail.is_empty() {

@@ -8,8 +8,10 @@
 //! |---|---|
 //! | `PLAIN` | narrowed and compared, a block at a time |
 //! | dictionary | the dictionary is narrowed once into a [`Table`]; indices are [unpacked](super::unpack) side by side and looked up in it |
+//! | `DELTA_BINARY_PACKED` | differences are unpacked and [summed up](super::delta) a block at a time, sums narrowed as plain values are |
 //! | `BYTE_STREAM_SPLIT` | the byte streams that the pixel type has are interleaved; the others must be its sign or zero |
 
+use super::delta;
 use super::dictionary::{Table, Walk, look_up};
 pub(crate) use super::schema::LeafType;
 use std::ops::Range;
@@ -151,6 +153,8 @@ pub(super) fn out_of_range(value: impl std::fmt::Display, dtype: PixelType) -> B
 pub(super) enum Coding<'a> {
     Plain,
     Dictionary(&'a Table),
+    /// `DELTA_BINARY_PACKED`, of integers only.
+    Delta,
     ByteStreamSplit,
 }
 
@@ -195,6 +199,7 @@ pub(super) fn decode_on(
             debug_assert_eq!(table.dtype, dtype);
             look_up(bytes, table, count, range, out, walk)
         }
+        Coding::Delta => delta::sum(bytes, leaf, count, range, dtype, out, walk),
         Coding::ByteStreamSplit => {
             let needed = count.checked_mul(leaf.size());
             if needed.is_none_or(|n| n > bytes.len()) {
@@ -239,9 +244,8 @@ fn unsplit(
     out: &mut [u8],
 ) -> Result<(), BadValue> {
     let stream = |b: usize| &bytes[b * count + range.start..b * count + range.end];
-    let integers = !matches!(leaf, LeafType::F32 | LeafType::F64);
     // Unsigned pixels of one or two bytes: the low streams are the pixels, all others must be zero.
-    if integers && matches!(dtype, PixelType::U8 | PixelType::U16) {
+    if leaf.is_integer() && matches!(dtype, PixelType::U8 | PixelType::U16) {
         let high = (dtype.size()..leaf.size()).map(stream);
         if high.flat_map(|s| s.iter()).fold(0, |a, &b| a | b) == 0 {
             if dtype == PixelType::U8 {
@@ -361,7 +365,7 @@ mod tests {
             let dictionary = plain(&[1i32, 2, 3], i32::to_le_bytes);
             let table = Table::new(&dictionary, LeafType::I32, 3, PixelType::U16).unwrap();
             let mut out = vec![0; count * 2];
-            for coding in [Coding::Plain, Coding::Dictionary(&table), Coding::ByteStreamSplit] {
+            for coding in [Coding::Plain, Coding::Dictionary(&table), Coding::Delta, Coding::ByteStreamSplit] {
                 let _ = decode(&bytes, coding, LeafType::I32, count, 0..count, PixelType::U16, &mut out);
             }
         }

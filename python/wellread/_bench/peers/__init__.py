@@ -37,7 +37,10 @@ WELLREAD = (("wellread", "pip install wellread"),)
 READERS = (
     Reader("wellread", None, "own:Loader", WELLREAD, "wellread.DataLoader, its own threads; single images: Dataset"),
     Reader("wellread-dataset", None, "own:Images", WELLREAD, "wellread's Dataset in torch.utils.data.DataLoader"),
-    Reader("upstream-cache", PARQUET, "tables:UpstreamCache", (PYARROW,), "every image to a RAM list when opened"),
+    Reader("upstream-cache", PARQUET, "tables:UpstreamCache", (PYARROW,),
+           "upstream's RAM list of images, filled when opened"),
+    Reader("float-cache", PARQUET, "tables:FloatCache", (PYARROW,),
+           "a RAM list of images scaled to float32 when opened"),
     Reader("pyarrow", PARQUET, "tables:FlatParquet", (PYARROW,), "read whole, flat Arrow values sliced"),
     Reader("as-py", PARQUET, "tables:AsPy", (PYARROW,), "Arrow to Python objects in each __getitem__"),
     Reader("ome-arrow", ("ome-arrow-dataset",), "tables:OmeArrowFolder",

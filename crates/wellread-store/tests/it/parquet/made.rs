@@ -243,13 +243,6 @@ impl Settings {
         let version = if self.v2 { WriterVersion::PARQUET_2_0 } else { WriterVersion::PARQUET_1_0 };
         p.set_writer_version(version).build()
     }
-
-    /// Whether the fast path takes all of it.
-    pub fn is_fast(&self) -> bool {
-        // Pages of version 2 go on as DELTA_BINARY_PACKED where their dictionary is full.
-        let falls_back = self.v2 && self.encoding.is_none() && self.dictionary_limit < 1 << 20;
-        !falls_back && matches!(self.encoding, None | Some(Encoding::PLAIN | Encoding::BYTE_STREAM_SPLIT))
-    }
 }
 
 /// Chunks of up to 512 x 512, nothing unusual.

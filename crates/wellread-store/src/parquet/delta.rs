@@ -1,0 +1,373 @@
+//! `DELTA_BINARY_PACKED`: sums of bit-packed differences
+//! ([specification](https://parquet.apache.org/docs/file-format/data-pages/encodings/)).
+//!
+//! Writers of version 2 pages fall back to it where a dictionary of integers grows too large. A page begins with the
+//! sizes and its first value; then come blocks, each with its smallest difference and a bit width for each of its
+//! miniblocks, whose values are what a difference is above the smallest:
+//!
+//! ```text
+//!  block, miniblocks, count, first │ smallest │ widths │ miniblock │ miniblock │ …   │ smallest │ …
+//! ```
+//!
+//! A value is known only when all before it are summed up, so bands of a page go on from where the last one ended, at the
+//! block that its end lies in ([`Walk`]).
+
+use super::dictionary::Walk;
+use super::schema::LeafType;
+use super::unpack::{Unpacker, one_by_one};
+use super::values::{BadValue, Coding, decode};
+use std::ops::Range;
+use wellread_image::PixelType;
+
+/// Values that are summed up at once, in memory that stays in the nearest cache.
+const STEP: usize = 512;
+
+const SHORT: BadValue = BadValue::Corrupt("a page of differences ends early");
+
+/// The start of a page.
+struct Header {
+    /// Values of a block.
+    block: usize,
+    /// Values of a miniblock.
+    miniblock: usize,
+    /// The first value.
+    first: u64,
+}
+
+/// Decodes values `range` of `count` into `out`. `walk` is of the same page.
+///
+/// # Errors
+/// Pages that end early or say what the specification does not allow, and values that do not fit.
+pub(super) fn sum(
+    bytes: &[u8],
+    leaf: LeafType,
+    count: usize,
+    range: Range<usize>,
+    dtype: PixelType,
+    out: &mut [u8],
+    walk: &mut Walk,
+) -> Result<(), BadValue> {
+    if range.is_empty() {
+        return Ok(());
+    }
+    let mut input = Input { bytes, at: 0 };
+    let header = input.header(count)?;
+    let mut summed = Summed { leaf, dtype, range: range.clone(), out, plain: [0; STEP * 8] };
+    if walk.value == 0 || walk.value > range.start {
+        *walk = Walk { value: 1, byte: input.at, before: header.first };
+    }
+    if range.start == 0 {
+        summed.put(0, &[header.first])?;
+    }
+    input.at = walk.byte;
+    let mut unpackers = [const { None }; Unpacker::WIDEST as usize + 1];
+    while walk.value < range.end {
+        let mut at = walk.value;
+        let mut before = walk.before;
+        let smallest = input.zigzag()? as u64;
+        let widths = input.take(header.block / header.miniblock)?;
+        // Widths stand there of all miniblocks, also of those that no value is left for.
+        for &width in widths {
+            let values = header.miniblock.min(count - at);
+            if values == 0 {
+                break;
+            }
+            if width > 64 {
+                return Err(BadValue::Corrupt("differences are wider than 64 bits"));
+            }
+            let packed = input.rest();
+            input.take_up_to((header.miniblock as u64 * u64::from(width)).div_ceil(8), values, width)?;
+            for start in (0..values).step_by(STEP) {
+                let values = STEP.min(values - start);
+                let mut differences = [0u64; STEP];
+                let differences = &mut differences[..values];
+                unpack(packed, width.into(), start, differences, &mut unpackers);
+                for value in &mut *differences {
+                    before = before.wrapping_add(smallest).wrapping_add(*value);
+                    *value = before;
+                }
+                summed.put(at, differences)?;
+                at += values;
+            }
+            // What comes after is of no interest, and the block begins anew when it is.
+            if at >= range.end && at < count {
+                return Ok(());
+            }
+        }
+        *walk = Walk { value: at, byte: input.at, before };
+        if at == count {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Where sums go that were asked for.
+struct Summed<'a> {
+    leaf: LeafType,
+    dtype: PixelType,
+    range: Range<usize>,
+    out: &'a mut [u8],
+    plain: [u8; STEP * 8],
+}
+
+impl Summed<'_> {
+    /// Values from the one at `at` on: those in the range, narrowed.
+    fn put(&mut self, at: usize, values: &[u64]) -> Result<(), BadValue> {
+        let from = self.range.start.max(at);
+        let to = self.range.end.min(at + values.len());
+        if from >= to {
+            return Ok(());
+        }
+        let values = &values[from - at..to - at];
+        let size = self.leaf.size();
+        let plain = &mut self.plain[..values.len() * size];
+        // Sums of 32-bit integers wrap around as such: their upper half is of no account.
+        match size {
+            4 => {
+                for (slot, value) in plain.as_chunks_mut().0.iter_mut().zip(values) {
+                    *slot = (*value as u32).to_le_bytes();
+                }
+            }
+            _ => {
+                for (slot, value) in plain.as_chunks_mut().0.iter_mut().zip(values) {
+                    *slot = value.to_le_bytes();
+                }
+            }
+        }
+        let place =
+            (from - self.range.start) * self.dtype.size()..(to - self.range.start) * self.dtype.size();
+        let n = values.len();
+        decode(plain, Coding::Plain, self.leaf, n, 0..n, self.dtype, &mut self.out[place])
+    }
+}
+
+/// Values of `width` bits from `start` on, all of which lie in `bytes`.
+fn unpack(
+    bytes: &[u8],
+    width: u32,
+    start: usize,
+    out: &mut [u64],
+    unpackers: &mut [Option<Unpacker>; Unpacker::WIDEST as usize + 1],
+) {
+    match width {
+        0..=Unpacker::WIDEST => {
+            let unpacker = unpackers[width as usize].get_or_insert_with(|| Unpacker::new(width));
+            let mut narrow = [0u16; STEP];
+            let narrow = &mut narrow[..out.len()];
+            unpacker.unpack(bytes, start, narrow);
+            for (out, &value) in out.iter_mut().zip(&*narrow) {
+                *out = value.into();
+            }
+        }
+        17..=32 => one_by_one(bytes, width, start, out, u64::from),
+        _ => {
+            for (i, out) in out.iter_mut().enumerate() {
+                let bit = (start + i) * width as usize;
+                let mut word = [0; 16];
+                let from = bit / 8;
+                let n = (bytes.len() - from).min(16);
+                word[..n].copy_from_slice(&bytes[from..from + n]);
+                *out = ((u128::from_le_bytes(word) >> (bit % 8)) & ((1 << width) - 1)) as u64;
+            }
+        }
+    }
+}
+
+/// Reads a page from the start.
+struct Input<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Input<'a> {
+    fn rest(&self) -> &'a [u8] {
+        self.bytes.get(self.at..).unwrap_or_default()
+    }
+
+    fn take(&mut self, n: usize) -> Result<&'a [u8], BadValue> {
+        let taken = self.rest().get(..n).ok_or(SHORT)?;
+        self.at += n;
+        Ok(taken)
+    }
+
+    /// A miniblock of `n` bytes. Of the last one as many may be there as its `values` need.
+    fn take_up_to(&mut self, n: u64, values: usize, width: u8) -> Result<(), BadValue> {
+        let left = self.rest().len() as u64;
+        if left < n && left < (values as u64 * u64::from(width)).div_ceil(8) {
+            return Err(SHORT);
+        }
+        self.at += n.min(left) as usize;
+        Ok(())
+    }
+
+    fn varint(&mut self) -> Result<u64, BadValue> {
+        let mut value = 0;
+        for shift in (0..64).step_by(7) {
+            let &[byte] = self.take(1)? else { return Err(SHORT) };
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Ok(value);
+            }
+        }
+        Err(BadValue::Corrupt("a number in a page of differences does not end"))
+    }
+
+    fn zigzag(&mut self) -> Result<i64, BadValue> {
+        let n = self.varint()?;
+        Ok((n >> 1) as i64 ^ -((n & 1) as i64))
+    }
+
+    /// The header of a page of `count` values.
+    fn header(&mut self, count: usize) -> Result<Header, BadValue> {
+        const SIZES: BadValue = BadValue::Corrupt("a page of differences has blocks of no valid size");
+        let block = self.varint()?;
+        let miniblocks = self.varint()?;
+        let total = self.varint()?;
+        let first = self.zigzag()? as u64;
+        if total < count as u64 {
+            return Err(BadValue::Corrupt("a page holds fewer values than it declares"));
+        }
+        // Larger ones than 2^30 no page can have, and products stay in range.
+        if block == 0 || block > 1 << 30 || miniblocks == 0 || block % miniblocks != 0 {
+            return Err(SIZES);
+        }
+        let (block, miniblock) = (block as usize, (block / miniblocks) as usize);
+        if block % 128 != 0 || miniblock % 32 != 0 {
+            return Err(SIZES);
+        }
+        Ok(Header { block, miniblock, first })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::values::decode_on;
+    use super::*;
+    use proptest::prelude::*;
+
+    fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+        while value > 0x7f {
+            out.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        out.push(value as u8);
+    }
+
+    fn zigzag(value: i64) -> u64 {
+        (value << 1 ^ value >> 63) as u64
+    }
+
+    /// A page as the specification says, the differences of 32-bit values as such.
+    fn encode(values: &[i64], narrow: bool, block: usize, miniblocks: usize) -> Vec<u8> {
+        let mut out = vec![];
+        let first = values.first().copied().unwrap_or(0);
+        for number in [block as u64, miniblocks as u64, values.len() as u64, zigzag(first)] {
+            put_varint(&mut out, number);
+        }
+        let wrap = |d: i64| if narrow { i64::from(d as i32) } else { d };
+        let differences: Vec<i64> = values.windows(2).map(|w| wrap(w[1].wrapping_sub(w[0]))).collect();
+        for block_values in differences.chunks(block) {
+            let smallest = *block_values.iter().min().unwrap();
+            put_varint(&mut out, zigzag(smallest));
+            let above = |d: &i64| {
+                let above = d.wrapping_sub(smallest) as u64;
+                if narrow { u64::from(above as u32) } else { above }
+            };
+            let size = block / miniblocks;
+            let mut bodies = vec![];
+            for i in 0..miniblocks {
+                let values: Vec<u64> = block_values.iter().skip(i * size).take(size).map(above).collect();
+                let width = 64 - values.iter().max().unwrap_or(&0).leading_zeros();
+                out.push(width as u8);
+                if !values.is_empty() {
+                    let mut bits = vec![0u8; size * width as usize / 8];
+                    for (i, v) in values.iter().enumerate() {
+                        for b in (0..width as usize).filter(|b| v >> b & 1 == 1) {
+                            let at = i * width as usize + b;
+                            bits[at / 8] |= 1 << (at % 8);
+                        }
+                    }
+                    bodies.extend(bits);
+                }
+            }
+            out.extend(bodies);
+        }
+        out
+    }
+
+    proptest! {
+        /// Any part of a page, in any order of parts: the same as the plain values.
+        #[test]
+        fn any_part_is_as_plain_values(
+            values in prop_oneof![
+                prop::collection::vec(0i64..256, 0..900),
+                prop::collection::vec(0i64..65_536, 0..900),
+                prop::collection::vec(any::<i32>().prop_map(i64::from), 0..500),
+                prop::collection::vec(any::<i64>(), 0..500),
+            ],
+            (block, miniblocks) in prop::sample::select(vec![(128, 4), (128, 1), (256, 4), (2048, 8), (4096, 1)]),
+            cut in any::<(prop::sample::Index, prop::sample::Index)>(),
+            leaf in prop::sample::select(vec![LeafType::I32, LeafType::U32, LeafType::I64, LeafType::U64]),
+            dtype in prop::sample::select(PixelType::ALL.to_vec()),
+        ) {
+            let narrow = leaf.size() == 4;
+            let values: Vec<i64> = if narrow { values.iter().map(|&v| i64::from(v as i32)).collect() } else { values };
+            let page = encode(&values, narrow, block, miniblocks).into_boxed_slice();
+            let plain: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()[..leaf.size()].to_vec()).collect();
+            let n = values.len();
+            let (a, b) = (cut.0.index(n + 1), cut.1.index(n + 1));
+            let range = a.min(b)..a.max(b);
+            let mut walk = Walk::default();
+            for range in [range.clone(), range.end..n, 0..range.start, range.clone(), 0..n] {
+                let mut out = vec![0; range.len() * dtype.size()];
+                let found = decode_on(&page, Coding::Delta, leaf, n, range.clone(), dtype, &mut out, &mut walk);
+                let mut expected = vec![0; range.len() * dtype.size()];
+                let plain = decode(&plain, Coding::Plain, leaf, n, range, dtype, &mut expected);
+                prop_assert_eq!(&found, &plain);
+                if found.is_ok() {
+                    prop_assert_eq!(out, expected);
+                }
+            }
+        }
+
+        /// A page cut off anywhere gives an error, or what the whole one gives.
+        #[test]
+        fn pages_cut_off_are_errors(values in prop::collection::vec(0i64..70_000, 2..600), cut in any::<prop::sample::Index>()) {
+            let page = encode(&values, true, 128, 4);
+            let cut = cut.index(page.len());
+            let mut out = vec![0; values.len() * 4];
+            let found = decode(&page[..cut], Coding::Delta, LeafType::I32, values.len(), 0..values.len(), PixelType::I32, &mut out);
+            if found.is_ok() {
+                let expected: Vec<u8> = values.iter().flat_map(|&v| (v as i32).to_le_bytes()).collect();
+                prop_assert_eq!(out, expected);
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_specification_does_not_allow_is_refused() {
+        let page = |numbers: [u64; 4]| {
+            let mut out = vec![];
+            numbers.iter().for_each(|&n| put_varint(&mut out, n));
+            out.extend([0; 200]);
+            let mut pixels = [0; 20];
+            decode(&out, Coding::Delta, LeafType::I64, 20, 0..20, PixelType::U8, &mut pixels)
+        };
+        assert_eq!(page([128, 4, 20, 0]), Ok(()));
+        for wrong in [
+            [0, 4, 20, 0],
+            [128, 0, 20, 0],
+            [128, 3, 20, 0],
+            [100, 1, 20, 0],
+            [128, 128, 20, 0],
+            [1 << 40, 1, 20, 0],
+        ] {
+            assert!(matches!(page(wrong), Err(BadValue::Corrupt(_))), "{wrong:?}");
+        }
+        assert_eq!(
+            page([128, 4, 19, 0]),
+            Err(BadValue::Corrupt("a page holds fewer values than it declares"))
+        );
+    }
+}
