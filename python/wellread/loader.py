@@ -65,7 +65,8 @@ class DataLoader:
         drop_last: leaves out a last batch that is not full.
         prefetch: batches read ahead at most; twice the number of workers, and 4 at least, unless given.
         memory: bytes that the loader holds at most, or "2GiB".
-        on_error: "raise", or "skip" to leave out images that cannot be read (:attr:`skipped`).
+        on_error: "raise", or "skip" to leave out images that cannot be read (:attr:`skipped`). A batch of which none
+            is left is not delivered; with several ranks, which must have equally many batches, it is an error.
         labels: a column of the dataset, or an array of one value per row, which is copied: batches are
             (pixels, labels).
         columns: several columns: batches are (pixels, {name: values}).

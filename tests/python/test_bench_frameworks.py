@@ -97,6 +97,55 @@ def test_copies_to_a_device_are_timed_where_there_is_one():
         assert rate is None or rate > 1e8
 
 
+# Of each format the loader of this package, its datasets in torch's, and everybody else's reader.
+LOADERS = {
+    "parquet": {"upstream-cache", "float-cache", "pyarrow", "as-py"},
+    "lance": {"lance"},
+    "vortex": {"vortex"},
+    "duckdb": {"duckdb"},
+    "tiff": {"tifffile"},
+    "ome-zarr": {"zarr"},
+    "ome-arrow-dataset": {"ome-arrow"},
+    "image-folder": {"pillow"},
+}
+
+
+def test_every_loader_of_every_format_delivers_the_same_pixels(bench, wellread):
+    built = {entry["name"] for entry in wellread("doctor")["formats"]}
+    formats = [name for name in LOADERS if name in built]
+    tables, _, _ = bench(
+        ["dataloader"], "--framework", "rust,pytorch", "--formats", ",".join(formats),
+        "--batch-sizes", 3, "--workers", 0, "--no-cold",
+    )  # fmt: skip
+    rows = tables["dataloader"]
+    assert all(row["verified"] and row["status"] == "ok" for row in rows), rows
+    for name in formats:
+        found = {row["loader"] for row in of(rows, framework="pytorch", format=name)}
+        assert found == LOADERS[name] | {"wellread", "wellread-dataset"}, name
+        (rust,) = of(rows, framework="rust", format=name)
+        assert rust["limit_copy_per_s"] > 0 and rust["limit_read_per_s"] > 0
+        assert rust["bound_by"] in ("memory copy", "reading and decoding") and rust["share_of_limit"] > 0
+        (ours,) = of(rows, framework="pytorch", format=name, loader="wellread")
+        assert ours["samples_per_sec"] > 0 and ours["first_batch_s"] > 0
+        # DuckDB's own threads are not counted where it reads itself.
+        assert ours["bytes_read_per_used"] is not None or name == "duckdb"
+
+
+def test_single_images_are_normalised_as_in_rust(bench):
+    tables, _, _ = bench(
+        ["dataset"], "--framework", "rust,pytorch,jax", "--formats", "tiff", "--loaders", "wellread,tifffile",
+        "--access", "random", "--transform", "none,normalize,augment", "--cache", "none", "--samples", 4,
+    )  # fmt: skip
+    rows = tables["dataset"]
+    assert all(row["verified"] and row["status"] == "ok" for row in rows)
+    presets = {key: {row["transform"] for row in of(rows, framework=key)} for key in ("rust", "pytorch", "jax")}
+    # Augmentations are each library's own.
+    assert presets == {"rust": {"none", "normalize", "augment"}} | dict.fromkeys(
+        ("pytorch", "jax"), {"none", "normalize"}
+    )
+    assert {row["loader"] for row in of(rows, framework="jax", transform="normalize")} == {"wellread", "tifffile"}
+
+
 def test_the_small_cnn_learns_alike_in_rust_pytorch_and_jax(bench):
     # Every batch is the whole set, so the order of the images does not matter.
     tables, _, out = bench(

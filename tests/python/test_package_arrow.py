@@ -1,6 +1,8 @@
 """Arrow in and out: pyarrow, polars and DuckDB, without a copy where pixels are typed."""
 
 import gc
+import multiprocessing
+import os
 import pickle
 
 import numpy as np
@@ -71,6 +73,39 @@ def test_the_tables_memory_is_kept_and_not_copied(parquet):
     del ds
     gc.collect()
     assert pa.total_allocated_bytes() < before
+
+
+def test_tables_of_polars_are_not_copied_either(wellread, tmp_path):
+    # In a process of its own, where nothing else takes memory; 32 MB of pixels.
+    wellread("generate", tmp_path, "--images", 16, "--size", "1024x1024", "--dtype", "uint16", "--formats", "parquet")
+    process = multiprocessing.get_context("spawn").Process(target=take_polars, args=(tmp_path / "images.parquet",))
+    process.start()
+    process.join(600)
+    process.kill()
+    process.join()
+    assert process.exitcode == 0, "what it says stands in stderr"
+
+
+def take_polars(path):
+    import polars
+
+    # Polars itself puts what it was given in four pieces together, at once or when it first hands it out.
+    table = polars.from_arrow(pq.read_table(path))
+    handed_out = pa.table(table)
+    first = wr.Dataset.from_arrow(table.slice(0, 1))[0]
+
+    def resident():
+        gc.collect()
+        with open("/proc/self/statm") as statm:
+            return int(statm.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+    before = resident()
+    ds = wr.Dataset.from_arrow(table)
+    assert np.array_equal(ds[0], first)
+    assert resident() - before < 8 << 20, "of 32 MB"
+    del handed_out
+    want = wr.Dataset(str(path))
+    assert all(np.array_equal(ds[row], want[row]) for row in range(16))
 
 
 def test_what_is_no_image_table_is_refused(parquet):

@@ -38,7 +38,7 @@ def large(wellread, tmp_path_factory):
     return str(folder / "images.parquet")
 
 
-@pytest.mark.parametrize("as_", ["numpy", "torch"])
+@pytest.mark.parametrize("as_", ["numpy", "torch", "jax"])
 def test_fifty_epochs_do_not_grow(large, as_):
     loader = wr.DataLoader(large, 8, True, num_workers=2, as_=as_, labels=list(range(64)), flip=True)
     kept, sizes = [], []

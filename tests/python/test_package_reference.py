@@ -74,6 +74,93 @@ def test_resizing_is_within_one_grey_level_of_torchvision(tmp_path, resize_filte
             assert np.abs(levels - want).max() <= 1, (image.shape, size, factor)
 
 
+def test_areas_are_those_of_torch(tmp_path):
+    """torch's areas overlap where a ratio is not whole, so whole ratios are compared."""
+    import torch
+
+    random = np.random.default_rng(12)
+    for case in range(12):
+        height, width, *times = (int(n) for n in random.integers(1, 9, 4))
+        image = random.integers(0, 65536, (2, height * times[0], width * times[1]), np.uint16)
+        want = torch.nn.functional.interpolate(torch.from_numpy(image).float()[None], (height, width), mode="area")
+        folder = tmp_path / f"{case}"
+        folder.mkdir()
+        got = resized(folder, [image], "area", [height, width])
+        assert got.shape == want.shape
+        assert np.abs(got - want.numpy()).max() <= 0.01, image.shape
+
+
+ENCODINGS = [
+    {"use_dictionary": True, "data_page_version": "2.0"},
+    {"use_dictionary": True, "dictionary_pagesize_limit": 300, "data_page_version": "2.0"},
+    {"use_dictionary": False, "data_page_version": "2.0", "data_page_size": 5000},
+    {"use_dictionary": False, "column_encoding": "DELTA_BINARY_PACKED", "data_page_size": 3000},
+    {"use_dictionary": False, "column_encoding": "DELTA_BINARY_PACKED", "data_page_version": "2.0"},
+    {"use_dictionary": False, "column_encoding": "BYTE_STREAM_SPLIT", "compression": "lz4"},
+    {"compression": "gzip", "write_page_index": True, "row_group_size": 7},
+    {"compression": "brotli", "data_page_size": 2000},
+]
+
+
+@pytest.mark.parametrize("options", ENCODINGS, ids=lambda options: "-".join(map(str, options.values())))
+@pytest.mark.parametrize("wide", [False, True], ids=["typed", "int64"])
+def test_parquet_as_pyarrow_encodes_it(parquet, tmp_path, options, wide):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    ds = wr.Dataset(parquet)
+    table = pa.table(ds)
+    if wide:
+        # As pixels are where types are inferred.
+        table = pa.table({"ome_image": pa.array(table["ome_image"].to_pylist())})
+    path, options = tmp_path / "images.parquet", dict(options)
+    encoding = options.pop("column_encoding", None)
+    if encoding:
+        names = pq.ParquetFile(parquet_of(table, tmp_path / "names.parquet")).schema
+        leaves = [names.column(i).path for i in range(len(names))]
+        options["column_encoding"] = {leaf: encoding for leaf in leaves if ".pixels." in leaf}
+    pq.write_table(table, path, **options)
+    group = pq.ParquetFile(path).metadata.row_group(0)
+    pixels = [group.column(i) for i in range(group.num_columns) if ".chunks.list.element.pixels." in
+              group.column(i).path_in_schema]  # fmt: skip
+    assert not encoding or all(encoding in column.encodings for column in pixels), pixels
+    check_pixels(wr.Dataset(path), ds)
+
+
+@pytest.mark.parametrize("version", ["V1", "V2"])
+@pytest.mark.parametrize("codec", ["uncompressed", "zstd", "snappy"])
+def test_parquet_as_duckdb_encodes_it(parquet, tmp_path, version, codec):
+    import duckdb
+    import pyarrow as pa
+
+    ds = wr.Dataset(parquet)
+    path, table = tmp_path / "images.parquet", pa.table(ds)
+    with duckdb.connect() as connection:
+        connection.register("images", table)
+        connection.execute(
+            f"COPY images TO '{path}' (FORMAT parquet, COMPRESSION {codec}, PARQUET_VERSION {version})"
+        )
+    check_pixels(wr.Dataset(path), ds)
+
+
+def parquet_of(table, path):
+    """The table as a file of pyarrow's defaults."""
+    import pyarrow.parquet as pq
+
+    pq.write_table(table, path)
+    return path
+
+
+def check_pixels(found, want):
+    """All images of two datasets are the same, one by one and in batches."""
+    assert len(found) == len(want)
+    for row in range(len(want)):
+        assert np.array_equal(found[row], want[row]), row
+    loaders = [wr.DataLoader(ds, 16, shuffle=True, seed=3, scale=None, num_workers=1) for ds in (found, want)]
+    for ours, theirs in zip(*loaders, strict=True):
+        assert np.array_equal(ours, theirs)
+
+
 def place(ramp, length):
     """First index and length along an axis of what a ramp of that axis, resized to `length`, shows."""
     # Far from the ends, a resized ramp is a ramp.

@@ -40,8 +40,8 @@ const CODEC_BYTES: usize = 32 << 20;
 
 /// Limits of one set, images per second.
 struct Limits {
-    /// Reading into nothing, one thread.
-    reading: f64,
+    /// Reading into nothing, one thread; `None` where what has to be read is not the same for each image.
+    reading: Option<f64>,
     /// The bare codec, one thread.
     codec: Option<f64>,
     disk: Option<f64>,
@@ -62,8 +62,11 @@ pub(crate) fn with_limits(session: &Session<'_>, table: &Table) -> (Table, Vec<S
                     the crops lie".to_owned());
     }
     let mut limits: HashMap<&str, Limits> = HashMap::new();
-    let measurable = |set: &&FormatSet| set.error.is_none() && config.random_crop.is_none();
-    for set in session.prepared.sets.iter().filter(measurable) {
+    for set in session.prepared.sets.iter().filter(|set| set.error.is_none()) {
+        if config.random_crop.is_some() {
+            limits.insert(set.format, Limits { reading: None, codec: None, disk: None });
+            continue;
+        }
         match measure(session, set, &mut notes) {
             Ok(found) => {
                 limits.insert(set.format, found);
@@ -165,10 +168,9 @@ impl Limits {
         // More threads than cores add nothing.
         let copied = copy_rate(delivered, threads, copy);
         let threads = threads.clamp(1, copy.threads) as f64;
-        let mut all = vec![
-            Limit { name: "copy", rate: copied, binds: true },
-            Limit { name: "read", rate: self.reading * threads, binds: true },
-        ];
+        // Of one limit alone nobody can tell whether it binds.
+        let mut all = vec![Limit { name: "copy", rate: copied, binds: self.reading.is_some() }];
+        all.extend(self.reading.map(|rate| Limit { name: "read", rate: rate * threads, binds: true }));
         // It bounds reading, of which it is a part: to be looked at, not to be chosen.
         all.extend(self.codec.map(|rate| Limit { name: "codec", rate: rate * threads, binds: false }));
         all.extend(self.disk.map(|rate| Limit { name: "disk", rate, binds: false }));
@@ -190,7 +192,7 @@ fn measure(session: &Session<'_>, set: &FormatSet, notes: &mut Vec<String>) -> R
     let images = store.len();
     drop(store);
     let disk = if session.config.cold { disk(&files, images, set.format, notes) } else { None };
-    Ok(Limits { reading, codec, disk })
+    Ok(Limits { reading: Some(reading), codec, disk })
 }
 
 /// Images per second of one thread that reads images, of each what the recipe crops, in random order, some at a time as a
@@ -311,13 +313,16 @@ mod tests {
     #[test]
     fn limits_grow_with_threads_up_to_the_cores() {
         let copy = CopyLimits { one_thread: bandwidth(1e9), all_threads: bandwidth(1.5e9), threads: 2 };
-        let limits = Limits { reading: 1000.0, codec: Some(1500.0), disk: Some(10.0) };
+        let limits = Limits { reading: Some(1000.0), codec: Some(1500.0), disk: Some(10.0) };
         let at = |workers| -> Vec<(&str, f64)> {
             limits.at(workers, &copy, 1e6).iter().map(|l| (l.name, l.rate)).collect()
         };
         assert_eq!(at(0), [("copy", 1000.0), ("read", 1000.0), ("codec", 1500.0), ("disk", 10.0)]);
         assert_eq!(at(2), [("copy", 1500.0), ("read", 2000.0), ("codec", 3000.0), ("disk", 10.0)]);
         assert_eq!(at(4), at(2));
+        // Memory copy alone binds nothing.
+        let crops = Limits { reading: None, codec: None, disk: None }.at(1, &copy, 1e6);
+        assert_eq!(crops.iter().map(|l| (l.name, l.binds)).collect::<Vec<_>>(), [("copy", false)]);
     }
 
     #[test]

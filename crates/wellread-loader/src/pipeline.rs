@@ -215,6 +215,19 @@ impl Batches {
         Some(Batch::new(buffer, Arc::clone(pool), [left, plan.crops], each, number, self.shared.epoch))
     }
 
+    /// The error for a batch of which no image is left, where other ranks wait for this one's.
+    fn one_step_less(&self, index: usize) -> Error {
+        let path = self.shared.loader.dataset.store().path();
+        let (number, world) = (self.shared.steps.number(index), self.shared.steps.world);
+        let cause = format_args!(
+            "no image of batch {number} can be read, and without it this rank would have fewer batches than the other \
+             {} and leave them waiting; {}",
+            world - 1,
+            self.skipped
+        );
+        Error::new(path, cause).hint("leave those rows out of the set, or take larger batches")
+    }
+
     /// Whether so much failed that it is no matter of single rows.
     fn is_hopeless(&self) -> bool {
         let nothing = self.next == self.shared.batches && self.shared.steps.first == 0 && !self.delivered;
@@ -295,6 +308,10 @@ impl Batches {
                 Ok(filled) => {
                     if let Some(batch) = self.batch(index, filled) {
                         return Poll::Ready(Some(Ok(batch)));
+                    }
+                    if self.shared.steps.world > 1 {
+                        self.ended = true;
+                        return Poll::Ready(Some(Err(self.one_step_less(index))));
                     }
                 }
             }

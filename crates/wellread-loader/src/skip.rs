@@ -10,7 +10,8 @@ pub enum OnError {
     #[default]
     Raise,
     /// It is left out: its batch is shorter by one image, and the others are as they would have been. A batch
-    /// without any image left is not delivered. [`Batches::skipped`](crate::Batches::skipped) tells which rows
+    /// without any image left is not delivered; with several ranks, which must have equally many, it comes as an error that
+    /// ends the iteration. [`Batches::skipped`](crate::Batches::skipped) tells which rows
     /// and why.
     ///
     /// A store that is gone altogether is no matter of rows: after 1,000 images in a row that cannot be read,

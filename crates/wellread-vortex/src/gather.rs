@@ -3,15 +3,7 @@
 
 use crate::piece::{Leaf, Piece, Plain, joined};
 use crate::session::Cause;
-use arrow_array::types::{
-    ArrowPrimitiveType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
-    UInt8Type, UInt16Type, UInt32Type, UInt64Type,
-};
-use arrow_array::{
-    ArrayRef as ArrowArray, BooleanArray, ListArray, PrimitiveArray, StructArray, new_empty_array,
-};
-use arrow_buffer::{BooleanBufferBuilder, Buffer, MutableBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
-use arrow_schema::{DataType, Field};
+use crate::types::Type;
 use std::ops::Range;
 use std::sync::Arc;
 use vortex::array::arrays::ChunkedArray;
@@ -20,6 +12,17 @@ use vortex::arrow::ArrowSessionExt;
 use vortex::dtype::{FieldNames, PType};
 use vortex::mask::Mask;
 use vortex::session::VortexSession;
+use wellread_store::table::arrow_array::types::{
+    ArrowPrimitiveType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
+use wellread_store::table::arrow_array::{
+    Array, ArrayRef as ArrowArray, BooleanArray, ListArray, PrimitiveArray, StructArray, new_empty_array,
+};
+use wellread_store::table::arrow_buffer::{
+    ArrowNativeType, BooleanBufferBuilder, Buffer, MutableBuffer, NullBuffer, OffsetBuffer, ScalarBuffer,
+};
+use wellread_store::table::arrow_schema::{DataType, Field, FieldRef};
 
 /// Bytes of values above which memory is asked for before the library takes it, which ends the process where it is
 /// refused.
@@ -122,21 +125,23 @@ pub(crate) struct Gather<'a> {
 }
 
 impl Gather<'_> {
-    /// The rows of all parts, one after the other, as an array of the type of `field` without the fields that are not
-    /// wanted.
-    pub fn array(&mut self, parts: &[Part<'_>], field: &Field, wanted: &Wanted) -> Result<ArrowArray, Cause> {
-        match field.data_type() {
-            DataType::List(element) => self.list(parts, element, wanted),
-            DataType::Struct(_) => self.structure(parts, field, wanted),
-            _ => self.leaf(parts, field),
+    /// The rows of all parts, one after the other, as an array of a type, which may have fewer fields than they.
+    pub fn array(&mut self, parts: &[Part<'_>], of: &Type) -> Result<ArrowArray, Cause> {
+        match of.field.data_type() {
+            DataType::List(_) => self.list(parts, of.below.first().ok_or_else(|| differs("list"))?),
+            DataType::Struct(_) => self.structure(parts, of),
+            _ => self.leaf(parts, of),
         }
     }
 
-    fn list(&mut self, parts: &[Part<'_>], element: &Field, wanted: &Wanted) -> Result<ArrowArray, Cause> {
-        let mut offsets = vec![0i32];
+    fn list(&mut self, parts: &[Part<'_>], element: &Type) -> Result<ArrowArray, Cause> {
+        let rows = parts.iter().map(|part| part.rows.len()).sum::<usize>();
+        // A corrupt file may say any number.
+        let mut offsets = Vec::with_capacity(rows.min(1 << 16) + 1);
+        offsets.push(0i32);
         let mut end = 0usize;
-        let mut inner = vec![];
-        let mut valid = vec![];
+        let mut inner = Vec::with_capacity(parts.len());
+        let mut valid = Vec::with_capacity(parts.len());
         for part in parts {
             let Piece::List { bounds, validity, elements } = part.piece else { return Err(differs("list")) };
             let bounds = &bounds[part.rows.clone()];
@@ -147,19 +152,22 @@ impl Gather<'_> {
                         .map_err(|_| "an image has more than 2,147,483,647 values".to_owned())?,
                 );
             }
-            let ranges = joined(bounds.iter().map(|&(start, stop)| start..stop));
-            inner.extend(ranges.into_iter().map(|rows| Part { piece: elements, rows }));
+            if let &[(start, stop)] = bounds {
+                inner.extend((start < stop).then_some(Part { piece: elements, rows: start..stop }));
+            } else {
+                let ranges = joined(bounds.iter().map(|&(start, stop)| start..stop));
+                inner.extend(ranges.into_iter().map(|rows| Part { piece: elements, rows }));
+            }
             valid.push((validity, part.rows.clone()));
         }
-        let values = self.array(&inner, element, wanted)?;
-        let element = Field::new(element.name(), values.data_type().clone(), element.is_nullable());
+        let values = self.array(&inner, element)?;
+        let element = field_of(&element.field, &values);
         // SAFETY: they start at 0 and were only ever added to.
         let offsets = unsafe { OffsetBuffer::new_unchecked(ScalarBuffer::from(offsets)) };
-        Ok(Arc::new(ListArray::try_new(Arc::new(element), offsets, values, nulls(&valid))?))
+        Ok(Arc::new(ListArray::try_new(element, offsets, values, nulls(&valid))?))
     }
 
-    fn structure(&mut self, parts: &[Part<'_>], field: &Field, wanted: &Wanted) -> Result<ArrowArray, Cause> {
-        let DataType::Struct(children) = field.data_type() else { return Err(differs("struct")) };
+    fn structure(&mut self, parts: &[Part<'_>], of: &Type) -> Result<ArrowArray, Cause> {
         let mut valid = Vec::with_capacity(parts.len());
         let mut opened = Vec::with_capacity(parts.len());
         for part in parts {
@@ -167,43 +175,41 @@ impl Gather<'_> {
             valid.push((validity, part.rows.clone()));
             opened.push((names, fields));
         }
-        let mut arrays = vec![];
-        for child in children {
-            let Some(wanted) = wanted.field(child.name()) else { continue };
-            let mut inner = Vec::with_capacity(parts.len());
+        let mut arrays = Vec::with_capacity(of.below.len());
+        let mut inner = Vec::with_capacity(parts.len());
+        for child in &of.below {
+            inner.clear();
+            let name = child.field.name();
             // Where the field is in the part before, whose names are the same but in strange files.
             let mut at: Option<(&FieldNames, usize)> = None;
             for (part, (names, fields)) in parts.iter().zip(&opened) {
                 let index = match at {
                     Some((before, index)) if before == *names => index,
-                    _ => names
-                        .iter()
-                        .position(|n| n.as_ref() == child.name())
-                        .ok_or_else(|| differs("struct"))?,
+                    _ => names.iter().position(|n| n.as_ref() == name).ok_or_else(|| differs("struct"))?,
                 };
                 at = Some((names, index));
                 let piece = fields.get(index).ok_or_else(|| differs("struct"))?;
                 inner.push(Part { piece, rows: part.rows.clone() });
             }
-            arrays.push((Arc::clone(child), self.array(&inner, child, wanted)?));
+            arrays.push(self.array(&inner, child)?);
         }
         let len = parts.iter().map(|p| p.rows.len()).sum();
-        structure(arrays, nulls(&valid), len)
+        structure(of, arrays, nulls(&valid), len)
     }
 
-    fn leaf(&mut self, parts: &[Part<'_>], field: &Field) -> Result<ArrowArray, Cause> {
+    fn leaf(&mut self, parts: &[Part<'_>], of: &Type) -> Result<ArrowArray, Cause> {
         let mut leaves = Vec::with_capacity(parts.len());
         for part in parts {
             let Piece::Leaf(leaf) = part.piece else { return Err(differs("plain value")) };
             leaf.count_read(part.rows.len());
             leaves.push((leaf, &part.rows));
         }
-        let Some((first, rows)) = leaves.first() else { return Ok(new_empty_array(field.data_type())) };
+        let Some((first, rows)) = leaves.first() else { return Ok(new_empty_array(of.field.data_type())) };
         let bytes = leaves.iter().map(|(leaf, rows)| rows.len().saturating_mul(leaf.width)).sum::<usize>();
         if bytes > MUCH && Vec::<u8>::new().try_reserve_exact(bytes).is_err() {
             return Err(format!("not enough memory for {bytes} bytes").into());
         }
-        if let Some(array) = copied(&leaves, bytes, field.data_type(), self.room) {
+        if let Some(array) = plain_values(&leaves, bytes, of.field.data_type(), self.room) {
             return Ok(array);
         }
         let array = if leaves.len() == 1 {
@@ -213,26 +219,44 @@ impl Gather<'_> {
             let slices = slices.collect::<Result<Vec<_>, _>>()?;
             ChunkedArray::try_new(slices, first.values.dtype().clone())?.into_array()
         };
-        Ok(self.session.arrow().execute_arrow(array, Some(field), &mut self.ctx)?)
+        Ok(crate::import_array(&self.session.arrow().execute_arrow(
+            array,
+            Some(&of.theirs),
+            &mut self.ctx,
+        )?)?)
     }
 }
 
-/// A struct array of named arrays.
+/// The field of an array: the one that is known, unless the library has made something else of its type.
+fn field_of(known: &FieldRef, array: &ArrowArray) -> FieldRef {
+    if known.data_type() == array.data_type() {
+        Arc::clone(known)
+    } else {
+        Arc::new(Field::new(known.name(), array.data_type().clone(), known.is_nullable()))
+    }
+}
+
+/// A struct array of arrays, one for each field of its type.
 pub(crate) fn structure(
-    arrays: Vec<(Arc<Field>, ArrowArray)>,
+    of: &Type,
+    arrays: Vec<ArrowArray>,
     nulls: Option<NullBuffer>,
     len: usize,
 ) -> Result<ArrowArray, Cause> {
-    let named = arrays.into_iter().map(|(f, array)| {
-        (Arc::new(Field::new(f.name(), array.data_type().clone(), f.is_nullable())), array)
-    });
-    let (fields, arrays): (Vec<_>, Vec<_>) = named.unzip();
-    Ok(Arc::new(StructArray::try_new_with_length(fields.into(), arrays, nulls, len)?))
+    let known = match of.field.data_type() {
+        DataType::Struct(fields)
+            if fields.iter().zip(&arrays).all(|(field, array)| field.data_type() == array.data_type()) =>
+        {
+            fields.clone()
+        }
+        _ => of.below.iter().zip(&arrays).map(|(below, array)| field_of(&below.field, array)).collect(),
+    };
+    Ok(Arc::new(StructArray::try_new_with_length(known, arrays, nulls, len)?))
 }
 
-/// The values of all ranges copied together, where they are plain ones of the type that is asked for. Of several ranges, or
-/// of values that are all the same: others can stay where they lie.
-fn copied(
+/// The values of all ranges, where they are plain ones of the type that is asked for: copied together, or, of one range,
+/// left where they lie.
+fn plain_values(
     leaves: &[(&Leaf, &Range<usize>)],
     bytes: usize,
     data_type: &DataType,
@@ -242,16 +266,16 @@ fn copied(
     if *data_type == DataType::Boolean {
         return together_bits(leaves);
     }
-    let ptype = match first.plain.as_ref()? {
-        Plain::Same(ptype, _) => ptype,
-        Plain::Each(ptype, _) if leaves.len() > 1 => ptype,
-        _ => return None,
-    };
+    let (Plain::Same(ptype, _) | Plain::Each(ptype, _)) = first.plain.as_ref()? else { return None };
     macro_rules! array_of {
         ($($ptype:ident => $numbers:ident),*) => {
             match ptype {
                 $(PType::$ptype if $numbers::DATA_TYPE == *data_type => {
-                    let values = ScalarBuffer::from(together(leaves, *ptype, bytes, room)?);
+                    let there = in_place::<<$numbers as ArrowPrimitiveType>::Native>(leaves);
+                    let values = match there {
+                        Some(values) => values,
+                        None => ScalarBuffer::from(together(leaves, *ptype, bytes, room)?),
+                    };
                     Some(Arc::new(PrimitiveArray::<$numbers>::new(values, None)))
                 })*
                 _ => None,
@@ -263,6 +287,17 @@ fn copied(
         I8 => Int8Type, I16 => Int16Type, I32 => Int32Type, I64 => Int64Type,
         F16 => Float16Type, F32 => Float32Type, F64 => Float64Type
     )
+}
+
+/// The values of a single range where they lie, which has to be where such values may. Few are copied for less.
+fn in_place<T: ArrowNativeType>(leaves: &[(&Leaf, &Range<usize>)]) -> Option<ScalarBuffer<T>> {
+    let [(Leaf { plain: Some(Plain::Each(_, values)), width, .. }, rows)] = leaves else { return None };
+    let bytes = rows.start * width..rows.end * width;
+    if bytes.len() < Room::LARGE || bytes.end > values.len() || *width != size_of::<T>() {
+        return None;
+    }
+    let buffer = Buffer::from(values.slice_unaligned(bytes).into_bytes());
+    (buffer.as_ptr().align_offset(align_of::<T>()) == 0).then(|| ScalarBuffer::from(buffer))
 }
 
 /// The truth values of all ranges; `None` where any range is of something else.

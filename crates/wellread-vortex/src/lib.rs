@@ -9,7 +9,7 @@
 //!                                                  │ piece: lists opened up, values left compressed ──▶ cache
 //!  rows ──────────────────────────────────────────▶│ gather: the rows' values, decompressed
 //!                                                  ▼
-//!                                            RecordBatch ──bridge──▶ TableStore
+//!                                            RecordBatch ──▶ TableStore
 //!
 //!  TableWriter ──bridge──▶ RecordBatch ──cut──▶ arrays ──strategy (compressors)──▶ segments, footer
 //! ```
@@ -22,7 +22,8 @@
 //! | `session` | what the library needs to be told: registries, runtime; its errors in words |
 //! | `file` | the mapped file: end marker, footer, metadata |
 //! | `tree`, `piece`, `cache` | layouts; arrays opened up for gathering; those that are kept |
-//! | `gather` | Arrow arrays of chosen rows |
+//! | `types` | types of columns in the library's release of Arrow and in this workspace's |
+//! | `gather` | Arrow arrays of chosen rows, of this workspace's release; what the library has to decode comes over the bridge |
 //! | `table` | [`VortexTable`] |
 //! | `writer`, `strategy` | files written; how they are cut and compressed |
 
@@ -34,6 +35,7 @@ mod session;
 mod strategy;
 mod table;
 mod tree;
+mod types;
 mod writer;
 
 wellread_store::arrow_bridge!(arrow_array, arrow_schema);

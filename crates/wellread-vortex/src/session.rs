@@ -33,6 +33,7 @@ impl Session {
 }
 
 /// An error of the library in one line: without the backtrace that it may carry.
+#[derive(Debug)]
 pub(crate) struct Cause(String);
 
 impl From<VortexError> for Cause {
@@ -51,6 +52,12 @@ impl From<String> for Cause {
 
 impl From<arrow_schema::ArrowError> for Cause {
     fn from(error: arrow_schema::ArrowError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl From<wellread_store::table::arrow_schema::ArrowError> for Cause {
+    fn from(error: wellread_store::table::arrow_schema::ArrowError) -> Self {
         Self(error.to_string())
     }
 }

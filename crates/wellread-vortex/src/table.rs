@@ -6,17 +6,19 @@ use crate::gather::{ALL, Gather, LEVELS, Part, Room, Wanted, prefetch, structure
 use crate::piece::Piece;
 use crate::session::{Cause, Session, reading};
 use crate::tree::{Column, Series, Source, plain};
-use arrow_array::{Array, ArrayRef, RecordBatch, StructArray};
-use arrow_schema::{DataType, Field};
+use crate::types::{MASK, Type};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use vortex::array::VortexSessionExecute;
 use vortex::arrow::ArrowSessionExt;
 use wellread_image::ome_arrow::{FILE_WRITER_KEY, field};
-use wellread_store::table::{Columns, ImageTable, Rows, arrow_array as ours, arrow_schema as our_schema};
+use wellread_store::table::arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, StructArray};
+use wellread_store::table::arrow_buffer::NullBuffer;
+use wellread_store::table::arrow_schema::{DataType, SchemaRef};
+use wellread_store::table::{Columns, ImageTable, Rows};
 use wellread_store::{Error, FormatContext, Result, StoreLayout};
 
 /// Bytes of a batch at which it ends. More would leave the nearer caches before they are used.
@@ -29,6 +31,9 @@ const DECODED: usize = 64 << 20;
 /// Rows that are looked up together: what each of them needs is asked of memory while the others' is on its way.
 const AHEAD: usize = 16;
 
+/// Sets of columns that are remembered: a loader asks for few.
+const SELECTIONS: usize = 16;
+
 /// Pieces that are looked at, at most, to tell how pixels are encoded.
 const LOOKED_AT: usize = 16;
 
@@ -39,9 +44,18 @@ pub struct VortexTable {
     /// The whole table as one column.
     columns: Column,
     /// Its type: a struct of the columns.
-    root: Field,
-    schema: our_schema::SchemaRef,
+    types: Type,
+    /// What was asked for before: loaders ask for the same columns again and again.
+    selections: Mutex<Vec<(Box<Columns>, Arc<Selection>)>>,
+    schema: SchemaRef,
     metadata: HashMap<String, String>,
+}
+
+/// Columns that are asked for.
+struct Selection {
+    wanted: Wanted,
+    /// The table's type without all others.
+    types: Type,
 }
 
 impl VortexTable {
@@ -55,15 +69,14 @@ impl VortexTable {
             (key.to_owned(), String::from_utf8_lossy(value.as_slice()).into_owned())
         };
         let metadata: HashMap<_, _> = file.vortex.metadata_segments().map(text).collect();
-        let (columns, root, schema) = reading(path, "cannot read the columns", || {
+        let (columns, types, schema) = reading(path, "cannot read the columns", || {
             let session = &Session::reading().session;
             let schema = session.arrow().to_arrow_schema(file.vortex.dtype())?;
-            let fields = schema.fields().iter().map(|f| Arc::new(plain(f)));
-            let root = Field::new("", DataType::Struct(fields.collect()), false);
-            let DataType::Struct(fields) = root.data_type() else { return Err("no table".to_owned().into()) };
-            let theirs = arrow_schema::Schema::new(fields.clone()).with_metadata(metadata.clone());
+            let fields = schema.fields().iter().map(|f| plain(f)).collect::<Vec<_>>();
+            let theirs = arrow_schema::Schema::new(fields).with_metadata(metadata.clone());
             let ours = crate::import_schema(&theirs)?.with_metadata(metadata.clone());
-            Ok((Column::new(Arc::clone(file.vortex.footer().layout()), &mut 0)?, root, ours))
+            let types = Type::of_table(&theirs, &ours)?;
+            Ok((Column::new(Arc::clone(file.vortex.footer().layout()), &mut 0)?, types, ours))
         })?;
         let source = Source {
             segments: file.vortex.segment_source(),
@@ -71,7 +84,28 @@ impl VortexTable {
             decoded: AtomicUsize::new(DECODED),
             limit: usize::try_from(file.length.saturating_mul(8)).unwrap_or(usize::MAX),
         };
-        Ok(Self { file, source, columns, root, schema: Arc::new(schema), metadata })
+        let selections = Mutex::default();
+        Ok(Self { file, source, columns, types, selections, schema: Arc::new(schema), metadata })
+    }
+
+    /// What a call asks for.
+    fn selection(&self, columns: &Columns) -> Result<Arc<Selection>> {
+        let mut known = self.selections.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, selection)) = known.iter().find(|(asked, _)| **asked == *columns) {
+            return Ok(Arc::clone(selection));
+        }
+        for names in columns {
+            if !self.types.leads_somewhere(names) {
+                return Err(Error::new(&self.file.path, format_args!("has no column {:?}", names.join("."))));
+            }
+        }
+        let wanted = Wanted::of(columns);
+        let types = self.types.only(&wanted);
+        let selection = Arc::new(Selection { wanted, types });
+        if known.len() < SELECTIONS {
+            known.push((columns.into(), Arc::clone(&selection)));
+        }
+        Ok(selection)
     }
 
     /// How pixels are encoded, by a look at some pieces, and how many rows lie together.
@@ -105,7 +139,7 @@ impl VortexTable {
     /// Columns with lists of pixels, and those lists.
     fn pixel_lists(&self) -> impl Iterator<Item = (&str, &str)> {
         self.schema.fields().iter().flat_map(|column| {
-            let our_schema::DataType::Struct(fields) = column.data_type() else { return vec![] };
+            let DataType::Struct(fields) = column.data_type() else { return vec![] };
             let lists = [field::CHUNKS, field::PLANES].into_iter();
             let there = lists.filter(|list| fields.iter().any(|f| f.name() == list));
             there.map(|list| (column.name().as_str(), list)).collect::<Vec<_>>()
@@ -134,7 +168,7 @@ impl ImageTable for VortexTable {
         self.source.decoded.fetch_min(bytes, Ordering::Relaxed);
     }
 
-    fn schema(&self) -> our_schema::SchemaRef {
+    fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }
 
@@ -160,14 +194,10 @@ impl ImageTable for VortexTable {
         rows: Rows<'_>,
         columns: &Columns,
         context: &mut FormatContext,
-        each: &mut dyn FnMut(ours::RecordBatch) -> Result<()>,
+        each: &mut dyn FnMut(RecordBatch) -> Result<()>,
     ) -> Result<()> {
         let path = &self.file.path;
-        for names in columns {
-            if !leads_somewhere(self.root.data_type(), names) {
-                return Err(Error::new(path, format_args!("has no column {:?}", names.join("."))));
-            }
-        }
+        let selection = self.selection(columns)?;
         let last = match &rows {
             Rows::Range(range) => range.end.checked_sub(1).filter(|_| !range.is_empty()),
             Rows::Chosen(rows) => rows.last().copied(),
@@ -179,11 +209,12 @@ impl ImageTable for VortexTable {
             Rows::Range(range) => Box::new(range),
             Rows::Chosen(rows) => Box::new(rows.iter().copied()),
         };
-        let wanted = Wanted::of(columns);
         let mut next = Vec::with_capacity(AHEAD);
         let room = context.get::<Room>();
         let mut plan = Plan::default();
-        let pick = plan.pick(&self.columns, &self.root, &wanted);
+        let pick = reading(path, "cannot read the columns", || {
+            plan.pick(&self.columns, &selection.types, &selection.wanted)
+        })?;
         loop {
             self.file.still_whole()?;
             let batch = reading(path, "cannot read rows", || {
@@ -201,8 +232,7 @@ impl ImageTable for VortexTable {
                 if plan.rows == 0 {
                     return Ok(None);
                 }
-                let batch = plan.batch(&pick, room)?;
-                Ok(Some(crate::import(batch)?))
+                plan.batch(&pick, room).map(Some)
             })?;
             match batch {
                 Some(batch) => each(batch)?,
@@ -225,18 +255,6 @@ fn codec(values: &vortex::array::ArrayRef) -> String {
         }
     }
     if names.is_empty() { "none".to_owned() } else { names.join("+") }
-}
-
-/// Whether a path of field names exists below a type.
-fn leads_somewhere(data_type: &DataType, path: &[String]) -> bool {
-    let Some((name, rest)) = path.split_first() else { return true };
-    match data_type {
-        DataType::List(element) => leads_somewhere(element.data_type(), path),
-        DataType::Struct(fields) => {
-            fields.iter().find(|f| f.name() == name).is_some_and(|f| leads_somewhere(f.data_type(), rest))
-        }
-        _ => false,
-    }
 }
 
 /// What is read: the series that a call needs, and the parts of their pieces that hold the rows so far.
@@ -279,12 +297,9 @@ struct Chosen {
 
 /// How columns become arrays: like the wanted part of the tree, with indices into the plan.
 enum Pick<'a> {
-    Series { at: usize, field: &'a Field },
-    Struct { validity: Option<usize>, fields: Vec<(&'a Arc<Field>, Pick<'a>)> },
+    Series { at: usize, of: &'a Type },
+    Struct { validity: Option<usize>, of: &'a Type, fields: Vec<Pick<'a>> },
 }
-
-static MASK: std::sync::LazyLock<Field> =
-    std::sync::LazyLock::new(|| Field::new("", DataType::Boolean, false));
 
 impl<'a> Plan<'a> {
     fn take(&mut self, series: &'a Series, wanted: &'a Wanted) -> usize {
@@ -292,22 +307,25 @@ impl<'a> Plan<'a> {
         self.series.len() - 1
     }
 
-    /// Adds what `wanted` needs of a column.
-    fn pick(&mut self, column: &'a Column, field: &'a Field, wanted: &'a Wanted) -> Pick<'a> {
-        match (column, field.data_type()) {
-            (Column::Struct { validity, fields }, DataType::Struct(types)) => {
-                let validity = validity.as_ref().map(|v| self.take(v, &ALL));
-                let mut picked = vec![];
-                for ((name, column), field) in fields.iter().zip(types) {
-                    if let Some(wanted) = wanted.field(name) {
-                        picked.push((field, self.pick(column, field, wanted)));
-                    }
-                }
-                Pick::Struct { validity, fields: picked }
-            }
-            (Column::Struct { .. }, _) => Pick::Struct { validity: None, fields: vec![] },
-            (Column::Series(series), _) => Pick::Series { at: self.take(series, wanted), field },
+    /// Adds what `wanted` needs of a column, of which `of` is the type.
+    fn pick(&mut self, column: &'a Column, of: &'a Type, wanted: &'a Wanted) -> Result<Pick<'a>, Cause> {
+        let (validity, fields) = match column {
+            Column::Series(series) => return Ok(Pick::Series { at: self.take(series, wanted), of }),
+            Column::Struct { validity, fields } => (validity, fields),
+        };
+        let validity = validity.as_ref().map(|v| self.take(v, &ALL));
+        let mut picked = Vec::with_capacity(of.below.len());
+        // Both are in the file's order.
+        let mut fields = fields.iter();
+        for of in &of.below {
+            let name = of.field.name();
+            let column = fields.find(|(n, _)| n == name).map(|(_, column)| column);
+            let (Some(column), Some(wanted)) = (column, wanted.field(name)) else {
+                return Err(format!("the column {name} is not where the file's type says").into());
+            };
+            picked.push(self.pick(column, of, wanted)?);
         }
+        Ok(Pick::Struct { validity, of, fields: picked })
     }
 
     /// Begins a batch.
@@ -379,24 +397,22 @@ impl<'a> Plan<'a> {
 
     fn array(&self, pick: &Pick<'_>, gather: &mut Gather<'_>) -> Result<ArrayRef, Cause> {
         match pick {
-            Pick::Series { at, field } => self.gathered(*at, field, gather),
-            Pick::Struct { validity, fields } => {
+            Pick::Series { at, of } => self.gathered(*at, of, gather),
+            Pick::Struct { validity, of, fields } => {
                 let valid = validity.map(|at| self.gathered(at, &MASK, gather)).transpose()?;
-                let nulls =
-                    valid.as_ref().and_then(|v| v.as_any().downcast_ref::<arrow_array::BooleanArray>());
-                let nulls = nulls.map(|v| arrow_buffer::NullBuffer::new(v.values().clone()));
-                let arrays =
-                    fields.iter().map(|(field, pick)| Ok((Arc::clone(field), self.array(pick, gather)?)));
+                let nulls = valid.as_ref().and_then(|v| v.as_any().downcast_ref::<BooleanArray>());
+                let nulls = nulls.map(|v| NullBuffer::new(v.values().clone()));
+                let arrays = fields.iter().map(|pick| self.array(pick, gather));
                 let arrays = arrays.collect::<Result<_, Cause>>()?;
-                structure(arrays, nulls.filter(|n| n.null_count() > 0), self.rows)
+                structure(of, arrays, nulls.filter(|n| n.null_count() > 0), self.rows)
             }
         }
     }
 
-    fn gathered(&self, at: usize, field: &Field, gather: &mut Gather<'_>) -> Result<ArrayRef, Cause> {
-        let Selected { wanted, held, parts, .. } = &self.series[at];
+    fn gathered(&self, at: usize, of: &Type, gather: &mut Gather<'_>) -> Result<ArrayRef, Cause> {
+        let Selected { held, parts, .. } = &self.series[at];
         let part = |part: &Chosen| Part { piece: &held[part.held].piece, rows: part.rows.clone() };
         let parts: Vec<_> = parts.iter().map(part).collect();
-        gather.array(&parts, field, wanted)
+        gather.array(&parts, of)
     }
 }

@@ -2,18 +2,19 @@
 //!
 //! A benchmark lists its own variants and then calls the function of its name here, which adds those of the
 //! frameworks: one per framework, format, reader and whatever the benchmark varies. Frameworks are measured without
-//! further transforms (scaled to [0, 1], crop and factor as asked for).
+//! further transforms (scaled to [0, 1], crop and factor as asked for), but for `normalize` of single images.
 
 use super::{Conversion, InPython, Reader};
 use crate::choices::{Access, Preset};
 use crate::data::FormatSet;
 use crate::suite::Session;
 use crate::variants::{Keys, Measurement, Unavailable, Variant};
-use crate::{conversion as conversions, dataset as single, model_loop};
+use crate::{conversion as conversions, dataset as single, model_loop, traffic};
 use anyhow::{Context as _, Result};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::cell::Cell as Shared;
+use wellread_loader::Traffic;
 use wellread_measure::interleave::Turn;
 use wellread_measure::samples::{Samples, median};
 use wellread_report::Cell;
@@ -52,6 +53,7 @@ fn share(session: &Session<'_>, variants: usize) -> f64 {
 }
 
 /// A framework, a set and a reader of it.
+#[derive(Clone, Copy)]
 struct Source<'s> {
     session: &'s Session<'s>,
     python: &'s InPython,
@@ -87,14 +89,15 @@ impl<'s> Source<'s> {
         request.into()
     }
 
-    /// One turn, its pixels looked at; `measure` makes a measurement of the answer.
+    /// One turn, its pixels compared with those of a preset; `measure` makes a measurement of the answer.
     fn turn(
         &self,
         turn: Turn,
+        preset: Preset,
         request: &Value,
         measure: impl FnOnce(&Value) -> Result<Measurement>,
     ) -> Result<(Measurement, Check<'s>)> {
-        let mut check = Check::new(self.session);
+        let mut check = Check::new(self.session, preset);
         let measured = self.python.turn(turn, request, |pixels| check.look(pixels), measure)?;
         Ok((Measurement { verified: check.verified, ..measured }, check))
     }
@@ -141,21 +144,22 @@ fn sources<'s>(
 /// Compares what a worker delivered with what must be.
 struct Check<'s> {
     session: &'s Session<'s>,
+    preset: Preset,
     verified: bool,
     /// How often each row came, where all of them are to come.
     seen: Vec<usize>,
 }
 
 impl<'s> Check<'s> {
-    fn new(session: &'s Session<'s>) -> Self {
-        Self { session, verified: true, seen: vec![0; session.prepared.expected.len()] }
+    fn new(session: &'s Session<'s>, preset: Preset) -> Self {
+        Self { session, preset, verified: true, seen: vec![0; session.prepared.expected.len()] }
     }
 
     fn look(&mut self, pixels: &Pixels) {
         let each = pixels.values.len() / pixels.rows.len().max(1);
         self.verified &= each * pixels.rows.len() == pixels.values.len();
         for (&row, values) in pixels.rows.iter().zip(pixels.values.chunks(each.max(1))) {
-            self.verified &= self.session.expected.agrees(Preset::None, row, values, pixels.all);
+            self.verified &= self.session.expected.agrees(self.preset, row, values, pixels.all);
             if let Some(seen) = self.seen.get_mut(row) {
                 *seen += 1;
             }
@@ -175,20 +179,35 @@ pub(crate) fn dataset<'s>(session: &'s Session<'s>, own: usize, (variants, unava
         samples_ns: Vec<u64>,
     }
     let sources = sources(session, "dataset", unavailable);
-    let share = share(session, own + sources.len() * session.config.access.len());
+    let config = session.config;
+    let presets: Vec<Preset> = config.transforms.iter().copied().filter(|p| *p != Preset::Augment).collect();
+    if presets.is_empty() {
+        let reason = "every library draws its own augmentations, so that pixels cannot be compared: ask for \
+                      --transform none,normalize";
+        unavailable.extend(
+            sources.iter().map(|source| Unavailable { keys: source.keys(vec![]), reason: reason.to_owned() }),
+        );
+    }
+    let share = share(session, own + sources.len() * config.access.len() * presets.len());
     for source in sources {
-        for &access in &session.config.access {
-            let Source { session, python, set, reader } = source;
+        for (access, preset) in config.access.iter().flat_map(|&a| presets.iter().map(move |&p| (a, p))) {
             let keys: Keys = vec![
                 ("access", Cell::from(access)),
-                ("transform", Cell::from(Preset::None)),
+                ("transform", Cell::from(preset)),
                 ("cache", Cell::from("none")),
             ];
-            variants.push(Source { session, python, set, reader }.variant(keys, move |source, turn| {
+            variants.push(source.variant(keys, move |source, turn| {
                 let n = session.prepared.expected.len();
                 let rows = single::rows_of(access, n, session.config, turn.round as u64);
-                let request = source.request("dataset", share, turn.warmup, json!({ "rows": rows }));
-                let (measured, check) = source.turn(turn, &request, |answer| {
+                let request = source.request(
+                    "dataset",
+                    share,
+                    turn.warmup,
+                    json!({
+                        "rows": rows, "transform": preset.name(),
+                    }),
+                );
+                let (measured, check) = source.turn(turn, preset, &request, |answer| {
                     let answer = Answer::deserialize(answer)?;
                     let items = seconds(&answer.samples_ns);
                     let values = vec![
@@ -216,6 +235,8 @@ struct Epoch {
     images: usize,
     whole: bool,
     readers: Option<usize>,
+    /// Bytes read and used when the epoch began and when it ended, of loaders that count them.
+    traffic: Option<[(u64, u64); 2]>,
 }
 
 /// Track 2.
@@ -241,8 +262,8 @@ pub(crate) fn dataloader<'s>(session: &'s Session<'s>, own: usize, (variants, un
                         "key": key, "keep": config.keep_open, "batch_size": batch_size, "workers": workers,
                         "first_epoch": turn.round as u64 * TURN.1, "turn_s": TURN.0, "most_epochs": TURN.1,
                     }));
-                    let (measured, check) =
-                        source.turn(turn, &request, |answer| epochs(session, answer, &first))?;
+                    let (measured, check) = source
+                        .turn(turn, Preset::None, &request, |answer| epochs(session, answer, &first))?;
                     // A warm-up turn is one whole epoch, every row once, unless a slow peer was cut short; of any other
                     // the worker looks at some.
                     let once = |&times: &usize| times == 1 || times == 0 && !source.reader.is_own();
@@ -273,7 +294,7 @@ fn epochs(session: &Session<'_>, answer: &Value, first: &Shared<Option<f64>>) ->
     }
     let image = session.prepared.delivered_bytes(session.config.crop);
     let whole = epochs.iter().all(|e| e.whole);
-    let values = vec![
+    let mut values = vec![
         ("samples_per_sec", images as f64 / total),
         ("first_batch_s", first_batch),
         // Of an epoch that was cut short there is no time.
@@ -283,6 +304,16 @@ fn epochs(session: &Session<'_>, answer: &Value, first: &Shared<Option<f64>>) ->
         ("readers", epochs.iter().find_map(|e| e.readers).map_or(f64::NAN, |n| n as f64)),
         ("delivered_bytes_per_s", images as f64 * image / total),
     ];
+    let counted: Vec<_> = epochs.iter().filter_map(|e| e.traffic).collect();
+    if let Some(&[(read, used), _]) = counted.first() {
+        // Of loaders that each epoch opens anew every one begins at nothing.
+        let more = |of: fn((u64, u64)) -> u64| {
+            counted.iter().map(|&[a, b]| of(b).saturating_sub(of(a))).sum::<u64>()
+        };
+        let before = Traffic { read, used };
+        let after = Traffic { read: read + more(|t| t.0), used: used + more(|t| t.1) };
+        values.extend(traffic::amplification_since(before, after));
+    }
     let items = epochs.iter().flat_map(|e| seconds(&e.items_ns)).collect();
     Ok(Measurement { values, items, ..Measurement::default() })
 }
@@ -296,6 +327,7 @@ pub(crate) fn model_loop<'s>(session: &'s Session<'s>, own: usize, (variants, un
         waits_ns: Vec<u64>,
         steps_ns: Vec<u64>,
         images: usize,
+        traffic: Option<(u64, u64)>,
         loss: Option<f64>,
         backend: String,
     }
@@ -323,7 +355,7 @@ pub(crate) fn model_loop<'s>(session: &'s Session<'s>, own: usize, (variants, un
                     "key": key, "mode": mode, "model": config.model, "batch_size": batch_size, "steps": steps,
                     "workers": config.loop_workers, "first_epoch": turn.round as u64 * 1_000_000,
                 }));
-                let (measured, _) = source.turn(turn, &request, |answer| {
+                let (measured, _) = source.turn(turn, Preset::None, &request, |answer| {
                     let answer = Answer::deserialize(answer)?;
                     if let Some(ns) = answer.first_step_ns {
                         first_step.set(ns as f64 * 1e-9);
@@ -343,6 +375,8 @@ pub(crate) fn model_loop<'s>(session: &'s Session<'s>, own: usize, (variants, un
                         ("first_step_s", first_step.get()),
                     ];
                     values.extend(answer.loss.map(|loss| ("loss", loss)));
+                    let counted = answer.traffic.map(|(read, used)| Traffic { read, used });
+                    values.extend(counted.and_then(traffic::amplification));
                     let texts = vec![
                         ("advice", model_loop::advice(waiting).to_owned()),
                         ("utilisation_mark", model_loop::utilisation_mark(1.0 - waiting).to_owned()),
@@ -406,7 +440,7 @@ fn convert(source: &Source<'_>, way: &Conversion, share: f64, turn: Turn) -> Res
         single::rows_of(Access::Random, session.prepared.expected.len(), session.config, turn.round as u64);
     let more = json!({ "rows": rows, "conversion": way.path });
     let request = source.request("conversion", share, turn.warmup, more);
-    let (measured, _) = source.turn(turn, &request, |answer| {
+    let (measured, _) = source.turn(turn, Preset::None, &request, |answer| {
         let answer = Answer::deserialize(answer).context("the worker's samples")?;
         let samples = |ns: &[u64]| -> Samples { seconds(ns).into_iter().collect() };
         let (arrays, conversions) = (samples(&answer.arrays_ns), samples(&answer.conversions_ns));

@@ -2,7 +2,7 @@
 
 use crate::support::{Bits, Fault, TestStore, bits, images};
 use wellread_image::{PixelType, Shape};
-use wellread_loader::{Batches, Loader, OnError};
+use wellread_loader::{Batches, Loader, OnError, Uneven};
 
 fn images_of(batches: &mut Batches) -> Vec<Bits> {
     batches.map(|batch| bits(&batch.unwrap())).collect()
@@ -76,6 +76,34 @@ fn a_state_counts_skipped_images() {
     assert_eq!(batches.next().unwrap().unwrap().rows(), [8, 9, 10, 11]);
     assert_eq!((batches.state().position(), batches.skipped().count()), (12, 4));
     assert!(batches.next().is_none());
+}
+
+/// Ranks have equally many steps, whatever cannot be read, or say why not.
+#[test]
+fn ranks_keep_step_or_say_so() {
+    let ranks = |bad: &[usize], workers| {
+        let mut store = TestStore::new(images(24, Shape::plane(4, 4), PixelType::U8));
+        store.faults = bad.iter().map(|&row| (row, Fault::Fail)).collect();
+        let dataset = store.dataset();
+        let builder = Loader::builder(&dataset).batch_size(4).workers(workers).on_error(OnError::Skip);
+        [0, 1].map(|rank| builder.clone().shard(rank, 2, Uneven::Pad).build().unwrap())
+    };
+    for workers in [0, 2] {
+        let both = ranks(&[4, 5, 9], workers);
+        let steps = both.each_ref().map(|rank| rank.iter().map(Result::unwrap).count());
+        assert_eq!(steps, [3, 3], "of each some image can be read");
+        // All of the second batch of the first rank.
+        let [first, second] = ranks(&both[0].rows(0)[4..8], workers);
+        assert_eq!(second.iter().map(Result::unwrap).count(), 3);
+        let mut batches = first.iter();
+        assert!(batches.next().unwrap().is_ok());
+        let error = batches.next().unwrap().unwrap_err().to_string();
+        assert!(
+            error.contains("no image of batch 1") && error.contains("other 1 and leave them waiting"),
+            "{error}"
+        );
+        assert!(batches.next().is_none());
+    }
 }
 
 /// The first row that can be read and suits the transform is what the others must agree with.

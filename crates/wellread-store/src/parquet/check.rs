@@ -5,6 +5,7 @@
 //! must be as many as declared and in range, rows as many as the row group has, and fixed-size values and
 //! dictionary indices must all be there.
 
+use super::delta;
 use super::file::PositionalFile;
 use super::levels::{Run, Runs, level_width, packed_at};
 use super::pages::{self, Codecs, ColumnPages, Fault};
@@ -74,7 +75,8 @@ pub(super) fn column(
                 return Err(corrupt("a page refers to a dictionary that is not there"));
             }
             Encoding::Dictionary => indices_are_complete(body.values, values),
-            Encoding::Rle | Encoding::Delta | Encoding::Other(_) => true,
+            Encoding::Delta => delta::is_complete(body.values, values),
+            Encoding::Rle | Encoding::Other(_) => true,
         };
         if !complete {
             return Err(corrupt("a page holds fewer values than it declares"));

@@ -15,12 +15,16 @@
 use super::dictionary::Walk;
 use super::schema::LeafType;
 use super::unpack::{Unpacker, one_by_one};
-use super::values::{BadValue, Coding, decode};
+use super::values::{BadValue, dispatch, narrow_all};
 use std::ops::Range;
 use wellread_image::PixelType;
 
 /// Values that are summed up at once, in memory that stays in the nearest cache.
 const STEP: usize = 512;
+
+/// Values of a block that are read here: libraries write 128 to 2,048. A band begins at a block, so larger ones would be
+/// summed up again and again.
+const USUAL_BLOCK: usize = 1 << 16;
 
 const SHORT: BadValue = BadValue::Corrupt("a page of differences ends early");
 
@@ -32,6 +36,32 @@ struct Header {
     miniblock: usize,
     /// The first value.
     first: u64,
+}
+
+/// Whether a page has blocks of a size that is read here; damaged ones are to be told what is wrong with them.
+pub(super) fn is_usual(bytes: &[u8]) -> bool {
+    Input { bytes, at: 0 }.header(0).is_ok_and(|header| header.block <= USUAL_BLOCK)
+}
+
+/// Whether `count` values are there.
+pub(super) fn is_complete(bytes: &[u8], count: usize) -> bool {
+    let mut input = Input { bytes, at: 0 };
+    let mut walk = || {
+        let header = input.header(count)?;
+        let mut at = 1;
+        while at < count {
+            input.zigzag()?;
+            for &width in input.take(header.block / header.miniblock)? {
+                let values = header.miniblock.min(count.saturating_sub(at));
+                if values > 0 {
+                    input.miniblock(header.miniblock, values, width)?;
+                }
+                at += values;
+            }
+        }
+        Ok::<_, BadValue>(())
+    };
+    walk().is_ok()
 }
 
 /// Decodes values `range` of `count` into `out`. `walk` is of the same page.
@@ -61,6 +91,7 @@ pub(super) fn sum(
     }
     input.at = walk.byte;
     let mut unpackers = [const { None }; Unpacker::WIDEST as usize + 1];
+    let (mut narrow, mut differences) = ([0u16; STEP], [0u64; STEP]);
     while walk.value < range.end {
         let mut at = walk.value;
         let mut before = walk.before;
@@ -72,16 +103,11 @@ pub(super) fn sum(
             if values == 0 {
                 break;
             }
-            if width > 64 {
-                return Err(BadValue::Corrupt("differences are wider than 64 bits"));
-            }
-            let packed = input.rest();
-            input.take_up_to((header.miniblock as u64 * u64::from(width)).div_ceil(8), values, width)?;
+            let packed = input.miniblock(header.miniblock, values, width)?;
             for start in (0..values).step_by(STEP) {
                 let values = STEP.min(values - start);
-                let mut differences = [0u64; STEP];
                 let differences = &mut differences[..values];
-                unpack(packed, width.into(), start, differences, &mut unpackers);
+                unpack(packed, width.into(), start, differences, &mut narrow, &mut unpackers);
                 for value in &mut *differences {
                     before = before.wrapping_add(smallest).wrapping_add(*value);
                     *value = before;
@@ -135,10 +161,11 @@ impl Summed<'_> {
                 }
             }
         }
+        let dtype = self.dtype;
         let place =
             (from - self.range.start) * self.dtype.size()..(to - self.range.start) * self.dtype.size();
-        let n = values.len();
-        decode(plain, Coding::Plain, self.leaf, n, 0..n, self.dtype, &mut self.out[place])
+        let out = &mut self.out[place];
+        dispatch!(self.leaf, dtype, S, P => narrow_all::<S, P>(plain, dtype, out))
     }
 }
 
@@ -148,12 +175,12 @@ fn unpack(
     width: u32,
     start: usize,
     out: &mut [u64],
+    narrow: &mut [u16; STEP],
     unpackers: &mut [Option<Unpacker>; Unpacker::WIDEST as usize + 1],
 ) {
     match width {
         0..=Unpacker::WIDEST => {
             let unpacker = unpackers[width as usize].get_or_insert_with(|| Unpacker::new(width));
-            let mut narrow = [0u16; STEP];
             let narrow = &mut narrow[..out.len()];
             unpacker.unpack(bytes, start, narrow);
             for (out, &value) in out.iter_mut().zip(&*narrow) {
@@ -191,14 +218,20 @@ impl<'a> Input<'a> {
         Ok(taken)
     }
 
-    /// A miniblock of `n` bytes. Of the last one as many may be there as its `values` need.
-    fn take_up_to(&mut self, n: u64, values: usize, width: u8) -> Result<(), BadValue> {
-        let left = self.rest().len() as u64;
-        if left < n && left < (values as u64 * u64::from(width)).div_ceil(8) {
+    /// A miniblock of so many values, of which the first `values` are wanted: all bytes from its first one on. Of the last
+    /// one of a page as many may be there as those values need.
+    fn miniblock(&mut self, size: usize, values: usize, width: u8) -> Result<&'a [u8], BadValue> {
+        if width > 64 {
+            return Err(BadValue::Corrupt("differences are wider than 64 bits"));
+        }
+        let bytes = |values: usize| (values as u64 * u64::from(width)).div_ceil(8);
+        let packed = self.rest();
+        let (all, left) = (bytes(size), packed.len() as u64);
+        if left < all && left < bytes(values) {
             return Err(SHORT);
         }
-        self.at += n.min(left) as usize;
-        Ok(())
+        self.at += all.min(left) as usize;
+        Ok(packed)
     }
 
     fn varint(&mut self) -> Result<u64, BadValue> {
@@ -242,7 +275,7 @@ impl<'a> Input<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::values::decode_on;
+    use super::super::values::{Coding, decode, decode_on};
     use super::*;
     use proptest::prelude::*;
 
@@ -316,6 +349,7 @@ mod tests {
             let page = encode(&values, narrow, block, miniblocks).into_boxed_slice();
             let plain: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()[..leaf.size()].to_vec()).collect();
             let n = values.len();
+            prop_assert!(is_usual(&page) && is_complete(&page, n) && !is_complete(&page, n + 1));
             let (a, b) = (cut.0.index(n + 1), cut.1.index(n + 1));
             let range = a.min(b)..a.max(b);
             let mut walk = Walk::default();
@@ -338,6 +372,7 @@ mod tests {
             let cut = cut.index(page.len());
             let mut out = vec![0; values.len() * 4];
             let found = decode(&page[..cut], Coding::Delta, LeafType::I32, values.len(), 0..values.len(), PixelType::I32, &mut out);
+            prop_assert_eq!(found.is_ok(), is_complete(&page[..cut], values.len()));
             if found.is_ok() {
                 let expected: Vec<u8> = values.iter().flat_map(|&v| (v as i32).to_le_bytes()).collect();
                 prop_assert_eq!(out, expected);
@@ -349,12 +384,22 @@ mod tests {
     fn what_the_specification_does_not_allow_is_refused() {
         let page = |numbers: [u64; 4]| {
             let mut out = vec![];
-            numbers.iter().for_each(|&n| put_varint(&mut out, n));
+            for n in numbers {
+                put_varint(&mut out, n);
+            }
             out.extend([0; 200]);
             let mut pixels = [0; 20];
             decode(&out, Coding::Delta, LeafType::I64, 20, 0..20, PixelType::U8, &mut pixels)
         };
         assert_eq!(page([128, 4, 20, 0]), Ok(()));
+        let blocks = |size: u64| {
+            let mut out = vec![];
+            for n in [size, 1, 20, 0] {
+                put_varint(&mut out, n);
+            }
+            is_usual(&out)
+        };
+        assert!(blocks(2048) && !blocks(1 << 20));
         for wrong in [
             [0, 4, 20, 0],
             [128, 0, 20, 0],

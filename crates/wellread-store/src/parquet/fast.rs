@@ -15,6 +15,7 @@
 //! Only what lies in two pages at once is put together in scratch memory: one line of pixels at a time.
 
 use super::cache::{Cache, Entry, Key, StoredCoding};
+use super::delta;
 use super::dictionary::{Table, Walk};
 use super::file::PositionalFile;
 use super::levels;
@@ -185,18 +186,13 @@ impl FastReader<'_> {
             let table = self.table_of(dtype, scratch)?;
             let Scratch { raw, decoded, context, .. } = scratch;
             let (encoding, body) = self.body(index, raw, decoded, context.get())?;
+            let coding = coding(encoding, body.values, leaf, table)?;
             let values = body.values.as_ptr_range();
             let is_raw = raw.as_ptr_range().contains(&values.start) || values.is_empty();
             let start = if is_raw { raw.as_ptr() } else { decoded.as_ptr() };
             let place = |at: *const u8| (at as usize).saturating_sub(start as usize);
             let values = place(values.start)..place(values.end);
-            self.loaded = Some(Loaded {
-                page: index,
-                coding: coding(encoding, leaf, table)?,
-                is_raw,
-                values,
-                walk: Walk::default(),
-            });
+            self.loaded = Some(Loaded { page: index, coding, is_raw, values, walk: Walk::default() });
         }
         let inside = self.values_of(index);
         let Some(loaded) = &mut self.loaded else { return Err(Fault::General) };
@@ -363,7 +359,7 @@ impl FastReader<'_> {
         let (encoding, body) = self.body(index, raw, decoded, context.get())?;
         let inside = self.values_of(index);
         let count = (inside.end - inside.start) as usize;
-        let stored = coding(encoding, leaf, table)?;
+        let stored = coding(encoding, body.values, leaf, table)?;
         let size = count.checked_mul(dtype.size()).ok_or(Fault::General)?;
         if size <= DECODE_WHOLE.max(body.values.len()) {
             let mut pixels = vec![0; size];
@@ -409,13 +405,18 @@ fn bad(file: &PositionalFile, wrong: BadValue) -> Error {
     }
 }
 
-/// How the values of a page, which are of type `leaf`, are encoded; `table` is its column's dictionary.
-fn coding(encoding: Encoding, leaf: LeafType, table: Option<Arc<Entry>>) -> Result<StoredCoding, Fault> {
+/// How the `values` of a page, which are of type `leaf`, are encoded; `table` is its column's dictionary.
+fn coding(
+    encoding: Encoding,
+    values: &[u8],
+    leaf: LeafType,
+    table: Option<Arc<Entry>>,
+) -> Result<StoredCoding, Fault> {
     match (encoding, table) {
         (Encoding::Dictionary, Some(table)) => Ok(StoredCoding::Dictionary(table)),
         (Encoding::Plain, _) => Ok(StoredCoding::Plain),
         (Encoding::ByteStreamSplit, _) => Ok(StoredCoding::ByteStreamSplit),
-        (Encoding::Delta, _) if leaf.is_integer() => Ok(StoredCoding::Delta),
+        (Encoding::Delta, _) if leaf.is_integer() && delta::is_usual(values) => Ok(StoredCoding::Delta),
         _ => Err(Fault::General),
     }
 }

@@ -211,7 +211,7 @@ pub(super) fn decode_on(
 }
 
 /// `PLAIN`, all of `bytes`.
-fn narrow_all<S: Stored<P>, P: Pixel>(
+pub(super) fn narrow_all<S: Stored<P>, P: Pixel>(
     bytes: &[u8],
     dtype: PixelType,
     out: &mut [u8],

@@ -1,8 +1,8 @@
 //! Record batches between Arrow releases.
 
-/// Defines two functions that move record batches between this crate's Arrow release and another one, whose
-/// crates `arrow_array` (with its feature `ffi`) and `arrow_schema` are named: `import(their batch)` and
-/// `export(our batch)`. Buffers are shared, not copied.
+/// Defines functions that move schemas, record batches and arrays between this crate's Arrow release and another one,
+/// whose crates `arrow_array` (with its feature `ffi`) and `arrow_schema` are named: `import_schema`,
+/// `import(their batch)`, `import_array` and `export(our batch)`. Buffers are shared, not copied.
 ///
 /// The releases meet in the [Arrow C data interface](https://arrow.apache.org/docs/format/CDataInterface.html),
 /// whose two structs have the same layout in every release.
@@ -21,6 +21,7 @@ macro_rules! arrow_bridge {
         }
 
         /// Their record batch as ours.
+        #[allow(dead_code, reason = "an engine hands on whole batches or single arrays")]
         pub(crate) fn import(
             theirs: $array::RecordBatch,
         ) -> ::std::result::Result<$crate::table::arrow_array::RecordBatch, String> {
@@ -36,6 +37,21 @@ macro_rules! arrow_bridge {
             // SAFETY: the array was exported a moment ago by a conforming producer.
             let data = unsafe { ours::ffi::from_ffi(array, &schema) }.map_err(|e| e.to_string())?;
             Ok(ours::RecordBatch::from(ours::StructArray::from(data)))
+        }
+
+        /// Their array as ours.
+        #[allow(dead_code, reason = "an engine hands on whole batches or single arrays")]
+        pub(crate) fn import_array(
+            theirs: &dyn $array::Array,
+        ) -> ::std::result::Result<$crate::table::arrow_array::ArrayRef, String> {
+            use $crate::table::arrow_array as ours;
+            let (array, schema) = $array::ffi::to_ffi(&theirs.to_data()).map_err(|e| e.to_string())?;
+            // SAFETY: as in `import`.
+            let (array, schema): (ours::ffi::FFI_ArrowArray, ours::ffi::FFI_ArrowSchema) =
+                unsafe { (::std::mem::transmute(array), ::std::mem::transmute(schema)) };
+            // SAFETY: as in `import`.
+            let data = unsafe { ours::ffi::from_ffi(array, &schema) }.map_err(|e| e.to_string())?;
+            Ok(ours::make_array(data))
         }
 
         /// Our record batch as theirs.

@@ -17,7 +17,7 @@ mod store;
 mod writer;
 
 #[doc(hidden)]
-pub use {arrow_array, arrow_schema};
+pub use {arrow_array, arrow_buffer, arrow_schema};
 
 pub use batches::RecordBatches;
 pub use memory::MemoryTable;

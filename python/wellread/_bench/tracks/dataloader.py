@@ -71,6 +71,11 @@ class Batches:
     def __iter__(self):
         return iter(self.loader)
 
+    def traffic(self):
+        """Bytes read of files so far, bytes of pixels that went into batches; `None` of loaders that count none."""
+        counted = getattr(self.loader, "traffic", None)
+        return counted and [counted["read"], counted["used"]]
+
     def rows(self, k):
         """The rows of batch `k` of the epoch."""
         return self.order[k * self.size : (k + 1) * self.size]
@@ -90,6 +95,7 @@ def epoch(worker, request, number):
     if request["keep"]:
         worker.kept[key] = batches
     batches.shuffle(number)
+    traffic = batches.traffic()
     checker = Checker(worker.channel, request["full"], len(batches), number)
     share, times = int(request["share_s"] * 1e9), []
     most = float("inf") if request["full_s"] is None else request["full_s"] * 1e9
@@ -125,4 +131,5 @@ def epoch(worker, request, number):
         "whole": not cut,
         # Of other loaders it is their processes, or one.
         "readers": getattr(batches.loader, "readers", None),
+        "traffic": traffic and [traffic, batches.traffic()],
     }

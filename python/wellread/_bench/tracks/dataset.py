@@ -1,4 +1,7 @@
-"""Track 1: one image at a time, as `Dataset.__getitem__`; a sample's time is from asking to having its tensor."""
+"""Track 1: one image at a time, as `Dataset.__getitem__`; a sample's time is from asking to having its tensor.
+
+With `normalize`, the tensor is then centred and scaled as torchvision's `Normalize(mean=[0.5], std=[0.5])` does it.
+"""
 
 from ..checks import Checker
 from ..clock import net, now
@@ -11,7 +14,7 @@ def turn(worker, request):
     begin = now()
     reader = open_reader(request, framework)
     opened = now()
-    checker = Checker(worker.channel, request["full"])
+    checker, normalize = Checker(worker.channel, request["full"]), request["transform"] == "normalize"
     share, samples = int(request["share_s"] * 1e9), []
     start = now()
     for row in request["rows"]:
@@ -19,6 +22,8 @@ def turn(worker, request):
             break
         asked = now()
         image = framework.image(reader, row)
+        if normalize:
+            image = (image - 0.5) / 0.5
         framework.wait()
         samples.append(net(now() - asked))
         checker.add([row], framework.to_numpy(image))

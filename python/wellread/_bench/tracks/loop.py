@@ -87,6 +87,7 @@ def turn(worker, request):
         "waits_ns": waits,
         "steps_ns": whole,
         "images": images,
+        "traffic": source.traffic(),
         "loss": loss,
         "backend": model.backend,
     }
