@@ -162,6 +162,39 @@ def test_a_cache_serves_what_was_read(parquet):
         wr.Dataset(parquet, cache="much")
 
 
+POLICIES = ("none", "memory", "lru:1MiB", "compressed", "compressed-lru:100KB", "file", "preload", "chunked:16")
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("format", ["parquet", "tiff", "ome-zarr"])
+def test_every_cache_gives_what_is_stored(wellread, tmp_path, policy, format):
+    # 40 images of 40 kB: more than fit into the small caches.
+    size = ["--size", "162x133", "--dtype", "uint16"]
+    made = wellread("generate", tmp_path, "--images", 40, *size, "--formats", format)
+    path = made["written"][0]["path"]
+    want = wr.Dataset(path)[:]
+    ds = wr.Dataset(path, cache=policy)
+    order = np.random.default_rng(5).permutation(80) % 40
+    for _ in range(2):
+        for row in order:
+            assert np.array_equal(ds[row], want[row])
+        assert np.array_equal(ds[order], want[order])
+    loader = wr.DataLoader(ds, 8, True, num_workers=2, random_crop=(64, 32), dtype="stored")
+    alike = wr.DataLoader(path, 8, True, num_workers=1, random_crop=(64, 32), dtype="stored")
+    for _ in range(2):
+        for ours, theirs in zip(loader, alike, strict=True):
+            assert np.array_equal(ours, theirs)
+    report = ds.cache_report
+    # What keeps everything is asked for nothing twice; others keep within their limit.
+    limits = {"lru:1MiB": 1 << 20, "compressed-lru:100KB": 100_000}
+    if policy in ("memory", "compressed", "file"):
+        assert (report["images"], report["hits"] > report["misses"]) == (40, True)
+    elif policy in limits:
+        assert 0 < report["bytes"] <= limits[policy] and report["images"] < 40
+    elif policy == "none":
+        assert report["bytes"] == report["hits"] == 0
+
+
 def test_what_is_not_there_is_said(tmp_path, parquet):
     with pytest.raises(wr.Error) as missing:
         wr.Dataset(tmp_path / "none.parquet")

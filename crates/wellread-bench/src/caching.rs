@@ -66,7 +66,8 @@ fn cost(table: &Table, policy: &str, rows: impl Fn(usize) -> bool) -> Option<Str
     let place = if policy.starts_with("file") { "a mapped file" } else { "memory" };
     let (hits, misses) = (value("cache_hits")?, value("cache_misses")?);
     let share = if hits + misses > 0.0 { percent(hits / (hits + misses)) } else { "no".to_owned() };
-    Some(format!("keeps {images:.0} images in {} of {place}, {share} hits", Unit::Bytes.format(bytes)))
+    let noun = if images == 1.0 { "image" } else { "images" };
+    Some(format!("keeps {images:.0} {noun} in {} of {place}, {share} hits", Unit::Bytes.format(bytes)))
 }
 
 #[cfg(test)]

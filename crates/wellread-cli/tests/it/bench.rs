@@ -207,6 +207,36 @@ fn a_batch_size_that_is_too_large_is_named() {
     assert!(done.stdout.contains("batches of 8: the set has only 6 images"), "{}", done.stdout);
 }
 
+/// Each cache of a loader is a row of its own, and what it keeps is told beside its rate; what is no cache is refused.
+#[test]
+fn caches_of_the_loader_tell_what_they_keep() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("results");
+    let images = ["bench", "dataloader", "--images", "12", "--size", "48x40", "--formats", "tiff"];
+    let policies = "none,memory,compressed,lru:4KiB,compressed-lru:4KiB,file,preload,chunked:4";
+    let more = ["--loader-cache", policies, "--batch-sizes", "4", "--workers", "1", "--out", arg(&out)];
+    let done = wellread(&[&images[..], &more, &["--repeats", "2", "--keep-open"]].concat());
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let table = Table::read_parquet(out.join("dataloader.parquet")).unwrap();
+    let rows = rows_with(&table, "ok");
+    for policy in policies.split(',') {
+        let row = rows.iter().copied().find(|&row| table.str("cache", row) == Some(policy)).expect(policy);
+        let [bytes, images, hits] =
+            ["cache_bytes", "cache_images", "cache_hits"].map(|name| table.f64(name, row));
+        match policy {
+            "none" => assert!(bytes.is_none() || bytes == Some(0.0), "{bytes:?}"),
+            "memory" | "file" => assert_eq!((images, hits > Some(0.0)), (Some(12.0), true), "{policy}"),
+            "lru:4KiB" | "compressed-lru:4KiB" => assert!(bytes <= Some(4096.0), "{policy}: {bytes:?}"),
+            _ => assert!(bytes > Some(0.0), "{policy}"),
+        }
+        assert!(done.stdout.contains(&format!("{policy} ")), "{policy}: {}", done.stdout);
+    }
+    assert!(done.stdout.contains("keeps 12 images in"), "{}", done.stdout);
+    assert!(done.stdout.contains("of a mapped file"), "{}", done.stdout);
+    let refused = wellread(&["bench", "dataloader", "--loader-cache", "much"]);
+    assert_eq!(refused.code, 2, "{}", refused.stderr);
+}
+
 /// Random crops are compared with parts of whole images, several of an image come from one read, and what was asked of
 /// the loader is in the table.
 #[test]
