@@ -154,7 +154,7 @@ def child(name, path):
 
             reader = {"cache": tables.UpstreamCache, "as_py": tables.AsPy, "tifffile": folders.Tifffile,
                       "zarr-python": folders.ZarrPython}[name.split()[-1]]  # fmt: skip
-            dataset = ReaderDataset(reader(path, Finish()), torch.from_numpy)
+            dataset = ReaderDataset(reader(path, Finish()), torch.as_tensor)
             loader = torch.utils.data.DataLoader(dataset, 16, shuffle=True, num_workers=2, persistent_workers=True)
     images = sum(len(batch) for _ in range(3) for batch in loader)
     assert images in (0, 3000), images

@@ -16,11 +16,16 @@ from . import open_reader
 
 def turn(worker, request):
     """Epochs for `turn_s` seconds; one where every pixel is compared."""
-    begin, epochs = now(), []
+    begin, epochs, checkers = now(), [], []
     while not epochs or (
         not request["full"] and now() - begin < request["turn_s"] * 1e9 and len(epochs) < request["most_epochs"]
     ):
-        epochs.append(epoch(worker, request, request["first_epoch"] + len(epochs)))
+        measured, checker = epoch(worker, request, request["first_epoch"] + len(epochs))
+        epochs.append(measured)
+        checkers.append(checker)
+    # The program compares pixels when they come: on a processor that the next epoch's threads want.
+    for checker in checkers:
+        checker.close()
     if request["full"] and request["keep"]:
         worker.kept[request["key"]].read_ahead()
     return {"epochs": epochs}
@@ -86,7 +91,7 @@ class Batches:
 
 
 def epoch(worker, request, number):
-    """One epoch: opening, first batch, the others."""
+    """One epoch: opening, first batch, the others; and the pixels that were looked at, still to be sent."""
     framework, key = worker.framework, request["key"]
     opening = now()
     kept = worker.kept.get(key)
@@ -121,8 +126,7 @@ def epoch(worker, request, number):
     if len(times) > len(batches):
         raise ValueError(f"the loader delivered {len(times)} batches, and said that it has {len(batches)}")
     del iterator
-    checker.close()
-    return {
+    measured = {
         "open_ns": None if kept else net(opened - opening),
         "first_batch_ns": None if kept else net(start + times[0] - opening),
         "whole_ns": net(end - start),
@@ -133,3 +137,4 @@ def epoch(worker, request, number):
         "readers": getattr(batches.loader, "readers", None),
         "traffic": traffic and [traffic, batches.traffic()],
     }
+    return measured, checker
