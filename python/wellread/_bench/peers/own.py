@@ -1,5 +1,6 @@
 """wellread itself, as its users in Python call it: the only file here that imports `wellread`."""
 
+import functools
 import time
 
 import numpy as np
@@ -49,7 +50,7 @@ class Loader(Images):
     tracks = ("dataset", "dataloader", "loop", "conversion")
 
     def loader(self, size, seed, workers, drop_last):
-        """A loader that shuffles by itself; `rows_of` says how."""
+        """A loader that shuffles by itself; `begin` says how."""
         import wellread
 
         return wellread.DataLoader(
@@ -76,10 +77,10 @@ class Loader(Images):
             time.sleep(at_rest)
         del held
 
-    def rows_of(self, loader, epoch):
-        """Begin an epoch; the rows in the order in which it delivers them."""
+    def begin(self, loader, epoch):
+        """Begin an epoch; what tells the rows in the order in which it delivers them."""
         loader.set_epoch(epoch)
-        return loader.rows(epoch)
+        return functools.cache(lambda: loader.rows(epoch))
 
 
 class TorchFinish:
