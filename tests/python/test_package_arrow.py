@@ -1,8 +1,6 @@
 """Arrow in and out: pyarrow, polars and DuckDB, without a copy where pixels are typed."""
 
 import gc
-import multiprocessing
-import os
 import pickle
 
 import numpy as np
@@ -10,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import wellread as wr
+from own_process import resident, run_alone
 
 
 def test_a_set_becomes_a_table_and_comes_back(generated):
@@ -78,12 +77,7 @@ def test_the_tables_memory_is_kept_and_not_copied(parquet):
 def test_tables_of_polars_are_not_copied_either(wellread, tmp_path):
     # In a process of its own, where nothing else takes memory; 32 MB of pixels.
     wellread("generate", tmp_path, "--images", 16, "--size", "1024x1024", "--dtype", "uint16", "--formats", "parquet")
-    process = multiprocessing.get_context("spawn").Process(target=take_polars, args=(tmp_path / "images.parquet",))
-    process.start()
-    process.join(600)
-    process.kill()
-    process.join()
-    assert process.exitcode == 0, "what it says stands in stderr"
+    run_alone(take_polars, tmp_path / "images.parquet")
 
 
 def take_polars(path):
@@ -93,11 +87,6 @@ def take_polars(path):
     table = polars.from_arrow(pq.read_table(path))
     handed_out = pa.table(table)
     first = wr.Dataset.from_arrow(table.slice(0, 1))[0]
-
-    def resident():
-        gc.collect()
-        with open("/proc/self/statm") as statm:
-            return int(statm.read().split()[1]) * os.sysconf("SC_PAGESIZE")
 
     before = resident()
     ds = wr.Dataset.from_arrow(table)

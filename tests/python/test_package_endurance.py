@@ -17,17 +17,9 @@ import threading
 import numpy as np
 import pytest
 import wellread as wr
+from own_process import HANGS, resident, run_alone
 
 MB = 1 << 20
-# Seconds after which a process hangs: one on a machine at a fifth of its speed does not.
-HANGS = 600
-
-
-def resident():
-    """Bytes of memory that this process holds."""
-    gc.collect()
-    with open("/proc/self/statm") as statm:
-        return int(statm.read().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
 @pytest.fixture(scope="module")
@@ -56,12 +48,7 @@ def test_fifty_epochs_do_not_grow(large, as_):
 
 def test_memory_that_is_dropped_comes_back(large):
     # In a process of its own: here, other libraries give back and take memory meanwhile.
-    process = multiprocessing.get_context("spawn").Process(target=hold_and_drop, args=(large,))
-    process.start()
-    process.join(HANGS)
-    process.kill()
-    process.join()
-    assert process.exitcode == 0, "what it says stands in stderr"
+    run_alone(hold_and_drop, large)
 
 
 def hold_and_drop(large):
@@ -247,6 +234,7 @@ SCRIPT = """
 import ctypes, gc, pickle, sys
 import numpy as np
 import wellread as wr
+from own_process import HANGS, resident, run_alone
 
 path, calls, part = sys.argv[1], CALLS, float(sys.argv[2])
 if part == 1:

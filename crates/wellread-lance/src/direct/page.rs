@@ -319,7 +319,9 @@ impl Page {
                     let mut wanted = Wanted { skip: 0, rows: rows.len(), seen: 0 };
                     wanted.take(&room.runs, shape.depth, out.len() / shape.width, starts)?;
                 }
-                append_repeated(out, value, there)
+                value.len().checked_mul(there).ok_or(Irregular("more values than memory"))?;
+                out.repeat_slice_n_times(value, there);
+                Ok(())
             }
             PageLayout::Chunks(chunks) => {
                 let index = if let Some(index) = chunks.index.get() {
@@ -332,23 +334,6 @@ impl Page {
             }
         }
     }
-}
-
-/// Appends a value `count` times.
-fn append_repeated(out: &mut MutableBuffer, value: &[u8], count: usize) -> Result<(), Fault> {
-    let first = out.len();
-    let bytes = value.len().checked_mul(count).ok_or(Irregular("more values than memory"))?;
-    out.resize(first + bytes, 0);
-    let added = &mut out.as_slice_mut()[first..];
-    let mut done = value.len().min(bytes);
-    added[..done].copy_from_slice(&value[..done]);
-    // Twice as many each time.
-    while done < bytes {
-        let more = done.min(bytes - done);
-        added.copy_within(..more, done);
-        done += more;
-    }
-    Ok(())
 }
 
 /// The definition level of rows below `depth` lists that are null as a whole, 0 where none is, by the layers from the

@@ -14,7 +14,7 @@ macro_rules! arrow_bridge {
             theirs: &$schema::Schema,
         ) -> ::std::result::Result<$crate::table::arrow_schema::Schema, String> {
             let exported = $array::ffi::FFI_ArrowSchema::try_from(theirs).map_err(|e| e.to_string())?;
-            // SAFETY: as in `import`.
+            // SAFETY: as in `hand_over`.
             let ours: $crate::table::arrow_array::ffi::FFI_ArrowSchema =
                 unsafe { ::std::mem::transmute(exported) };
             $crate::table::arrow_schema::Schema::try_from(&ours).map_err(|e| e.to_string())
@@ -26,14 +26,7 @@ macro_rules! arrow_bridge {
             theirs: $array::RecordBatch,
         ) -> ::std::result::Result<$crate::table::arrow_array::RecordBatch, String> {
             use $crate::table::arrow_array as ours;
-            let data = $array::Array::to_data(&$array::StructArray::from(theirs));
-            let (array, schema) = $array::ffi::to_ffi(&data).map_err(|e| e.to_string())?;
-            // SAFETY: both releases define these structs as the C data interface does (`repr(C)`, the same
-            // fields), so moving the bits is what handing them over in C would do; the sizes are checked by
-            // `transmute`. Ownership moves with them: the source value is gone and its release callback is in
-            // the copy.
-            let (array, schema): (ours::ffi::FFI_ArrowArray, ours::ffi::FFI_ArrowSchema) =
-                unsafe { (::std::mem::transmute(array), ::std::mem::transmute(schema)) };
+            let (array, schema) = hand_over(&$array::StructArray::from(theirs))?;
             // SAFETY: the array was exported a moment ago by a conforming producer.
             let data = unsafe { ours::ffi::from_ffi(array, &schema) }.map_err(|e| e.to_string())?;
             Ok(ours::RecordBatch::from(ours::StructArray::from(data)))
@@ -45,13 +38,28 @@ macro_rules! arrow_bridge {
             theirs: &dyn $array::Array,
         ) -> ::std::result::Result<$crate::table::arrow_array::ArrayRef, String> {
             use $crate::table::arrow_array as ours;
-            let (array, schema) = $array::ffi::to_ffi(&theirs.to_data()).map_err(|e| e.to_string())?;
-            // SAFETY: as in `import`.
-            let (array, schema): (ours::ffi::FFI_ArrowArray, ours::ffi::FFI_ArrowSchema) =
-                unsafe { (::std::mem::transmute(array), ::std::mem::transmute(schema)) };
+            let (array, schema) = hand_over(theirs)?;
             // SAFETY: as in `import`.
             let data = unsafe { ours::ffi::from_ffi(array, &schema) }.map_err(|e| e.to_string())?;
             Ok(ours::make_array(data))
+        }
+
+        /// Their array and its type as the structs of the C data interface, which this crate's release takes.
+        fn hand_over(
+            theirs: &dyn $array::Array,
+        ) -> ::std::result::Result<
+            (
+                $crate::table::arrow_array::ffi::FFI_ArrowArray,
+                $crate::table::arrow_array::ffi::FFI_ArrowSchema,
+            ),
+            String,
+        > {
+            let (array, schema) = $array::ffi::to_ffi(&theirs.to_data()).map_err(|e| e.to_string())?;
+            // SAFETY: both releases define these structs as the C data interface does (`repr(C)`, the same
+            // fields), so moving the bits is what handing them over in C would do; the sizes are checked by
+            // `transmute`. Ownership moves with them: the source value is gone and its release callback is in
+            // the copy.
+            Ok(unsafe { (::std::mem::transmute(array), ::std::mem::transmute(schema)) })
         }
 
         /// Our record batch as theirs.

@@ -1,0 +1,25 @@
+"""Tests of memory: what this process holds, and processes of their own where nothing else takes any."""
+
+import gc
+import multiprocessing
+import os
+
+# Seconds after which a process hangs: one on a machine at a fifth of its speed does not.
+HANGS = 600
+
+
+def resident():
+    """Bytes of memory that this process holds."""
+    gc.collect()
+    with open("/proc/self/statm") as statm:
+        return int(statm.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
+def run_alone(call, *args):
+    """Calls a module's function in a new process, which must end well."""
+    process = multiprocessing.get_context("spawn").Process(target=call, args=args)
+    process.start()
+    process.join(HANGS)
+    process.kill()
+    process.join()
+    assert process.exitcode == 0, "what it says stands in stderr"
