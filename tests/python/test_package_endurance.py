@@ -234,7 +234,6 @@ SCRIPT = """
 import ctypes, gc, pickle, sys
 import numpy as np
 import wellread as wr
-from own_process import HANGS, resident, run_alone
 
 path, calls, part = sys.argv[1], CALLS, float(sys.argv[2])
 if part == 1:
