@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use wellread_image::ome_arrow::{FILE_WRITER_KEY, ROW_ID, field};
-use wellread_store::table::{Columns, ImageTable, Rows};
+use wellread_store::table::{Columns, EachRow, ImageTable, Rows};
 use wellread_store::{Error, FormatContext, OpenOptions, Result, StoreLayout, regular};
 
 /// Name of the row number among the columns of a query.
@@ -431,6 +431,16 @@ impl ImageTable for DuckTable {
                 result.map_err(|e| if refused { e } else { explained(&e, why) })
             }
         }
+    }
+
+    fn read_pieces(
+        &self,
+        rows: &[usize],
+        columns: &Columns,
+        context: &mut FormatContext,
+        each: &mut EachRow<'_>,
+    ) -> Result<usize> {
+        self.direct(columns).map_or(Ok(0), |direct| direct.read_pieces(rows, context, each))
     }
 }
 

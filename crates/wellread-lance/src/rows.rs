@@ -50,13 +50,13 @@ impl DatasetRows {
         self.len
     }
 
-    /// Calls `each(fragment, positions in it)` for stretches of `rows`, in order.
+    /// Calls `each(fragment, positions in it)` for stretches of `rows`, in order. `positions` is room for them.
     pub fn stretches<E>(
         &self,
         rows: &Rows<'_>,
+        positions: &mut Vec<u32>,
         mut each: impl FnMut(usize, &[u32]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut positions = vec![];
         let mut done = 0;
         while done < rows.len() {
             let row = at(rows, done);
@@ -76,7 +76,7 @@ impl DatasetRows {
             if positions.is_empty() {
                 break;
             }
-            each(index, &positions)?;
+            each(index, positions)?;
         }
         Ok(())
     }
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(rows.len(), 6);
         let seen = |wanted: &Rows<'_>| {
             let mut seen = vec![];
-            rows.stretches(wanted, |fragment, positions| {
+            rows.stretches(wanted, &mut vec![], |fragment, positions| {
                 seen.extend(positions.iter().map(|&p| (fragment, p)));
                 Ok::<_, ()>(())
             })

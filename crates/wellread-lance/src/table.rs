@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use wellread_image::ome_arrow::{self, field};
 use wellread_store::guard::guarded;
-use wellread_store::table::{Columns, ImageTable, Rows};
+use wellread_store::table::{Columns, EachRow, ImageTable, Rows};
 use wellread_store::{Error, FormatContext, OpenOptions, Result, StoreLayout};
 
 /// Bytes of a batch that Lance decodes.
@@ -58,6 +58,7 @@ struct Fragment {
 
 /// What some columns take to be read.
 struct Plan {
+    columns: Box<Columns>,
     projection: Schema,
     schema: SchemaRef,
     fragments: Box<[FragmentPlan]>,
@@ -118,7 +119,7 @@ impl LanceTable {
         let projection = self.dataset.schema().project_by_ids(&ids, true);
         let schema = schema_of(&self.path, &projection)?;
         let fragments = self.fragments.iter().map(|_| FragmentPlan::default()).collect();
-        let plan = Arc::new(Plan { projection, schema, fragments });
+        let plan = Arc::new(Plan { columns: columns.into(), projection, schema, fragments });
         let mut plans = self.plans.write().unwrap_or_else(PoisonError::into_inner);
         Ok(Arc::clone(plans.entry(columns.into()).or_insert(plan)))
     }
@@ -210,7 +211,13 @@ impl LanceTable {
                 let (file, column) = files.iter().find_map(|f| Some((f, *f.columns.get(&id)?)))?;
                 Some((file.input.clone()?, Arc::clone(file.metadata.column_infos.get(column)?)))
             };
-            Direct::new(&plan.schema, &plan.projection.fields, metadata.physical_rows?, &locate)
+            Direct::new(
+                &plan.columns,
+                &plan.schema,
+                &plan.projection.fields,
+                metadata.physical_rows?,
+                &locate,
+            )
         };
         plan.fragments[index].direct.get_or_init(make).as_ref()
     }
@@ -349,11 +356,12 @@ impl ImageTable for LanceTable {
         each: &mut dyn FnMut(RecordBatch) -> Result<()>,
     ) -> Result<()> {
         let plan = self.plan(columns)?;
-        self.rows.stretches(&rows, |index, positions| {
+        let Reading { positions, direct: own } = context.get();
+        self.rows.stretches(&rows, positions, |index, positions| {
             let Some(direct) = self.direct(&plan, index) else {
                 return self.read_by_engine(&plan, index, positions, each);
             };
-            match direct.read(positions, context, each) {
+            match direct.read(positions, own, each) {
                 Ok(()) => Ok(()),
                 Err(Stop::Refused(error)) => Err(error),
                 Err(Stop::Unknown(done)) => self.read_by_engine(&plan, index, &positions[done..], each),
@@ -371,6 +379,40 @@ impl ImageTable for LanceTable {
             }
         })
     }
+
+    fn read_pieces(
+        &self,
+        rows: &[usize],
+        columns: &Columns,
+        context: &mut FormatContext,
+        each: &mut EachRow<'_>,
+    ) -> Result<usize> {
+        let plan = self.plan(columns)?;
+        let Reading { positions, direct: own } = context.get();
+        let mut done = 0;
+        // Ends with an error, or with none where the rest is left to others.
+        let read = self.rows.stretches(&Rows::Chosen(rows), positions, |index, positions| {
+            let direct = self.direct(&plan, index).filter(|direct| direct.has_pieces()).ok_or(None)?;
+            let read = direct.read_pieces(positions, own, &mut |row| {
+                each(done, row)?;
+                done += 1;
+                Ok(())
+            });
+            read.map_err(|stop| if let Stop::Refused(error) = stop { Some(error) } else { None })
+        });
+        match read {
+            Err(Some(error)) => Err(error),
+            Ok(()) | Err(None) => Ok(done),
+        }
+    }
+}
+
+/// Memory of a read, used again for the next one.
+#[derive(Debug, Default)]
+struct Reading {
+    positions: Vec<u32>,
+    /// [`Direct`]'s own.
+    direct: FormatContext,
 }
 
 /// Lance's error with what was found here.

@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 use support::{TestStore, images, parquet, written};
 use wellread_image::{PixelType, Shape};
 use wellread_loader::{ItemContext, Jitter, Noise, Normalize, Transform};
-use wellread_store::{Compression, OpenOptions, WriteOptions};
+use wellread_store::{Compression, OpenOptions, Tune, WriteOptions};
 
 #[test]
 fn the_counter_counts() {
@@ -62,6 +62,24 @@ fn steady_state_allocates_nothing_for_parquet() {
         let store = wellread_store::open(&path, &OpenOptions::default()).unwrap();
         let transform = Transform::default().scale_to_unit();
         check_steady_state(&Watched(store).dataset(), workers, &transform, [16, 40]);
+    }
+}
+
+/// A file whose pages do not fit: for each that is decoded one goes, and its memory is used again.
+#[test]
+fn steady_state_allocates_nothing_for_parquet_beyond_its_cache() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = tempfile::tempdir().unwrap();
+    let images = images(1024, Shape([1, 2, 1, 32, 32]), PixelType::U16);
+    for tune in [Tune::Random, Tune::Scan, Tune::Reference] {
+        let path = folder.path().join(format!("{tune:?}.parquet"));
+        written(&path, "parquet", &images, &WriteOptions { tune, ..WriteOptions::default() });
+        for workers in [0, 2] {
+            let store = wellread_store::open(&path, &OpenOptions::default()).unwrap();
+            store.limit_page_cache(1536 << 10);
+            let transform = Transform::default().scale_to_unit();
+            check_steady_state(&Watched(store).dataset(), workers, &transform, [16, 40]);
+        }
     }
 }
 

@@ -35,6 +35,9 @@ pub(crate) struct Wanted {
     fields: Vec<(String, Wanted)>,
 }
 
+/// Nothing below a column.
+static NOTHING: Wanted = Wanted { all: false, fields: vec![] };
+
 /// Everything below a column.
 pub(crate) static ALL: Wanted = Wanted { all: true, fields: vec![] };
 
@@ -62,6 +65,11 @@ impl Wanted {
             return Some(&ALL);
         }
         self.fields.iter().find(|(n, _)| n == name).map(|(_, wanted)| wanted)
+    }
+
+    /// What is wanted at the end of a path of fields; nothing else is there.
+    pub fn below(&self, path: &[String]) -> &Self {
+        path.iter().fold(self, |at, name| at.field(name).unwrap_or(&NOTHING))
     }
 }
 

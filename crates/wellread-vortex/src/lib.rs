@@ -10,6 +10,7 @@
 //!  rows ──────────────────────────────────────────▶│ gather: the rows' values, decompressed
 //!                                                  ▼
 //!                                            RecordBatch ──▶ TableStore
+//!  rows ──rows──▶ chunks and planes where they lie, without arrays ──▶ TableStore     values that are not compressed
 //!
 //!  TableWriter ──bridge──▶ RecordBatch ──cut──▶ arrays ──strategy (compressors)──▶ segments, footer
 //! ```
@@ -24,6 +25,7 @@
 //! | `tree`, `piece`, `cache` | layouts; arrays opened up for gathering; those that are kept |
 //! | `types` | types of columns in the library's release of Arrow and in this workspace's |
 //! | `gather` | Arrow arrays of chosen rows, of this workspace's release; what the library has to decode comes over the bridge |
+//! | `rows` | where rows lie; their images handed on from there |
 //! | `table` | [`VortexTable`] |
 //! | `writer`, `strategy` | files written; how they are cut and compressed |
 
@@ -31,6 +33,7 @@ mod cache;
 mod file;
 mod gather;
 mod piece;
+mod rows;
 mod session;
 mod strategy;
 mod table;

@@ -81,6 +81,9 @@ impl Leaf {
 
     /// Notes that some rows are read: their share of the bytes that the values lie in.
     pub fn count_read(&self, rows: usize) {
+        if self.mapped == 0 {
+            return;
+        }
         let share = self.mapped as u128 * rows as u128 / self.values.len().max(1) as u128;
         regular::count_read(share as usize);
     }

@@ -2,15 +2,15 @@
 
 use crate::cache::Cache;
 use crate::file::OpenFile;
-use crate::gather::{ALL, Gather, LEVELS, Part, Room, Wanted, prefetch, structure, weight};
-use crate::piece::Piece;
+use crate::gather::{ALL, Gather, LEVELS, Part, Room, Wanted, structure, weight};
+use crate::rows::{ImageList, Located};
 use crate::session::{Cause, Session, reading};
 use crate::tree::{Column, Series, Source, plain};
 use crate::types::{MASK, Type};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use vortex::array::VortexSessionExecute;
 use vortex::arrow::ArrowSessionExt;
@@ -18,7 +18,7 @@ use wellread_image::ome_arrow::{FILE_WRITER_KEY, field};
 use wellread_store::table::arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, StructArray};
 use wellread_store::table::arrow_buffer::NullBuffer;
 use wellread_store::table::arrow_schema::{DataType, SchemaRef};
-use wellread_store::table::{Columns, ImageTable, Rows};
+use wellread_store::table::{Columns, EachRow, ImageTable, Rows};
 use wellread_store::{Error, FormatContext, Result, StoreLayout};
 
 /// Bytes of a batch at which it ends. More would leave the nearer caches before they are used.
@@ -56,6 +56,17 @@ struct Selection {
     wanted: Wanted,
     /// The table's type without all others.
     types: Type,
+    /// How they are read without arrays, where they are chunks or planes, and whether that works: once a piece was found
+    /// that has to be decompressed, it is not tried again.
+    list: Option<ImageList>,
+    lies_plain: AtomicBool,
+}
+
+/// Memory of a read, used again for the next one.
+#[derive(Default)]
+struct Reading {
+    room: Room,
+    located: Located,
 }
 
 impl VortexTable {
@@ -101,7 +112,9 @@ impl VortexTable {
         }
         let wanted = Wanted::of(columns);
         let types = self.types.only(&wanted);
-        let selection = Arc::new(Selection { wanted, types });
+        let list = ImageList::new(columns, &self.columns);
+        let lies_plain = AtomicBool::new(list.is_some());
+        let selection = Arc::new(Selection { wanted, types, list, lies_plain });
         if known.len() < SELECTIONS {
             known.push((columns.into(), Arc::clone(&selection)));
         }
@@ -210,7 +223,7 @@ impl ImageTable for VortexTable {
             Rows::Chosen(rows) => Box::new(rows.iter().copied()),
         };
         let mut next = Vec::with_capacity(AHEAD);
-        let room = context.get::<Room>();
+        let Reading { room, .. } = context.get();
         let mut plan = Plan::default();
         let pick = reading(path, "cannot read the columns", || {
             plan.pick(&self.columns, &selection.types, &selection.wanted)
@@ -239,6 +252,55 @@ impl ImageTable for VortexTable {
                 None => return Ok(()),
             }
             room.take_back();
+        }
+    }
+
+    fn read_pieces(
+        &self,
+        rows: &[usize],
+        columns: &Columns,
+        context: &mut FormatContext,
+        each: &mut EachRow<'_>,
+    ) -> Result<usize> {
+        let selection = self.selection(columns)?;
+        let list = selection.list.as_ref().filter(|_| selection.lies_plain.load(Ordering::Relaxed));
+        let Some((list, series)) = list.and_then(|list| Some((list, list.series(&self.columns)?))) else {
+            return Ok(0);
+        };
+        if let Some(&row) = rows.last().filter(|&&row| row >= self.len()) {
+            return Err(Error::no_such_row(&self.file.path, row, self.len()));
+        }
+        let Reading { located, .. } = context.get();
+        let wanted = selection.wanted.below(list.names());
+        let mut done = 0;
+        let read = rows.chunks(AHEAD).try_for_each(|rows| {
+            self.file.still_whole().map_err(Some)?;
+            located.release();
+            let found = reading(&self.file.path, "cannot read rows", || {
+                located.look_up(rows, series, wanted, &self.source)
+            });
+            found.map_err(Some)?;
+            (1..=LEVELS).for_each(|level| located.prefetch(wanted, level));
+            let mut open = None;
+            for &(number, at) in &located.found {
+                let lists = match open.take().filter(|(of, _)| *of == number) {
+                    Some((_, lists)) => lists,
+                    None => list.open(&located.held[number].piece).ok_or(None)?,
+                };
+                each(done, &lists.row(at)).map_err(Some)?;
+                open = Some((number, lists));
+                done += 1;
+            }
+            Ok(())
+        });
+        located.clear();
+        match read {
+            Ok(()) => Ok(done),
+            Err(Some(error)) => Err(error),
+            Err(None) => {
+                selection.lies_plain.store(false, Ordering::Relaxed);
+                Ok(done)
+            }
         }
     }
 }
@@ -272,19 +334,9 @@ struct Plan<'a> {
 struct Selected<'a> {
     series: &'a Series,
     wanted: &'a Wanted,
-    /// Pieces that are held on to, the one of the last row last. Once each: counters of references that several threads
-    /// change are as slow as memory.
-    held: Vec<Held>,
-    /// Where the rows lie that were looked up: which of the pieces, and which row of it.
-    found: Vec<(usize, usize)>,
+    located: Located,
     /// Which rows of which of them are wanted.
     parts: Vec<Chosen>,
-}
-
-struct Held {
-    piece: Arc<Piece>,
-    /// Rows of the table that the piece has.
-    span: Range<usize>,
 }
 
 /// Rows that follow each other.
@@ -303,7 +355,7 @@ enum Pick<'a> {
 
 impl<'a> Plan<'a> {
     fn take(&mut self, series: &'a Series, wanted: &'a Wanted) -> usize {
-        self.series.push(Selected { series, wanted, held: vec![], found: vec![], parts: vec![] });
+        self.series.push(Selected { series, wanted, located: Located::default(), parts: vec![] });
         self.series.len() - 1
     }
 
@@ -338,29 +390,16 @@ impl<'a> Plan<'a> {
     /// list lies has to be known before its elements can be asked for.
     fn look_up(&mut self, rows: &[usize], source: &Source) -> Result<(), Cause> {
         (self.looked_up, self.taken) = (0, 0);
-        for Selected { series, wanted, held, found, parts } in &mut self.series {
+        for Selected { series, wanted, located, parts } in &mut self.series {
             // Parts of the batch so far refer to them.
             if parts.is_empty() {
-                held.drain(..held.len().saturating_sub(1));
+                located.release();
             }
-            found.clear();
-            for &row in rows {
-                // The piece of the last row is likely to have the next one too.
-                if !held.last().is_some_and(|held| held.span.contains(&row)) {
-                    let (piece, span) = series.piece(row, source)?;
-                    held.push(Held { piece, span });
-                }
-                let Some(last) = held.last() else { continue };
-                let at = row - last.span.start;
-                found.push((held.len() - 1, at));
-                prefetch(&last.piece, &(at..at + 1), wanted, 0);
-            }
+            located.look_up(rows, series, wanted, source)?;
         }
         for level in 1..=LEVELS {
-            for Selected { wanted, held, found, .. } in self.series.iter().filter(|s| s.series.is_nested()) {
-                for &(number, at) in found {
-                    prefetch(&held[number].piece, &(at..at + 1), wanted, level);
-                }
+            for Selected { wanted, located, .. } in self.series.iter().filter(|s| s.series.is_nested()) {
+                located.prefetch(wanted, level);
             }
         }
         self.looked_up = rows.len();
@@ -373,7 +412,7 @@ impl<'a> Plan<'a> {
             return None;
         }
         let mut bytes = 0;
-        for Selected { series, wanted, held, found, parts } in &mut self.series {
+        for Selected { series, wanted, located: Located { held, found }, parts } in &mut self.series {
             let (number, at) = found[self.taken];
             match parts.last_mut().filter(|part| part.held == number && part.rows.end == at) {
                 Some(part) => part.rows.end += 1,
@@ -410,7 +449,7 @@ impl<'a> Plan<'a> {
     }
 
     fn gathered(&self, at: usize, of: &Type, gather: &mut Gather<'_>) -> Result<ArrayRef, Cause> {
-        let Selected { held, parts, .. } = &self.series[at];
+        let Selected { located: Located { held, .. }, parts, .. } = &self.series[at];
         let part = |part: &Chosen| Part { piece: &held[part.held].piece, rows: part.rows.clone() };
         let parts: Vec<_> = parts.iter().map(part).collect();
         gather.array(&parts, of)

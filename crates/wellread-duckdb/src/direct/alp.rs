@@ -64,15 +64,13 @@ impl<'a> Cursor<'a> {
         Ok(self.take(bytes)?.iter().rev().fold(0, |n, &byte| n << 8 | u64::from(byte)))
     }
 
-    /// Positions of exceptions in a vector of `count` values, after their values of `size` bytes.
-    fn exceptions(&mut self, n: usize, size: usize, count: usize) -> Result<Vec<(usize, u64)>, Fault> {
+    /// Exceptions in a vector of `count` values: their values of `size` bytes, then their positions.
+    fn exceptions(&mut self, n: usize, size: usize, count: usize) -> Result<Exceptions<'a>, Fault> {
         if n > count {
             return Err(Irregular("more exceptions than values"));
         }
-        let (mut values, mut positions) = (Cursor(self.take(n * size)?), Cursor(self.take(n * 2)?));
-        let all = (0..n).map(|_| Ok((positions.number(2)? as usize, values.number(size)?)));
-        let all = all.collect::<Result<Vec<_>, Fault>>()?;
-        if all.iter().any(|(at, _)| *at >= count) {
+        let all = Exceptions { values: self.take(n * size)?, positions: self.take(n * 2)?, size };
+        if all.iter().any(|(at, _)| at >= count) {
             return Err(Irregular("an exception outside of its vector"));
         }
         Ok(all)
@@ -84,6 +82,26 @@ impl<'a> Cursor<'a> {
         let bytes = self.take(wanted.end * size)?;
         bytemuck::cast_slice_mut(out).copy_from_slice(&bytes[wanted.start * size..]);
         Ok(())
+    }
+}
+
+/// Values that are not as the others of their vector.
+struct Exceptions<'a> {
+    values: &'a [u8],
+    positions: &'a [u8],
+    /// Bytes of a value.
+    size: usize,
+}
+
+impl Exceptions<'_> {
+    /// Position and value of each.
+    fn iter(&self) -> impl Iterator<Item = (usize, u64)> {
+        let positions = self.positions.as_chunks::<2>().0.iter();
+        let values = self.values.chunks_exact(self.size);
+        positions.zip(values).map(|(at, value)| {
+            let value = value.iter().rev().fold(0, |n, &byte| n << 8 | u64::from(byte));
+            (usize::from(u16::from_le_bytes(*at)), value)
+        })
     }
 }
 
@@ -127,12 +145,12 @@ fn decimals<R: Real>(bytes: &[u8], count: usize, wanted: Range<usize>, out: &mut
 }
 
 fn patch<L: Lane>(
-    exceptions: &[(usize, u64)],
+    exceptions: &Exceptions<'_>,
     wanted: &Range<usize>,
     out: &mut [L],
     with: impl Fn(L, u64) -> u64,
 ) {
-    for &(at, value) in exceptions.iter().filter(|(at, _)| wanted.contains(at)) {
+    for (at, value) in exceptions.iter().filter(|(at, _)| wanted.contains(at)) {
         let out = &mut out[at - wanted.start];
         *out = L::wrap(with(*out, value));
     }

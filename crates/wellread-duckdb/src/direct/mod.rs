@@ -3,6 +3,7 @@
 //! ```text
 //!  columns ──Layout (pragma_storage_info)──▶ tree of columns, each with its segments      once
 //!  rows ──tree──▶ which values of which leaf ──Segment──▶ values ──tree──▶ record batch    each read
+//!                                                                ──pieces──▶ chunks and planes, row by row
 //! ```
 //!
 //! DuckDB decodes vectors of 2,048 rows, whatever is asked for. Here lists are followed first: where the elements of
@@ -16,6 +17,7 @@ mod bitpacking;
 mod bits;
 mod blocks;
 mod layout;
+mod pieces;
 mod plan;
 mod segment;
 
@@ -28,6 +30,7 @@ use arrow_buffer::{BooleanBuffer, Buffer, MutableBuffer, NullBuffer, OffsetBuffe
 use arrow_data::ArrayData;
 use arrow_schema::{DataType, SchemaRef};
 use layout::Column;
+use pieces::PieceLeaves;
 use segment::Width;
 use std::ops::Range;
 use std::sync::Arc;
@@ -52,6 +55,16 @@ enum Fault {
 
 use Fault::Irregular;
 
+impl Fault {
+    /// Why reading ended after `done` rows.
+    fn stop(self, done: usize) -> Stop {
+        match self {
+            Irregular(why) => Stop::Irregular(done, why),
+            Self::TooNarrow => Stop::Irregular(done, "values larger than they should be"),
+        }
+    }
+}
+
 /// Why reading ended early.
 #[derive(Debug)]
 pub(crate) enum Stop {
@@ -66,9 +79,13 @@ pub(crate) enum Stop {
 pub(crate) struct Direct {
     blocks: Arc<Blocks>,
     schema: SchemaRef,
-    /// The columns, and which of their values are null.
-    tree: Vec<(Node, Option<BooleanBuffer>)>,
+    /// The columns.
+    tree: Vec<Node>,
+    /// Which of their values are null.
+    valid: Vec<Option<BooleanBuffer>>,
     leaves: Vec<Column>,
+    /// How they are read row by row, where they are pieces of images.
+    pieces: Option<PieceLeaves>,
     /// The first row of each row group, and the number of rows.
     starts: Vec<usize>,
     /// Rows that make a batch.
@@ -100,10 +117,22 @@ struct Scratch {
     ends: MutableBuffer,
     /// Values of each leaf.
     values: Vec<MutableBuffer>,
+    /// Rows that are read together, the pieces of each, the pixels of each of those.
+    rows: Vec<Run>,
+    pieces: Lists,
+    pixels: Lists,
+}
+
+/// Where some lists begin and end: as offsets among their elements that are read, and those as runs.
+#[derive(Debug, Default)]
+struct Lists {
+    offsets: Vec<i32>,
+    inner: Vec<Run>,
 }
 
 /// Values of a column that follow one another in a row group. A batch has runs of several row groups: random rows of a
 /// large table are in all of them, and what a batch costs would be paid for each.
+#[derive(Debug)]
 struct Run {
     row_group: usize,
     /// As the column counts them in its row group.
@@ -118,9 +147,30 @@ impl Direct {
         context: &mut FormatContext,
         each: &mut dyn FnMut(RecordBatch) -> wellread_store::Result<()>,
     ) -> Result<(), Stop> {
+        self.with_scratch(context, |scratch| {
+            let mut done = 0;
+            while done < rows.len() {
+                self.runs(rows, done, &mut scratch.rows).map_err(|fault| fault.stop(done))?;
+                let runs = std::mem::take(&mut scratch.rows);
+                let made = self.batch(&runs, scratch);
+                scratch.rows = runs;
+                let (batch, values) = made.map_err(|fault| fault.stop(done))?;
+                done += batch.num_rows();
+                each(batch).map_err(Stop::Refused)?;
+                // Who took the batch may have kept it; if not, its memory is used again.
+                for (room, buffer) in scratch.values.iter_mut().zip(values) {
+                    *room = buffer.into_mutable().unwrap_or_default();
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Does something with the memory that `context` keeps for it.
+    fn with_scratch<T>(&self, context: &mut FormatContext, work: impl FnOnce(&mut Scratch) -> T) -> T {
         let scratch = context.get::<Scratch>();
         scratch.values.resize_with(scratch.values.len().max(self.leaves.len()), MutableBuffer::default);
-        let result = self.read_with(rows, scratch, each);
+        let result = work(scratch);
         for buffer in scratch.values.iter_mut().chain([&mut scratch.ends]) {
             if buffer.capacity() > KEPT_BYTES {
                 *buffer = MutableBuffer::default();
@@ -129,37 +179,13 @@ impl Direct {
         result
     }
 
-    fn read_with(
-        &self,
-        rows: &Rows<'_>,
-        scratch: &mut Scratch,
-        each: &mut dyn FnMut(RecordBatch) -> wellread_store::Result<()>,
-    ) -> Result<(), Stop> {
-        let mut done = 0;
-        while done < rows.len() {
-            let (batch, values) = self.runs(rows, done).and_then(|runs| self.batch(&runs, scratch)).map_err(
-                |fault| match fault {
-                    Irregular(why) => Stop::Irregular(done, why),
-                    Fault::TooNarrow => Stop::Irregular(done, "values larger than they should be"),
-                },
-            )?;
-            done += batch.num_rows();
-            each(batch).map_err(Stop::Refused)?;
-            // Who took the batch may have kept it; if not, its memory is used again.
-            for (room, buffer) in scratch.values.iter_mut().zip(values) {
-                *room = buffer.into_mutable().unwrap_or_default();
-            }
-        }
-        Ok(())
-    }
-
     /// The next rows for a batch.
-    fn runs(&self, rows: &Rows<'_>, done: usize) -> Result<Vec<Run>, Fault> {
+    fn runs(&self, rows: &Rows<'_>, done: usize, runs: &mut Vec<Run>) -> Result<(), Fault> {
         let row = |i: usize| match rows {
             Rows::Range(range) => range.start + i,
             Rows::Chosen(rows) => rows[i],
         };
-        let mut runs: Vec<Run> = vec![];
+        runs.clear();
         // The row group of the row before, and its rows: rows ascend.
         let (mut row_group, mut inside) = (0, 0..0);
         for row in (done..rows.len().min(done + self.batch_rows)).map(row) {
@@ -175,13 +201,14 @@ impl Direct {
                 _ => runs.push(Run { row_group, values: at..at + 1 }),
             }
         }
-        Ok(runs)
+        Ok(())
     }
 
     /// A batch of rows, and the values in it, whose memory can be used again when it is gone.
     fn batch(&self, runs: &[Run], scratch: &mut Scratch) -> Result<(RecordBatch, Vec<Buffer>), Fault> {
         let mut values = vec![Buffer::default(); self.leaves.len()];
-        let columns = self.tree.iter().zip(self.schema.fields()).map(|((node, valid), field)| {
+        let columns = self.tree.iter().zip(&self.valid).zip(self.schema.fields());
+        let columns = columns.map(|((node, valid), field)| {
             let array = self.array(node, field.data_type(), runs, scratch, &mut values)?;
             let nulls = valid.as_ref().map(|valid| self.nulls(valid, runs)).transpose()?;
             let data = array.into_data().into_builder().nulls(nulls).build();
@@ -222,7 +249,10 @@ impl Direct {
                 Ok(Arc::new(array.map_err(|_| Irregular("fields of different lengths"))?))
             }
             (Node::List { ends, has_nulls, element }, DataType::List(field)) => {
-                let (offsets, inner) = self.lists(ends, runs, scratch)?;
+                let mut lists = Lists::default();
+                self.lists(ends, runs, (&mut scratch.raw, &mut scratch.ends), &mut lists)?;
+                let Lists { offsets, inner } = lists;
+                let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
                 let element = self.array(element, field.data_type(), &inner, scratch, values)?;
                 let nulls = has_nulls.then(|| offsets.lengths().map(|length| length > 0).collect());
                 let array = ListArray::try_new(Arc::clone(field), offsets, element, nulls);
@@ -263,23 +293,24 @@ impl Direct {
         if left.is_empty() { Ok(wanted) } else { Err(OUTSIDE) }
     }
 
-    /// Where the lists in `runs` begin and end: as offsets of their array, and as runs of their elements. DuckDB keeps
-    /// of each list where it ends.
+    /// Where the lists in `runs` begin and end. DuckDB keeps of each list where it ends.
     fn lists(
         &self,
         ends: &Column,
         runs: &[Run],
-        scratch: &mut Scratch,
-    ) -> Result<(OffsetBuffer<i32>, Vec<Run>), Fault> {
-        let mut offsets = vec![0i32];
-        let mut inner: Vec<Run> = vec![];
+        (raw, room): (&mut Vec<u8>, &mut MutableBuffer),
+        out: &mut Lists,
+    ) -> Result<(), Fault> {
+        let Lists { offsets, inner } = out;
+        offsets.clear();
+        offsets.push(0);
+        inner.clear();
         let mut total = 0usize;
-        let raw = &mut scratch.raw;
         for Run { row_group, values } in runs {
             let row_group = *row_group;
             let wanted = Run { row_group, values: values.start.saturating_sub(1)..values.end };
-            let count = self.values(ends, std::slice::from_ref(&wanted), raw, &mut scratch.ends)?;
-            let mut ends = scratch.ends.typed_data::<u64>()[..count].iter().map(|end| *end as usize);
+            let count = self.values(ends, std::slice::from_ref(&wanted), raw, room)?;
+            let mut ends = room.typed_data::<u64>()[..count].iter().map(|end| *end as usize);
             let start = if values.start == 0 { 0 } else { ends.next().ok_or(OUTSIDE)? };
             let mut last = start;
             for end in ends {
@@ -298,7 +329,7 @@ impl Direct {
                 _ => inner.push(Run { row_group, values: start..last }),
             }
         }
-        Ok((OffsetBuffer::new(ScalarBuffer::from(offsets)), inner))
+        Ok(())
     }
 
     /// Which of the rows in `runs` are null.

@@ -2,6 +2,7 @@
 
 use super::blocks::Blocks;
 use super::layout::{Bounds, Column, Layout, Path, nulls_of};
+use super::pieces::PieceLeaves;
 use super::{BATCH_BYTES, Direct, Node};
 use crate::connection::Borrowed;
 use crate::sql::quoted;
@@ -80,7 +81,11 @@ impl Direct {
         let bytes = bytes.fold(0, usize::saturating_add);
         let batch_rows = (BATCH_BYTES / (bytes / source.rows).max(1)).clamp(1, 1 << 16);
         let schema = Arc::new(Schema::new(fields));
-        Some(Self { blocks: Arc::clone(source.blocks), schema, tree, leaves, starts, batch_rows })
+        // Where rows are null is not looked at there: those who ask for pieces know.
+        let (tree, valid): (Vec<_>, Vec<_>) = tree.into_iter().unzip();
+        let pieces = PieceLeaves::new(columns, &tree, &schema);
+        let blocks = Arc::clone(source.blocks);
+        Some(Self { blocks, schema, tree, valid, leaves, pieces, starts, batch_rows })
     }
 }
 

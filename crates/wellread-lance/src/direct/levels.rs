@@ -7,6 +7,8 @@
 //! A row that is null has a level and no value. Definition levels, beside the others, tell which rows those are.
 
 use super::Fault::{self, Irregular};
+use super::values::{PACK, packed};
+use lance_bitpacking::BitPacking;
 use lance_encoding::buffer::LanceBuffer;
 use lance_encoding::compression::{BlockDecompressor, DecompressionStrategy, DefaultDecompressionStrategy};
 use lance_encoding::data::DataBlock;
@@ -18,6 +20,8 @@ use std::sync::Arc;
 /// A level and how often it comes in a row.
 pub(super) type Run = (u16, usize);
 
+const UNCOUNTED: Fault = Irregular("levels without a number");
+
 /// Set in the level of a row that is null.
 pub(super) const ABSENT: u16 = 1 << 15;
 
@@ -26,6 +30,12 @@ pub(super) const ABSENT: u16 = 1 << 15;
 pub(super) enum LevelCodec {
     /// Run lengths of so many bytes.
     Runs(usize),
+    /// One by one, as they are.
+    Flat,
+    /// One by one, packed to so many bits, 1,024 at a time; what is left at the end may not be packed.
+    Packed(usize),
+    /// One by one, no more than 1,024 of them, packed to a number of bits that stands before them.
+    PackedOnce,
     /// One by one, in an encoding that the engine undoes.
     Engine(Arc<dyn BlockDecompressor>),
 }
@@ -43,6 +53,21 @@ impl LevelCodec {
         {
             return Some(Self::Runs(bits as usize / 8));
         }
+        if flat(Some(encoding)) == Some(16) {
+            return Some(Self::Flat);
+        }
+        if let Compression::OutOfLineBitpacking(packed) = encoding.compression.as_ref()?
+            && packed.uncompressed_bits_per_value == 16
+            && let Some(bits @ 0..=16) = flat(packed.values.as_deref())
+        {
+            return Some(Self::Packed(bits as usize));
+        }
+        if let Compression::InlineBitpacking(packed) = encoding.compression.as_ref()?
+            && packed.values.is_none()
+            && packed.uncompressed_bits_per_value == 16
+        {
+            return Some(Self::PackedOnce);
+        }
         let codec = DefaultDecompressionStrategy::default().create_block_decompressor(encoding).ok()?;
         Some(Self::Engine(Arc::from(codec)))
     }
@@ -52,7 +77,7 @@ impl LevelCodec {
         let first = out.len();
         let count = match self {
             Self::Runs(_) => None,
-            Self::Engine(_) => Some(said),
+            Self::Flat | Self::Packed(_) | Self::PackedOnce | Self::Engine(_) => Some(said),
         };
         self.decode(data, count, out)?;
         let found: usize = out[first..].iter().map(|r| r.1).sum();
@@ -82,8 +107,42 @@ impl LevelCodec {
                     add(out, first, u16::from_le_bytes(*value), length)?;
                 }
             }
+            Self::Flat => {
+                let (levels, []) = data.as_chunks::<2>() else { return Err(Irregular("half a level")) };
+                for level in levels {
+                    add(out, first, u16::from_le_bytes(*level), 1)?;
+                }
+            }
+            Self::Packed(bits) => {
+                let count = count.ok_or(UNCOUNTED)?;
+                let words: &[u16] =
+                    bytemuck::try_cast_slice(data).map_err(|_| Irregular("packed levels not aligned"))?;
+                let each = bits * PACK / 16;
+                let mut left = words;
+                for start in (0..count).step_by(PACK) {
+                    let wanted = (count - start).min(PACK);
+                    if wanted < PACK && left.len() == wanted {
+                        left.iter().try_for_each(|&level| add(out, first, level, 1))?;
+                        left = &[];
+                        break;
+                    }
+                    let ends = Irregular("packed levels that end early");
+                    let (now, rest) = left.split_at_checked(each).ok_or(ends)?;
+                    unpack(*bits, now, wanted, first, out)?;
+                    left = rest;
+                }
+                if !left.is_empty() {
+                    return Err(Irregular("more packed levels than values"));
+                }
+            }
+            Self::PackedOnce if count == Some(0) => {}
+            Self::PackedOnce => {
+                let count = count.ok_or(UNCOUNTED)?;
+                let (bits, words) = packed(data, count)?;
+                unpack(bits, words, count, first, out)?;
+            }
             Self::Engine(codec) => {
-                let count = count.ok_or(Irregular("levels without a number"))?;
+                let count = count.ok_or(UNCOUNTED)?;
                 let block = codec.decompress(Some(LanceBuffer::copy_slice(data)), count as u64);
                 let Ok(DataBlock::FixedWidth(block)) = block else { return Err(Irregular("levels")) };
                 if block.bits_per_value != 16 || block.data.len() != count * 2 {
@@ -102,6 +161,17 @@ impl LevelCodec {
     }
 }
 
+/// Appends the first `wanted` of 1,024 levels that are packed to `bits`.
+fn unpack(bits: usize, words: &[u16], wanted: usize, first: usize, out: &mut Vec<Run>) -> Result<(), Fault> {
+    if bits > 16 || words.len() * 16 != bits * PACK || wanted > PACK {
+        return Err(Irregular("packed levels that do not fill their chunk"));
+    }
+    let mut room = [0u16; PACK];
+    // SAFETY: the lengths are as the packing asks for.
+    unsafe { u16::unchecked_unpack(bits, words, &mut room) };
+    room[..wanted].iter().try_for_each(|&level| add(out, first, level, 1))
+}
+
 /// Appends a run, as a part of the one before it where the level is the same.
 pub(super) fn add(out: &mut Vec<Run>, first: usize, level: u16, length: usize) -> Result<(), Fault> {
     if level >= ABSENT {
@@ -114,11 +184,17 @@ pub(super) fn add(out: &mut Vec<Run>, first: usize, level: u16, length: usize) -
     Ok(())
 }
 
-/// Marks the rows of `runs` that are null, which `defined`, definition levels, say by `null`. The number of values.
-pub(super) fn mark_absent(runs: &mut Vec<Run>, defined: &[Run], null: u16) -> Result<usize, Fault> {
+/// Marks the rows of `runs` that are null, which `defined`, definition levels, say by `null`. The number of values. `marked`
+/// is room for the new runs.
+pub(super) fn mark_absent(
+    runs: &mut Vec<Run>,
+    defined: &[Run],
+    null: u16,
+    marked: &mut Vec<Run>,
+) -> Result<usize, Fault> {
     let mut defined = defined.iter().copied();
     let (mut absent, mut left, mut values) = (0, 0, 0);
-    let mut marked = Vec::with_capacity(runs.len() + defined.len());
+    marked.clear();
     for &(level, mut length) in runs.iter() {
         while length > 0 {
             while left == 0 {
@@ -140,7 +216,7 @@ pub(super) fn mark_absent(runs: &mut Vec<Run>, defined: &[Run], null: u16) -> Re
     if left > 0 || defined.any(|run| run.1 > 0) {
         return Err(Irregular("more definition levels than others"));
     }
-    *runs = marked;
+    std::mem::swap(runs, marked);
     Ok(values)
 }
 
@@ -272,7 +348,7 @@ mod tests {
     #[test]
     fn null_rows_have_levels_and_no_values() {
         let mut runs = vec![(2, 1), (0, 1), (1, 1), (2, 3)];
-        assert_eq!(mark_absent(&mut runs, &[(0, 3), (2, 2), (0, 1)], 2).unwrap(), 4);
+        assert_eq!(mark_absent(&mut runs, &[(0, 3), (2, 2), (0, 1)], 2, &mut vec![]).unwrap(), 4);
         assert_eq!(runs, [(2, 1), (0, 1), (1, 1), (2 | ABSENT, 2), (2, 1)]);
         let read = |skip, rows| {
             let mut starts = Starts::default();
@@ -287,7 +363,7 @@ mod tests {
         assert_eq!(read(2, 2), (3..4, vec![vec![0], vec![0, 0]]));
         assert_eq!(read(0, 2), (0..3, vec![vec![0, 2], vec![0, 2]]));
         for wrong in [&[(0, 5)][..], &[(0, 7)], &[(1, 6)], &[]] {
-            assert!(mark_absent(&mut vec![(2, 6)], wrong, 2).is_err());
+            assert!(mark_absent(&mut vec![(2, 6)], wrong, 2, &mut vec![]).is_err());
         }
         let inside = [(2, 1), (1 | ABSENT, 1)];
         let mut wanted = Wanted { skip: 0, rows: 1, seen: 0 };
@@ -307,5 +383,49 @@ mod tests {
         assert!(LevelCodec::Runs(2).decode(&data, Some(256), &mut out).is_err());
         assert!(LevelCodec::Runs(1).decode(&data[..5], Some(256), &mut out).is_err());
         assert!(LevelCodec::Runs(1).decode(&[255; 20], Some(256), &mut out).is_err());
+    }
+
+    /// Against the engine, which has the levels one by one.
+    #[test]
+    fn levels_that_are_packed_or_not_are_runs() {
+        use lance_encoding::compression::BlockCompressor;
+        use lance_encoding::data::{BlockInfo, FixedWidthDataBlock};
+        use lance_encoding::encodings::physical::bitpacking::OutOfLineBitpacking;
+        for count in [1, 3, 900, 1024, 1025, 2000, 4096] {
+            let levels: Vec<u16> =
+                (0..count).map(|i| u16::from(i % 7 < 2) + u16::from(i % 21 == 0)).collect();
+            let mut runs = vec![];
+            levels.iter().for_each(|&level| add(&mut runs, 0, level, 1).unwrap());
+            let data = DataBlock::FixedWidth(FixedWidthDataBlock {
+                data: LanceBuffer::reinterpret_vec(levels.clone()),
+                bits_per_value: 16,
+                num_values: count,
+                block_info: BlockInfo::new(),
+            });
+            let (packed, encoding) = OutOfLineBitpacking::new(2, 16).compress(data).unwrap();
+            let codec = LevelCodec::new(&encoding).unwrap();
+            assert!(matches!(codec, LevelCodec::Packed(2)));
+            let packed: Vec<u16> =
+                packed.unwrap().as_chunks::<2>().0.iter().map(|w| u16::from_le_bytes(*w)).collect();
+            let mut once = vec![0u16; 129];
+            once[0] = 2;
+            let first: Vec<u16> = levels.iter().copied().chain(std::iter::repeat(0)).take(PACK).collect();
+            // SAFETY: lengths as the packing asks for.
+            unsafe { u16::unchecked_pack(2, &first, &mut once[1..]) };
+            let mut codecs = vec![(codec, &packed), (LevelCodec::Flat, &levels)];
+            if count <= PACK as u64 {
+                codecs.push((LevelCodec::PackedOnce, &once));
+            }
+            for (codec, words) in codecs {
+                let decode = |words: &[u16], out: &mut Vec<Run>| {
+                    codec.decode(bytemuck::cast_slice(words), Some(count as usize), out)
+                };
+                let mut out = vec![];
+                decode(words, &mut out).unwrap();
+                assert_eq!(out, runs, "{count}, {codec:?}");
+                assert!(decode(&words[..words.len() - 1], &mut vec![]).is_err());
+                assert!(decode(&[words.as_slice(), &[0]].concat(), &mut vec![]).is_err());
+            }
+        }
     }
 }

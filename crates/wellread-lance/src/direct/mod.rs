@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!  rows of a fragment ──Page──▶ values and starts of lists, leaf by leaf ──Tree──▶ record batch
+//!                                                                         ──pieces──▶ chunks and planes, row by row
 //! ```
 //!
 //! Lance's metadata says where pages are and how they are encoded, and its codecs are used for what is rare; what is
@@ -16,6 +17,7 @@ mod constant;
 mod input;
 mod levels;
 mod page;
+mod pieces;
 mod values;
 
 pub(crate) use constant::only_value;
@@ -32,9 +34,11 @@ use lance_encoding::decoder::{ColumnInfo, PageEncoding};
 use lance_encoding::format::metadata::page_layout::Layout;
 use levels::Starts;
 use page::{Page, Room, Shape};
+use pieces::PieceLeaves;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use wellread_store::table::Columns;
 use wellread_store::{Error, FormatContext};
 
 /// Bytes of values that make a batch: few enough to stay in a core's own cache until they are used.
@@ -75,6 +79,8 @@ pub(crate) struct Direct {
     leaves: Vec<Leaf>,
     /// For each column, where its rows may be null: a leaf in lists, which have no elements then.
     nulls: Vec<Option<usize>>,
+    /// How they are read row by row, where they are pieces of images.
+    pieces: Option<PieceLeaves>,
     /// Index of the width that was wide enough for all that was read until now.
     width: AtomicUsize,
     /// Rows that make a batch.
@@ -124,9 +130,10 @@ struct Scratch {
 }
 
 impl Direct {
-    /// The columns of `schema`, which are `fields` of Lance; `locate` finds a field's file and its pages there.
+    /// The `columns` that `schema` is of, which are `fields` of Lance; `locate` finds a field's file and its pages there.
     /// `None` where one of them is of another kind than is read here.
     pub fn new(
+        columns: &Columns,
         schema: &Schema,
         fields: &[LanceField],
         rows: usize,
@@ -159,7 +166,8 @@ impl Direct {
             Arc::new(Schema::new_with_metadata(narrowed, schema.metadata().clone()))
         });
         let width = AtomicUsize::new(width);
-        (!leaves.is_empty()).then_some(Self { schemas, tree, leaves, nulls, width, batch_rows })
+        let pieces = PieceLeaves::new(columns, &tree, &leaves, &schemas);
+        (!leaves.is_empty()).then_some(Self { schemas, tree, leaves, nulls, pieces, width, batch_rows })
     }
 
     /// Whether values are compressed into pieces that say how much memory they take.
@@ -174,27 +182,38 @@ impl Direct {
         context: &mut FormatContext,
         each: &mut dyn FnMut(RecordBatch) -> wellread_store::Result<()>,
     ) -> Result<(), Stop> {
-        let scratch = context.get::<Scratch>();
-        scratch.outputs.resize_with(scratch.outputs.len().max(self.leaves.len()), Output::default);
-        let result = self.read_with(positions, scratch, each);
-        scratch.outputs.retain(|o| o.values.capacity() <= KEPT_BYTES);
-        scratch.room.trim(KEPT_BYTES);
-        result
+        self.read_with(
+            positions,
+            context,
+            |rows, width, outputs| self.batch(rows, width, outputs),
+            |(batch, lent), outputs| {
+                each(batch)?;
+                for (output, buffer) in outputs.iter_mut().zip(lent) {
+                    output.values = buffer.into_mutable().unwrap_or_default();
+                }
+                Ok(())
+            },
+        )
     }
 
-    fn read_with(
+    /// Reads rows, as many at a time as make a batch: `make` does something with their number, index of a width and what was
+    /// read of each leaf, `give` hands that on.
+    fn read_with<M>(
         &self,
         positions: &[u32],
-        scratch: &mut Scratch,
-        each: &mut dyn FnMut(RecordBatch) -> wellread_store::Result<()>,
+        context: &mut FormatContext,
+        make: impl Fn(usize, usize, &mut [Output]) -> Result<M, Fault>,
+        mut give: impl FnMut(M, &mut [Output]) -> wellread_store::Result<()>,
     ) -> Result<(), Stop> {
+        let scratch = context.get::<Scratch>();
+        scratch.outputs.resize_with(scratch.outputs.len().max(self.leaves.len()), Output::default);
         let mut done = 0;
-        for rows in positions.chunks(self.batch_rows as usize) {
-            let (batch, lent) = loop {
+        let result = positions.chunks(self.batch_rows as usize).try_for_each(|rows| {
+            let made = loop {
                 let width = self.width.load(Ordering::Relaxed);
                 // Lance's codecs panic on some bytes that are not as they should be.
-                let made = quietly(|| self.batch(rows, width, scratch)).unwrap_or(Err(Irregular("a panic")));
-                match made {
+                let made = quietly(|| make(rows.len(), width, self.fill(rows, width, scratch)?));
+                match made.unwrap_or(Err(Irregular("a panic"))) {
                     Ok(made) => break made,
                     Err(Fault::TooNarrow) if width + 1 < WIDTHS.len() => {
                         self.width.fetch_max(width + 1, Ordering::Relaxed);
@@ -204,26 +223,35 @@ impl Direct {
                     Err(Irregular(why)) => return Err(Stop::Irregular(done, why)),
                 }
             };
-            each(batch).map_err(Stop::Refused)?;
-            for (output, buffer) in scratch.outputs.iter_mut().zip(lent) {
-                output.values = buffer.into_mutable().unwrap_or_default();
-            }
             done += rows.len();
+            give(made, &mut scratch.outputs).map_err(Stop::Refused)
+        });
+        scratch.outputs.retain(|o| o.values.capacity() <= KEPT_BYTES);
+        scratch.room.trim(KEPT_BYTES);
+        result
+    }
+
+    /// Reads all leaves of some rows.
+    fn fill<'a>(
+        &self,
+        rows: &[u32],
+        width: usize,
+        scratch: &'a mut Scratch,
+    ) -> Result<&'a mut [Output], Fault> {
+        let outputs = &mut scratch.outputs[..self.leaves.len()];
+        for (leaf, output) in self.leaves.iter().zip(outputs.iter_mut()) {
+            leaf.read(rows, WIDTHS[width], &mut scratch.room, output)?;
         }
-        Ok(())
+        Ok(outputs)
     }
 
     /// A batch of rows, and the buffers in it, which can be used again when it is gone.
     fn batch(
         &self,
-        rows: &[u32],
+        rows: usize,
         width: usize,
-        scratch: &mut Scratch,
+        outputs: &mut [Output],
     ) -> Result<(RecordBatch, Vec<Buffer>), Fault> {
-        let outputs = &mut scratch.outputs[..self.leaves.len()];
-        for (leaf, output) in self.leaves.iter().zip(outputs.iter_mut()) {
-            leaf.read(rows, WIDTHS[width], &mut scratch.room, output)?;
-        }
         let values: Vec<Buffer> = outputs.iter_mut().map(|o| std::mem::take(&mut o.values).into()).collect();
         let schema = &self.schemas[width];
         let columns = self.tree.iter().zip(schema.fields()).zip(&self.nulls);
@@ -234,7 +262,7 @@ impl Direct {
             self.with_nulls(&array, leaf, values[leaf].len() / size, outputs)
         });
         let columns = columns.collect::<Result<Vec<_>, _>>()?;
-        if columns.iter().any(|c| c.len() != rows.len()) {
+        if columns.iter().any(|c| c.len() != rows) {
             return Err(Irregular("columns of another length"));
         }
         let batch = RecordBatch::try_new(Arc::clone(schema), columns);

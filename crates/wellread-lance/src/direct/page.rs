@@ -12,7 +12,7 @@ use super::Fault::{self, Irregular};
 use super::chunk::Parts;
 use super::input::Input;
 use super::levels::{ABSENT, LevelCodec, Run, Starts, Wanted, add, mark_absent};
-use super::values::{Dictionary, ValueCodec};
+use super::values::{Decompressed, Dictionary, ValueCodec};
 use arrow_buffer::MutableBuffer;
 use lance_encoding::compression::{BlockDecompressor, DecompressionStrategy, DefaultDecompressionStrategy};
 use lance_encoding::decoder::{PageEncoding, PageInfo};
@@ -134,7 +134,9 @@ pub(super) struct Room {
     raw: Vec<u64>,
     runs: Vec<Run>,
     defined: Vec<Run>,
+    marked: Vec<Run>,
     indices: MutableBuffer,
+    decompressed: Decompressed,
 }
 
 impl Room {
@@ -145,6 +147,9 @@ impl Room {
         }
         if self.indices.capacity() > most {
             self.indices = MutableBuffer::default();
+        }
+        if self.decompressed.capacity() > most {
+            self.decompressed = Decompressed::default();
         }
     }
 }
@@ -365,7 +370,7 @@ impl ConstantIndex {
         repeated.runs(input, &mut room.raw, &mut room.runs)?;
         if let Some(defined) = defined {
             defined.runs(input, &mut room.raw, &mut room.defined)?;
-            mark_absent(&mut room.runs, &room.defined, page.null)?;
+            mark_absent(&mut room.runs, &room.defined, page.null, &mut room.marked)?;
         }
         let levels = room.runs.iter().flat_map(|&(level, n)| std::iter::repeat_n(level, n));
         let levels: Vec<u16> = levels.collect();
@@ -491,7 +496,8 @@ impl Chunks {
                     codec.decode_chunk(parts.next()?, parts.levels, &mut room.runs)?;
                     room.defined.clear();
                     defined.decode_chunk(parts.next()?, parts.levels, &mut room.defined)?;
-                    if mark_absent(&mut room.runs, &room.defined, self.null)? != values.len() {
+                    let marked = &mut room.marked;
+                    if mark_absent(&mut room.runs, &room.defined, self.null, marked)? != values.len() {
                         return Err(Irregular("more or fewer levels than values"));
                     }
                 } else {
@@ -513,12 +519,14 @@ impl Chunks {
                 *buffer = parts.next()?;
             }
             let Some(dictionary) = &index.dictionary else {
-                self.values.decode(buffers, values.len(), (shape.size, shape.width), range, out)?;
+                let size = (shape.size, shape.width);
+                self.values.decode(buffers, values.len(), size, range, &mut room.decompressed, out)?;
                 continue;
             };
             let indices = &mut room.indices;
             indices.clear();
-            self.values.decode(buffers, values.len(), (INDEX_SIZE, INDEX_SIZE), range, indices)?;
+            let size = (INDEX_SIZE, INDEX_SIZE);
+            self.values.decode(buffers, values.len(), size, range, &mut room.decompressed, indices)?;
             dictionary.look_up(indices.typed_data(), shape.size, shape.width, out)?;
         }
         if wanted.seen == rows.len() { Ok(()) } else { Err(Irregular("rows are missing")) }

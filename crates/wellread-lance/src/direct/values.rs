@@ -13,9 +13,10 @@ use lance_encoding::format::metadata::{BufferCompression, CompressionScheme, Com
 use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::sync::Arc;
+use wellread_store::bare_codec::BareCodec;
 
 /// Values that are packed together.
-const PACK: usize = 1024;
+pub(super) const PACK: usize = 1024;
 
 /// How values are stored.
 #[derive(Debug)]
@@ -26,8 +27,82 @@ pub(super) enum ValueCodec {
     Packed,
     /// In an encoding that the engine undoes.
     Engine(Arc<dyn MiniBlockDecompressor>),
-    /// As before, within zstd or LZ4, whose pieces begin with the number of bytes they become, in so many bytes.
-    Prefixed(usize, Arc<dyn MiniBlockDecompressor>),
+    /// Within zstd or LZ4, whose pieces begin with the number of bytes they become.
+    Prefixed(Prefixed),
+}
+
+/// Values within a general compression.
+#[derive(Debug)]
+pub(super) struct Prefixed {
+    kind: General,
+    /// What is in it, where that is undone here.
+    inner: Option<Box<ValueCodec>>,
+    /// All of it, for the engine to undo.
+    engine: Arc<dyn MiniBlockDecompressor>,
+}
+
+/// A general compression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum General {
+    Zstd,
+    Lz4,
+}
+
+impl General {
+    /// Bytes that say how many a piece becomes.
+    fn prefix(self) -> usize {
+        match self {
+            Self::Zstd => 8,
+            Self::Lz4 => 4,
+        }
+    }
+}
+
+/// Memory of decompression, used again from chunk to chunk.
+#[derive(Default)]
+pub(super) struct Decompressed {
+    zstd: Option<BareCodec>,
+    lz4: Option<BareCodec>,
+    bytes: Vec<u64>,
+}
+
+impl std::fmt::Debug for Decompressed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Decompressed").field("words", &self.bytes.len()).finish_non_exhaustive()
+    }
+}
+
+impl Decompressed {
+    /// Bytes of memory.
+    pub fn capacity(&self) -> usize {
+        self.bytes.capacity() * 8
+    }
+
+    /// What a piece with its prefix becomes, aligned to eight bytes.
+    fn undo(&mut self, kind: General, piece: &[u8]) -> Result<&[u8], Fault> {
+        const WRONG: Fault = Irregular("a compressed chunk that is damaged");
+        if piece.is_empty() {
+            return Ok(&[]);
+        }
+        let (said, packed) = piece.split_at_checked(kind.prefix()).ok_or(WRONG)?;
+        let said = said.iter().rev().fold(0usize, |n, &byte| n << 8 | usize::from(byte));
+        let (codec, name) = match kind {
+            General::Zstd => (&mut self.zstd, "zstd"),
+            General::Lz4 => (&mut self.lz4, "lz4"),
+        };
+        if codec.is_none() {
+            *codec = BareCodec::named(name).map_err(|_| Fault::Unknown)?;
+        }
+        let codec = codec.as_mut().ok_or(Fault::Unknown)?;
+        if self.bytes.len() * 8 < said {
+            self.bytes.resize(said.div_ceil(8), 0);
+        }
+        let out = &mut bytemuck::cast_slice_mut(&mut self.bytes)[..said];
+        match codec.decompress(packed, out) {
+            Ok(length) if length == said => Ok(out),
+            _ => Err(WRONG),
+        }
+    }
 }
 
 impl ValueCodec {
@@ -47,13 +122,18 @@ impl ValueCodec {
         }
         let strategy = DefaultDecompressionStrategy::default();
         let codec = strategy.create_miniblock_decompressor(encoding, &strategy).ok()?;
-        let codec = Arc::from(codec);
+        let engine = Arc::from(codec);
         Some(match encoding.compression.as_ref()? {
-            Compression::General(general) => match general.compression.as_ref()?.scheme() {
-                CompressionScheme::CompressionAlgorithmLz4 => Self::Prefixed(4, codec),
-                _ => Self::Prefixed(8, codec),
-            },
-            _ => Self::Engine(codec),
+            Compression::General(general) => {
+                let kind = match general.compression.as_ref()?.scheme() {
+                    CompressionScheme::CompressionAlgorithmLz4 => General::Lz4,
+                    _ => General::Zstd,
+                };
+                let inner = general.values.as_deref().and_then(|inner| Self::new(inner, size));
+                let inner = inner.filter(|inner| matches!(inner, Self::Flat | Self::Packed));
+                Self::Prefixed(Prefixed { kind, inner: inner.map(Box::new), engine })
+            }
+            _ => Self::Engine(engine),
         })
     }
 
@@ -62,7 +142,8 @@ impl ValueCodec {
         matches!(self, Self::Prefixed(..))
     }
 
-    /// Appends the values `wanted` of a chunk of `count` values, stored in `size` bytes each, delivered in `width`.
+    /// Appends the values `wanted` of a chunk of `count` values, stored in `size` bytes each, delivered in `width`. `room` is
+    /// for what is decompressed.
     ///
     /// # Errors
     /// [`Fault::TooNarrow`] where values of fewer bytes than stored are asked for and may not fit.
@@ -72,11 +153,31 @@ impl ValueCodec {
         count: usize,
         (size, width): (usize, usize),
         wanted: Range<usize>,
+        room: &mut Decompressed,
         out: &mut MutableBuffer,
     ) -> Result<(), Fault> {
         debug_assert!(wanted.start <= wanted.end && wanted.end <= count);
         let bytes = wanted.start * size..wanted.end * size;
+        // The engine believes a prefix, and the process ends where there is not so much memory.
+        if let (Self::Prefixed(Prefixed { kind, .. }), Some(piece)) = (self, buffers.first())
+            && !is_plausible(piece, *kind, count * size)
+        {
+            return Err(Irregular("a compressed chunk that says it is larger than its values"));
+        }
         match (self, buffers) {
+            (Self::Prefixed(Prefixed { kind, inner: Some(inner), .. }), [piece])
+                if !is_frame(piece, *kind) =>
+            {
+                let undone = room.undo(*kind, piece)?;
+                return inner.decode(
+                    &[undone],
+                    count,
+                    (size, width),
+                    wanted,
+                    &mut Decompressed::default(),
+                    out,
+                );
+            }
             (Self::Packed, [data]) => match (size, width) {
                 (1, 1) => unpack::<u8>(data, count, wanted, out)?,
                 (2, 2) => unpack::<u16>(data, count, wanted, out)?,
@@ -88,13 +189,7 @@ impl ValueCodec {
             },
             _ if width < size => return Err(Fault::TooNarrow),
             (Self::Flat, [data]) if data.len() == count * size => out.extend_from_slice(&data[bytes]),
-            (Self::Engine(codec) | Self::Prefixed(_, codec), _) => {
-                // The engine believes a prefix, and the process ends where there is not so much memory.
-                if let (Self::Prefixed(prefix, _), Some(piece)) = (self, buffers.first())
-                    && !is_plausible(piece, *prefix, count * size)
-                {
-                    return Err(Irregular("a compressed chunk that says it is larger than its values"));
-                }
+            (Self::Engine(codec) | Self::Prefixed(Prefixed { engine: codec, .. }), _) => {
                 let buffers = buffers.iter().map(|b| LanceBuffer::copy_slice(b)).collect();
                 let block = codec.decompress(buffers, count as u64);
                 let Ok(DataBlock::FixedWidth(block)) = block else { return Err(Irregular("values")) };
@@ -109,19 +204,27 @@ impl ValueCodec {
     }
 }
 
-/// Whether a piece says that it becomes no more than `bytes`, and what packing adds to them.
-fn is_plausible(piece: &[u8], prefix: usize, bytes: usize) -> bool {
+/// Whether a piece is a frame of zstd without a prefix, as older files have them, or may be one.
+fn is_frame(piece: &[u8], kind: General) -> bool {
     const ZSTD_FRAME: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+    kind == General::Zstd && piece.starts_with(&ZSTD_FRAME)
+}
+
+/// Whether a piece says that it becomes no more than `bytes`, and what packing adds to them.
+fn is_plausible(piece: &[u8], kind: General, bytes: usize) -> bool {
+    let prefix = kind.prefix();
     let said = piece.iter().take(prefix).rev().fold(0u64, |n, &byte| n << 8 | u64::from(byte));
-    // Older files have frames without a prefix.
     piece.is_empty()
-        || (prefix == 8 && piece.starts_with(&ZSTD_FRAME))
+        || is_frame(piece, kind)
         || (piece.len() >= prefix && said <= 2 * bytes as u64 + 16 * PACK as u64)
 }
 
 /// The number of bits of a packed chunk of `count` values, and its words: the number stands first, then come 1,024
 /// values in as many bits.
-fn packed<T: bytemuck::Pod + Into<u64>>(data: &[u8], count: usize) -> Result<(usize, &[T]), Fault> {
+pub(super) fn packed<T: bytemuck::Pod + Into<u64>>(
+    data: &[u8],
+    count: usize,
+) -> Result<(usize, &[T]), Fault> {
     let words: &[T] = bytemuck::try_cast_slice(data).map_err(|_| Irregular("packed values not aligned"))?;
     let (&bits, packed) = words.split_first().ok_or(Irregular("packed values without a header"))?;
     let bits = usize::try_from(bits.into()).unwrap_or(usize::MAX);
@@ -273,15 +376,18 @@ pub(super) fn words(encoding: &CompressiveEncoding) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lance_encoding::format::metadata;
 
     #[test]
     fn a_piece_is_believed_only_if_it_says_what_it_can_be() {
         let said = |n: u64| [n.to_le_bytes().as_slice(), &[1, 2, 3]].concat();
-        assert!(is_plausible(&said(2000), 8, 2000) && is_plausible(&[], 8, 2000));
-        assert!(is_plausible(&said(2000)[..7], 4, 2000));
-        for (piece, prefix) in [(said(1 << 40), 8), (said(u64::MAX), 8), (said(1 << 30), 4), (vec![1, 2], 8)]
+        use General::{Lz4, Zstd};
+        assert!(is_plausible(&said(2000), Zstd, 2000) && is_plausible(&[], Zstd, 2000));
+        assert!(is_plausible(&said(2000)[..7], Lz4, 2000));
+        for (piece, kind) in
+            [(said(1 << 40), Zstd), (said(u64::MAX), Zstd), (said(1 << 30), Lz4), (vec![1, 2], Zstd)]
         {
-            assert!(!is_plausible(&piece, prefix, 2000));
+            assert!(!is_plausible(&piece, kind, 2000));
         }
     }
 
@@ -295,19 +401,35 @@ mod tests {
         for wanted in [0..1000, 0..3, 7..1000, 999..1000, 5..5] {
             let mut out = MutableBuffer::new(0);
             out.extend_from_slice(&[1u16]);
-            ValueCodec::Packed.decode(&[data], 1000, (2, 2), wanted.clone(), &mut out).unwrap();
+            ValueCodec::Packed
+                .decode(&[data], 1000, (2, 2), wanted.clone(), &mut Decompressed::default(), &mut out)
+                .unwrap();
             assert_eq!(out.typed_data::<u16>()[0], 1);
             assert_eq!(&out.typed_data::<u16>()[1..], &values[wanted]);
         }
         let mut out = MutableBuffer::new(0);
         for (data, count) in [(&data[..data.len() - 2], 1000), (&data[..0], 1000), (data, 1025)] {
-            assert!(ValueCodec::Packed.decode(&[data], count, (2, 2), 0..3, &mut out).is_err());
+            assert!(
+                ValueCodec::Packed
+                    .decode(&[data], count, (2, 2), 0..3, &mut Decompressed::default(), &mut out)
+                    .is_err()
+            );
         }
         words[0] = 17;
         let data = bytemuck::cast_slice(&words);
-        assert!(ValueCodec::Packed.decode(&[data], 9, (2, 2), 0..3, &mut out).is_err());
-        assert!(ValueCodec::Flat.decode(&[&[1, 2, 3]], 2, (2, 2), 0..1, &mut out).is_err());
-        assert!(ValueCodec::Flat.decode(&[], 2, (2, 2), 0..1, &mut out).is_err());
+        assert!(
+            ValueCodec::Packed
+                .decode(&[data], 9, (2, 2), 0..3, &mut Decompressed::default(), &mut out)
+                .is_err()
+        );
+        assert!(
+            ValueCodec::Flat
+                .decode(&[&[1, 2, 3]], 2, (2, 2), 0..1, &mut Decompressed::default(), &mut out)
+                .is_err()
+        );
+        assert!(
+            ValueCodec::Flat.decode(&[], 2, (2, 2), 0..1, &mut Decompressed::default(), &mut out).is_err()
+        );
         assert!(out.is_empty());
     }
 
@@ -319,12 +441,22 @@ mod tests {
         unsafe { u64::unchecked_pack(9, &values, &mut words[1..]) };
         let data: &[u8] = bytemuck::cast_slice(&words);
         let mut out = MutableBuffer::new(0);
-        ValueCodec::Packed.decode(&[data], 1024, (8, 2), 3..1000, &mut out).unwrap();
+        ValueCodec::Packed
+            .decode(&[data], 1024, (8, 2), 3..1000, &mut Decompressed::default(), &mut out)
+            .unwrap();
         assert!(out.typed_data::<u16>().iter().zip(&values[3..]).all(|(a, b)| u64::from(*a) == *b));
         assert_eq!(out.len(), 997 * 2);
-        let too_narrow = ValueCodec::Packed.decode(&[data], 1024, (8, 1), 0..9, &mut out);
+        let too_narrow =
+            ValueCodec::Packed.decode(&[data], 1024, (8, 1), 0..9, &mut Decompressed::default(), &mut out);
         assert!(matches!(too_narrow, Err(Fault::TooNarrow)));
-        let flat = ValueCodec::Flat.decode(&[data], words.len(), (8, 1), 0..9, &mut out);
+        let flat = ValueCodec::Flat.decode(
+            &[data],
+            words.len(),
+            (8, 1),
+            0..9,
+            &mut Decompressed::default(),
+            &mut out,
+        );
         assert!(matches!(flat, Err(Fault::TooNarrow)));
     }
 
@@ -340,5 +472,58 @@ mod tests {
         let mut out = MutableBuffer::new(0);
         dictionary.look_up(&[1], 8, 8, &mut out).unwrap();
         assert_eq!(out.typed_data::<u64>(), [300]);
+    }
+
+    /// Against the engine, for what is in a chunk and for chunks that are damaged.
+    #[test]
+    fn compressed_chunks_are_undone_as_by_the_engine() {
+        let values: Vec<u16> = (0..PACK as u16).map(|i| i % 500).collect();
+        let mut packed = vec![9u16; 1 + PACK * 9 / 16];
+        // SAFETY: lengths as the packing asks for.
+        unsafe { BitPacking::unchecked_pack(9, &values, &mut packed[1..]) };
+        for (kind, name, scheme) in [
+            (General::Zstd, "zstd", CompressionScheme::CompressionAlgorithmZstd),
+            (General::Lz4, "lz4", CompressionScheme::CompressionAlgorithmLz4),
+        ] {
+            for (inner, words) in [(flat(), &values), (inline(), &packed)] {
+                let general = metadata::General {
+                    compression: Some(BufferCompression { scheme: scheme.into(), level: None }),
+                    values: Some(Box::new(inner)),
+                };
+                let encoding =
+                    CompressiveEncoding { compression: Some(Compression::General(Box::new(general))) };
+                let codec = ValueCodec::new(&encoding, 2).unwrap();
+                let ValueCodec::Prefixed(own) = &codec else { panic!("{codec:?}") };
+                assert!(own.inner.is_some());
+                let engine = ValueCodec::Engine(Arc::clone(&own.engine));
+                let bytes: &[u8] = bytemuck::cast_slice(words);
+                let piece = BareCodec::named(name).unwrap().unwrap().compress(bytes).unwrap();
+                let piece = [&bytes.len().to_le_bytes()[..kind.prefix()], &piece].concat();
+                let mut room = Decompressed::default();
+                let mut decode = |codec: &ValueCodec, piece: &[u8]| {
+                    let mut out = MutableBuffer::new(0);
+                    codec.decode(&[piece], PACK, (2, 2), 3..1000, &mut room, &mut out).map(|()| out)
+                };
+                let (ours, theirs) = (decode(&codec, &piece).unwrap(), decode(&engine, &piece).unwrap());
+                assert_eq!(ours.typed_data::<u16>(), &values[3..1000]);
+                assert_eq!(ours, theirs);
+                for at in [0, kind.prefix()] {
+                    let mut damaged = piece.clone();
+                    damaged[at] ^= 0x55;
+                    assert!(decode(&codec, &damaged).is_err(), "{name}, byte {at}");
+                }
+                assert!(decode(&codec, &piece[..piece.len() / 2]).is_err());
+            }
+        }
+    }
+
+    fn flat() -> CompressiveEncoding {
+        let flat = metadata::Flat { bits_per_value: 16, data: None };
+        CompressiveEncoding { compression: Some(Compression::Flat(flat)) }
+    }
+
+    fn inline() -> CompressiveEncoding {
+        let packed = metadata::InlineBitpacking { uncompressed_bits_per_value: 16, values: None };
+        CompressiveEncoding { compression: Some(Compression::InlineBitpacking(packed)) }
     }
 }

@@ -44,7 +44,8 @@ fn data_type(kind: FieldType, list: PixelType) -> DataType {
     }
 }
 
-fn pixel_type(list: PixelType) -> DataType {
+/// The Arrow type of pixels.
+pub(super) fn pixel_type(list: PixelType) -> DataType {
     match list {
         PixelType::U8 => DataType::UInt8,
         PixelType::I8 => DataType::Int8,

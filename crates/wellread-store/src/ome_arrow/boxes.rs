@@ -1,6 +1,7 @@
 //! Chunks and planes as boxes of their images.
 
 use std::collections::HashSet;
+use std::ops::Range;
 use wellread_image::{Region, Shape};
 
 /// A piece's box, compactly: origin along T, C, Z, Y, X and shape along Z, Y, X.
@@ -33,6 +34,43 @@ impl PieceBox {
     pub fn pixels(&self) -> Option<u64> {
         self.shape.iter().try_fold(1u64, |n, &s| n.checked_mul(u64::from(s)))
     }
+}
+
+/// The numbers of a piece by their place among [`AXES`]: where it starts along T, C, Z, Y, X, its size along Z, Y, X.
+pub(crate) const AXES: usize = 8;
+/// Those of them that are sizes; planes have none.
+pub(crate) const SIZE_AXES: Range<usize> = 5..AXES;
+
+/// Stands for a null among the numbers of a piece.
+pub(crate) const NULL: i64 = i64::MIN;
+
+/// Replaces `out` by the boxes of pieces, numbered by `range`: `number(axis, piece)` is `None` for fields that are not there.
+/// Planes, which have no sizes, are as large as the image, of shape `whole`.
+pub(crate) fn read_boxes(
+    range: Range<usize>,
+    whole: [usize; 5],
+    number: impl Fn(usize, usize) -> Option<i64>,
+    out: &mut Vec<PieceBox>,
+) -> std::result::Result<(), String> {
+    out.clear();
+    out.reserve(range.len());
+    for (k, at) in range.enumerate() {
+        let origin = std::array::from_fn(|a| number(a, at).unwrap_or(0));
+        let size =
+            |a| number(SIZE_AXES.start + a, at).unwrap_or(if a == 0 { 1 } else { whole[2 + a] as i64 });
+        let shape = std::array::from_fn(size);
+        out.push(PieceBox::new(origin, shape).ok_or_else(|| {
+            let is_plane = SIZE_AXES.clone().all(|axis| number(axis, at).is_none());
+            let (kind, [t, c, z, y, x], [sz, sy, sx]) =
+                (if is_plane { "plane" } else { "chunk" }, origin.map(shown), shape.map(shown));
+            format!("{kind} {k} lies at {t},{c},{z},{y},{x} (TCZYX) and has shape {sz},{sy},{sx} (ZYX)")
+        })?);
+    }
+    Ok(())
+}
+
+fn shown(n: i64) -> String {
+    if n == NULL { "null".into() } else { n.to_string() }
 }
 
 /// Checks that pieces cover an image of `shape` exactly: no gap, no overlap, nothing outside.

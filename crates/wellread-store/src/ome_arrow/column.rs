@@ -1,5 +1,7 @@
 //! Which column of an Arrow schema holds images, and which stand beside it.
 
+use super::boxes::AXES;
+use super::{CHUNKS, PLANES};
 use crate::{Error, Result, features};
 use arrow_schema::{DataType, Field, Fields, Schema};
 use std::path::Path;
@@ -17,6 +19,11 @@ pub(crate) struct ImageColumn {
     fields: Fields,
     /// See [`Self::pieces`].
     pieces: [Vec<Vec<String>>; 2],
+    /// See [`Self::axes`].
+    axes: [[Option<usize>; AXES]; 2],
+    /// Whether each list's boxes are integers that 64 bits with a sign hold, as their types tell. Others are looked at, all of
+    /// a record batch, before any is used.
+    pub is_cheap: [bool; 2],
     /// Columns of plain values that stand beside it, but for the row number.
     pub features: Vec<String>,
     /// All other columns that stand beside it: [`crate::Store::columns_left_out`].
@@ -101,12 +108,25 @@ impl ImageColumn {
             inferred,
             fields: fields.clone(),
             pieces: [vec![], vec![]],
+            axes: Default::default(),
+            is_cheap: [false; 2],
             features: vec![],
             left_out: vec![],
         };
         this.pieces = LISTS.map(|list| {
             let names = field::ORIGIN.iter().chain(&field::CHUNK_SHAPE).chain([&field::PIXELS]);
             this.paths(names.map(|name| [list, name]))
+        });
+        this.axes = [CHUNKS, PLANES].map(|list| {
+            let mut names = field::ORIGIN.into_iter().chain(field::CHUNK_SHAPE);
+            let at = |name: &str| this.pieces[list].iter().position(|path| path[2] == name);
+            std::array::from_fn(|_| names.next().and_then(at))
+        });
+        this.is_cheap = LISTS.map(|list| {
+            let members = child(fields, list).and_then(members).into_iter().flatten();
+            let names = [&field::ORIGIN[..], &field::CHUNK_SHAPE].concat();
+            let mut numbers = members.filter(|f| names.contains(&f.name().as_str())).map(|f| f.data_type());
+            numbers.all(|of| of.is_integer() && *of != DataType::UInt64)
         });
         Ok(this)
     }
@@ -135,9 +155,14 @@ impl ImageColumn {
         names.map(|name| vec![self.name.clone(), name.to_owned()]).collect()
     }
 
-    /// Paths of one of the lists of pixels: boxes and pixels.
+    /// Paths of one of the lists of pixels: boxes and, last, pixels.
     pub fn pieces(&self, list: usize) -> &[Vec<String>] {
         &self.pieces[list]
+    }
+
+    /// For each number of a piece's box (see [`AXES`]), which of [`Self::pieces`] it is.
+    pub fn axes(&self, list: usize) -> &[Option<usize>; AXES] {
+        &self.axes[list]
     }
 
     /// Those of the paths below the column that the schema has.

@@ -18,11 +18,11 @@ mod metadata;
 mod pixels;
 mod rows;
 
-pub(crate) use boxes::{PieceBox, covers};
+pub(crate) use boxes::{AXES, NULL, PieceBox, SIZE_AXES, covers, read_boxes};
 pub(crate) use collect::Collector;
 pub(crate) use column::{ImageColumn, LISTS, is_plain, other_columns, plain_columns};
 pub(crate) use metadata::MetadataRows;
-pub(crate) use pixels::{PixelColumn, PixelLists};
+pub(crate) use pixels::{PixelColumn, PixelLists, pixels_as};
 pub(crate) use rows::{Row, SmallColumns, declared_info, text};
 
 /// Index of the list `chunks` in everything that runs parallel to both lists of pixels.

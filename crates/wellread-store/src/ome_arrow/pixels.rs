@@ -1,11 +1,13 @@
 //! Pixels of chunks and planes from Arrow lists, borrowed where they are stored as the image's own type.
 
+use super::arrays::pixel_type;
 use super::lists::Lists;
 use crate::parquet::values::{self, BadValue, LeafType};
+use crate::table::Numbers;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
-    UInt32Type, UInt64Type,
+    ArrowPrimitiveType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{Array, ArrayRef, StructArray};
 use arrow_schema::DataType;
@@ -56,13 +58,6 @@ impl PixelLists {
     ) -> Result<&'a [u8], String> {
         let range = (k < self.count).then(|| self.pixels.range(self.first + k)).flatten();
         let Some(range) = range else { return Err(format!("chunk {k} has no pixels")) };
-        if range.len() != shape.pixels() {
-            return Err(format!(
-                "chunk {k} has {} pixels, its shape {shape} says {}",
-                range.len(),
-                shape.pixels()
-            ));
-        }
         let all: &'a ArrayRef = self.pixels.values();
         if all.null_count() > 0 {
             let nulls = all.slice(range.start, range.len()).null_count();
@@ -70,69 +65,90 @@ impl PixelLists {
                 return Err(format!("{nulls} pixels of chunk {k} are null"));
             }
         }
-        if let Some(bytes) = same_type(all, dtype) {
-            let size = dtype.size();
-            return Ok(&bytes[range.start * size..range.end * size]);
-        }
-        out.resize(range.len() * dtype.size(), 0);
-        let narrow = |bytes: &[u8], leaf, out: &mut [u8]| match values::narrow(bytes, leaf, dtype, out) {
-            Ok(()) => Ok(()),
-            Err(BadValue::Range(text)) => Err(text),
-            Err(BadValue::Corrupt(text)) => Err(text.to_owned()),
-        };
-        macro_rules! direct {
-            ($t:ty, $leaf:ident) => {{
-                let values = &all.as_primitive::<$t>().values()[range];
-                narrow(bytemuck::cast_slice(values), LeafType::$leaf, out)
-            }};
-        }
-        // Types of 8 and 16 bits are widened a block at a time, which stays in the nearest cache.
-        macro_rules! widened {
-            ($t:ty, $wide:ty, $leaf:ident) => {{
-                const BLOCK: usize = 1024;
-                let mut wide = [<$wide>::default(); BLOCK];
-                let values = &all.as_primitive::<$t>().values()[range];
-                values.chunks(BLOCK).zip(out.chunks_mut(BLOCK * dtype.size())).try_for_each(|(from, to)| {
-                    for (w, &v) in wide.iter_mut().zip(from) {
-                        *w = <$wide>::from(v);
-                    }
-                    narrow(bytemuck::cast_slice(&wide[..from.len()]), LeafType::$leaf, to)
-                })
-            }};
-        }
-        match all.data_type() {
-            DataType::Int8 => widened!(Int8Type, i32, I32),
-            DataType::Int16 => widened!(Int16Type, i32, I32),
-            DataType::Int32 => direct!(Int32Type, I32),
-            DataType::Int64 => direct!(Int64Type, I64),
-            DataType::UInt8 => widened!(UInt8Type, u32, U32),
-            DataType::UInt16 => widened!(UInt16Type, u32, U32),
-            DataType::UInt32 => direct!(UInt32Type, U32),
-            DataType::UInt64 => direct!(UInt64Type, U64),
-            DataType::Float16 => widened!(Float16Type, f32, F32),
-            DataType::Float32 => direct!(Float32Type, F32),
-            DataType::Float64 => direct!(Float64Type, F64),
-            other => Err(format!("pixels of type {other} cannot be read")),
-        }?;
-        Ok(out)
+        let unknown = || format!("pixels of type {} cannot be read", all.data_type());
+        let (bytes, size) = bytes_of(all).zip(all.data_type().primitive_width()).ok_or_else(unknown)?;
+        let bytes = &bytes[range.start * size..range.end * size];
+        pixels_as(k, shape, Numbers { data_type: all.data_type(), bytes }, dtype, out)
     }
 }
 
-/// The values' bytes where their type is `dtype`.
-fn same_type(values: &ArrayRef, dtype: PixelType) -> Option<&[u8]> {
+/// The pixels of piece `k`, which must be `shape.pixels()` many, as `dtype`: as they are where they have that type, converted
+/// in `out` where not.
+pub(crate) fn pixels_as<'a>(
+    k: usize,
+    shape: Shape,
+    stored: Numbers<'a>,
+    dtype: PixelType,
+    out: &'a mut Vec<u8>,
+) -> Result<&'a [u8], String> {
+    let Numbers { data_type, bytes } = stored;
+    let unknown = || format!("pixels of type {data_type} cannot be read");
+    let count = bytes.len() / data_type.primitive_width().ok_or_else(unknown)?;
+    if count != shape.pixels() {
+        return Err(format!("chunk {k} has {count} pixels, its shape {shape} says {}", shape.pixels()));
+    }
+    if *data_type == pixel_type(dtype) {
+        return Ok(bytes);
+    }
+    // Every byte is written over.
+    out.resize(count * dtype.size(), 0);
+    let narrow = |bytes: &[u8], leaf, out: &mut [u8]| match values::narrow(bytes, leaf, dtype, out) {
+        Ok(()) => Ok(()),
+        Err(BadValue::Range(text)) => Err(text),
+        Err(BadValue::Corrupt(text)) => Err(text.to_owned()),
+    };
+    // Types of 8 and 16 bits are widened a block at a time, which stays in the nearest cache.
+    macro_rules! widened {
+        ($t:ty, $wide:ty, $leaf:ident) => {{
+            const BLOCK: usize = 1024;
+            let mut wide = [<$wide>::default(); BLOCK];
+            let values = bytes.as_chunks::<{ size_of::<$t>() }>().0;
+            values.chunks(BLOCK).zip(out.chunks_mut(BLOCK * dtype.size())).try_for_each(|(from, to)| {
+                for (w, &v) in wide.iter_mut().zip(from) {
+                    *w = <$wide>::from(<$t>::from_le_bytes(v));
+                }
+                narrow(bytemuck::cast_slice(&wide[..from.len()]), LeafType::$leaf, to)
+            })
+        }};
+    }
+    match data_type {
+        DataType::Int8 => widened!(i8, i32, I32),
+        DataType::Int16 => widened!(i16, i32, I32),
+        DataType::Int32 => narrow(bytes, LeafType::I32, out),
+        DataType::Int64 => narrow(bytes, LeafType::I64, out),
+        DataType::UInt8 => widened!(u8, u32, U32),
+        DataType::UInt16 => widened!(u16, u32, U32),
+        DataType::UInt32 => narrow(bytes, LeafType::U32, out),
+        DataType::UInt64 => narrow(bytes, LeafType::U64, out),
+        DataType::Float16 => widened!(<Float16Type as ArrowPrimitiveType>::Native, f32, F32),
+        DataType::Float32 => narrow(bytes, LeafType::F32, out),
+        DataType::Float64 => narrow(bytes, LeafType::F64, out),
+        _ => Err(unknown()),
+    }?;
+    Ok(out)
+}
+
+/// The bytes of an array of numbers.
+fn bytes_of(values: &ArrayRef) -> Option<&[u8]> {
     macro_rules! bytes {
-        ($t:ty) => {
-            values.as_primitive_opt::<$t>().map(|v| bytemuck::cast_slice(v.values()))
+        ($($t:ident),*) => {
+            match values.data_type() {
+                $(t if *t == $t::DATA_TYPE => Some(bytemuck::cast_slice(values.as_primitive::<$t>().values())),)*
+                DataType::Float16 => Some(values.as_primitive::<Float16Type>().values().inner().as_slice()),
+                _ => None,
+            }
         };
     }
-    match dtype {
-        PixelType::U8 => bytes!(UInt8Type),
-        PixelType::I8 => bytes!(Int8Type),
-        PixelType::U16 => bytes!(UInt16Type),
-        PixelType::I16 => bytes!(Int16Type),
-        PixelType::U32 => bytes!(UInt32Type),
-        PixelType::I32 => bytes!(Int32Type),
-        PixelType::F32 => bytes!(Float32Type),
-        PixelType::F64 => bytes!(Float64Type),
-    }
+    bytes!(
+        Int8Type,
+        Int16Type,
+        Int32Type,
+        Int64Type,
+        UInt8Type,
+        UInt16Type,
+        UInt32Type,
+        UInt64Type,
+        Float32Type,
+        Float64Type
+    )
 }

@@ -1,6 +1,6 @@
 //! What each row of an image column is, from its small fields, without touching a pixel.
 
-use super::boxes::{PieceBox, covers};
+use super::boxes::{AXES, NULL, PieceBox, SIZE_AXES, covers, read_boxes};
 use super::lists::Lists;
 use super::{CHUNKS, PLANES};
 use crate::{Error, RowInfo};
@@ -31,12 +31,9 @@ pub(crate) struct SmallColumns<'a> {
     types: Option<&'a dyn Array>,
     orders: Option<&'a dyn Array>,
     list: Option<Lists>,
-    origin: [Option<Numbers>; 5],
-    shape: [Option<Numbers>; 3],
+    /// Where pieces start, and their sizes.
+    boxes: [Option<Numbers>; AXES],
 }
-
-/// Stands for a null among integers.
-const NULL: i64 = i64::MIN;
 
 impl<'a> SmallColumns<'a> {
     /// Finds them among the fields of `images`; `source` is [`CHUNKS`] or [`PLANES`].
@@ -58,17 +55,13 @@ impl<'a> SmallColumns<'a> {
             orders: structure(images, field::CHUNK_GRID)
                 .and_then(|g| g.column_by_name(field::CHUNK_ORDER))
                 .map(AsRef::as_ref),
-            origin: Default::default(),
-            shape: Default::default(),
+            boxes: Default::default(),
             list: None,
         };
         for (slot, name) in batch.sizes.iter_mut().zip(field::SIZES) {
             *slot = numbers(meta, name)?;
         }
-        for (slot, name) in batch.origin.iter_mut().zip(field::ORIGIN) {
-            *slot = numbers(element, name)?;
-        }
-        for (slot, name) in batch.shape.iter_mut().zip(field::CHUNK_SHAPE) {
+        for (slot, name) in batch.boxes.iter_mut().zip(field::ORIGIN.into_iter().chain(field::CHUNK_SHAPE)) {
             *slot = numbers(element, name)?;
         }
         batch.list = list;
@@ -112,25 +105,13 @@ impl<'a> SmallColumns<'a> {
             return Ok(());
         }
         let Some(range) = self.list.as_ref().and_then(|l| l.range(i)) else { return Ok(()) };
-        let is_plane = self.shape.iter().all(Option::is_none);
+        let is_plane = self.boxes[SIZE_AXES].iter().all(Option::is_none);
         let whole = match whole {
             _ if !is_plane || range.is_empty() => [1; 5],
             Some(shape) => shape.0,
             None => self.shape(i)?.0,
         };
-        out.reserve(range.len());
-        for (k, at) in range.enumerate() {
-            let origin = std::array::from_fn(|a| self.origin[a].as_ref().map_or(0, |v| v.at(at)));
-            let shape = std::array::from_fn(|a| {
-                self.shape[a].as_ref().map_or(if a == 0 { 1 } else { whole[2 + a] as i64 }, |v| v.at(at))
-            });
-            out.push(PieceBox::new(origin, shape).ok_or_else(|| {
-                let (kind, [t, c, z, y, x], [sz, sy, sx]) =
-                    (if is_plane { "plane" } else { "chunk" }, origin.map(shown), shape.map(shown));
-                format!("{kind} {k} lies at {t},{c},{z},{y},{x} (TCZYX) and has shape {sz},{sy},{sx} (ZYX)")
-            })?);
-        }
-        Ok(())
+        read_boxes(range, whole, |axis, at| Some(self.boxes[axis].as_ref()?.at(at)), out)
     }
 
     /// Row `i` with its `pieces`; `clamped` as for [`Self::info`].
@@ -188,10 +169,6 @@ pub(crate) fn declared_info(
         return Err(format!("chunk_grid.chunk_order is {order:?}; only ZYX is defined"));
     }
     Ok(RowInfo { shape, dtype })
-}
-
-fn shown(n: i64) -> String {
-    if n == NULL { "null".into() } else { n.to_string() }
 }
 
 /// Whole numbers in whatever numeric type an engine delivers them; nulls are [`NULL`]. Shared, not copied.

@@ -4,6 +4,8 @@
 //! upstream's size. So a page is decoded once, to the images' own pixel type, and its images are handed out
 //! as slices of that. Two threads that want the same page do not decode it twice: the second waits for the
 //! first. The lock over the whole is held for a look-up only.
+//!
+//! Where a set is larger than the cache, a page goes for each that comes: its memory is used again for that one.
 
 use super::dictionary::Table;
 use super::pages::Fault;
@@ -56,6 +58,14 @@ impl Entry {
             Self::Table(table) => table.bytes(),
         }
     }
+
+    /// The memory of its values.
+    fn take_buffer(&mut self) -> Vec<u8> {
+        match self {
+            Self::Pixels(bytes) | Self::Stored { bytes, .. } => std::mem::take(bytes),
+            Self::Table(_) => vec![],
+        }
+    }
 }
 
 #[derive(Default)]
@@ -70,12 +80,30 @@ struct Inner {
     /// Loaded entries in the order in which they are considered for eviction, with their sizes.
     clock: VecDeque<(Key, usize)>,
     bytes: usize,
+    /// Slots that went and that nobody else holds, to be used again.
+    spare_slots: Vec<Arc<Slot>>,
 }
+
+/// Entries that are kept to be used again, at most: more threads seldom decode at once.
+const SPARE: usize = 4;
 
 /// A bounded cache with second-chance eviction: what was used since it was last considered stays.
 pub(super) struct Cache {
     inner: Mutex<Inner>,
+    /// Entries that went and that nobody else holds, to be used again; they count as well. Locked last: who has it waits for
+    /// nobody.
+    spare: Mutex<Vec<Arc<Entry>>>,
     capacity: AtomicUsize,
+}
+
+/// The entry, in the memory of one that nobody else holds, where there is one.
+fn reused(spare: Option<Arc<Entry>>, entry: Entry) -> Arc<Entry> {
+    let Some(mut spare) = spare else { return Arc::new(entry) };
+    match Arc::get_mut(&mut spare) {
+        Some(room) => *room = entry,
+        None => spare = Arc::new(entry),
+    }
+    spare
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -85,7 +113,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Cache {
     /// A cache of `capacity` bytes; it keeps the latest entry even where that one alone is larger.
     pub fn new(capacity: usize) -> Self {
-        Self { inner: Mutex::default(), capacity: AtomicUsize::new(capacity) }
+        Self { inner: Mutex::default(), spare: Mutex::default(), capacity: AtomicUsize::new(capacity) }
     }
 
     /// Bytes that are kept at most.
@@ -96,12 +124,19 @@ impl Cache {
     /// Keeps no more than `bytes` from now on.
     pub fn limit(&self, bytes: usize) {
         self.capacity.fetch_min(bytes, Ordering::Relaxed);
-        Self::evict(&mut lock(&self.inner), bytes, None);
+        self.evict(&mut lock(&self.inner), bytes, None);
     }
 
-    /// The entry of `key`, by `load` if it is not here.
-    pub fn get(&self, key: Key, load: impl FnOnce() -> Result<Entry, Fault>) -> Result<Arc<Entry>, Fault> {
-        let slot = Arc::clone(lock(&self.inner).slots.entry(key).or_default());
+    /// The entry of `key`, by `load` if it is not here. `load` is given memory for values, with others in it.
+    pub fn get(
+        &self,
+        key: Key,
+        load: impl FnOnce(Vec<u8>) -> Result<Entry, Fault>,
+    ) -> Result<Arc<Entry>, Fault> {
+        let slot = {
+            let Inner { slots, spare_slots, .. } = &mut *lock(&self.inner);
+            Arc::clone(slots.entry(key).or_insert_with(|| spare_slots.pop().unwrap_or_default()))
+        };
         let mut entry = if let Ok(entry) = slot.entry.try_lock() {
             entry
         } else {
@@ -113,9 +148,11 @@ impl Cache {
             slot.used.store(true, Ordering::Relaxed);
             return Ok(Arc::clone(entry));
         }
-        match load() {
+        let mut spare = lock(&self.spare).pop();
+        let buffer = spare.as_mut().and_then(Arc::get_mut).map(Entry::take_buffer).unwrap_or_default();
+        match load(buffer) {
             Ok(loaded) => {
-                let loaded = Arc::new(loaded);
+                let loaded = reused(spare, loaded);
                 *entry = Some(Arc::clone(&loaded));
                 drop(entry);
                 self.admit(key, &slot, loaded.bytes());
@@ -141,27 +178,51 @@ impl Cache {
         }
         inner.clock.push_back((key, bytes));
         inner.bytes += bytes;
-        Self::evict(&mut inner, self.capacity(), Some(key));
+        self.evict(&mut inner, self.capacity(), Some(key));
     }
 
     /// Forgets entries until there are no more than `capacity` bytes, or one entry.
-    fn evict(inner: &mut Inner, capacity: usize, latest: Option<Key>) {
-        while inner.bytes > capacity && inner.clock.len() > 1 {
+    fn evict(&self, inner: &mut Inner, capacity: usize, latest: Option<Key>) {
+        while inner.bytes + self.spare_bytes() > capacity && inner.clock.len() > 1 {
             let Some((oldest, bytes)) = inner.clock.pop_front() else { break };
             let used = inner.slots.get(&oldest).is_some_and(|s| s.used.swap(false, Ordering::Relaxed));
             if used || latest == Some(oldest) {
                 inner.clock.push_back((oldest, bytes));
             } else {
-                inner.slots.remove(&oldest);
                 inner.bytes -= bytes;
+                if let Some(slot) = inner.slots.remove(&oldest) {
+                    self.reclaim(slot, &mut inner.spare_slots);
+                }
             }
         }
+        // Where one entry alone is more than there may be.
+        while inner.bytes + self.spare_bytes() > capacity && lock(&self.spare).pop().is_some() {}
+    }
+
+    /// Takes the memory of a slot that went, where nobody else holds it.
+    fn reclaim(&self, mut slot: Arc<Slot>, slots: &mut Vec<Arc<Slot>>) {
+        let Some(own) = Arc::get_mut(&mut slot) else { return };
+        let entry = own.entry.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if slots.len() < SPARE {
+            slots.push(slot);
+        }
+        let mut spare = lock(&self.spare);
+        if let Some(mut entry) = entry
+            && spare.len() < SPARE
+            && Arc::get_mut(&mut entry).is_some_and(|entry| !matches!(entry, Entry::Table(_)))
+        {
+            spare.push(entry);
+        }
+    }
+
+    fn spare_bytes(&self) -> usize {
+        lock(&self.spare).iter().map(|entry| entry.bytes()).sum()
     }
 
     /// Bytes kept now.
     #[cfg(test)]
     pub fn bytes(&self) -> usize {
-        lock(&self.inner).bytes
+        lock(&self.inner).bytes + self.spare_bytes()
     }
 }
 
@@ -172,7 +233,7 @@ mod tests {
     #[test]
     fn a_lower_limit_holds_at_once_and_for_good() {
         let cache = Cache::new(1 << 20);
-        let entry = || Ok(Entry::Pixels(vec![0; 1000]));
+        let entry = |_| Ok(Entry::Pixels(vec![0; 1000]));
         (0..20).for_each(|page| drop(cache.get(key(page), entry).unwrap()));
         assert_eq!(cache.bytes(), 20 * 1064);
         cache.limit(5000);
@@ -196,7 +257,7 @@ mod tests {
         let loads = AtomicUsize::new(0);
         let get = |page| {
             cache
-                .get(key(page), || {
+                .get(key(page), |_| {
                     loads.fetch_add(1, Ordering::Relaxed);
                     Ok(Entry::Pixels(vec![page as u8; 1000]))
                 })
@@ -208,11 +269,36 @@ mod tests {
             assert!(cache.bytes() <= 10 * 1064);
         }
         assert_eq!(loads.load(Ordering::Relaxed), 100, "page 0 was in use and must have stayed");
-        let huge = || Ok(Entry::Pixels(vec![0; 1 << 20]));
+        let huge = |_| Ok(Entry::Pixels(vec![0; 1 << 20]));
         cache.get(key(1000), huge).unwrap();
-        cache.get(key(1000), || panic!("the latest entry is kept, however large")).unwrap();
+        cache.get(key(1000), |_| panic!("the latest entry is kept, however large")).unwrap();
         get(5);
         assert!(cache.bytes() <= 10 * 1064 + (1 << 20) + 64);
+    }
+
+    #[test]
+    fn memory_of_what_went_is_used_again_unless_somebody_holds_it() {
+        let cache = Cache::new(3 * 1064);
+        let load = |page: u32| {
+            cache.get(key(page), |mut buffer| {
+                let before = (buffer.capacity() > 0).then_some(buffer.as_ptr());
+                buffer.resize(1000, 0);
+                buffer.fill(page as u8);
+                assert!(before.is_none_or(|before| before == buffer.as_ptr()));
+                Ok(Entry::Pixels(buffer))
+            })
+        };
+        let held = load(200).unwrap();
+        let mut seen = std::collections::HashSet::new();
+        for page in 0..100 {
+            let entry = load(page).unwrap();
+            let Entry::Pixels(pixels) = &*entry else { panic!() };
+            assert!(pixels.iter().all(|&p| p == page as u8));
+            seen.insert(pixels.as_ptr());
+            assert!(cache.bytes() <= 3 * 1064);
+        }
+        assert!(seen.len() < 8, "{} buffers", seen.len());
+        assert!(matches!(&*held, Entry::Pixels(pixels) if pixels.iter().all(|&p| p == 200)));
     }
 
     #[test]
@@ -222,7 +308,7 @@ mod tests {
         std::thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| {
-                    cache.get(key(7), || {
+                    cache.get(key(7), |_| {
                         loads.fetch_add(1, Ordering::Relaxed);
                         std::thread::sleep(std::time::Duration::from_millis(5));
                         Ok(Entry::Pixels(vec![1]))
@@ -231,7 +317,7 @@ mod tests {
             }
         });
         assert_eq!(loads.load(Ordering::Relaxed), 1);
-        assert!(matches!(cache.get(key(8), || Err(Fault::General)), Err(Fault::General)));
-        assert!(cache.get(key(8), || Ok(Entry::Pixels(vec![2]))).is_ok());
+        assert!(matches!(cache.get(key(8), |_| Err(Fault::General)), Err(Fault::General)));
+        assert!(cache.get(key(8), |_| Ok(Entry::Pixels(vec![2]))).is_ok());
     }
 }

@@ -298,7 +298,7 @@ impl FastReader<'_> {
             _ => {
                 let key = self.key(page as u32, dtype);
                 self.loaded = None;
-                let entry = self.cache.get(key, || self.load(page, dtype, scratch))?;
+                let entry = self.cache.get(key, |buffer| self.load(page, dtype, scratch, buffer))?;
                 self.current = Some((page, dtype, Arc::clone(&entry)));
                 self.walk = Walk::default();
                 Ok(entry)
@@ -351,8 +351,14 @@ impl FastReader<'_> {
         }
     }
 
-    /// Reads, checks and decodes a page.
-    fn load(&self, index: usize, dtype: PixelType, scratch: &mut Scratch) -> Result<Entry, Fault> {
+    /// Reads, checks and decodes a page into `pixels`.
+    fn load(
+        &self,
+        index: usize,
+        dtype: PixelType,
+        scratch: &mut Scratch,
+        mut pixels: Vec<u8>,
+    ) -> Result<Entry, Fault> {
         let leaf = self.leaf.values.ok_or(Fault::General)?;
         let table = self.table_of(dtype, scratch)?;
         let Scratch { raw, decoded, context, .. } = scratch;
@@ -362,7 +368,8 @@ impl FastReader<'_> {
         let stored = coding(encoding, body.values, leaf, table)?;
         let size = count.checked_mul(dtype.size()).ok_or(Fault::General)?;
         if size <= DECODE_WHOLE.max(body.values.len()) {
-            let mut pixels = vec![0; size];
+            fit(&mut pixels, size);
+            pixels.resize(size, 0);
             // A value that does not fit is an error of the image that has it, not of its neighbours: then
             // the page is kept as it is.
             if values::decode(body.values, decoding(&stored)?, leaf, count, 0..count, dtype, &mut pixels)
@@ -372,7 +379,10 @@ impl FastReader<'_> {
                 return Ok(Entry::Pixels(pixels));
             }
         }
-        let entry = Entry::Stored { bytes: body.values.to_vec(), coding: stored };
+        fit(&mut pixels, body.values.len());
+        pixels.clear();
+        pixels.extend_from_slice(body.values);
+        let entry = Entry::Stored { bytes: pixels, coding: stored };
         give_back(raw, decoded);
         Ok(entry)
     }
@@ -381,7 +391,7 @@ impl FastReader<'_> {
     fn dictionary(&self, dtype: PixelType, scratch: &mut Scratch) -> Result<Arc<Entry>, Fault> {
         let page = self.pages.dictionary.as_ref().ok_or(Fault::General)?;
         let leaf = self.leaf.values.ok_or(Fault::General)?;
-        self.cache.get(self.key(Key::DICTIONARY, dtype), || {
+        self.cache.get(self.key(Key::DICTIONARY, dtype), |_| {
             if !matches!(page.header.encoding, Encoding::Plain | Encoding::Dictionary) {
                 return Err(Fault::General);
             }
@@ -391,6 +401,14 @@ impl FastReader<'_> {
                 .map(Entry::Table)
                 .map_err(|wrong| Fault::Error(bad(self.file, wrong)))
         })
+    }
+}
+
+/// Gives memory up that is far more than `bytes`, or not enough: nothing in it is wanted.
+fn fit(buffer: &mut Vec<u8>, bytes: usize) {
+    const SLACK: usize = 64 << 10;
+    if buffer.capacity() < bytes || buffer.capacity() > 2 * bytes + SLACK {
+        *buffer = vec![0; bytes];
     }
 }
 

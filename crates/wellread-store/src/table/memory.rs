@@ -4,6 +4,7 @@ use super::{Columns, ImageTable, Rows};
 use crate::{FormatContext, Result, StoreLayout};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wellread_image::ome_arrow::FILE_WRITER_KEY;
@@ -77,6 +78,11 @@ impl ImageTable for MemoryTable {
 
     fn files(&self) -> Result<Vec<PathBuf>> {
         Ok(vec![])
+    }
+
+    fn batch_of(&self, row: usize) -> Option<(&RecordBatch, Range<usize>)> {
+        let at = self.starts.partition_point(|&start| start <= row).checked_sub(1)?;
+        Some((self.batches.get(at)?, self.starts[at]..*self.starts.get(at + 1)?))
     }
 
     fn read(

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //!  ImageTable (engine) ──read(rows, part)──▶ RecordBatch ──ome_arrow──▶ RowInfo, ImageMetadata, Blocks   TableStore
+//!                      ──read_pieces(rows)──▶ RowPieces ──ome_arrow──▶ Blocks, without arrays
 //!  ImageView ──ome_arrow──▶ RecordBatch ──write──▶ TableSink (engine)                                   TableWriter
 //! ```
 //!
@@ -13,6 +14,7 @@
 mod batches;
 mod bridge;
 mod memory;
+mod pieces;
 mod store;
 mod writer;
 
@@ -21,6 +23,7 @@ pub use {arrow_array, arrow_buffer, arrow_schema};
 
 pub use batches::RecordBatches;
 pub use memory::MemoryTable;
+pub use pieces::{Numbers, RowPieces};
 pub use store::TableStore;
 pub use writer::{MakeSink, TableWriter, ThreadSink};
 
@@ -123,7 +126,34 @@ pub trait ImageTable: Send + Sync {
         context: &mut FormatContext,
         each: &mut dyn FnMut(RecordBatch) -> Result<()>,
     ) -> Result<()>;
+
+    /// For tables whose record batches are in memory: the one that has a row, and which rows those of the batch are.
+    fn batch_of(&self, row: usize) -> Option<(&RecordBatch, Range<usize>)> {
+        let _ = row;
+        None
+    }
+
+    /// As [`Self::read`], of chunks or planes, without arrays: `columns` are numbers of the structs in one list, and last
+    /// their pixels. Calls `each(position in rows, pieces)` for rows from the first on, and tells how many it was called for:
+    /// the others, which the engine does not have like that, are asked of [`Self::read`], which also says what is wrong with
+    /// rows that cannot be read.
+    ///
+    /// # Errors
+    /// What `each` says, and what keeps any row from being read.
+    fn read_pieces(
+        &self,
+        rows: &[usize],
+        columns: &Columns,
+        context: &mut FormatContext,
+        each: &mut EachRow<'_>,
+    ) -> Result<usize> {
+        let _ = (rows, columns, context, each);
+        Ok(0)
+    }
 }
+
+/// What [`ImageTable::read_pieces`] calls with the position of a row among those asked for, and its pieces.
+pub type EachRow<'a> = dyn FnMut(usize, &dyn RowPieces) -> Result<()> + 'a;
 
 /// A table being written in some engine. Dropping it without finishing removes what it wrote, unless the options say
 /// [`resume`](crate::WriteOptions::resume): then all rows that it took are kept for a later run.

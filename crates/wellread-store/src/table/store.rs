@@ -1,9 +1,10 @@
 //! [`Store`] over any engine.
 
-use super::{ImageTable, Rows};
+use super::{ImageTable, RowPieces, Rows};
 use crate::lazy::Lazy;
 use crate::ome_arrow::{
-    CHUNKS, ImageColumn, LISTS, MetadataRows, PLANES, PieceBox, PixelColumn, SmallColumns, covers, eight_bit,
+    AXES, CHUNKS, ImageColumn, LISTS, MetadataRows, NULL, PLANES, PieceBox, PixelColumn, PixelLists,
+    SIZE_AXES, SmallColumns, covers, eight_bit, pixels_as, read_boxes,
 };
 use crate::{
     Block, CopySink, EachImage, Error, FormatContext, OpenOptions, PixelSink, Request, Result, RowInfo,
@@ -14,7 +15,7 @@ use arrow_array::{Array, RecordBatch, StructArray};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use wellread_image::ImageMetadata;
+use wellread_image::{ImageMetadata, PixelType, Shape};
 
 /// Rows whose shapes are read together.
 const BLOCK: usize = 4096;
@@ -151,14 +152,8 @@ impl TableStore {
         context: &mut FormatContext,
         each: &mut dyn FnMut(&StructArray) -> Result<()>,
     ) -> Result<()> {
-        let name = self.column.name.as_str();
         let _query = wellread_trace::span(wellread_trace::Kind::Query).with(rows.len() as u64, 0);
-        self.table.read(rows, paths, context, &mut |batch| {
-            let images = batch.column_by_name(name).and_then(|c| c.as_struct_opt());
-            let images = images
-                .ok_or_else(|| Error::new(self.path(), format_args!("column {name:?} is no struct")))?;
-            each(images)
-        })
+        self.table.read(rows, paths, context, &mut |batch| each(self.images(&batch)?))
     }
 
     /// Reads the pixels of `rows` from one of the lists, calling `each(position in rows, pieces)`.
@@ -169,17 +164,60 @@ impl TableStore {
         context: &mut FormatContext,
         each: &mut dyn FnMut(usize, &Pieces<'_>) -> Result<()>,
     ) -> Result<()> {
+        let (columns, axes) = (self.column.pieces(list), self.column.axes(list));
         let mut at = 0;
-        self.read_column(rows.clone(), self.column.pieces(list), context, &mut |images| {
-            let small = SmallColumns::new(images, list).map_err(|why| Error::new(self.path(), why))?;
-            let pixels = PixelColumn::new(images, LISTS[list]);
+        let mut left = rows.clone();
+        if let Rows::Chosen(rows) = rows {
+            let _query = wellread_trace::span(wellread_trace::Kind::Query).with(rows.len() as u64, 0);
+            at = if self.column.is_cheap[list] { self.read_in_memory(rows, list, each)? } else { 0 };
+            at += self.table.read_pieces(&rows[at..], columns, context, &mut |i, row| {
+                each(at + i, &Pieces::Row { row, axes })
+            })?;
+            left = Rows::Chosen(rows.get(at..).unwrap_or_default());
+        }
+        if left.is_empty() {
+            return Ok(());
+        }
+        self.read_column(left, columns, context, &mut |images| {
+            let arrays = self.arrays_of(images, list)?;
             for i in 0..images.len() {
-                each(at, &Pieces { small: &small, pixels: pixels.as_ref(), i })?;
+                each(at, &arrays.row(i))?;
                 at += 1;
             }
             Ok(())
         })?;
         if at == rows.len() { Ok(()) } else { Err(self.missing_rows(at, rows.len())) }
+    }
+
+    /// As [`Self::read_pieces`], from record batches that are in memory: how many rows are.
+    fn read_in_memory(
+        &self,
+        rows: &[usize],
+        list: usize,
+        each: &mut dyn FnMut(usize, &Pieces<'_>) -> Result<()>,
+    ) -> Result<usize> {
+        let mut at = 0;
+        while let Some((batch, span)) = rows.get(at).and_then(|&row| self.table.batch_of(row)) {
+            let arrays = self.arrays_of(self.images(batch)?, list)?;
+            while let Some(row) = rows.get(at).filter(|row| span.contains(row)) {
+                each(at, &arrays.row(row - span.start))?;
+                at += 1;
+            }
+        }
+        Ok(at)
+    }
+
+    /// The image column of a batch.
+    fn images<'a>(&self, batch: &'a RecordBatch) -> Result<&'a StructArray> {
+        let name = self.column.name.as_str();
+        let images = batch.column_by_name(name).and_then(|c| c.as_struct_opt());
+        images.ok_or_else(|| Error::new(self.path(), format_args!("column {name:?} is no struct")))
+    }
+
+    /// The arrays of an image column's pieces.
+    fn arrays_of<'a>(&self, images: &'a StructArray, list: usize) -> Result<Arrays<'a>> {
+        let small = SmallColumns::new(images, list).map_err(|why| Error::new(self.path(), why))?;
+        Ok(Arrays { small, pixels: PixelColumn::new(images, LISTS[list]) })
     }
 
     /// Hands the pieces of a row to `put`. `false` where the row has none in this list.
@@ -196,15 +234,14 @@ impl TableStore {
             let error = Error::new(self.path(), cause).row(row);
             error.hint("other rows can still be read; if the table was not written like this, write it again")
         };
-        let Some(lists) = pieces.pixels.and_then(|p| p.row(pieces.i)) else { return Ok(false) };
-        pieces.small.pieces_into(pieces.i, Some(info.shape), boxes).map_err(refuse)?;
+        pieces.boxes(info.shape, boxes).map_err(refuse)?;
         if boxes.is_empty() {
             return Ok(false);
         }
         covers(boxes, info.shape).map_err(refuse)?;
         for (k, piece) in boxes.iter().enumerate() {
             let region = piece.region();
-            let data = lists.pixels(k, region.shape(), info.dtype, buffer).map_err(refuse)?;
+            let data = pieces.pixels(k, region.shape(), info.dtype, buffer).map_err(refuse)?;
             put(&Block { region, data, dtype: info.dtype })?;
         }
         Ok(true)
@@ -242,11 +279,80 @@ impl TableStore {
     }
 }
 
-/// The pieces of one row of a batch.
-struct Pieces<'a> {
-    small: &'a SmallColumns<'a>,
-    pixels: Option<&'a PixelColumn>,
-    i: usize,
+/// The pieces of all rows of a record batch.
+struct Arrays<'a> {
+    small: SmallColumns<'a>,
+    pixels: Option<PixelColumn>,
+}
+
+impl Arrays<'_> {
+    /// Those of row `i`.
+    fn row(&self, i: usize) -> Pieces<'_> {
+        Pieces::Arrays { small: &self.small, i, lists: self.pixels.as_ref().and_then(|pixels| pixels.row(i)) }
+    }
+}
+
+/// The pieces of one row.
+enum Pieces<'a> {
+    /// Row `i` of a record batch, and its lists of pixels where it has any.
+    Arrays { small: &'a SmallColumns<'a>, i: usize, lists: Option<PixelLists> },
+    /// As the engine has them; `axes` says which of its columns are the numbers of a box.
+    Row { row: &'a dyn RowPieces, axes: &'a [Option<usize>; AXES] },
+}
+
+impl Pieces<'_> {
+    /// Whether there is any.
+    fn has_any(&self) -> bool {
+        match self {
+            Self::Arrays { small, i, .. } => small.has_pieces(*i),
+            Self::Row { row, .. } => !row.is_empty(),
+        }
+    }
+
+    /// Where they lie in the image of this shape: none where the row has no pixels.
+    fn boxes(&self, shape: Shape, out: &mut Vec<PieceBox>) -> std::result::Result<(), String> {
+        match self {
+            Self::Arrays { lists: None, .. } => {
+                out.clear();
+                Ok(())
+            }
+            Self::Arrays { small, i, .. } => small.pieces_into(*i, Some(shape), out),
+            Self::Row { row, axes } => {
+                let is_plane = axes[SIZE_AXES].iter().all(Option::is_none);
+                let whole = if is_plane { shape.0 } else { [1; 5] };
+                let number = |axis: usize, piece| Some(row.number(axes[axis]?, piece).unwrap_or(NULL));
+                read_boxes(0..row.len(), whole, number, out)
+            }
+        }
+    }
+
+    /// The pixels of piece `k` of this shape, in `buffer` where they are not stored as `dtype`.
+    fn pixels<'a>(
+        &'a self,
+        k: usize,
+        shape: Shape,
+        dtype: PixelType,
+        buffer: &'a mut Vec<u8>,
+    ) -> std::result::Result<&'a [u8], String> {
+        match self {
+            Self::Arrays { lists: Some(lists), .. } => lists.pixels(k, shape, dtype, buffer),
+            Self::Arrays { lists: None, .. } => Err(format!("chunk {k} has no pixels")),
+            Self::Row { row, .. } => pixels_as(k, shape, row.pixels(k), dtype, buffer),
+        }
+    }
+}
+
+/// Memory of a read, used again for the next one.
+#[derive(Debug, Default)]
+struct Reading {
+    /// Requests in the order of their rows, and those of rows that the first list has not.
+    order: Vec<usize>,
+    without: Vec<usize>,
+    /// The rows asked for, each once.
+    rows: Vec<usize>,
+    boxes: Vec<PieceBox>,
+    /// The engine's own.
+    engine: FormatContext,
 }
 
 impl Store for TableStore {
@@ -294,7 +400,7 @@ impl Store for TableStore {
                     list,
                     &mut FormatContext::default(),
                     &mut |_, pieces| {
-                        filled[list] = pieces.small.has_pieces(pieces.i);
+                        filled[list] = pieces.has_any();
                         Ok(())
                     },
                 )?;
@@ -336,30 +442,32 @@ impl Store for TableStore {
     }
 
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
-        let mut order: Vec<usize> = (0..requests.len()).collect();
         for request in requests {
             self.check(request)?;
         }
+        let Scratch { pixels: buffer, context, .. } = scratch;
+        let Reading { order, without, rows, boxes, engine } = context.get();
+        order.clear();
+        order.extend(0..requests.len());
         order.sort_unstable_by_key(|&i| (requests[i].row, i));
         let mut list = self.first_list();
         loop {
-            let mut rows: Vec<usize> = order.iter().map(|&i| requests[i].row).collect();
+            rows.clear();
+            rows.extend(order.iter().map(|&i| requests[i].row));
             rows.dedup();
-            let mut without = vec![];
+            without.clear();
             let mut next = 0;
-            let mut boxes = vec![];
-            self.read_pieces(&Rows::Chosen(&rows), list, &mut scratch.context, &mut |at, pieces| {
+            self.read_pieces(&Rows::Chosen(rows), list, engine, &mut |at, pieces| {
                 let from = next;
                 while order.get(next).is_some_and(|&i| requests[i].row == rows[at]) {
                     next += 1;
                 }
                 let own = &order[from..next];
-                let found =
-                    self.deliver(rows[at], pieces, &mut boxes, &mut scratch.pixels, &mut |block| {
-                        own.iter()
-                            .filter(|&&i| block.region.intersects(&requests[i].region))
-                            .try_for_each(|&i| sink.put(i, block))
-                    })?;
+                let found = self.deliver(rows[at], pieces, boxes, buffer, &mut |block| {
+                    own.iter()
+                        .filter(|&&i| block.region.intersects(&requests[i].region))
+                        .try_for_each(|&i| sink.put(i, block))
+                })?;
                 if !found {
                     without.extend_from_slice(own);
                 }
@@ -367,7 +475,10 @@ impl Store for TableStore {
             })?;
             match without.first() {
                 None => return Ok(()),
-                Some(_) if list == CHUNKS && self.column.has[PLANES] => (list, order) = (PLANES, without),
+                Some(_) if list == CHUNKS && self.column.has[PLANES] => {
+                    list = PLANES;
+                    std::mem::swap(order, without);
+                }
                 Some(&i) => return Err(self.no_pixels(requests[i].row)),
             }
         }

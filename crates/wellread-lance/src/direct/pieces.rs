@@ -1,0 +1,159 @@
+//! Chunks and planes row by row, without arrays of what was read: where the columns of a read are numbers of the structs in
+//! one list, and the pixels of each.
+
+use super::Fault::{self, Irregular};
+use super::{Direct, Leaf, Node, Output, Stop, WIDTHS};
+use arrow_schema::{DataType, Schema};
+use std::ops::Range;
+use wellread_store::table::{Columns, Numbers, RowPieces};
+use wellread_store::{FormatContext, Result};
+
+/// Which leaves the numbers of pieces are, and which their pixels.
+#[derive(Debug)]
+pub(super) struct PieceLeaves {
+    numbers: Box<[(usize, DataType)]>,
+    pixels: usize,
+    /// Types of the pixels as delivered in each of [`WIDTHS`].
+    types: [DataType; WIDTHS.len()],
+}
+
+impl PieceLeaves {
+    /// `None` where `columns` are something else, or not all that the tree has; `schemas` are those of a [`Direct`].
+    pub fn new<S: AsRef<Schema>>(
+        columns: &Columns,
+        tree: &[Node],
+        leaves: &[Leaf],
+        schemas: &[S; WIDTHS.len()],
+    ) -> Option<Self> {
+        let (pixels, numbers) = columns.split_last()?;
+        let (_, list) = pixels.split_last()?;
+        let is_beside = |path: &Vec<String>| path.split_last().is_some_and(|(_, around)| around == list);
+        if leaves.len() != columns.len() || !numbers.iter().all(is_beside) {
+            return None;
+        }
+        let find = |path: &[String], depth: usize, schema: &S| {
+            let (name, below) = path.split_first()?;
+            let (at, field) = schema.as_ref().column_with_name(name)?;
+            let found = leaf(tree.get(at)?, field.data_type(), below)?;
+            (leaves[found.0].depth == depth).then_some(found)
+        };
+        let of_numbers =
+            |path: &Vec<String>| find(path, 1, &schemas[0]).filter(|(_, t)| Numbers::are_whole(t));
+        let (at, _) = find(pixels, 2, &schemas[0])?;
+        let types = schemas.each_ref().map(|schema| find(pixels, 2, schema).map(|(_, data_type)| data_type));
+        let [Some(a), Some(b), Some(c)] = types else { return None };
+        Some(Self {
+            numbers: numbers.iter().map(of_numbers).collect::<Option<_>>()?,
+            pixels: at,
+            types: [a, b, c],
+        })
+    }
+
+    /// Checks that what was read of `rows` rows fits together, as arrays are checked when they are built.
+    fn check(&self, rows: usize, width: usize, leaves: &[Leaf], outputs: &[Output]) -> Result<(), Fault> {
+        let [innermost, outermost] = outputs[self.pixels].starts.0.as_slice() else {
+            return Err(Irregular("lists of another depth"));
+        };
+        let pieces = innermost.len();
+        let ascend = |starts: &[i64], end: usize| {
+            starts.first().is_none_or(|&first| first >= 0)
+                && starts.windows(2).all(|w| w[0] <= w[1])
+                && starts.last().is_none_or(|&last| last <= end as i64)
+        };
+        let pixels = outputs[self.pixels].values.len() / self.size(width);
+        if outermost.len() != rows || !ascend(outermost, pieces) || !ascend(innermost, pixels) {
+            return Err(Irregular("lists do not fit their elements"));
+        }
+        for &(leaf, _) in &self.numbers {
+            let Output { values, starts } = &outputs[leaf];
+            if starts.0.first() != Some(outermost) || values.len() != pieces * leaves[leaf].size {
+                return Err(Irregular("lists of different lengths"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes of a pixel.
+    fn size(&self, width: usize) -> usize {
+        self.types[width].primitive_width().unwrap_or(1)
+    }
+}
+
+/// The leaf at the end of a path of field names, through structs and lists, and its type.
+fn leaf(node: &Node, data_type: &DataType, path: &[String]) -> Option<(usize, DataType)> {
+    match (node, data_type) {
+        (Node::Leaf(leaf), _) => path.is_empty().then(|| (*leaf, data_type.clone())),
+        (Node::Struct(children), DataType::Struct(fields)) => {
+            let (name, below) = path.split_first()?;
+            let (at, field) = fields.find(name)?;
+            leaf(children.get(at)?, field.data_type(), below)
+        }
+        (Node::List { element, .. }, DataType::List(field) | DataType::LargeList(field)) => {
+            leaf(element, field.data_type(), path)
+        }
+        _ => None,
+    }
+}
+
+/// The pieces of a row among what was read.
+struct Row<'a> {
+    leaves: &'a PieceLeaves,
+    outputs: &'a [Output],
+    width: usize,
+    pieces: Range<usize>,
+}
+
+impl RowPieces for Row<'_> {
+    fn len(&self) -> usize {
+        self.pieces.len()
+    }
+
+    fn number(&self, column: usize, piece: usize) -> Option<i64> {
+        let (leaf, data_type) = &self.leaves.numbers[column];
+        let bytes = self.outputs[*leaf].values.as_slice();
+        Numbers { data_type, bytes }.whole(self.pieces.start + piece)
+    }
+
+    fn pixels(&self, piece: usize) -> Numbers<'_> {
+        let Output { values, starts } = &self.outputs[self.leaves.pixels];
+        let size = self.leaves.size(self.width);
+        let range = nth(&starts.0[0], self.pieces.start + piece, values.len() / size);
+        let bytes = &values.as_slice()[range.start * size..range.end * size];
+        Numbers { data_type: &self.leaves.types[self.width], bytes }
+    }
+}
+
+/// Where the elements of list `i` are, of lists that have `end` elements.
+fn nth(starts: &[i64], i: usize, end: usize) -> Range<usize> {
+    starts[i] as usize..starts.get(i + 1).map_or(end, |&next| next as usize)
+}
+
+impl Direct {
+    /// Whether [`Self::read_pieces`] can read these columns.
+    pub fn has_pieces(&self) -> bool {
+        self.pieces.is_some()
+    }
+
+    /// Reads rows at ascending `positions` of the fragment, handing on the pieces of each in order.
+    pub fn read_pieces(
+        &self,
+        positions: &[u32],
+        context: &mut FormatContext,
+        each: &mut dyn FnMut(&dyn RowPieces) -> Result<()>,
+    ) -> Result<(), Stop> {
+        let leaves = self.pieces.as_ref().ok_or(Stop::Unknown(0))?;
+        self.read_with(
+            positions,
+            context,
+            |rows, width, outputs| leaves.check(rows, width, &self.leaves, outputs).map(|()| (rows, width)),
+            |(rows, width), outputs| {
+                for row in 0..rows {
+                    let [innermost, outermost] = outputs[leaves.pixels].starts.0.as_slice() else { break };
+                    let pieces = nth(outermost, row, innermost.len());
+                    each(&Row { leaves, outputs, width, pieces })?;
+                }
+                Ok(())
+            },
+        )
+    }
+}
