@@ -25,6 +25,9 @@ pub fn read_damaged(path: &Path, good: &[u8], list: &[&str], damage: impl FnOnce
     let Some(direct) = table.direct(&columns) else {
         return Err(Error::new(path, "its pixels are read by DuckDB"));
     };
+    // Planned while the file is good.
+    let pieces = table.pieces();
+    pieces.iter().for_each(|columns| drop(table.direct(columns)));
     let mut bytes = good.to_vec();
     let blocks = bytes.get_mut(HEADERS as usize..).unwrap_or_default();
     damage(&mut *blocks);
@@ -34,6 +37,19 @@ pub fn read_damaged(path: &Path, good: &[u8], list: &[&str], damage: impl FnOnce
     }
     write(&bytes)?;
     let result = direct.read(&Rows::Range(0..table.len()), &mut FormatContext::default(), &mut |_| Ok(()));
+    let rows: Vec<usize> = (0..table.len()).collect();
+    for columns in pieces {
+        let Some(direct) = table.direct(&columns) else { continue };
+        direct.read_pieces(&rows, &mut FormatContext::default(), &mut |_, row| {
+            for piece in 0..row.len() {
+                for column in 0..columns.len() - 1 {
+                    std::hint::black_box(row.number(column, piece));
+                }
+                std::hint::black_box(row.pixels(piece).bytes.iter().fold(0, |n, &byte| n ^ byte));
+            }
+            Ok(())
+        })?;
+    }
     write(good)?;
     Ok(result.is_ok())
 }

@@ -190,9 +190,9 @@ impl DuckTable {
         Some(layout)
     }
 
-    /// Whether the pixels of all images are read from blocks: those of the list that a store reads first.
-    fn pixels_are_direct(&self) -> bool {
-        let plans = self.schema.fields().iter().filter_map(|column| {
+    /// The columns that a store asks for to read pixels, of each column of images: those of the list that it reads first.
+    pub(crate) fn pieces(&self) -> Vec<Vec<Vec<String>>> {
+        let columns = self.schema.fields().iter().filter_map(|column| {
             let DataType::Struct(fields) = column.data_type() else { return None };
             let list = [field::CHUNKS, field::PLANES].into_iter().find_map(|n| fields.find(n))?.1;
             let DataType::List(element) = list.data_type() else { return None };
@@ -200,10 +200,15 @@ impl DuckTable {
             let names = field::ORIGIN.iter().chain(&field::CHUNK_SHAPE).chain([&field::PIXELS]);
             let names = names.filter(|name| inner.find(name).is_some());
             let path = |name: &&str| vec![column.name().clone(), list.name().clone(), (*name).to_owned()];
-            fields.find(field::PIXELS_META).map(|_| names.map(path).collect::<Vec<_>>())
+            fields.find(field::PIXELS_META).map(|_| names.map(path).collect())
         });
-        let plans: Vec<_> = plans.collect();
-        !plans.is_empty() && plans.iter().all(|columns| self.direct(columns).is_some())
+        columns.collect()
+    }
+
+    /// Whether the pixels of all images are read from blocks.
+    fn pixels_are_direct(&self) -> bool {
+        let pieces = self.pieces();
+        !pieces.is_empty() && pieces.iter().all(|columns| self.direct(columns).is_some())
     }
 
     /// Rows, by queries.

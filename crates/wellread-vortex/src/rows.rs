@@ -127,25 +127,40 @@ impl ImageList {
         &self.names
     }
 
-    /// The list in a piece; `None` where anything in it is null, or encoded so that it has to be decompressed.
-    pub fn open<'a>(&self, piece: &'a Piece) -> Option<OpenList<'a>> {
+    /// The list in a piece.
+    ///
+    /// # Errors
+    /// What keeps it from being read where it lies.
+    pub fn open<'a>(&self, piece: &'a Piece) -> Result<OpenList<'a>, Closed> {
         let mut list = piece;
         for name in &self.within {
-            list = field(list, name)?;
+            list = field(list, name).ok_or(Closed::Odd)?;
         }
-        let (rows, structs) = lists(list)?;
+        let (rows, structs) = lists(list).ok_or(Closed::Odd)?;
         let mut numbers = [None; NUMBERS];
         for (number, name) in numbers.iter_mut().zip(&self.numbers) {
-            let Piece::Leaf(leaf) = field(structs, name)? else { return None };
-            let (Plain::Each(of, _) | Plain::Same(of, _)) = leaf.plain.as_ref()? else { return None };
-            *number = Some(leaf).filter(|_| of.is_int());
-            (*number)?;
+            let Some(Piece::Leaf(leaf)) = field(structs, name) else { return Err(Closed::Odd) };
+            match leaf.plain.as_ref().ok_or(Closed::Compressed)? {
+                Plain::Each(of, _) | Plain::Same(of, _) if of.is_int() => *number = Some(leaf),
+                _ => return Err(Closed::Odd),
+            }
         }
-        let (pieces, pixels) = lists(field(structs, &self.pixels)?)?;
-        let Piece::Leaf(pixels) = pixels else { return None };
-        let Some(Plain::Each(of, bytes)) = &pixels.plain else { return None };
-        Some(OpenList { rows, numbers, pieces, pixels, of: arrow_type(*of), bytes: bytes.as_slice() })
+        let pixels = field(structs, &self.pixels).and_then(lists);
+        let Some((pieces, Piece::Leaf(pixels))) = pixels else { return Err(Closed::Odd) };
+        let Plain::Each(of, bytes) = pixels.plain.as_ref().ok_or(Closed::Compressed)? else {
+            return Err(Closed::Odd);
+        };
+        Ok(OpenList { rows, numbers, pieces, pixels, of: arrow_type(*of), bytes: bytes.as_slice() })
     }
+}
+
+/// Why a list is not read where it lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Closed {
+    /// Its values have to be decompressed: so will others of the file.
+    Compressed,
+    /// Something in it is null, or all its pixels are the same one, which is not repeated in memory.
+    Odd,
 }
 
 /// A field of structs of which none is null.
@@ -190,13 +205,14 @@ pub(crate) struct OpenList<'a> {
 }
 
 impl OpenList<'_> {
-    /// Those of one row. Bounds of lists were checked against their elements when the piece was opened.
-    pub fn row(&self, row: usize) -> Row<'_> {
-        let (start, end) = self.rows[row];
-        let pixels: usize = self.pieces[start..end].iter().map(|(start, end)| end - start).sum();
+    /// Those of one row; `None` where fields of a struct differ in their length.
+    pub fn row(&self, row: usize) -> Option<Row<'_>> {
+        let &(start, end) = self.rows.get(row)?;
+        // Bounds of lists were checked against their elements when the piece was opened.
+        let pixels: usize = self.pieces.get(start..end)?.iter().map(|(start, end)| end - start).sum();
         self.pixels.count_read(pixels);
         self.numbers.iter().flatten().for_each(|leaf| leaf.count_read(end - start));
-        Row { list: self, pieces: start..end }
+        Some(Row { list: self, pieces: start..end })
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::cache::Cache;
 use crate::file::OpenFile;
 use crate::gather::{ALL, Gather, LEVELS, Part, Room, Wanted, structure, weight};
-use crate::rows::{ImageList, Located};
+use crate::rows::{Closed, ImageList, Located};
 use crate::session::{Cause, Session, reading};
 use crate::tree::{Column, Series, Source, plain};
 use crate::types::{MASK, Type};
@@ -56,8 +56,8 @@ struct Selection {
     wanted: Wanted,
     /// The table's type without all others.
     types: Type,
-    /// How they are read without arrays, where they are chunks or planes, and whether that works: once a piece was found
-    /// that has to be decompressed, it is not tried again.
+    /// How they are read without arrays, where they are chunks or planes, and whether that is worth trying: once one was
+    /// found to be compressed, it is not.
     list: Option<ImageList>,
     lies_plain: AtomicBool,
 }
@@ -272,7 +272,10 @@ impl ImageTable for VortexTable {
         }
         let Reading { located, .. } = context.get();
         let wanted = selection.wanted.below(list.names());
+        // Of another table, if a reader of that never came to its end.
+        located.clear();
         let mut done = 0;
+        // Ends with an error, or with none where the rest is left to others.
         let read = rows.chunks(AHEAD).try_for_each(|rows| {
             self.file.still_whole().map_err(Some)?;
             located.release();
@@ -285,9 +288,14 @@ impl ImageTable for VortexTable {
             for &(number, at) in &located.found {
                 let lists = match open.take().filter(|(of, _)| *of == number) {
                     Some((_, lists)) => lists,
-                    None => list.open(&located.held[number].piece).ok_or(None)?,
+                    None => list.open(&located.held[number].piece).map_err(|why| {
+                        if why == Closed::Compressed {
+                            selection.lies_plain.store(false, Ordering::Relaxed);
+                        }
+                        None
+                    })?,
                 };
-                each(done, &lists.row(at)).map_err(Some)?;
+                each(done, &lists.row(at).ok_or(None)?).map_err(Some)?;
                 open = Some((number, lists));
                 done += 1;
             }
@@ -295,12 +303,8 @@ impl ImageTable for VortexTable {
         });
         located.clear();
         match read {
-            Ok(()) => Ok(done),
+            Ok(()) | Err(None) => Ok(done),
             Err(Some(error)) => Err(error),
-            Err(None) => {
-                selection.lies_plain.store(false, Ordering::Relaxed);
-                Ok(done)
-            }
         }
     }
 }

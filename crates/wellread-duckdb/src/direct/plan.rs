@@ -81,7 +81,7 @@ impl Direct {
         let bytes = bytes.fold(0, usize::saturating_add);
         let batch_rows = (BATCH_BYTES / (bytes / source.rows).max(1)).clamp(1, 1 << 16);
         let schema = Arc::new(Schema::new(fields));
-        // Where rows are null is not looked at there: those who ask for pieces know.
+        // Who asks for pieces knows which images are null.
         let (tree, valid): (Vec<_>, Vec<_>) = tree.into_iter().unzip();
         let pieces = PieceLeaves::new(columns, &tree, &schema);
         let blocks = Arc::clone(source.blocks);

@@ -14,6 +14,7 @@
 
 mod chunk;
 mod constant;
+mod general;
 mod input;
 mod levels;
 mod page;

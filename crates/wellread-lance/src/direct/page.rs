@@ -10,9 +10,10 @@
 
 use super::Fault::{self, Irregular};
 use super::chunk::Parts;
+use super::general::Decompressed;
 use super::input::Input;
 use super::levels::{ABSENT, LevelCodec, Run, Starts, Wanted, add, mark_absent};
-use super::values::{Decompressed, Dictionary, ValueCodec};
+use super::values::{Dictionary, ValueCodec};
 use arrow_buffer::MutableBuffer;
 use lance_encoding::compression::{BlockDecompressor, DecompressionStrategy, DefaultDecompressionStrategy};
 use lance_encoding::decoder::{PageEncoding, PageInfo};

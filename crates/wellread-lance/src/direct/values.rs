@@ -1,6 +1,7 @@
 //! Values of a chunk: as they are, bit-packed, or in an encoding that the engine undoes.
 
 use super::Fault::{self, Irregular};
+use super::general::{Decompressed, General, is_frame, is_plausible};
 use arrow_buffer::MutableBuffer;
 use lance_bitpacking::{BitPacking, BitPackingUninit};
 use lance_encoding::buffer::LanceBuffer;
@@ -13,7 +14,6 @@ use lance_encoding::format::metadata::{BufferCompression, CompressionScheme, Com
 use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::sync::Arc;
-use wellread_store::bare_codec::BareCodec;
 
 /// Values that are packed together.
 pub(super) const PACK: usize = 1024;
@@ -39,70 +39,6 @@ pub(super) struct Prefixed {
     inner: Option<Box<ValueCodec>>,
     /// All of it, for the engine to undo.
     engine: Arc<dyn MiniBlockDecompressor>,
-}
-
-/// A general compression.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum General {
-    Zstd,
-    Lz4,
-}
-
-impl General {
-    /// Bytes that say how many a piece becomes.
-    fn prefix(self) -> usize {
-        match self {
-            Self::Zstd => 8,
-            Self::Lz4 => 4,
-        }
-    }
-}
-
-/// Memory of decompression, used again from chunk to chunk.
-#[derive(Default)]
-pub(super) struct Decompressed {
-    zstd: Option<BareCodec>,
-    lz4: Option<BareCodec>,
-    bytes: Vec<u64>,
-}
-
-impl std::fmt::Debug for Decompressed {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Decompressed").field("words", &self.bytes.len()).finish_non_exhaustive()
-    }
-}
-
-impl Decompressed {
-    /// Bytes of memory.
-    pub fn capacity(&self) -> usize {
-        self.bytes.capacity() * 8
-    }
-
-    /// What a piece with its prefix becomes, aligned to eight bytes.
-    fn undo(&mut self, kind: General, piece: &[u8]) -> Result<&[u8], Fault> {
-        const WRONG: Fault = Irregular("a compressed chunk that is damaged");
-        if piece.is_empty() {
-            return Ok(&[]);
-        }
-        let (said, packed) = piece.split_at_checked(kind.prefix()).ok_or(WRONG)?;
-        let said = said.iter().rev().fold(0usize, |n, &byte| n << 8 | usize::from(byte));
-        let (codec, name) = match kind {
-            General::Zstd => (&mut self.zstd, "zstd"),
-            General::Lz4 => (&mut self.lz4, "lz4"),
-        };
-        if codec.is_none() {
-            *codec = BareCodec::named(name).map_err(|_| Fault::Unknown)?;
-        }
-        let codec = codec.as_mut().ok_or(Fault::Unknown)?;
-        if self.bytes.len() * 8 < said {
-            self.bytes.resize(said.div_ceil(8), 0);
-        }
-        let out = &mut bytemuck::cast_slice_mut(&mut self.bytes)[..said];
-        match codec.decompress(packed, out) {
-            Ok(length) if length == said => Ok(out),
-            _ => Err(WRONG),
-        }
-    }
 }
 
 impl ValueCodec {
@@ -202,21 +138,6 @@ impl ValueCodec {
         }
         Ok(())
     }
-}
-
-/// Whether a piece is a frame of zstd without a prefix, as older files have them, or may be one.
-fn is_frame(piece: &[u8], kind: General) -> bool {
-    const ZSTD_FRAME: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-    kind == General::Zstd && piece.starts_with(&ZSTD_FRAME)
-}
-
-/// Whether a piece says that it becomes no more than `bytes`, and what packing adds to them.
-fn is_plausible(piece: &[u8], kind: General, bytes: usize) -> bool {
-    let prefix = kind.prefix();
-    let said = piece.iter().take(prefix).rev().fold(0u64, |n, &byte| n << 8 | u64::from(byte));
-    piece.is_empty()
-        || is_frame(piece, kind)
-        || (piece.len() >= prefix && said <= 2 * bytes as u64 + 16 * PACK as u64)
 }
 
 /// The number of bits of a packed chunk of `count` values, and its words: the number stands first, then come 1,024
@@ -377,19 +298,7 @@ pub(super) fn words(encoding: &CompressiveEncoding) -> String {
 mod tests {
     use super::*;
     use lance_encoding::format::metadata;
-
-    #[test]
-    fn a_piece_is_believed_only_if_it_says_what_it_can_be() {
-        let said = |n: u64| [n.to_le_bytes().as_slice(), &[1, 2, 3]].concat();
-        use General::{Lz4, Zstd};
-        assert!(is_plausible(&said(2000), Zstd, 2000) && is_plausible(&[], Zstd, 2000));
-        assert!(is_plausible(&said(2000)[..7], Lz4, 2000));
-        for (piece, kind) in
-            [(said(1 << 40), Zstd), (said(u64::MAX), Zstd), (said(1 << 30), Lz4), (vec![1, 2], Zstd)]
-        {
-            assert!(!is_plausible(&piece, kind, 2000));
-        }
-    }
+    use wellread_store::bare_codec::BareCodec;
 
     #[test]
     fn packed_values_are_unpacked_in_place_or_in_part() {

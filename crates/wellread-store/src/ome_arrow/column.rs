@@ -21,7 +21,7 @@ pub(crate) struct ImageColumn {
     pieces: [Vec<Vec<String>>; 2],
     /// See [`Self::axes`].
     axes: [[Option<usize>; AXES]; 2],
-    /// Whether each list's boxes are integers that 64 bits with a sign hold, as their types tell. Others are looked at, all of
+    /// Whether the images' sizes and each list's boxes are integers that 64 bits with a sign hold, as their types tell. Others are looked at, all of
     /// a record batch, before any is used.
     pub is_cheap: [bool; 2],
     /// Columns of plain values that stand beside it, but for the row number.
@@ -124,9 +124,9 @@ impl ImageColumn {
         });
         this.is_cheap = LISTS.map(|list| {
             let members = child(fields, list).and_then(members).into_iter().flatten();
-            let names = [&field::ORIGIN[..], &field::CHUNK_SHAPE].concat();
-            let mut numbers = members.filter(|f| names.contains(&f.name().as_str())).map(|f| f.data_type());
-            numbers.all(|of| of.is_integer() && *of != DataType::UInt64)
+            let names = [&field::ORIGIN[..], &field::CHUNK_SHAPE, &field::SIZES].concat();
+            let numbers = members.chain(meta).filter(|f| names.contains(&f.name().as_str()));
+            numbers.map(|f| f.data_type()).all(|of| of.is_integer() && *of != DataType::UInt64)
         });
         Ok(this)
     }

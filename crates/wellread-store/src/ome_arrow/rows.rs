@@ -27,12 +27,12 @@ pub(crate) struct Row {
 pub(crate) struct SmallColumns<'a> {
     images: &'a StructArray,
     meta: Option<&'a StructArray>,
-    sizes: [Option<Numbers>; 5],
+    sizes: [Option<NumberColumn>; 5],
     types: Option<&'a dyn Array>,
     orders: Option<&'a dyn Array>,
     list: Option<Lists>,
     /// Where pieces start, and their sizes.
-    boxes: [Option<Numbers>; AXES],
+    boxes: [Option<NumberColumn>; AXES],
 }
 
 impl<'a> SmallColumns<'a> {
@@ -41,7 +41,9 @@ impl<'a> SmallColumns<'a> {
         let structure = |s: &'a StructArray, name| s.column_by_name(name).and_then(|c| c.as_struct_opt());
         let meta = structure(images, field::PIXELS_META);
         let numbers = |s: Option<&StructArray>, name: &str| match s.and_then(|s| s.column_by_name(name)) {
-            Some(array) => Numbers::new(array).map(Some).ok_or_else(|| format!("{name} is no whole number")),
+            Some(array) => {
+                NumberColumn::new(array).map(Some).ok_or_else(|| format!("{name} is no whole number"))
+            }
             None => Ok(None),
         };
         let name = if source == CHUNKS { field::CHUNKS } else { field::PLANES };
@@ -172,9 +174,9 @@ pub(crate) fn declared_info(
 }
 
 /// Whole numbers in whatever numeric type an engine delivers them; nulls are [`NULL`]. Shared, not copied.
-struct Numbers(ArrayRef);
+struct NumberColumn(ArrayRef);
 
-impl Numbers {
+impl NumberColumn {
     /// The array as whole numbers; `None` for other types, fractions and what 64 bits do not hold.
     fn new(array: &ArrayRef) -> Option<Self> {
         fn all<T: ArrowPrimitiveType>(array: &dyn Array, fits: impl Fn(T::Native) -> bool) -> bool {

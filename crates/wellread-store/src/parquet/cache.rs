@@ -54,7 +54,7 @@ pub(super) enum StoredCoding {
 impl Entry {
     fn bytes(&self) -> usize {
         64 + match self {
-            Self::Pixels(bytes) | Self::Stored { bytes, .. } => bytes.len(),
+            Self::Pixels(bytes) | Self::Stored { bytes, .. } => bytes.capacity(),
             Self::Table(table) => table.bytes(),
         }
     }
@@ -84,16 +84,37 @@ struct Inner {
     spare_slots: Vec<Arc<Slot>>,
 }
 
-/// Entries that are kept to be used again, at most: more threads seldom decode at once.
-const SPARE: usize = 4;
+/// Bytes of an entry whose memory is used again, at most.
+const MOST_SPARE_BYTES: usize = 16 << 20;
 
 /// A bounded cache with second-chance eviction: what was used since it was last considered stays.
+#[derive(Default)]
 pub(super) struct Cache {
     inner: Mutex<Inner>,
-    /// Entries that went and that nobody else holds, to be used again; they count as well. Locked last: who has it waits for
-    /// nobody.
+    /// Entries that went and that nobody else holds, to be used again. They do not count, as what is being decoded does not:
+    /// it will be that. Locked last: who has it waits for nobody.
     spare: Mutex<Vec<Arc<Entry>>>,
+    /// Threads that decode now, and the most that did at a time.
+    loading: AtomicUsize,
+    most_loading: AtomicUsize,
     capacity: AtomicUsize,
+}
+
+/// A thread that decodes, counted until this is dropped.
+struct Loading<'a>(&'a AtomicUsize);
+
+impl<'a> Loading<'a> {
+    fn begin(cache: &'a Cache) -> Self {
+        let loading = cache.loading.fetch_add(1, Ordering::Relaxed) + 1;
+        cache.most_loading.fetch_max(loading, Ordering::Relaxed);
+        Self(&cache.loading)
+    }
+}
+
+impl Drop for Loading<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// The entry, in the memory of one that nobody else holds, where there is one.
@@ -113,7 +134,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Cache {
     /// A cache of `capacity` bytes; it keeps the latest entry even where that one alone is larger.
     pub fn new(capacity: usize) -> Self {
-        Self { inner: Mutex::default(), spare: Mutex::default(), capacity: AtomicUsize::new(capacity) }
+        Self { capacity: AtomicUsize::new(capacity), ..Self::default() }
     }
 
     /// Bytes that are kept at most.
@@ -125,6 +146,7 @@ impl Cache {
     pub fn limit(&self, bytes: usize) {
         self.capacity.fetch_min(bytes, Ordering::Relaxed);
         self.evict(&mut lock(&self.inner), bytes, None);
+        lock(&self.spare).clear();
     }
 
     /// The entry of `key`, by `load` if it is not here. `load` is given memory for values, with others in it.
@@ -144,25 +166,34 @@ impl Cache {
             let _wait = span(Kind::WaitPage);
             lock(&slot.entry)
         };
-        if let Some(entry) = &*entry {
+        if let Some(found) = &*entry {
             slot.used.store(true, Ordering::Relaxed);
-            return Ok(Arc::clone(entry));
+            let found = Arc::clone(found);
+            drop(entry);
+            self.put_back(slot);
+            return Ok(found);
         }
         let mut spare = lock(&self.spare).pop();
         let buffer = spare.as_mut().and_then(Arc::get_mut).map(Entry::take_buffer).unwrap_or_default();
-        match load(buffer) {
+        // A page loads its dictionary on the way.
+        let loading = (key.page != Key::DICTIONARY).then(|| Loading::begin(self));
+        let loaded = load(buffer);
+        drop(loading);
+        match loaded {
             Ok(loaded) => {
                 let loaded = reused(spare, loaded);
                 *entry = Some(Arc::clone(&loaded));
                 drop(entry);
                 self.admit(key, &slot, loaded.bytes());
+                self.put_back(slot);
                 Ok(loaded)
             }
             Err(fault) => {
                 drop(entry);
                 let mut inner = lock(&self.inner);
-                if inner.slots.get(&key).is_some_and(|s| Arc::ptr_eq(s, &slot)) && lock(&slot.entry).is_none()
-                {
+                // Who has the entry now loads it, and may want `inner` for that: not to be waited for.
+                let is_empty = slot.entry.try_lock().is_ok_and(|entry| entry.is_none());
+                if is_empty && inner.slots.get(&key).is_some_and(|s| Arc::ptr_eq(s, &slot)) {
                     inner.slots.remove(&key);
                 }
                 Err(fault)
@@ -183,7 +214,7 @@ impl Cache {
 
     /// Forgets entries until there are no more than `capacity` bytes, or one entry.
     fn evict(&self, inner: &mut Inner, capacity: usize, latest: Option<Key>) {
-        while inner.bytes + self.spare_bytes() > capacity && inner.clock.len() > 1 {
+        while inner.bytes > capacity && inner.clock.len() > 1 {
             let Some((oldest, bytes)) = inner.clock.pop_front() else { break };
             let used = inner.slots.get(&oldest).is_some_and(|s| s.used.swap(false, Ordering::Relaxed));
             if used || latest == Some(oldest) {
@@ -195,34 +226,51 @@ impl Cache {
                 }
             }
         }
-        // Where one entry alone is more than there may be.
-        while inner.bytes + self.spare_bytes() > capacity && lock(&self.spare).pop().is_some() {}
+    }
+
+    /// Takes the memory of a slot that went meanwhile.
+    fn put_back(&self, slot: Arc<Slot>) {
+        if Arc::strong_count(&slot) == 1 {
+            self.reclaim(slot, &mut lock(&self.inner).spare_slots);
+        }
     }
 
     /// Takes the memory of a slot that went, where nobody else holds it.
     fn reclaim(&self, mut slot: Arc<Slot>, slots: &mut Vec<Arc<Slot>>) {
         let Some(own) = Arc::get_mut(&mut slot) else { return };
+        own.used = AtomicBool::new(false);
         let entry = own.entry.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        if slots.len() < SPARE {
+        if slots.len() < self.most_spare() {
             slots.push(slot);
         }
-        let mut spare = lock(&self.spare);
-        if let Some(mut entry) = entry
-            && spare.len() < SPARE
-            && Arc::get_mut(&mut entry).is_some_and(|entry| !matches!(entry, Entry::Table(_)))
-        {
-            spare.push(entry);
+        if let Some(entry) = entry {
+            self.release(entry);
         }
     }
 
-    fn spare_bytes(&self) -> usize {
-        lock(&self.spare).iter().map(|entry| entry.bytes()).sum()
+    /// Entries that are kept to be used again, at most: one for each thread that decodes, and one more, since not all
+    /// that read may have been seen to decode at once.
+    fn most_spare(&self) -> usize {
+        self.most_loading.load(Ordering::Relaxed) + 1
+    }
+
+    /// Takes an entry back, to use its memory again where nobody else has it: neither this cache nor another reader.
+    pub fn release(&self, mut entry: Arc<Entry>) {
+        let Some(own) = Arc::get_mut(&mut entry).filter(|own| own.bytes() <= MOST_SPARE_BYTES) else {
+            return;
+        };
+        // Without the dictionary that it may have been read by.
+        *own = Entry::Pixels(own.take_buffer());
+        let mut spare = lock(&self.spare);
+        if spare.len() < self.most_spare() {
+            spare.push(entry);
+        }
     }
 
     /// Bytes kept now.
     #[cfg(test)]
     pub fn bytes(&self) -> usize {
-        lock(&self.inner).bytes + self.spare_bytes()
+        lock(&self.inner).bytes
     }
 }
 
@@ -297,7 +345,8 @@ mod tests {
             seen.insert(pixels.as_ptr());
             assert!(cache.bytes() <= 3 * 1064);
         }
-        assert!(seen.len() < 8, "{} buffers", seen.len());
+        // Those kept, the one held, and what was decoded before any went.
+        assert!(seen.len() <= 5, "{} buffers", seen.len());
         assert!(matches!(&*held, Entry::Pixels(pixels) if pixels.iter().all(|&p| p == 200)));
     }
 

@@ -73,6 +73,12 @@ pub(super) struct Loaded {
     walk: Walk,
 }
 
+impl Drop for FastReader<'_> {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
 impl FastReader<'_> {
     /// Hands the pixels that piece `piece` and `region` share to `sink` as request `request`.
     pub fn deliver(
@@ -298,11 +304,19 @@ impl FastReader<'_> {
             _ => {
                 let key = self.key(page as u32, dtype);
                 self.loaded = None;
+                self.release();
                 let entry = self.cache.get(key, |buffer| self.load(page, dtype, scratch, buffer))?;
                 self.current = Some((page, dtype, Arc::clone(&entry)));
                 self.walk = Walk::default();
                 Ok(entry)
             }
+        }
+    }
+
+    /// Gives the page back that was read last.
+    fn release(&mut self) {
+        if let Some((.., entry)) = self.current.take() {
+            self.cache.release(entry);
         }
     }
 
@@ -331,8 +345,8 @@ impl FastReader<'_> {
             decoded,
             codecs,
         )?;
-        let starts = self.table.starts(levels);
-        if levels::agree(body.repetition, body.definition, entries as usize, max, &starts) {
+        self.table.starts(levels, &mut codecs.starts);
+        if levels::agree(body.repetition, body.definition, entries as usize, max, &codecs.starts) {
             Ok((encoding, body))
         } else {
             Err(Fault::General)
@@ -406,8 +420,7 @@ impl FastReader<'_> {
 
 /// Gives memory up that is far more than `bytes`, or not enough: nothing in it is wanted.
 fn fit(buffer: &mut Vec<u8>, bytes: usize) {
-    const SLACK: usize = 64 << 10;
-    if buffer.capacity() < bytes || buffer.capacity() > 2 * bytes + SLACK {
+    if buffer.capacity() < bytes || buffer.capacity() > 2 * bytes {
         *buffer = vec![0; bytes];
     }
 }

@@ -1,6 +1,7 @@
 //! The pages of a column chunk: found by their headers, read, decompressed, taken apart.
 
 use super::file::PositionalFile;
+use super::levels::Start;
 use super::thrift::{Encoding, HeaderError, PageHeader, PageKind};
 use crate::{Error, Result};
 use parquet::basic::Compression;
@@ -161,9 +162,11 @@ pub(super) struct Body<'a> {
     pub values: &'a [u8],
 }
 
-/// Decompressors that a thread keeps.
+/// Decompressors that a thread keeps, and a list that it uses again.
 #[derive(Default)]
 pub(super) struct Codecs {
+    /// Where rows and pieces start in a page.
+    pub starts: Vec<Start>,
     zstd: Option<zstd::bulk::Decompressor<'static>>,
     deflate: Option<libdeflater::Decompressor>,
 }

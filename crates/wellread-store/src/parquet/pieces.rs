@@ -164,11 +164,11 @@ impl PieceTable {
         level - self.empties(self.row_at(level))
     }
 
-    /// Where rows and pieces start among the level entries `levels`, relative to its start.
-    pub fn starts(&self, levels: Range<u64>) -> Vec<Start> {
-        let mut out = vec![];
+    /// Replaces `out` by where rows and pieces start among the level entries `levels`, relative to its start.
+    pub fn starts(&self, levels: Range<u64>, out: &mut Vec<Start>) {
+        out.clear();
         if self.rows() == 0 {
-            return out;
+            return;
         }
         for row in self.row_at(levels.start)..self.rows() {
             let at = self.level(row);
@@ -189,7 +189,6 @@ impl PieceTable {
                 push(self.first_value(piece).saturating_add(self.empties(row)), rep, false);
             }
         }
-        out
     }
 
     /// Appends a row with its pieces.
@@ -215,6 +214,12 @@ mod tests {
         PieceBox::new(origin, shape).unwrap()
     }
 
+    fn starts(table: &PieceTable, levels: Range<u64>) -> Vec<Start> {
+        let mut out = vec![Start { at: 7, rep: 7, empty: true }];
+        table.starts(levels, &mut out);
+        out
+    }
+
     #[test]
     fn positions_follow_from_shapes() {
         let mut table = PieceTable::new();
@@ -226,11 +231,11 @@ mod tests {
         assert_eq!([0, 9, 10, 11, 15, 23].map(|l| table.values_before(l)), [0, 9, 10, 10, 14, 22]);
         let start = |at, rep, empty| Start { at, rep, empty };
         assert_eq!(
-            table.starts(0..23),
+            starts(&table, 0..23),
             [start(0, 0, false), start(10, 0, true), start(11, 0, false), start(15, 1, false)]
         );
-        assert_eq!(table.starts(3..11), [start(7, 0, true)]);
-        assert_eq!(table.starts(12..15), []);
+        assert_eq!(starts(&table, 3..11), [start(7, 0, true)]);
+        assert_eq!(starts(&table, 12..15), []);
     }
 
     #[test]
@@ -260,7 +265,7 @@ mod tests {
             for level in 0..=each.levels() {
                 assert_eq!(each.values_before(level), alike.values_before(level));
                 for end in level..=each.levels() {
-                    assert_eq!(each.starts(level..end), alike.starts(level..end), "{level}..{end}");
+                    assert_eq!(starts(&each, level..end), starts(&alike, level..end), "{level}..{end}");
                 }
             }
             // One row that differs, or none at all, keeps them apart.

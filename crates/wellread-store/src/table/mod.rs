@@ -15,6 +15,7 @@ mod batches;
 mod bridge;
 mod memory;
 mod pieces;
+mod row;
 mod store;
 mod writer;
 
@@ -136,7 +137,7 @@ pub trait ImageTable: Send + Sync {
     /// As [`Self::read`], of chunks or planes, without arrays: `columns` are numbers of the structs in one list, and last
     /// their pixels. Calls `each(position in rows, pieces)` for rows from the first on, and tells how many it was called for:
     /// the others, which the engine does not have like that, are asked of [`Self::read`], which also says what is wrong with
-    /// rows that cannot be read.
+    /// rows that cannot be read. Whether the image itself is null is not told: who asks knows.
     ///
     /// # Errors
     /// What `each` says, and what keeps any row from being read.

@@ -1,10 +1,10 @@
 //! [`Store`] over any engine.
 
-use super::{ImageTable, RowPieces, Rows};
+use super::row::{Arrays, Pieces};
+use super::{ImageTable, Rows};
 use crate::lazy::Lazy;
 use crate::ome_arrow::{
-    AXES, CHUNKS, ImageColumn, LISTS, MetadataRows, NULL, PLANES, PieceBox, PixelColumn, PixelLists,
-    SIZE_AXES, SmallColumns, covers, eight_bit, pixels_as, read_boxes,
+    CHUNKS, ImageColumn, LISTS, MetadataRows, PLANES, PieceBox, PixelColumn, SmallColumns, covers, eight_bit,
 };
 use crate::{
     Block, CopySink, EachImage, Error, FormatContext, OpenOptions, PixelSink, Request, Result, RowInfo,
@@ -15,7 +15,7 @@ use arrow_array::{Array, RecordBatch, StructArray};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use wellread_image::{ImageMetadata, PixelType, Shape};
+use wellread_image::ImageMetadata;
 
 /// Rows whose shapes are read together.
 const BLOCK: usize = 4096;
@@ -152,7 +152,7 @@ impl TableStore {
         context: &mut FormatContext,
         each: &mut dyn FnMut(&StructArray) -> Result<()>,
     ) -> Result<()> {
-        let _query = wellread_trace::span(wellread_trace::Kind::Query).with(rows.len() as u64, 0);
+        let _query = query(&rows);
         self.table.read(rows, paths, context, &mut |batch| each(self.images(&batch)?))
     }
 
@@ -167,8 +167,8 @@ impl TableStore {
         let (columns, axes) = (self.column.pieces(list), self.column.axes(list));
         let mut at = 0;
         let mut left = rows.clone();
+        let _query = query(rows);
         if let Rows::Chosen(rows) = rows {
-            let _query = wellread_trace::span(wellread_trace::Kind::Query).with(rows.len() as u64, 0);
             at = if self.column.is_cheap[list] { self.read_in_memory(rows, list, each)? } else { 0 };
             at += self.table.read_pieces(&rows[at..], columns, context, &mut |i, row| {
                 each(at + i, &Pieces::Row { row, axes })
@@ -178,7 +178,8 @@ impl TableStore {
         if left.is_empty() {
             return Ok(());
         }
-        self.read_column(left, columns, context, &mut |images| {
+        self.table.read(left, columns, context, &mut |batch| {
+            let images = self.images(&batch)?;
             let arrays = self.arrays_of(images, list)?;
             for i in 0..images.len() {
                 each(at, &arrays.row(i))?;
@@ -279,67 +280,9 @@ impl TableStore {
     }
 }
 
-/// The pieces of all rows of a record batch.
-struct Arrays<'a> {
-    small: SmallColumns<'a>,
-    pixels: Option<PixelColumn>,
-}
-
-impl Arrays<'_> {
-    /// Those of row `i`.
-    fn row(&self, i: usize) -> Pieces<'_> {
-        Pieces::Arrays { small: &self.small, i, lists: self.pixels.as_ref().and_then(|pixels| pixels.row(i)) }
-    }
-}
-
-/// The pieces of one row.
-enum Pieces<'a> {
-    /// Row `i` of a record batch, and its lists of pixels where it has any.
-    Arrays { small: &'a SmallColumns<'a>, i: usize, lists: Option<PixelLists> },
-    /// As the engine has them; `axes` says which of its columns are the numbers of a box.
-    Row { row: &'a dyn RowPieces, axes: &'a [Option<usize>; AXES] },
-}
-
-impl Pieces<'_> {
-    /// Whether there is any.
-    fn has_any(&self) -> bool {
-        match self {
-            Self::Arrays { small, i, .. } => small.has_pieces(*i),
-            Self::Row { row, .. } => !row.is_empty(),
-        }
-    }
-
-    /// Where they lie in the image of this shape: none where the row has no pixels.
-    fn boxes(&self, shape: Shape, out: &mut Vec<PieceBox>) -> std::result::Result<(), String> {
-        match self {
-            Self::Arrays { lists: None, .. } => {
-                out.clear();
-                Ok(())
-            }
-            Self::Arrays { small, i, .. } => small.pieces_into(*i, Some(shape), out),
-            Self::Row { row, axes } => {
-                let is_plane = axes[SIZE_AXES].iter().all(Option::is_none);
-                let whole = if is_plane { shape.0 } else { [1; 5] };
-                let number = |axis: usize, piece| Some(row.number(axes[axis]?, piece).unwrap_or(NULL));
-                read_boxes(0..row.len(), whole, number, out)
-            }
-        }
-    }
-
-    /// The pixels of piece `k` of this shape, in `buffer` where they are not stored as `dtype`.
-    fn pixels<'a>(
-        &'a self,
-        k: usize,
-        shape: Shape,
-        dtype: PixelType,
-        buffer: &'a mut Vec<u8>,
-    ) -> std::result::Result<&'a [u8], String> {
-        match self {
-            Self::Arrays { lists: Some(lists), .. } => lists.pixels(k, shape, dtype, buffer),
-            Self::Arrays { lists: None, .. } => Err(format!("chunk {k} has no pixels")),
-            Self::Row { row, .. } => pixels_as(k, shape, row.pixels(k), dtype, buffer),
-        }
-    }
+/// Notes that an engine is asked for rows, as long as this is held.
+fn query(rows: &Rows<'_>) -> wellread_trace::Span {
+    wellread_trace::span(wellread_trace::Kind::Query).with(rows.len() as u64, 0)
 }
 
 /// Memory of a read, used again for the next one.
