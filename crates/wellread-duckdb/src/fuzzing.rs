@@ -27,7 +27,9 @@ pub fn read_damaged(path: &Path, good: &[u8], list: &[&str], damage: impl FnOnce
     };
     // Planned while the file is good.
     let pieces = table.pieces();
-    pieces.iter().for_each(|columns| drop(table.direct(columns)));
+    for columns in &pieces {
+        drop(table.direct(columns));
+    }
     let mut bytes = good.to_vec();
     let blocks = bytes.get_mut(HEADERS as usize..).unwrap_or_default();
     damage(&mut *blocks);

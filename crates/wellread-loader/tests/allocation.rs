@@ -81,7 +81,11 @@ fn steady_state_allocates_nothing_for_parquet_beyond_its_cache() {
             let dataset = Watched(store).dataset();
             // Until what is kept has come.
             let whole = Loader::builder(&dataset).batch_size(16).shuffle(1).build().unwrap();
-            (0..3).for_each(|_| whole.iter().for_each(|batch| drop(batch.unwrap())));
+            for _ in 0..3 {
+                for batch in &whole {
+                    drop(batch.unwrap());
+                }
+            }
             check_steady_state(&dataset, workers, &Transform::default().scale_to_unit(), [16, 40]);
         }
     }

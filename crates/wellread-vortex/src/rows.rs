@@ -211,7 +211,9 @@ impl OpenList<'_> {
         // Bounds of lists were checked against their elements when the piece was opened.
         let pixels: usize = self.pieces.get(start..end)?.iter().map(|(start, end)| end - start).sum();
         self.pixels.count_read(pixels);
-        self.numbers.iter().flatten().for_each(|leaf| leaf.count_read(end - start));
+        for leaf in self.numbers.iter().flatten() {
+            leaf.count_read(end - start);
+        }
         Some(Row { list: self, pieces: start..end })
     }
 }

@@ -283,7 +283,9 @@ impl ImageTable for VortexTable {
                 located.look_up(rows, series, wanted, &self.source)
             });
             found.map_err(Some)?;
-            (1..=LEVELS).for_each(|level| located.prefetch(wanted, level));
+            for level in 1..=LEVELS {
+                located.prefetch(wanted, level);
+            }
             let mut open = None;
             for &(number, at) in &located.found {
                 let lists = match open.take().filter(|(of, _)| *of == number) {

@@ -395,7 +395,9 @@ mod tests {
             let levels: Vec<u16> =
                 (0..count).map(|i| u16::from(i % 7 < 2) + u16::from(i % 21 == 0)).collect();
             let mut runs = vec![];
-            levels.iter().for_each(|&level| add(&mut runs, 0, level, 1).unwrap());
+            for &level in &levels {
+                add(&mut runs, 0, level, 1).unwrap();
+            }
             let data = DataBlock::FixedWidth(FixedWidthDataBlock {
                 data: LanceBuffer::reinterpret_vec(levels.clone()),
                 bits_per_value: 16,
