@@ -14,7 +14,7 @@ WELLREAD := $(CARGO_TARGET_DIR)/release/wellread
 LIGHT_WELLREAD := $(CARGO_TARGET_DIR)-light/release/wellread
 DEMO_OUT ?= results/demo
 
-.PHONY: help demo install test build build-light build-all lint test-rust test-python python-env python-package wheel bench-peers docs reference system-packages browser clean
+.PHONY: help demo install test campaign build build-light build-all lint test-rust test-python python-env python-package wheel bench-peers docs reference system-packages browser clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -22,8 +22,8 @@ help: ## what there is
 # The demo shows the formats that build in minutes; once `make build` has made the whole program, all of them.
 demo: ## measure formats, workers and tensor paths on generated cell images; ends with a report to open
 	@if [[ -x "$(WELLREAD)" ]]; then $(MAKE) --no-print-directory build; else $(MAKE) --no-print-directory build-light; fi
-	"$$( [[ -x "$(WELLREAD)" ]] && echo "$(WELLREAD)" || echo "$(LIGHT_WELLREAD)" )" bench all --images 384 --size 192x192 --kind cells --batch-size 16 --steps 2 --samples 32 --access random \
-	  --transform augment --batch-sizes 16 --workers 0,2 --time-budget 20 --out $(DEMO_OUT)
+	"$$( [[ -x "$(WELLREAD)" ]] && echo "$(WELLREAD)" || echo "$(LIGHT_WELLREAD)" )" bench all --images 384 --size 192x192 --kind cells --batch-size 16 --steps 50 --samples 32 --access random \
+	  --transform augment --batch-sizes 16 --workers 0,2 --time-budget 100 --out $(DEMO_OUT)
 	@echo
 	@echo "Open $(DEMO_OUT)/report.html in a browser. Images: $(DEMO_OUT)/images.png; plots: $(DEMO_OUT)/*.png"
 	@[[ -x "$(WELLREAD)" ]] || echo "Lance, Vortex and DuckDB were left out of this build: \`make build\` makes the whole program (40 minutes), then \`make demo\` compares them too."
@@ -62,9 +62,15 @@ test-rust: build-all
 	cargo test --release --locked --workspace
 
 test-python: build-all python-env python-package browser ## files cross-read with other libraries; the Python package
-	"$(PYTHON_ENV)/bin/ruff" check python tests examples scripts benches
-	"$(PYTHON_ENV)/bin/ruff" format --check python tests examples scripts benches
+	"$(PYTHON_ENV)/bin/ruff" check python tests examples scripts benches fuzz
+	"$(PYTHON_ENV)/bin/ruff" format --check python tests examples scripts benches fuzz
 	WELLREAD="$(WELLREAD)" PYTHONPATH="$(PYTHON_PACKAGE)" "$(PYTHON_ENV)/bin/python" -m pytest -q tests/python
+
+# Of each kind of set the same share; the small one is a test (tests/python/test_campaign.py, crates/wellread-cli/tests/mutations.rs).
+campaign: build-all python-env python-package ## damage to sets of every format, kills, forks: N=27000 SEED=1 SECONDS_MOST=0 KILLS=20
+	WELLREAD_MUTATIONS="$(or $(PER_SET),600)" cargo test --release --locked --workspace --test mutations -- --nocapture
+	WELLREAD="$(WELLREAD)" PYTHONPATH="$(PYTHON_PACKAGE)" "$(PYTHON_ENV)/bin/python" fuzz/campaign.py --n "$(or $(N),27000)" \
+	  --seed "$(or $(SEED),1)" --seconds "$(or $(SECONDS_MOST),0)" --kills "$(or $(KILLS),20)" --out "$(or $(OUT),results/campaign)"
 
 # Of the native module that `build-all` has left: maturin would compile everything once more.
 python-package: build-all

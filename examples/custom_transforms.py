@@ -27,7 +27,7 @@ for name, transform in transforms.items():
     shapes = {tuple(batch.shape) for batch in loader}
     print(f"{name}: {shapes}")
     # The same callable in torch's own DataLoader, where worker processes run it.
-    item = wellread.torch.Dataset(path, dtype="float32", transform=transform)[0]
+    item = wellread.torch.Dataset(path, transform=transform)[0]
     assert tuple(item.shape) == next(iter(shapes))[1:]
 
 # What wellread has built in needs no Python at all: the threads do it.

@@ -6,7 +6,7 @@ from _images import cells
 
 
 def main():
-    dataset = wellread.torch.Dataset(cells(), labels="crowded", dtype="float32")
+    dataset = wellread.torch.Dataset(cells(), labels="crowded")
     image, label = dataset[0]
     print(f"one image: {tuple(image.shape)} {image.dtype}, label {label}")
 

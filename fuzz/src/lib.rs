@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use wellread_store::{OpenOptions, read_image, registry};
 
+pub mod mutate;
+
 /// Images of more pixels are not read: a declared size that the file justifies is no fault, only slow.
 pub const LARGEST: usize = 1 << 22;
 /// Rows looked at.

@@ -139,17 +139,17 @@ def scaler(as_: str, factor: float, summand: float) -> Callable[[Any], Any]:
     return lambda batch: convert(batch) * factor + summand
 
 
-def mover(as_: str, device: Any, iterator: Any) -> Callable[[], Any]:
+def mover(as_: str, device: Any, iterator: Any, is_part: bool) -> Callable[[], Any]:
     """A function that returns the iterator's next batch on a device (:func:`usable`). Of what comes with its pixels,
-    torch's tensors are moved as well."""
+    torch's tensors are moved as well. `is_part` says that other processes have other images."""
     if as_ == "jax":
-        import jax
+        put = _put(device, is_part)
 
         def move():
             batch = iterator.fetch()
             if isinstance(batch, tuple):
-                return jax.device_put(batch[0], device), *batch[1:]
-            return jax.device_put(batch, device)
+                return put(batch[0]), *batch[1:]
+            return put(batch)
 
         return move
     if device.type == "cuda":
@@ -162,6 +162,18 @@ def mover(as_: str, device: Any, iterator: Any) -> Callable[[], Any]:
         return batch.to(device)
 
     return move_tensors
+
+
+def _put(device: Any, is_part: bool) -> Callable[[Any], Any]:
+    """What moves a batch to a device or sharding of JAX. Over the devices of several processes, the parts of their
+    ranks become one array."""
+    import jax
+
+    if is_part and not getattr(device, "is_fully_addressable", True):
+        import numpy
+
+        return lambda batch: jax.make_array_from_process_local_data(device, numpy.asarray(batch))
+    return lambda batch: jax.device_put(batch, device)
 
 
 def _to(labels: Any, device: Any) -> Any:

@@ -60,9 +60,10 @@ class Core:
     """An iteration without its conversions: what :class:`DataLoader` keeps of it to tell where it is."""
 
     def __init__(self, loader: DataLoader, state: str | None, turn: tuple[int, int] | None):
-        self._loader = loader._native
-        self.lending = None if loader._lender is None else loader._lender.begin(self._loader)
-        self.native: Any = self._loader.run() if state is None else self._loader.resume(state, *(turn or (0, 1)))
+        # That of the ranks of now: when they change, the loader takes another.
+        native = self.loader = loader._native
+        self.lending = None if loader._lender is None else loader._lender.begin(native)
+        self.native: Any = native.run() if state is None else native.resume(state, *(turn or (0, 1)))
         # One of several processes has its last batch before the epoch is over.
         self._ends_with_its_batches = turn is None
         # Told once it is closed, which one of the threads that share it does: whichever takes the token.
@@ -125,7 +126,7 @@ class Iterator:
         if loader._device is not None:
             from . import _device
 
-            self._mover = _device.mover(loader._as, loader._device, self)
+            self._mover = _device.mover(loader._as, loader._device, self, loader._found().ranks[1] > 1)
         # Where a batch is an array and nothing else, the native iteration makes it.
         self._take: Callable[[], Any] | None = None
         taker = _arrays.of_capsule(loader._as)

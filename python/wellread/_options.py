@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import Any, get_args
 
 from . import _check, _native, _types
@@ -26,19 +25,6 @@ def threads(num_workers: Any) -> int:
     except AttributeError:
         cores = os.cpu_count() or 1
     return max(1, min(8, cores))
-
-
-def ranks(rank: Any, world_size: Any) -> tuple[int, int]:
-    """Rank and number of ranks: as asked for, else torch.distributed's where it is initialised."""
-    if (rank is None) != (world_size is None):
-        raise ValueError("rank and world_size must be given together")
-    if rank is not None:
-        world_size = _check.whole("world_size", world_size, 1, 2**31)
-        return _check.whole("rank", rank, 0, world_size - 1), world_size
-    distributed = sys.modules.get("torch.distributed")
-    if distributed is not None and distributed.is_available() and distributed.is_initialized():
-        return distributed.get_rank(), distributed.get_world_size()
-    return 0, 1
 
 
 def grouping(name: str, by: Any) -> tuple[list[str] | None, list[str] | None]:

@@ -28,6 +28,16 @@ Normalize = Union[Literal["image"], Path, Sequence[Any], None]  # noqa: UP007
 Transform = Callable[[Any], Any]
 
 
+class ProcessGroup(Protocol):
+    """A process group of torch.distributed, or what tells its ranks in the same way."""
+
+    def rank(self) -> int: ...
+    def size(self) -> int: ...
+
+
+Shard = Union[Literal["auto", False], tuple[int, int], ProcessGroup, None]  # noqa: UP007
+
+
 class ArrowStream(Protocol):
     """Anything with an Arrow stream: a pyarrow table, a polars frame, a DuckDB result."""
 
@@ -93,6 +103,7 @@ class OrderChoices(TypedDict, total=False):
     images_per_epoch: int | None
     rows: Iterable[int] | None
     sampler: Iterable[int] | None
+    shard: Shard
     rank: int | None
     world_size: int | None
     uneven: Uneven

@@ -76,7 +76,7 @@ class BenchmarkConfig:
     framework: str = "pytorch"
     model_name: str = "resnet50"
     device_prefer: str | None = None
-    batch_sizes: Sequence[int] = (1, 8, 32, 128)
+    batch_sizes: Sequence[int] | None = (1, 8, 32, 128)
     warmup_iterations: int = 10
     measurement_iterations: int = 50
     input_shape: Sequence[int] | None = None
@@ -88,6 +88,10 @@ class BenchmarkConfig:
     threads: int | None = None
     seed: int = 0
     options: Sequence[str] = field(default=())
+
+    def __post_init__(self) -> None:
+        if self.batch_sizes is None:
+            self.batch_sizes = (1, 8, 32, 128)
 
 
 def run_inference_benchmark(config: BenchmarkConfig) -> list[dict[str, Any]]:
@@ -104,22 +108,29 @@ def run_inference_benchmark(config: BenchmarkConfig) -> list[dict[str, Any]]:
 
 
 def run_benchmark_suite(
-    models: Sequence[str] = ("resnet50", "vit_b_16"),
-    frameworks: Sequence[str] = ("pytorch", "jax"),
-    batch_sizes: Sequence[int] = (1, 8, 32, 128),
+    models: Sequence[str] | None = None,
+    frameworks: Sequence[str] | None = None,
+    batch_sizes: Sequence[int] | None = None,
+    csv_output_dir: str | os.PathLike[str] = "results/raw",
+    verbose: bool = True,
     **options: Any,
 ) -> list[dict[str, Any]]:
     """Measures all frameworks with all models: frameworks in turns, on the same weights and images.
 
     Args:
-        models, frameworks: names, as in :class:`BenchmarkConfig`.
-        batch_sizes: images per pass.
+        models: names, as in :class:`BenchmarkConfig`; both unless given.
+        frameworks: the same; PyTorch and JAX unless given.
+        batch_sizes: images per pass; 1, 8, 32 and 128 unless given.
+        csv_output_dir: folder of the results.
+        verbose: print progress.
         options: other fields of :class:`BenchmarkConfig`.
 
     Returns, Raises:
         As :func:`run_inference_benchmark`. Outputs are compared, too: ``max_difference``.
     """
-    config = BenchmarkConfig(batch_sizes=batch_sizes, **options)
+    models = ("resnet50", "vit_b_16") if models is None else models
+    frameworks = ("pytorch", "jax") if frameworks is None else frameworks
+    config = BenchmarkConfig(batch_sizes=batch_sizes, csv_output_dir=csv_output_dir, verbose=verbose, **options)
     return _run(config, _listed("frameworks", frameworks), _listed("models", models))
 
 
@@ -203,6 +214,7 @@ def create_dataloader(
     as_: str = "torch",
     seed: int = 0,
     batches: int | None = None,
+    split: str | None = None,
     **options: Any,
 ) -> Iterable[Any]:
     """Batches as the models take them: float32 (N, C, H, W), normalised as ImageNet's images.
@@ -214,7 +226,10 @@ def create_dataloader(
         as_: "numpy", "torch" or "jax".
         seed: of synthetic images.
         batches: how many synthetic batches an epoch has; 100 unless given.
-        options: of a set: arguments of :class:`wellread.DataLoader`, such as ``shuffle=True``.
+        split: "train", "val" … of a folder laid out as ImageNet, also as ImageNet-100 is distributed; all images
+            unless given.
+        options: of a set: arguments of :class:`wellread.DataLoader`, such as ``shuffle=True``. Each process gets all
+            images unless ``shard="auto"`` divides them among ranks.
 
     Returns:
         A :class:`wellread.DataLoader`: the centre square of 224/256 of the shorter side, resized with antialiasing,
@@ -231,15 +246,16 @@ def create_dataloader(
     seed = _check.whole("seed", seed, 0, 2**64 - 1)
     batches = None if batches is None else _check.whole("batches", batches)
     if os.fspath(data_source) == "synthetic":
-        if options:
-            raise TypeError(f"synthetic images take no {', '.join(sorted(options))}")
+        if options or split is not None:
+            given = [*options, *(["split"] if split is not None else [])]
+            raise TypeError(f"synthetic images take no {', '.join(sorted(given))}")
         return _Synthetic(batch_size, (channels, height, width), as_, seed, 100 if batches is None else batches)
     if batches is not None:
         raise TypeError("batches is for synthetic images; of a set, all are delivered")
     from .dataset import Dataset
     from .loader import DataLoader
 
-    dataset = Dataset(data_source)
+    dataset = Dataset(data_source, table=split)
     if len(dataset) == 0:
         raise ValueError(f"{dataset.path}: there are no images")
     stored = dataset.shape(0)
@@ -258,6 +274,9 @@ def create_dataloader(
         "scale": "unit",
         "normalize": (MEAN, DEVIATION) if channels == len(MEAN) else None,
     }
+    if "rank" not in options:
+        # A benchmark measures all images, whatever job it runs in.
+        prepared["shard"] = False
     return DataLoader(dataset, batch_size=batch_size, as_=as_, **{**prepared, **options})
 
 
@@ -316,7 +335,7 @@ def _arguments(config: BenchmarkConfig, frameworks: Sequence[str], models: Seque
     given: dict[str, Any] = {
         "--framework": ",".join(frameworks),
         "--model": ",".join(os.fspath(model) for model in models),
-        "--batch-sizes": ",".join(str(n) for n in config.batch_sizes),
+        "--batch-sizes": ",".join(str(n) for n in config.batch_sizes or ()),
         "--iterations": config.measurement_iterations,
         "--warmup": config.warmup_iterations,
         "--device-prefer": config.device_prefer,

@@ -29,7 +29,8 @@ class Dataset:
     Args:
         path: the file or folder.
         format: name of the format, where content alone should not decide (:func:`wellread.formats`).
-        table: name of the table, in databases with several.
+        table: name of the table, in databases with several; the split ("train", "val") of an image folder that has
+            some.
         column: name of the image column, in tables with several; unless given, the first that is built like one.
         level: level of multiscale images (OME-Zarr); 0 is full resolution.
         cache: what is kept of images that were read: "none", "memory[:SIZE]", "lru:SIZE", "compressed[:SIZE]",

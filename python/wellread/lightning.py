@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from . import _check
+from . import _check, _ranks
 from ._signature import showing
 from ._tasks import phases
 from ._tasks.callback import PhaseTimer, pl
@@ -146,8 +146,9 @@ class WellreadDataModule(pl.LightningDataModule):
                 "no image is in the part for training: give it a greater share, or split_by= where images are alike "
                 "in name"
             )
-        rank, ranks = self._ranks()
-        choices = {"shuffle": True, "rank": rank, "world_size": ranks, **self._choices, **self._train_choices}
+        choices = {"shuffle": True, **self._choices, **self._train_choices}
+        if self.trainer is not None and not {"shard", "rank", "world_size"}.intersection(choices):
+            choices["shard"] = self._ranks()
         if any(name in choices and choices[name] is not None for name in ("order", "weights")):
             choices["shuffle"] = False
         self._train = DataLoader(self.dataset, self._batch_size, rows=rows, **choices)
@@ -179,11 +180,11 @@ class WellreadDataModule(pl.LightningDataModule):
         # Ranks whose numbers of batches differ would wait for each other for ever where a model synchronises.
         batch_size = _equal_batches(self._batch_size, len(rows) // ranks, len(rows) % ranks != 0)
         mine = rows[rank::ranks]
-        return DataLoader(self.dataset, batch_size, rows=mine, rank=0, world_size=1, **self._choices)
+        return DataLoader(self.dataset, batch_size, rows=mine, shard=False, **self._choices)
 
     def _ranks(self) -> tuple[int, int]:
         trainer = self.trainer
-        return (0, 1) if trainer is None else (trainer.global_rank, trainer.world_size)
+        return _ranks.now(None).ranks if trainer is None else (trainer.global_rank, trainer.world_size)
 
     def state_dict(self) -> dict[str, Any]:
         """Where training is, for the checkpoint."""

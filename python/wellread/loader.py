@@ -7,12 +7,30 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from . import _check, _native, _options
+from . import _check, _native, _options, _ranks
 from ._iteration import Core, Iterator, Labels
-from ._types import As, Dtype, Filter, Flip, Normalize, OnError, Order, Path, Scale, Size, Transform, Turns, Uneven
+from ._types import (
+    As,
+    Dtype,
+    Filter,
+    Flip,
+    Normalize,
+    OnError,
+    Order,
+    Path,
+    Scale,
+    Shard,
+    Size,
+    Transform,
+    Turns,
+    Uneven,
+)
 from .dataset import Dataset
+from .errors import Error
 
 __all__ = ["DataLoader"]
+
+_OfRanks = _native.Loader
 
 
 class DataLoader:
@@ -60,7 +78,13 @@ class DataLoader:
         images_per_epoch: for "weighted" and "balanced", unless as many as there are rows.
         rows: only these rows of the dataset, in this order where the order is sequential; ``sampler`` is the
             same under torch's name.
-        rank, world_size: this process's share; from torch.distributed where that is initialised.
+        shard: this process's part of the images, where several processes divide them. "auto" finds it when it is
+            needed, at each iteration anew: the rank and number of ranks of torch.distributed or jax.distributed where
+            one is initialised, else ``RANK`` and ``WORLD_SIZE``, else those of the step that Slurm's srun started,
+            else all images. (rank, world_size), or a process group of torch, names it; False, or None, delivers all
+            images to every process. With a ``sampler`` that divides rows itself (torch's DistributedSampler) "auto"
+            divides no further.
+        rank, world_size: the same as shard=(rank, world_size).
         uneven: "drop" leaves out what does not divide among the ranks, "pad" repeats some images.
         drop_last: leaves out a last batch that is not full.
         prefetch: batches read ahead at most; twice the number of workers, and 4 at least, unless given.
@@ -130,6 +154,7 @@ class DataLoader:
         images_per_epoch: int | None = None,
         rows: Iterable[int] | None = None,
         sampler: Iterable[int] | None = None,
+        shard: Shard = "auto",
         rank: int | None = None,
         world_size: int | None = None,
         uneven: Uneven = "drop",
@@ -173,9 +198,12 @@ class DataLoader:
             raise ValueError("rows and sampler are the same: give one of them")
         if columns is not None and labels is not None:
             raise ValueError("labels and columns exclude each other: columns may name several")
-        rank, world_size = _options.ranks(rank, world_size)
-        # Where it is pickled to, torch.distributed may say something else.
-        self._arguments |= {"rank": rank, "world_size": world_size}
+        self._named = _ranks.given(shard, rank, world_size, sampler)
+        if self._named is not None:
+            # What is known already contradicts it at once.
+            _ranks.now(self._named)
+        self._inherited: _ranks.Inherited | None = None
+        self._arguments |= {"shard": self._named or "auto", "rank": None, "world_size": None}
         if self._as == "batch" and (transform is not None or batch_transform is not None):
             raise ValueError('transform and batch_transform need arrays: as_ must not be "batch"')
         for name, call in (("transform", transform), ("batch_transform", batch_transform)):
@@ -202,8 +230,8 @@ class DataLoader:
             "seed": _check.whole("seed", seed, 0, 2**64 - 1),
             "epoch": _check.whole("epoch", epoch, 0, 2**64 - 2),
             "drop_last": _check.truth("drop_last", drop_last),
-            "rank": rank,
-            "world_size": world_size,
+            "rank": 0,
+            "world_size": 1,
             "uneven": _check.word("uneven", uneven, _options.UNEVEN),
             "skip": _check.word("on_error", on_error, _options.ON_ERROR) == "skip",
             "rows": None if chosen is None else _check.wholes(name, chosen),
@@ -246,10 +274,13 @@ class DataLoader:
 
             self._lender = _device.Lender()
             choices["lent"] = self._lender.native
-        self._choices = choices
-        self._native = _native.Loader(dataset._native, choices)
+        # Ranks that are found are those of the first iteration: what is wrong with them is told there.
+        ranks = self._named or _ranks.ALONE
+        self._choices = choices | {"rank": ranks[0], "world_size": ranks[1]}
+        # The native loader, by its rank and number of ranks.
+        self._made = {(ranks[0], ranks[1]): _OfRanks(dataset._native, self._choices)}
         self._device = device
-        self._dtype = self._native.dtype
+        self._dtype = self._built.dtype
         self._labels = (
             Labels(dataset, labels, columns, self._as) if labels is not None or columns is not None else None
         )
@@ -258,6 +289,33 @@ class DataLoader:
         # The iteration begun last, and one that a state was loaded for.
         self._latest: Core | None = None
         self._resumed: Iterator | None = None
+        self._resumed_from: str | None = None
+
+    @property
+    def _native(self) -> _OfRanks:
+        """The native loader of this process's ranks, which may have changed since it was used last: a process group
+        was started, or ended."""
+        return self._of(self._found().ranks)
+
+    def _found(self) -> _ranks.Found:
+        """This process's ranks at this moment."""
+        return _ranks.now(self._named, self._inherited)
+
+    @property
+    def _built(self) -> _OfRanks:
+        """The native loader used last, for what is the same for all ranks."""
+        return next(iter(self._made.values()))
+
+    def _of(self, ranks: _ranks.Ranks) -> _OfRanks:
+        made = self._made
+        loader = made.get(ranks)
+        if loader is None:
+            fresh = _OfRanks(self._dataset._native, self._choices | {"rank": ranks[0], "world_size": ranks[1]})
+            fresh.set_epoch(self._built.epoch)
+            # Of several threads that come here at once, all take the first one's.
+            loader = made.setdefault(ranks, fresh)
+            self._made = {ranks: loader}
+        return loader
 
     def _keep(self, rows: str, choices: dict[str, Any]) -> None:
         """Takes what was checked, and the caller cannot change, in place of lists and arrays that were given."""
@@ -274,7 +332,7 @@ class DataLoader:
         if self._scales_later:
             from . import _device
 
-            scaled = _device.scaler(self._as, *self._native.unit_scale)
+            scaled = _device.scaler(self._as, *self._built.unit_scale)
             steps.append(lambda batch, _: scaled(batch))
         if transform is not None or batch_transform is not None:
             from . import _user
@@ -311,33 +369,33 @@ class DataLoader:
     @property
     def num_workers(self) -> int:
         """Threads that read ahead."""
-        return self._native.workers
+        return self._built.workers
 
     @property
     def readers(self) -> int:
         """Threads that read while a batch is waited for: those of ``num_workers`` and, unless memory or very large
         images forbid it, the one that waits."""
-        return self._native.readers
+        return self._built.readers
 
     @property
     def image_shape(self) -> tuple[int, ...]:
         """Shape of each image as delivered: (C, Y, X), or (T, C, Z, Y, X)."""
-        t, c, z, y, x = self._native.image_shape
+        t, c, z, y, x = self._built.image_shape
         return (c, y, x) if t == z == 1 else (t, c, z, y, x)
 
     @property
     def images(self) -> int:
-        """Images of an epoch, of this rank."""
+        """Images of an epoch, of this rank: of the ranks of now, as :meth:`__len__` and :meth:`rows`."""
         return self._native.images
 
     @property
     def epoch(self) -> int:
         """The epoch that the next iteration runs."""
-        return self._native.epoch
+        return self._built.epoch
 
     def set_epoch(self, epoch: int) -> None:
         """Sets the epoch that the next iteration runs. Iterations count up by themselves."""
-        self._native.set_epoch(_check.whole("epoch", epoch, 0, 2**64 - 2))
+        self._built.set_epoch(_check.whole("epoch", epoch, 0, 2**64 - 2))
         self._latest = self._resumed = None
 
     def rows(self, epoch: int) -> list[int]:
@@ -348,7 +406,7 @@ class DataLoader:
     def traffic(self) -> dict[str, int | float | None]:
         """Bytes read of files so far and bytes of stored pixels that went into batches, "read" and "used", and their
         ratio, "amplification": below 1 where pixels are compressed, None where nothing was counted."""
-        read, used = self._native.traffic
+        read, used = self._built.traffic
         return {"read": read, "used": used, "amplification": read / used if read and used else None}
 
     @property
@@ -360,8 +418,14 @@ class DataLoader:
         return len(self._native)
 
     def __iter__(self) -> Iterator:
+        found = self._found()
+        _ranks.tell(found)
         iterator, self._resumed = self._resumed, None
-        if iterator is None:
+        if iterator is not None and iterator.core.loader is not self._of(found.ranks):
+            # The state was loaded before the ranks were known.
+            iterator.core.close(ended=False)
+            iterator = Iterator(self, self._resumed_from)
+        elif iterator is None:
             iterator = Iterator(self, None)
         self._latest = iterator.core
         return iterator
@@ -372,8 +436,8 @@ class DataLoader:
         begins.
         """
         core = self._resumed.core if self._resumed is not None else self._latest
-        epoch, position = core.progress() if core is not None else (self._native.epoch, 0)
-        return json.loads(self._native.state(epoch, position))
+        epoch, position = core.progress() if core is not None else (self._built.epoch, 0)
+        return json.loads(self._built.state(epoch, position))
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Makes the next iteration go on where :meth:`state_dict` was taken, with exactly the images that were not
@@ -390,21 +454,31 @@ class DataLoader:
             text = json.dumps(state_dict)
         except (TypeError, ValueError, RecursionError):
             raise ValueError("state_dict must be what state_dict() returned") from None
-        self._resumed = Iterator(self, text)
+        self._resumed, self._resumed_from = Iterator(self, text), text
 
     def __reduce__(self):
         state = self.state_dict() if self._latest or self._resumed else None
-        return _rebuilt, (self._dataset, self._arguments, self._native.epoch, state)
+        inherited = None
+        if self._named is None:
+            inherited = _ranks.to_hand_on(self._inherited)
+        return _rebuilt, (self._dataset, self._arguments, self._built.epoch, state, inherited)
 
     def __repr__(self) -> str:
         shape = " x ".join(map(str, self.image_shape))
-        return (
-            f"wellread.DataLoader({self._dataset!r}: {len(self)} batches of {self.batch_size}, {shape} {self._dtype})"
-        )
+        try:
+            batches = len(self)
+        except Error:
+            # What is wrong with the ranks is told where images are asked for.
+            batches = len(self._built)
+        what = f"{batches} batches of {self.batch_size}, {shape} {self._dtype}"
+        return f"wellread.DataLoader({self._dataset!r}: {what})"
 
 
-def _rebuilt(dataset: Dataset, arguments: dict, epoch: int, state: dict | None) -> DataLoader:
+def _rebuilt(
+    dataset: Dataset, arguments: dict, epoch: int, state: dict | None, inherited: _ranks.Inherited | None
+) -> DataLoader:
     loader = DataLoader(dataset, **arguments)
+    loader._inherited = inherited
     loader.set_epoch(epoch)
     if state is not None:
         loader.load_state_dict(state)

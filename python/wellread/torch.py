@@ -15,7 +15,7 @@ import torch
 import torch.utils.data
 from torch.utils.dlpack import from_dlpack
 
-from . import _check, _rows, _user
+from . import _check, _ranks, _rows, _user
 from . import loader as _loader
 from ._iteration import Iterator as _Iterator
 from ._signature import showing
@@ -72,9 +72,10 @@ class Dataset(torch.utils.data.Dataset):
         transform: a callable for each image, a tensor (C, Y, X), or (T, C, Z, Y, X) where there is more than one time
             point or depth.
         labels: a column of the dataset, or an array of one value per row: items are (image, label).
-        dtype: "stored" (uint16 stays torch.uint16), or the type that images are converted to before the transform:
-            "float32", "float16", "bfloat16", "int32", "int64", "uint8", "uint16". Values are not scaled, and never
-            wrap: a conversion to a type that cannot hold the stored one is a ValueError.
+        dtype: the type that images are converted to before the transform: "float32", with which torch computes;
+            "float16", "bfloat16", "int32", "int64", "uint8", "uint16"; or "stored" for none (uint16 stays
+            torch.uint16, of which torch can neither add nor compare two). Values are not scaled, and never wrap: a
+            conversion to a type that cannot hold the stored one is a ValueError.
         options: those of :class:`wellread.Dataset`, where a path is given.
 
     ``__getitems__`` reads the rows of a batch in one request. Items are tensors of their own memory, so
@@ -89,7 +90,7 @@ class Dataset(torch.utils.data.Dataset):
         *,
         transform: Transform | None = None,
         labels: Any = None,
-        dtype: TensorDtype | torch.dtype = "stored",
+        dtype: TensorDtype | torch.dtype = "float32",
         **options: Unpack[OpenOptions],
     ):
         self._images = _opened(dataset, options)
@@ -143,8 +144,9 @@ class Dataset(torch.utils.data.Dataset):
 
 
 class IterableDataset(torch.utils.data.IterableDataset):
-    """A set of images as an iterable dataset: each rank delivers its share, and its worker processes take turns, so
-    that torch's loader returns the batches that one process would, in their order, whatever that order is.
+    """A set of images as an iterable dataset: each rank delivers its share (``shard`` among its choices), and its
+    worker processes take turns, so that torch's loader returns the batches that one process would, in their order,
+    whatever that order is.
 
     Args:
         dataset: a :class:`wellread.Dataset`, or the path of one.
@@ -213,7 +215,7 @@ class IterableDataset(torch.utils.data.IterableDataset):
         self._resumed = dict(state_dict)
 
     def _state(self, epoch: int, position: int) -> dict[str, Any]:
-        return json.loads(self._whole._native.state(epoch, position))
+        return json.loads(self._whole._built.state(epoch, position))
 
     def _begin(self) -> dict[str, Any]:
         """The state that an iteration begins with."""
@@ -235,6 +237,8 @@ class IterableDataset(torch.utils.data.IterableDataset):
 
     def _items(self, state: dict[str, Any] | None, turn: tuple[int, int] | None) -> Iterator[Any]:
         state = self._begin() if state is None else state
+        if turn is None or turn[0] == 0:
+            _ranks.tell(self._whole._found())
         iterator = _Iterator(self._whole, json.dumps(state), turn or (0, 1))
         for batch in iterator:
             self._place = iterator.core.progress()

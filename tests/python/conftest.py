@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -121,6 +122,24 @@ def labelled(parquet, tmp_path_factory):
     path = tmp_path_factory.mktemp("labelled") / "cells.parquet"
     pq.write_table(table, path)
     return str(path)
+
+
+@pytest.fixture
+def bench(wellread, tmp_path):
+    """Run small benchmarks; return the rows of each table, the summary and the results folder."""
+    import pyarrow.parquet as pq
+    from bench_worker import SMALL
+
+    def run(what, *args, code=0):
+        out = tmp_path / "results"
+        python = ["--python", sys.executable] if "--framework" in args else []
+        said = wellread("bench", *what, *SMALL, *python, "--out", out, *args, code=code)
+        if code:
+            return said
+        tables = {name: pq.read_table(out / f"{name}.parquet").to_pylist() for name in what}
+        return tables, json.loads((out / "summary.json").read_text()), out
+
+    return run
 
 
 @pytest.fixture

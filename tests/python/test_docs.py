@@ -212,6 +212,53 @@ def test_upstream_names_what_there_is():
     assert checked["test"] > 100 and checked["path"] > 30 and checked["command"] > 30, checked
 
 
+def measured(page, caption):
+    """The rows of the table below this caption, as dictionaries."""
+    text = (DOCS / page).read_text().split(f"**{caption}**")[1].split("\n\n")[1]
+    head, _, *rows = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in text.splitlines()]
+    return [dict(zip(head, row, strict=True)) for row in rows]
+
+
+def rate(text):
+    """The number of images a second at the beginning of a cell."""
+    return int(text.split()[0].replace(",", ""))
+
+
+def of_upstream(begin):
+    """What is here of a line of docs/upstream.md that begins so."""
+    (line,) = [line for line in (DOCS / "upstream.md").read_text().splitlines() if line.startswith(f"| {begin}")]
+    return line.strip("|").split(" | ")[1]
+
+
+def test_speeds_named_beside_upstreams_are_those_of_the_tables():
+    rows = measured("speed.md", "100 x 100 uint8 noise, not compressed")
+    one = [rate(row["1 thread, images/s"]) for row in rows]
+    two = [rate(row["2 threads, images/s"]) for row in rows]
+    assert f"{1e6 / max(one):.1f} to {1e6 / min(one):.1f} µs an image" in of_upstream("Track 1: 7 ms")
+    assert f"{min(two):,} to {max(two):,}/s" in of_upstream("Track 2: 150-200")
+    # Read anew in each epoch.
+    anew = {row["format"]: rate(row["2 threads, images/s"]) for row in rows if not row["kept"]}
+    said = of_upstream("check: tables at or above TIFF")
+    tables = [name for name in anew if name not in ("tiff", "ome-zarr")]
+    above = [f"`{name}`" for name in tables if anew[name] > anew["tiff"]]
+    below = [f"`{name}`" for name in tables if anew[name] < anew["tiff"]]
+    assert f"{', '.join(above)} are above it at 100 x 100, {', '.join(below)} below" in said
+    peers = {
+        size: next(
+            round(float(row["ratio"].split()[0]))
+            for row in measured("peers.md", caption)
+            if row["set as it lies there"] == "upstream's Parquet, untouched, no preload"
+            and "RAM cache" in row["peer"]
+        )
+        for size, caption in (
+            (100, "1,000 images, 100 x 100 uint8 noise, batches of 16"),
+            (1080, "64 images, 1080 x 1080 uint16 (JUMP), batches of 16"),
+        )
+    }
+    said = of_upstream('"50-100x faster')
+    assert f"{peers[100]} times that cache ({peers[1080]} times at 1080 x 1080)" in said
+
+
 def test_the_citation_is_of_this_version():
     cited = (ROOT / "CITATION.cff").read_text()
     cargo = (ROOT / "Cargo.toml").read_text()
@@ -234,7 +281,7 @@ def documented(section):
 def test_result_columns_are_those_that_are_written(wellread, tmp_path):
     import pyarrow.parquet as pq
 
-    common = ["--formats", "parquet", "--repeats", 1, "--time-budget", 1]
+    common = ["--formats", "parquet", "--repeats", 1, "--time-budget", 100]
     wellread(
         "bench", "all", "--images", 6, "--size", "16x16", *common, "--samples", 2, "--steps", 1, "--batch-size", 2,
         "--batch-sizes", 2, "--workers", 0, "--access", "random", "--transform", "none", "--cache", "none",
@@ -346,6 +393,10 @@ def test_tasks_have_every_phase_that_upstream_names(mode, wellread, place, tmp_p
         assert timer.items() <= found.items(), phase
     info = entry["metrics"]["dataset_info" if mode == "train" else "inference_info"]
     assert (info["num_batches"], info["batch_size"]) == (3, 8)
-    if mode == "inference":  # of a training run they need the times of its epochs
-        assert info["throughput_samples_per_sec"] > 0 and info["avg_time_per_batch"] > 0
+    assert mode == "inference" or info["num_train_batches"] == 3
+    # Every timer says 0.5 s: of the first epoch, or of the whole prediction.
+    assert info["throughput_samples_per_sec"] == 48 and info["avg_time_per_batch"] == pytest.approx(0.5 / 3)
+    assert info["measured_over"] == ("first_epoch" if mode == "train" else "full_prediction")
+    total = entry["metrics"]["total_training" if mode == "train" else "total_inference"]
+    assert total["peak_memory_mb"] == total["peak_host_memory_mb"] == 60.0
     assert entry["metrics"]["final_metrics"] == {"loss": 0.25}

@@ -1,7 +1,11 @@
 """wellread.bench: upstream's Python API of inference benchmarks, on real frameworks."""
 
 import json
+import re
 import sys
+import types
+import weakref
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -90,18 +94,39 @@ def test_what_cannot_be_measured_is_told(tmp_path, change, text):
 
 
 def test_progress_is_printed_as_upstream_does(tmp_path, capsys):
-    bench.run_benchmark_suite(
-        "resnet50", "candle", [1], input_shape=(3, 32, 32), measurement_iterations=1, warmup_iterations=0,
+    """Every printed figure is the one of the results, and the last lines say how many there are and where."""
+    rows = bench.run_benchmark_suite(
+        "resnet50", "candle", [1, 2], input_shape=(3, 32, 32), measurement_iterations=2, warmup_iterations=0,
         csv_output_dir=tmp_path,
     )  # fmt: skip
     said = capsys.readouterr().out
-    for line in [
-        "Benchmarking batch size: 1",
-        "  Latency (p50): ",
-        "Benchmark Suite Complete",
-        "Total configurations: 1",
-    ]:
-        assert line in said
+    assert [row["batch_size"] for row in rows] == [1, 2] and all(row["status"] == "ok" for row in rows)
+    assert f"Type: {rows[0]['device_type'].upper()}" in said and "Available: True" in said
+    opening, *blocks = said.split("Benchmarking batch size: ")
+    assert "Latency" not in opening and len(blocks) == len(rows)
+    for block, row in zip(blocks, rows, strict=True):
+        assert int(block.split()[0]) == row["batch_size"]
+        (p50,) = re.findall(r"^  Latency \(p50\): (.*)ms$", block, re.M)
+        (rate,) = re.findall(r"^  Throughput: (.*) images/sec$", block, re.M)
+        (memory,) = re.findall(r"^  Memory: (.*) MB$", block, re.M)
+        # As many digits as are printed.
+        assert float(p50) == pytest.approx(row["latency_p50_ms"], abs=0.00051) and float(p50) > 0
+        assert float(rate) == pytest.approx(row["throughput_ips"], abs=0.0051) and float(rate) > 0
+        assert float(memory) == pytest.approx(row["memory_mb"], abs=0.0051) and float(memory) > 0
+    assert "Benchmark Suite Complete" in said and f"Total configurations: {len(rows)}\n" in said
+    (place,) = re.findall(r"^Results saved to: (.*)$", said, re.M)
+    (file,) = tmp_path.glob("benchmark_results_*.csv")
+    assert Path(place) == file
+    written = bench.BenchmarkLogger(tmp_path, file.name).rows()
+    assert [float(row["latency_p50_ms"]) for row in written] == [row["latency_p50_ms"] for row in rows]
+
+
+def test_nothing_is_printed_where_that_is_asked_for(tmp_path, capsys):
+    rows = bench.run_benchmark_suite(
+        "resnet50", "candle", [1], input_shape=(3, 32, 32), measurement_iterations=1, warmup_iterations=0,
+        csv_output_dir=tmp_path, verbose=False,
+    )  # fmt: skip
+    assert len(rows) == 1 and capsys.readouterr().out == ""
 
 
 def test_a_logger_keeps_one_whole_file(tmp_path):
@@ -150,6 +175,50 @@ def test_stored_images_are_prepared_as_models_expect(tmp_path):
     tifffile.imwrite(pairs / "0.tiff", np.zeros((2, 30, 28), np.uint8), metadata={"axes": "CYX"})
     with pytest.raises(ValueError, match="channels"):
         bench.create_dataloader(pairs)
+
+
+class Card:
+    """A CUDA device that stands in for one: its allocator's cache and the peak that torch keeps."""
+
+    def __init__(self, there=True):
+        self.there, self.cached, self.allocated, self.peak = there, 700, 100, 900
+
+    def is_available(self):
+        return self.there
+
+    def empty_cache(self):
+        self.cached = 0
+
+    def reset_peak_memory_stats(self):
+        self.peak = self.allocated
+
+
+def test_peaks_of_memory_are_set_back(monkeypatch):
+    """What is not used is given back first; then the peak is what is allocated."""
+    card = Card()
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(cuda=card))
+    bench.reset_memory_stats()
+    assert (card.cached, card.allocated, card.peak) == (0, 100, 100)
+    # A torch without a device has nothing to set back.
+    none = Card(there=False)
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(cuda=none))
+    bench.reset_memory_stats()
+    assert (none.cached, none.peak) == (700, 900)
+
+
+def test_what_python_no_longer_uses_is_freed_before(monkeypatch):
+    """A cycle that holds memory is collected, so that the allocator can give it back."""
+
+    class Held:
+        pass
+
+    held = Held()
+    held.itself = held
+    gone = weakref.ref(held)
+    del held
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    bench.reset_memory_stats()
+    assert gone() is None
 
 
 def test_torch_is_left_alone_unless_it_is_there(monkeypatch):

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import pickle
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -160,6 +161,30 @@ def test_a_cache_serves_what_was_read(parquet):
     assert report["images"] == 40 and report["hits"] >= 40
     with pytest.raises(ValueError, match="cache: .*is no cache"):
         wr.Dataset(parquet, cache="much")
+
+
+def test_nothing_is_kept_unless_that_is_asked_for(parquet):
+    """`cache="none"` is the default: what is read twice is read twice."""
+    for ds in (wr.Dataset(parquet), wr.Dataset(parquet, cache="none")):
+        for _ in range(2):
+            _ = ds[:]
+        assert [ds.cache_report[key] for key in ("bytes", "images", "hits")] == [0, 0, 0]
+    kept = wr.Dataset(parquet, cache="memory")
+    for _ in range(2):
+        _ = kept[:]
+    assert [kept.cache_report[key] for key in ("images", "hits")] == [40, 40]
+
+
+def test_preloading_prints_nothing_and_its_attributes_tell(parquet, capfd):
+    ds = wr.Dataset(parquet, cache="preload")
+    size = ds[:].nbytes
+    # For what hangs: it takes milliseconds.
+    end = time.monotonic() + 600
+    while ds.cache_report["images"] < 40:
+        assert time.monotonic() < end, ds.cache_report
+        time.sleep(0.01)
+    assert ds.cache_report["bytes"] == size
+    assert capfd.readouterr() == ("", "")
 
 
 POLICIES = ("none", "memory", "lru:1MiB", "compressed", "compressed-lru:100KB", "file", "preload", "chunked:16")

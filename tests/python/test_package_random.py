@@ -121,6 +121,7 @@ LOADER = [
     "images_per_epoch",
     "rows",
     "sampler",
+    "shard",
     "rank",
     "world_size",
     "uneven",

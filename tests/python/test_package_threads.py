@@ -1,6 +1,7 @@
 """Threads of Python that share what the package gives them: with the interpreter's lock, and without it where there
 is an interpreter of that kind (`python3.14t`; `pip install .` builds a wheel for it there)."""
 
+import os
 import sys
 import sysconfig
 import threading
@@ -53,6 +54,26 @@ def test_one_dataset_is_read_by_all_threads(cells):
             return len(ds)
 
         assert at_once(rows) == [40] * THREADS
+
+
+def tasks():
+    """The threads that this process has."""
+    return set(os.listdir("/proc/self/task"))
+
+
+def test_no_workers_means_no_threads(parquet):
+    """`num_workers=0` reads in the thread that asks; workers are threads, there before it asks."""
+    ds = wr.Dataset(parquet)
+    before = tasks()
+    batches = 0
+    for _ in wr.DataLoader(ds, 4, shuffle=True, num_workers=0):
+        assert tasks() <= before, "a thread was started"
+        batches += 1
+    assert batches == 10
+    # They wait for room: ten batches are more than they may be ahead.
+    epoch = iter(wr.DataLoader(ds, 4, shuffle=True, num_workers=2, prefetch=2))
+    assert 1 <= len(tasks() - before) <= 2
+    assert sum(1 for _ in epoch) == 10
 
 
 def test_every_thread_has_its_own_epoch_of_one_loader(parquet):

@@ -226,10 +226,7 @@ def test_phases_are_measured(parquet, tmp_path, monkeypatch):
         and 0 < steady["data_wait_fraction"] < 1
     )
     info = metrics["dataset_info"]
-    assert (info["num_batches"], info["batch_size"]) == (6, 4)
-    per_batch = info["avg_time_per_batch"]
-    assert per_batch == pytest.approx(steady["step_seconds"]["mean"])
-    assert info["throughput_samples_per_sec"] == pytest.approx(4 / per_batch)
+    assert (info["num_batches"], info["num_train_batches"], info["batch_size"]) == (6, 6, 4)
     peaks = metrics["peak_memory"]
     assert peaks["host_rss_mb"] >= metrics["full_training"]["peak_memory_mb"] > 0 and peaks["host_pss_mb"] > 50
     assert metrics["final_metrics"].keys() == {"loss"}
@@ -240,6 +237,10 @@ def test_phases_are_measured(parquet, tmp_path, monkeypatch):
     for name in ("data_setup", "model_initialization", "full_training", "total_training"):
         assert told[name] == metrics[name]["elapsed_seconds"]
     waits = sum((line["seconds"] for line in lines if line.get("samples") == "batch_loading"), [])
+    epochs = sum((line["seconds"] for line in lines if line.get("samples") == "epoch"), [])
+    # One pass over the data, after the first.
+    assert len(epochs) == 2 and info["avg_time_per_batch"] == pytest.approx(epochs[1] / 6)
+    assert info["throughput_samples_per_sec"] == pytest.approx(info["num_samples"] / epochs[1])
     assert len(waits) == 12 and np.mean(waits[1:]) == pytest.approx(steady["data_wait_seconds"]["mean"])
     monkeypatch.delenv("WELLREAD_PHASES")
     # The same callback again, for prediction; and over a loader without a DataModule.
@@ -247,6 +248,9 @@ def test_phases_are_measured(parquet, tmp_path, monkeypatch):
     metrics = timer.results["metrics"]
     assert "total_inference" in metrics and "full_prediction" in metrics and "epoch_breakdown" not in metrics
     assert metrics["inference_info"]["num_batches"] == 5 and metrics["steady_state"]["steps"] == 4
+    whole = metrics["full_prediction"]["elapsed_seconds"]
+    assert metrics["inference_info"]["avg_time_per_batch"] == pytest.approx(whole / 5)
+    assert metrics["full_prediction"]["peak_host_memory_mb"] == metrics["full_prediction"]["peak_memory_mb"] > 50
     assert len((tmp_path / "phases.jsonl").read_text().splitlines()) == len(lines)
 
 
@@ -374,7 +378,7 @@ def test_transforms_of_others_see_every_image_once(parquet):
     low, high = (f(rotated, (1, 2, 3), keepdim=True) for f in (torch.amin, torch.amax))
     assert torch.allclose(got, (rotated - low) / (high - low), atol=1e-5)
     # Where workers are processes, random transforms differ from image to image all the same.
-    dataset = wellread.torch.Dataset(parquet, dtype="float32", transform=v2.RandomCrop(8))
+    dataset = wellread.torch.Dataset(parquet, transform=v2.RandomCrop(8))
     loader = torch.utils.data.DataLoader(dataset, 8, num_workers=2, multiprocessing_context="fork", sampler=[0] * 32)
     crops = torch.cat(list(loader))
     assert len({crop.numpy().tobytes() for crop in crops}) > 16

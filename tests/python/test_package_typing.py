@@ -68,6 +68,8 @@ for image in ds:
     one = image
 for batch in wellread.DataLoader(ds, 4, as_="torch", crop=64, scale=(0, 4095), flip=(0.5, 0), rows=np.arange(4)):
     batch.anything
+wellread.DataLoader(ds, shard=(0, 2), rows=[1])
+wellread.torch.IterableDataset(ds, shard=False)
 wellread.torch.DataLoader("a", 4, True, crop=(3, 4), seed=5, labels="well", order="block", as_="numpy")
 wellread.torch.IterableDataset(ds, shuffle=True, on_error="skip", cache="none")  # call-arg
 wellread.lightning.WellreadDataModule("a", crop=3, train_choices={"flip": True, "weights": [1.0]})
@@ -79,6 +81,8 @@ wellread.DataLoader(ds, dtype="float8")  # arg-type
 wellread.DataLoader(ds, turns="halves")  # arg-type
 wellread.DataLoader(ds, order="shuffel")  # arg-type
 wellread.DataLoader(ds, uneven="keep")  # arg-type
+wellread.DataLoader(ds, shard="all")  # arg-type
+wellread.DataLoader(ds, shard=True)  # arg-type
 wellread.torch.DataLoader(ds, crpo=3)  # call-arg
 wellread.torch.DataLoader(ds, on_error="ignore")  # arg-type
 wellread.jax.DataLoader(ds, as_="torch")  # arg-type

@@ -28,6 +28,10 @@ if [[ $1 == rustc ]]; then
         grep -v '"test":true'
     exit
 fi
+# Of all platforms, it would ask for packages that a build here has not fetched.
+if [[ $1 == metadata ]]; then
+    exec REAL "$@" --filter-platform "$(rustc -vV | sed -n 's/^host: //p')"
+fi
 exec REAL "$@"
 """
 SCRIPT = """

@@ -35,9 +35,10 @@ def report(wellread, tmp_path_factory):
     """The report of a small run of all tracks, drawn again from what is on disk."""
     out = tmp_path_factory.mktemp("browser") / "results"
     wellread(
-        "bench", "all", "--images", 24, "--size", "32x32", "--kind", "cells", "--formats", "parquet,tiff",
-        "--repeats", 2, "--batch-size", 8, "--batch-sizes", "4,8", "--workers", "0", "--steps", 2, "--samples", 24,
-        "--transform", "none", "--access", "random,sequential", "--time-budget", 2, "--out", out,
+        "bench", "all", "--framework", "rust", "--images", 24, "--size", "32x32", "--kind", "cells",
+        "--formats", "parquet,tiff", "--repeats", 2, "--batch-size", 8, "--batch-sizes", "4,8", "--workers", "0",
+        "--steps", 2, "--samples", 24,
+        "--transform", "none", "--access", "random,sequential", "--time-budget", 1000, "--out", out,
     )  # fmt: skip
     wellread("report", out)
     return out / "report.html"
@@ -116,7 +117,7 @@ def opened(browser, report):
     """Opens the report; fails at the end if the page complained or asked for anything but itself."""
     pages = []
 
-    def open_(path=report, **settings):
+    def open_(path=report, unfolded=True, **settings):
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **settings})
         # Long enough for a machine that is busy with other things.
         context.set_default_timeout(180_000)
@@ -126,6 +127,9 @@ def opened(browser, report):
         page.on("pageerror", lambda error: page.wrong.append(str(error)))
         page.on("request", lambda asked: None if is_own(asked.url, path) else page.wrong.append(asked.url))
         page.goto(Path(path).as_uri())
+        # What is folded is looked at too; a test of its own folds it.
+        if unfolded:
+            page.locator("details").evaluate_all("all => all.forEach(one => { one.open = true; })")
         pages.append(page)
         return page
 
@@ -169,6 +173,24 @@ def test_every_track_has_its_charts(opened):
     # Each says which image it is, to those too who do not see it.
     said = pictures.evaluate_all("all => all.map(i => [i.alt, i.closest('figure').textContent])")
     assert all(caption and alt == f"Thumbnail of {caption}" for alt, caption in said), said
+
+
+def test_the_answer_is_a_chart_then_a_sentence_and_what_is_more_is_folded(opened):
+    page = opened(unfolded=False)
+    answer = page.locator("#answer")
+    chart, first = answer.locator("#plot-decision figure.chart > svg"), answer.locator(".findings li").first
+    assert chart.is_visible() and chart.bounding_box()["y"] < first.bounding_box()["y"]
+    assert "decision" not in page.locator("#again").inner_text()
+    # What binds is said first, and how it was found only when asked for.
+    assert re.search(r"\b(binds here|takes a part)", first.locator("p").first.inner_text()), first.inner_text()
+    detail = first.locator(".detail")
+    assert not detail.is_visible()
+    first.locator("summary").click()
+    assert detail.is_visible()
+    folded = page.locator("#plot-dataset_distribution")
+    assert not folded.is_visible()
+    page.locator("#bench-dataset details.more > summary").first.click()
+    assert folded.is_visible()
 
 
 def test_inference_has_its_charts(opened, infer_report):

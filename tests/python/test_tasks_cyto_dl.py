@@ -184,7 +184,6 @@ def seconds(ran, *names):
 def test_training_is_measured_within_the_branchs_own_api(trained):
     assert trained.code == 0, trained.log
     parts = [
-        "imports",
         "configuration",
         "data_setup",
         "model_initialization",
@@ -214,7 +213,6 @@ def test_inference_from_a_checkpoint(run, trained):
     assert ran.info["run"] == "predict" and len(ran.samples("batch_forward")[0]) == 4
     assert seconds(ran, "checkpoint_loading") > 0 and "full_prediction" in ran.phases
     parts = [
-        "imports",
         "configuration",
         "data_setup",
         "model_initialization",

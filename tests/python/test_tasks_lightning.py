@@ -4,6 +4,7 @@ import csv
 import importlib
 import json
 import shutil
+import statistics
 import sys
 from types import ModuleType, SimpleNamespace
 
@@ -134,7 +135,7 @@ def seconds(ran, name):
 def test_training_is_measured_whole(trained):
     assert trained.code == 0 and not trained.errors, trained.log
     total = seconds(trained, "total_training")
-    assert 0 < sum(seconds(trained, name) for name in PARTS if name in trained.phases) <= total
+    assert 0 < sum(seconds(trained, name) for name in PARTS if name in trained.phases and name != "imports") <= total
     assert list(trained.phases)[-1] == "total_training"
     first = [seconds(trained, f"first_{name}") for name in BATCH]
     assert 0 < sum(first) <= seconds(trained, "first_epoch") <= seconds(trained, "full_training")
@@ -162,7 +163,11 @@ def test_what_is_known_of_the_run_is_told(trained):
     # 8 x 5 + 5 and 5 + 1: the override reached the model.
     assert info["parameters"] == 51
     assert info["versions"]["torch"] == torch.__version__
-    assert info["throughput_samples_per_sec"] > 0 and info["peak_host_rss_mb"] > 50
+    assert info["num_train_batches"] == 3 and info["peak_host_rss_mb"] > 50
+    # One pass is the median epoch after the first, as in every adapter.
+    one_pass = statistics.median(trained.samples("epoch")[0][1:])
+    assert info["throughput_samples_per_sec"] == pytest.approx(24 / one_pass)
+    assert info["avg_time_per_batch"] == pytest.approx(one_pass / 3)
     assert trained.metrics["not_finite"] is None and trained.metrics["train_loss"] > 0
     with open(trained.artifacts["loss_curve"]) as file:
         rows = list(csv.DictReader(file))
@@ -412,3 +417,36 @@ def test_names_that_resemble_another(package):
             settings.split_override(text)
     assert settings.split_override("++a.b=c=d") == ("++", "a.b", "c=d")
     assert settings.split_override("~a") == ("~", "a", None)
+
+
+def test_one_batch_has_a_throughput_too(run):
+    ran = run(max_epochs=1, overrides=["trainer.limit_train_batches=1"])
+    assert ran.code == 0, ran.log
+    info, (epochs, _) = ran.info, ran.samples("epoch")
+    assert info["num_batches"] == info["num_train_batches"] == len(epochs) == 1
+    assert info["avg_time_per_batch"] == pytest.approx(epochs[0])
+    assert info["throughput_samples_per_sec"] == pytest.approx(info["num_samples"] / epochs[0])
+
+
+def test_imports_are_no_part_of_the_total(package):
+    phases = package("phases")
+    clock = iter([0.0, 1.0, 1.0, 8.0, 8.0, 9.5])
+    meter = phases.Meter()
+    meter.now = lambda: next(clock)
+    timers = phases.Phases(meter)
+    timers.begin("total")
+    with timers.apart("imports"):
+        pass
+    timers.end("total")
+    assert timers.done["imports"]["elapsed_seconds"] == 7.0
+    assert timers.done["total"]["elapsed_seconds"] == 2.5
+
+
+def test_the_peak_is_the_devices_where_there_is_one(package):
+    phases = package("phases")
+    timers = phases.Phases(phases.Meter())
+    timers.add("full", {"elapsed_seconds": 1.0, "memory_delta_mb": 2.0, "peak_memory_mb": 900.0})
+    assert timers.grouped()["full"]["peak_memory_mb"] == timers.grouped()["full"]["peak_host_memory_mb"] == 900.0
+    timers.done["full"]["peak_gpu_memory_mb"] = 40.0
+    shown = timers.grouped()["full"]
+    assert (shown["peak_memory_mb"], shown["peak_host_memory_mb"]) == (40.0, 900.0)

@@ -93,6 +93,12 @@ def test_a_pipe_gets_plain_text(command):
     assert "parquet" in done.stdout and "Report: results/report.html" in done.stdout
     # A sentence is a line: what reads it breaks it, or does not.
     assert any(line.startswith("Measured on ") and line.endswith(".") for line in done.stdout.splitlines())
+    # A line per phase tells how far it is; what only a terminal shows is not there.
+    phases = [line for line in done.stderr.splitlines() if not line.startswith("note: ")]
+    assert len(phases) == 2 and phases[0].startswith("prepared 32 "), done.stderr
+    assert re.fullmatch(r"dataset: \d( of 2)? rounds? of \d+ configurations? in [\d.]+ (s|minutes).*", phases[1]), (
+        done.stderr
+    )
     for stream in (done.stdout, done.stderr):
         assert "\r" not in stream and "\x1b" not in stream
         assert "left)" not in stream and "best so far" not in stream, stream

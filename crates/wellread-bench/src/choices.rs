@@ -102,6 +102,47 @@ impl Preset {
     }
 }
 
+/// A transform of track 1: a [`Preset`], or one of the user's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SampleTransform {
+    /// One of the loader's.
+    Preset(Preset),
+    /// `python:package.module:Class`, for frameworks in Python.
+    User(String),
+}
+
+impl fmt::Display for SampleTransform {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Preset(preset) => preset.fmt(f),
+            Self::User(name) => f.pad(name),
+        }
+    }
+}
+
+impl FromStr for SampleTransform {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match in_python(name, "transform") {
+            Some(checked) => checked.map(|()| Self::User(name.to_owned())),
+            None => name.parse().map(Self::Preset).map_err(|e: UnknownName| {
+                format!("{e}, and with --framework pytorch or jax python:package.module:Class")
+            }),
+        }
+    }
+}
+
+/// Of a name that begins with `python:`, whether a module and something in it follow; `None` of others. `what` it is to be
+/// is for the message.
+pub fn in_python(name: &str, what: &str) -> Option<Result<(), String>> {
+    let place = name.strip_prefix("python:")?;
+    Some(match place.split_once(':') {
+        Some((module, class)) if !module.is_empty() && !class.is_empty() && !class.contains(':') => Ok(()),
+        _ => Err(format!("{name:?} is no {what}; write python:package.module:Class")),
+    })
+}
+
 choice! {
     /// What a model does in a step.
     Mode {
@@ -221,6 +262,20 @@ mod tests {
         }
         let unknown = "Random".parse::<Access>().unwrap_err().to_string();
         assert_eq!(unknown, "unknown \"Random\"; there are sequential, random, grouped, block");
+    }
+
+    #[test]
+    fn a_transform_is_a_preset_or_named_in_python() {
+        assert_eq!("augment".parse(), Ok(SampleTransform::Preset(Preset::Augment)));
+        let own = "python:my.transforms:Blur";
+        assert_eq!(own.parse(), Ok(SampleTransform::User(own.to_owned())));
+        assert_eq!(own.parse::<SampleTransform>().unwrap().to_string(), own);
+        for wrong in ["python:", "python:a", "python::A", "python:a:", "python:a:B:C"] {
+            let said = wrong.parse::<SampleTransform>().unwrap_err();
+            assert_eq!(said, format!("{wrong:?} is no transform; write python:package.module:Class"));
+        }
+        let said = "blur".parse::<SampleTransform>().unwrap_err();
+        assert!(said.contains("none, normalize, augment, and with --framework pytorch"), "{said}");
     }
 
     #[test]

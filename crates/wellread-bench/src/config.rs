@@ -32,7 +32,7 @@ pub struct Config {
     pub data_dir: Option<PathBuf>,
     /// Measure on beyond [`Self::repeats`] until every median is known to this share, or time is up.
     pub precision: Option<f64>,
-    /// Begin no further round of a benchmark after this time.
+    /// Time of all benchmarks together, when the images are prepared.
     #[serde(rename = "time_budget_s", serialize_with = "seconds")]
     pub time_budget: Duration,
     /// Track 1: order of access.
@@ -43,6 +43,8 @@ pub struct Config {
     pub block_window: usize,
     /// Track 1: transform presets.
     pub transforms: Vec<Preset>,
+    /// Track 1: transforms of the user's own, `python:package.module:Class`, which frameworks in Python run.
+    pub user_transforms: Vec<String>,
     /// Track 1: what is kept of images.
     #[serde(serialize_with = "texts")]
     pub caches: Vec<Cache>,
@@ -81,6 +83,8 @@ pub struct Config {
     pub scale: Option<f32>,
     /// Who runs tracks 1 to 4: this program, frameworks in Python, several side by side.
     pub frameworks: Vec<Framework>,
+    /// Track 4: measure NumPy and torch too where [`Self::python`] has torch, though no framework in Python is asked for.
+    pub find_torch: bool,
     /// Readers by name that frameworks are measured with, or `all`.
     pub loaders: Vec<String>,
     /// The Python that has the frameworks; `None` for [`crate::framework::python`]'s choice.
@@ -139,18 +143,19 @@ impl Default for Config {
             out: PathBuf::from("results"),
             data_dir: None,
             precision: None,
-            time_budget: Duration::from_mins(2),
+            time_budget: Duration::from_mins(10),
             access: vec![Access::Sequential, Access::Random, Access::Grouped],
             block_rows: 10,
             block_window: 8,
             transforms: Preset::ALL.to_vec(),
+            user_transforms: vec![],
             caches: vec![Cache::None, Cache::MEMORY],
             samples: 100,
             batch_sizes: vec![1, 4, 16],
             workers: vec![0, 2, 4],
             keep_open: false,
             loader_caches: vec![Cache::None],
-            model: "small-cnn".to_owned(),
+            model: wellread_model::models()[0].name.to_owned(),
             modes: Mode::ALL.to_vec(),
             steps: 50,
             batch_size: 16,
@@ -162,6 +167,7 @@ impl Default for Config {
             crop: None,
             scale: None,
             frameworks: vec![Framework::Rust],
+            find_torch: true,
             loaders: vec!["all".to_owned()],
             python: None,
             turn_limit: Duration::from_mins(3),
@@ -188,7 +194,7 @@ mod tests {
             (&set["dtype"], &set["kind"], &set["seed"]),
             (&"uint16".into(), &"cells".into(), &42.into())
         );
-        assert_eq!(written["time_budget_s"], 120.0);
+        assert_eq!(written["time_budget_s"], 600.0);
         assert_eq!(written["access"], serde_json::json!(["sequential", "random", "grouped"]));
         let source = Source::Path { path: "plate.parquet".into(), planes: Some(true) };
         let written =

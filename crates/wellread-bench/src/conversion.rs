@@ -3,7 +3,11 @@
 //! Three clocks per image: `numpy_*`, from asking for a row to its floats in a host array; `conversion_*`,
 //! from the host array to a tensor of the model's backend; `torch_*` (named as upstream's column), both. Two
 //! paths: `copy` hands the backend a slice, which it copies; `zero_copy` gives it the array itself. The tensor's
-//! content is compared with the array's outside the clocks.
+//! content is compared with the array's outside the clocks. A variant that would take more than its share of the time budget
+//! takes fewer images.
+//!
+//! This program's own rows have the framework `candle`. Beside them stand NumPy and torch (framework `pytorch`) where a
+//! Python with torch is found, and whatever else `--framework` names; a note says what the rows are.
 
 use crate::choices::{Access, Preset, TensorPath};
 use crate::data::FormatSet;
@@ -15,6 +19,7 @@ use crate::variants::{self, Keys, Measurement, Results, Settings, Unavailable, V
 use anyhow::Result;
 use wellread_loader::{Dataset, ItemContext};
 use wellread_measure::clock::Stopwatch;
+use wellread_measure::interleave::Turn;
 use wellread_measure::samples::Samples;
 use wellread_model::{tensor_from_slice_copy, tensor_from_vec};
 use wellread_report::{Cell, Finding, Severity, Table};
@@ -30,8 +35,17 @@ pub static BENCHMARK: Benchmark = Benchmark {
     findings,
 };
 
+/// Turns of a variant that are taken whatever the time budget: a warm-up and two rounds.
+const LEAST_ROUNDS: usize = 3;
+/// Fewest images of a turn, however slow they are.
+const LEAST_IMAGES: usize = 4;
+
 fn run(session: &Session<'_>) -> Result<Results> {
     let (mut variants, mut unavailable) = (Vec::new(), Vec::new());
+    let formats = session.own_sets().iter().filter(|set| set.error.is_none()).count();
+    let turns = (formats * TensorPath::ALL.len() * LEAST_ROUNDS).max(1);
+    let share = session.seconds() / turns as f64;
+    let in_python = session.frameworks.of(BENCHMARK.name).next().is_some();
     for set in session.own_sets() {
         for &path in TensorPath::ALL {
             let mut keys: Keys = vec![
@@ -39,7 +53,7 @@ fn run(session: &Session<'_>) -> Result<Results> {
                 ("framework", Cell::from("candle")),
                 ("path", Cell::from(path)),
             ];
-            if session.config.in_python() {
+            if in_python {
                 keys.insert(2, ("loader", Cell::from("wellread")));
             }
             match &set.error {
@@ -47,7 +61,7 @@ fn run(session: &Session<'_>) -> Result<Results> {
                 None => variants.push(Variant {
                     peer: false,
                     keys,
-                    job: Box::new(move |turn| convert(session, set, path, turn.round as u64, turn.warmup)),
+                    job: Box::new(move |turn| convert(session, set, path, turn, share)),
                 }),
             }
         }
@@ -62,6 +76,7 @@ fn run(session: &Session<'_>) -> Result<Results> {
     };
     let mut results = variants::run(session, &settings, variants, unavailable)?;
     results.table = with_share_of_copy(session, &results.table, "torch_samples_per_sec", 1);
+    results.notes.extend(session.frameworks.about_conversion().map(str::to_owned));
     Ok(results)
 }
 
@@ -80,9 +95,10 @@ fn convert(
     session: &Session<'_>,
     set: &FormatSet,
     path: TensorPath,
-    round: u64,
-    full: bool,
+    turn: Turn,
+    share: f64,
 ) -> Result<Measurement> {
+    let (round, full) = (turn.round as u64, turn.warmup);
     let recipe = session.transform(Preset::None)?;
     let n = session.prepared.expected.len();
     let rows = crate::dataset::rows_of(Access::Random, n, session.config, round);
@@ -91,7 +107,11 @@ fn convert(
     let (mut array_s, mut conversion_s) = (Samples::new(), Samples::new());
     let (mut copied, mut verified) = (0usize, true);
     let (mut array, mut floats): (Vec<f32>, usize) = (Vec::new(), 0);
+    let whole = Stopwatch::start();
     for &row in &rows {
+        if array_s.len() >= LEAST_IMAGES && whole.elapsed() > share {
+            break;
+        }
         // The path without copy gives its array away and needs a new one; the allocator hands out the memory
         // of the tensor before, and asking for it is not what is measured.
         array.reserve_exact(floats);
@@ -113,7 +133,7 @@ fn convert(
         let _verify = span(Kind::Verify).with(1, 0);
         verified &= tensor.with_values(|values| session.expected.agrees(Preset::None, row, values, full))?;
     }
-    let copied = copied as f64 / rows.len().max(1) as f64;
+    let copied = copied as f64 / array_s.len().max(1) as f64;
     Ok(Measurement { verified, ..measurement(&array_s, &conversion_s, copied) })
 }
 

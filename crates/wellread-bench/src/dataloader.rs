@@ -2,7 +2,8 @@
 //!
 //! A batch's time runs from asking the iterator for it to having it. `first_batch_s` counts from before the
 //! set is opened to having the first batch: opening, starting threads and decoding included. `epoch_s` is the
-//! same for the whole epoch without the opening. A run repeats epochs for at least a tenth of a second (means are
+//! same for the whole epoch without the opening (an epoch that would take more than its share of the time budget is cut short
+//! and has none; `num_samples` says how far it came). A run repeats epochs for at least a tenth of a second (means are
 //! given), and each opens anew, unless `--keep-open` asks for later epochs of
 //! one loader, as a training run has them (`first_batch_s` is then that of its first epoch); `--loader-cache` then
 //! keeps images from epoch to epoch by the policies it names (the tables say so in a column `cache`, and what that came
@@ -27,6 +28,7 @@ use std::cell::RefCell;
 use std::time::Duration;
 use wellread_loader::{Cache, Dataset, Loader, LoaderBuilder, MemoryUse};
 use wellread_measure::clock::Stopwatch;
+use wellread_measure::interleave::Turn;
 use wellread_report::{Cell, Finding, Severity, Table};
 use wellread_trace::{Kind, span};
 
@@ -52,6 +54,10 @@ fn run(session: &Session<'_>) -> Result<Results> {
     let config = session.config;
     let lowered = RefCell::default();
     let (mut variants, mut unavailable) = (Vec::new(), Vec::new());
+    let formats = session.own_sets().iter().filter(|set| set.error.is_none()).count();
+    let configurations =
+        formats * config.batch_sizes.len() * config.workers.len() * config.loader_caches.len();
+    let share = session.seconds() / (configurations * LEAST_ROUNDS).max(1) as f64;
     for set in session.own_sets() {
         for &batch_size in &config.batch_sizes {
             let with_caches = |&workers| config.loader_caches.iter().map(move |cache| (workers, cache));
@@ -75,7 +81,7 @@ fn run(session: &Session<'_>) -> Result<Results> {
                     keys,
                     job: Box::new(move |turn| {
                         let how = (batch_size, workers, cache);
-                        let measured = epochs(session, set, how, &mut kept, turn.round as u64, turn.warmup)?;
+                        let measured = epochs(session, set, how, &mut kept, turn, share)?;
                         if let Some(memory) = measured.1 {
                             note_lowered(lowered, set.format, how, &memory);
                         }
@@ -91,7 +97,8 @@ fn run(session: &Session<'_>) -> Result<Results> {
     let settings = Settings {
         name: BENCHMARK.name,
         intervals: &["samples_per_sec", "first_batch_s", "epoch_s"],
-        noise_figure: "epoch_s",
+        // An epoch that the time budget has cut short has no duration of its own.
+        noise_figure: "samples_per_sec",
         item_prefix: "",
     };
     let mut results = variants::run(session, &settings, variants, unavailable)?;
@@ -161,6 +168,10 @@ struct Opened {
 /// microseconds; a turn has [`MOST_EPOCHS`] at most.
 const TURN: f64 = 0.12;
 const MOST_EPOCHS: u64 = 50;
+/// Turns of a variant that are taken whatever the time budget: a warm-up and two rounds.
+const LEAST_ROUNDS: usize = 3;
+/// Fewest batches of an epoch, however slow they are.
+const LEAST_BATCHES: usize = 4;
 
 /// One turn: an epoch, or as many as a turn lasts. Each opens anew, unless the loader is kept.
 fn epochs(
@@ -168,18 +179,20 @@ fn epochs(
     set: &FormatSet,
     choices: (usize, usize, &Cache),
     kept: &mut Option<Opened>,
-    round: u64,
-    full: bool,
+    turn: Turn,
+    share: f64,
 ) -> Result<(Measurement, Option<MemoryUse>)> {
-    let turn = Stopwatch::start();
+    let (round, full) = (turn.round as u64, turn.warmup);
+    let lasting = Stopwatch::start();
     let mut all: Vec<Measurement> = Vec::new();
     // Warm-up compares every pixel, once.
-    while all.is_empty() || (!full && turn.elapsed() < TURN && (all.len() as u64) < MOST_EPOCHS) {
+    let long_enough = TURN.min(share);
+    while all.is_empty() || (!full && lasting.elapsed() < long_enough && (all.len() as u64) < MOST_EPOCHS) {
         if !session.config.keep_open {
             *kept = None;
         }
         let number = round * MOST_EPOCHS + all.len() as u64;
-        all.push(epoch(session, set, choices, kept, number, full)?);
+        all.push(epoch(session, set, choices, kept, number, full, share)?);
     }
     if let Some(Opened { loader, .. }) = kept
         && full
@@ -192,10 +205,10 @@ fn epochs(
         all.iter().map(of).sum::<f64>() / all.len() as f64
     };
     let delivered = session.prepared.delivered_bytes(session.config.batch_crop());
-    let values = all[0].values.iter().map(|&(name, _)| match name {
+    let values = all[0].values.iter().filter(|(name, _)| *name != MEASURED).map(|&(name, _)| match name {
         // A rate of the whole turn is what was done over what it took.
-        "samples_per_sec" => (name, mean("num_samples") / mean("epoch_s")),
-        "delivered_bytes_per_s" => (name, mean("num_samples") * delivered / mean("epoch_s")),
+        "samples_per_sec" => (name, mean("num_samples") / mean(MEASURED)),
+        "delivered_bytes_per_s" => (name, mean("num_samples") * delivered / mean(MEASURED)),
         _ => (name, mean(name)),
     });
     let measurement = Measurement {
@@ -230,6 +243,10 @@ fn read_ahead(loader: &Loader) -> Result<()> {
     }
 }
 
+/// Seconds that an epoch was measured; a value that does not reach the table.
+const MEASURED: &str = "measured_s";
+
+/// An epoch. One that has taken `share` seconds ends before its time, and has no `epoch_s`.
 fn epoch(
     session: &Session<'_>,
     set: &FormatSet,
@@ -237,6 +254,7 @@ fn epoch(
     kept: &mut Option<Opened>,
     number: u64,
     full: bool,
+    share: f64,
 ) -> Result<Measurement> {
     let config = session.config;
     let mut recipe = session.transform(Preset::None)?;
@@ -266,9 +284,14 @@ fn epoch(
     };
     let mut items = Vec::with_capacity(opened.loader.len());
     let (mut rows, mut verified) = (0, true);
+    let mut cut;
     let whole = Stopwatch::start();
     let mut batches = opened.loader.iter();
     loop {
+        cut = items.len() >= LEAST_BATCHES && items.len() < opened.loader.len() && whole.elapsed() > share;
+        if cut {
+            break;
+        }
         let clock = Stopwatch::start();
         let Some(batch) = batches.next() else { break };
         let batch = batch?;
@@ -293,7 +316,8 @@ fn epoch(
     let mut values = vec![
         ("samples_per_sec", rows as f64 / epoch_s),
         ("first_batch_s", opened.first_batch_s.unwrap_or(f64::NAN)),
-        ("epoch_s", epoch_s),
+        ("epoch_s", if cut { f64::NAN } else { epoch_s }),
+        (MEASURED, epoch_s),
         ("open_s", opened.open_s),
         ("num_samples", rows as f64),
         ("readers", opened.loader.readers() as f64),
@@ -307,7 +331,7 @@ fn epoch(
     Ok(Measurement {
         values,
         items,
-        verified: verified && rows == session.prepared.expected.len() * config.crops,
+        verified: verified && (cut || rows == session.prepared.expected.len() * config.crops),
         ..Measurement::default()
     })
 }
@@ -388,7 +412,8 @@ fn fastest_loader(table: &Table, judge: &Judge) -> Option<Finding> {
     let epoch = by_median(series(table, &["workers"], "epoch_s", |r| {
         table.f64("batch_size", r) == Some(batch) && table.str("format", r) == Some(first.format.as_str())
     }));
-    if let Some(epoch) = epoch.last().map(Series::median).filter(|s| *s < SHORT_EPOCH) {
+    let short = epoch.last().map(Series::median).filter(|s| *s < SHORT_EPOCH);
+    if let Some(epoch) = short {
         detail += &format!(
             ". An epoch took only {:.1} ms here, much of it starting threads: measure more images for figures that hold in training",
             1e3 * epoch
@@ -400,7 +425,8 @@ fn fastest_loader(table: &Table, judge: &Judge) -> Option<Finding> {
     let compared = judge.compare(first, second)?;
     Some(if compared.is_clear() {
         Finding::new(
-            Severity::Good,
+            // What asks for more measuring is no good news yet.
+            if short.is_some() { Severity::Info } else { Severity::Good },
             format!(
                 "{} is the fastest format here: {about}, {} {}",
                 name(first),
@@ -516,6 +542,7 @@ fn what_binds(table: &Table, judge: &Judge) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::findings::two_formats;
     use wellread_report::row;
 
     #[test]
@@ -535,5 +562,24 @@ mod tests {
         assert_eq!(scaled.f64("scaling_efficiency", 0), Some(1.0));
         assert_eq!(scaled.f64("scaling_efficiency", 1), Some(0.75));
         assert_eq!(scaled.f64("scaling_efficiency", 2), Some(0.5), "of the four cores");
+    }
+
+    /// A card that asks for more measuring is no good news: of epochs that are mostly the starting of threads.
+    #[test]
+    fn a_card_that_says_measure_more_is_not_good() {
+        let found = |epoch_s: f64| {
+            let table = two_formats(7, &[("epoch_s", epoch_s)]);
+            fastest_loader(&table, &Judge::new(1, None)).unwrap()
+        };
+        let (short, long) = (found(SHORT_EPOCH / 2.0), found(SHORT_EPOCH * 2.0));
+        // The verdict is as clear in both.
+        for finding in [&short, &long] {
+            assert!(finding.text.contains("tiff is the fastest format here"), "{}", finding.text);
+        }
+        assert!(short.detail.contains("An epoch took only 25.0 ms here"), "{}", short.detail);
+        assert!(short.detail.contains("measure more images"), "{}", short.detail);
+        assert!(matches!(short.severity, Severity::Info), "it says measure more");
+        assert!(!long.detail.contains("measure more"), "{}", long.detail);
+        assert!(matches!(long.severity, Severity::Good), "{}", long.text);
     }
 }

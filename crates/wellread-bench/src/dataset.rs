@@ -35,7 +35,11 @@ pub static BENCHMARK: Benchmark = Benchmark {
     name: "dataset",
     about: "single images, as Dataset.__getitem__ (upstream's Track 1); opening is not included",
     run,
-    transforms: |config| config.transforms.clone(),
+    transforms: |config| {
+        // Transforms of the user's own are given the plain images.
+        let given = (!config.user_transforms.is_empty()).then_some(Preset::None);
+        config.transforms.iter().copied().chain(given).collect()
+    },
     headline: &["p50_s", "p95_s", "samples_per_sec", "open_s", "mixing", "jump", "bytes_read_per_used"],
     findings,
 };
@@ -55,8 +59,13 @@ fn run(session: &Session<'_>) -> Result<Results> {
     let formats = sets.iter().filter(|set| set.error.is_none()).count();
     let turns = formats * config.access.len() * config.transforms.len() * config.caches.len() * LEAST_ROUNDS;
     // A format that decodes hundreds of images for one must not take the others' time.
-    let share = config.time_budget.as_secs_f64() / turns.max(1) as f64;
+    let share = session.seconds() / turns.max(1) as f64;
     for set in sets {
+        for name in &config.user_transforms {
+            let keys = vec![("format", Cell::from(set.format)), ("transform", Cell::from(name))];
+            let reason = tracks::only_in_python(name);
+            unavailable.push(Unavailable { keys, reason: set.error.clone().unwrap_or(reason) });
+        }
         for &access in &config.access {
             for &transform in &config.transforms {
                 for cache in &config.caches {
@@ -83,7 +92,7 @@ fn run(session: &Session<'_>) -> Result<Results> {
     tracks::mark_own(session, (&mut variants, &mut unavailable));
     let own = variants.len();
     let plain = config.transforms.contains(&Preset::None);
-    if plain {
+    if plain || !config.user_transforms.is_empty() {
         tracks::dataset(session, own, (&mut variants, &mut unavailable));
     }
     let settings = Settings {
@@ -95,10 +104,11 @@ fn run(session: &Session<'_>) -> Result<Results> {
     let mut results = variants::run(session, &settings, variants, unavailable)?;
     results.table = crate::roofline::with_share_of_copy(session, &results.table, "samples_per_sec", 1);
     results.notes.extend(traffic::uncounted(&results.table));
-    if config.in_python() && !plain {
-        results
-            .notes
-            .push("dataset: frameworks are measured with the transform none, which was left out".to_owned());
+    if config.in_python() && !plain && !config.transforms.is_empty() {
+        results.notes.push(
+            "dataset: frameworks are measured with the transforms none and normalize where none is asked for"
+                .to_owned(),
+        );
     }
     Ok(results)
 }

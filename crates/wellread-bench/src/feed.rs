@@ -115,6 +115,11 @@ impl Pass {
 /// Full batches that [`Place::Synthetic`] takes in turn, so that a model reads as much memory as from a loader's.
 const FULL: usize = 4;
 
+/// Batches that a loader reads ahead and a little more, so that its queue is as it will be.
+pub(crate) fn ahead(prefetch: Option<usize>, workers: usize) -> usize {
+    prefetch.unwrap_or((2 * workers).max(4)) + 2
+}
+
 impl<'a> Feed<'a> {
     /// These rows of the set that `open` opens. A row that is named twice comes twice.
     pub fn new(open: Box<Open<'a>>, rows: Vec<usize>, how: How) -> Self {
@@ -190,8 +195,7 @@ impl<'a> Feed<'a> {
 
     /// Rows of an epoch that goes on for so many steps and what is read ahead of them, and the steps before them.
     fn endless(&self, steps: usize) -> (Vec<usize>, usize) {
-        // What a loader reads ahead and a little more, so that its queue is as it will be.
-        let ahead = self.how.prefetch.unwrap_or((2 * self.how.workers).max(4)) + 2;
+        let ahead = ahead(self.how.prefetch, self.how.workers);
         let images = (steps + 2 * ahead) * self.how.batch_size;
         (self.rows.iter().copied().cycle().take(images).collect(), ahead)
     }

@@ -9,13 +9,15 @@
 //! formats that are all alike, those two lie closest together.
 
 use crate::choices::Framework;
+use crate::variants::LEFT_OUT;
 use crate::{next_step, suite, sweep};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use wellread_measure::bootstrap::{Bootstrap, Interval, Pairing};
+use wellread_measure::bootstrap::{Bootstrap, Interval, Method, Pairing};
 use wellread_measure::compare::MIN_SAMPLES;
 use wellread_measure::samples::median;
-use wellread_report::{Cell, Finding, Severity, Table};
+pub(crate) use wellread_report::figures::decision::telling_batch_size;
+use wellread_report::{Cell, Finding, Severity, Table, columns};
 
 /// A finding and its place among those of all benchmarks: smaller ranks are told first.
 pub struct Ranked {
@@ -31,20 +33,30 @@ pub(crate) fn ranked(rank: u32, finding: Option<Finding>) -> Option<Ranked> {
 }
 
 /// Findings of all tables, most important first, then what to do next; last what could not be measured. `noise` is the
-/// noise floor of each benchmark, by its name.
-pub fn all(tables: &[Table], noise: &BTreeMap<String, f64>, seed: u64) -> Vec<Finding> {
+/// noise floor of each benchmark, by its name; `hint` says how there are more rounds ([`more_rounds`]).
+pub fn all(tables: &[Table], noise: &BTreeMap<String, f64>, seed: u64, hint: &str) -> Vec<Finding> {
     let mut found: Vec<Ranked> = tables
         .iter()
         .filter_map(|table| Some((suite::benchmark(table.name())?, own_rows(table))))
         .flat_map(|(benchmark, table)| {
-            let judge = Judge::new(seed, noise.get(table.name()).copied());
+            let judge = Judge::new(seed, noise.get(table.name()).copied()).with_hint(hint);
             (benchmark.findings)(&table, &judge)
         })
         .collect();
     found.sort_by_key(|found| found.rank);
     let own: Vec<Table> = tables.iter().map(|table| own_rows(table).into_owned()).collect();
     let next = next_step::finding(&own, noise, seed);
-    found.into_iter().map(|found| found.finding).chain(next).chain(unavailable(tables)).collect()
+    let missing = unavailable(tables).into_iter().chain(left_out(tables));
+    found.into_iter().map(|found| found.finding).chain(next).chain(missing).collect()
+}
+
+/// How to come to rounds enough for a verdict, where `asked` were asked for with `option`.
+pub fn more_rounds(asked: usize, option: &str) -> String {
+    if asked < MIN_SAMPLES {
+        format!("({option} 7 gives one)")
+    } else {
+        format!("({MIN_SAMPLES} are needed; {asked} were asked for, but the time was short: --time-budget)")
+    }
 }
 
 /// The rows that this program measured by itself: those of frameworks in Python have findings of their own.
@@ -126,12 +138,15 @@ pub(crate) fn by_median(mut series: Vec<Series>) -> Vec<Series> {
 pub struct Judge {
     bootstrap: Bootstrap,
     noise: Option<f64>,
+    hint: String,
 }
 
 /// How two series compare.
 pub(crate) struct Comparison {
     ratio: Interval,
     verdict: Verdict,
+    /// How there are more rounds.
+    hint: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -149,13 +164,18 @@ enum Verdict {
 impl Judge {
     /// For a benchmark with this noise floor: the share by which the same variant differed when measured twice.
     pub fn new(seed: u64, noise: Option<f64>) -> Self {
-        Self { bootstrap: Bootstrap::seeded(seed), noise }
+        Self { bootstrap: Bootstrap::seeded(seed), noise, hint: more_rounds(1, "--repeats") }
+    }
+
+    /// The same, which says this of how there are more rounds.
+    pub fn with_hint(self, hint: &str) -> Self {
+        Self { hint: hint.to_owned(), ..self }
     }
 
     /// Compares the larger with the smaller, paired by round.
     pub(crate) fn compare(&self, a: &Series, b: &Series) -> Option<Comparison> {
         let (x, y) = a.paired(b);
-        let ratio = self.bootstrap.ratio(&x, &y, Pairing::Paired)?;
+        let ratio = self.bootstrap.ratio(&x, &y, Pairing::Paired).or_else(|| ratio_of_one(&x, &y))?;
         let noise = self.noise.unwrap_or(0.0);
         let verdict = if ratio.n < MIN_SAMPLES {
             Verdict::TooFew(ratio.n)
@@ -166,7 +186,7 @@ impl Judge {
         } else {
             Verdict::Clear
         };
-        Some(Comparison { ratio, verdict })
+        Some(Comparison { ratio, verdict, hint: self.hint.clone() })
     }
 
     /// The interval of a median, where there are rounds enough for one.
@@ -179,6 +199,20 @@ impl Judge {
     pub(crate) fn interval(&self, values: &[f64], show: impl Fn(f64) -> String) -> String {
         self.median(values).map_or(String::new(), |i| format!(" ({}–{})", show(i.low), show(i.high)))
     }
+}
+
+/// The ratio of one round, which has no interval.
+fn ratio_of_one(x: &[f64], y: &[f64]) -> Option<Interval> {
+    let ([x], [y]) = (x, y) else { return None };
+    let estimate = Some(x / y).filter(|ratio| ratio.is_finite())?;
+    Some(Interval {
+        estimate,
+        low: estimate,
+        high: estimate,
+        confidence: 0.0,
+        n: 1,
+        method: Method::Percentile,
+    })
 }
 
 impl Comparison {
@@ -212,8 +246,8 @@ impl Comparison {
             Verdict::Noise(noise) => {
                 format!("; but one variant measured twice differed by up to {:.0} %", 100.0 * noise)
             }
-            Verdict::TooFew(1) => "; one round is too few for a verdict (--repeats 7 gives one)".to_owned(),
-            Verdict::TooFew(n) => format!("; {n} rounds are too few for a verdict (--repeats 7 gives one)"),
+            Verdict::TooFew(1) => format!("; one round is too few for a verdict {}", self.hint),
+            Verdict::TooFew(n) => format!("; {n} rounds are too few for a verdict {}", self.hint),
         }
     }
 }
@@ -238,14 +272,41 @@ pub(crate) fn number(v: f64) -> String {
     wellread_report::number::significant(v)
 }
 
-/// The batch size that a verdict rests on: the largest of which an epoch has at least four, else the smallest.
-pub(crate) fn telling_batch_size(table: &Table) -> Option<f64> {
-    let mut sizes: Vec<(f64, f64)> = (0..table.rows())
-        .filter_map(|r| Some((table.f64("batch_size", r)?, table.f64("num_samples", r)?)))
-        .collect();
-    sizes.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let full = sizes.iter().rev().find(|(size, images)| images / size >= 4.0);
-    full.or(sizes.first()).map(|(size, _)| *size)
+/// Whether there was no time for a configuration.
+fn is_late(table: &Table, row: usize) -> bool {
+    table.str("reason", row).is_some_and(|reason| reason.starts_with(LEFT_OUT))
+}
+
+/// How many configurations there was no time for.
+fn left_out(tables: &[Table]) -> Option<Finding> {
+    let mut counts = Vec::new();
+    let mut reasons: Vec<String> = Vec::new();
+    for table in tables {
+        let late: Vec<usize> = (0..table.rows()).filter(|&row| is_late(table, row)).collect();
+        if late.is_empty() {
+            continue;
+        }
+        let all = columns::configurations(table, &columns::keys(table), &[]).len();
+        counts.push(format!("{} of {all} configurations of {}", late.len(), table.name()));
+        for row in late {
+            let reason = table.str("reason", row).unwrap_or_default();
+            let reason = reason.strip_prefix(LEFT_OUT).unwrap_or(reason).trim_start_matches(": ");
+            let which = table.cell("mode", row).text();
+            let told = if which.is_empty() {
+                reason.to_owned()
+            } else {
+                format!("{} {which}: {reason}", table.name())
+            };
+            if !reasons.contains(&told) {
+                reasons.push(told);
+            }
+        }
+    }
+    (!counts.is_empty()).then(|| {
+        let detail =
+            format!("{}. Fewer --formats or a longer --time-budget measure more", reasons.join("; "));
+        Finding::new(Severity::Caution, format!("No time for {}", counts.join(", ")), detail)
+    })
 }
 
 /// Formats that were not measured at all, and batch sizes that were not where their formats were.
@@ -253,7 +314,9 @@ fn unavailable(tables: &[Table]) -> Option<Finding> {
     // A sweep asks for what not every format has, and says so itself.
     let tables = || tables.iter().filter(|table| !sweep::is_table(table.name()));
     let rows = || tables().flat_map(|table| (0..table.rows()).map(move |row| (table, row)));
-    let is_missing = |table: &Table, row| table.str("status", row) == Some("unavailable");
+    // What there was no time for is told apart.
+    let is_missing =
+        |table: &Table, row| table.str("status", row) == Some("unavailable") && !is_late(table, row);
     let measured: Vec<&str> = rows()
         .filter(|&(t, r)| !is_missing(t, r) && !in_python(t, r))
         .filter_map(|(t, r)| t.str("format", r))
@@ -298,6 +361,30 @@ fn unavailable(tables: &[Table]) -> Option<Finding> {
     Some(Finding::new(Severity::Caution, format!("Not measured: {}", names.join(", ")), reasons.join("; ")))
 }
 
+/// Rounds of `tiff`, which is twice as fast as `parquet`, without workers, with further columns.
+#[cfg(test)]
+pub(crate) fn two_formats(runs: i64, more: &[(&str, f64)]) -> Table {
+    let mut table = Table::new("dataloader");
+    for (format, rate) in [("tiff", 200.0), ("parquet", 100.0)] {
+        for run in 0..runs {
+            let mut row = wellread_report::row![
+                ("format", format),
+                ("batch_size", 4),
+                ("workers", 0),
+                ("run", run),
+                ("verified", true),
+                ("num_samples", 100),
+                ("samples_per_sec", rate)
+            ];
+            row.extend(
+                more.iter().map(|(name, value)| ((*name).to_owned(), wellread_report::Cell::from(*value))),
+            );
+            table.push(row);
+        }
+    }
+    table
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -328,22 +415,22 @@ mod tests {
             ("parquet", 0, [100.0, 101.0, 99.0, 100.2, 100.1, 99.5]),
         ]);
         assert!(
-            all(std::slice::from_ref(&clear), &BTreeMap::new(), 1)[0]
+            all(std::slice::from_ref(&clear), &BTreeMap::new(), 1, "")[0]
                 .text
                 .contains("tiff is the fastest format here")
         );
         let noisy = BTreeMap::from([("dataloader".to_owned(), 2.3)]);
-        let text = all(std::slice::from_ref(&clear), &noisy, 1)[0].text.clone();
+        let text = all(std::slice::from_ref(&clear), &noisy, 1, "")[0].text.clone();
         assert!(text.contains("cannot be told apart") && text.contains("230 %"), "{text}");
         // Twice as fast, but the interval begins at 1.994: not beyond a floor of 99.5 %.
         let close = BTreeMap::from([("dataloader".to_owned(), 0.995)]);
-        let text = all(std::slice::from_ref(&clear), &close, 1)[0].text.clone();
+        let text = all(std::slice::from_ref(&clear), &close, 1, "")[0].text.clone();
         assert!(text.contains("cannot be told apart"), "{text}");
         let unclear = loader_table(&[
             ("tiff", 0, [200.0, 90.0, 110.0, 100.0, 95.0, 130.0]),
             ("parquet", 0, [100.0, 190.0, 99.0, 101.0, 120.0, 97.0]),
         ]);
-        assert!(all(&[unclear], &BTreeMap::new(), 1)[0].text.contains("cannot be told apart"));
+        assert!(all(&[unclear], &BTreeMap::new(), 1, "")[0].text.contains("cannot be told apart"));
     }
 
     #[test]
@@ -364,21 +451,7 @@ mod tests {
 
     #[test]
     fn two_rounds_give_no_interval_and_no_verdict() {
-        let mut table = Table::new("dataloader");
-        for (format, rate) in [("tiff", 200.0), ("parquet", 100.0)] {
-            for run in 0..2 {
-                table.push(row![
-                    ("format", format),
-                    ("batch_size", 4),
-                    ("workers", 0),
-                    ("run", run),
-                    ("verified", true),
-                    ("num_samples", 100),
-                    ("samples_per_sec", rate)
-                ]);
-            }
-        }
-        let found = all(&[table], &BTreeMap::new(), 1);
+        let found = all(&[two_formats(2, &[])], &BTreeMap::new(), 1, "");
         assert!(
             found[0].text.contains("2 rounds are too few") && !found[0].text.contains('–'),
             "{}",
@@ -387,6 +460,34 @@ mod tests {
         assert!(
             found.iter().all(|f| !f.text.contains("worker threads")),
             "one number of workers says nothing"
+        );
+    }
+
+    /// Seven rounds were asked for and there was no time for them: that seven would give a verdict is no advice then.
+    #[test]
+    fn rounds_that_were_asked_for_and_had_no_time_are_told() {
+        let text_of = |runs: i64, asked: usize| {
+            let hint = more_rounds(asked, "--repeats");
+            all(&[two_formats(runs, &[])], &BTreeMap::new(), 1, &hint)[0].text.clone()
+        };
+        let text = |asked| text_of(2, asked);
+        let had = "(6 are needed; 7 were asked for, but the time was short: --time-budget)";
+        let short = text(7);
+        assert!(short.contains(&format!("2 rounds are too few for a verdict {had}")), "{short}");
+        assert!(!short.contains("gives one"), "{short}");
+        // Where two were asked for, more are the advice.
+        let few = text(2);
+        assert!(few.contains("2 rounds are too few for a verdict (--repeats 7 gives one)"), "{few}");
+        assert!(!few.contains("the time was short"), "{few}");
+        // As many as are needed are enough to have asked for.
+        assert!(more_rounds(MIN_SAMPLES - 1, "--processes").contains("--processes 7 gives one"));
+        assert!(more_rounds(MIN_SAMPLES, "--processes").contains("6 were asked for, but the time was short"));
+        // The same of one round.
+        let one = text_of(1, 7);
+        assert!(
+            one.contains("too early to say")
+                && one.contains(&format!("one round is too few for a verdict {had}")),
+            "{one}"
         );
     }
 
@@ -416,7 +517,7 @@ mod tests {
             ("verified", false),
             ("samples_per_sec", 1e9)
         ]);
-        assert!(all(&[table], &BTreeMap::new(), 1).iter().all(|f| !f.text.contains("wrong")));
+        assert!(all(&[table], &BTreeMap::new(), 1, "").iter().all(|f| !f.text.contains("wrong")));
     }
 
     #[test]
@@ -436,7 +537,7 @@ mod tests {
             ("status", "unavailable"),
             ("reason", "left out of this build")
         ]);
-        let last = all(&[table], &BTreeMap::new(), 1).pop().unwrap();
+        let last = all(&[table], &BTreeMap::new(), 1, "").pop().unwrap();
         assert_eq!(last.text, "Not measured: batches of 32, batches of 64, lance");
         assert!(last.detail.contains("batches of 64: the set has only 20 images"), "{}", last.detail);
         assert!(last.detail.contains("lance: left out of this build"), "{}", last.detail);
@@ -460,13 +561,13 @@ mod tests {
                 ("reason", "pages stayed")
             ]);
         }
-        let last = all(&[table], &BTreeMap::new(), 1).pop().unwrap();
+        let last = all(&[table], &BTreeMap::new(), 1, "").pop().unwrap();
         assert_eq!(last.text, "Not measured: tiff from a cold page cache");
     }
 
     #[test]
     fn no_table_gives_no_sentence() {
-        assert!(all(&[], &BTreeMap::new(), 1).is_empty());
-        assert!(all(&[Table::new("dataloader")], &BTreeMap::new(), 1).is_empty());
+        assert!(all(&[], &BTreeMap::new(), 1, "").is_empty());
+        assert!(all(&[Table::new("dataloader")], &BTreeMap::new(), 1, "").is_empty());
     }
 }

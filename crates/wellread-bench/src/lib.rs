@@ -17,6 +17,7 @@
 //! | [`data`] | the sets that are measured |
 //! | [`expected`] | what must be delivered: hashes computed by a second, simple way |
 //! | [`variants`] | running, statistics, table rows |
+//! | [`budget`] | how a run keeps to its time budget |
 //! | [`Watch`] | progress and current figures of a running benchmark |
 //! | [`sweep`] | storage over codecs and chunk layouts |
 //! | [`storage`], [`dataset`], [`dataloader`], [`model_loop`], [`conversion`] | one benchmark each |
@@ -28,8 +29,10 @@
 //! | [`machine`] | the machine in words |
 //! | [`findings`] | sentences computed from the results, in order |
 //! | [`suite`] | all of it in order, and the results folder |
+//! | [`outcome`] | tables, findings and facts put together |
 
 pub mod advise;
+pub mod budget;
 mod caching;
 pub mod choices;
 pub mod config;
@@ -47,6 +50,7 @@ mod live;
 pub mod machine;
 pub mod model_loop;
 mod next_step;
+pub mod outcome;
 pub mod roofline;
 pub mod sample;
 pub mod stages;

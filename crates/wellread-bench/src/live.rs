@@ -6,6 +6,7 @@
 //!
 //! The figures are medians over the runs so far: they change until the benchmark ends, and stand in no result.
 
+use std::time::Duration;
 use wellread_measure::samples::median_in_place;
 use wellread_report::columns::{Better, Quantity, quantity};
 
@@ -14,6 +15,10 @@ use wellread_report::columns::{Better, Quantity, quantity};
 pub struct Watch<'a> {
     /// Called with what is being done, steps done, steps in all.
     pub progress: &'a dyn Fn(&str, usize, usize),
+    /// Called before it with the time left of all that is measured, at most, where that is known.
+    pub left: &'a dyn Fn(Option<Duration>),
+    /// Called with a line when a phase has ended: images prepared, a benchmark measured and on disk.
+    pub phase: &'a dyn Fn(&str),
     /// Called with a line of current figures.
     pub current: &'a dyn Fn(&str),
 }

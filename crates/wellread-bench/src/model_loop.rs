@@ -13,11 +13,19 @@
 //! (`cold_step_s`; every image once, starting included). `wait_by_difference_fraction` is the share of a step that goes
 //! away with full batches. It also counts what the loader takes from the model by keeping processors and memory busy, which
 //! no clock around waiting sees. Means of a few steps each; below zero where noise is larger than the difference.
+//!
+//! Before anything is measured, steps on parts of an image of zeros tell what the model takes, and a few batches of each set what
+//! reading takes; what does not fit into the time budget then is cut ([`crate::budget::LoopPlan`]), and a note says what. A run
+//! that takes far longer than that ends before its last step: its rows say so in the column `cut`.
 
+mod probe;
+
+use crate::budget::{self, LoopPlan};
 use crate::choices::{Mode, Preset};
+use crate::config::Config;
 use crate::data::FormatSet;
 use crate::feed::{Feed, How, Place, Span};
-use crate::findings::{Judge, Ranked, Series, by_median, number, percent, ranked, series};
+use crate::findings::{Judge, Ranked, Series, by_median, number, percent, series};
 use crate::framework::tracks;
 use crate::roofline;
 use crate::suite::{Benchmark, Session};
@@ -29,6 +37,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use wellread_loader::{Batch, Batches, Cache, Dataset, Loader};
 use wellread_measure::clock::Stopwatch;
+use wellread_measure::interleave::Turn;
 use wellread_measure::samples::median;
 use wellread_model::{Model, ModelOptions};
 use wellread_report::{Cell, Finding, Severity, Table};
@@ -62,15 +71,30 @@ fn run(session: &Session<'_>) -> Result<Results> {
     let config = session.config;
     let (mut variants, mut unavailable) = (Vec::new(), Vec::new());
     let remarks: Rc<RefCell<BTreeSet<String>>> = Rc::default();
+    let planned = probe::plan(session)?;
+    remarks
+        .borrow_mut()
+        .extend(planned.as_ref().and_then(|planned| planned.plan.cut(&planned.asked, session.seconds())));
+    let run = Run::of(session, planned.as_ref().map(|planned| &planned.plan));
     for &mode in &config.modes {
+        let late = planned.as_ref().and_then(|planned| probe::too_long(&planned.plan, mode));
         for set in session.own_sets() {
+            let run = Run {
+                limit: planned
+                    .as_ref()
+                    .and_then(|planned| planned.limit(mode, set.format))
+                    .unwrap_or(f64::INFINITY),
+                ..run
+            };
+            let slow = planned.as_ref().and_then(|planned| planned.too_slow(set.format));
             let keys: Keys = vec![
                 ("format", Cell::from(set.format)),
                 ("mode", Cell::from(mode)),
                 ("model", Cell::from(&config.model)),
-                ("batch_size", Cell::from(config.batch_size)),
+                ("batch_size", Cell::from(run.batch_size)),
             ];
-            if let Some(reason) = set.error.clone().or(tracks::not_for_rust(&config.model)) {
+            let reason = set.error.clone().or(tracks::not_for_rust(&config.model)).or(late.clone()).or(slow);
+            if let Some(reason) = reason {
                 unavailable.push(Unavailable { keys, reason });
                 continue;
             }
@@ -83,12 +107,16 @@ fn run(session: &Session<'_>) -> Result<Results> {
                 keys,
                 job: Box::new(move |turn| {
                     let [model, spare] = &mut *models.borrow_mut();
-                    let (mut measured, ahead) =
-                        steps(session, set, mode, model, turn.round as u64, turn.warmup)?;
-                    remarks.borrow_mut().extend(too_few(session.config.steps, ahead));
-                    if !turn.warmup {
+                    let (mut measured, ahead) = steps(session, set, mode, model, turn, run)?;
+                    let cut = measured.items.len() < run.steps && !turn.warmup;
+                    if cut {
+                        remarks.borrow_mut().insert(cut_short(set.format, mode, run.limit));
+                    } else {
+                        remarks.borrow_mut().extend(too_few(run.steps, ahead));
+                    }
+                    if !turn.warmup && run.differences && !cut {
                         let (values, note) =
-                            differences(session, set, mode, spare, turn.round as u64, &measured)?;
+                            differences(session, set, mode, spare, turn.round as u64, &measured, run)?;
                         measured.values.extend(values);
                         remarks.borrow_mut().extend(note);
                     }
@@ -118,6 +146,53 @@ fn run(session: &Session<'_>) -> Result<Results> {
     results.table =
         roofline::with_share_of_copy(session, &results.table, "images_per_sec", config.loop_workers + 1);
     Ok(results)
+}
+
+/// How each run is made: what was asked for, or what of it fits into the time budget.
+#[derive(Clone, Copy)]
+struct Run {
+    batch_size: usize,
+    steps: usize,
+    differences: bool,
+    /// Seconds after which no further step is made.
+    limit: f64,
+}
+
+impl Run {
+    fn of(session: &Session<'_>, plan: Option<&LoopPlan>) -> Self {
+        let Config { batch_size, steps, .. } = *session.config;
+        let batch_size = batch_size.min(session.prepared.expected.len());
+        let whole = Self { batch_size, steps, differences: true, limit: f64::INFINITY };
+        plan.map_or(whole, |plan| Self {
+            batch_size: plan.batch_size,
+            steps: plan.steps,
+            differences: plan.differences,
+            ..whole
+        })
+    }
+}
+
+/// What to say of runs that ended before their last step.
+fn cut_short(format: &str, mode: Mode, limit: f64) -> String {
+    format!(
+        "loop: runs of {format} {} were cut after {}, before their last step (column cut): loading or the model was far slower \
+         than the probe before said",
+        Cell::from(mode).text(),
+        budget::words(limit)
+    )
+}
+
+/// The loader that feeds the model.
+fn loader(session: &Session<'_>, set: &FormatSet, batch_size: usize) -> Result<Loader> {
+    let config = session.config;
+    let dataset = Dataset::from_store(session.open(set)?);
+    let builder = Loader::builder(&dataset)
+        .batch_size(batch_size.min(dataset.len()))
+        .drop_last(true)
+        .shuffle(config.seed)
+        .workers(config.loop_workers)
+        .transform(session.transform(Preset::None)?);
+    Ok(crate::dataloader::bounded(builder, config.memory, config.prefetch).build()?)
 }
 
 /// Upstream's advice for a share of waiting.
@@ -165,19 +240,13 @@ fn steps(
     set: &FormatSet,
     mode: Mode,
     model: &mut Slot,
-    round: u64,
-    full: bool,
+    turn: Turn,
+    run: Run,
 ) -> Result<(Measurement, usize)> {
     let config = session.config;
+    let (round, full) = (turn.round as u64, turn.warmup);
     let opening = Stopwatch::start();
-    let dataset = Dataset::from_store(session.open(set)?);
-    let builder = Loader::builder(&dataset)
-        .batch_size(config.batch_size.min(dataset.len()))
-        .drop_last(true)
-        .shuffle(config.seed)
-        .workers(config.loop_workers)
-        .transform(session.transform(Preset::None)?);
-    let loader = crate::dataloader::bounded(builder, config.memory, config.prefetch).build()?;
+    let loader = loader(session, set, run.batch_size)?;
     let mut batches = Endless::new(&loader, round * 1_000_000);
     // The batch that fills the pipeline and warms the model up; no step is counted yet.
     let batch = batches.next()?;
@@ -189,8 +258,11 @@ fn steps(
     let (mut waits, mut computes, mut items) = (vec![], vec![], vec![]);
     let (mut images, mut verified) = (0, true);
     // Warm-up rounds check every pixel and need no statistics.
-    let steps = if full { config.steps.min(2) } else { config.steps };
+    let steps = if full { run.steps.min(budget::WARM_UP_STEPS) } else { run.steps };
     for number in 0..steps {
+        if number > 0 && opening.elapsed() > run.limit {
+            break;
+        }
         let step = Stopwatch::start();
         let batch = batches.next()?;
         let wait = step.elapsed();
@@ -223,11 +295,14 @@ fn steps(
     if let Some(loss) = loss {
         values.push(("loss", f64::from(loss)));
     }
-    let texts = vec![
+    let mut texts = vec![
         ("advice", advice(waiting).to_owned()),
         ("utilisation_mark", utilisation_mark(1.0 - waiting).to_owned()),
         ("backend", model.backend().to_owned()),
     ];
+    if items.len() < steps {
+        texts.push(("cut", format!("after {} of {steps} steps", items.len())));
+    }
     let ahead = if config.loop_workers == 0 { 0 } else { loader.prefetch() };
     Ok((Measurement { values, texts, items, verified, ..Measurement::default() }, ahead))
 }
@@ -247,20 +322,13 @@ fn too_few(steps: usize, ahead: usize) -> Option<String> {
 type Slot = Option<Box<dyn Model>>;
 
 /// The model in `slot`, built for that many channels if there is none yet.
-fn built<'m>(
-    config: &crate::config::Config,
-    slot: &'m mut Slot,
-    channels: usize,
-) -> Result<&'m mut Box<dyn Model>> {
+fn built<'m>(config: &Config, slot: &'m mut Slot, channels: usize) -> Result<&'m mut Box<dyn Model>> {
     if slot.is_none() {
         let options = ModelOptions { seed: config.seed, in_channels: channels, ..ModelOptions::default() };
         *slot = Some(wellread_model::create(&config.model, &options).context("the model")?);
     }
     slot.as_mut().context("the model was just built")
 }
-
-/// Steps of a run by difference: a part of the others, and never fewer than these.
-const DIFFERENCE: (usize, usize) = (5, 2);
 
 /// Named values, and what to say where files stayed in memory.
 type Differences = (Vec<(&'static str, f64)>, Option<String>);
@@ -273,11 +341,12 @@ fn differences(
     model: &mut Slot,
     round: u64,
     warm: &Measurement,
+    run: Run,
 ) -> Result<Differences> {
     let config = session.config;
     let images = session.prepared.expected.len();
     let how = How {
-        batch_size: config.batch_size.min(images),
+        batch_size: run.batch_size.min(images),
         workers: config.loop_workers,
         seed: config.seed,
         transform: session.transform(Preset::None)?,
@@ -285,7 +354,7 @@ fn differences(
         memory: None,
         prefetch: config.prefetch,
     };
-    let few = (config.steps / DIFFERENCE.0).max(DIFFERENCE.1).min(config.steps);
+    let few = budget::steps_by_difference(run.steps);
     // Of these rows alone, so that what is kept in memory is bounded.
     let rows = (0..(few * how.batch_size).min(images - images % how.batch_size)).collect();
     let feed = Feed::new(Box::new(|| session.open(set)), rows, how);
@@ -341,8 +410,13 @@ pub(crate) fn model_shape(shape: &[usize]) -> Result<[usize; 4]> {
     }
 }
 
+/// The rank of what binds: before the fastest format.
+const BINDS: u32 = 5;
+
 fn findings(table: &Table, judge: &Judge) -> Vec<Ranked> {
-    Mode::ALL.iter().filter_map(|&mode| ranked(20, waiting(table, mode, judge))).collect()
+    // What binds is told first: where the model does, the fastest format makes nothing faster.
+    let found = Mode::ALL.iter().filter_map(|&mode| waiting(table, mode, judge)).enumerate();
+    found.map(|(at, finding)| Ranked { rank: if at == 0 { BINDS } else { 20 }, finding }).collect()
 }
 
 fn waiting(table: &Table, mode: Mode, judge: &Judge) -> Option<Finding> {
@@ -355,33 +429,71 @@ fn waiting(table: &Table, mode: Mode, judge: &Judge) -> Option<Finding> {
             .median(&s.values)
             .map_or(String::new(), |i| format!(" ({} to {})", percent(i.low), percent(i.high)))
     };
-    let fraction = worst.median();
-    let severity = if fraction < 0.3 {
-        Severity::Good
-    } else if fraction <= 0.5 {
-        Severity::Caution
-    } else {
-        Severity::Bad
-    };
+    // The best format decides, as in the sentence on what to do next: who reads a slow one can change that.
+    let fraction = best.median();
+    let severity = severity(fraction);
     let verb = if mode == Mode::Train { "training" } else { "inference" };
     let share = |s: &Series| format!("{}{} with {}", percent(s.median()), interval(s), s.format);
-    let by_difference = by_difference(table, &worst.format, is, judge);
-    let shares =
-        if best.format == worst.format { share(best) } else { format!("{}, {}", share(best), share(worst)) };
+    let by_difference = by_difference(table, &best.format, is, judge);
+    let slow: Vec<&Series> = sorted.iter().filter(|s| self::severity(s.median()) > severity).rev().collect();
+    let shares = if !slow.is_empty() || best.format == worst.format {
+        share(best)
+    } else {
+        format!("{}, {}", share(best), share(worst))
+    };
+    let shares = shares + &would_bind(&slow, &interval);
     let rates = by_median(series(table, &["model"], "images_per_sec", is));
     let rate = rates.first().map_or(String::new(), |s| format!("{} images/s at most. ", number(s.median())));
+    let binds = match severity {
+        Severity::Good => "The model binds here, not loading",
+        Severity::Bad => "Loading binds here",
+        _ => "Loading takes a part that matters",
+    };
     Some(Finding::new(
         severity,
-        format!("In {verb} of {} a step waits for data for this share of its time: {shares}", best.label),
+        format!(
+            "{binds}: in {verb} of {} a step waits for data for this share of its time: {shares}",
+            best.label
+        ),
         format!(
             "{rate}With {}: {}; accelerator utilisation is {}{} ({} of MLPerf Storage's marks){by_difference}. This holds for this model on this machine's CPU: a model or device that takes more images per second waits more.",
-            worst.format,
+            best.format,
             advice(fraction),
             percent(1.0 - fraction),
-            judge.interval(&worst.values.iter().map(|wait| 1.0 - wait).collect::<Vec<_>>(), percent),
+            judge.interval(&best.values.iter().map(|wait| 1.0 - wait).collect::<Vec<_>>(), percent),
             utilisation_mark(1.0 - fraction)
         ),
     ))
+}
+
+/// What a share of waiting means: upstream's thresholds, as in [`advice`].
+fn severity(data_wait_fraction: f64) -> Severity {
+    if data_wait_fraction < 0.3 {
+        Severity::Good
+    } else if data_wait_fraction <= 0.5 {
+        Severity::Caution
+    } else {
+        Severity::Bad
+    }
+}
+
+/// Slow formats that the sentence names.
+const NAMED: usize = 3;
+
+/// The formats that would make loading matter, the slowest first; empty where there is none.
+fn would_bind(slow: &[&Series], interval: &impl Fn(&Series) -> String) -> String {
+    let Some(slowest) = slow.first() else { return String::new() };
+    let most = severity(slowest.median());
+    let verb = if most == Severity::Bad { "bind" } else { "take a part that matters" };
+    let slow: Vec<&&Series> = slow.iter().filter(|s| severity(s.median()) == most).collect();
+    let named: Vec<String> = slow
+        .iter()
+        .take(NAMED)
+        .map(|s| format!("with {} {}{}", s.format, percent(s.median()), interval(s)))
+        .collect();
+    let more = slow.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    format!("; loading would {verb} {}{more}", named.join(", "))
 }
 
 /// Waiting by difference of a format, for the detail of its finding; empty where the rounds are too few for an interval: the
@@ -406,6 +518,7 @@ fn by_difference(table: &Table, format: &str, is: impl Fn(usize) -> bool + Copy,
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wellread_report::row;
 
     #[test]
     fn advice_has_upstreams_thresholds() {
@@ -413,6 +526,48 @@ mod tests {
         assert!(advice(0.30).contains("acceptable"));
         assert!(advice(0.50).contains("acceptable"));
         assert!(advice(0.51).contains("is the bottleneck"));
+    }
+
+    fn waits(of: &[(&str, f64)]) -> Table {
+        let mut table = Table::new("loop");
+        for (format, wait) in of {
+            for run in 0..6 {
+                table.push(row![
+                    ("format", *format),
+                    ("model", "cnn"),
+                    ("mode", "train"),
+                    ("run", run),
+                    ("images_per_sec", 100.0),
+                    ("data_wait_fraction", wait + 1e-4 * f64::from(run))
+                ]);
+            }
+        }
+        table
+    }
+
+    #[test]
+    fn the_best_format_says_what_binds_and_slow_ones_come_second() {
+        let found = |of: &[(&str, f64)]| waiting(&waits(of), Mode::Train, &Judge::new(1, None)).unwrap();
+        let mixed = found(&[("tiff", 0.01), ("parquet-duckdb", 0.93)]);
+        assert_eq!(mixed.severity, Severity::Good);
+        assert!(mixed.text.starts_with("The model binds here, not loading"), "{}", mixed.text);
+        let (best, slow) = mixed.text.split_once("; loading would bind with parquet-duckdb 93.").unwrap();
+        assert!(
+            best.contains("1.0 %") && best.ends_with("with tiff") && slow.contains('%'),
+            "{}",
+            mixed.text
+        );
+        assert!(mixed.detail.contains("With tiff: loading is no bottleneck"), "{}", mixed.detail);
+        // The sentence on what to do next says the same.
+        let tables = [waits(&[("tiff", 0.01), ("parquet-duckdb", 0.93)])];
+        let next = crate::next_step::finding(&tables, &std::collections::BTreeMap::new(), 1).unwrap();
+        assert_eq!(next.severity, mixed.severity);
+        assert!(next.text.contains("look at the model, not at loading: with tiff"), "{}", next.text);
+        let slow = found(&[("tiff", 0.7), ("parquet", 0.93)]);
+        assert_eq!(slow.severity, Severity::Bad);
+        assert!(slow.text.starts_with("Loading binds here") && !slow.text.contains("would"), "{}", slow.text);
+        let alike = found(&[("tiff", 0.01), ("parquet", 0.02)]);
+        assert!(alike.text.contains("with tiff, ") && !alike.text.contains("would"), "{}", alike.text);
     }
 
     #[test]

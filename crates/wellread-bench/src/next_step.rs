@@ -78,12 +78,13 @@ impl Waiting {
     /// What to do where it is little.
     fn enough(self) -> (Severity, String, String) {
         let but = if self.doubtful {
-            "; its interval reaches beyond 30 %, so measure more rounds (--repeats)"
+            "; its interval reaches beyond 30 %, so measure more rounds (--repeats, --time-budget)"
         } else {
             ""
         };
         (
-            Severity::Good,
+            // What asks for more measuring is no good news yet.
+            if self.doubtful { Severity::Caution } else { Severity::Good },
             format!("Next: look at the model, not at loading: {}{but}", self.told),
             "Below 30 % of a step loading is no bottleneck; a faster device waits more, and `wellread advise --step-ms` predicts it."
                 .to_owned(),
@@ -128,7 +129,7 @@ fn remedy(loader: &Table, format: &str) -> Option<(String, String)> {
     let bound = loader.str("bound_by", best)?;
     let what = match bound {
         "memory copy" => {
-            "deliver smaller batches: crops, or uint8 scaled on the device (float32 is four times as many bytes)"
+            "deliver smaller batches: crops, or pixels as they are stored, scaled on the device (float32 takes four bytes for each)"
         }
         _ => {
             "add worker threads while their number helps, keep decoded images in memory where they fit (`--loader-cache memory`), \
@@ -225,10 +226,12 @@ mod tests {
             little.text
         );
         assert!(little.text.contains("4.2 %") && !little.text.contains("reaches beyond"), "{}", little.text);
+        assert_eq!(little.severity, Severity::Good);
         let near = next(&[steps(0.297), loader("reading and decoding")]);
+        assert_eq!(near.severity, Severity::Caution);
         assert!(near.text.contains("reaches beyond 30 %"), "{}", near.text);
         let much = next(&[steps(0.6), loader("memory copy")]);
-        assert!(much.text.contains("uint8 scaled on the device"), "{}", much.text);
+        assert!(much.text.contains("pixels as they are stored, scaled on the device"), "{}", much.text);
         assert!(
             much.detail.contains("60.") && much.detail.contains("memory copy, at 75.0 %"),
             "{}",

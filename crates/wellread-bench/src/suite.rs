@@ -5,22 +5,25 @@ use crate::config::Config;
 use crate::data::{self, FormatSet, Prepared, Source};
 use crate::expected::ExpectedPixels;
 use crate::findings::{Judge, Ranked};
-use crate::framework::{self, Frameworks};
+use crate::framework::Frameworks;
 use crate::live::Watch;
-use crate::variants::Results;
-use crate::{conversion, dataloader, dataset, findings, histograms, machine, model_loop, storage, sweep};
+use crate::outcome;
+pub use crate::outcome::Outcome;
+use crate::variants::{self, Results};
+use crate::{budget, conversion, dataloader, dataset, histograms, model_loop, storage, sweep};
 use anyhow::{Context as _, Result, bail};
-use std::collections::{BTreeMap, HashSet};
-use std::time::{Instant, SystemTime};
+use std::cell::Cell;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
 use wellread_image::Shape;
 use wellread_loader::{Crop, Scale, Transform};
-use wellread_measure::clock::Clock;
 use wellread_measure::environment::{CpuTimes, Environment};
-use wellread_measure::limits::{CopyLimits, LimitSettings, measure_copy};
-use wellread_report::{Fact, Finding, ReportInput, Table, Thumbnail};
+use wellread_measure::limits::{LimitSettings, measure_copy};
+use wellread_report::Table;
 use wellread_store::checksum::ImageChecksum;
-use wellread_store::preview::{self, Preview, contact_sheet};
-use wellread_store::{OpenOptions, Store, WriteOptions, checksum, registry};
+use wellread_store::{OpenOptions, Store, WriteOptions, checksum};
 use wellread_trace::{Kind, labelled, span};
 
 /// One benchmark: its name, what it measures, how, and what its table says.
@@ -66,9 +69,81 @@ pub struct Session<'a> {
     pub notes: Vec<String>,
     /// Frameworks in Python that are measured.
     pub frameworks: &'a Frameworks,
+    /// How far the run is.
+    pub pace: Pace,
+}
+
+/// So much of its time a benchmark has for measuring, whatever came before.
+const LEAST_LEFT: f64 = 0.25;
+/// A benchmark is late from so much of its time on.
+const LATE: f64 = 1.25;
+
+/// How far a run is, and what time its benchmarks have.
+pub struct Pace {
+    /// The time budget of all benchmarks.
+    whole: Duration,
+    /// When the first benchmark began.
+    began: Instant,
+    /// Benchmarks in all, and those that follow the running one.
+    all: usize,
+    later: Cell<usize>,
+    /// The time of the running one, and when it began.
+    current: Cell<Duration>,
+    since: Cell<Instant>,
+}
+
+impl Pace {
+    /// For so many benchmarks from now on.
+    fn new(whole: Duration, all: usize) -> Self {
+        let current = Cell::new(budget::share(whole, Duration::ZERO, all, all));
+        let now = Instant::now();
+        Self {
+            whole,
+            began: now,
+            all,
+            later: Cell::new(all.saturating_sub(1)),
+            current,
+            since: Cell::new(now),
+        }
+    }
+
+    /// The next benchmark begins, when so many are left with it.
+    fn next(&self, left: usize) {
+        self.since.set(Instant::now());
+        self.later.set(left.saturating_sub(1));
+        self.current.set(budget::share(self.whole, self.began.elapsed(), left, self.all));
+    }
 }
 
 impl Session<'_> {
+    /// The time that the running benchmark may take.
+    pub fn budget(&self) -> Duration {
+        self.pace.current.get()
+    }
+
+    /// What of that is left: what a benchmark looks at before it measures is part of its time. A part of it remains however long
+    /// that took.
+    pub fn remaining(&self) -> Duration {
+        let budget = self.budget();
+        budget.saturating_sub(self.pace.since.get().elapsed()).max(budget.mul_f64(LEAST_LEFT))
+    }
+
+    /// Whether the running benchmark has taken more than that: what only stands beside its figures is left out then.
+    pub fn is_late(&self) -> bool {
+        self.pace.since.get().elapsed() > self.budget().mul_f64(LATE)
+    }
+
+    /// The same in seconds.
+    pub fn seconds(&self) -> f64 {
+        self.budget().as_secs_f64()
+    }
+
+    /// The time left of all benchmarks at most, when the running one needs so much.
+    pub fn left(&self, current: Duration) -> Duration {
+        let Pace { whole, began, all, later, .. } = &self.pace;
+        budget::left_of_all(*whole, began.elapsed(), current, later.get(), *all)
+    }
+
     /// The sets that this program itself is measured with: all, or none where it is not asked for.
     pub fn own_sets(&self) -> &[FormatSet] {
         if self.config.rust() { &self.prepared.sets } else { &[] }
@@ -107,14 +182,12 @@ impl Session<'_> {
 /// What figures are told with that were taken while a timeline was recorded.
 const TRACED: &str = "a timeline was recorded meanwhile (--trace), which makes loading up to 3 % slower; leave it out for figures to compare";
 
-/// What a run gives: everything in the results folder, and what to print.
-pub struct Outcome {
-    /// As written to the results folder.
-    pub report: ReportInput,
-    /// Whether every checksum agreed.
-    pub verified: bool,
-    /// Variants that failed, in words.
-    pub failures: Vec<String>,
+/// The results folder of the run that is going on, once a benchmark's results are in it.
+static KEPT: Mutex<Option<PathBuf>> = Mutex::new(None);
+
+/// The results folder of the run that is going on, if what is finished lies in it: what to say when it is interrupted.
+pub fn kept() -> Option<PathBuf> {
+    KEPT.try_lock().ok()?.clone()
 }
 
 /// Prepares the sets, runs the benchmarks, writes tables, `summary.json`, plots and `report.html`.
@@ -127,7 +200,8 @@ pub fn run(config: &Config, watch: Watch<'_>) -> Result<Outcome> {
     let sweeps = sweep::select(config, &benchmarks)?;
     check_out(config)?;
     // Before images are made: a Python that is not there should not take minutes to say so.
-    let frameworks = Frameworks::start(config, &formats_of(config)?)?;
+    let converts = benchmarks.iter().any(|b| b.name == conversion::BENCHMARK.name);
+    let frameworks = Frameworks::start(config, &formats_of(config)?, converts)?;
     std::fs::create_dir_all(&config.out)
         .with_context(|| format!("cannot make the results folder {}", config.out.display()))?;
     let mut environment = Environment::capture(&[&config.out]).with_git(std::path::Path::new("."));
@@ -145,34 +219,59 @@ pub fn run(config: &Config, watch: Watch<'_>) -> Result<Outcome> {
     if benchmarks.iter().any(|b| b.name == model_loop::BENCHMARK.name) {
         frameworks.check_model(config, &batch_shape(config, &prepared.expected))?;
     }
-    let session = begin(config, &prepared, write_options, &benchmarks, &frameworks, watch)?;
+    if benchmarks.iter().any(|b| b.name == dataset::BENCHMARK.name) {
+        frameworks.check_transforms(config, &batch_shape(config, &prepared.expected)[1..])?;
+    }
+    let mut session = begin(config, &prepared, write_options, &benchmarks, &frameworks, watch)?;
     drop(preparing);
-    let mut left = benchmarks.len() + sweeps.len();
-    let mut run = |benchmark: &Benchmark| {
-        wellread_trace::section(left);
-        left = left.saturating_sub(1);
-        let _section = labelled(Kind::Section, || benchmark.name.to_owned());
-        (benchmark.run)(&session)
-    };
-    let mut measured: Vec<(&'static str, Results)> = Vec::new();
-    for benchmark in &benchmarks {
-        let mut results = run(benchmark)?;
-        let mut swept = Vec::new();
+    (watch.left)(None);
+    (watch.phase)(&format!(
+        "prepared {} in {}",
+        prepared.about,
+        budget::words(clock.elapsed().as_secs_f64())
+    ));
+    // Each sweep that can be made follows storage.
+    let mut skipped = Vec::new();
+    let mut all: Vec<&'static Benchmark> = Vec::new();
+    for &benchmark in &benchmarks {
+        all.push(benchmark);
         for &sweep in sweeps.iter().filter(|_| benchmark.name == storage::BENCHMARK.name) {
             match sweep::reason_to_skip(sweep, &prepared.expected) {
-                Some(reason) => results.notes.push(reason),
-                None => swept.push(sweep::benchmark(sweep)),
+                Some(reason) => skipped.push(reason),
+                None => all.push(sweep::benchmark(sweep)),
             }
         }
-        measured.push((benchmark.name, results));
-        for sweep in swept {
-            measured.push((sweep.name, run(sweep)?));
+    }
+    session.pace = Pace::new(config.time_budget, all.len());
+    let mut measured: Vec<(&'static str, Results)> = Vec::new();
+    for (done, &benchmark) in all.iter().enumerate() {
+        wellread_trace::section(all.len() - done);
+        let section = labelled(Kind::Section, || benchmark.name.to_owned());
+        session.pace.next(all.len() - done);
+        let begun = Instant::now();
+        let mut results = (benchmark.run)(&session)?;
+        drop(section);
+        if benchmark.name == storage::BENCHMARK.name {
+            results.notes.append(&mut skipped);
         }
+        let line = phase_line(benchmark.name, &results, config, begun.elapsed());
+        measured.push((benchmark.name, results));
+        let rest: Vec<&str> = all[done + 1..].iter().map(|benchmark| benchmark.name).collect();
+        if done == 0 {
+            forget(&config.out, &all)?;
+        }
+        if !rest.is_empty() {
+            outcome::assemble(config, &session, &environment, None, &measured, &rest)?
+                .report
+                .save(&config.out)?;
+            *KEPT.lock().unwrap_or_else(PoisonError::into_inner) = Some(config.out.clone());
+        }
+        (watch.phase)(&line);
     }
     environment.during_run = CpuTimes::now().zip(times_before).and_then(|(now, before)| now.since(&before));
     // After the benchmarks, so that its buffers are no part of their peak memory.
     let limits = measure_copy(&LimitSettings::default());
-    let outcome = assemble(config, &session, &environment, &limits, measured)?;
+    let outcome = outcome::assemble(config, &session, &environment, Some(&limits), &measured, &[])?;
     outcome.report.save(&config.out)?;
     let lasted = clock.elapsed();
     for samples in &outcome.report.samples {
@@ -181,6 +280,57 @@ pub fn run(config: &Config, watch: Watch<'_>) -> Result<Outcome> {
     wellread_report::write_figures(&config.out, &outcome.report)?;
     wellread_report::write_report(&config.out, &outcome.report)?;
     Ok(outcome)
+}
+
+/// A line about a benchmark that has ended.
+fn phase_line(name: &str, results: &Results, config: &Config, took: Duration) -> String {
+    let table = &results.table;
+    let is = |row: &usize, status: &str| table.str("status", *row) == Some(status);
+    let keys = wellread_report::columns::keys(table);
+    let of = |status: &str| {
+        let rows = (0..table.rows()).filter(|row| is(row, status));
+        let names: HashSet<String> =
+            rows.map(|row| keys.iter().map(|key| table.cell(key, row).text() + "\n").collect()).collect();
+        names.len()
+    };
+    let late = (0..table.rows())
+        .filter(|row| table.str("reason", *row).is_some_and(|reason| reason.starts_with(variants::LEFT_OUT)))
+        .count();
+    let rounds = match (results.rounds, config.repeats) {
+        (done, asked) if done < asked => format!("{done} of {asked} rounds"),
+        (1, _) => "1 round".to_owned(),
+        (done, _) => format!("{done} rounds"),
+    };
+    let configurations = match of("ok") {
+        1 => "1 configuration".to_owned(),
+        many => format!("{many} configurations"),
+    };
+    format!(
+        "{name}: {rounds} of {configurations} in {}{}",
+        budget::words(took.as_secs_f64()),
+        if late > 0 { format!("; {late} left out for want of time") } else { String::new() }
+    )
+}
+
+/// Removes what an earlier run has left of these benchmarks, and its report: its figures are not those of this run.
+fn forget(out: &Path, benchmarks: &[&Benchmark]) -> Result<()> {
+    let kinds = ["", "_distribution", "_timeline"];
+    let of = |benchmark: &&Benchmark| {
+        let name = benchmark.name;
+        let figures = kinds.iter().flat_map(move |kind| ["svg", "png"].map(|e| format!("{name}{kind}.{e}")));
+        figures
+            .chain(["parquet", "csv"].map(|e| format!("{name}.{e}")))
+            .chain([format!("samples/{name}.parquet")])
+    };
+    for name in benchmarks.iter().flat_map(of).chain(["report.html".to_owned()]) {
+        match std::fs::remove_file(out.join(&name)) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                return Err(e).with_context(|| format!("cannot replace {}", out.join(&name).display()));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// The benchmarks that the frameworks asked for have.
@@ -211,7 +361,7 @@ fn formats_of(config: &Config) -> Result<Vec<&'static str>> {
 }
 
 /// The shape of a batch of the loop, as loaders deliver it: time points and planes are axes where there are several.
-fn batch_shape(config: &Config, images: &[ImageChecksum]) -> Vec<usize> {
+pub(crate) fn batch_shape(config: &Config, images: &[ImageChecksum]) -> Vec<usize> {
     let [t, c, z, y, x] = images.first().map_or([1; 5], |image| image.shape_tczyx);
     let (y, x) = config.crop.unwrap_or((y, x));
     let batch = config.batch_size.min(images.len());
@@ -336,11 +486,14 @@ pub(crate) fn prepare_in(
 ) -> Result<Prepared> {
     let done = std::sync::Mutex::new((0, 0));
     std::thread::scope(|scope| {
-        let work = scope.spawn(|| {
+        let work = || {
             data::prepare(folder, source, formats, options, &|n, of| {
                 *done.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = (n, of);
             })
-        });
+        };
+        let work = std::thread::Builder::new()
+            .spawn_scoped(scope, work)
+            .context("cannot start the thread that prepares images")?;
         while !work.is_finished() {
             std::thread::sleep(std::time::Duration::from_millis(20));
             let (n, of) = *done.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -377,6 +530,7 @@ fn begin<'a>(
         watch,
         notes: wellread_trace::is_recording().then(|| TRACED.to_owned()).into_iter().collect(),
         frameworks,
+        pace: Pace::new(config.time_budget, 1),
     };
     let Some(first) = prepared.sets.iter().find(|s| s.error.is_none()) else {
         bail!("there is no set to measure");
@@ -397,176 +551,4 @@ fn begin<'a>(
                 format!("{} is damaged or was changed ({remedy})", first.path.display())
             })?;
     Ok(session)
-}
-
-fn assemble(
-    config: &Config,
-    session: &Session<'_>,
-    environment: &Environment,
-    limits: &CopyLimits,
-    measured: Vec<(&'static str, Results)>,
-) -> Result<Outcome> {
-    let mut noise = serde_json::Map::new();
-    let mut detectable = BTreeMap::new();
-    let mut warnings: Vec<String> = environment.noise_warnings();
-    let mut failures = Vec::new();
-    let mut tables: Vec<Table> = Vec::new();
-    let mut samples = Vec::new();
-    let mut rounds: Vec<String> = Vec::new();
-    for (name, results) in measured {
-        rounds.push(format!("{name} {}", results.rounds));
-        noise.insert(name.to_owned(), results.noise_floor.into());
-        detectable.extend(results.detectable.map(|least| (name.to_owned(), least)));
-        warnings.extend(results.notes);
-        for row in 0..results.table.rows() {
-            if results.table.str("status", row) == Some("failed") {
-                let format = results.table.str("format", row).unwrap_or("?").to_owned();
-                failures
-                    .push(format!("{name}: {format}: {}", results.table.str("reason", row).unwrap_or("")));
-            }
-        }
-        tables.push(results.table);
-        if !results.samples.seconds().is_empty() {
-            samples.push(results.samples);
-        }
-    }
-    let mut said = HashSet::new();
-    warnings.retain(|warning| said.insert(warning.clone()));
-    let unverified =
-        |t: &Table| (0..t.rows()).any(|r| t.cell("verified", r) == wellread_report::Cell::Bool(false));
-    let verified = !tables.iter().any(unverified);
-    let noise_floors: BTreeMap<String, f64> =
-        noise.iter().filter_map(|(name, floor)| Some((name.clone(), floor.as_f64()?))).collect();
-    let largest_noise = noise.values().filter_map(serde_json::Value::as_f64).reduce(f64::max);
-    let mut found = findings::all(&tables, &noise_floors, config.seed);
-    let frameworks = framework::findings::all(&tables, &noise_floors, config.seed);
-    found.splice(0..0, frameworks);
-    if !verified {
-        found.insert(
-            0,
-            Finding::new(
-                wellread_report::Severity::Bad,
-                "Some runs delivered pixels that differ from the expected ones: their figures must not be used",
-                "Rows with verified = false in the tables.",
-            ),
-        );
-    }
-    let checksum = session.expected.checksum(Preset::None).map(|sum| format!("{sum:016x}"));
-    let mut configuration: Vec<Fact> = vec![
-        ("images", session.prepared.about.clone()).into(),
-        ("pixels", bytes(session.prepared.bytes_of_pixels())).into(),
-        (
-            "measured rounds",
-            format!(
-                "{} (interleaved in random order, after 1 of warm-up; {} asked for{})",
-                rounds.join(", "),
-                config.repeats,
-                config.precision.map_or(String::new(), |share| format!(
-                    ", or more until medians are known to {} %",
-                    100.0 * share
-                ))
-            ),
-        )
-            .into(),
-        ("codecs", codecs(session)).into(),
-        ("seed", config.seed).into(),
-    ];
-    configuration.extend(checksum.iter().map(|sum| Fact::from(("checksum of the batches", sum.clone()))));
-    let mut facts: Vec<Fact> = machine::facts(environment).into_iter().map(Fact::from).collect();
-    facts.push(
-        (
-            "memory copy",
-            format!(
-                "{:.1} GB/s with one thread, {:.1} GB/s with {}",
-                limits.one_thread.bytes_per_second / 1e9,
-                limits.all_threads.bytes_per_second / 1e9,
-                limits.threads
-            ),
-        )
-            .into(),
-    );
-    facts.extend(engines(session).into_iter().map(Fact::from));
-    let (in_python, python_details) = session.frameworks.facts();
-    facts.extend(in_python.into_iter().map(Fact::from));
-    let mut details = serde_json::Map::new();
-    details.insert("wellread".into(), env!("CARGO_PKG_VERSION").into());
-    details.insert("configuration".into(), serde_json::to_value(config)?);
-    details.insert("data_dir".into(), serde_json::to_value(&session.prepared.folder)?);
-    details.insert("images".into(), session.prepared.about.clone().into());
-    details.insert("seed".into(), config.seed.into());
-    details.insert("pixel_checksum".into(), checksum.into());
-    details.insert("verified".into(), verified.into());
-    details.insert("noise_floor".into(), noise.into());
-    details.insert("environment".into(), serde_json::to_value(environment)?);
-    details.insert("clock".into(), serde_json::to_value(Clock::calibrated())?);
-    details.insert("limits".into(), serde_json::to_value(limits)?);
-    details.insert("frameworks".into(), python_details);
-    details.insert("engines".into(), serde_json::to_value(registry::engines())?);
-    details.insert(
-        "engines_missing".into(),
-        registry::absent_formats()
-            .iter()
-            .map(|absent| (absent.name.to_owned(), absent.how_to_get.into()))
-            .collect::<serde_json::Map<_, _>>()
-            .into(),
-    );
-    let thumbnails = thumbnails(session, &config.out)?;
-    let report = ReportInput {
-        title: "Which format feeds the model fastest?".to_owned(),
-        description: format!(
-            "Measured on {}. Every figure is a median over interleaved runs with its 95 % interval; every run's pixels were compared with a checksum.",
-            session.prepared.about
-        ),
-        generated: jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M UTC").to_string(),
-        findings: found,
-        configuration,
-        environment: facts,
-        machine: machine::short(environment),
-        images: session.prepared.about.clone(),
-        noise_floor: largest_noise,
-        noise_floors,
-        detectable,
-        warnings,
-        thumbnails,
-        commands: if config.command.is_empty() { vec![] } else { vec![config.command.clone()] },
-        tables,
-        samples,
-        details,
-    };
-    Ok(Outcome { report, verified, failures })
-}
-
-/// Library and file format behind each format that was measured.
-fn engines(session: &Session<'_>) -> Vec<(String, String)> {
-    let formats = session.prepared.sets.iter().filter_map(|set| registry::format_named(set.format).ok());
-    formats.map(|format| (format!("engine of {}", format.name), (format.engine)())).collect()
-}
-
-/// Codec of each set, and whether it was converted for this comparison.
-fn codecs(session: &Session<'_>) -> String {
-    let of = |set: &FormatSet| format!("{}: {}", set.format, set.codec.as_deref().unwrap_or("unknown"));
-    let list: Vec<_> = session.prepared.sets.iter().filter(|s| s.error.is_none()).map(of).collect();
-    let how = match (&session.config.source, session.config.in_place) {
-        (Source::Path { .. }, false) => {
-            " (all written anew from the source; --in-place measures it as it lies there)"
-        }
-        _ => "",
-    };
-    format!("{}{how}", list.join(", "))
-}
-
-/// Pictures of the first images: for the report, and as `images.png` in the results folder.
-fn thumbnails(session: &Session<'_>, out: &std::path::Path) -> Result<Vec<Thumbnail>> {
-    let Some(set) = session.prepared.sets.iter().find(|s| s.error.is_none()) else { return Ok(vec![]) };
-    let store = session.open(set)?;
-    let (captions, pictures): (Vec<_>, Vec<_>) = preview::first(&*store, 8, 160)?.into_iter().unzip();
-    let thumbnail =
-        |(caption, picture): (String, &Preview)| Ok(Thumbnail::from_png(caption, &picture.to_png()?));
-    let thumbnails = captions.into_iter().zip(&pictures).map(thumbnail).collect::<Result<Vec<_>>>()?;
-    wellread_store::staged::write(&out.join("images.png"), contact_sheet(&pictures, 4).to_png()?)?;
-    Ok(thumbnails)
-}
-
-fn bytes(n: u64) -> String {
-    format!("{:.1} MB", n as f64 / 1e6)
 }

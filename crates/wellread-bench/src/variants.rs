@@ -13,6 +13,7 @@
 //! done before the turn that is not timed.
 
 use crate::Session;
+use crate::budget;
 use crate::live::Live;
 use anyhow::{Context as _, Result};
 use std::cell::RefCell;
@@ -24,6 +25,7 @@ use wellread_measure::precision::Precision;
 use wellread_measure::samples::{Samples, median_in_place};
 use wellread_measure::steady::{ChangePoints, Shape, course};
 use wellread_report::columns::{Better, quantity};
+use wellread_report::table::samples::{BATCHES, medians_tell};
 use wellread_report::{Cell, Row, Samples as RawSamples, Table};
 use wellread_trace::{Kind, labelled};
 
@@ -33,6 +35,8 @@ const MOST_ROUNDS: usize = 1_000;
 const NOTABLE: f64 = 0.1;
 /// Configurations that a remark names.
 const NAMED: usize = 3;
+/// How the reason begins of a configuration that was not measured because there was no time for it.
+pub const LEFT_OUT: &str = "left out for want of time";
 
 /// Columns that tell one configuration from another, in order, `format` first. A `codec` among them is none of that:
 /// it stands in for the codec of the session's set.
@@ -124,16 +128,16 @@ pub fn run(
     let mut stamp = Stamp { session, table: &mut table };
     if !variants.is_empty() {
         let live = RefCell::new(Live::new(settings.noise_figure));
-        let mut plan = Plan::new(config.seed)
-            .rounds(config.repeats)
-            .warmup(1)
-            .min_rounds(config.repeats.min(2))
-            .time_budget(config.time_budget)
-            .twin(name_of(&keys[0].0));
+        let mut plan =
+            Plan::new(config.seed).rounds(config.repeats).warmup(1).time_budget(session.remaining()).fit();
+        let ranks = ranks(&keys);
+        // The first that is the last to be left out.
+        let first = ranks.iter().position(|rank| *rank == 0).unwrap_or(0);
+        plan = plan.twin(name_of(&keys[first].0));
         // Turns of the rounds asked for, warm-up and twin included: a trace has room for as much of each.
         let turns =
             std::cell::Cell::new((variants.len() + 1).saturating_mul(config.repeats.saturating_add(1)));
-        for mut variant in variants {
+        for (mut variant, rank) in variants.into_iter().zip(ranks) {
             let (name, turns, live) = (name_of(&variant.keys), &turns, &live);
             let format = variant.keys.first().map_or_else(String::new, |(_, cell)| cell.text());
             let kind = name_of(&variant.keys.get(1..).unwrap_or_default().to_vec());
@@ -151,6 +155,7 @@ pub fn run(
                 }
                 measured
             });
+            plan = plan.ranked(rank);
         }
         if let Some(share) = config.precision {
             let wanted = Precision { share };
@@ -167,10 +172,15 @@ pub fn run(
             .run(|p| {
                 // Of rounds without a known end, the time says more than their number.
                 let (done, of) = match config.precision {
-                    Some(_) => (p.elapsed.as_secs() as usize, config.time_budget.as_secs().max(1) as usize),
+                    Some(_) => (p.elapsed.as_secs() as usize, session.budget().as_secs().max(1) as usize),
                     None => (p.turns_done, p.turns),
                 };
                 if !matches!(p.event, Event::Started) {
+                    let left = match config.precision {
+                        Some(_) => Some(session.budget().saturating_sub(p.elapsed)),
+                        None => p.remaining,
+                    };
+                    (session.watch.left)(left.map(|left| session.left(left)));
                     (session.watch.progress)(settings.name, done.min(of), of);
                 }
             })
@@ -187,10 +197,14 @@ pub fn run(
             results.notes.extend(not_reached(&outcome, settings, share, &bootstrap));
         } else if in_time < config.repeats {
             results.notes.push(format!(
-                "{}: {in_time} of {} rounds within the time budget",
-                settings.name, config.repeats
+                "{}: {in_time} of {} rounds within its {} of the time budget",
+                settings.name,
+                config.repeats,
+                budget::words(session.seconds())
             ));
         }
+        let reason = format!("{LEFT_OUT}: {} had {}", settings.name, budget::words(session.seconds()));
+        let mut misleading = 0;
         for (variant, (keys, peer)) in outcome.visible().zip(&keys) {
             if let Some(failure) = &variant.failure {
                 stamp.row(keys, if *peer { "unavailable" } else { "failed" }, &failure.message);
@@ -200,10 +214,26 @@ pub fn run(
                 }
                 continue;
             }
+            if variant.left_out {
+                stamp.row(keys, "unavailable", &reason);
+                continue;
+            }
             let runs: Vec<&Measurement> = variant.runs.iter().map(|r| &r.value).collect();
             // A checksum that was wrong in warm-up, where all of it is compared, marks every run.
             let warm_ok = variant.warmup.iter().all(|r| r.value.verified);
-            let intervals = intervals(&runs, settings, &bootstrap);
+            let mut intervals = intervals(&runs, settings, &bootstrap);
+            // Of batches that come several at once, half are there when they are asked for: their median is no batch's time.
+            // Batches that threads read ahead are waited for or not: that is what was measured.
+            let reads_ahead =
+                keys.iter().any(|(name, value)| *name == "workers" && *value != Cell::from(0usize));
+            let tells = settings.name != BATCHES
+                || reads_ahead
+                || medians_tell(runs.iter().map(|run| run.items.as_slice()));
+            let p50 = format!("{}p50_s", settings.item_prefix);
+            if !tells {
+                misleading += 1;
+                intervals.retain(|(name, _, _)| *name != p50);
+            }
             let peak = largest_peak(&outcome, &variant.name);
             if let Some(note) = peak.and_then(inexact_peak)
                 && !results.notes.contains(&note)
@@ -212,7 +242,8 @@ pub fn run(
             }
             for (n, run) in variant.runs.iter().enumerate() {
                 let verified = warm_ok && run.value.verified;
-                stamp.run(keys, n, &run.value, verified, settings.item_prefix, &intervals, peak);
+                let hidden = (!tells).then_some(p50.as_str());
+                stamp.run(keys, n, &run.value, verified, (settings.item_prefix, hidden), &intervals, peak);
                 if !run.value.items.is_empty() {
                     let mut which: Row =
                         keys.iter().map(|(k, cell)| ((*k).to_owned(), cell.clone())).collect();
@@ -228,12 +259,55 @@ pub fn run(
                     .push(format!("{}: the checksum of the pixels DIFFERS: do not use", name_of(keys)));
             }
         }
+        if misleading > 0 {
+            results.notes.push(format!(
+                "{}: no p50 where most batches were there already when they were asked for ({misleading} of {} configurations): the \
+                 throughput tells how fast they are",
+                settings.name,
+                keys.len()
+            ));
+        }
     }
     for missing in unavailable {
         stamp.row(&missing.keys, "unavailable", &missing.reason);
     }
     results.table = table;
     Ok(results)
+}
+
+/// What storage is read for, the most telling first: without these a short run would say nothing of reading.
+const OPERATIONS: [&str; 5] = ["read_all", "read_random", "write", "open", "read_files"];
+
+/// How little a configuration tells: reading whole from the page cache tells most, cold files come after all else.
+fn weight(keys: &Keys) -> usize {
+    let of = |column: &str| keys.iter().find(|(name, _)| *name == column).map(|(_, cell)| cell.text());
+    let operation = of("operation").and_then(|name| OPERATIONS.iter().position(|known| *known == name));
+    let cold = of("cache").is_some_and(|cache| cache == "cold" || cache == "direct");
+    operation.unwrap_or(0) + if cold { OPERATIONS.len() } else { 0 }
+}
+
+/// Which configurations are the last to be left out: of each format, or framework and reader, the most telling, then the
+/// second, so that the same formats are in every table.
+fn ranks(keys: &[(Keys, bool)]) -> Vec<usize> {
+    let mut seen: Vec<(Vec<String>, usize)> = Vec::new();
+    let mut rank = |(keys, _): &(Keys, bool)| {
+        let of = ["format", "framework", "loader"];
+        let who: Vec<String> =
+            keys.iter().filter(|(name, _)| of.contains(name)).map(|(_, cell)| cell.text()).collect();
+        if let Some((_, count)) = seen.iter_mut().find(|(known, _)| *known == who) {
+            *count += 1;
+            return *count;
+        }
+        seen.push((who, 0));
+        0
+    };
+    let mut order: Vec<usize> = (0..keys.len()).collect();
+    order.sort_by_key(|&at| weight(&keys[at].0));
+    let mut ranks = vec![0; keys.len()];
+    for at in order {
+        ranks[at] = rank(&keys[at]);
+    }
+    ranks
 }
 
 /// Takes the rounds that turn out to be warm-up out of the measured ones, and says so; says too where the runs of a
@@ -426,7 +500,7 @@ impl Stamp<'_, '_> {
         run: usize,
         measured: &Measurement,
         verified: bool,
-        prefix: &str,
+        (prefix, hidden): (&str, Option<&str>),
         intervals: &Intervals,
         peak: Option<&PeakMemory>,
     ) {
@@ -439,7 +513,10 @@ impl Stamp<'_, '_> {
         for (name, text) in &measured.texts {
             row.push(((*name).to_owned(), Cell::from(text.as_str())));
         }
-        row.extend(item_columns(&measured.items, prefix));
+        row.extend(item_columns(&measured.items, prefix).into_iter().map(|(name, cell)| {
+            let cell = if hidden == Some(name.as_str()) { Cell::Null } else { cell };
+            (name, cell)
+        }));
         for (name, low, high) in intervals {
             row.push((format!("{name}_ci_low"), Cell::from(*low)));
             row.push((format!("{name}_ci_high"), Cell::from(*high)));
@@ -478,4 +555,44 @@ fn item_columns(items: &[f64], prefix: &str) -> Vec<(String, Cell)> {
 
 fn now() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(format: &str, operation: &str, cache: &str) -> (Keys, bool) {
+        let cells = [("format", format), ("operation", operation), ("cache", cache)];
+        (cells.map(|(name, text)| (name, Cell::from(text))).to_vec(), false)
+    }
+
+    #[test]
+    fn of_every_format_reading_is_the_last_to_be_left_out_and_cold_files_the_first() {
+        let of = |format: &str| {
+            [
+                keys(format, "write", ""),
+                keys(format, "open", "warm"),
+                keys(format, "open", "cold"),
+                keys(format, "read_all", "warm"),
+                keys(format, "read_all", "cold"),
+                keys(format, "read_random", "warm"),
+                keys(format, "read_files", "direct"),
+            ]
+        };
+        let all: Vec<_> = of("tiff").into_iter().chain(of("parquet")).collect();
+        let one = [2, 3, 5, 0, 4, 1, 6];
+        assert_eq!(ranks(&all)[..7], one);
+        assert_eq!(ranks(&all)[7..], one, "formats are alike");
+    }
+
+    #[test]
+    fn configurations_without_operations_rank_in_their_order() {
+        let key = |format: &str, workers: i64| -> (Keys, bool) {
+            (vec![("format", Cell::from(format)), ("workers", Cell::from(workers))], false)
+        };
+        assert_eq!(
+            ranks(&[key("a", 0), key("a", 2), key("b", 0), key("a", 4), key("b", 2)]),
+            [0, 1, 0, 2, 1]
+        );
+    }
 }

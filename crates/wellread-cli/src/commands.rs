@@ -37,8 +37,8 @@ pub struct OpenArgs {
     /// Image column of a table, when it has several.
     #[arg(long)]
     pub column: Option<String>,
-    /// Table of a database, when it has several.
-    #[arg(long)]
+    /// Table of a database, when it has several; split of an image folder, such as train or val.
+    #[arg(long, visible_alias = "split")]
     pub table: Option<String>,
     /// Leave out rows of a table that hold no image, instead of failing at the first.
     #[arg(long)]

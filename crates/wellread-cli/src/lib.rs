@@ -21,10 +21,10 @@ use std::sync::{Mutex, PoisonError};
 #[command(name = "wellread", version, about, max_term_width = 110)]
 struct Cli {
     /// Print one JSON document on stdout and everything else on stderr.
-    #[arg(long, global = true)]
+    #[arg(long, global = true, overrides_with = "json")]
     json: bool,
     /// Print neither progress nor hints.
-    #[arg(long, short, global = true)]
+    #[arg(long, short, global = true, overrides_with = "quiet")]
     quiet: bool,
     #[command(subcommand)]
     command: Command,
@@ -113,6 +113,22 @@ fn execute(command: Command, program: Vec<OsString>, ui: output::Ui) -> output::
     }
 }
 
+/// For the moment before the process ends because so many bytes of memory were not to be had, as far as that is known:
+/// removes output that is not finished, and returns what to say. Waits for no lock that this thread might hold.
+pub fn out_of_memory(bytes: Option<usize>) -> String {
+    let what = bytes.map_or_else(
+        || "the address space of this process is limited".to_owned(),
+        |bytes| format!("a request for {} failed", output::bytes(bytes as u64)),
+    );
+    let kept = wellread_store::staged::try_remove_unfinished();
+    let kept =
+        if kept == Some(true) { "; what is complete is kept: the same command goes on with it" } else { "" };
+    format!(
+        "error: not enough memory: {what}{kept} (hint: use smaller batches, fewer threads (--jobs, --workers) or \
+         --memory, or raise the limit: ulimit -v)"
+    )
+}
+
 /// Runs the command with these arguments, of which the first is the program's name, and returns its exit code. Takes over
 /// what happens on Ctrl-C for the rest of the process: unfinished output is removed, and the process ends with code 130.
 ///
@@ -138,7 +154,15 @@ pub fn run(program: Vec<OsString>, args: impl IntoIterator<Item = OsString>) -> 
         let tasks = wellread_tasks::stop::interrupt();
         wellread_bench::advise::candidates::stop_writing();
         let resumable = wellread_store::staged::remove_unfinished();
-        let said = if tasks {
+        let kept = wellread_bench::suite::kept().map(|folder| {
+            format!(
+                "interrupted; what was measured until now is in {0}: `wellread report {0}` shows it",
+                folder.display()
+            )
+        });
+        let said = if let Some(kept) = &kept {
+            kept
+        } else if tasks {
             "interrupted; the task's processes were ended and its worktrees removed; --resume goes on with the results"
         } else if resumable {
             "interrupted; what is complete is kept: the same command goes on with it"

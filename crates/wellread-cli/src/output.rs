@@ -1,9 +1,10 @@
 //! What the user sees: progress bars, JSON documents, plain text, failures.
 
 use console::Term;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use std::io::Write;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Why a command did not succeed.
 #[derive(Debug)]
@@ -88,6 +89,14 @@ impl Ui {
         }
     }
 
+    /// Prints a line about a phase of a long command that has ended, where no progress bar is shown.
+    pub fn phase(self, text: &str) {
+        if !self.quiet && !console_is_terminal() {
+            // Whoever reads it may have gone.
+            let _ = writeln!(std::io::stderr(), "{text}");
+        }
+    }
+
     /// Prints the JSON document when `--json` was given.
     pub fn document(self, value: &impl serde::Serialize) -> Outcome {
         if self.json && !self.nested {
@@ -150,9 +159,43 @@ pub fn broken(text: &str, columns: Option<usize>) -> String {
 
 /// How progress is drawn: what is done, how far, how long still.
 const BAR: &str = "{prefix:24!} {bar:32} {pos}/{len} ({eta} left)";
+/// The same where the command itself knows how long.
+const TOLD_BAR: &str = "{prefix:24!} {bar:32} {pos}/{len} ({told} left)";
 
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+/// The time left as a command knows it, counting down between two words on it.
+#[derive(Clone, Debug, Default)]
+pub struct TimeLeft(Arc<Mutex<Option<Instant>>>);
+
+impl TimeLeft {
+    /// Notes what is left from now on; `None` leaves it to the pace of the steps so far.
+    pub fn set(&self, left: Option<Duration>) {
+        let end = left.and_then(|left| Instant::now().checked_add(left));
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = end;
+    }
+
+    /// What is left; `None` where nothing was said.
+    fn get(&self) -> Option<Duration> {
+        let end = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        end.map(|end| end.saturating_duration_since(Instant::now()))
+    }
+
+    /// Has a bar show it.
+    pub fn show_on(&self, bar: &ProgressBar) {
+        bar.set_style(self.style(TOLD_BAR));
+    }
+
+    fn style(&self, template: &str) -> ProgressStyle {
+        let this = self.clone();
+        let told = move |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+            let left = this.get().unwrap_or_else(|| state.eta());
+            let _ = write!(out, "{:#}", HumanDuration(Duration::from_secs(left.as_secs_f64().ceil() as u64)));
+        };
+        style(template).with_key("told", told)
+    }
 }
 
 /// Shows what is being done, steps done and steps in all on `bar`.
@@ -167,10 +210,10 @@ pub fn shown_on(bar: &ProgressBar) -> impl Fn(&str, usize, usize) {
 }
 
 /// Shows a line of current figures below `bar`, cut to the terminal's width.
-pub fn figures_on(bar: &ProgressBar) -> impl Fn(&str) {
-    |line| {
+pub fn figures_on<'a>(bar: &'a ProgressBar, left: &'a TimeLeft) -> impl Fn(&str) + 'a {
+    move |line| {
         if bar.message().is_empty() {
-            bar.set_style(style(&format!("{BAR}\n{{wide_msg}}")));
+            bar.set_style(left.style(&format!("{TOLD_BAR}\n{{wide_msg}}")));
         }
         bar.set_message(line.to_owned());
     }

@@ -4,18 +4,20 @@
 //! heads (broken at spaces), quantities from the right, and the ends of long texts. The report has all of it.
 
 use crate::output::{WIDEST as WIDTH, filled};
-use wellread_report::{Table, columns};
+use wellread_report::{Table, columns, figures};
 
 /// Lines of the heads at most.
 const HEADS: usize = 3;
 /// Between columns.
 const GAP: usize = 2;
 
+/// Longest reason why something is missing.
+const REASON: usize = 75;
+
 /// A configuration's line.
 struct Line {
     keys: Vec<String>,
-    /// Its figures, or a text in place of them.
-    figures: Result<Vec<String>, String>,
+    figures: Vec<String>,
     unverified: bool,
 }
 
@@ -27,19 +29,17 @@ pub fn text_table(table: &Table, about: &str, headline: &[&str]) -> String {
         headline.iter().map(|column| columns::quantity(column)).collect()
     };
     let keys = columns::keys(table);
-    let lines: Vec<Line> = columns::configurations(table, &keys, &quantities)
+    let all = columns::configurations(table, &keys, &quantities);
+    // What is missing takes a line per reason below the table.
+    let missing = figures::missing(&keys, &all);
+    let lines: Vec<Line> = all
         .into_iter()
+        .filter(|configuration| configuration.unavailable.is_none())
         .map(|configuration| Line {
             keys: configuration.group.key.iter().map(columns::key_text).collect(),
-            figures: if let Some(reason) = &configuration.unavailable {
-                let reason = reason.strip_prefix("unavailable: ").unwrap_or(reason);
-                Err(format!("unavailable: {reason}"))
-            } else {
-                let shown = configuration.estimates.iter().zip(&quantities);
-                Ok(shown
-                    .map(|(e, q)| e.as_ref().map_or_else(|| "–".to_owned(), |e| q.unit.format(e.value)))
-                    .collect())
-            },
+            figures: (configuration.estimates.iter().zip(&quantities))
+                .map(|(e, q)| e.as_ref().map_or_else(|| "–".to_owned(), |e| q.unit.format(e.value)))
+                .collect(),
             unverified: configuration.unverified,
         })
         .collect();
@@ -69,7 +69,7 @@ pub fn text_table(table: &Table, about: &str, headline: &[&str]) -> String {
         telling.iter().map(|&key| widest(&mut lines.iter().map(|line| &line.keys[key]))).collect(),
     );
     let left = columns.len();
-    let figures = |q: usize| lines.iter().filter_map(move |line| line.figures.as_ref().ok()?.get(q));
+    let figures = |q: usize| lines.iter().filter_map(move |line| line.figures.get(q));
     columns.extend(heads(
         quantities.iter().map(|quantity| quantity.label.clone()).collect(),
         (0..quantities.len()).map(|q| widest(&mut figures(q))).collect(),
@@ -93,7 +93,7 @@ pub fn text_table(table: &Table, about: &str, headline: &[&str]) -> String {
         out.push('\n');
     };
     let rows = columns.iter().map(|(head, _)| head.len()).max().unwrap_or(1);
-    for row in 0..rows {
+    for row in 0..if lines.is_empty() { 0 } else { rows } {
         // Heads stand at the bottom, above their figures.
         let cells: Vec<&str> = columns
             .iter()
@@ -103,14 +103,15 @@ pub fn text_table(table: &Table, about: &str, headline: &[&str]) -> String {
     }
     for Line { keys, figures, unverified } in &lines {
         let mut cells: Vec<&str> = telling.iter().map(|&key| keys[key].as_str()).collect();
-        let differ = unverified.then_some("PIXELS DIFFER");
-        match figures {
-            Ok(figures) => {
-                cells.extend(figures.iter().map(String::as_str));
-                line(&cells, differ);
-            }
-            Err(reason) => line(&cells, Some(reason)),
-        }
+        cells.extend(figures.iter().map(String::as_str));
+        line(&cells, unverified.then_some("PIXELS DIFFER"));
+    }
+    for (who, why) in missing {
+        let why = why.replace('\n', " ");
+        let short =
+            if chars(&why) > REASON { why.chars().take(REASON - 1).chain(['…']).collect() } else { why };
+        out += &filled(&format!("  unavailable: {who}: {short}"));
+        out.push('\n');
     }
     out
 }
@@ -191,9 +192,66 @@ mod tests {
             text.contains("12,345/s") || text.contains("12,300/s") || !text.contains("throughput"),
             "{text}"
         );
-        assert!(text.contains("unavailable: xxx") && text.contains("xx…"), "{text}");
+        assert!(text.contains("  unavailable: lance: xxx") && text.contains("xx…"), "{text}");
         let few = text_table(&table, "about", &["images_per_sec"]);
         assert!(few.contains("PIXELS DIFFER") && few.contains("/s"), "{few}");
+    }
+
+    #[test]
+    fn formats_that_a_build_lacks_take_one_line() {
+        let mut table = Table::new("storage");
+        for operation in ["open", "read_all", "read_random"] {
+            table.push(row![
+                ("format", "tiff"),
+                ("operation", operation),
+                ("status", "ok"),
+                ("seconds", 1.0)
+            ]);
+            for format in ["duckdb", "lance", "vortex"] {
+                let reason = format!("left out of this build; build with --features {format}");
+                table.push(row![
+                    ("format", format),
+                    ("operation", operation),
+                    ("status", "unavailable"),
+                    ("reason", reason)
+                ]);
+            }
+        }
+        table.push(row![
+            ("format", "tiff"),
+            ("operation", "write"),
+            ("status", "unavailable"),
+            ("reason", "the disk is full")
+        ]);
+        let text = text_table(&table, "", &["seconds"]);
+        let said: Vec<&str> = text.lines().filter(|line| line.contains("unavailable")).collect();
+        assert_eq!(
+            said,
+            [
+                "  unavailable: duckdb; lance; vortex: left out of this build",
+                "  unavailable: tiff, write: the disk is full"
+            ]
+        );
+        assert!(text.contains("all: format tiff") && text.matches("1.00").count() == 3, "{text}");
+    }
+
+    #[test]
+    fn a_framework_that_is_missing_takes_one_line() {
+        let mut table = Table::new("dataset");
+        for format in ["tiff", "parquet"] {
+            table.push(row![("format", format), ("framework", "rust"), ("status", "ok"), ("p50_s", 1.0)]);
+            for framework in ["pytorch", "jax"] {
+                table.push(row![
+                    ("format", format),
+                    ("framework", framework),
+                    ("status", "unavailable"),
+                    ("reason", "No module\nnamed torch")
+                ]);
+            }
+        }
+        let text = text_table(&table, "", &["p50_s"]);
+        let said: Vec<&str> = text.lines().filter(|line| line.contains("unavailable")).collect();
+        assert_eq!(said, ["  unavailable: pytorch; jax: No module named torch"]);
     }
 
     #[test]

@@ -1,6 +1,8 @@
-//! The fuzz targets of engines, run with random inputs: without libFuzzer, nightly or a second build of the engines.
+//! The fuzz targets of engines, run with random inputs, and damage to whole sets of every format: without libFuzzer, nightly
+//! or a second build of the engines.
 //!
-//! `WELLREAD_MUTATIONS=N` runs N inputs of each kind.
+//! `WELLREAD_MUTATIONS=N` runs N inputs of each kind. The long campaign, through processes and with other libraries
+//! beside it, is `make campaign`.
 
 // Links the engines.
 use wellread as _;
@@ -13,38 +15,29 @@ mod engines;
 mod stores;
 pub use stores::{file, folder, patch, read_all};
 
-/// Numbers that follow from a seed ([splitmix64](https://prng.di.unimi.it/splitmix64.c)).
-struct Random(u64);
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use stores::mutate::{KINDS, Random, damage};
+use wellread_image::{ImageMetadata, PixelType, Shape};
+use wellread_store::{
+    Compression, ImageView, OpenOptions, RowInfo, Tune, WriteOptions, create, read_image, registry,
+};
 
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-}
-
-fn inputs() -> u64 {
-    std::env::var("WELLREAD_MUTATIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(300)
+fn inputs(otherwise: u64) -> u64 {
+    std::env::var("WELLREAD_MUTATIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(otherwise)
 }
 
 /// An input of a few patches: flipped bits, small numbers, large numbers, noise.
 fn input(seed: u64) -> Vec<u8> {
     let random = &mut Random(seed);
-    let mut data = vec![random.next() as u8];
+    let mut data = vec![random.number() as u8];
     for _ in 0..=random.below(4) {
-        data.extend((random.next() as u32).to_le_bytes());
+        data.extend((random.number() as u32).to_le_bytes());
         let patch = match random.below(4) {
-            0 => vec![random.next() as u8],
+            0 => vec![random.number() as u8],
             1 => (random.below(300) as u32).to_le_bytes().to_vec(),
             2 => vec![0xff; 1 + random.below(8) as usize],
-            _ => (0..=random.below(40)).map(|_| random.next() as u8).collect(),
+            _ => (0..=random.below(40)).map(|_| random.number() as u8).collect(),
         };
         data.push(patch.len() as u8);
         data.extend(patch);
@@ -52,14 +45,21 @@ fn input(seed: u64) -> Vec<u8> {
     data
 }
 
-fn run(format: &str, target: fn(&[u8])) {
-    if !wellread_store::formats().iter().any(|f| f.name == format) {
+fn is_here(format: &str) -> bool {
+    let found = wellread_store::formats().iter().any(|f| f.name == format);
+    if !found {
         println!("skipped: {format} is not in this build");
+    }
+    found
+}
+
+fn run(format: &str, target: fn(&[u8])) {
+    if !is_here(format) {
         return;
     }
     // As it is, it must be readable.
     (0..4).for_each(|which| target(&[which]));
-    for seed in 0..inputs() {
+    for seed in 0..inputs(300) {
         let data = input(seed);
         let outcome = std::panic::catch_unwind(|| target(&data));
         assert!(outcome.is_ok(), "{format}: input {seed} panics: {data:?}");
@@ -79,4 +79,234 @@ fn patched_duckdb_databases() {
 #[test]
 fn patched_vortex_files() {
     run("vortex", engines::vortex);
+}
+
+/// All images of a set.
+type Images = Vec<(RowInfo, Vec<u8>)>;
+
+/// Images that no two rows, columns or blocks of are alike, of odd sizes; the largest make several strips and tiles.
+fn images() -> Images {
+    let random = &mut Random(7);
+    let mut image = |shape: Shape| {
+        let noise = (0..shape.pixels()).map(|p| {
+            let [.., x] = shape.0;
+            (400 + p % x * 3 + p / x * 5 + random.below(60) as usize) as u16
+        });
+        let pixels: Vec<u8> = noise.flat_map(u16::to_le_bytes).collect();
+        (RowInfo { shape, dtype: PixelType::U16 }, pixels)
+    };
+    vec![image(Shape::plane(90, 70)), image(Shape([1, 2, 2, 33, 41])), image(Shape::plane(90, 70))]
+}
+
+/// Everything, or `None` where anything is an error.
+fn read(path: &Path, format: &str) -> Option<Images> {
+    let options = OpenOptions { format: Some(format.to_owned()), ..OpenOptions::default() };
+    let store = (registry::format_named(format).ok()?.open)(path, &options).ok()?;
+    let small = |row| store.row_info(row).is_ok_and(|info| info.shape.pixels() <= stores::LARGEST);
+    (0..store.len()).map(|row| small(row).then(|| read_image(&*store, row).ok()).flatten()).collect()
+}
+
+fn files_below(path: &Path, files: &mut Vec<PathBuf>) {
+    let Ok(entries) = std::fs::read_dir(path) else { return files.push(path.to_owned()) };
+    let mut entries: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    entries.sort();
+    for entry in &entries {
+        files_below(entry, files);
+    }
+}
+
+/// Pieces of damage, and how many of them gave other images without an error.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    tried: u64,
+    wrong: u64,
+}
+
+impl Count {
+    fn add(&mut self, other: Count) {
+        self.tried += other.tried;
+        self.wrong += other.wrong;
+    }
+
+    /// At most one in a hundred; one where a hundredth is less than one.
+    fn is_rare(self) -> bool {
+        self.wrong <= (self.tried / 100).max(1)
+    }
+}
+
+/// What came of the damage to one set.
+#[derive(Default)]
+struct Silent {
+    all: Count,
+    /// By kind of damage, as [`KINDS`] numbers them.
+    kinds: [Count; KINDS.len()],
+    /// By file that was damaged.
+    files: BTreeMap<PathBuf, Count>,
+}
+
+impl Silent {
+    fn add(&mut self, kind: usize, file: &Path, is_wrong: bool) {
+        let one = Count { tried: 1, wrong: u64::from(is_wrong) };
+        self.all.add(one);
+        self.kinds[kind].add(one);
+        self.files.entry(file.to_owned()).or_default().add(one);
+    }
+}
+
+/// Damages a set, once for each seed; how often it then gives other images without an error. `each_file` says that files
+/// are damaged as often as each other, not by their size.
+fn silent(path: &Path, format: &str, seeds: u64, each_file: bool) -> Silent {
+    let good = read(path, format).expect("a good set");
+    let mut files = vec![];
+    files_below(path, &mut files);
+    let sizes: Vec<u64> = files.iter().map(|file| file.metadata().expect("a file").len()).collect();
+    let mut counts = Silent::default();
+    for seed in 0..seeds {
+        let random = &mut Random(seed << 8 | u64::from(each_file));
+        let mut at = random.below(sizes.iter().sum());
+        let by_size = sizes
+            .iter()
+            .position(|&size| {
+                size > at || {
+                    at -= size;
+                    false
+                }
+            })
+            .expect("a file");
+        let which = if each_file { random.below(files.len() as u64) as usize } else { by_size };
+        let whole = std::fs::read(&files[which]).expect("a file");
+        if whole.is_empty() {
+            continue;
+        }
+        let mut bytes = whole.clone();
+        let kind = damage(&mut bytes, random);
+        // A new file: who has the old one open keeps it.
+        std::fs::remove_file(&files[which]).expect("a file");
+        std::fs::write(&files[which], &bytes).expect("room");
+        let found = std::panic::catch_unwind(|| read(path, format));
+        let Ok(found) = found else { panic!("{format}: seed {seed} panics at {}", files[which].display()) };
+        let is_wrong = found.is_some_and(|found| found != good);
+        counts.add(kind, &files[which], is_wrong);
+        if is_wrong && std::env::var_os("WELLREAD_MUTATIONS").is_some() {
+            let first = bytes.iter().zip(&whole).position(|(a, b)| a != b);
+            println!("{}: seed {seed}, {}, byte {first:?}", files[which].display(), KINDS[kind]);
+        }
+        std::fs::remove_file(&files[which]).expect("a file");
+        std::fs::write(&files[which], &whole).expect("room");
+    }
+    counts
+}
+
+/// A set as it is written with these options.
+struct Way {
+    format: &'static str,
+    ending: &'static str,
+    options: WriteOptions,
+}
+
+/// How sets are written whose damage is found.
+fn ways() -> Vec<Way> {
+    use Compression as C;
+    let way = |format, ending, compression| Way {
+        format,
+        ending,
+        options: WriteOptions { compression, types: vec![PixelType::U16], ..WriteOptions::default() },
+    };
+    let with = |way: Way, change: &dyn Fn(&mut WriteOptions)| {
+        let mut way = way;
+        change(&mut way.options);
+        way
+    };
+    let tiles = Some([1, 1, 1, 16, 32]);
+    let mut all = vec![];
+    for codec in [C::None, C::Lzw, C::PackBits, C::Deflate(6), C::Zstd(3)] {
+        all.push(way("tiff", "", codec));
+        all.push(with(way("tiff", ".tif", codec), &|o| o.chunk = tiles));
+        all.push(with(way("tiff", "", codec), &|o| o.variant = Some("plain".into())));
+    }
+    for codec in [C::None, C::Lz4, C::Snappy, C::Deflate(6), C::Zstd(3)] {
+        all.push(way("parquet", ".parquet", codec));
+        all.push(with(way("parquet", ".parquet", codec), &|o| o.tune = Tune::Reference));
+        all.push(way("ome-arrow-dataset", "", codec));
+    }
+    for codec in [C::None, C::Lz4, C::Deflate(6), C::Zstd(1)] {
+        all.push(way("ome-zarr", "", codec));
+        all.push(with(way("ome-zarr", "", codec), &|o| {
+            o.chunk = tiles;
+            o.shard = Some([1, 1, 1, 64, 64]);
+        }));
+    }
+    for codec in [C::Deflate(6), C::Zstd(1)] {
+        all.push(with(way("ome-zarr", "", codec), &|o| o.variant = Some("0.4".into())));
+    }
+    all
+}
+
+fn write(way: &Way, path: &Path) {
+    let mut writer = create(path, way.format, &way.options).expect("a writer");
+    for (i, (info, pixels)) in images().iter().enumerate() {
+        let metadata = ImageMetadata::named(format!("image {i}"));
+        let (shape, dtype) = (info.shape, info.dtype);
+        writer.write(&ImageView { metadata: &metadata, shape, dtype, pixels }).expect("room");
+    }
+    writer.finish().expect("room");
+}
+
+/// Of what is written with checksums, damage that gives other pixels without an error is below one in a hundred: of all
+/// sets together, of each set, of each of its files and of each kind of damage, where one is allowed of fewer than a hundred.
+/// A set without checksums shows that the damage would have done so.
+#[test]
+fn damage_is_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let seeds = inputs(60);
+    let mut all = Count::default();
+    let mut kinds = [Count::default(); KINDS.len()];
+    let mut table = String::new();
+    let mut faults = Vec::new();
+    for (i, way) in ways().iter().enumerate().filter(|(_, way)| is_here(way.format)) {
+        let path = dir.path().join(format!("{i}{}", way.ending));
+        write(way, &path);
+        for each_file in [false, true] {
+            let found = silent(&path, way.format, seeds, each_file);
+            let name = format!(
+                "{} {:?} {:?} {:?}, {}",
+                way.format,
+                way.options.compression,
+                way.options.tune,
+                way.options.variant,
+                if each_file { "each file" } else { "by size" }
+            );
+            let by_kind: Vec<u64> = found.kinds.iter().map(|count| count.wrong).collect();
+            table += &format!("{name}: {} of {} {by_kind:?}\n", found.all.wrong, found.all.tried);
+            if !found.all.is_rare() {
+                faults.push(format!("{name}: {:?}", found.all));
+            }
+            for (file, count) in found.files.iter().filter(|(_, count)| !count.is_rare()) {
+                faults.push(format!("{name}, {}: {count:?}", file.display()));
+            }
+            all.add(found.all);
+            for (sum, count) in kinds.iter_mut().zip(found.kinds) {
+                sum.add(count);
+            }
+        }
+    }
+    for (kind, count) in KINDS.iter().zip(kinds) {
+        table += &format!("{kind}: {} of {}\n", count.wrong, count.tried);
+        assert!(count.tried > 0, "no damage of the kind {kind}");
+        if !count.is_rare() {
+            faults.push(format!("{kind}: {count:?}"));
+        }
+    }
+    println!("{table}{} of {}", all.wrong, all.tried);
+    assert!(all.wrong * 100 <= all.tried, "{table}{all:?} pieces of damage give other pixels");
+    assert!(faults.is_empty(), "{table}{}", faults.join("\n"));
+    let without = Way {
+        format: "tiff",
+        ending: "",
+        options: WriteOptions { checksums: false, ..WriteOptions::default() },
+    };
+    let path = dir.path().join("without");
+    write(&without, &path);
+    let unseen = silent(&path, "tiff", 60, false).all.wrong;
+    assert!(unseen >= 30, "{unseen} of 60");
 }

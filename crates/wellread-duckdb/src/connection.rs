@@ -4,13 +4,15 @@ use duckdb::{AccessMode, Config, Connection};
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+use wellread_store::process::Own;
 use wellread_store::{Error, Result};
 
 /// A database and its idle connections.
 pub(crate) struct Database {
-    /// Opened first; others are made from it.
-    root: Mutex<Connection>,
-    idle: Mutex<Vec<Connection>>,
+    /// Opened first; others are made from it. A forked process does not close what it has inherited: DuckDB would wait for its
+    /// threads, which are not there.
+    root: Own<Mutex<Connection>>,
+    idle: Own<Mutex<Vec<Connection>>>,
 }
 
 /// A connection on loan.
@@ -39,7 +41,7 @@ impl Database {
     }
 
     fn of(root: Connection) -> Self {
-        Self { root: Mutex::new(root), idle: Mutex::default() }
+        Self { root: Own::new(Mutex::new(root)), idle: Own::new(Mutex::default()) }
     }
 
     /// A connection for this thread.
@@ -113,7 +115,7 @@ pub(crate) fn failed(path: &Path, what: &str, error: &duckdb::Error) -> Error {
     } else if text.contains("WAL") {
         "open the database once for writing, so that its log is merged (CHECKPOINT)"
     } else if text.contains("No space left") || text.contains("disk full") {
-        "free some space or write elsewhere; nothing was left behind"
+        "free some space or write elsewhere"
     } else {
         "the file may be corrupt; copy or write it again"
     };

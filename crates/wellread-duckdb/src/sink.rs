@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wellread_image::ome_arrow::ROW_ID;
 use wellread_store::journal::Journal;
-use wellread_store::staged::Staged;
+use wellread_store::staged::{Finished, Staged};
 use wellread_store::table::TableSink;
 use wellread_store::{Compression, Error, Result, Tune, WriteOptions};
 
@@ -43,7 +43,7 @@ pub(crate) enum Target {
 /// A table being written.
 pub(crate) struct DuckSink {
     /// Closed before the files are removed or moved.
-    connection: Option<Connection>,
+    open: Open,
     /// A folder beside the target, for the database and DuckDB's log.
     staged: Staged,
     target: Target,
@@ -73,7 +73,7 @@ impl DuckSink {
         }
         let staged = Staged::for_table(path, options)?;
         Ok(Self {
-            connection: None,
+            open: Open { connection: None, resumable: staged.journal().is_some() },
             staged,
             target,
             options: options.clone(),
@@ -128,7 +128,7 @@ impl DuckSink {
             }
         }
         connection.execute_batch("BEGIN").map_err(|e| self.failed(&e))?;
-        self.connection = Some(connection);
+        self.open.connection = Some(connection);
         Ok(Box::new(self))
     }
 
@@ -174,9 +174,15 @@ impl DuckSink {
     }
 }
 
-impl Drop for DuckSink {
+/// The database while rows are appended to it.
+struct Open {
+    connection: Option<Connection>,
+    resumable: bool,
+}
+
+impl Drop for Open {
     fn drop(&mut self) {
-        if let Some(connection) = self.connection.take().filter(|_| self.staged.journal().is_some()) {
+        if let Some(connection) = self.connection.take().filter(|_| self.resumable) {
             // For a later run to go on with.
             let _ = connection.execute_batch("COMMIT");
         }
@@ -189,7 +195,7 @@ impl TableSink for DuckSink {
     }
 
     fn write(&mut self, batch: RecordBatch) -> Result<()> {
-        let Some(connection) = &self.connection else {
+        let Some(connection) = &self.open.connection else {
             return Err(Error::new(self.staged.target(), "the database was closed"));
         };
         let append = || -> duckdb::Result<()> {
@@ -207,8 +213,8 @@ impl TableSink for DuckSink {
         Ok(())
     }
 
-    fn finish(mut self: Box<Self>) -> Result<()> {
-        let Some(connection) = self.connection.take() else {
+    fn complete_output(mut self: Box<Self>) -> Result<Finished> {
+        let Some(connection) = self.open.connection.take() else {
             return Err(Error::new(self.staged.target(), "the database was closed"));
         };
         let last = match self.target {
@@ -218,13 +224,18 @@ impl TableSink for DuckSink {
         connection.execute_batch(&last).map_err(|e| self.failed(&e))?;
         connection.close().map_err(|(_, e)| self.failed(&e))?;
         if self.target == Target::Parquet {
-            return self.staged.commit_file(PARQUET);
+            return Ok(self.staged.finished_file(PARQUET));
         }
-        refuse_held(self.staged.target())?;
-        self.staged.commit_file(DATABASE)?;
-        // That of a database that was replaced, and not closed: with it, the new one could not be opened.
-        let _ = std::fs::remove_file(log_of(self.staged.target()));
-        Ok(())
+        let path = self.path(DATABASE);
+        let commit = |staged: Staged| {
+            let target = staged.target().to_owned();
+            refuse_held(&target)?;
+            staged.commit_file(DATABASE)?;
+            // That of a database that was replaced, and not closed: with it, the new one could not be opened.
+            let _ = std::fs::remove_file(log_of(&target));
+            Ok(())
+        };
+        Ok(Finished::new(self.staged, path, commit))
     }
 }
 

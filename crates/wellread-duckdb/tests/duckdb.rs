@@ -293,7 +293,7 @@ fn feature_columns_stand_beside_images() {
         assert_eq!(store.feature_names(), ["well", "dose"]);
         let options = WriteOptions { features: store.features().unwrap(), ..WriteOptions::default() };
         let writer = create(&path, format, &options).unwrap();
-        convert(&*store, writer, ConvertOptions::default(), &mut |_| {}).unwrap();
+        convert(&*store, writer, ConvertOptions::default(), &mut |_| {}).unwrap().commit().unwrap();
         let copy = open(&path, &self::options(format)).unwrap();
         assert_eq!(copy.features().unwrap(), store.features().unwrap(), "{format}");
         assert_eq!(read_image(&*copy, 3).unwrap().1, read_image(&*store, 3).unwrap().1);
@@ -453,7 +453,7 @@ fn one_query_returns_features_and_pixels() {
             profiles.display()
         ))
         .unwrap();
-    let join = |keys: &str| wellread_store::features::join(&*store, &profiles, keys);
+    let join = |keys: &str| wellread_store::features::join(&*store, &profiles, keys, &[]);
     let (features, joined) = join("Image_FileName_DAPI, Image_FileName_GFP").unwrap();
     assert_eq!((joined.matched, joined.images, joined.columns), (4, 6, 4));
     assert_eq!(join("Image_FileName_DAPI").unwrap().1.matched, 2);

@@ -37,6 +37,12 @@ pub struct Config {
     pub input_shape: Option<[usize; 3]>,
     /// A set of images in any format; `None` for synthetic ones.
     pub data: Option<PathBuf>,
+    /// Split of the images, such as `val`; `None` for all.
+    #[serde(default)]
+    pub split: Option<String>,
+    /// Leave out images that cannot be read, and count them, instead of failing.
+    #[serde(default)]
+    pub skip_unreadable: bool,
     /// Channels of the images to take; `None` for the first three, or the only one three times.
     pub channels: Option<Vec<usize>>,
     /// Threads of the loader that reads the images.
@@ -81,6 +87,8 @@ impl Default for Config {
             dtype: "float32".into(),
             input_shape: None,
             data: None,
+            split: None,
+            skip_unreadable: false,
             channels: None,
             loader_workers: 2,
             output_dir: "results/raw".into(),

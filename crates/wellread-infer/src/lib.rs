@@ -21,6 +21,7 @@
 //! | [`protocol`] | requests and answers |
 //! | [`serve`] | the worker's side of it for backends in Rust |
 //! | [`contender`] | a framework's process, asked |
+//! | `colors` | grey pictures among coloured ones |
 //! | [`source`] | images: synthetic, or any set of images with the model's preprocessing |
 //! | [`measure`] | warm-up and rounds of one configuration |
 //! | [`check`] | outputs compared |
@@ -35,6 +36,7 @@
 
 pub mod backend;
 pub mod check;
+mod colors;
 pub mod config;
 pub mod contender;
 pub mod measure;

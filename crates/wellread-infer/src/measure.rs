@@ -194,7 +194,7 @@ fn fed(contender: &mut Contender, batch: &Batch<'_>, config: &Config, count: usi
             let begin = Stopwatch::start();
             let images = feed.next()?;
             let wait_ns = begin.elapsed_ns();
-            batch.shared.borrow_mut().put(images.pixels())?;
+            batch.shared.borrow_mut().put(images)?;
             let step = contender.step()?;
             let whole_ns = begin.elapsed_ns();
             Ok(FedStep { wait_ns, fetch_ns: step.fetch_ns, forward_ns: step.forward_ns, whole_ns })

@@ -97,8 +97,8 @@ fn fill(row: &mut Row, measured: &Measured, seed: u64) {
     let size = row.batch_size;
     row.status = Status::Ok;
     row.latency_p50_ms = Some(latency.p50);
-    row.latency_p95_ms = latency.p95;
-    row.latency_p99_ms = latency.p99;
+    row.latency_p95_ms = Some(latency.p95);
+    row.latency_p99_ms = Some(latency.p99);
     row.latency_mean_ms = Some(latency.mean);
     row.latency_std_ms = Some(latency.std);
     row.latency_min_ms = Some(latency.min);
@@ -110,7 +110,7 @@ fn fill(row: &mut Row, measured: &Measured, seed: u64) {
     let host = row.host_peak_mb.filter(|_| row.device_type == "cpu");
     row.memory_mb = row.device_peak_mb.or(host);
     row.compilation_time_ms = measured.prepared.compilation_time_ms;
-    row.samples = samples.len();
+    row.latency_samples = samples.len();
     row.outliers = Some(latency.outliers);
     row.warmup_passes = Some(measured.warm.samples_ns.len());
     row.steady = measured.warm.steady;

@@ -363,6 +363,7 @@ mod tests {
             config: crate::Config::default(),
             environment: wellread_measure::Environment::capture(&[std::path::Path::new(".")]),
             records,
+            unreadable: Vec::new(),
             csv: "raw/benchmark_results_1.csv".into(),
             json: "raw/benchmark_results_1.json".into(),
         }

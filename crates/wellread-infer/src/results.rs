@@ -3,6 +3,7 @@
 
 use crate::config::Config;
 use crate::protocol::Opened;
+use crate::source::Unreadable;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use wellread_measure::Environment;
@@ -26,9 +27,9 @@ pub struct Row {
     pub dtype: String,
     /// Median.
     pub latency_p50_ms: Option<f64>,
-    /// 95th percentile; empty below 20 passes.
+    /// 95th percentile; how many passes it is of is `latency_samples`.
     pub latency_p95_ms: Option<f64>,
-    /// 99th percentile; empty below 100 passes.
+    /// 99th percentile, likewise.
     pub latency_p99_ms: Option<f64>,
     /// Mean.
     pub latency_mean_ms: Option<f64>,
@@ -56,8 +57,9 @@ pub struct Row {
     pub note: Option<String>,
     /// The way the framework was run, such as `compile+channels-last`.
     pub variant: String,
-    /// Passes measured.
-    pub samples: usize,
+    /// Passes measured: so many stand behind every figure of latency.
+    #[serde(alias = "samples")]
+    pub latency_samples: usize,
     /// Samples beyond Tukey's fences; they are not dropped.
     pub outliers: Option<usize>,
     /// Passes before them.
@@ -86,6 +88,9 @@ pub struct Row {
     pub data_wait_fraction: Option<f64>,
     /// `synthetic`, or the path of the images.
     pub data_source: String,
+    /// Images of that left out so far because they cannot be read; empty for synthetic ones.
+    #[serde(default)]
+    pub images_skipped: Option<usize>,
     /// Threads the framework was told to use.
     pub threads: usize,
     /// Processors its process was kept to; empty for all there are.
@@ -170,6 +175,9 @@ pub struct Run {
     pub environment: Environment,
     /// Every configuration, in the order measured.
     pub records: Vec<Record>,
+    /// Images that were left out because they cannot be read.
+    #[serde(default)]
+    pub unreadable: Vec<Unreadable>,
     /// The CSV file.
     pub csv: PathBuf,
     /// The file of this, with all samples.

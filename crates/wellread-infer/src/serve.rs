@@ -21,7 +21,7 @@ use wellread_model::infer::Session;
 /// Answers requests until there are none. When the program that asks is gone, so is this, whatever it is doing.
 pub fn main() {
     let (sender, requests) = channel();
-    std::thread::spawn(move || {
+    let reading = std::thread::Builder::new().spawn(move || {
         for line in std::io::stdin().lock().lines().map_while(Result::ok) {
             if sender.send(line).is_err() {
                 break;
@@ -29,6 +29,10 @@ pub fn main() {
         }
         std::process::exit(0);
     });
+    if let Err(error) = reading {
+        eprintln!("the worker cannot start a thread: {error}");
+        return;
+    }
     let mut answers = match answers() {
         Ok(answers) => answers,
         Err(error) => {

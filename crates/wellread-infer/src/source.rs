@@ -4,11 +4,16 @@
 //! less the mean and by the deviation of ImageNet. Crop and resize are one step here: the centre square whose side is
 //! 224 / 256 of the shorter one, resized with antialiasing. An image of one channel is repeated.
 
+use crate::colors::Colors;
 use crate::config::Config;
-use anyhow::{Context as _, Result, bail, ensure};
-use wellread_loader::{Batches, Dataset, Filter, Loader, Resize, Transform};
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
+use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use wellread_loader::{Batches, Dataset, Filter, Loader, OnError, Resize, Skipped, Transform};
 use wellread_measure::Environment;
 use wellread_measure::rng::Rng;
+use wellread_store::{OpenOptions, RowInfo};
 
 /// What is left of the shorter side.
 const SHARE: f32 = 224.0 / 256.0;
@@ -26,7 +31,54 @@ pub enum Source {
     /// Numbers as normalised images have them: normal, mean 0, deviation 1.
     Synthetic,
     /// A set of images.
-    Stored(Dataset),
+    Stored(Stored),
+}
+
+/// A set of images.
+pub struct Stored {
+    dataset: Dataset,
+    /// The first image that can be read: what the others are expected to be like.
+    first: RowInfo,
+    /// Images that could not be read so far, and why.
+    skipped: RefCell<BTreeMap<usize, String>>,
+}
+
+/// An image that was left out because it cannot be read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unreadable {
+    /// Its row.
+    pub row: usize,
+    /// Its name.
+    pub name: String,
+    /// Why.
+    pub reason: String,
+}
+
+impl Stored {
+    /// A set of images, at least one of which can be read.
+    ///
+    /// # Errors
+    /// There are none; the first cannot be read, or none of the first thousand with `skip`.
+    fn new(dataset: Dataset, skip: bool) -> Result<Self> {
+        ensure!(
+            !dataset.is_empty(),
+            "--data-source {}: there are no images",
+            dataset.store().path().display()
+        );
+        let tried = if skip { dataset.len().min(Skipped::LISTED) } else { 1 };
+        let mut first = dataset.row_info(0);
+        for row in 1..tried {
+            if first.is_ok() {
+                break;
+            }
+            first = dataset.row_info(row);
+        }
+        let first = first.map_err(|error| {
+            let hint = if skip { "" } else { "; --on-error skip leaves out images that cannot be read" };
+            anyhow!("{error}{hint}")
+        })?;
+        Ok(Self { dataset, first, skipped: RefCell::default() })
+    }
 }
 
 impl Source {
@@ -36,9 +88,24 @@ impl Source {
     /// Images that cannot be opened, or none.
     pub fn open(config: &Config) -> Result<Self> {
         let Some(path) = &config.data else { return Ok(Self::Synthetic) };
-        let dataset = Dataset::open(path)?;
-        ensure!(!dataset.is_empty(), "--data-source {}: there are no images", path.display());
-        Ok(Self::Stored(dataset))
+        let options = OpenOptions { table: config.split.clone(), ..OpenOptions::default() };
+        let mut store = wellread_store::open(path, &options)?;
+        // Of pictures, grey ones may lie among coloured ones.
+        if store.format() == "image-folder" && config.channels.is_none() {
+            store = Box::new(Colors::new(store));
+        }
+        Ok(Self::Stored(Stored::new(Dataset::from_store(store), config.skip_unreadable)?))
+    }
+
+    /// The images that were left out so far.
+    pub fn unreadable(&self) -> Vec<Unreadable> {
+        let Self::Stored(stored) = self else { return Vec::new() };
+        let name = |row| stored.dataset.name(row).unwrap_or_default();
+        let skipped = stored.skipped.borrow();
+        skipped
+            .iter()
+            .map(|(&row, reason)| Unreadable { row, name: name(row), reason: reason.clone() })
+            .collect()
     }
 
     /// A batch of images of `[channels, height, width]`.
@@ -66,7 +133,7 @@ impl Source {
             }
             Self::Stored(_) => {
                 let mut feed = self.feed(batch, input, 1, config)?.context("a set of images feeds")?;
-                Ok(feed.next()?.pixels().to_vec())
+                Ok(feed.next()?.to_vec())
             }
         }
     }
@@ -75,46 +142,120 @@ impl Source {
     ///
     /// # Errors
     /// Images that do not fit the model.
-    pub(crate) fn feed(
-        &self,
+    pub(crate) fn feed<'s>(
+        &'s self,
         batch: usize,
         input: [usize; 3],
         batches: usize,
-        config: &Config,
-    ) -> Result<Option<Feed>> {
-        let Self::Stored(dataset) = self else { return Ok(None) };
-        let transform = preprocessing(dataset, input, config.channels.as_deref())?;
-        // Sets that are smaller than a run begin again.
-        let rows: Vec<usize> = (0..batch * batches).map(|i| i % dataset.len()).collect();
-        let loader = Loader::builder(dataset)
-            .batch_size(batch)
-            .rows(rows)
-            .transform(transform)
-            .workers(config.loader_workers)
-            .prefetch(AHEAD)
-            .build()?;
-        Ok(Some(Feed { batches: loader.iter(), _loader: loader }))
+        config: &'s Config,
+    ) -> Result<Option<Feed<'s>>> {
+        let Self::Stored(stored) = self else { return Ok(None) };
+        let transform = preprocessing(stored, input, config.channels.as_deref())?;
+        let loader = LoaderOf { stored, transform, batch, batches, config };
+        let first = loader.from(0)?;
+        let wanted = input.iter().product::<usize>() * batch;
+        Ok(Some(Feed {
+            loader,
+            reading: first,
+            next_row: batch * batches,
+            current: None,
+            pool: Vec::new(),
+            used: 0,
+            wanted,
+        }))
     }
 }
 
-/// Batches that come.
-pub(crate) struct Feed {
-    batches: Batches,
-    _loader: Loader,
+/// What loaders of a feed are made of.
+struct LoaderOf<'s> {
+    stored: &'s Stored,
+    transform: Transform,
+    batch: usize,
+    batches: usize,
+    config: &'s Config,
 }
 
-impl Feed {
+impl LoaderOf<'_> {
+    /// A loader of so many batches from a row on.
+    fn from(&self, first: usize) -> Result<(Batches, Loader)> {
+        // Sets that are smaller than a run begin again.
+        let rows: Vec<usize> =
+            (first..first + self.batch * self.batches).map(|i| i % self.stored.dataset.len()).collect();
+        let on_error = if self.config.skip_unreadable { OnError::Skip } else { OnError::Raise };
+        let loader = Loader::builder(&self.stored.dataset)
+            .batch_size(self.batch)
+            .rows(rows)
+            .transform(self.transform.clone())
+            .workers(self.config.loader_workers)
+            .prefetch(AHEAD)
+            .on_error(on_error)
+            .build()?;
+        Ok((loader.iter(), loader))
+    }
+}
+
+/// Batches that come, each whole: where images are left out, the next ones take their place.
+pub(crate) struct Feed<'s> {
+    loader: LoaderOf<'s>,
+    reading: (Batches, Loader),
+    /// The row after those that are being read.
+    next_row: usize,
+    /// The batch that was handed on as it came.
+    current: Option<wellread_loader::Batch>,
+    /// Pixels that came in short batches; the first `used` numbers were handed on.
+    pool: Vec<f32>,
+    used: usize,
+    /// Numbers of a batch.
+    wanted: usize,
+}
+
+impl Feed<'_> {
     /// The next batch.
-    pub fn next(&mut self) -> Result<wellread_loader::Batch> {
-        Ok(self.batches.next().context("the images are at their end")??)
+    pub fn next(&mut self) -> Result<&[f32]> {
+        self.pool.drain(..std::mem::take(&mut self.used));
+        while self.pool.len() < self.wanted {
+            let batch = self.delivered()?;
+            if self.pool.is_empty() && batch.pixels().len() == self.wanted {
+                return Ok(self.current.insert(batch).pixels());
+            }
+            self.pool.extend_from_slice(batch.pixels());
+        }
+        self.used = self.wanted;
+        Ok(&self.pool[..self.wanted])
+    }
+
+    fn delivered(&mut self) -> Result<wellread_loader::Batch> {
+        loop {
+            if let Some(batch) = self.reading.0.next() {
+                return Ok(batch?);
+            }
+            self.note();
+            ensure!(self.loader.config.skip_unreadable, "the images are at their end");
+            self.reading = self.loader.from(self.next_row)?;
+            self.next_row += self.loader.batch * self.loader.batches;
+        }
+    }
+
+    /// Keeps which images were left out.
+    fn note(&self) {
+        let mut skipped = self.loader.stored.skipped.borrow_mut();
+        for (row, error) in self.reading.0.skipped().rows() {
+            skipped.entry(*row).or_insert_with(|| error.to_string());
+        }
+    }
+}
+
+impl Drop for Feed<'_> {
+    fn drop(&mut self) {
+        self.note();
     }
 }
 
 /// From stored images to what a model of this input takes.
-fn preprocessing(dataset: &Dataset, input: [usize; 3], channels: Option<&[usize]>) -> Result<Transform> {
-    let path = dataset.store().path().display();
+fn preprocessing(stored: &Stored, input: [usize; 3], channels: Option<&[usize]>) -> Result<Transform> {
+    let path = stored.dataset.store().path().display();
     let [wanted, height, width] = input;
-    let shape = dataset.row_info(0)?.shape;
+    let shape = stored.first.shape;
     ensure!(
         shape.t() == 1 && shape.z() == 1,
         "{path}: the images are volumes or series (TCZYX {shape}), and the model takes planes"
@@ -153,7 +294,7 @@ mod tests {
         for (i, &value) in values.iter().enumerate() {
             store.push(format!("{i}"), shape, PixelType::U8, vec![value; shape.pixels()]).unwrap();
         }
-        Source::Stored(Dataset::from_store(Box::new(store)))
+        Source::Stored(Stored::new(Dataset::from_store(Box::new(store)), false).unwrap())
     }
 
     #[test]
@@ -172,6 +313,56 @@ mod tests {
         assert!(text.contains("--channels"), "{text}");
         let chosen = Config { channels: Some(vec![0, 1, 1]), ..config };
         assert_eq!(source(2, &[1]).batch(1, [3, 8, 8], &chosen).unwrap().len(), 192);
+    }
+
+    /// Pictures of which some are no pictures: batches stay whole, and each of those is told once.
+    #[test]
+    fn pictures_that_cannot_be_read_are_skipped_and_counted() {
+        let dir = tempfile::tempdir().unwrap();
+        let shape = Shape([1, 1, 1, 16, 16]);
+        let mut writer = wellread_store::create(
+            dir.path().join("set"),
+            "image-folder",
+            &wellread_store::WriteOptions::default(),
+        )
+        .unwrap();
+        for i in 0..5u8 {
+            let metadata = wellread_image::ImageMetadata::named(format!("{i}"));
+            let pixels = vec![i * 50; 256];
+            let view = wellread_store::ImageView {
+                metadata: &metadata,
+                shape,
+                dtype: PixelType::U8,
+                pixels: &pixels,
+            };
+            writer.write(&view).unwrap();
+        }
+        writer.finish().unwrap();
+        for name in ["0", "3"] {
+            std::fs::write(dir.path().join("set").join(format!("{name}.png")), "no picture").unwrap();
+        }
+        let raise = Config { data: Some(dir.path().join("set")), loader_workers: 0, ..Config::default() };
+        let error = Source::open(&raise).err().unwrap().to_string();
+        assert!(error.contains("0.png") && error.contains("--on-error skip"), "{error}");
+        let config = Config { skip_unreadable: true, ..raise };
+        let source = Source::open(&config).unwrap();
+        let mut feed = source.feed(2, [3, 4, 4], 4, &config).unwrap().unwrap();
+        let mut values = Vec::new();
+        for _ in 0..4 {
+            let batch = feed.next().unwrap();
+            assert_eq!(batch.len(), 2 * 48);
+            values.extend(
+                batch.chunks(48).map(|image| ((image[0] * DEVIATION[0] + MEAN[0]) * 255.0).round() as u8),
+            );
+        }
+        drop(feed);
+        assert_eq!(values, [50, 100, 200, 50, 100, 200, 50, 100]);
+        let unreadable = source.unreadable();
+        assert_eq!(
+            unreadable.iter().map(|u| (u.row, u.name.as_str())).collect::<Vec<_>>(),
+            [(0, "0"), (3, "3")]
+        );
+        assert!(unreadable[0].reason.contains("neither PNG nor JPEG"), "{unreadable:?}");
     }
 
     #[test]

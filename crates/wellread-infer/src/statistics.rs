@@ -1,5 +1,5 @@
-//! From raw nanoseconds to the columns of a row. Percentiles are those of NumPy (linear interpolation), where there are
-//! samples enough for them (p95 from 20 on, p99 from 100); the standard deviation is that of a sample. Nothing is dropped:
+//! From raw nanoseconds to the columns of a row. Percentiles are those of NumPy (linear interpolation), of however
+//! few samples: how many there are is told beside them. The standard deviation is that of a sample. Nothing is dropped:
 //! outliers are counted.
 
 use wellread_measure::samples::{Samples, percentile_of_sorted};
@@ -16,10 +16,10 @@ const LEAST_WINDOW: usize = 3;
 pub struct Latency {
     /// Median.
     pub p50: f64,
-    /// 95th percentile; `None` below 20 samples.
-    pub p95: Option<f64>,
-    /// 99th percentile; `None` below 100 samples.
-    pub p99: Option<f64>,
+    /// 95th percentile; of fewer than 20 samples it is near the largest.
+    pub p95: f64,
+    /// 99th percentile; of fewer than 100 samples it is near the largest.
+    pub p99: f64,
     /// Mean.
     pub mean: f64,
     /// Standard deviation (divisor n - 1); 0 of one sample.
@@ -44,8 +44,8 @@ pub fn latency(samples_ns: &[u64]) -> Option<Latency> {
     let outliers = sorted.iter().filter(|&&ms| ms < low - reach || ms > high + reach).count();
     Some(Latency {
         p50: summary.p50,
-        p95: summary.p95,
-        p99: summary.p99,
+        p95: at(0.95),
+        p99: at(0.99),
         mean: summary.mean,
         std: summary.std.unwrap_or(0.0),
         min: summary.min,
@@ -84,19 +84,19 @@ mod tests {
         let found = latency(&[3_000_000, 1_000_000, 2_000_000, 10_000_000]).unwrap();
         let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-9, "{a} {b}");
         close(found.p50, 2.5);
-        assert_eq!((found.p95, found.p99), (None, None));
+        // numpy.percentile([1, 2, 3, 10], [95, 99])
+        close(found.p95, 8.95);
+        close(found.p99, 9.79);
         close(found.mean, 4.0);
         close(found.std, 4.082_482_904_638_63);
         assert_eq!((found.min, found.max, found.outliers), (1.0, 10.0, 1));
         assert_eq!(latency(&[]), None);
         let one = latency(&[5_000_000]).unwrap();
-        assert_eq!((one.p95, one.std, one.outliers), (None, 0.0, 0));
+        assert_eq!((one.p95, one.p99, one.std, one.outliers), (5.0, 5.0, 0.0, 0));
         // numpy.percentile(numpy.arange(1, 101), [95, 99])
         let hundred = latency(&(1..=100).map(|i| i * 1_000_000).collect::<Vec<_>>()).unwrap();
-        close(hundred.p95.unwrap(), 95.05);
-        close(hundred.p99.unwrap(), 99.01);
-        let fifty = latency(&vec![1_000_000; 50]).unwrap();
-        assert_eq!((fifty.p95, fifty.p99), (Some(1.0), None));
+        close(hundred.p95, 95.05);
+        close(hundred.p99, 99.01);
     }
 
     #[test]

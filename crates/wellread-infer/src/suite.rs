@@ -61,7 +61,8 @@ pub fn run(config: &Config, tell: &dyn Fn(&Event<'_>)) -> Result<Run> {
     let mut written = written::begin(&config.output_dir)?;
     let environment = Environment::capture(&[&config.output_dir]).with_git(Path::new("."));
     let (csv, json) = (written.csv().to_owned(), written.json().to_owned());
-    let mut run = Run { config: config.clone(), environment, records: Vec::new(), csv, json };
+    let mut run =
+        Run { config: config.clone(), environment, records: Vec::new(), unreadable: Vec::new(), csv, json };
     for name in &config.models {
         let model = match Model::find(name, config) {
             Ok(model) => model,
@@ -75,7 +76,11 @@ pub fn run(config: &Config, tell: &dyn Fn(&Event<'_>)) -> Result<Run> {
         let mut contenders = start(&model, config, tell)?;
         for &size in &config.batch_sizes {
             let new = run.records.len();
-            let records = configuration(&mut contenders, &model, size, &source, &run, tell)?;
+            let mut records = configuration(&mut contenders, &model, size, &source, &run, tell)?;
+            run.unreadable = source.unreadable();
+            for Record { row, .. } in &mut records {
+                row.images_skipped = config.data.is_some().then_some(run.unreadable.len());
+            }
             run.records.extend(records);
             keep(&run, new, &mut written, tell)?;
         }

@@ -127,7 +127,7 @@ mod tests {
         let records = rows.iter().map(|row| Record { row: row.clone(), ..Record::default() }).collect();
         let (config, environment) = (Config::default(), Environment::capture::<&Path>(&[]));
         let (csv, json) = (files.csv().to_owned(), files.json().to_owned());
-        let run = Run { config, environment, records, csv, json };
+        let run = Run { config, environment, records, unreadable: Vec::new(), csv, json };
         files.write(&run).unwrap();
         drop(files);
         assert_eq!(read(&run.csv).unwrap(), rows);

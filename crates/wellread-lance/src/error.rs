@@ -17,8 +17,8 @@ pub(crate) fn from_lance(path: &Path, what: &str, error: &LanceError) -> Error {
         LanceError::DatasetNotFound { .. } | LanceError::NotFound { .. } => {
             "a part of the dataset is missing; copy or write the whole folder again"
         }
-        LanceError::DiskCapExceeded { .. } => "free some space or write elsewhere; nothing was left behind",
-        _ if text.contains("No space left") => "free some space or write elsewhere; nothing was left behind",
+        LanceError::DiskCapExceeded { .. } => "free some space or write elsewhere",
+        _ if text.contains("No space left") => "free some space or write elsewhere",
         _ if text.contains("Permission denied") => "check the permissions of the folder and what is in it",
         _ if text.contains("ewer version")
             || text.contains("nknown Lance storage version")
@@ -26,7 +26,7 @@ pub(crate) fn from_lance(path: &Path, what: &str, error: &LanceError) -> Error {
         {
             "it is from a newer Lance than this build has; write it again with an older one"
         }
-        _ if what == CANNOT_WRITE => "nothing was left behind",
+        _ if what == CANNOT_WRITE => "check the folder that is written to and its disk",
         _ => "the dataset is probably corrupt or incomplete; copy or write it again",
     };
     Error::new(path, format_args!("{what}: {text}")).hint(hint)

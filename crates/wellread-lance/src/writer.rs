@@ -81,7 +81,7 @@ fn sink(staged: Staged, encoding: &Encoding, schema: &Schema) -> Result<Box<dyn 
     let output = Output::new(target.clone(), &folder, schema)?;
     let Some(journal) = staged.journal().cloned() else {
         let work = move |batches| output.write_at_once(batches);
-        return Ok(Box::new(ThreadSink::spawn(target, work, move || staged.commit())));
+        return Ok(Box::new(ThreadSink::spawn(target, work, move || Ok(staged.finished()))?));
     };
     let parts = Parts::open(&target, &folder, journal)?;
     let complete = parts.rows();
@@ -90,11 +90,11 @@ fn sink(staged: Staged, encoding: &Encoding, schema: &Schema) -> Result<Box<dyn 
     let output = Arc::new(output);
     let whole = Arc::clone(&output);
     let work = move |batches| output.write_in_parts(&batches, &mut lock(&parts));
-    let commit = move || {
+    let finished = move || {
         whole.commit(lock(&all).fragments())?;
-        staged.commit()
+        Ok(staged.finished())
     };
-    Ok(Box::new(ThreadSink::spawn(target, work, commit).after(complete)))
+    Ok(Box::new(ThreadSink::spawn(target, work, finished)?.after(complete)))
 }
 
 fn lock(parts: &Mutex<Parts>) -> MutexGuard<'_, Parts> {

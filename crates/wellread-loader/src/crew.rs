@@ -11,8 +11,9 @@
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle, ThreadId};
+use std::thread::{self, ThreadId};
 use std::time::Duration;
+use wellread_store::process::{self, Thread};
 
 /// How long a thread waits for the next iteration.
 const IDLE: Duration = Duration::from_millis(100);
@@ -28,8 +29,8 @@ pub(crate) struct Crew {
 #[derive(Default)]
 struct Roster {
     free: Vec<Free>,
-    /// Of all threads that may not have ended.
-    handles: Vec<JoinHandle<()>>,
+    /// All threads that nobody has joined.
+    threads: Vec<Thread>,
 }
 
 /// A thread that has nothing to do.
@@ -114,7 +115,7 @@ impl Crew {
         let roster = Arc::default();
         #[cfg(unix)]
         forks::register(&roster);
-        Self { roster, process: wellread_store::process::id(), idle }
+        Self { roster, process: process::id(), idle }
     }
 
     /// Has thread `index`, named so, do the work. Only in the process that made the crew.
@@ -129,10 +130,10 @@ impl Crew {
             roster.free.swap_remove(at).post.put(Message::Work(job));
         } else {
             let (own, idle) = (Arc::clone(&self.roster), self.idle);
-            let thread = thread::Builder::new().name(format!("wellread-{index}"));
-            let handle = thread.spawn(move || live(&own, index, idle, job))?;
-            roster.handles.retain(|handle| !handle.is_finished());
-            roster.handles.push(handle);
+            let builder = thread::Builder::new().name(format!("wellread-{index}"));
+            let thread = Thread::start(builder, move || live(&own, index, idle, job))?;
+            roster.ended().for_each(Thread::join);
+            roster.threads.push(thread);
         }
         Ok(Task(ended))
     }
@@ -141,26 +142,30 @@ impl Crew {
 impl Drop for Crew {
     fn drop(&mut self) {
         // A forked process has not the threads, and who holds the lock may be one of them.
-        if self.process == wellread_store::process::id() {
+        if self.process == process::id() {
             dismiss(&self.roster);
         }
     }
 }
 
-/// Ends the threads that have nothing to do, and waits until they are gone.
+impl Roster {
+    /// Takes out the threads that have ended by themselves; to join them takes no time.
+    fn ended(&mut self) -> impl Iterator<Item = Thread> {
+        self.threads.extract_if(.., |thread| thread.is_finished())
+    }
+}
+
+/// Ends the threads that have nothing to do, and waits until they and those that have ended by themselves are gone.
 fn dismiss(roster: &Mutex<Roster>) {
     let mut roster = lock(roster);
-    let mut gone = vec![];
+    let mut gone: Vec<_> = roster.ended().collect();
     for free in std::mem::take(&mut roster.free) {
         free.post.put(Message::End);
-        let handle = roster.handles.iter().position(|handle| handle.thread().id() == free.id);
-        gone.extend(handle.map(|at| roster.handles.swap_remove(at)));
+        let thread = roster.threads.iter().position(|thread| thread.id() == free.id);
+        gone.extend(thread.map(|at| roster.threads.swap_remove(at)));
     }
     drop(roster);
-    for handle in gone {
-        // It has nothing to do, so it cannot panic.
-        let _ = handle.join();
-    }
+    gone.into_iter().for_each(Thread::join);
 }
 
 /// A thread's life.
@@ -259,7 +264,7 @@ mod tests {
         assert_ne!(run(1), first, "another index is another thread");
         assert_eq!(lock(&crew.roster).free.len(), 2);
         dismiss(&crew.roster);
-        assert!(lock(&crew.roster).free.is_empty() && lock(&crew.roster).handles.is_empty());
+        assert!(lock(&crew.roster).free.is_empty() && lock(&crew.roster).threads.is_empty());
         assert_ne!(run(0), first, "a new one");
     }
 
@@ -267,7 +272,7 @@ mod tests {
     fn threads_end_when_nothing_comes() {
         let crew = Crew::waiting(Duration::from_millis(1));
         crew.start(0, || {}).unwrap().wait();
-        while !lock(&crew.roster).handles[0].is_finished() {
+        while !lock(&crew.roster).threads[0].is_finished() {
             thread::sleep(Duration::from_millis(1));
         }
         assert!(lock(&crew.roster).free.is_empty());
@@ -315,6 +320,6 @@ mod tests {
         assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
         assert_eq!(status, 0);
         let roster = lock(&crew.roster);
-        assert!(roster.free.is_empty() && roster.handles.is_empty(), "it was waited for");
+        assert!(roster.free.is_empty() && roster.threads.is_empty(), "it was waited for");
     }
 }

@@ -87,7 +87,8 @@ fn written(folder: &Path, format: &str, name: &str) -> Dataset {
     let compression = if format == "image-folder" { Compression::Deflate(1) } else { Compression::Zstd(1) };
     let options = WriteOptions { compression, ..WriteOptions::default() };
     let writer = registry::create(&path, format, &options).unwrap();
-    convert::convert(&store, writer, convert::ConvertOptions { memory: 1 << 20 }, &mut |_| ()).unwrap();
+    let options = convert::ConvertOptions { memory: 1 << 20 };
+    convert::convert(&store, writer, options, &mut |_| ()).unwrap().commit().unwrap();
     let store = wellread_store::open(&path, &OpenOptions::default()).unwrap();
     assert_eq!(store.len(), 48);
     Dataset::from_store(store)

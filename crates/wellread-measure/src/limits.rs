@@ -5,6 +5,7 @@
 //! repeated passes with its range, and the function keeps to a time budget.
 
 use std::hint::black_box;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -79,13 +80,23 @@ pub fn measure_copy(settings: &LimitSettings) -> CopyLimits {
     });
     let part = bytes.div_ceil(threads);
     let all_threads = passes(bytes as u64, share, || {
-        std::thread::scope(|scope| {
-            for (target, source) in target.chunks_mut(part).zip(source.chunks(part)) {
-                scope.spawn(move || {
-                    target.copy_from_slice(source);
-                    black_box(target);
-                });
+        let parts = Mutex::new(target.chunks_mut(part).zip(source.chunks(part)));
+        let copy = || {
+            loop {
+                let next = parts.lock().unwrap_or_else(PoisonError::into_inner).next();
+                let Some((target, source)) = next else { return };
+                target.copy_from_slice(source);
+                black_box(target);
             }
+        };
+        std::thread::scope(|scope| {
+            // Where the system has fewer threads, they copy more.
+            for _ in 1..threads {
+                if std::thread::Builder::new().spawn_scoped(scope, copy).is_err() {
+                    break;
+                }
+            }
+            copy();
         });
     });
     CopyLimits { one_thread, all_threads, threads }

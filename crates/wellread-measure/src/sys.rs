@@ -255,8 +255,8 @@ pub(crate) fn map(file: &File) -> io::Result<Option<memmap2::Mmap>> {
     if file.metadata()?.len() == 0 {
         return Ok(None);
     }
-    // SAFETY: the pages are only asked about (mincore) or copied out as bytes of any value. Were another
-    // process to truncate the file meanwhile, reading it would raise SIGBUS; callers map files of a benchmark.
+    // SAFETY: the pages are only asked about (mincore), never read, so that it makes no difference whether another process
+    // shortens the file meanwhile.
     unsafe { memmap2::Mmap::map(file) }.map(Some)
 }
 

@@ -16,7 +16,7 @@
 //! | [`init`] | seeded initial weights, the same on every platform |
 //! | [`tensor`] | host memory to backend tensor, with and without a copy (the `conversion` benchmark) |
 //! | [`convolution`] | convolution and its gradients on plain slices, in two and three dimensions |
-//! | [`candle`] | the embedded backend: candle with its own convolution, and the small CNN |
+//! | [`candle`] | the embedded backend: candle with its own convolution, and the models of the `loop` benchmark |
 //! | [`infer`] | inference: ResNet-50 and ViT-B/16, their weights, sessions and ONNX files |
 //!
 //! A new model is one file with a type that implements [`Model`] and a `ModelEntry`, plus one line in

@@ -12,8 +12,8 @@ pub struct ModelEntry {
     pub create: fn(&ModelOptions) -> Result<Box<dyn Model>>,
 }
 
-/// One line per model.
-static MODELS: &[&ModelEntry] = &[&crate::candle::small_cnn::MODEL];
+/// One line per model; the first is the default of the `loop` benchmark.
+static MODELS: &[&ModelEntry] = &[&crate::candle::linear_probe::MODEL, &crate::candle::small_cnn::MODEL];
 
 /// All models of this build.
 pub fn models() -> &'static [&'static ModelEntry] {

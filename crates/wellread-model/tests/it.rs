@@ -1,5 +1,5 @@
-//! The small CNN against a plain implementation in double precision, written independently from the
-//! definition: forward pass, loss, and every weight after one SGD step.
+//! The models of the loop against plain implementations in double precision, written independently from the
+//! definitions: forward pass, loss, and every weight after one SGD step.
 
 use wellread_model::init::Uniform;
 use wellread_model::{Device, Model, ModelOptions, NamedArray, StateDict, create, models};
@@ -174,8 +174,12 @@ fn reference(state: &StateDict, batch: &[f32], [n, ch, h, w]: [usize; 4]) -> (Ve
 
 #[test]
 fn forward_and_one_step_agree_with_the_plain_implementation() {
-    for shape in [[2, 1, 9, 14], [1, 3, 20, 7], [3, 2, 1, 1]] {
-        let mut model = create("small-cnn", &options(shape[1])).unwrap();
+    let models: [(&str, Reference); 2] = [("small-cnn", reference), ("linear-probe", reference_probe)];
+    for ((name, reference), shape) in models
+        .iter()
+        .flat_map(|m| [[2, 1, 9, 14], [1, 3, 20, 7], [3, 2, 1, 1], [2, 1, 24, 50]].map(|s| (m, s)))
+    {
+        let mut model = create(name, &options(shape[1])).unwrap();
         let batch = pixels(shape.iter().product(), 5);
         let state = model.state_dict().unwrap();
         let (embeddings, loss, stepped) = reference(&state, &batch, shape);
@@ -205,20 +209,77 @@ fn forward_and_one_step_agree_with_the_plain_implementation() {
     }
 }
 
+/// Embeddings, loss and all parameters of the linear probe after one step of SGD at 0.01.
+fn reference_probe(
+    state: &StateDict,
+    batch: &[f32],
+    [n, ch, h, w]: [usize; 4],
+) -> (Vec<f64>, f64, Vec<Vec<f64>>) {
+    let mut weight = Parameter::of(state, "fc.weight");
+    let mut bias = Parameter::of(state, "fc.bias");
+    let mut uniform = Uniform::new(options(ch).seed, 1000);
+    let matrix: Vec<f64> = (0..ch * EMBEDDING).map(|_| f64::from(uniform.next_within(1.0))).collect();
+    let (mut embeddings, mut loss) = (vec![], 0.0);
+    for image in batch.chunks_exact(ch * h * w) {
+        let at = |c: usize, y: usize, x: usize| f64::from(image[(c * h + y) * w + x]);
+        let mut cells = vec![];
+        for c in 0..ch {
+            for i in 0..8 {
+                for j in 0..8 {
+                    // As PyTorch's documentation of adaptive pooling has it.
+                    let ends = |k: usize, length: usize| {
+                        let at = |k: usize| k as f64 * length as f64 / 8.0;
+                        at(k).floor() as usize..at(k + 1).ceil() as usize
+                    };
+                    let (rows, columns) = (ends(i, h), ends(j, w));
+                    let count = (rows.len() * columns.len()) as f64;
+                    let values = rows.flat_map(|y| columns.clone().map(move |x| at(c, y, x)));
+                    cells.push(values.sum::<f64>() / count);
+                }
+            }
+        }
+        for o in 0..EMBEDDING {
+            let row = &weight.value[o * cells.len()..][..cells.len()];
+            let embedding = bias.value[o] + row.iter().zip(&cells).map(|(w, x)| w * x).sum::<f64>();
+            let mean = |c: usize| (0..h * w).map(|i| at(c, i / w, i % w)).sum::<f64>() / (h * w) as f64;
+            let difference = embedding - (0..ch).map(|c| mean(c) * matrix[c * EMBEDDING + o]).sum::<f64>();
+            embeddings.push(embedding);
+            loss += difference * difference / (n * EMBEDDING) as f64;
+            let g = 2.0 * difference / (n * EMBEDDING) as f64;
+            bias.gradient[o] += g;
+            for (i, cell) in cells.iter().enumerate() {
+                weight.gradient[o * cells.len() + i] += g * cell;
+            }
+        }
+    }
+    let step = |p: Parameter| p.value.iter().zip(&p.gradient).map(|(v, g)| v - 0.01 * g).collect();
+    (embeddings, loss, vec![step(weight), step(bias)])
+}
+
+type Reference = fn(&StateDict, &[f32], [usize; 4]) -> (Vec<f64>, f64, Vec<Vec<f64>>);
+
 #[test]
-fn the_loss_falls() {
-    let mut model = create("small-cnn", &options(1)).unwrap();
-    let shape = [4, 1, 24, 24];
-    let batch = pixels(shape.iter().product(), 1);
-    let losses: Vec<f32> = (0..100).map(|_| model.train_step(&batch, shape).unwrap()).collect();
-    assert!(losses.windows(2).all(|pair| pair[1] < pair[0]), "{losses:?}");
-    assert!(losses[99] < 0.93 * losses[0], "{losses:?}");
+fn the_losses_fall() {
+    for entry in models() {
+        let mut model = create(entry.name, &options(1)).unwrap();
+        let shape = [4, 1, 24, 24];
+        let batch = pixels(shape.iter().product(), 1);
+        let losses: Vec<f32> = (0..100).map(|_| model.train_step(&batch, shape).unwrap()).collect();
+        assert!(losses.windows(2).all(|pair| pair[1] < pair[0]), "{}: {losses:?}", entry.name);
+        assert!(losses[99] < 0.93 * losses[0], "{}: {losses:?}", entry.name);
+    }
 }
 
 #[test]
 fn a_seed_gives_the_same_weights_losses_and_outputs_whatever_the_threads() {
+    for entry in models() {
+        threads_change_nothing(entry.name);
+    }
+}
+
+fn threads_change_nothing(name: &str) {
     let run = |seed, threads| {
-        let mut model = create("small-cnn", &ModelOptions { seed, threads, ..options(2) }).unwrap();
+        let mut model = create(name, &ModelOptions { seed, threads, ..options(2) }).unwrap();
         let shape = [3, 2, 30, 17];
         let batch = pixels(shape.iter().product(), 8);
         let losses: Vec<f32> = (0..3).map(|_| model.train_step(&batch, shape).unwrap()).collect();
@@ -262,7 +323,10 @@ fn weights_travel_between_models() {
 #[test]
 fn the_registry_names_what_there_is() {
     let names: Vec<_> = models().iter().map(|m| m.name).collect();
-    assert!(names.contains(&"small-cnn") && models().iter().all(|m| !m.about.is_empty()));
+    assert_eq!(names, ["linear-probe", "small-cnn"]);
+    assert!(models().iter().all(|m| !m.about.is_empty()));
+    let light = create("linear-probe", &options(3)).unwrap();
+    assert_eq!((light.name(), light.parameters()), ("linear-probe", 128 * 3 * 64 + 128));
     let model = create("small-cnn", &options(1)).unwrap();
     assert_eq!((model.name(), model.parameters()), ("small-cnn", 27_136));
     assert!(model.backend().starts_with("candle") && model.backend().contains("2 threads"));
@@ -272,14 +336,46 @@ fn the_registry_names_what_there_is() {
     assert_eq!(create("small-cnn", &options(5)).unwrap().parameters(), 27_136 + 4 * 32 * 9);
 }
 
+/// Multiplications by weights that one image of so many pixels takes: a convolution's weights are used at every pixel, a
+/// linear layer's once.
+fn multiplications(state: &StateDict, pixels: usize) -> usize {
+    let of = |array: &NamedArray| match array.shape.len() {
+        4 => array.values.len() * pixels,
+        2 => array.values.len(),
+        _ => 0,
+    };
+    state.iter().map(of).sum()
+}
+
+/// The default of the `loop` benchmark is light, so that formats differ there: it has fewer weights than upstream's model, a
+/// thousandth of its multiplications, and no more of them for larger images.
+#[test]
+fn the_default_model_is_light() {
+    assert_eq!(models()[0].name, "linear-probe", "the first is the default");
+    for channels in [1, 3] {
+        let light = create("linear-probe", &options(channels)).unwrap();
+        let heavy = create("small-cnn", &options(channels)).unwrap();
+        assert!(light.parameters() < heavy.parameters(), "{channels} channels");
+        let (light, heavy) = (light.state_dict().unwrap(), heavy.state_dict().unwrap());
+        let small = multiplications(&light, 100 * 100);
+        assert_eq!(small, EMBEDDING * channels * 64);
+        assert_eq!(multiplications(&light, 1080 * 1080), small);
+        let convolutions = 9 * 32 * channels + 9 * 32 * 64;
+        assert_eq!(multiplications(&heavy, 100 * 100), convolutions * 100 * 100 + 64 * EMBEDDING);
+        assert!(1000 * small < multiplications(&heavy, 100 * 100), "{channels} channels");
+    }
+}
+
 #[test]
 fn bad_batches_and_divergence_are_errors() {
-    let mut model = create("small-cnn", &options(1)).unwrap();
-    assert!(model.forward(&[0.0; 10], [1, 1, 3, 3]).is_err());
-    assert!(model.forward(&[], [0, 1, 3, 3]).is_err());
-    assert!(model.forward(&[0.0; 18], [1, 2, 3, 3]).is_err());
-    let error = model.train_step(&[f32::NAN; 9], [1, 1, 3, 3]).unwrap_err();
-    assert!(error.cause().contains("diverged"), "{error}");
+    for entry in models() {
+        let mut model = create(entry.name, &options(1)).unwrap();
+        assert!(model.forward(&[0.0; 10], [1, 1, 3, 3]).is_err());
+        assert!(model.forward(&[], [0, 1, 3, 3]).is_err());
+        assert!(model.forward(&[0.0; 18], [1, 2, 3, 3]).is_err());
+        let error = model.train_step(&[f32::NAN; 9], [1, 1, 3, 3]).unwrap_err();
+        assert!(error.cause().contains("diverged"), "{error}");
+    }
 }
 
 #[cfg(not(feature = "cuda"))]

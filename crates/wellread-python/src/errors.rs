@@ -34,8 +34,8 @@ pub(crate) fn exception(py: Python<'_>, error: &Error, doing: While) -> PyErr {
         _ if error.is_missing() => "MissingError",
         While::Choosing if error.is_unreadable() => "CorruptImageError",
         While::Choosing => "ChoiceError",
-        While::Reading if error.row_index().is_some() => "CorruptImageError",
         While::Opening | While::Reading if error.is_choice() => "ChoiceError",
+        While::Reading if error.row_index().is_some() => "CorruptImageError",
         While::Opening | While::Reading => "Error",
     };
     let make = || -> PyResult<PyErr> {
@@ -77,7 +77,10 @@ pub(crate) fn interruptible<T: Send>(
     let (send, receive) = crossbeam_channel::bounded(1);
     std::thread::scope(|scope| {
         // Nobody waits for it any more when this cannot be sent.
-        scope.spawn(move || drop(send.send(catch_unwind(AssertUnwindSafe(work)))));
+        let work = move || drop(send.send(catch_unwind(AssertUnwindSafe(work))));
+        if let Err(error) = std::thread::Builder::new().spawn_scoped(scope, work) {
+            return Err(no_thread(py, &error, doing));
+        }
         awaited(py, &receive, doing, || {
             stop();
             // Nothing of the thread needs the interpreter.
@@ -99,10 +102,14 @@ pub(crate) fn abandonable<T: Send + 'static>(
     let thread = std::thread::Builder::new().name("wellread".to_owned()).stack_size(STACK);
     let work = move || drop(send.send(catch_unwind(AssertUnwindSafe(|| work(&stops)))));
     if let Err(error) = thread.spawn(work) {
-        let error = Error::new("wellread", format_args!("cannot start a thread: {error}"));
-        return Err(exception(py, &error.hint("end some threads or processes"), doing));
+        return Err(no_thread(py, &error, doing));
     }
     awaited(py, &receive, doing, || stop.store(true, Ordering::Relaxed))
+}
+
+fn no_thread(py: Python<'_>, error: &std::io::Error, doing: While) -> PyErr {
+    let error = Error::new("wellread", format_args!("cannot start a thread: {error}"));
+    exception(py, &error.hint("end some threads or processes"), doing)
 }
 
 /// What a thread beside this one sends when it is done. At the first signal `interrupted` is called, and the signal's

@@ -52,6 +52,7 @@ const NOTES: &[&str] = &[
     "codec",
     "advice",
     "utilisation_mark",
+    "cut",
     "bound_by",
     "note",
     "checksum",

@@ -15,8 +15,8 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// How a [`Finding`] bears on the reader's work.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// How a [`Finding`] bears on the reader's work, in ascending order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// All is well: nothing to do.
@@ -106,7 +106,7 @@ pub struct ReportInput {
     pub images: String,
     /// Differences below this share are noise (an A/A comparison's): 0.02 is 2 %.
     pub noise_floor: Option<f64>,
-    /// The same per table, by its name; where present it stands in for [`Self::noise_floor`].
+    /// The same per table, by its name; where any is present, [`Self::noise_floor`] is of no table.
     pub noise_floors: BTreeMap<String, f64>,
     /// Smallest slow-down, as a share, that a table's benchmark would find in nine of ten cases.
     pub detectable: BTreeMap<String, f64>,
@@ -146,10 +146,14 @@ impl ReportInput {
     /// Writes `WHAT.parquet` and `WHAT.csv` of every table, `samples/WHAT.parquet`, and `summary.json` with the details, the
     /// aggregates of all tables and what else a report needs. Each file appears whole or not at all.
     ///
+    /// Tables and figures of an earlier run that this one has not are removed: whoever reads the folder next, such as
+    /// `compare`, would take them for this run's.
+    ///
     /// # Errors
     /// A table's name is no plain file name, two have the same, or a file cannot be written.
     pub fn save(&self, dir: impl AsRef<Path>) -> Result<()> {
         let dir = dir.as_ref();
+        self.remove_others(dir);
         for (i, table) in self.tables.iter().enumerate() {
             let name = table.name();
             if !is_plain_name(name) {
@@ -168,9 +172,29 @@ impl ReportInput {
         summary::write(dir.join(summary::FILE_NAME), &self.to_summary())
     }
 
-    /// The noise floor of one table's figures.
+    /// Removes what an earlier summary in the folder names and this input has not.
+    fn remove_others(&self, dir: &Path) {
+        let Ok(summary) = summary::read(dir.join(summary::FILE_NAME)) else { return };
+        let Some(earlier) = summary[AGGREGATES_KEY].as_object() else { return };
+        for name in earlier.keys().filter(|name| is_plain_name(name)) {
+            if self.tables.iter().any(|table| table.name() == name) {
+                continue;
+            }
+            let figures = ["", "_distribution", "_timeline"].map(|kind| format!("{name}{kind}"));
+            let figures = figures.iter().flat_map(|f| [format!("{f}.svg"), format!("{f}.png")]);
+            let tables = [format!("{name}.parquet"), format!("{name}.csv")];
+            for file in figures.chain(tables).chain([format!("{}/{name}.parquet", samples::FOLDER)]) {
+                // What cannot be removed is not this run's, as its summary says.
+                let _ = std::fs::remove_file(dir.join(file));
+            }
+        }
+    }
+
+    /// The noise floor of one table's figures: its own where any table has one, since that of another benchmark says nothing
+    /// of this one.
     pub fn noise_floor_of(&self, table: &str) -> Option<f64> {
-        self.noise_floors.get(table).copied().or(self.noise_floor).filter(|n| n.is_finite())
+        let of_all = self.noise_floor.filter(|_| self.noise_floors.is_empty());
+        self.noise_floors.get(table).copied().or(of_all).filter(|n| n.is_finite())
     }
 
     /// The whole content of `summary.json`.

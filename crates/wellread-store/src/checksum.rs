@@ -78,37 +78,30 @@ pub fn all(store: &dyn Store, jobs: usize, done: &(dyn Fn() + Sync)) -> Vec<Resu
     let results = Mutex::new(Vec::with_capacity(store.len()));
     // Neighbouring rows share pages and chunks, and some stores a query: hand them out in groups.
     let group = store.rows_per_read().max(16);
-    std::thread::scope(|scope| {
-        for _ in 0..jobs.clamp(1, store.len().max(1)) {
-            scope.spawn(|| {
-                let (mut scratch, mut pixels) = (Scratch::default(), Vec::new());
-                loop {
-                    let start = next.fetch_add(group, Ordering::Relaxed);
-                    if start >= store.len() {
-                        return;
-                    }
-                    let end = (start + group).min(store.len());
-                    let mut first = start;
-                    if store.rows_per_read() > 1 {
-                        // Ends at the first row that fails; from there on each is read by itself.
-                        let _ = store.scan(start..end, &mut |row, info, pixels| {
-                            let sum = of(store, row, info, pixels)?;
-                            results
-                                .lock()
-                                .unwrap_or_else(std::sync::PoisonError::into_inner)
-                                .push((row, Ok(sum)));
-                            first = row + 1;
-                            done();
-                            Ok(())
-                        });
-                    }
-                    for row in first..end {
-                        let result = image(store, row, &mut scratch, &mut pixels).map_err(|e| e.row(row));
-                        results.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((row, result));
-                        done();
-                    }
-                }
-            });
+    crate::threads::share(jobs.clamp(1, store.len().max(1)), || {
+        let (mut scratch, mut pixels) = (Scratch::default(), Vec::new());
+        loop {
+            let start = next.fetch_add(group, Ordering::Relaxed);
+            if start >= store.len() {
+                return;
+            }
+            let end = (start + group).min(store.len());
+            let mut first = start;
+            if store.rows_per_read() > 1 {
+                // Ends at the first row that fails; from there on each is read by itself.
+                let _ = store.scan(start..end, &mut |row, info, pixels| {
+                    let sum = of(store, row, info, pixels)?;
+                    results.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((row, Ok(sum)));
+                    first = row + 1;
+                    done();
+                    Ok(())
+                });
+            }
+            for row in first..end {
+                let result = image(store, row, &mut scratch, &mut pixels).map_err(|e| e.row(row));
+                results.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((row, result));
+                done();
+            }
         }
     });
     let mut results = results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);

@@ -1,10 +1,14 @@
 //! Converting any format to any other, streaming.
 //!
 //! One thread reads in storage order, the caller's thread writes; between them wait at most
-//! [`ConvertOptions::memory`] bytes of pixels. The target appears only when complete (see [`crate::staged`]).
+//! [`ConvertOptions::memory`] bytes of pixels. The target appears only when complete (see [`crate::staged`]); before that,
+//! what was written can be compared with what a reader finds there ([`Converted::check`]).
 
-use crate::{Error, ImageView, Result, Store, StoreWriter};
+use crate::read_back::{self, Digests};
+use crate::staged::Finished;
+use crate::{Error, ImageView, OpenOptions, Result, Store, StoreWriter, open, room, threads};
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::{Condvar, Mutex};
 use wellread_image::{ImageMetadata, PixelType, Shape};
 use wellread_trace::{Kind, labelled, span};
@@ -19,6 +23,43 @@ pub struct ConvertOptions {
 impl Default for ConvertOptions {
     fn default() -> Self {
         Self { memory: 1 << 30 }
+    }
+}
+
+/// A conversion that has written everything, and not yet moved it to its place.
+#[derive(Debug)]
+#[must_use = "it is not at its place before `commit`"]
+pub struct Converted {
+    /// Digests of what was handed to the writer.
+    pub digests: Digests,
+    /// What was written.
+    pub output: Finished,
+}
+
+impl Converted {
+    /// Reads all that was written, in the format of that name, and compares it with `source`; what the target has no place for
+    /// ([`read_back::check`]).
+    ///
+    /// # Errors
+    /// It cannot be opened; as [`read_back::check`].
+    pub fn check(
+        &self,
+        source: &dyn Store,
+        format: &str,
+        jobs: usize,
+        done: &(dyn Fn() + Sync),
+    ) -> Result<Vec<&'static str>> {
+        let options = OpenOptions { format: Some(format.to_owned()), ..OpenOptions::default() };
+        let target = open(self.output.path(), &options)?;
+        read_back::check(source, &self.digests, &*target, jobs, done)
+    }
+
+    /// Moves what was written to its place.
+    ///
+    /// # Errors
+    /// As [`Finished::commit`].
+    pub fn commit(self) -> Result<()> {
+        self.output.commit()
     }
 }
 
@@ -60,7 +101,29 @@ pub fn pixel_types(source: &dyn Store) -> Vec<PixelType> {
     found.into_iter().collect()
 }
 
-/// Writes every image of `source` to `writer` and finishes it; `done(pixels_bytes)` is called per image.
+/// The error of an image whose pixel type is not that of row 0, in a set that must have one: masks beside images, mostly.
+pub fn other_type(path: &Path, row: usize, found: PixelType, first: PixelType) -> Error {
+    Error::new(path, format_args!("the image is {found}, but row 0 is {first}")).row(row)
+}
+
+/// Whether all images of `source` have one pixel type, as those of one kind have.
+///
+/// # Errors
+/// The first row of another type than row 0; rows that are no images are left out, as in [`pixel_types`].
+pub fn one_pixel_type(source: &dyn Store) -> Result<()> {
+    let mut first = None;
+    for row in 0..source.len() {
+        let Ok(info) = source.row_info(row) else { continue };
+        let first = *first.get_or_insert(info.dtype);
+        if info.dtype != first {
+            return Err(other_type(source.path(), row, info.dtype, first));
+        }
+    }
+    Ok(())
+}
+
+/// Writes every image of `source` to `writer` and completes it; `done(pixels_bytes)` is called per image. What was written
+/// is at its place after [`Converted::commit`].
 ///
 /// # Errors
 /// The first row that cannot be read or written; the target is then left untouched.
@@ -69,7 +132,7 @@ pub fn convert(
     mut writer: Box<dyn StoreWriter>,
     options: ConvertOptions,
     done: &mut dyn FnMut(u64),
-) -> Result<()> {
+) -> Result<Converted> {
     if source.is_empty() {
         return Err(Error::new(source.path(), "there is no image to convert"));
     }
@@ -79,21 +142,27 @@ pub fn convert(
         writer.skip(&source.metadata(row)?)?;
         done(0);
     }
+    let mut digests = Digests::new(source.len());
     let budget = Budget { limit: options.memory / 2, used: Mutex::new(0), freed: Condvar::new() };
     let outcome: Result<()> = std::thread::scope(|scope| {
         let (send, receive) = crossbeam_channel::unbounded::<Result<Image>>();
         let budget = &budget;
-        scope.spawn(move || {
+        let reader = move || {
             let result = source.scan(first..source.len(), &mut |row, info, pixels| {
                 budget.take(pixels.len() as u64);
                 let metadata = source.metadata(row)?;
-                let image = Image { metadata, shape: info.shape, dtype: info.dtype, pixels: pixels.to_vec() };
+                let pixels = room::copied(pixels).map_err(|cause| {
+                    let hint = "let fewer pixels wait between reading and writing: --memory";
+                    Error::new(source.path(), cause).row(row).hint(hint)
+                })?;
+                let image = Image { metadata, shape: info.shape, dtype: info.dtype, pixels };
                 send.send(Ok(image)).map_err(|_| Error::new(source.path(), "the writer stopped"))
             });
             if let Err(e) = result {
                 let _ = send.send(Err(e));
             }
-        });
+        };
+        threads::spawn_scoped(source.path(), scope, reader)?;
         let mut written = first;
         let mut result = Ok(());
         for (row, image) in (first..).zip(receive.iter()) {
@@ -117,6 +186,7 @@ pub fn convert(
                 result = Err(e.row(row));
                 break;
             }
+            digests.note(row, &image.pixels);
             budget.give(image.pixels.len() as u64);
             done(image.pixels.len() as u64);
             written += 1;
@@ -135,5 +205,5 @@ pub fn convert(
     });
     outcome?;
     let _finish = labelled(Kind::WriteSet, || "finish".to_owned()).with(source.len() as u64, 0);
-    writer.finish()
+    Ok(Converted { digests, output: writer.complete_output()? })
 }

@@ -44,9 +44,7 @@ impl Error {
         let hint = match error.kind() {
             K::NotFound => Some("check the path"),
             K::PermissionDenied => Some("check the permissions of the file and of its folder"),
-            K::StorageFull | K::QuotaExceeded => {
-                Some("free some space or write elsewhere; nothing was left behind")
-            }
+            K::StorageFull | K::QuotaExceeded => Some("free some space or write elsewhere"),
             K::UnexpectedEof => Some("the file is probably truncated; copy or write it again"),
             _ => None,
         };
@@ -109,6 +107,14 @@ impl Error {
     /// The file or folder at fault.
     pub fn path(&self) -> &Path {
         &self.0.path
+    }
+
+    /// The file at fault as the beginning of a message about the set at `set`, `FILE: `; nothing where it is the set itself.
+    pub fn file_below(&self, set: &Path) -> String {
+        match self.path().strip_prefix(set) {
+            Ok(file) if !file.as_os_str().is_empty() => format!("{}: ", file.display()),
+            _ => String::new(),
+        }
     }
 
     /// The row at fault, if one is.

@@ -40,20 +40,23 @@ pub struct Joined {
 /// where one of the columns `keys` (several, separated by commas) has the image's name, with or without its ending
 /// and folders. Images without a profile get nulls.
 ///
-/// Text, whole numbers and the like are taken; columns of nulls alone, nested and binary ones are not.
+/// Text, whole numbers and the like are taken; columns of nulls alone, nested and binary ones are not. Where `columns` names
+/// some, only those are, in that order.
 ///
 /// # Errors
 /// No such table or column; two profiles for one image; no image with a profile.
-pub fn join(source: &dyn Store, profiles: &Path, keys: &str) -> Result<(RecordBatch, Joined)> {
-    let (table, left_out) = read_plain_columns(profiles)?;
+pub fn join(
+    source: &dyn Store,
+    profiles: &Path,
+    keys: &str,
+    columns: &[String],
+) -> Result<(RecordBatch, Joined)> {
+    let (table, mut left_out) = read_plain_columns(profiles)?;
     let mut rows: HashMap<String, usize> = HashMap::new();
     let mut twice: HashMap<String, usize> = HashMap::new();
     for key in keys.split(',').map(str::trim) {
         let Some(column) = table.column_by_name(key) else {
-            let schema = table.schema();
-            let some: Vec<_> = schema.fields().iter().map(|f| f.name().as_str()).take(12).collect();
-            return Err(Error::new(profiles, format_args!("has no column {key:?} to join on"))
-                .hint(format_args!("it has {} columns: {} …", schema.fields().len(), some.join(", "))));
+            return Err(no_column(profiles, &table, key, " to join on"));
         };
         for row in 0..column.len() {
             let Some(value) = key_at(column, row) else { continue };
@@ -90,9 +93,57 @@ pub fn join(source: &dyn Store, profiles: &Path, keys: &str) -> Result<(RecordBa
         return Err(Error::new(profiles, format_args!("no image has a profile by {keys}"))
             .hint(format_args!("images are called {} …, profiles {} …", names.join(", "), some.join(", "))));
     }
+    let table = if columns.is_empty() {
+        table
+    } else {
+        left_out.clear();
+        chosen(profiles, &table, columns)?
+    };
     let joined = Joined { matched, images: found.len(), columns: table.num_columns(), left_out };
     let rows = taken(&table, found).map_err(|e| Error::new(profiles, e))?;
     Ok((rows, joined))
+}
+
+/// The columns of these names, in their order, each once.
+fn chosen(profiles: &Path, table: &RecordBatch, columns: &[String]) -> Result<RecordBatch> {
+    let schema = table.schema();
+    let mut places: Vec<usize> = vec![];
+    for name in columns.iter().map(|name| name.trim()) {
+        let place = schema.index_of(name).map_err(|_| no_column(profiles, table, name, ""))?;
+        if !places.contains(&place) {
+            places.push(place);
+        }
+    }
+    table.project(&places).map_err(|e| Error::new(profiles, e))
+}
+
+/// Most names that are suggested in place of one that is not there.
+const SUGGESTED: usize = 3;
+/// Most names that a message lists.
+const LISTED: usize = 12;
+
+/// The error of a column that the profiles have not, which names those it may have been meant for.
+fn no_column(profiles: &Path, table: &RecordBatch, name: &str, purpose: &str) -> Error {
+    let schema = table.schema();
+    let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+    let wanted = name.to_lowercase();
+    let is_part = |part: &str, of: &str| part.len() > 2 && of.contains(part);
+    let mut near: Vec<(bool, usize, &str)> = names
+        .iter()
+        .map(|other| {
+            let lower = other.to_lowercase();
+            let part = is_part(&wanted, &lower) || is_part(&lower, &wanted);
+            (!part, strsim::osa_distance(&wanted, &lower), *other)
+        })
+        .filter(|(no_part, distance, _)| !no_part || *distance <= wanted.chars().count() / 3)
+        .collect();
+    near.sort_unstable();
+    let near: Vec<String> = near.iter().take(SUGGESTED).map(|(.., other)| format!("{other:?}")).collect();
+    let some = names[..names.len().min(LISTED)].join(", ");
+    let more = if names.len() > LISTED { " …" } else { "" };
+    let there = format!("it has {} columns: {some}{more}", names.len());
+    let hint = if near.is_empty() { there } else { format!("is it {}? {there}", near.join(" or ")) };
+    Error::new(profiles, format_args!("has no column {name:?}{purpose}")).hint(hint)
 }
 
 /// The batch with its plain columns that are kept as a dictionary (pandas' and polars' categories) as values: what follows

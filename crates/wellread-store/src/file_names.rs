@@ -1,8 +1,12 @@
 //! File names made from names of images, and names of images from file names.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
 use std::ffi::OsStr;
+
+/// Longest name in bytes; leaves room for a row number and endings within the 255 bytes that file systems allow.
+const MAX: usize = 200;
+/// Digits of a row number in a file name, at least.
+const DIGITS: usize = 6;
 
 /// A file name, or a path, as text. Bytes that are not UTF-8 become `\xFF`, so that names that differ stay
 /// different.
@@ -18,44 +22,39 @@ pub(crate) fn text(name: &OsStr) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// Chooses a file name for each image of a set: safe on every system and unique within the set.
-#[derive(Debug, Default)]
-pub(crate) struct FileNames {
-    taken: HashSet<String>,
-    count: usize,
+/// A file name, without ending, for an image's name: characters that some file system refuses become `_`, a name
+/// that is too long is cut, and where nothing is left it is `image`.
+pub(crate) fn safe(name: &str) -> String {
+    let mut clean: String = name
+        .trim()
+        .chars()
+        .map(|c| if c.is_control() || r#"/\:*?"<>|"#.contains(c) { '_' } else { c })
+        .collect();
+    clean.truncate(clean.floor_char_boundary(MAX));
+    // Leading dots would hide the file; trailing ones are lost on some systems.
+    let visible = clean.trim_end_matches([' ', '.']);
+    match visible.strip_prefix('.') {
+        Some(rest) => format!("_{rest}"),
+        None if visible.is_empty() => "image".to_owned(),
+        None => visible.to_owned(),
+    }
 }
 
-impl FileNames {
-    /// Longest name in bytes; leaves room for endings within the 255 bytes that file systems allow.
-    const MAX: usize = 200;
+/// A file name that sorts by its row: `000012-NAME`.
+pub(crate) fn numbered(row: usize, safe: &str) -> String {
+    format!("{row:0DIGITS$}-{safe}")
+}
 
-    /// Names chosen so far.
-    pub fn len(&self) -> usize {
-        self.count
-    }
-
-    /// The file name (without ending) of the next image, called `name`.
-    ///
-    /// Characters that file systems do not take become `_`; an empty name becomes `image-ROW`, and a name
-    /// that is there already (in any case of letters) gets `-ROW` appended.
-    pub fn choose(&mut self, name: &str) -> String {
-        let row = self.count;
-        self.count += 1;
-        let mut safe: String =
-            name.chars().map(|c| if c.is_control() || "/\\:*?\"<>|".contains(c) { '_' } else { c }).collect();
-        while safe.len() > Self::MAX {
-            safe.pop();
-        }
-        if safe.starts_with('.') {
-            safe.replace_range(..1, "_");
-        }
-        let trimmed = safe.trim_end_matches([' ', '.']);
-        let mut safe = if trimmed.is_empty() { format!("image-{row:06}") } else { trimmed.to_owned() };
-        while !self.taken.insert(safe.to_lowercase()) {
-            safe.push_str(&format!("-{row:06}"));
-        }
-        safe
-    }
+/// Whether a file of this name, without ending, was written for an image called `name`: with its row in front, or,
+/// by earlier releases, with a number behind.
+pub(crate) fn is_made_of(stem: &str, name: &str) -> bool {
+    let safe = safe(name);
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let row = stem.strip_suffix(safe.as_str()).and_then(|rest| rest.strip_suffix('-'));
+    let number = stem.strip_prefix(safe.as_str()).and_then(|rest| rest.strip_prefix('-'));
+    stem == safe
+        || row.is_some_and(|row| row.len() >= DIGITS && is_number(row))
+        || number.is_some_and(is_number)
 }
 
 #[cfg(test)]
@@ -72,12 +71,31 @@ mod tests {
     }
 
     #[test]
-    fn names_are_safe_and_unique() {
-        let mut names = FileNames::default();
-        let chosen: Vec<_> =
-            ["a", "A", "../x", "", "b/c", "b/c.", &"µ".repeat(300)].map(|n| names.choose(n)).into();
-        assert_eq!(&chosen[..6], ["a", "A-000001", "_._x", "image-000003", "b_c", "b_c-000005"]);
-        assert!(chosen[6].len() <= 200);
-        assert_eq!(names.len(), 7);
+    fn names_become_safe() {
+        for (name, expected) in [
+            ("plate/well:A01", "plate_well_A01"),
+            ("../x", "_._x"),
+            (" .. ", "image"),
+            ("", "image"),
+            ("a.", "a"),
+            (".hidden", "_hidden"),
+            ("a\nb\0", "a_b_"),
+            ("a\u{301}-µ", "a\u{301}-µ"),
+        ] {
+            assert_eq!(safe(name), expected, "{name:?}");
+        }
+        assert_eq!(safe(&"µ".repeat(300)).len(), 200);
+        assert_eq!(safe(&format!("x{}", "µ".repeat(300))).len(), 199);
+    }
+
+    #[test]
+    fn what_a_file_was_written_for() {
+        assert_eq!(numbered(12, "a"), "000012-a");
+        for stem in ["a_b", "000012-a_b", "1234567-a_b", "a_b-1", "a_b-000012"] {
+            assert!(is_made_of(stem, "a/b"), "{stem}");
+        }
+        for stem in ["a-b", "12-a_b", "x-a_b", "a_b-", "a_b-x", "a_b1", "-a_b", "000012a_b"] {
+            assert!(!is_made_of(stem, "a/b"), "{stem}");
+        }
     }
 }

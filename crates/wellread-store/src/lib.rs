@@ -20,16 +20,18 @@
 //! | [`error`] | [`Error`]: file, row, cause and what to do |
 //! | [`guard`] | panics of libraries become errors |
 //! | [`regular`] | files opened without waiting, read by position |
+//! | [`mapping`] | files mapped into memory, read without a signal when they are shortened |
 //! | [`staged`], [`journal`] | output written beside its place and renamed when complete; what of it is complete |
 //! | [`parquet`] | OME-Arrow columns in Parquet |
 //! | [`table`] | OME-Arrow columns in the tables of any engine |
 //! | [`tiff`] | TIFF and OME-TIFF, files and folders |
 //! | [`ome_zarr`] | OME-Zarr 0.4 and 0.5 |
 //! | [`image_folder`] | PNG and JPEG folders |
-//! | [`checksum`], [`convert`], [`verify`] | whole-set operations over any store |
+//! | [`checksum`], [`convert`], [`read_back`], [`verify`] | whole-set operations over any store |
 //! | [`features`] | columns of plain values beside images; joining profiles |
 //! | [`planes`], [`subset`] | a set seen plane by plane; some rows of a set |
 //! | [`trace`] | a timeline of what threads do, written to a file |
+//! | [`threads`] | threads where the system may have no more |
 //! | [`process`] | which process this is, which forks change |
 //! | [`prefetch()`] | memory that is going to be copied, asked for beforehand |
 //! | [`bare_codec`] | decompressors on their own, to hold readers against |
@@ -42,11 +44,15 @@ pub mod error;
 pub mod features;
 mod file_names;
 mod file_rows;
+#[cfg(any(feature = "ome-zarr", feature = "tiff", feature = "image-folder"))]
+mod folders;
 pub mod guard;
 #[cfg(feature = "image-folder")]
 pub mod image_folder;
 pub mod journal;
 mod lazy;
+pub mod mapping;
+mod name_index;
 mod ome_arrow;
 #[cfg(feature = "ome-zarr")]
 pub mod ome_zarr;
@@ -57,13 +63,17 @@ pub mod planes;
 mod prefetch;
 pub mod preview;
 pub mod process;
+pub mod read_back;
 mod refusal;
 pub mod registry;
 pub mod regular;
+mod room;
+mod set_names;
 pub mod staged;
 pub mod store;
 pub mod subset;
 pub mod table;
+pub mod threads;
 #[cfg(feature = "tiff")]
 pub mod tiff;
 pub mod trace;

@@ -264,6 +264,12 @@ pub fn absent_formats() -> Vec<Absent> {
     absent
 }
 
+/// Whether a file or folder of this name in a folder makes it look like a set of some format.
+pub(crate) fn is_name_of_a_format(name: &str) -> bool {
+    let is_known = |f: &&Format| f.has_ending(name) || f.parts.contains(&name);
+    formats().iter().any(is_known) || absent_format_of(name).is_some()
+}
+
 /// The format that a name's ending tells of, where the project knows it and this build does not have it.
 pub fn absent_format_of(name: &str) -> Option<Absent> {
     absent_formats().into_iter().find(|absent| has_ending(name, absent.endings))
@@ -292,7 +298,8 @@ pub(crate) fn mixed_folder(folder: &Path, own: (&Path, &Format), other: (&Path, 
         ),
     )
     .hint(format_args!(
-        "keep one format in a folder, or read the {0} images alone with --read-as {0}",
+        "give the folder of one of them, keep one format in a folder, or read all {0} images below it, and only these, with \
+         --read-as {0}",
         format.name
     ))
 }
@@ -312,15 +319,26 @@ pub fn format_named(name: &str) -> Result<&'static Format> {
     Err(Error::new(name, format_args!("is no storage format of this build; there are: {}", known.join(", "))))
 }
 
+/// Refuses addresses such as `s3://bucket/plate.parquet`: sets are files and folders.
+fn refuse_address(path: &Path, verb: &str) -> Result<()> {
+    match path.to_str().and_then(|p| p.split_once("://")) {
+        Some((scheme, _))
+            if !scheme.is_empty()
+                && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c)) =>
+        {
+            Err(Error::new(path, format_args!("this build cannot {verb} {scheme}:// addresses yet"))
+                .hint("copy the data to a local folder and give that path"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The format that `path` is in, by its content.
 ///
 /// # Errors
 /// Missing or unreadable path, or content no format knows (the message says what was seen).
 pub fn recognise(path: &Path) -> Result<&'static Format> {
-    if let Some(scheme) = path.to_str().and_then(|p| p.split_once("://")).map(|(s, _)| s) {
-        return Err(Error::new(path, format_args!("{scheme}:// addresses cannot be read by this build"))
-            .hint("copy the data to a local folder, or mount it, and give that path"));
-    }
+    refuse_address(path, "read")?;
     let probe = Probe::new(path)?;
     if let Some(format) = formats().iter().find(|f| (f.recognise)(&probe)) {
         return Ok(format);
@@ -362,6 +380,7 @@ pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Box<dyn Sto
     if path.as_os_str().is_empty() {
         return Err(Error::new(path, "the path is empty").hint("give a file or folder").choice());
     }
+    refuse_address(path, "read")?;
     let format = match &options.format {
         Some(name) => format_named(name)?,
         None => recognise(path)?,
@@ -372,6 +391,7 @@ pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Box<dyn Sto
 
 /// Creates a set of images for writing.
 pub fn create(path: impl AsRef<Path>, format: &str, options: &WriteOptions) -> Result<Box<dyn StoreWriter>> {
+    refuse_address(path.as_ref(), "write")?;
     let format = format_named(format)?;
     match format.cannot_resume.filter(|_| options.resume.is_some()) {
         Some(why) => Err(Error::new(path, format_args!("{} cannot be resumed: {why}", format.name))

@@ -10,7 +10,7 @@ use std::fs::{File, FileType, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError as TryLock};
 use std::time::Duration;
 
 /// Temporary names in use by this process.
@@ -49,7 +49,20 @@ pub fn hold(folder: &Path) -> Result<Option<File>> {
 /// Removes all output that this process has begun and not finished: for the moment before it ends on a signal. `true`
 /// where some is kept for a later run to go on with.
 pub fn remove_unfinished() -> bool {
-    for path in unfinished().drain(..) {
+    remove_all(&mut unfinished())
+}
+
+/// As [`remove_unfinished`], for a thread that may hold the lock that this takes: then nothing is done, and `None` says so.
+pub fn try_remove_unfinished() -> Option<bool> {
+    match UNFINISHED.try_lock() {
+        Ok(mut paths) => Some(remove_all(&mut paths)),
+        Err(TryLock::Poisoned(paths)) => Some(remove_all(&mut paths.into_inner())),
+        Err(TryLock::WouldBlock) => None,
+    }
+}
+
+fn remove_all(paths: &mut Vec<PathBuf>) -> bool {
+    for path in paths.drain(..) {
         // Threads that are still writing to a folder may put something there while it is being emptied.
         for _ in 0..5 * LOOKS {
             remove_any(&path);
@@ -62,9 +75,11 @@ pub fn remove_unfinished() -> bool {
     RESUMABLE.load(Ordering::Relaxed) > 0
 }
 
-/// Whether an interrupted run has left a part of `target` that can be gone on with, or a run is writing one.
-pub fn has_part(target: &Path) -> bool {
-    resume_folder(target).exists()
+/// The folder with the part of `target` that an interrupted run has left and that can be gone on with, or that a run is
+/// writing.
+pub fn part(target: &Path) -> Option<PathBuf> {
+    let folder = resume_folder(target);
+    folder.exists().then_some(folder)
 }
 
 /// Where a part of `target` is kept when writing is interrupted.
@@ -228,6 +243,18 @@ impl Staged {
         Ok(&self.temporary)
     }
 
+    /// The output, which is whole now.
+    pub fn finished(self) -> Finished {
+        let path = self.temporary.clone();
+        Finished::new(self, path, Self::commit)
+    }
+
+    /// The file or folder `name` of the temporary folder as the output, which is whole now.
+    pub fn finished_file(self, name: &'static str) -> Finished {
+        let path = self.temporary.join(name);
+        Finished::new(self, path, move |staged| staged.commit_file(name))
+    }
+
     /// Moves the finished output to its place.
     ///
     /// # Errors
@@ -247,11 +274,11 @@ impl Staged {
         Ok(())
     }
 
-    /// Moves the finished file `name` of the temporary folder to the target. The folder goes when this is dropped.
+    /// Moves the finished file or folder `name` of the temporary folder to the target. The temporary folder goes when this is dropped.
     ///
     /// # Errors
     /// As [`Self::commit`].
-    pub fn commit_file(&mut self, name: &str) -> Result<()> {
+    pub fn commit_file(mut self, name: &str) -> Result<()> {
         self.place_at_target(&self.temporary.join(name))?;
         self.remove = true;
         Ok(())
@@ -296,6 +323,54 @@ impl Staged {
             pause(attempt);
         }
         Ok(())
+    }
+}
+
+/// Output that is whole and not yet at its place, so that it can be read before anybody takes it for done.
+///
+/// Dropped without [`Finished::commit`], it goes as a [`Staged`] does: a resumable one is kept.
+#[must_use = "it is not at its place before `commit`"]
+pub struct Finished {
+    staged: Staged,
+    path: PathBuf,
+    commit: Box<dyn FnOnce(Staged) -> Result<()> + Send>,
+}
+
+impl Finished {
+    /// The output at `path`, which `commit` moves to its place.
+    pub fn new(
+        staged: Staged,
+        path: PathBuf,
+        commit: impl FnOnce(Staged) -> Result<()> + Send + 'static,
+    ) -> Self {
+        Self { staged, path, commit: Box::new(commit) }
+    }
+
+    /// Where a reader finds it now.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Moves it to its place.
+    ///
+    /// # Errors
+    /// As [`Staged::commit`].
+    pub fn commit(self) -> Result<()> {
+        (self.commit)(self.staged)
+    }
+
+    /// Removes it, also where it could be gone on with.
+    pub fn discard(self) {
+        remove_any(&self.staged.temporary);
+    }
+}
+
+impl std::fmt::Debug for Finished {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Finished")
+            .field("path", &self.path)
+            .field("staged", &self.staged)
+            .finish_non_exhaustive()
     }
 }
 

@@ -5,6 +5,7 @@
 //! its region needs. So the same reader fills native arrays ([`CopySink`]) and, in `wellread-loader`, scaled
 //! floats in a batch slot, without an intermediate image.
 
+use crate::staged::Finished;
 use crate::{Error, Result};
 use arrow_array::RecordBatch;
 use std::any::Any;
@@ -221,22 +222,27 @@ pub trait Store: Send + Sync {
 
     /// Checks a request against the row's shape; for implementations of [`Self::read`].
     fn check(&self, request: &Request) -> Result<RowInfo> {
-        if request.row >= self.len() {
-            return Err(Error::no_such_row(self.path(), request.row, self.len()));
-        }
-        let info = self.row_info(request.row)?;
-        if !request.region.fits(info.shape) {
-            return Err(Error::new(
-                self.path(),
-                format_args!(
-                    "the region {:?}+{:?} (TCZYX) does not fit the image of {}",
-                    request.region.start, request.region.size, info.shape
-                ),
-            )
-            .row(request.row));
-        }
-        Ok(info)
+        checked(self, request)
     }
+}
+
+/// A request against the row's shape: [`Store::check`] where a store has no more to look at.
+pub(crate) fn checked<S: Store + ?Sized>(store: &S, request: &Request) -> Result<RowInfo> {
+    if request.row >= store.len() {
+        return Err(Error::no_such_row(store.path(), request.row, store.len()));
+    }
+    let info = store.row_info(request.row)?;
+    if !request.region.fits(info.shape) {
+        return Err(Error::new(
+            store.path(),
+            format_args!(
+                "the region {:?}+{:?} (TCZYX) does not fit the image of {}",
+                request.region.start, request.region.size, info.shape
+            ),
+        )
+        .row(request.row));
+    }
+    Ok(info)
 }
 
 /// A request's region, its row's pixel type, and where its pixels go.
@@ -337,8 +343,19 @@ pub trait StoreWriter: Send {
         Err(Error::new(&metadata.name, "this format cannot go on with an interrupted run"))
     }
 
+    /// Completes the output where it was written, which is not yet its place.
+    ///
+    /// # Errors
+    /// Nothing was written, or what is left cannot be.
+    fn complete_output(self: Box<Self>) -> Result<Finished>;
+
     /// Completes the output and moves it into place.
-    fn finish(self: Box<Self>) -> Result<()>;
+    ///
+    /// # Errors
+    /// As [`Self::complete_output`] and [`Finished::commit`].
+    fn finish(self: Box<Self>) -> Result<()> {
+        self.complete_output()?.commit()
+    }
 }
 
 /// Compression asked of a writer; each format maps it to what it has, or refuses with the list of what it has.
@@ -457,6 +474,9 @@ pub struct WriteOptions {
     /// Keep what is complete when writing is interrupted, and go on with what an earlier run left: what the set is made
     /// of, in one line, which must be the same then. For formats that resume ([`crate::Format::cannot_resume`]).
     pub resume: Option<String>,
+    /// Whether what is written carries checksums, where a format has or can be given a place for them: readers then find
+    /// damage that would else give other pixels (`docs/decisions/0032-checksums.md`).
+    pub checksums: bool,
     /// Types of the images to come, as far as they are known: a table's pixels are of one type that holds them all.
     /// Where none is known, it is that of the first image, and images that it does not hold are refused.
     pub types: Vec<PixelType>,
@@ -474,6 +494,7 @@ impl Default for WriteOptions {
             shard: None,
             features: None,
             resume: None,
+            checksums: true,
             types: vec![],
         }
     }

@@ -1,9 +1,73 @@
 //! Reading every pixel, and comparing with expected checksums or with another set.
+//!
+//! Of two sets that differ, [`Verification`] tells differences of pixels, of names and of order apart: each row that
+//! differs is a [`Problem`] of one [`Kind`], and [`Verification::summary`] says in a sentence for each kind how many
+//! there are and where they begin.
+
+mod pairs;
+mod pixels;
+
+pub use pixels::PixelDifference;
 
 use crate::checksum::{self, ImageChecksum};
-use crate::{Result, Store};
-use serde::Serialize;
-use std::collections::HashMap;
+use crate::{Error, Result, Store, name_index};
+use pairs::{Found, Pair};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::path::Path;
+
+/// How many differing images are read again, to find the first pixel that differs.
+const LOCATED: usize = 100;
+
+/// What is wrong with a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// It cannot be read.
+    Unreadable,
+    /// It is expected but not in the set.
+    Missing,
+    /// It is in the set but not expected.
+    Additional,
+    /// Its size is another.
+    Shape,
+    /// Its pixel type is another.
+    Dtype,
+    /// Its pixels differ.
+    Pixels,
+    /// It has the expected pixels and another name.
+    Name,
+    /// It is expected in another row.
+    Order,
+}
+
+impl Kind {
+    /// All, the worst first.
+    const ALL: [Self; 8] = [
+        Self::Unreadable,
+        Self::Missing,
+        Self::Additional,
+        Self::Shape,
+        Self::Dtype,
+        Self::Pixels,
+        Self::Name,
+        Self::Order,
+    ];
+
+    /// What images of this kind are.
+    fn words(self) -> &'static str {
+        match self {
+            Self::Unreadable => "cannot be read",
+            Self::Missing => "expected but not in the set",
+            Self::Additional => "in the set but not expected",
+            Self::Shape => "of another shape",
+            Self::Dtype => "of another pixel type",
+            Self::Pixels => "with other pixels",
+            Self::Name => "with the same pixels under another name",
+            Self::Order => "in another row",
+        }
+    }
+}
 
 /// One thing that is wrong with a row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -12,8 +76,34 @@ pub struct Problem {
     pub row: Option<usize>,
     /// Image name, when known.
     pub name: Option<String>,
+    /// What it is about.
+    pub kind: Kind,
+    /// Image index in the expected set, when there is such an image.
+    pub expected_row: Option<usize>,
+    /// Where pixels first differ, for the first images of which both sets can be read.
+    pub first_difference: Option<PixelDifference>,
     /// What is wrong, in words.
     pub problem: String,
+}
+
+/// What to compare with.
+#[derive(Clone, Copy)]
+pub struct Expected<'a> {
+    /// The expected images.
+    pub images: &'a [ImageChecksum],
+    /// The set that they are of, if it is at hand: pixels that differ are looked up in it.
+    pub store: Option<&'a dyn Store>,
+    /// Images may stand in any order.
+    pub any_order: bool,
+    /// Images may have any names.
+    pub any_names: bool,
+}
+
+impl<'a> Expected<'a> {
+    /// These images, in this order, with these names.
+    pub fn new(images: &'a [ImageChecksum]) -> Self {
+        Self { images, store: None, any_order: false, any_names: false }
+    }
 }
 
 /// Outcome of a verification.
@@ -32,15 +122,48 @@ impl Verification {
     pub fn passed(&self) -> bool {
         self.problems.is_empty()
     }
+
+    /// How many problems there are of a kind.
+    pub fn count(&self, kind: Kind) -> usize {
+        self.problems.iter().filter(|p| p.kind == kind).count()
+    }
+
+    /// The kinds of problems that there are, each with how many.
+    pub fn counts(&self) -> impl Iterator<Item = (Kind, usize)> {
+        Kind::ALL.into_iter().map(|kind| (kind, self.count(kind))).filter(|&(_, n)| n > 0)
+    }
+
+    /// A sentence for each kind of problem: how many there are, and the first.
+    pub fn summary(&self) -> Vec<String> {
+        let only = self.counts().count() == 1;
+        self.counts()
+            .map(|(kind, n)| {
+                let first = self.problems.iter().find(|p| p.kind == kind);
+                let at = first.map_or(String::new(), |p| match (p.row, p.expected_row) {
+                    (Some(row), _) => format!("first row {row}"),
+                    (None, Some(row)) => format!("first expected row {row}"),
+                    (None, None) => "first".to_owned(),
+                });
+                let name =
+                    first.and_then(|p| p.name.as_deref()).map_or(String::new(), |n| format!(", {n:?}"));
+                let same = match kind {
+                    Kind::Order if only => "the same images in another order: ",
+                    Kind::Name if only => "the same images with other names: ",
+                    _ => "",
+                };
+                format!("{same}{n} of {} images {} ({at}{name})", self.images, kind.words())
+            })
+            .collect()
+    }
 }
 
 /// Reads every pixel of `store` with `jobs` threads and compares with `expected` when given.
 ///
-/// Rows are paired by position when the names agree position by position, else by name: folders list files in
-/// the order of their names, tables in the order they were written.
+/// Images are the same when their pixels are; they are paired by row, name and pixels at once, so that an image that
+/// was moved, one that was renamed and one whose pixels changed are told apart.
 pub fn verify(
     store: &dyn Store,
-    expected: Option<&[ImageChecksum]>,
+    expected: Option<Expected<'_>>,
     jobs: usize,
     done: &(dyn Fn() + Sync),
 ) -> Verification {
@@ -50,22 +173,46 @@ pub fn verify(
         match result {
             Ok(sum) => {
                 outcome.bytes_of_pixels += sum.bytes();
-                found.push(sum);
+                found.push(Found { name: Some(sum.name.clone()), sum: Some(sum) });
             }
-            Err(e) => outcome.problems.push(Problem {
-                row: Some(row),
-                name: store.name(row).ok(),
-                problem: match e.hint_text() {
-                    Some(hint) => format!("{} (hint: {hint})", e.cause()),
-                    None => e.cause().to_owned(),
-                },
-            }),
+            Err(e) => {
+                let name = store.name(row).ok();
+                found.push(Found { name: name.clone(), sum: None });
+                outcome.problems.push(Problem {
+                    row: Some(row),
+                    name,
+                    kind: Kind::Unreadable,
+                    expected_row: None,
+                    first_difference: None,
+                    problem: unreadable(store.path(), &e),
+                });
+            }
         }
     }
     if let Some(expected) = expected {
-        compare(&found, expected, &mut outcome);
+        outcome.problems.extend(compare(&found, expected));
+        if let Some(other) = expected.store {
+            locate(store, other, &mut outcome.problems);
+        }
     }
+    // By row; of images that are missing, by the row that they should have.
+    outcome.problems.sort_by_key(|p| (p.row.or(p.expected_row), p.kind));
     outcome
+}
+
+/// What is wrong with an image of the set at `set`; with the file, where that is one of several.
+fn unreadable(set: &Path, error: &Error) -> String {
+    let file = error.file_below(set);
+    let hint = error.hint_text().map_or(String::new(), |hint| format!(" (hint: {hint})"));
+    format!("{file}{}{hint}", error.cause())
+}
+
+/// Whether images stand in the order of their file names because nothing says otherwise: a folder with a file or folder
+/// per image and no index of names, as other tools write them.
+pub fn is_listed_by_file_name(store: &dyn Store) -> bool {
+    matches!(store.format(), "tiff" | "ome-zarr" | "image-folder")
+        && store.path().is_dir()
+        && !store.path().join(name_index::FILE).exists()
 }
 
 /// Digests of another set, to verify against.
@@ -76,54 +223,81 @@ pub fn expected_of(other: &dyn Store, jobs: usize, done: &(dyn Fn() + Sync)) -> 
     checksum::all(other, jobs, done).into_iter().collect()
 }
 
-fn compare(found: &[ImageChecksum], expected: &[ImageChecksum], outcome: &mut Verification) {
-    let failed_rows: std::collections::HashSet<_> = outcome.problems.iter().filter_map(|p| p.row).collect();
-    let by_row: HashMap<usize, &ImageChecksum> = found.iter().map(|f| (f.row, f)).collect();
-    let by_position =
-        expected.iter().enumerate().all(|(i, e)| by_row.get(&i).is_none_or(|f| f.name == e.name));
-    let by_name: HashMap<&str, &ImageChecksum> = found.iter().map(|f| (f.name.as_str(), f)).collect();
-    let unique_names = by_name.len() == found.len();
-    let mut paired = std::collections::HashSet::new();
-    for (position, e) in expected.iter().enumerate() {
-        let pair = if by_position || !unique_names {
-            by_row.get(&position).copied()
-        } else {
-            by_name.get(e.name.as_str()).copied()
+/// Looks for the first differing pixel of the first images whose pixels differ.
+fn locate(store: &dyn Store, other: &dyn Store, problems: &mut [Problem]) {
+    for problem in problems.iter_mut().filter(|p| p.kind == Kind::Pixels).take(LOCATED) {
+        let (Some(row), Some(expected)) = (problem.row, problem.expected_row) else { continue };
+        if let Ok(Some(difference)) = pixels::first_difference(store, row, other, expected) {
+            problem.problem = format!("pixels differ: {difference}");
+            problem.first_difference = Some(difference);
+        }
+    }
+}
+
+/// What differs between the images of a set and the expected ones.
+fn compare(found: &[Found], expected: Expected<'_>) -> Vec<Problem> {
+    let Expected { images, any_order, any_names, .. } = expected;
+    let pairs = pairs::pair(found, images, any_names);
+    let places = pairs::moved(&pairs, found.len(), images.len());
+    let mut problems = vec![];
+    let mut paired = vec![false; images.len()];
+    for (row, pair) in pairs.iter().enumerate() {
+        let Found { name, sum } = &found[row];
+        let mut add = |kind, expected_row, problem| {
+            problems.push(Problem {
+                row: Some(row),
+                name: name.clone(),
+                kind,
+                expected_row,
+                first_difference: None,
+                problem,
+            });
         };
-        let Some(f) = pair else {
-            if !failed_rows.contains(&position) || !by_position {
-                let similar = found.iter().find(|f| same_but_for_folders(&f.name, &e.name));
-                let similar = similar.map_or(String::new(), |f| {
-                    format!(
-                        " (the set has {}: names differ by a folder; give the folder that was meant)",
-                        f.name
-                    )
-                });
-                outcome.problems.push(Problem {
-                    row: None,
-                    name: Some(e.name.clone()),
-                    problem: format!("is expected but not in the set{similar}"),
-                });
+        let Some(Pair { expected: at }) = *pair else {
+            if sum.is_some() {
+                add(Kind::Additional, None, "is in the set but not expected".to_owned());
             }
             continue;
         };
-        paired.insert(f.row);
-        let problem = if f.shape_tczyx != e.shape_tczyx {
-            format!("has shape {:?} (TCZYX), expected {:?}", f.shape_tczyx, e.shape_tczyx)
-        } else if f.dtype != e.dtype {
-            format!("has pixel type {}, expected {}", f.dtype, e.dtype)
-        } else if f.sha256 != e.sha256 {
-            format!("pixels differ: sha256 {}, expected {}", f.sha256, e.sha256)
-        } else {
-            continue;
-        };
-        outcome.problems.push(Problem { row: Some(f.row), name: Some(f.name.clone()), problem });
+        paired[at] = true;
+        let e = &images[at];
+        if let Some(f) = sum {
+            if f.shape_tczyx != e.shape_tczyx {
+                let text = format!("has shape {:?} (TCZYX), expected {:?}", f.shape_tczyx, e.shape_tczyx);
+                add(Kind::Shape, Some(at), text);
+            } else if f.dtype != e.dtype {
+                add(Kind::Dtype, Some(at), format!("has pixel type {}, expected {}", f.dtype, e.dtype));
+            } else if f.sha256 != e.sha256 {
+                let text = format!("pixels differ: sha256 {}, expected {}", f.sha256, e.sha256);
+                add(Kind::Pixels, Some(at), text);
+            }
+        }
+        if !any_names && name.as_ref().is_some_and(|name| *name != e.name) {
+            let by_folder = name.as_ref().is_some_and(|name| same_but_for_folders(name, &e.name));
+            let hint =
+                if by_folder { ": names differ by a folder; give the folder that was meant" } else { "" };
+            add(Kind::Name, Some(at), format!("is called so, but {:?} is expected{hint}", e.name));
+        }
+        if !any_order && places[row] {
+            let text = if at == row {
+                "does not follow the image that it is expected to follow".to_owned()
+            } else {
+                format!("is in row {row}, but expected in row {at}")
+            };
+            add(Kind::Order, Some(at), text);
+        }
     }
-    outcome.problems.extend(found.iter().filter(|f| !paired.contains(&f.row)).map(|f| Problem {
-        row: Some(f.row),
-        name: Some(f.name.clone()),
-        problem: "is in the set but not expected".to_owned(),
-    }));
+    for (at, e) in images.iter().enumerate().filter(|(at, _)| !paired[*at]) {
+        problems.push(Problem {
+            row: None,
+            name: Some(e.name.clone()),
+            kind: Kind::Missing,
+            expected_row: Some(at),
+            first_difference: None,
+            problem: "is expected but not in the set".to_owned(),
+        });
+    }
+    problems
 }
 
 /// Whether one name is the other below some folder.
@@ -132,42 +306,11 @@ fn same_but_for_folders(a: &str, b: &str) -> bool {
     ends(a, b) || ends(b, a)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn sum(row: usize, name: &str, sha: &str) -> ImageChecksum {
-        ImageChecksum {
-            row,
-            name: name.into(),
-            shape_tczyx: [1, 1, 1, 2, 2],
-            dtype: "uint8".into(),
-            sha256: sha.into(),
-        }
-    }
-
-    fn problems(found: &[ImageChecksum], expected: &[ImageChecksum]) -> Vec<Problem> {
-        let mut outcome = Verification::default();
-        compare(found, expected, &mut outcome);
-        outcome.problems
-    }
-
-    #[test]
-    fn order_may_differ_but_pixels_may_not() {
-        let found = [sum(0, "a", "1"), sum(1, "b", "2")];
-        assert_eq!(problems(&found, &[sum(0, "b", "2"), sum(1, "a", "1")]), []);
-        let wrong = problems(&found, &[sum(0, "a", "1"), sum(1, "b", "3")]);
-        assert_eq!(wrong.len(), 1);
-        assert_eq!(wrong[0].row, Some(1));
-    }
-
-    #[test]
-    fn missing_and_additional_images_are_problems() {
-        let found = [sum(0, "a", "1")];
-        assert_eq!(problems(&found, &[sum(0, "a", "1"), sum(1, "b", "2")]).len(), 1);
-        assert_eq!(problems(&found, &[]).len(), 1);
-        let both = problems(&[sum(0, "images/a", "1")], &[sum(0, "a", "1"), sum(1, "b", "2")]);
-        assert_eq!(both.len(), 3, "two are missing, one is not expected: {both:?}");
-        assert!(both[0].problem.contains("images/a"));
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.words())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -18,6 +18,7 @@
 //! | [`adapter`] | the [`Adapter`](adapter::Adapter) trait and one file per kind of experiment |
 //! | [`environment`] | the Python of a branch |
 //! | [`plan`] | what will run, checked |
+//! | [`places`] | where paths of the table are looked for |
 //! | [`process`] | one run: process group, time limit, memory |
 //! | [`phases`] | what a process says of its phases |
 //! | [`hardware`] | the state of the machine beside every run |
@@ -37,6 +38,7 @@ pub mod hardware;
 pub mod metrics;
 pub mod nearest;
 pub mod phases;
+pub mod places;
 pub mod plan;
 pub mod process;
 pub mod report;

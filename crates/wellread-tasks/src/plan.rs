@@ -5,12 +5,12 @@ use crate::adapter::{self, Adapter};
 use crate::config::Config;
 use crate::environment::Pythons;
 use crate::hardware;
+use crate::places::Places;
 use crate::repository::{Branch, Repository};
 use crate::results::{GitInfo, TaskConfig};
 use crate::task::{Mode, Row, Trainer};
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
 
 /// A row, ready to run, or why it cannot.
 pub struct Planned {
@@ -31,6 +31,8 @@ pub struct Ready {
     pub branch: Branch,
     /// How it is run.
     pub adapter: &'static dyn Adapter,
+    /// The experiment as the branch calls it.
+    pub experiment: String,
     /// Its Python in words; `None` for adapters that need none.
     pub python: Option<String>,
 }
@@ -47,6 +49,13 @@ impl Planned {
     }
 }
 
+/// Rows of which none can run, for one reason that has nothing to do with them.
+pub fn refused(config: &Config, rows: Vec<Row>, why: &str) -> Vec<Planned> {
+    let labels = labels(&rows);
+    let rows = rows.into_iter().zip(labels);
+    rows.map(|(row, label)| planned(config, row, label, Err(why.to_owned()), hardware::has_gpu())).collect()
+}
+
 /// Checks every row.
 ///
 /// # Errors
@@ -57,7 +66,7 @@ pub fn plan(
     repository: &Repository,
     pythons: &Pythons,
 ) -> Result<Vec<Planned>> {
-    plan_on(config, rows, repository, pythons, hardware::has_gpu())
+    plan_on(config, rows, repository, pythons, &Places::of(config)?, hardware::has_gpu())
 }
 
 fn plan_on(
@@ -65,6 +74,7 @@ fn plan_on(
     rows: Vec<Row>,
     repository: &Repository,
     pythons: &Pythons,
+    places: &Places,
     gpu: bool,
 ) -> Result<Vec<Planned>> {
     if let Some(baseline) = &config.baseline
@@ -87,83 +97,66 @@ fn plan_on(
             .or_insert_with(|| repository.branch(&row.branch).map_err(|error| format!("{error:#}")));
         let ready = known.entry(Row { line: 0, ..row.clone() }).or_insert_with(|| {
             let branch = found.clone()?;
-            ready(config, &row, branch, pythons, gpu).map_err(|error| format!("{error:#}"))
+            ready(config, &row, branch, pythons, places, gpu).map_err(|error| format!("{error:#}"))
         });
-        let ready = ready.clone();
-        let trainer = row.trainer.unwrap_or(if gpu { Trainer::Gpu } else { Trainer::Cpu });
-        let adapter = ready.as_ref().map_or(config.adapter.as_str(), |ready| ready.adapter.name());
-        // What an adapter that runs on the processors alone runs on, where the table says nothing.
-        let trainer = if row.trainer.is_none() && adapter == "native" { Trainer::Cpu } else { trainer };
-        let config = TaskConfig {
-            mode: config.mode,
-            branch: row.branch.clone(),
-            experiment: row.experiment.clone(),
-            trainer,
-            max_epochs: row.max_epochs,
-            batch_size: row.batch_size,
-            checkpoint_path: row.checkpoint_path.clone(),
-            data_path: row.data_path.clone(),
-            overrides: row.overrides.clone(),
-            adapter: adapter.to_owned(),
-            seed: config.seed,
-        };
-        planned.push(Planned { row, label, config, ready });
+        planned.push(self::planned(config, row, label, ready.clone(), gpu));
     }
     Ok(planned)
 }
 
+fn planned(config: &Config, row: Row, label: String, ready: Result<Ready, String>, gpu: bool) -> Planned {
+    let trainer = row.trainer.unwrap_or(if gpu { Trainer::Gpu } else { Trainer::Cpu });
+    let adapter = ready.as_ref().map_or(config.adapter.as_str(), |ready| ready.adapter.name());
+    // What an adapter that runs on the processors alone runs on, where the table says nothing.
+    let trainer = if row.trainer.is_none() && adapter == "native" { Trainer::Cpu } else { trainer };
+    let config = TaskConfig {
+        mode: config.mode,
+        branch: row.branch.clone(),
+        experiment: row.experiment.clone(),
+        trainer,
+        max_epochs: row.max_epochs,
+        batch_size: row.batch_size,
+        checkpoint_path: row.checkpoint_path.clone(),
+        data_path: row.data_path.clone(),
+        overrides: row.overrides.clone(),
+        adapter: adapter.to_owned(),
+        seed: config.seed,
+    };
+    Planned { row, label, config, ready }
+}
+
+/// The row with the experiment as the branch spells it, where the table's differs in `_` and `-` alone: upstream's tables say
+/// `im2im/label_free` and its branches `im2im/labelfree`.
+fn as_spelled(branch: &Branch, row: &Row) -> Result<Row> {
+    let experiment = adapter::spelled(branch, &row.experiment)?.unwrap_or_else(|| row.experiment.clone());
+    Ok(Row { experiment, ..row.clone() })
+}
+
 /// What a row needs, when nothing is wrong with it.
-fn ready(config: &Config, row: &Row, branch: Branch, pythons: &Pythons, gpu: bool) -> Result<Ready> {
+fn ready(
+    config: &Config,
+    row: &Row,
+    branch: Branch,
+    pythons: &Pythons,
+    places: &Places,
+    gpu: bool,
+) -> Result<Ready> {
     if row.trainer == Some(Trainer::Gpu) && !gpu {
         bail!(
             "trainer gpu: this machine has no NVIDIA GPU (no /dev/nvidia0, and nvidia-smi finds none); use cpu"
         );
     }
+    let row = &as_spelled(&branch, row)?;
     let adapter = adapter::choose(&config.adapter, &branch, row)?;
     adapter.check(&branch, row, config.mode)?;
     for (name, path) in [("checkpoint_path", &row.checkpoint_path), ("data_path", &row.data_path)] {
-        let Some(path) = path.as_deref().filter(|path| !is_url(path)) else { continue };
-        let beside = config.table_folder().join(path);
-        if !beside.exists() && (Path::new(path).is_absolute() || !branch.may_have(&plain(path))?) {
-            let also = if Path::new(path).is_absolute() {
-                String::new()
-            } else {
-                format!(
-                    " (looked for beside the table, in {}, and in the branch)",
-                    config.table_folder().display()
-                )
-            };
-            bail!("{name}: there is no {path}{also}");
+        if let Some(path) = path {
+            places.check(name, path, &branch)?;
         }
     }
     adapter.check_settings(&branch, row, config)?;
     let python = adapter.modules().map(|_| pythons.plan(&branch)).transpose()?;
-    Ok(Ready { branch, adapter, python })
-}
-
-/// A path of the table as the process is given it: absolute, or a URL.
-///
-/// # Errors
-/// A working folder that is gone.
-pub fn absolute(path: Option<&str>, table_folder: &Path, worktree: &Path) -> Result<Option<String>> {
-    let Some(path) = path else { return Ok(None) };
-    if is_url(path) {
-        return Ok(Some(path.to_owned()));
-    }
-    let beside = table_folder.join(path);
-    let path: PathBuf = if beside.exists() { beside } else { worktree.join(path) };
-    let path =
-        std::path::absolute(&path).with_context(|| format!("{} has no absolute path", path.display()))?;
-    Ok(Some(path.to_string_lossy().into_owned()))
-}
-
-fn is_url(path: &str) -> bool {
-    path.contains("://")
-}
-
-/// A relative path as git has it.
-fn plain(path: &str) -> String {
-    path.trim_start_matches("./").trim_end_matches('/').to_owned()
+    Ok(Ready { branch, adapter, experiment: row.experiment.clone(), python })
 }
 
 fn distinct(mut names: Vec<String>) -> Vec<String> {
@@ -287,12 +280,20 @@ pub fn notes(mode: Mode, baseline: Option<&str>, planned: &[Planned]) -> Vec<Str
     if mode == Mode::Inference && planned.iter().any(|task| task.row.max_epochs.is_some()) {
         notes.push("max_epochs means nothing for inference and is not used".to_owned());
     }
+    let mut note = |note: String| {
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    };
+    for ready in planned.iter().filter_map(|task| task.ready.as_ref().ok()) {
+        if let Branch { found: Some(found), name, .. } = &ready.branch {
+            note(format!("{name}: {found}"));
+        }
+    }
     for task in planned {
-        if let Ok(Ready { branch: Branch { found: Some(found), name, .. }, .. }) = &task.ready {
-            let note = format!("{name}: {found}");
-            if !notes.contains(&note) {
-                notes.push(note);
-            }
+        if let Some(ready) = task.ready.as_ref().ok().filter(|ready| ready.experiment != task.row.experiment)
+        {
+            note(format!("{} is {} in {}", task.row.experiment, ready.experiment, ready.branch.name));
         }
     }
     notes
@@ -342,17 +343,5 @@ mod tests {
         // A branch that the experiment does not have.
         assert_eq!(of(Some("nowhere"), 2), Some(1));
         assert_eq!(baseline_row(&rows, &[], None, 0), None);
-    }
-
-    #[test]
-    fn paths_are_beside_the_table_or_in_the_branch() {
-        let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join("a.ckpt"), "").unwrap();
-        let of = |path: &str| absolute(Some(path), dir.path(), Path::new("/tree")).unwrap().unwrap();
-        assert_eq!(of("a.ckpt"), dir.path().join("a.ckpt").to_string_lossy());
-        assert_eq!(of("b/c.ckpt"), "/tree/b/c.ckpt");
-        assert_eq!(of("/x/y"), "/x/y");
-        assert_eq!(of("s3://bucket/x"), "s3://bucket/x");
-        assert_eq!(absolute(None, dir.path(), dir.path()).unwrap(), None);
     }
 }

@@ -87,9 +87,9 @@ impl Repeat {
         self.said.phase(mode.total()).map(|phase| phase.elapsed_seconds).or(self.wall_seconds)
     }
 
-    /// A run that has ended.
-    pub fn ended(&mut self, mode: Mode, ran: &Ran, tail: &[String]) {
-        self.metrics = metrics::metrics(mode, &self.said, ran);
+    /// A run that has ended; `epochs` is what the table says.
+    pub fn ended(&mut self, mode: Mode, epochs: Option<u32>, ran: &Ran, tail: &[String]) {
+        self.metrics = metrics::metrics(mode, epochs, &self.said, ran);
         self.wall_seconds = Some(ran.wall_seconds);
         let last = || {
             if tail.is_empty() {

@@ -5,6 +5,7 @@ use crate::config::Config;
 use crate::environment::{Python, Pythons};
 use crate::hardware::{State, Watch};
 use crate::phases::Said;
+use crate::places::Places;
 use crate::plan::{self, Planned, Ready};
 use crate::process::{self, Ran};
 use crate::repository::{self, Repository};
@@ -62,17 +63,25 @@ pub struct Outcome {
 ///
 /// # Errors
 /// What is wrong with the whole run, before anything runs: a table with mistakes, no repository, results that cannot be
-/// written; without `skip_failed`, every row that cannot run. A task that fails is in the results.
+/// written; without `skip_failed`, every row that cannot run. A task that fails is in the results, and with `skip_failed` so is
+/// one that cannot run, whatever the reason.
 pub fn run(config: &Config, tell: &dyn Fn(&Event<'_>)) -> Result<Outcome> {
     let rows = table::read(&config.table)?;
     let mut output = Claimed::default();
     output.claim(config)?;
-    let repository = Repository::open(&config.repository, &config.cache)?;
-    if repository.removed > 0 {
-        tell(&Event::Note("removed what a run that was killed had left in the cache"));
-    }
     let mut pythons = Pythons::new(config.python.as_deref(), &config.cache);
-    let planned = plan::plan(config, rows, &repository, &pythons)?;
+    let (repository, planned) = match Repository::open(&config.repository, &config.cache) {
+        Ok(repository) => {
+            if repository.removed > 0 {
+                tell(&Event::Note("removed what a run that was killed had left in the cache"));
+            }
+            let planned = plan::plan(config, rows, &repository, &pythons)?;
+            (Some(repository), planned)
+        }
+        // No task can run, and that is recorded of each.
+        Err(error) if config.skip_failed => (None, plan::refused(config, rows, &format!("{error:#}"))),
+        Err(error) => return Err(error),
+    };
     refuse(config, &planned)?;
     let notes = plan::notes(config.mode, config.baseline.as_deref(), &planned);
     for note in &notes {
@@ -86,6 +95,7 @@ pub fn run(config: &Config, tell: &dyn Fn(&Event<'_>)) -> Result<Outcome> {
         entries: Vec::new(),
         others: Vec::new(),
         sites: Vec::new(),
+        places: Places::of(config)?,
         scratch: tempfile::tempdir().context("cannot make a temporary folder")?,
         resumed: 0,
         done: 0,
@@ -93,7 +103,7 @@ pub fn run(config: &Config, tell: &dyn Fn(&Event<'_>)) -> Result<Outcome> {
     let mut stopped = None;
     if !config.dry_run {
         let preparing = labelled(Kind::Section, || "prepare branches".to_owned());
-        suite.sites = prepare(config, &planned, &repository, &mut pythons, tell)?;
+        suite.sites = prepare(config, &planned, repository.as_ref(), &mut pythons, tell)?;
         drop(preparing);
         suite.begin(&planned)?;
         output.keep();
@@ -188,10 +198,12 @@ fn refuse(config: &Config, planned: &[Planned]) -> Result<()> {
             Some(format!("{}, line {}: {why}", config.table.display(), task.row.line))
         })
         .collect();
-    if problems.is_empty() || (config.skip_failed && problems.len() < planned.len()) {
+    // A dry run writes nothing that could hold them.
+    let recorded = config.skip_failed && !(config.dry_run && problems.len() == planned.len());
+    if problems.is_empty() || recorded {
         return Ok(());
     }
-    let hint = if config.skip_failed || problems.len() == planned.len() {
+    let hint = if problems.len() == planned.len() {
         "no task of the table can run"
     } else {
         "nothing was run; --skip-failed records these and runs the others"
@@ -206,13 +218,13 @@ type Prepared = Option<Result<(PathBuf, Option<Python>), String>>;
 fn prepare(
     config: &Config,
     planned: &[Planned],
-    repository: &Repository,
+    repository: Option<&Repository>,
     pythons: &mut Pythons,
     tell: &dyn Fn(&Event<'_>),
 ) -> Result<Vec<Prepared>> {
     let mut sites = Vec::new();
     for task in planned {
-        let Ok(ready) = &task.ready else {
+        let (Ok(ready), Some(repository)) = (&task.ready, repository) else {
             sites.push(None);
             continue;
         };
@@ -244,6 +256,7 @@ struct Suite<'c> {
     /// Of an earlier run, tasks that the table does not have: kept in the file.
     others: Vec<Entry>,
     sites: Vec<Prepared>,
+    places: Places,
     scratch: tempfile::TempDir,
     resumed: usize,
     done: usize,
@@ -310,7 +323,7 @@ impl Suite<'_> {
                         format!("{} · {}, run {}", planned[at].row.experiment, planned[at].label, round + 1);
                     tell(&Event::Begin { what: &what, done: self.done, of });
                     let turn = labelled(Kind::Turn, || what.clone()).with(round as u64 + 1, 0);
-                    let repeat = self.one(&planned[at], at, round)?;
+                    let repeat = self.one(&planned[at], at, round);
                     drop(turn);
                     self.done += 1;
                     tell(&Event::End { what: &what, repeat: &repeat });
@@ -326,37 +339,8 @@ impl Suite<'_> {
         Ok(None)
     }
 
-    /// One run of a task in a process of its own.
-    fn one(&self, planned: &Planned, at: usize, round: usize) -> Result<Repeat> {
-        let (Ok(ready), Some(Some(Ok((worktree, python))))) = (&planned.ready, self.sites.get(at)) else {
-            bail!("{} is not ready", planned.label);
-        };
-        let name = format!("{:03}-{}-{}", at + 1, slug(&planned.row.branch), slug(&planned.row.experiment));
-        let output_dir = self.config.runs().join(name).join(format!("run-{}", round + 1));
-        let output_dir = std::path::absolute(&output_dir).context("--output has no absolute path")?;
-        // Of an earlier run, which is measured again.
-        let _ = std::fs::remove_dir_all(&output_dir);
-        std::fs::create_dir_all(&output_dir)
-            .with_context(|| format!("cannot make the folder {}", output_dir.display()))?;
-        let row = &planned.row;
-        let beside = self.config.table_folder();
-        let task = Task {
-            mode: self.config.mode,
-            branch: row.branch.clone(),
-            commit: ready.branch.commit.clone(),
-            experiment: row.experiment.clone(),
-            trainer: planned.config.trainer,
-            max_epochs: row.max_epochs,
-            batch_size: row.batch_size,
-            checkpoint_path: plan::absolute(row.checkpoint_path.as_deref(), beside, worktree)?,
-            data_path: plan::absolute(row.data_path.as_deref(), beside, worktree)?,
-            overrides: row.overrides.clone(),
-            seed: self.config.seed,
-            repeat: round,
-            worktree: worktree.clone(),
-            output_dir: output_dir.clone(),
-        };
-        let hardware = State::before();
+    /// One run of a task in a process of its own. What keeps it from being started is its error, too.
+    fn one(&self, planned: &Planned, at: usize, round: usize) -> Repeat {
         let mut repeat = Repeat {
             repeat: round,
             timestamp: results::now(),
@@ -366,10 +350,48 @@ impl Suite<'_> {
             wall_seconds: None,
             metrics: Map::new(),
             said: Said::default(),
-            output_dir,
-            hardware,
+            output_dir: PathBuf::new(),
+            hardware: State::before(),
             hardware_after: None,
         };
+        if let Err(error) = self.measure(planned, at, &mut repeat) {
+            repeat.error = Some(format!("{error:#}"));
+        }
+        repeat
+    }
+
+    fn measure(&self, planned: &Planned, at: usize, repeat: &mut Repeat) -> Result<()> {
+        let (Ok(ready), Some(Some(Ok((worktree, python))))) = (&planned.ready, self.sites.get(at)) else {
+            bail!("{} is not ready", planned.label);
+        };
+        let round = repeat.repeat;
+        let name = format!("{:03}-{}-{}", at + 1, slug(&planned.row.branch), slug(&planned.row.experiment));
+        let output_dir = self.config.runs().join(name).join(format!("run-{}", round + 1));
+        let output_dir = std::path::absolute(&output_dir).context("--output has no absolute path")?;
+        repeat.output_dir.clone_from(&output_dir);
+        // Of an earlier run, which is measured again.
+        let _ = std::fs::remove_dir_all(&output_dir);
+        std::fs::create_dir_all(&output_dir)
+            .with_context(|| format!("cannot make the folder {}", output_dir.display()))?;
+        let row = &planned.row;
+        let task = Task {
+            mode: self.config.mode,
+            branch: row.branch.clone(),
+            commit: ready.branch.commit.clone(),
+            experiment: ready.experiment.clone(),
+            trainer: planned.config.trainer,
+            max_epochs: row.max_epochs,
+            batch_size: row.batch_size,
+            checkpoint_path: self.places.absolute(row.checkpoint_path.as_deref(), worktree),
+            data_path: self.places.absolute(row.data_path.as_deref(), worktree),
+            overrides: row.overrides.clone(),
+            seed: self.config.seed,
+            repeat: round,
+            worktree: worktree.clone(),
+            search: self.places.beyond_the_branch(),
+            output_dir,
+        };
+        repeat.hardware = State::before();
         let watch = Watch::start();
         let ran = self.start(&task, ready, python.as_ref());
         watch.stop(&mut repeat.hardware);
@@ -380,11 +402,8 @@ impl Suite<'_> {
         for artifact in &mut repeat.said.artifacts {
             artifact.path = task.output_dir.join(&artifact.path).to_string_lossy().into_owned();
         }
-        match ran {
-            Ok(ran) => repeat.ended(task.mode, &ran, &process::tail(&task.output_dir.join(LOG))),
-            Err(error) => repeat.error = Some(format!("{error:#}")),
-        }
-        Ok(repeat)
+        repeat.ended(task.mode, task.max_epochs, &ran?, &process::tail(&task.output_dir.join(LOG)));
+        Ok(())
     }
 
     fn start(&self, task: &Task, ready: &Ready, python: Option<&Python>) -> Result<Ran> {

@@ -132,6 +132,9 @@ pub struct Task {
     pub repeat: usize,
     /// The branch's files; the process starts in this folder.
     pub worktree: PathBuf,
+    /// Where an experiment's relative paths are looked for that are not in the worktree: the working folder of the command, and
+    /// that of `--repo`.
+    pub search: Vec<PathBuf>,
     /// Folder of this task and repeat, there and empty: logs, checkpoints, plots.
     pub output_dir: PathBuf,
 }

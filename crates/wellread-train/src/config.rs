@@ -216,6 +216,8 @@ impl Config {
         let mut all = known;
         merge(&mut all, table);
         let mut config: Self = all.try_into().with_context(|| origin.clone())?;
+        // By whatever name it was called.
+        experiment.name.clone_into(&mut config.kind);
         if let Some(path) = &task.data_path {
             config.data.images.clone_from(path);
         }

@@ -98,6 +98,8 @@ pub fn run(task: &Task, phases: &mut Phases) -> Result<()> {
         Mode::Inference => "total_inference",
     });
     let (experiment, config) = phases.phase("configuration", |_| Config::of_task(task))?;
+    task.must_be_there("data.images", &config.data.images)?;
+    task.must_be_there("data.targets", &config.data.targets)?;
     std::fs::create_dir_all(&task.output_dir)
         .with_context(|| format!("cannot make the folder {}", task.output_dir.display()))?;
     let pool = rayon::ThreadPoolBuilder::new()

@@ -52,6 +52,9 @@ pub struct Task {
     pub seed: u64,
     /// Checkout of the branch; relative paths of the configuration start here.
     pub worktree: PathBuf,
+    /// Where those are looked for that the checkout does not have.
+    #[serde(default)]
+    pub search: Vec<PathBuf>,
     /// Folder for all that is written.
     pub output_dir: PathBuf,
 }
@@ -92,8 +95,32 @@ impl Task {
         Ok(())
     }
 
-    /// A path of the configuration, relative to the worktree.
+    /// A path of the configuration: in the worktree, else in the first folder of [`Self::search`] that has it, else where it
+    /// would be in the worktree.
     pub fn resolve(&self, path: &Path) -> PathBuf {
-        self.worktree.join(path)
+        let found = self.places(path).find(|place| place.exists());
+        found.unwrap_or_else(|| self.worktree.join(path))
+    }
+
+    /// Says where a path that [`Self::resolve`] has given was looked for, where it is nowhere.
+    ///
+    /// # Errors
+    /// It is nowhere: the message lists every place.
+    pub fn must_be_there(&self, key: &str, resolved: &Path) -> Result<()> {
+        if resolved.as_os_str().is_empty() || resolved.exists() {
+            return Ok(());
+        }
+        let path = resolved.strip_prefix(&self.worktree).unwrap_or(resolved);
+        // A pattern of names, or an address.
+        if path.to_string_lossy().contains(['*', '?', '[', ':']) {
+            return Ok(());
+        }
+        let mut looked: Vec<String> = self.places(path).map(|place| place.display().to_string()).collect();
+        looked.dedup();
+        bail!("{key}: there is no {}; looked for at {}", path.display(), looked.join(", "))
+    }
+
+    fn places<'a>(&'a self, path: &'a Path) -> impl Iterator<Item = PathBuf> + 'a {
+        std::iter::once(&self.worktree).chain(&self.search).map(move |folder| folder.join(path))
     }
 }

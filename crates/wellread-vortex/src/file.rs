@@ -2,17 +2,19 @@
 //!
 //! The file is mapped, other than the project's own formats, because a Vortex array has to be whole to be opened and
 //! is as large as its writer made it: with the library's defaults, 8,192 images. Of a mapped array only the pages
-//! that hold the wanted rows are ever read. What a map brings with it, that a file cut short under it kills the
-//! process, is met by looking at the file's length before every read; what is left is the moment between.
+//! that hold the wanted rows are ever read. A file that is cut short under its map would end the process by a signal;
+//! `wellread_store::mapping` puts zeros in place of what is gone, and no read counts before the file was found whole
+//! after it ([`OpenFile::while_whole`]).
 
 use crate::session::{Session, reading};
 use bytes::Bytes;
-use memmap2::Mmap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use vortex::buffer::ByteBuffer;
 use vortex::file::{EOF_SIZE, MAGIC_BYTES, OpenOptionsSessionExt, VERSION, VortexFile};
 use wellread_image::ome_arrow::field;
+use wellread_store::mapping::{self, Mapping};
 use wellread_store::{Error, Result};
 
 /// What to do about a file that is not whole.
@@ -25,6 +27,16 @@ pub(crate) struct OpenFile {
     /// Bytes when it was opened.
     pub length: u64,
     file: File,
+    map: Arc<Mapping>,
+}
+
+/// The map, as what buffers of the library refer to.
+struct Owner(Arc<Mapping>);
+
+impl AsRef<[u8]> for Owner {
+    fn as_ref(&self) -> &[u8] {
+        (*self.0).as_ref()
+    }
 }
 
 impl OpenFile {
@@ -44,31 +56,43 @@ impl OpenFile {
                 Error::new(path, format_args!("a file of {length} bytes is no Vortex file")).hint(TRUNCATED)
             );
         }
-        // SAFETY: the map is only read. Another process that changes the file changes what is read, which the
-        // decoders have to take as they take any corrupt file.
-        let map = unsafe { Mmap::map(&file) }.map_err(|e| Error::io(path, "cannot map into memory", &e))?;
-        check_ends(path, &map)?;
-        let buffer = ByteBuffer::from(Bytes::from_owner(map));
-        let vortex = reading(path, "cannot read the footer", || {
-            Ok(Session::reading().session.open_options().include_metadata().open_buffer(buffer)?)
+        let map = Mapping::of(&file).map_err(|e| Error::io(path, "cannot map into memory", &e))?;
+        let map = Arc::new(map);
+        let vortex = while_whole(&map, &file, path, length, || {
+            check_ends(path, (*map).as_ref())?;
+            let buffer = ByteBuffer::from(Bytes::from_owner(Owner(Arc::clone(&map))));
+            reading(path, "cannot read the footer", || {
+                Ok(Session::reading().session.open_options().include_metadata().open_buffer(buffer)?)
+            })
         })?;
         // Every image takes some bytes; what is sized by the number of rows is bounded by this.
         if vortex.row_count() > length.saturating_mul(8) {
             let cause = format_args!("{} rows in {length} bytes are not possible", vortex.row_count());
             return Err(Error::new(path, cause).hint(TRUNCATED));
         }
-        Ok(Self { path: path.to_owned(), vortex, length, file })
+        Ok(Self { path: path.to_owned(), vortex, length, file, map })
     }
 
-    /// Fails where the file has become shorter than it was mapped.
-    pub fn still_whole(&self) -> Result<()> {
-        let now = self.file.metadata().map_err(|e| Error::io(&self.path, "cannot look at", &e))?.len();
-        if now < self.length {
-            return Err(Error::new(&self.path, "the file became shorter while it was open")
-                .hint("do not write to a file that is being read; open it again"));
-        }
-        Ok(())
+    /// Runs `work`, which reads the file. Fails where the file became shorter than it was mapped: then what was read is not
+    /// what the file held.
+    pub fn while_whole<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        while_whole(&self.map, &self.file, &self.path, self.length, work)
     }
+}
+
+fn while_whole<T>(
+    map: &Mapping,
+    file: &File,
+    path: &Path,
+    length: u64,
+    work: impl FnOnce() -> Result<T>,
+) -> Result<T> {
+    mapping::before_reading();
+    let result = work();
+    map.check(file, path, length).map_err(|error| {
+        error.hint("do not write to a file that is being read: write beside it and rename; open it again")
+    })?;
+    result
 }
 
 /// Checks both magic numbers and the version, which the library words as corruption.

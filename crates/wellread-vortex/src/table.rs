@@ -190,9 +190,10 @@ impl ImageTable for VortexTable {
     }
 
     fn layout(&self) -> Result<StoreLayout> {
-        self.file.still_whole()?;
-        let found = reading(&self.file.path, "cannot read the layout", || {
-            self.pixel_lists().find_map(|(name, list)| self.describe(name, list).transpose()).transpose()
+        let found = self.file.while_whole(|| {
+            reading(&self.file.path, "cannot read the layout", || {
+                self.pixel_lists().find_map(|(name, list)| self.describe(name, list).transpose()).transpose()
+            })
         })?;
         let (codec, pieces) = found.unwrap_or_else(|| ("none".to_owned(), "no pixels".to_owned()));
         Ok(StoreLayout { codec, pieces, variant: String::new() })
@@ -203,6 +204,29 @@ impl ImageTable for VortexTable {
     }
 
     fn read(
+        &self,
+        rows: Rows<'_>,
+        columns: &Columns,
+        context: &mut FormatContext,
+        each: &mut dyn FnMut(RecordBatch) -> Result<()>,
+    ) -> Result<()> {
+        self.file.while_whole(|| self.read_batches(rows, columns, context, each))
+    }
+
+    fn read_pieces(
+        &self,
+        rows: &[usize],
+        columns: &Columns,
+        context: &mut FormatContext,
+        each: &mut EachRow<'_>,
+    ) -> Result<usize> {
+        self.file.while_whole(|| self.read_rows(rows, columns, context, each))
+    }
+}
+
+impl VortexTable {
+    /// Reads rows as record batches.
+    fn read_batches(
         &self,
         rows: Rows<'_>,
         columns: &Columns,
@@ -229,7 +253,6 @@ impl ImageTable for VortexTable {
             plan.pick(&self.columns, &selection.types, &selection.wanted)
         })?;
         loop {
-            self.file.still_whole()?;
             let batch = reading(path, "cannot read rows", || {
                 plan.clear();
                 let mut weight = 0;
@@ -255,7 +278,8 @@ impl ImageTable for VortexTable {
         }
     }
 
-    fn read_pieces(
+    /// Hands rows on one by one, as they lie; tells how many.
+    fn read_rows(
         &self,
         rows: &[usize],
         columns: &Columns,
@@ -277,7 +301,6 @@ impl ImageTable for VortexTable {
         let mut done = 0;
         // Ends with an error, or with none where the rest is left to others.
         let read = rows.chunks(AHEAD).try_for_each(|rows| {
-            self.file.still_whole().map_err(Some)?;
             located.release();
             let found = reading(&self.file.path, "cannot read rows", || {
                 located.look_up(rows, series, wanted, &self.source)

@@ -33,7 +33,7 @@ pub(crate) fn create(target: &Path, options: &WriteOptions) -> Result<TableWrite
             File::create(staged.path()).map_err(|e| Error::io(staged.target(), "cannot create", &e))?;
         let path = name.clone();
         let work = move |batches| write(&path, file, &schema, &batches, plan);
-        Ok(Box::new(ThreadSink::spawn(name, work, move || staged.commit())) as Box<_>)
+        Ok(Box::new(ThreadSink::spawn(name, work, move || Ok(staged.finished()))?) as Box<_>)
     };
     TableWriter::create(target, options, Box::new(make))
 }

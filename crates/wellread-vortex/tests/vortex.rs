@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use wellread_image::{ImageMetadata, PhysicalSize, PixelType, Shape};
 use wellread_store::regular::bytes_read;
 use wellread_store::{
-    Compression, ImageView, OpenOptions, Request, Result, Scratch, Store, Tune, WriteOptions, read_image,
+    Block, Compression, ImageView, OpenOptions, PixelSink, Request, Result, Scratch, Store, Tune,
+    WriteOptions, read_image,
 };
 
 fn open(path: &Path) -> Result<Box<dyn Store>> {
@@ -507,7 +508,59 @@ fn a_file_that_is_cut_while_open_is_an_error() {
     read_image(&*store, 3).unwrap();
     std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(bytes.len() as u64 / 2).unwrap();
     let error = read_image(&*store, 20).unwrap_err().to_string();
-    assert!(error.contains("shorter"), "{error}");
+    assert!(error.contains("whole.vortex") && error.contains("was shortened"), "{error}");
+}
+
+/// The file is cut between the look at its length and the reading: by the sink, which is called within. In a process of its
+/// own, whose end tells whether a signal came.
+#[cfg(unix)]
+#[test]
+fn a_file_that_is_cut_while_it_is_read_is_an_error_and_no_signal() {
+    const INSIDE: &str = "WELLREAD_TEST_SHORTENED";
+    if std::env::var_os(INSIDE).is_none() {
+        let output = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "a_file_that_is_cut_while_it_is_read_is_an_error_and_no_signal", "--nocapture"])
+            .env(INSIDE, "1")
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{:?}: {said}", output.status);
+        return;
+    }
+    struct Cutting<'a> {
+        path: &'a Path,
+        left: u64,
+        blocks: usize,
+    }
+    impl PixelSink for Cutting<'_> {
+        fn put(&mut self, _: usize, block: &Block<'_>) -> Result<()> {
+            if self.blocks == 0 {
+                std::fs::OpenOptions::new().write(true).open(self.path).unwrap().set_len(self.left).unwrap();
+            }
+            self.blocks += 1;
+            // Whatever is there is looked at.
+            std::hint::black_box(block.data.iter().map(|byte| u64::from(*byte)).sum::<u64>());
+            Ok(())
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    for (compression, count) in [(Compression::None, 40), (Compression::Default, 40)] {
+        let path = dir.path().join("large.vortex");
+        let images: Vec<_> = (0..count).map(|i| image(i, Shape::plane(256, 256), PixelType::U16)).collect();
+        for left in [0, 5000] {
+            let _ = std::fs::remove_file(&path);
+            write(&path, &WriteOptions { compression, ..options() }, &images).unwrap();
+            let store = open(&path).unwrap();
+            let requests: Vec<_> =
+                (0..count).map(|row| Request { row, region: Shape::plane(256, 256).full() }).collect();
+            let mut sink = Cutting { path: &path, left, blocks: 0 };
+            let error = store.read(&requests, &mut Scratch::default(), &mut sink).unwrap_err().to_string();
+            assert!(sink.blocks > 0);
+            assert!(error.contains("large.vortex") && error.contains("was shortened"), "{error}");
+            let error = read_image(&*store, 0).unwrap_err().to_string();
+            assert!(error.contains("large.vortex") && error.contains("was shortened"), "{error}");
+        }
+    }
 }
 
 #[test]

@@ -14,9 +14,11 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`process`] | [`Launch`], [`Worker`]: starting, asking, time limit, ending |
+//! | [`question`] | a program that is asked once, such as a Python for what it has |
 //! | `sources` | the Python sources |
 
 pub mod process;
+pub mod question;
 mod sources;
 
 pub use process::{Launch, Pixels, Worker};

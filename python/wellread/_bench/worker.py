@@ -3,11 +3,10 @@
 import platform
 import traceback
 
-from . import frameworks, memory, peers
+from . import frameworks, memory, peers, transforms
 from .clock import OVERHEAD_NS
 from .errors import Unusable
 from .inference import Inference
-from .models import ModelError
 from .protocol import Channel
 from .tracks import conversion, dataloader, dataset, loop
 
@@ -41,6 +40,10 @@ class Worker:
     def check_model(self, request):
         """Make the model and run a step of each mode on an empty batch; says which modes it has."""
         return loop.check_model(self.framework, request)
+
+    def check_transform(self, request):
+        """Make a transform of the user's own and call it once; says what it gives."""
+        return transforms.check(self.framework, request)
 
     def rest(self, _request):
         """Give back to the kernel what earlier turns freed, so that a peak is the next turn's own."""
@@ -84,6 +87,6 @@ def why(error):
     """An error in one line."""
     text = " ".join(str(error).split())
     kind = type(error).__name__
-    if isinstance(error, (Unusable, ModelError)):
+    if isinstance(error, Unusable):
         return text
     return f"{kind}: {text}" if text else kind

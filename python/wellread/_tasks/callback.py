@@ -6,6 +6,7 @@ import contextlib
 import functools
 import json
 import os
+import statistics
 from array import array
 from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
@@ -44,16 +45,18 @@ class PhaseTimer(pl.Callback):
       ``model_forward_first_batch``;
     - ``full_training``: all epochs;
     - ``sanity_check``: the batches that Lightning validates before it trains;
-    - ``dataset_info``: batches of an epoch, images of a batch and of the first epoch, and throughput and time per
-      batch after the first;
+    - ``dataset_info``: batches of an epoch (``num_batches``, ``num_train_batches``), images of a batch and of the
+      first epoch, and throughput and time per batch of one pass over the data: the median epoch after the first,
+      without validation, or the first where it is the only one; under ``test`` and ``predict`` all of it;
     - ``steady_state``: all steps but the first: ``step_seconds`` and ``data_wait_seconds`` (mean, p50, and p95
       from 20 steps on) and ``data_wait_fraction``. A step is from asking for its batch to its end, without
       validation;
     - ``peak_memory``: of this process (RSS), of it and its children (PSS, seen at ends of epochs), and of CUDA;
     - ``final_metrics``: what the module logged last.
 
-    Each timer has ``elapsed_seconds``, the host's ``memory_delta_mb`` and ``peak_memory_mb`` (MB; the peak of the
-    process so far, at the timer's end), and on CUDA ``peak_gpu_memory_mb``. Under ``test`` and ``predict`` the names
+    Each timer has ``elapsed_seconds``, the host's ``memory_delta_mb``, and ``peak_memory_mb``: the peak so far, at
+    the timer's end, in MB, of CUDA where the module is on it, else of the host. The host's is
+    ``peak_host_memory_mb`` in any case. Under ``test`` and ``predict`` the names
     are ``total_inference``, ``full_prediction`` and ``inference_info``. A CUDA device is waited for before each
     reading of the clock, several times in a step: some 10 microseconds each, and no step begins before the one
     before it has ended.
@@ -187,8 +190,16 @@ class PhaseTimer(pl.Callback):
         self._epoch, self._validated = trainer.current_epoch, False
         self._moments["epoch"] = self._meter.now()
 
+    def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
+        if self._stage is not None and not trainer.sanity_checking:
+            self._moments["validation"] = self._meter.now()
+
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
         self._validated = not trainer.sanity_checking
+        # Validation is no part of the epoch that it lies in.
+        began = self._moments.pop("validation", None)
+        if began is not None and "epoch" in self._moments:
+            self._moments["epoch"] += self._meter.now() - began
 
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
         if self._stage is None:
@@ -354,16 +365,30 @@ class PhaseTimer(pl.Callback):
 
     def _about(self, trainer: Any) -> dict[str, Any]:
         """Sizes and throughput."""
-        seconds, steady = sum(self._whole), self._images - self._batch_size
-        batches = trainer.num_training_batches if self._stage == "fit" else self._steps.batches
-        return {
-            # Infinite where a loader has no length.
-            "num_batches": batches if batches != float("inf") else None,
-            "num_samples": self._images_of_epoch or self._images,
+        fit = self._stage == "fit"
+        batches = trainer.num_training_batches if fit else self._steps.batches
+        if batches == float("inf"):
+            # A loader without a length: as many as an epoch had.
+            batches = self._steps.batches // max(len(self._steps.seconds["epoch"]), 1)
+        images, seconds = self._images_of_epoch or self._images, self._seconds_of_pass()
+        about = {
+            "num_batches": batches,
+            "num_samples": images,
             "batch_size": self._batch_size,
-            "throughput_samples_per_sec": steady / seconds if seconds else None,
-            "avg_time_per_batch": seconds / len(self._whole) if seconds else None,
+            "throughput_samples_per_sec": images / seconds if images and seconds else None,
+            "avg_time_per_batch": seconds / batches if batches and seconds else None,
         }
+        return {**about, "num_train_batches": batches} if fit else about
+
+    def _seconds_of_pass(self) -> float | None:
+        """Of one pass over the data, by the definition that all adapters of ``wellread tasks`` share.
+
+        The median epoch after the first, the first one where it is the only one, and of inference all of it."""
+        epochs = self._steps.seconds["epoch"]
+        if epochs:
+            return statistics.median(epochs[1:] or epochs)
+        full = self._phases.done.get("full")
+        return None if full is None else full["elapsed_seconds"]
 
 
 class _Tap:

@@ -35,7 +35,7 @@ def run(context: Context) -> None:
     task, during = context.task, context.phases.during
     # What `root_dir` is, for configs that are composed before CytoDL has looked for it.
     os.environ["PROJECT_ROOT"] = str(task.worktree)
-    with during("imports"):
+    with context.phases.apart("imports"):
         context.load("cyto_dl")
         api = context.load("cyto_dl.api")
         import lightning.pytorch

@@ -28,7 +28,7 @@ def run(context: Context) -> None:
     with during("configuration"):
         experiment = Experiment.read(task)
         checkpoint = task.checkpoint(needed=not task.trains)
-    with during("imports"):
+    with context.phases.apart("imports"):
         experiment.load(context)
         pl = _package(experiment)
         from .timer import TaskTimer

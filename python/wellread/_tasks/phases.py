@@ -208,6 +208,18 @@ class Phases:
         finally:
             self.end(name)
 
+    @contextlib.contextmanager
+    def apart(self, name: str) -> Iterator[None]:
+        """As :meth:`during`, of what is no part of the total: that is shorter by it."""
+        began = self.meter.now()
+        try:
+            with self.during(name):
+                yield
+        finally:
+            if "total" in self._open:
+                start, before = self._open["total"]
+                self._open["total"] = start + self.meter.now() - began, before
+
     def fails(self, error: BaseException) -> None:
         """Keeps in which phase an error came up."""
         if self._failed is None or self._failed[0] is not error:
@@ -252,5 +264,11 @@ class Phases:
                 group = found
                 for part in place[:-1]:
                     group = group.setdefault(part, {})
-                group[self.names.get(place[-1], place[-1])] = timer
+                group[self.names.get(place[-1], place[-1])] = _shown(timer)
         return found
+
+
+def _shown(timer: dict[str, float | None]) -> dict[str, float | None]:
+    """A timer as results have it: the peak is the GPU's where there is one, and the host's stands beside it."""
+    host, gpu = timer.get("peak_memory_mb"), timer.get("peak_gpu_memory_mb")
+    return {**timer, "peak_memory_mb": host if gpu is None else gpu, "peak_host_memory_mb": host}

@@ -22,6 +22,7 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 use wellread_image::synthetic::{self, Kind};
 use wellread_image::{PixelType, Shape};
+use wellread_store::convert::one_pixel_type;
 use wellread_store::{Format, registry};
 
 /// What a synthetic set is.
@@ -125,6 +126,12 @@ pub(crate) fn open_counted(
     if store.is_empty() {
         bail!("{}: there is no image in it", path.display());
     }
+    one_pixel_type(&*store).map_err(|error| {
+        error.hint(
+            "images and masks are two sets: give the folder of one of them; or put both types into one set: wellread \
+             convert --mixed",
+        )
+    })?;
     let mixed = || -> Result<bool> {
         let first = store.row_info(0)?;
         for row in 1..store.len() {

@@ -239,7 +239,12 @@ impl<'s> Opened<'s> {
                 let about =
                     format!("{what} in {}, first {} (TCZYX) {}", path.display(), first.shape, first.dtype);
                 let full = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
-                Ok((format!("{} {about} {bytes} bytes {stamp} ms planes {planes:?}", full.display()), about))
+                // Sets of earlier versions had the row in front of every name.
+                let identity = format!(
+                    "{} {about} {bytes} bytes {stamp} ms planes {planes:?}, names as they are",
+                    full.display()
+                );
+                Ok((identity, about))
             }
         }
     }
@@ -270,9 +275,7 @@ impl<'s> Opened<'s> {
                 let total = store.len();
                 let mut ended_early = false;
                 let scanned = store.scan(0..total, &mut |row, info, pixels| {
-                    // Folders list files by name: the row in front keeps the same order in every format.
-                    let mut metadata = store.metadata(row)?;
-                    metadata.name = format!("{row:06}-{}", metadata.name);
+                    let metadata = store.metadata(row)?;
                     let image =
                         ImageView { metadata: &metadata, shape: info.shape, dtype: info.dtype, pixels };
                     if writers.write(&image).is_break() {
@@ -394,6 +397,41 @@ mod tests {
         assert!(error.to_string().contains("--data-dir"), "{error}");
         assert_eq!(std::fs::read(&precious).unwrap(), b"precious");
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn names_and_their_order_are_those_of_the_source_in_every_format() {
+        let dir = tempfile::tempdir().unwrap();
+        let source_path = dir.path().join("plate.parquet");
+        let parquet = format_named("parquet").unwrap();
+        let mut writer = (parquet.create)(&source_path, &WriteOptions::default()).unwrap();
+        let names = ["r02c01f01", "r01c01f01", "r01c01f01", "b/a"];
+        for (i, name) in names.iter().enumerate() {
+            let metadata = wellread_image::ImageMetadata::named((*name).to_owned());
+            let pixels = vec![i as u8; 64];
+            let image = ImageView {
+                metadata: &metadata,
+                shape: Shape::plane(8, 8),
+                dtype: PixelType::U8,
+                pixels: &pixels,
+            };
+            writer.write(&image).unwrap();
+        }
+        writer.finish().unwrap();
+        let source = Source::Path { path: source_path, planes: None };
+        let formats: Vec<_> =
+            ["tiff", "parquet", "image-folder", "ome-zarr"].map(|name| format_named(name).unwrap()).to_vec();
+        let prepared = prepare_in(&dir.path().join("data"), &source, &formats).unwrap();
+        let expected: Vec<&str> = prepared.expected.iter().map(|image| image.name.as_str()).collect();
+        assert_eq!(expected, names);
+        for set in &prepared.sets {
+            assert_eq!(set.error, None, "{}", set.format);
+            let options = OpenOptions { format: Some(set.format.to_owned()), ..OpenOptions::default() };
+            let store = wellread_store::open(&set.path, &options).unwrap();
+            for (row, name) in names.iter().enumerate() {
+                assert_eq!(store.metadata(row).unwrap().name, *name, "{}", set.format);
+            }
+        }
     }
 
     #[test]

@@ -124,21 +124,24 @@ fn in_order<T: Send>(
 ) -> Result<()> {
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
-        let receivers: Vec<_> = (0..jobs)
-            .map(|_| {
-                let (send, receive) = std::sync::mpsc::sync_channel(1);
-                let (next, make) = (&next, &make);
-                scope.spawn(move || {
-                    loop {
-                        let row = next.fetch_add(1, Ordering::Relaxed);
-                        if row >= n || send.send((row, make(row))).is_err() {
-                            return;
-                        }
+        let mut receivers = vec![];
+        for i in 0..jobs {
+            let (send, receive) = std::sync::mpsc::sync_channel(1);
+            let (next, make) = (&next, &make);
+            let work = move || {
+                loop {
+                    let row = next.fetch_add(1, Ordering::Relaxed);
+                    if row >= n || send.send((row, make(row))).is_err() {
+                        return;
                     }
-                });
-                receive
-            })
-            .collect();
+                }
+            };
+            match std::thread::Builder::new().spawn_scoped(scope, work) {
+                Ok(_) => receivers.push(receive),
+                Err(error) if i == 0 => bail!("cannot start a thread that makes images: {error}"),
+                Err(_) => break,
+            }
+        }
         // Each thread delivers rising rows, so the next row is always at the head of one of the queues.
         let mut heads: Vec<Option<(usize, T)>> = receivers.iter().map(|r| r.recv().ok()).collect();
         for row in 0..n {

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use wellread_report::{Cell, Finding, Severity, Table};
 
 /// Findings of all tables that have rows of frameworks.
-pub(crate) fn all(tables: &[Table], noise: &BTreeMap<String, f64>, seed: u64) -> Vec<Finding> {
+pub(crate) fn all(tables: &[Table], noise: &BTreeMap<String, f64>, seed: u64, hint: &str) -> Vec<Finding> {
     let mut found = Vec::new();
     for table in tables.iter().filter(|table| (0..table.rows()).any(|row| in_python(table, row))) {
-        let judge = Judge::new(seed, noise.get(table.name()).copied());
+        let judge = Judge::new(seed, noise.get(table.name()).copied()).with_hint(hint);
         match table.name() {
             "dataloader" => found.extend(loaders(table, &judge)),
             "loop" => found.extend(waiting(table)),
@@ -196,7 +196,7 @@ mod tests {
             ("pytorch", "tifffile", 0, around(50.0)),
             ("pytorch", "tifffile", 2, around(100.0)),
         ]);
-        let found = all(std::slice::from_ref(&table), &BTreeMap::new(), 1);
+        let found = all(std::slice::from_ref(&table), &BTreeMap::new(), 1, "");
         assert_eq!(found.len(), 1);
         let text = &found[0].text;
         assert!(text.starts_with("In pytorch, batches of 16"), "{text}");
@@ -204,7 +204,7 @@ mod tests {
         assert!(text.contains("80.0 % of the Rust loader"), "{text}");
         assert_eq!(found[0].severity, Severity::Good);
         // What this program says of itself is as if nobody else had been measured.
-        let own = crate::findings::all(&[table], &BTreeMap::new(), 1);
+        let own = crate::findings::all(&[table], &BTreeMap::new(), 1, "");
         assert!(
             own[0].text.contains("images/s in batches of 16 with 2 workers")
                 && own.iter().all(|f| !f.text.contains("801"))
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn a_peer_that_is_ahead_is_named_first() {
         let table = table(&[("jax", "wellread", 0, around(90.0)), ("jax", "pyarrow", 0, around(100.0))]);
-        let found = all(&[table], &BTreeMap::new(), 1);
+        let found = all(&[table], &BTreeMap::new(), 1, "");
         assert!(found[0].text.contains("tiff: pyarrow 100 images/s"), "{}", found[0].text);
         assert_eq!(found[0].severity, Severity::Info);
     }
@@ -230,7 +230,7 @@ mod tests {
                 ("copied_bytes", copied)
             ]);
         }
-        let found = all(&[table], &BTreeMap::new(), 1);
+        let found = all(&[table], &BTreeMap::new(), 1, "");
         assert!(
             found[0].text.ends_with("pytorch: without a copy zero_copy; with one copy"),
             "{}",

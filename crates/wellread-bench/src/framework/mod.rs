@@ -8,6 +8,8 @@
 //!                worker: one turn ─▶ raw nanoseconds, pixels ─▶ the same statistics, columns and checks
 //! ```
 //!
+//! Track 4 has NumPy and torch beside Rust without being asked, where there is a Python that has torch.
+//!
 //! The worker is a Python program that this one carries ([`wellread_worker`]); no Python package needs to be
 //! installed but the frameworks and the peers themselves. What is missing becomes rows that say so.
 //!
@@ -27,9 +29,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 use wellread_measure::interleave::Turn;
 use wellread_measure::memory::PeakGuard;
+use wellread_worker::question::lacks;
 use wellread_worker::{Launch, Pixels, Worker, python, threads};
 
 /// Time between two looks at the memory of a worker.
@@ -101,42 +105,86 @@ pub(crate) struct InPython {
     /// What it has, or why there is nothing.
     started: Result<Started, String>,
     model: RefCell<Option<Result<ModelChecked, String>>>,
+    /// Why transforms of the user's own cannot be used, by name.
+    transforms: RefCell<BTreeMap<String, String>>,
     worker: RefCell<Option<Worker>>,
+    /// The benchmark that it takes part in, where it is not all of them.
+    only: Option<&'static str>,
 }
 
 /// The frameworks of a run that are in Python.
 #[derive(Default)]
 pub struct Frameworks {
     list: Vec<InPython>,
+    /// What the rows of track 4 are, in a sentence, where that is not what was asked for.
+    about_conversion: Option<String>,
 }
 
 impl Frameworks {
-    /// Starts those that are asked for and asks what they have.
+    /// Starts those that are asked for and asks what they have; with them, where tensors are made (`converts`) and nothing
+    /// else was asked for, PyTorch for that alone if there is a Python that has it.
     ///
     /// # Errors
     /// A Python that cannot be started; no framework at all where this program itself is not measured either; a
     /// reader's name that no framework knows.
-    pub fn start(config: &Config, formats: &[&str]) -> Result<Self> {
-        let mut list = Vec::new();
+    pub fn start(config: &Config, formats: &[&str], converts: bool) -> Result<Self> {
+        let mut this = Self::default();
         let python = python(config.python.as_deref());
         for &framework in config.frameworks.iter().filter(|framework| **framework != Framework::Rust) {
-            let start = json!({ "do": "start", "framework": framework.name(), "threads": threads(),
-                                "seed": config.seed, "formats": formats });
-            let launch = Launch::python(&python, threads(), config.turn_limit);
-            let mut worker = Worker::start(&launch)?;
-            let started = worker.introduce(&start).and_then(|answer| Ok(Started::deserialize(answer)?));
-            let started = started.map_err(|e| format!("{e:#} (Python: {})", python.display()));
-            let worker = RefCell::new(worker.is_alive().then_some(worker));
-            list.push(InPython { framework, launch, start, started, model: RefCell::default(), worker });
+            this.list.push(InPython::start(config, &python, framework, formats)?);
         }
-        let this = Self { list };
         let reasons: Vec<&str> =
             this.list.iter().filter_map(|f| f.started.as_ref().err().map(String::as_str)).collect();
         if !config.rust() && !reasons.is_empty() && reasons.len() == this.list.len() {
             bail!("{}", reasons.join("; "));
         }
+        if converts && !config.in_python() {
+            this.find_torch(config, &python, formats)?;
+        }
         this.check_loaders(config)?;
         Ok(this)
+    }
+
+    /// Starts PyTorch for track 4 where there is one, and says what that track's rows are.
+    fn find_torch(&mut self, config: &Config, python: &Path, formats: &[&str]) -> Result<()> {
+        let none = |why: &str| {
+            format!("conversion: every row is this program's own, in Rust (framework candle): {why}")
+        };
+        if !config.find_torch {
+            self.about_conversion = Some(none(
+                "--framework rust; without it NumPy and torch are measured too, where there are any",
+            ));
+            return Ok(());
+        }
+        let found = if let Some(why) = lacks(python, "torch") {
+            Err(why)
+        } else {
+            let torch = InPython::start(config, python, Framework::Pytorch, formats)?;
+            torch.started.clone().map(|started| (torch, started))
+        };
+        self.about_conversion = Some(match found {
+            Ok((torch, started)) => {
+                let versions: Vec<_> =
+                    started.versions.iter().map(|(name, v)| format!("{name} {v}")).collect();
+                self.list.push(InPython { only: Some("conversion"), ..torch });
+                format!(
+                    "conversion: rows of framework pytorch are NumPy's and torch's ({}; {}), those of framework candle this \
+                     program's own, in Rust",
+                    versions.join(", "),
+                    python.display()
+                )
+            }
+            // Who names a Python wants it.
+            Err(why) if config.python.is_some() => {
+                bail!(
+                    "conversion: NumPy and torch cannot be measured: {why} (--framework rust leaves them out)"
+                )
+            }
+            Err(why) => none(&format!(
+                "{why}; with --python, a Python that has torch, NumPy and torch are measured too"
+            )),
+        });
+        Ok(())
     }
 
     fn check_loaders(&self, config: &Config) -> Result<()> {
@@ -158,9 +206,14 @@ impl Frameworks {
         self.list.iter().flat_map(|f| f.started.iter().flat_map(|started| &started.readers))
     }
 
-    /// The frameworks.
-    pub(crate) fn list(&self) -> &[InPython] {
-        &self.list
+    /// The frameworks that take part in a benchmark.
+    pub(crate) fn of<'s>(&'s self, benchmark: &'s str) -> impl Iterator<Item = &'s InPython> {
+        self.list.iter().filter(move |f| f.only.is_none_or(|only| only == benchmark))
+    }
+
+    /// What the rows of track 4 are, in a sentence, where that is not what was asked for.
+    pub(crate) fn about_conversion(&self) -> Option<&str> {
+        self.about_conversion.as_deref()
     }
 
     /// Bytes per second from this machine's memory to its device, by the framework that copies fastest; `None` where none
@@ -178,7 +231,7 @@ impl Frameworks {
         let request = json!({ "do": "check_model", "model": config.model, "modes": config.modes,
                               "shape": shape, "seed": config.seed });
         let mut reasons = Vec::new();
-        for framework in self.list.iter().filter(|f| f.started.is_ok()) {
+        for framework in self.of("loop").filter(|f| f.started.is_ok()) {
             let checked = framework.ask(&request, |_| ());
             let checked = checked.and_then(|answer| Ok(ModelChecked::deserialize(answer)?));
             let checked = checked.map_err(|e| format!("{e:#}"));
@@ -189,6 +242,29 @@ impl Frameworks {
         let usable = self.list.iter().any(|f| matches!(*f.model.borrow(), Some(Ok(_))));
         if !ours && !usable && !reasons.is_empty() {
             bail!("{}", reasons.join("; "));
+        }
+        Ok(())
+    }
+
+    /// Makes the user's own transforms in each framework and applies them once to an image of zeros of this shape.
+    ///
+    /// # Errors
+    /// A transform that no framework can run.
+    pub(crate) fn check_transforms(&self, config: &Config, shape: &[usize]) -> Result<()> {
+        for name in &config.user_transforms {
+            let request = json!({ "do": "check_transform", "transform": name, "shape": shape });
+            let mut reasons = Vec::new();
+            let mut asked = 0;
+            for framework in self.of("dataset").filter(|f| f.started.is_ok()) {
+                asked += 1;
+                if let Err(error) = framework.ask(&request, |_| ()) {
+                    reasons.push(format!("{}: {error:#}", framework.framework));
+                    framework.transforms.borrow_mut().insert(name.clone(), format!("{error:#}"));
+                }
+            }
+            if asked > 0 && reasons.len() == asked {
+                bail!("{}", reasons.join("; "));
+            }
         }
         Ok(())
     }
@@ -217,6 +293,18 @@ impl Frameworks {
 }
 
 impl InPython {
+    fn start(config: &Config, python: &Path, framework: Framework, formats: &[&str]) -> Result<Self> {
+        let start = json!({ "do": "start", "framework": framework.name(), "threads": threads(),
+                            "seed": config.seed, "formats": formats });
+        let launch = Launch::python(python, threads(), config.turn_limit);
+        let mut worker = Worker::start(&launch)?;
+        let started = worker.introduce(&start).and_then(|answer| Ok(Started::deserialize(answer)?));
+        let started = started.map_err(|e| format!("{e:#} (Python: {})", python.display()));
+        let worker = RefCell::new(worker.is_alive().then_some(worker));
+        let (model, transforms) = (RefCell::default(), RefCell::default());
+        Ok(Self { framework, launch, start, started, model, transforms, worker, only: None })
+    }
+
     /// Why the framework cannot be used.
     pub fn unavailable(&self) -> Option<&str> {
         self.started.as_ref().err().map(String::as_str)
@@ -250,6 +338,11 @@ impl InPython {
             Some(Err(reason)) => Some(reason.clone()),
             None => None,
         }
+    }
+
+    /// Why a transform of the user's own cannot be used here.
+    pub fn transform_unavailable(&self, name: &str) -> Option<String> {
+        self.transforms.borrow().get(name).cloned()
     }
 
     /// Asks the worker, which is started anew where it has ended.

@@ -2,7 +2,8 @@
 //!
 //! A benchmark lists its own variants and then calls the function of its name here, which adds those of the
 //! frameworks: one per framework, format, reader and whatever the benchmark varies. Frameworks are measured without
-//! further transforms (scaled to [0, 1], crop and factor as asked for), but for `normalize` of single images.
+//! further transforms (scaled to [0, 1], crop and factor as asked for), but for `normalize` and the user's own of single
+//! images.
 
 use super::{Conversion, InPython, Reader};
 use crate::choices::{Access, Preset};
@@ -49,7 +50,7 @@ pub(crate) fn mark_own(session: &Session<'_>, (variants, unavailable): Lists<'_,
 
 /// Seconds that each of so many variants may take in a turn.
 fn share(session: &Session<'_>, variants: usize) -> f64 {
-    (session.config.time_budget.as_secs_f64() / (variants * LEAST_ROUNDS).max(1) as f64).max(LEAST_SHARE)
+    (session.seconds() / (variants * LEAST_ROUNDS).max(1) as f64).max(LEAST_SHARE)
 }
 
 /// A framework, a set and a reader of it.
@@ -115,7 +116,7 @@ fn sources<'s>(
     unavailable: &mut Vec<Unavailable>,
 ) -> Vec<Source<'s>> {
     let mut sources = Vec::new();
-    for python in session.frameworks.list() {
+    for python in session.frameworks.of(track) {
         for set in &session.prepared.sets {
             let planes = session.config.in_place && session.prepared.planes;
             let planes = planes.then_some(
@@ -171,58 +172,104 @@ fn seconds(nanoseconds: &[u64]) -> Vec<f64> {
     nanoseconds.iter().map(|&ns| ns as f64 * 1e-9).collect()
 }
 
+/// Transforms that single images are measured with.
+#[derive(Clone, Copy)]
+enum Single<'s> {
+    Preset(Preset),
+    User(&'s str),
+}
+
+impl<'s> Single<'s> {
+    fn name(self) -> &'s str {
+        match self {
+            Self::Preset(preset) => preset.name(),
+            Self::User(name) => name,
+        }
+    }
+
+    /// What the worker's pixels are compared with: those that a transform of the user's own is given.
+    fn delivered(self) -> Preset {
+        match self {
+            Self::Preset(preset) => preset,
+            Self::User(_) => Preset::None,
+        }
+    }
+}
+
 /// Track 1.
 pub(crate) fn dataset<'s>(session: &'s Session<'s>, own: usize, (variants, unavailable): Lists<'_, 's>) {
+    let sources = sources(session, "dataset", unavailable);
+    let config = session.config;
+    // Without the plain images there is nothing to see a preset's cost by.
+    let plain = config.transforms.contains(&Preset::None);
+    let presets = config.transforms.iter().copied().filter(|p| plain && *p != Preset::Augment);
+    let user = config.user_transforms.iter().map(|name| Single::User(name));
+    let transforms: Vec<Single<'_>> = presets.map(Single::Preset).chain(user).collect();
+    let share = share(session, own + sources.len() * config.access.len() * transforms.len());
+    for source in sources {
+        for &transform in &transforms {
+            let reason = match transform {
+                Single::User(name) => source.python.transform_unavailable(name),
+                Single::Preset(_) => None,
+            };
+            if let Some(reason) = reason {
+                let keys = source.keys(vec![("transform", Cell::from(transform.name()))]);
+                unavailable.push(Unavailable { keys, reason });
+                continue;
+            }
+            for &access in &config.access {
+                let keys: Keys = vec![
+                    ("access", Cell::from(access)),
+                    ("transform", Cell::from(transform.name())),
+                    ("cache", Cell::from("none")),
+                ];
+                let job = move |source: &Source<'s>, turn| take(source, access, transform, share, turn);
+                let variant = source.variant(keys, job);
+                // What the user's own transform does wrong is no peer's affair.
+                let peer = variant.peer && matches!(transform, Single::Preset(_));
+                variants.push(Variant { peer, ..variant });
+            }
+        }
+    }
+}
+
+fn take(
+    source: &Source<'_>,
+    access: Access,
+    transform: Single<'_>,
+    share: f64,
+    turn: Turn,
+) -> Result<Measurement> {
     #[derive(Deserialize)]
     struct Answer {
         open_ns: u64,
         samples_ns: Vec<u64>,
+        note: Option<String>,
     }
-    let sources = sources(session, "dataset", unavailable);
-    let config = session.config;
-    let presets: Vec<Preset> = config.transforms.iter().copied().filter(|p| *p != Preset::Augment).collect();
-    if presets.is_empty() {
-        let reason = "every library draws its own augmentations, so that pixels cannot be compared: ask for \
-                      --transform none,normalize";
-        unavailable.extend(
-            sources.iter().map(|source| Unavailable { keys: source.keys(vec![]), reason: reason.to_owned() }),
-        );
-    }
-    let share = share(session, own + sources.len() * config.access.len() * presets.len());
-    for source in sources {
-        for (access, preset) in config.access.iter().flat_map(|&a| presets.iter().map(move |&p| (a, p))) {
-            let keys: Keys = vec![
-                ("access", Cell::from(access)),
-                ("transform", Cell::from(preset)),
-                ("cache", Cell::from("none")),
-            ];
-            variants.push(source.variant(keys, move |source, turn| {
-                let n = session.prepared.expected.len();
-                let rows = single::rows_of(access, n, session.config, turn.round as u64);
-                let request = source.request(
-                    "dataset",
-                    share,
-                    turn.warmup,
-                    json!({
-                        "rows": rows, "transform": preset.name(),
-                    }),
-                );
-                let (measured, check) = source.turn(turn, preset, &request, |answer| {
-                    let answer = Answer::deserialize(answer)?;
-                    let items = seconds(&answer.samples_ns);
-                    let values = vec![
-                        ("samples_per_sec", items.len() as f64 / items.iter().sum::<f64>()),
-                        ("num_samples", items.len() as f64),
-                        ("open_s", answer.open_ns as f64 * 1e-9),
-                    ];
-                    Ok(Measurement { values, items, ..Measurement::default() })
-                })?;
-                let looked_at: usize = check.seen.iter().sum();
-                let verified = measured.verified && looked_at == measured.items.len();
-                Ok(Measurement { verified, ..measured })
-            }));
-        }
-    }
+    let session = source.session;
+    let n = session.prepared.expected.len();
+    let rows = single::rows_of(access, n, session.config, turn.round as u64);
+    let more = json!({ "rows": rows, "transform": transform.name() });
+    let request = source.request("dataset", share, turn.warmup, more);
+    let (measured, check) = source.turn(turn, transform.delivered(), &request, |answer| {
+        let answer = Answer::deserialize(answer)?;
+        let items = seconds(&answer.samples_ns);
+        let values = vec![
+            ("samples_per_sec", items.len() as f64 / items.iter().sum::<f64>()),
+            ("num_samples", items.len() as f64),
+            ("open_s", answer.open_ns as f64 * 1e-9),
+        ];
+        let texts = answer.note.map(|note| ("note", note)).into_iter().collect();
+        Ok(Measurement { values, texts, items, ..Measurement::default() })
+    })?;
+    let looked_at: usize = check.seen.iter().sum();
+    let verified = measured.verified && looked_at == measured.items.len();
+    Ok(Measurement { verified, ..measured })
+}
+
+/// Why a transform of the user's own is not measured in this program.
+pub(crate) fn only_in_python(name: &str) -> String {
+    format!("{name} runs in Python only, and this program measures its own transforms")
 }
 
 /// One epoch of track 2. What a kept loader did not do again is missing.
@@ -341,7 +388,7 @@ pub(crate) fn model_loop<'s>(session: &'s Session<'s>, own: usize, (variants, un
             let keys = vec![
                 ("mode", Cell::from(mode)),
                 ("model", Cell::from(&config.model)),
-                ("batch_size", Cell::from(config.batch_size)),
+                ("batch_size", Cell::from(batch_size)),
             ];
             if let Some(reason) = python.model_unavailable(mode) {
                 unavailable.push(Unavailable { keys: source.keys(keys), reason });

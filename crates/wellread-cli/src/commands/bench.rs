@@ -3,16 +3,16 @@
 use super::synthetic::{SyntheticArgs, check_disk};
 use super::trace::TraceArgs;
 use super::{parse_positive, parse_share, parse_size, parse_threads, recipe};
-use crate::output::{Failure, Outcome, Ui, figures_on, shown_on};
+use crate::output::{Failure, Outcome, TimeLeft, Ui, figures_on, shown_on};
 use crate::text_table::text_table;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use wellread_bench::choices::{Access, ChunkLayout, Framework, Mode, Preset, Sweep};
+use wellread_bench::choices::{Access, ChunkLayout, Framework, Mode, SampleTransform, Sweep, in_python};
 use wellread_bench::data::Source;
 use wellread_bench::{Config, Watch, suite};
 use wellread_loader::Cache;
-use wellread_report::Severity;
+use wellread_report::{ReportInput, Severity};
 use wellread_store::Compression;
 
 /// Measures and writes tables (Parquet, CSV), summary.json, plots (PNG, SVG) and report.html.
@@ -32,7 +32,8 @@ Examples:
   wellread bench dataloader --size 512x512 --random-crop 96x96 --crops 4 --batch-sizes 16
   wellread bench loop --input plate.parquet --in-place --repeats 1 --trace trace.json
   wellread bench --recipe recipes/quick.toml --out study
-  wellread bench loop --framework pytorch --model python:mypackage.models:UNet --formats tiff")]
+  wellread bench loop --framework pytorch --model python:mypackage.models:UNet --formats tiff
+  wellread bench dataset --framework pytorch --transform none,python:mypackage.transforms:Blur --formats tiff")]
 pub struct Args {
     #[arg(required_unless_present = "recipe", value_name = "WHAT", value_delimiter = ',', value_parser = parse_what, help = what_there_is())]
     what: Vec<String>,
@@ -40,7 +41,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE.toml", conflicts_with_all = recipe::REPLACED)]
     recipe: Option<PathBuf>,
     /// Measure these images (a file or folder in any format) instead of generated ones.
-    #[arg(long)]
+    #[arg(long, visible_alias = "data")]
     input: Option<PathBuf>,
     /// Measure the input as it lies there instead of converting it to every format.
     #[arg(long, requires = "input")]
@@ -71,14 +72,16 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = parse_positive)]
     processes: usize,
     /// Results folder; what an earlier run wrote there is replaced.
-    #[arg(long, default_value_os_t = Config::default().out)]
+    #[arg(long, visible_alias = "output", default_value_os_t = Config::default().out)]
     out: PathBuf,
     /// Folder of the prepared images: new, empty, or prepared before; by default `data` in the results folder.
     #[arg(long)]
     data_dir: Option<PathBuf>,
-    /// Seconds after which no further round of a benchmark begins.
-    #[arg(long, default_value_t = Config::default().time_budget.as_secs_f64(), value_parser = parse_seconds)]
-    time_budget: f64,
+    /// Seconds that all benchmarks together may take, about, when the images are prepared: steps, rounds and then whole
+    /// configurations are cut so that they do, and what was cut is said. By default 120 for each benchmark. What is
+    /// finished is in the results folder at once, and `wellread report` shows it after an interruption.
+    #[arg(long, value_parser = parse_seconds)]
+    time_budget: Option<f64>,
     /// Orders of access: sequential, random, grouped (blocks of neighbours, blocks in random order), block (and the
     /// images of several blocks shuffled among each other).
     #[arg(help_heading = "Dataset: single images", long, value_delimiter = ',', default_value = listed(&Config::default().access))]
@@ -89,9 +92,10 @@ pub struct Args {
     /// Blocks whose images are shuffled among each other, for block access.
     #[arg(help_heading = "Dataset: single images", long, default_value_t = Config::default().block_window, value_parser = parse_positive)]
     block_window: usize,
-    /// Transforms.
+    /// Transforms: none, normalize, augment; with a framework also python:package.module:Class, one of your own, which is
+    /// called with each image.
     #[arg(help_heading = "Dataset: single images", long, value_delimiter = ',', default_value = listed(&Config::default().transforms))]
-    transform: Vec<Preset>,
+    transform: Vec<SampleTransform>,
     /// Caches.
     #[arg(help_heading = "Dataset: single images", long, value_delimiter = ',', default_value = listed(&Config::default().caches))]
     cache: Vec<Cache>,
@@ -118,8 +122,8 @@ pub struct Args {
     /// With --random-crop, crops of each image from one read; batch sizes are multiples of it.
     #[arg(help_heading = "Data loader: batches", long, default_value_t = Config::default().crops, value_parser = parse_positive, requires = "random_crop")]
     crops: usize,
-    /// Model: small-cnn; with a framework also python:package.module:Class, a torch.nn.Module or Flax module, and
-    /// FILE.onnx.
+    /// Model: linear-probe (light, so that waiting for data shows), small-cnn; with a framework also
+    /// python:package.module:Class, a torch.nn.Module or Flax module, and FILE.onnx.
     #[arg(help_heading = "Model loop", long, default_value_t = Config::default().model, value_parser = parse_model)]
     model: String,
     /// Train, inference.
@@ -148,8 +152,9 @@ pub struct Args {
     /// Multiply pixels by this instead of scaling them to [0, 1] by the range of their type.
     #[arg(long, value_name = "FACTOR", value_parser = parse_factor)]
     scale: Option<f32>,
-    /// Who runs the loops: rust (this program), pytorch, jax; several are measured side by side. All but storage.
-    #[arg(help_heading = "Frameworks in Python", long, value_delimiter = ',', default_value = listed(&Config::default().frameworks))]
+    /// Who runs the loops: rust (this program), pytorch, jax; several are measured side by side. All but storage. By
+    /// default rust; conversion has NumPy and torch beside it where the Python has torch.
+    #[arg(help_heading = "Frameworks in Python", long, value_delimiter = ',')]
     framework: Vec<Framework>,
     /// Python >= 3.10 that has the frameworks and the peers; else that of WELLREAD_PYTHON, else python3. wellread need
     /// not be installed there.
@@ -180,6 +185,15 @@ pub struct Args {
         conflicts_with = "in_place"
     )]
     sweep: Option<Vec<Sweep>>,
+}
+
+/// Time of each benchmark where none is given.
+const BENCHMARK_BUDGET: Duration = Duration::from_mins(2);
+
+/// Benchmarks and sweeps that share the time.
+fn benchmarks_of(what: &[String], sweeps: usize) -> u32 {
+    let benchmarks = suite::select(what).map_or(1, |benchmarks| benchmarks.len());
+    u32::try_from(benchmarks + sweeps).unwrap_or(u32::MAX)
 }
 
 /// Processes of a comparison at most.
@@ -224,6 +238,14 @@ impl Args {
             check_disk(&spec, sets, self.data_dir.as_ref().unwrap_or(&self.out))?;
             Source::Synthetic(spec)
         };
+        let (mut presets, mut user_transforms) = (vec![], vec![]);
+        for transform in distinct(&self.transform) {
+            match transform {
+                SampleTransform::Preset(preset) => presets.push(preset),
+                SampleTransform::User(name) => user_transforms.push(name),
+            }
+        }
+        let asked = (!self.framework.is_empty()).then(|| distinct(&self.framework));
         Ok(Config {
             what: self.what.clone(),
             source,
@@ -235,11 +257,15 @@ impl Args {
             seed: self.synthetic.seed,
             out: self.out.clone(),
             data_dir: self.data_dir.clone(),
-            time_budget: Duration::from_secs_f64(self.time_budget),
+            time_budget: self.time_budget.map_or_else(
+                || BENCHMARK_BUDGET * benchmarks_of(&self.what, sweeps.len()),
+                Duration::from_secs_f64,
+            ),
             access: distinct(&self.access),
             block_rows: self.block_rows,
             block_window: self.block_window,
-            transforms: distinct(&self.transform),
+            transforms: presets,
+            user_transforms,
             caches: distinct(&self.cache),
             samples: self.samples,
             batch_sizes: distinct(&self.batch_sizes),
@@ -257,7 +283,8 @@ impl Args {
             random_crop: self.random_crop,
             crops: self.crops,
             scale: self.scale,
-            frameworks: distinct(&self.framework),
+            find_torch: asked.is_none(),
+            frameworks: asked.unwrap_or_else(|| Config::default().frameworks),
             loaders: distinct(&self.loaders),
             python: self.python.clone(),
             turn_limit: Duration::from_secs_f64(self.turn_limit),
@@ -289,7 +316,14 @@ impl Args {
                 self.model
             )));
         }
-        if self.python.is_some() || self.loaders != ["all"] {
+        let user = self.transform.iter().find(|t| matches!(t, SampleTransform::User(_)));
+        if let Some(name) = user {
+            return Err(Failure::Usage(format!(
+                "--transform {name} runs in Python; add --framework pytorch or jax"
+            )));
+        }
+        let converts = self.framework.is_empty() && self.what.iter().any(|w| w == "all" || w == "conversion");
+        if !converts && (self.python.is_some() || self.loaders != ["all"]) {
             return Err(Failure::Usage(
                 "--python and --loaders belong to frameworks in Python; add --framework pytorch or jax"
                     .to_owned(),
@@ -326,13 +360,8 @@ fn parse_model(name: &str) -> Result<String, String> {
     if known.contains(&name) {
         return Ok(name.to_owned());
     }
-    if let Some(place) = name.strip_prefix("python:") {
-        return match place.split_once(':') {
-            Some((module, class)) if !module.is_empty() && !class.is_empty() && !class.contains(':') => {
-                Ok(name.to_owned())
-            }
-            _ => Err(format!("{name:?} is no model; write python:package.module:Class")),
-        };
+    if let Some(checked) = in_python(name, "model") {
+        return checked.map(|()| name.to_owned());
     }
     if is_python_model(name) {
         return Ok(name.to_owned());
@@ -389,15 +418,24 @@ pub fn run(args: &Args, program: &[OsString], ui: Ui) -> Outcome {
     }
     let config = args.config()?;
     let bar = ui.progress(0, "preparing images");
-    let watch = Watch { progress: &shown_on(&bar), current: &figures_on(&bar) };
-    let outcome =
-        if args.processes > 1 {
-            // A child that fails, or whose pixels differ, is an error.
-            super::processes::run(&config, args.processes, program, watch.progress)
-                .map(|report| suite::Outcome { report, verified: true, failures: vec![] })
-        } else {
-            suite::run(&config, watch)
-        };
+    let left = TimeLeft::default();
+    left.show_on(&bar);
+    let watch = Watch {
+        progress: &shown_on(&bar),
+        left: &|time| left.set(time),
+        phase: &|line| ui.phase(line),
+        current: &figures_on(&bar, &left),
+    };
+    let outcome = if args.processes > 1 {
+        // A child that fails, or whose pixels differ, is an error.
+        super::processes::run(&config, args.processes, program, watch).map(|report| suite::Outcome {
+            report,
+            verified: true,
+            failures: vec![],
+        })
+    } else {
+        suite::run(&config, watch)
+    };
     let outcome = outcome.map_err(|e| Failure::Failed(format!("{e:#}")))?;
     bar.finish_and_clear();
     if ui.json {
@@ -411,10 +449,24 @@ pub fn run(args: &Args, program: &[OsString], ui: Ui) -> Outcome {
         }
         return Err(Failure::Reported);
     }
+    if let Some(why) = nothing_measured(&outcome.report) {
+        return Err(Failure::Failed(why));
+    }
     if !outcome.verified {
         return Err(Failure::Failed("pixels differ from the expected ones; see the report".to_owned()));
     }
     Ok(())
+}
+
+/// Why nothing was measured, if nothing was.
+fn nothing_measured(report: &ReportInput) -> Option<String> {
+    let rows = || report.tables.iter().flat_map(|table| (0..table.rows()).map(move |row| (table, row)));
+    if rows().any(|(table, row)| table.str("status", row) == Some("ok")) {
+        return None;
+    }
+    let reason =
+        rows().find_map(|(table, row)| table.str("reason", row)).unwrap_or("there is nothing to measure");
+    Some(format!("nothing was measured: {reason}"))
 }
 
 fn print_outcome(outcome: &suite::Outcome, config: &Config, ui: Ui) {

@@ -7,20 +7,22 @@ use clap::ValueEnum as _;
 use std::path::{Path, PathBuf};
 use wellread_image::PixelType;
 use wellread_loader::cache::parse_bytes;
-use wellread_store::convert::{ConvertOptions, convert, pixel_types};
+use wellread_store::convert::{ConvertOptions, Converted, convert, one_pixel_type, pixel_types};
 use wellread_store::features::{self, FeatureColumns};
-use wellread_store::{Compression, Format, OpenOptions, Store, Tune, WriteOptions, registry, staged};
+use wellread_store::{Compression, Error, Format, OpenOptions, Store, Tune, WriteOptions, registry, staged};
 
 /// Pixels are kept to the byte, metadata (names, channels, wavelengths, physical sizes) as far as the target
-/// format has a place for it. The target appears when it is complete; on failure nothing is left.
+/// format has a place for it. The target appears when it is complete; on failure nothing is left, with --resume what is
+/// complete. What was written is read back and compared with the source.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Pixels are kept to the byte, metadata (names, channels, wavelengths, physical sizes) as far as the target format has a place for it. The target appears when it is complete; on failure nothing is left.
+Pixels are kept to the byte, metadata (names, channels, wavelengths, physical sizes) as far as the target format has a place for it. The target appears when it is complete; on failure nothing is left, with --resume what is complete. What was written is read back and compared with the source.
 
 Examples:
   wellread convert tiff-folder plate.parquet
   wellread convert plate.parquet plate-zarr --format ome-zarr --compression zstd:3 --chunk 1,1,1,256,256
-  wellread convert images plate.duckdb --join profiles.parquet --on Image_FileName_DAPI,Image_FileName_GFP")]
+  wellread convert images plate.duckdb --join profiles.parquet --on Image_FileName_DAPI,Image_FileName_GFP
+  wellread convert images plate.parquet --join profiles.parquet --on FileName --columns Metadata_Well,Metadata_dose")]
 pub struct Args {
     /// A file or folder of images.
     source: PathBuf,
@@ -45,6 +47,16 @@ pub struct Args {
     /// ome-zarr, image-folder, lance and duckdb.
     #[arg(long)]
     resume: bool,
+    /// Do not read back what was written.
+    #[arg(long)]
+    no_verify: bool,
+    /// Write images of several pixel types into one set; else they are refused, because a folder that has them mostly
+    /// holds images and masks.
+    #[arg(long)]
+    mixed: bool,
+    /// Of the profiles, put these columns alone beside the images.
+    #[arg(long, value_name = "COLUMN[,COLUMN…]", requires = "join", value_delimiter = ',')]
+    columns: Vec<String>,
     /// Layout of OME-Arrow Parquet: nested (one table, format parquet) or dataset (a folder of tables of chunks, format
     /// ome-arrow-dataset).
     #[arg(long, value_enum, conflicts_with = "format")]
@@ -83,6 +95,9 @@ pub struct WriteArgs {
     /// image, tile, volume, z-plane or block (ome-arrow-dataset).
     #[arg(long)]
     pub variant: Option<String>,
+    /// Leave out the checksums by which readers find damage (see docs/decisions/0032-checksums.md).
+    #[arg(long)]
+    pub no_checksums: bool,
     /// Replace what is there.
     #[arg(long)]
     pub overwrite: bool,
@@ -136,6 +151,7 @@ impl WriteArgs {
             jobs: self.jobs.max(1),
             features: None,
             resume: None,
+            checksums: !self.no_checksums,
             types: vec![],
         }
     }
@@ -146,11 +162,19 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     args.write.say_what_is_ignored(format, ui);
     let source = args.open.open(&args.source)?;
     check_places(&args.source, &args.target)?;
+    let types = pixel_types(&*source);
+    if types.len() > 1 && !args.mixed {
+        one_pixel_type(&*source).map_err(|error| {
+            error.hint(
+                "images and masks are two sets: convert the folder of each by itself; or keep both types in one set: --mixed",
+            )
+        })?;
+    }
     let mut options = args.write.options();
     let Features { columns, joined, left_out } = features_of(&*source, args, format, ui)?;
     options.features = columns;
     if format.keeps_features {
-        options.types = pixel_types(&*source);
+        options.types = types;
     }
     if args.resume {
         options.resume = Some(resume_note(&*source, args, format, &options.types)?);
@@ -165,13 +189,18 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
             "columns_left_out": left_out,
         })
     };
+    let verified = |mut document: serde_json::Value, seconds: Option<f64>| {
+        document["verified"] = seconds.is_some().into();
+        document["verify_seconds"] = seconds.into();
+        document
+    };
     if args.resume && !args.write.overwrite && is_complete(&*source, args, format, &options) {
         ui.say(format!(
             "{} is complete: it has the {} images of the source, and nothing is left to do",
             args.target.display(),
             source.len()
         ));
-        return ui.document(&document(0, 0.0, source.len()));
+        return ui.document(&verified(document(0, 0.0, source.len()), None));
     }
     let writer = registry::create(&args.target, format.name, &options)?;
     let resumed = writer.complete();
@@ -185,16 +214,24 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         total += n;
         bar.inc(1);
     });
-    if converted.is_err() && args.resume {
-        ui.say("what is complete is kept: the same command goes on with it");
-    }
-    converted?;
     bar.finish_and_clear();
-    let seconds = start.elapsed().as_secs_f64();
-    ui.document(&document(total, seconds, resumed))?;
+    let failed = |error| failed(error, &*source, args, format, &options);
+    let converted = converted.map_err(failed)?;
+    let written = start.elapsed().as_secs_f64();
+    let (converted, checking) = if args.no_verify {
+        (converted, None)
+    } else {
+        let (converted, seconds) = verify(&*source, converted, args, format, ui)?;
+        (converted, Some(seconds))
+    };
+    let placing = std::time::Instant::now();
+    converted.commit().map_err(failed)?;
+    let seconds = written + placing.elapsed().as_secs_f64();
+    ui.document(&verified(document(total, seconds, resumed), checking))?;
     if !ui.json {
+        let read_back = checking.map_or(String::new(), |s| format!(", read back and compared in {s:.2} s"));
         ui.say(format!(
-            "{} images ({} of pixels) from {} to {} in {seconds:.2} s: {}",
+            "{} images ({} of pixels) from {} to {} in {seconds:.2} s{read_back}: {}",
             source.len(),
             bytes(total),
             source.format(),
@@ -205,20 +242,85 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     Ok(())
 }
 
+/// What is said where a conversion failed: why, and what it left.
+fn failed(
+    error: wellread_store::Error,
+    source: &dyn Store,
+    args: &Args,
+    format: &Format,
+    options: &WriteOptions,
+) -> Failure {
+    let why = match Failure::from(error) {
+        Failure::Failed(why) => why,
+        other => return other,
+    };
+    let left = match staged::part(&args.target).filter(|_| args.resume) {
+        None => "nothing was left behind".to_owned(),
+        Some(folder) => {
+            // As the next run will find it; where that cannot be told now, it says so then.
+            let complete =
+                registry::create(&args.target, format.name, options).map(|writer| writer.complete());
+            let of = source.len();
+            let complete =
+                complete.map_or_else(|_| String::new(), |n| format!("{n} of {of} images are complete; "));
+            format!(
+                "{complete}what is complete is kept in {}: the same command goes on with it",
+                folder.display()
+            )
+        }
+    };
+    Failure::Failed(format!("{why}\n{left}"))
+}
+
+/// Reads back what was written and compares it with the source; the seconds that takes. Output that differs is removed
+/// before anybody finds it at the target.
+fn verify(
+    source: &dyn Store,
+    converted: Converted,
+    args: &Args,
+    format: &Format,
+    ui: Ui,
+) -> Outcome<(Converted, f64)> {
+    let start = std::time::Instant::now();
+    let bar = ui.progress(source.len() as u64, "reading back");
+    let checked = converted.check(source, format.name, args.write.jobs, &|| bar.inc(1));
+    bar.finish_and_clear();
+    let error = match checked {
+        Ok(left_out) => {
+            if !left_out.is_empty() {
+                ui.say(format!(
+                    "note: {} has no place for {}; they are left out",
+                    format.name,
+                    left_out.join(", ")
+                ));
+            }
+            return Ok((converted, start.elapsed().as_secs_f64()));
+        }
+        Err(error) => error,
+    };
+    let file = error.file_below(converted.output.path());
+    let row = error.row_index().map_or(String::new(), |row| format!("row {row}: "));
+    let what = format!("what was written does not read back as the source: {file}{row}{}", error.cause());
+    converted.output.discard();
+    let advice = error.hint_text().map_or(String::new(), |hint| format!("{hint}; "));
+    let advice = format!(
+        "{advice}nothing was left behind; convert again, and report this if it happens again (--no-verify leaves the \
+         check out)"
+    );
+    Err(Failure::Failed(Error::new(&args.target, what).hint(advice).to_string()))
+}
+
 /// Whether an earlier run has finished the target: no part of it is waiting to be gone on with, and it has the images of
-/// the source, by name, shape and type, and the columns that belong beside them.
+/// the source, in their order, by name, shape and type, and the columns that belong beside them.
 fn is_complete(source: &dyn Store, args: &Args, format: &Format, options: &WriteOptions) -> bool {
-    if staged::has_part(&args.target) {
+    if staged::part(&args.target).is_some() {
         return false;
     }
     let open = OpenOptions { format: Some(format.name.to_owned()), ..OpenOptions::default() };
     let Ok(target) = wellread_store::open(&args.target, &open) else { return false };
     let images = |store: &dyn Store| -> wellread_store::Result<Vec<_>> {
         let image = |row| store.row_info(row).and_then(|i| Ok((store.name(row)?, i.shape.0, i.dtype)));
-        // Folders list their files by name, in whatever order they were written.
-        let mut images = (0..store.len()).map(image).collect::<Result<Vec<_>, _>>()?;
-        images.sort_unstable();
-        Ok(images)
+        (0..store.len()).map(image).collect()
     };
     let names = target.feature_names();
     let has_columns = options
@@ -246,7 +348,8 @@ fn resume_note(source: &dyn Store, args: &Args, format: &Format, types: &[PixelT
         "source": path(&args.source), "images": source.len(), "bytes": source.bytes_on_disk()?,
         "opened": format!("{:?}", args.open), "format": format.name, "types": types,
         "compression": compression, "chunk": chunk, "shard": shard, "variant": variant,
-        "tune": format!("{:?}", args.write.tune), "join": profiles, "on": args.on,
+        "tune": format!("{:?}", args.write.tune), "checksums": !args.write.no_checksums, "join": profiles, "on": args.on,
+        "columns": args.columns,
         "wellread": env!("CARGO_PKG_VERSION"),
     })
     .to_string())
@@ -275,7 +378,7 @@ fn features_of(source: &dyn Store, args: &Args, format: &Format, ui: Ui) -> Outc
                 format.name
             )));
         }
-        let (batch, found) = features::join(source, profiles, on)?;
+        let (batch, found) = features::join(source, profiles, on, &args.columns)?;
         own = Some(features::beside(profiles, own.as_ref(), &batch)?);
         ui.say(format!(
             "{} of {} images have a profile; {} columns are put beside them",
@@ -363,4 +466,60 @@ fn check_places(source: &Path, target: &Path) -> Outcome {
 
 pub fn same_place(a: &Path, b: &Path) -> bool {
     matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser as _;
+    use wellread_image::{ImageMetadata, Shape};
+    use wellread_store::ImageView;
+    use wellread_store::read_back::Digests;
+
+    #[derive(clap::Parser)]
+    struct Command {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn write(path: &Path, pixel: u8) {
+        let mut writer = registry::create(path, "parquet", &WriteOptions::default()).unwrap();
+        let metadata = ImageMetadata { name: "a".into(), ..ImageMetadata::default() };
+        let (shape, dtype) = (Shape::plane(1, 1), PixelType::U8);
+        writer.write(&ImageView { metadata: &metadata, shape, dtype, pixels: &[pixel] }).unwrap();
+        writer.finish().unwrap();
+    }
+
+    #[test]
+    fn output_that_differs_from_its_source_never_gets_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let [source, target, other] =
+            ["a", "b", "c"].map(|name| folder.path().join(format!("{name}.parquet")));
+        write(&source, 1);
+        write(&other, 2);
+        // What is replaced stays until the new set is known to be right.
+        std::fs::write(&target, "the set before").unwrap();
+        let [store, changed] =
+            [&source, &other].map(|path| wellread_store::open(path, &OpenOptions::default()).unwrap());
+        let command = Command::parse_from([Path::new("convert"), &source, &target]);
+        let check = |against: &dyn Store| {
+            let options = WriteOptions { overwrite: true, ..WriteOptions::default() };
+            let writer = registry::create(&target, "parquet", &options).unwrap();
+            let converted = convert(&*store, writer, ConvertOptions::default(), &mut |_| {}).unwrap();
+            let converted = Converted { digests: Digests::default(), ..converted };
+            verify(against, converted, &command.args, known_format("parquet").unwrap(), Ui::new(false, true))
+        };
+        let Err(Failure::Failed(error)) = check(&*changed) else { panic!("it differs") };
+        assert!(
+            error.contains("b.parquet: what was written") && error.contains("row 0: has other pixels"),
+            "{error}"
+        );
+        assert!(!error.contains(".wellread"), "{error}");
+        assert_eq!(std::fs::read_to_string(&target).unwrap(), "the set before");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3);
+        let Ok((converted, _)) = check(&*store) else { panic!("it is the same") };
+        assert_eq!(std::fs::read_to_string(&target).unwrap(), "the set before");
+        converted.commit().unwrap();
+        assert_eq!(wellread_store::open(&target, &OpenOptions::default()).unwrap().len(), 1);
+    }
 }

@@ -10,10 +10,11 @@ use wellread_bench::stages::{Consumer, Diagnosis, Figure, Settings, diagnose, re
 
 /// What to feed and with what, for `--data`.
 #[derive(clap::Args)]
+#[group(id = "diagnosis")]
 pub struct Args {
     /// Say what binds when this set is loaded, storage, decoding, copying or the model, by runs that differ in one thing.
     /// Drops the set's files from the page cache; changes nothing on the disk.
-    #[arg(help_heading = "A set of your own", long, value_name = "PATH")]
+    #[arg(help_heading = "A set of your own", long, visible_alias = "input", value_name = "PATH")]
     pub data: Option<PathBuf>,
     /// Milliseconds that your model takes for a batch: a stand-in takes that long and leaves the processor to the loader.
     #[arg(help_heading = "A set of your own", long, value_name = "MS", requires = "data", conflicts_with = "model", value_parser = parse_seconds)]
@@ -131,7 +132,12 @@ fn print(found: &Diagnosis, data: &Path, format: &str, ui: Ui) {
             micro(run.us_per_image.value),
             interval(&run.us_per_image, micro),
             run.images_per_s.map_or("–".to_owned(), |v| format!("{v:.0}")),
-            run.share_of_copy.map_or("–".to_owned(), percent),
+            // Few images stay in the processor's caches, which are faster than memory.
+            run.share_of_copy.map_or("–".to_owned(), |v| if v > 1.0 {
+                "> 100 %".to_owned()
+            } else {
+                percent(v)
+            }),
         ));
     }
     ui.say(format!(
@@ -146,7 +152,10 @@ fn print(found: &Diagnosis, data: &Path, format: &str, ui: Ui) {
             interval(&stage.us_per_image, micro),
             percent(stage.share.value),
             interval(&stage.share, percent),
-            stage.about
+            match stage.us_per_image.low {
+                Some(low) if low <= 0.0 => format!("{} (not told apart from no time at all)", stage.about),
+                _ => stage.about.to_string(),
+            }
         ));
     }
     for (place, utilisation) in &found.utilisation {

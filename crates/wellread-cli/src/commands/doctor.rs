@@ -3,9 +3,9 @@
 use crate::output::{Outcome, Ui};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use wellread_measure::environment::Environment;
+use wellread_worker::question::ask;
 
 /// Looks at the machine, the storage engines of this build, and the frameworks of the Python on the PATH.
 #[derive(clap::Args)]
@@ -22,6 +22,9 @@ pub struct Args {
     #[command(flatten)]
     diagnosis: super::diagnosis::Args,
 }
+
+/// How long a program that is asked may take.
+const ANSWER: Duration = Duration::from_secs(10);
 
 /// Asks a Python for the versions of packages without importing them (importing PyTorch takes seconds).
 const PACKAGES: &str = r#"
@@ -51,11 +54,12 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         wellread_model::models().iter().map(|m| json!({ "name": m.name, "about": m.about })).collect();
     let program = wellread_worker::python(args.python.as_deref());
     let program = program.to_string_lossy();
-    let python = ask(&program, &["-c", PACKAGES])
+    let python = ask(&*program, &["-c", PACKAGES], ANSWER)
         .and_then(|text| serde_json::from_str::<Value>(&text).map_err(|e| e.to_string()));
     let library = wellread_infer::backend::onnxruntime::find(None, args.python.as_deref())
         .map_err(|e| format!("{e:#}"));
-    let gpu = ask("nvidia-smi", &["--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]);
+    let gpu =
+        ask("nvidia-smi", &["--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"], ANSWER);
     if ui.json {
         return ui.document(&json!({
             "wellread": env!("CARGO_PKG_VERSION"),
@@ -78,6 +82,9 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     }
     for format in &absent {
         ui.say(format!("  missing  {:<19}{}", text(&format["name"]), text(&format["how_to_get"])));
+    }
+    if !absent.is_empty() {
+        ui.say(format!("           {HOW_TO_BUILD}"));
     }
     ui.say("\nModels of this build");
     for model in &models {
@@ -110,7 +117,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
             for (name, version) in found {
                 match version.as_str() {
                     Some(version) => ui.say(format!("  ok       {name:<14}{version}")),
-                    None => ui.say(format!("  missing  {name:<14}pip install {name}")),
+                    None => ui.say(format!("  missing  {name:<14}{}", how_to_install(name))),
                 }
             }
         }
@@ -122,37 +129,19 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     Ok(())
 }
 
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
+/// How a format that this build lacks is had.
+const HOW_TO_BUILD: &str = "in a clone of wellread: `make install` builds all of them; one: cargo install --locked --path \
+     crates/wellread-cli --features FEATURE";
+
+/// How a Python package is had. Each of these is in Python's package index, but for wellread itself.
+fn how_to_install(package: &str) -> String {
+    match package {
+        "wellread" => "pip install . (in a clone of wellread)".to_owned(),
+        "torch-tensorrt" => "pip install torch-tensorrt (with an NVIDIA GPU only)".to_owned(),
+        name => format!("pip install {name}"),
+    }
 }
 
-/// Runs a program for at most ten seconds and returns what it printed.
-fn ask(program: &str, args: &[&str]) -> Result<String, String> {
-    let mut child = Command::new(program)
-        .args(args)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .map_err(|e| {
-            if e.kind() == std::io::ErrorKind::NotFound { "not found".to_owned() } else { e.to_string() }
-        })?;
-    let start = Instant::now();
-    loop {
-        match child.try_wait().map_err(|e| e.to_string())? {
-            Some(status) if status.success() => break,
-            Some(status) => return Err(format!("{program} failed: {status}")),
-            None if start.elapsed() > Duration::from_secs(10) => {
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err("no answer within 10 seconds".to_owned());
-            }
-            None => std::thread::sleep(Duration::from_millis(10)),
-        }
-    }
-    let mut out = String::new();
-    if let Some(mut stdout) = child.stdout.take() {
-        std::io::Read::read_to_string(&mut stdout, &mut out).map_err(|e| e.to_string())?;
-    }
-    Ok(out)
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
 }

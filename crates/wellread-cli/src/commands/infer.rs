@@ -4,6 +4,8 @@ use super::trace::TraceArgs;
 use super::{parse_positive, parse_threads};
 use crate::output::{Failure, Outcome, Ui, shown_on};
 use indicatif::ProgressBar;
+use std::cell::RefCell;
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -30,6 +32,7 @@ Examples:
   wellread infer --framework both --model both --batch-sizes 1 8 32 128 --iterations 200 --warmup 20
   wellread infer --framework pytorch --torch eager,compile,channels-last --model vit_b_16
   wellread infer --framework pytorch,onnxruntime --device-prefer cuda --dtype float16 --data-source imagenet100
+  wellread infer --framework pytorch --model resnet50 --data-source imagenet100 --split val --on-error skip
   wellread infer --framework onnxruntime --model my.onnx --input-shape 3,256,256 --provider tensorrt")]
 pub struct Args {
     /// Frameworks: pytorch, jax, onnxruntime, candle, both (pytorch and jax), all.
@@ -58,8 +61,14 @@ pub struct Args {
     input_shape: Option<[usize; 3]>,
     /// Images: synthetic, or a set in any format (an image folder as ImageNet is laid out, say), which is then also measured
     /// end to end.
-    #[arg(long, default_value = "synthetic", value_name = "synthetic|PATH")]
+    #[arg(long, aliases = ["data", "input"], default_value = "synthetic", value_name = "synthetic|PATH")]
     data_source: PathBuf,
+    /// Split of the images, where they have several, such as val of an ImageNet folder; by default all.
+    #[arg(long, value_name = "NAME", alias = "table")]
+    split: Option<String>,
+    /// What becomes of images that cannot be read: raise is a failure, skip takes the next ones and counts them.
+    #[arg(long, default_value = "raise", value_parser = ["raise", "skip"])]
+    on_error: String,
     /// Channels of the images to take, such as 0,1,1; by default the first three, or the only one three times.
     #[arg(long, value_delimiter = ',')]
     channels: Option<Vec<usize>>,
@@ -67,7 +76,7 @@ pub struct Args {
     #[arg(long, default_value_t = Config::default().loader_workers, value_parser = parse_threads)]
     workers: usize,
     /// Folder of the results.
-    #[arg(long, alias = "out", default_value_os_t = Config::default().output_dir)]
+    #[arg(long, aliases = ["out", "output"], default_value_os_t = Config::default().output_dir)]
     output_dir: PathBuf,
     /// Run PyTorch by torch.compile.
     #[arg(help_heading = "Frameworks", long)]
@@ -129,6 +138,8 @@ impl Args {
             dtype: self.dtype.clone(),
             input_shape: self.input_shape,
             data: (self.data_source.as_os_str() != "synthetic").then(|| self.data_source.clone()),
+            split: self.split.clone(),
+            skip_unreadable: self.on_error == "skip",
             channels: self.channels.clone(),
             loader_workers: self.workers,
             output_dir: self.output_dir.clone(),
@@ -184,14 +195,25 @@ fn parse_shape(text: &str) -> Result<[usize; 3], String> {
 pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
     let config = args.config(program);
     config.check().map_err(|e| Failure::Usage(format!("{e:#}")))?;
+    if config.split.is_some() && config.data.is_none() {
+        return Err(Failure::Usage(
+            "--split chooses of stored images; name them with --data-source PATH".to_owned(),
+        ));
+    }
     let bar = ui.progress(0, "starting");
-    let run = wellread_infer::run(&config, &|event| tell(event, &bar, ui));
+    let missing = Missing::default();
+    let run = wellread_infer::run(&config, &|event| tell(event, &missing, &bar, ui));
     bar.finish_and_clear();
     let run = run.map_err(|e| Failure::Failed(format!("{e:#}")))?;
     ui.say(format!("\n{LINE}\nBenchmark Suite Complete\n{LINE}"));
     ui.say(format!("Total configurations: {}", run.records.len()));
     ui.say(format!("Results saved to: {}", run.csv.display()));
     ui.hint(format!("All samples: {}", run.json.display()));
+    if let Some(first) = run.unreadable.first() {
+        let count = run.unreadable.len();
+        let images = if count == 1 { "image" } else { "images" };
+        ui.say(format!("Skipped: {count} {images} that cannot be read, the first: {}", first.reason));
+    }
     let facts = machine::facts(&run.environment).into_iter().map(Fact::from).collect();
     let page = report::write(&run, facts, machine::short(&run.environment)).map(|f| f.join("report.html"));
     if let Ok(page) = &page {
@@ -219,34 +241,48 @@ fn shared_conditions(config: &Config) -> String {
     )
 }
 
+/// Frameworks that could not be opened, with the model: that was told, and is not told of every batch size again.
+type Missing = RefCell<HashSet<(String, String)>>;
+
 /// Prints as upstream does, around the progress bar.
-fn tell(event: &Event<'_>, bar: &ProgressBar, ui: Ui) {
+fn tell(event: &Event<'_>, missing: &Missing, bar: &ProgressBar, ui: Ui) {
     match event {
         Event::Progress { what, done, of } => shown_on(bar)(what, *done, *of),
-        Event::Opened { name, model, opened } => bar.suspend(|| {
-            ui.say(format!("{LINE}\n{name} Benchmark: {model}\n{LINE}"));
-            ui.say(opened_text(opened));
+        Event::Opened { name, model, opened } => bar.suspend(|| match opened {
+            Ok(opened) => {
+                ui.say(format!("{LINE}\n{name} Benchmark: {model}\n{LINE}"));
+                ui.say(opened_text(opened));
+            }
+            Err(reason) => {
+                missing.borrow_mut().insert((name.clone(), (*model).to_owned()));
+                ui.say(missing_text(name, model, reason));
+            }
         }),
-        Event::Row { name, row } => bar.suspend(|| ui.say(row_text(name, row))),
+        Event::Row { name, row } => {
+            let told =
+                row.status == Status::Failed && missing.borrow().contains(&(name.clone(), row.model.clone()));
+            if !told {
+                bar.suspend(|| ui.say(row_text(name, row)));
+            }
+        }
     }
 }
 
-fn opened_text(opened: &Result<Opened, String>) -> String {
-    match opened {
-        Ok(opened) => {
-            let device = opened.device_name.as_deref().unwrap_or(&opened.device);
-            let kind = opened.device_type.to_uppercase();
-            let mut text = format!(
-                "Device: {device}\n  Type: {kind}\n  Available: True\n  Backend: {}\n",
-                opened.backend
-            );
-            for note in &opened.notes {
-                text.push_str(&format!("  Note: {note}\n"));
-            }
-            text
-        }
-        Err(reason) => format!("Device: none\n  Available: False\n  Reason: {reason}\n"),
+/// What is said of a framework that is not there: one line, whatever its error is.
+fn missing_text(name: &str, model: &str, reason: &str) -> String {
+    let reason: Vec<&str> = reason.split_whitespace().collect();
+    format!("{name} Benchmark: {model}: not available: {}", reason.join(" "))
+}
+
+fn opened_text(opened: &Opened) -> String {
+    let device = opened.device_name.as_deref().unwrap_or(&opened.device);
+    let kind = opened.device_type.to_uppercase();
+    let mut text =
+        format!("Device: {device}\n  Type: {kind}\n  Available: True\n  Backend: {}\n", opened.backend);
+    for note in &opened.notes {
+        text.push_str(&format!("  Note: {note}\n"));
     }
+    text
 }
 
 fn row_text(name: &str, row: &Row) -> String {
@@ -267,7 +303,7 @@ fn row_text(name: &str, row: &Row) -> String {
         line("End to end", format!("{ips:.2} images/sec ({wait:.0} % of the time waiting for images)"));
     }
     if let Some(outliers) = row.outliers.filter(|&outliers| outliers > 0) {
-        line("Outliers", format!("{outliers} of {}, counted, not dropped", row.samples));
+        line("Outliers", format!("{outliers} of {}, counted, not dropped", row.latency_samples));
     }
     if row.steady == Some(false) {
         line("Note", "latency was not steady after the warm-up".to_owned());
@@ -298,7 +334,23 @@ fn document(run: &Run, page: Option<&Path>) -> serde_json::Value {
         .iter()
         .filter_map(|row| row.max_difference)
         .fold(None, |most: Option<f64>, d| Some(most.map_or(d, |most| most.max(d))));
-    serde_json::json!({ "csv": run.csv, "samples": run.json, "report": page, "max_difference": largest, "results": rows })
+    serde_json::json!({ "csv": run.csv, "samples": run.json, "report": page, "max_difference": largest, "unreadable": run.unreadable, "results": rows })
+}
+
+/// Why `--check` has compared nothing: what was asked for failed, or was one framework alone.
+fn nothing_compared<'r>(failed: impl Iterator<Item = &'r str>) -> String {
+    let mut failed: Vec<_> = failed.collect();
+    failed.sort_unstable();
+    failed.dedup();
+    if failed.is_empty() {
+        return "--check compares frameworks, and one alone was measured; name another, such as --framework candle,pytorch"
+            .to_owned();
+    }
+    format!(
+        "--check compares frameworks, and only one could be measured: {} failed, for the reasons above (a Python that has them: \
+         --python PATH or WELLREAD_PYTHON; what is missing: wellread doctor)",
+        failed.join(", ")
+    )
 }
 
 /// What makes the command fail: nothing measured, or, with --check, outputs that differ.
@@ -341,10 +393,7 @@ fn verdict(run: &Run) -> Outcome {
         )));
     }
     if !any_compared {
-        return Err(Failure::Failed(
-            "--check compares frameworks, and one alone was measured; name another, such as --framework candle,pytorch"
-                .to_owned(),
-        ));
+        return Err(Failure::Failed(nothing_compared(of(Status::Failed).map(|row| row.framework.as_str()))));
     }
     let allowed = run.rows().filter_map(|row| row.allowed_difference).fold(0.0, f64::max);
     let failed = of(Status::Failed).count();
@@ -380,5 +429,14 @@ mod tests {
         }
         let failed = Row { reason: Some("torch cannot be imported".into()), ..Row::default() };
         assert!(row_text("PyTorch", &failed).ends_with("Failed: torch cannot be imported"));
+    }
+
+    #[test]
+    fn a_missing_framework_takes_one_line() {
+        let text = missing_text("PyTorch", "resnet50", "No module named 'torch'\n  pip install torch");
+        assert_eq!(
+            text,
+            "PyTorch Benchmark: resnet50: not available: No module named 'torch' pip install torch"
+        );
     }
 }

@@ -99,7 +99,24 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         "pixels",
         format!("{} ({:.2} bits on disk per pixel)", bytes(info.bytes_of_pixels), info.bits_per_pixel),
     );
+    if let Some(note) = larger_than_pixels(&info) {
+        line("note", note);
+    }
     Ok(())
+}
+
+/// What to say where compression has made the files larger than the pixels.
+fn larger_than_pixels(info: &Info) -> Option<String> {
+    let codec = info.codec.to_lowercase();
+    let plain = codec.is_empty() || codec == "none" || codec == "uncompressed";
+    let (disk, pixels) = (info.bytes_on_disk, info.bytes_of_pixels);
+    (!plain && pixels > 0 && disk > pixels).then(|| {
+        format!(
+            "the files are {:.0} % larger than the pixels: {} saves nothing here (wellread convert --compression none)",
+            100.0 * (disk as f64 / pixels as f64 - 1.0),
+            info.codec
+        )
+    })
 }
 
 fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Info> {

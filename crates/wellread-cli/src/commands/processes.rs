@@ -13,7 +13,8 @@ use anyhow::{Context as _, Result, bail, ensure};
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
 use std::process::{Command, Stdio};
-use wellread_bench::{Config, findings};
+use std::time::Instant;
+use wellread_bench::{Config, Watch, budget, findings};
 use wellread_compare::condensed;
 use wellread_measure::bootstrap::Bootstrap;
 use wellread_measure::compare::MIN_SAMPLES;
@@ -21,18 +22,13 @@ use wellread_report::{Cell, Fact, ReportInput, Samples, Table, columns};
 use wellread_store::staged::Staged;
 
 /// Options that a child is given by its parent, each with a value.
-const TAKEN: [&str; 4] = ["processes", "out", "data-dir", "trace"];
+const TAKEN: [&str; 5] = ["processes", "out", "output", "data-dir", "trace"];
 
 /// Runs the command `config.command` in `count` fresh processes and writes their results as one.
 ///
 /// # Errors
 /// A process that fails, with what it said; a results folder that cannot be written.
-pub fn run(
-    config: &Config,
-    count: usize,
-    program: &[OsString],
-    progress: &dyn Fn(&str, usize, usize),
-) -> Result<ReportInput> {
+pub fn run(config: &Config, count: usize, program: &[OsString], watch: Watch<'_>) -> Result<ReportInput> {
     wellread_bench::suite::check_out(config)?;
     std::fs::create_dir_all(&config.out)
         .with_context(|| format!("cannot make the results folder {}", config.out.display()))?;
@@ -48,7 +44,8 @@ pub fn run(
     let folder = scratch.create_dir()?;
     let mut inputs = Vec::new();
     for child in 0..count {
-        progress("fresh processes", child, count);
+        (watch.progress)("fresh processes", child, count);
+        let begun = Instant::now();
         let out = folder.join(child.to_string());
         let (program, arguments) = program.split_first().context("this program has no name")?;
         let mut command = Command::new(program);
@@ -64,6 +61,8 @@ pub fn run(
             bail!("process {} of {count} failed ({}):\n{tail}", child + 1, output.status);
         }
         inputs.push(ReportInput::from_dir(&out)?);
+        let took = budget::words(begun.elapsed().as_secs_f64());
+        (watch.phase)(&format!("process {} of {count} in {took}", child + 1));
     }
     drop(scratch);
     let report = joined(inputs, config)?;
@@ -111,7 +110,12 @@ fn joined(mut inputs: Vec<ReportInput>, config: &Config) -> Result<ReportInput> 
     let how = format!("{count} fresh ones, one after the other; a value is the median of a process's rounds");
     configuration.push(Fact::from(("processes", how)));
     Ok(ReportInput {
-        findings: findings::all(&tables, &noise_floors, config.seed),
+        findings: findings::all(
+            &tables,
+            &noise_floors,
+            config.seed,
+            &findings::more_rounds(count, "--processes"),
+        ),
         configuration,
         noise_floor: noise_floors.values().copied().reduce(f64::max),
         noise_floors,

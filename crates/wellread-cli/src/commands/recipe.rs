@@ -244,7 +244,7 @@ pub struct RerunArgs {
     /// The summary.json of the run, or its folder.
     summary: PathBuf,
     /// Folder of the new results; by default the old one's name with -rerun.
-    #[arg(long)]
+    #[arg(long, alias = "output")]
     out: Option<PathBuf>,
 }
 

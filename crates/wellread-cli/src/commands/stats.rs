@@ -26,7 +26,7 @@ pub struct Args {
     #[arg(long, value_delimiter = ',', default_values_t = PERCENTILES, value_parser = parse_percentile)]
     percentiles: Vec<f64>,
     /// File to write all of it to, histograms included, as JSON.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, visible_alias = "output", value_name = "FILE")]
     out: Option<PathBuf>,
     /// Threads.
     #[arg(long, default_value_t = default_jobs(), value_parser = parse_threads)]

@@ -2,26 +2,41 @@
 
 use super::{OpenArgs, default_jobs, parse_threads};
 use crate::output::{Failure, Outcome, Ui, bytes};
+use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
-use wellread_store::verify::{expected_of, verify};
+use wellread_store::checksum::ImageChecksum;
+use wellread_store::verify::{Expected, Kind, expected_of, is_listed_by_file_name, verify};
 
 /// Reads every pixel; exit code 1 when something is corrupt or differs.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Reads every pixel; exit code 1 when something cannot be read or differs. What a format keeps no checksums of
-(Parquet without page checksums, Lance, Vortex, uncompressed TIFF) may be damaged and still be read: compare it with
-expected checksums or with its source (--against).
+Reads every pixel; exit code 1 when something cannot be read or differs. What has no checksums (Lance,
+Vortex; files of other programs, or written with --no-checksums) may be damaged and still be read: compare it
+with expected checksums or with its source (--against). Images must then agree in order, name, shape,
+pixel type and pixels. What differs is told apart: images in another row, under another name,
+with other pixels.
 
 Examples:
   wellread verify plate.parquet
   wellread verify plate.zarr --against plate.parquet
-  wellread verify plate.parquet --against expected.json")]
+  wellread verify plate.parquet --against expected.json
+  wellread verify renamed-files --against plate.parquet --ignore names,order")]
 pub struct Args {
     /// A file or folder of images.
     path: PathBuf,
     /// Expected checksums (JSON) or another set of the same images in any format.
     #[arg(long, value_name = "EXPECTED.json|PATH")]
     against: Option<PathBuf>,
+    /// What may differ from the expected images: their order, their names, or both.
+    #[arg(
+        long,
+        value_name = "order,names",
+        value_enum,
+        value_delimiter = ',',
+        hide_possible_values = true,
+        requires = "against"
+    )]
+    ignore: Vec<Ignored>,
     /// Problems to print.
     #[arg(long, default_value_t = 10)]
     show: usize,
@@ -32,8 +47,18 @@ pub struct Args {
     jobs: usize,
 }
 
+/// What [`Args::ignore`] can name.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum Ignored {
+    /// Images may stand in other rows.
+    Order,
+    /// Images may have other names.
+    Names,
+}
+
 pub fn run(args: &Args, ui: Ui) -> Outcome {
     let store = args.open.open(&args.path)?;
+    let mut other = None;
     let expected = match &args.against {
         None => None,
         Some(path) if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("json")) && path.is_file() => {
@@ -41,19 +66,31 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         }
         Some(path) => {
             let options = OpenArgs { skip_null: args.open.skip_null, ..OpenArgs::default() };
-            let other = options.open(path)?;
-            let bar = ui.progress(other.len() as u64, "reading the other set");
-            let sums = expected_of(&*other, args.jobs, &|| bar.inc(1))?;
+            let set = options.open(path)?;
+            let bar = ui.progress(set.len() as u64, "reading the other set");
+            let sums = expected_of(&*set, args.jobs, &|| bar.inc(1))?;
             bar.finish_and_clear();
+            other = Some(set);
             Some(sums)
         }
     };
+    // A list of checksums tells what is in a folder of other tools, not how its files are sorted.
+    let by_file_name = is_listed_by_file_name(&*store);
+    let expected = expected.as_deref().map(|images| Expected {
+        store: other.as_deref(),
+        any_order: args.ignore.contains(&Ignored::Order)
+            || other.is_none() && by_file_name && has_unique_names(images),
+        any_names: args.ignore.contains(&Ignored::Names),
+        ..Expected::new(images)
+    });
     let bar = ui.progress(store.len() as u64, "reading");
-    let outcome = verify(&*store, expected.as_deref(), args.jobs, &|| bar.inc(1));
+    let outcome = verify(&*store, expected, args.jobs, &|| bar.inc(1));
     bar.finish_and_clear();
+    let differences: BTreeMap<Kind, usize> = outcome.counts().collect();
     ui.document(&serde_json::json!({
         "path": args.path, "passed": outcome.passed(), "images": outcome.images,
         "bytes_of_pixels": outcome.bytes_of_pixels, "problems": outcome.problems,
+        "differences": differences, "summary": outcome.summary(),
     }))?;
     if outcome.passed() {
         if !ui.json {
@@ -68,12 +105,26 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     }
     for problem in outcome.problems.iter().take(args.show) {
         let row = problem.row.map_or(String::new(), |r| format!("row {r}: "));
-        let name = problem.name.as_deref().map_or(String::new(), |n| format!("{n}: "));
+        let expected = problem.expected_row.filter(|_| problem.row.is_none());
+        let row = expected.map_or(row, |r| format!("expected row {r}: "));
+        let name = problem.name.as_deref().map_or(String::new(), |n| format!("{}: ", n.escape_debug()));
         eprintln!("error: {}: {row}{name}{}", args.path.display(), problem.problem);
     }
     if outcome.problems.len() > args.show {
         eprintln!("… and {} more (raise --show)", outcome.problems.len() - args.show);
     }
     eprintln!("{} problems in {} images", outcome.problems.len(), outcome.images);
+    outcome.summary().iter().for_each(|line| eprintln!("{line}"));
+    if by_file_name && outcome.count(Kind::Order) > 0 {
+        eprintln!(
+            "hint: images of this folder stand in the order of their file names; --ignore order compares the rest"
+        );
+    }
     Err(Failure::Reported)
+}
+
+/// Whether each image can be told by its name.
+fn has_unique_names(images: &[ImageChecksum]) -> bool {
+    let mut seen = HashSet::new();
+    images.iter().all(|image| seen.insert(&image.name))
 }

@@ -23,7 +23,7 @@ pub struct Args {
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..=1000))]
     count: u64,
     /// PNG to write.
-    #[arg(long, default_value = "view.png")]
+    #[arg(long, visible_alias = "output", default_value = "view.png")]
     out: PathBuf,
     #[command(flatten)]
     open: OpenArgs,

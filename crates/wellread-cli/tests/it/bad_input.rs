@@ -164,6 +164,11 @@ fn truncated_files_are_errors_not_panics() {
             let done = wellread(&["verify", arg(&path), "--against", arg(&set.join("expected.json"))]);
             assert_eq!(done.code, 1, "{format} cut at {part}/4: {}{}", done.stdout, done.stderr);
             assert!(done.stderr.contains(name), "{format}: {}", done.stderr);
+            // Of a folder of files, the one that is damaged.
+            if ["tiff", "ome-zarr", "image-folder"].contains(&format.as_str().unwrap()) {
+                let file = victim.strip_prefix(&path).unwrap();
+                assert!(done.stderr.contains(arg(file)), "{format} cut at {part}/4: {}", done.stderr);
+            }
         }
         fs::write(&victim, &whole).unwrap();
         let target = dir.path().join("converted.parquet");

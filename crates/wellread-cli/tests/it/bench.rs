@@ -1,11 +1,25 @@
 //! The benchmarks end to end, small: every file of the contract, every checksum, every format.
 
 use crate::support::{absent_formats, arg, formats, generate, json, wellread};
+use std::collections::BTreeSet;
 use std::fs;
 use wellread_report::Table;
 
-const QUICK: &[&str] =
-    &["--repeats", "2", "--steps", "2", "--samples", "6", "--batch-sizes", "1,4", "--workers", "0,2"];
+const QUICK: &[&str] = &[
+    "--repeats",
+    "2",
+    "--steps",
+    "2",
+    "--samples",
+    "6",
+    "--batch-sizes",
+    "1,4",
+    "--workers",
+    "0,2",
+    // However busy the machine is, nothing is cut.
+    "--time-budget",
+    "100000",
+];
 
 #[test]
 fn all_benchmarks_write_the_files_of_the_contract() {
@@ -14,6 +28,8 @@ fn all_benchmarks_write_the_files_of_the_contract() {
     let mut args =
         vec!["bench", "all", "--images", "12", "--size", "32x32", "--batch-size", "4", "--out", arg(&out)];
     args.extend(QUICK);
+    // Whatever Python there is.
+    args.extend(["--framework", "rust"]);
     let summary = json(&args);
     assert_eq!(summary["verified"], true);
     let clock = &summary["clock"];
@@ -72,14 +88,44 @@ fn all_benchmarks_write_the_files_of_the_contract() {
         ),
     ] {
         let table = Table::read_parquet(out.join(format!("{name}.parquet"))).unwrap();
+        // Every format is in every track: those of this build measured, the others with a reason.
+        let expected: BTreeSet<String> = formats().into_iter().collect();
+        assert_eq!(formats_of(&table, &rows_with(&table, "ok")), expected, "{name}: measured");
+        let missing: BTreeSet<String> = absent.iter().cloned().collect();
+        assert_eq!(formats_of(&table, &rows_with(&table, "unavailable")), missing, "{name}: missing");
+        // Each in the same configurations, two rounds of each. The operations of storage differ.
+        let keys: &[&str] = match name {
+            "dataset" => &["access", "transform", "cache"],
+            "dataloader" => &["batch_size", "workers"],
+            "loop" => &["mode", "model"],
+            "conversion" => &["framework", "path"],
+            _ => &[],
+        };
+        let configurations = match name {
+            "dataset" => 3 * 3 * 2,
+            "dataloader" => 2 * 2,
+            _ => 2,
+        };
+        for format in expected.iter().filter(|_| !keys.is_empty()) {
+            let mut own = rows_with(&table, "ok");
+            own.retain(|&r| table.str("format", r) == Some(format.as_str()));
+            let found: BTreeSet<String> = own
+                .iter()
+                .map(|&r| keys.iter().map(|key| table.cell(key, r).text()).collect::<Vec<_>>().join(" "))
+                .collect();
+            assert_eq!(found.len(), configurations, "{name}, {format}: {found:?}");
+            assert_eq!(own.len(), 2 * configurations, "{name}, {format}: two rounds");
+        }
+        // The same rows for programs that read no Parquet.
+        let text = Table::read_csv(out.join(format!("{name}.csv"))).unwrap();
+        assert_eq!(text.rows(), table.rows(), "{name}.csv");
+        assert_eq!(
+            formats_of(&text, &(0..text.rows()).collect::<Vec<_>>()),
+            formats_of(&table, &(0..table.rows()).collect::<Vec<_>>()),
+            "{name}.csv"
+        );
         for column in columns.iter().chain(&["format", "run", "seed", "timestamp", "verified"]) {
             assert!(table.column(column).is_some(), "{name} lacks {column}");
-        }
-        for format in formats().iter().chain(&absent) {
-            assert!(
-                (0..table.rows()).any(|r| table.str("format", r) == Some(format)),
-                "{name} lacks {format}"
-            );
         }
         for r in 0..table.rows() {
             if absent.iter().any(|format| table.str("format", r) == Some(format)) {
@@ -92,7 +138,18 @@ fn all_benchmarks_write_the_files_of_the_contract() {
         }
         let png = fs::read(out.join(format!("{name}.png"))).unwrap();
         assert!(png.starts_with(b"\x89PNG") && png.len() > 5_000, "{name}");
-        assert!(fs::read_to_string(out.join(format!("{name}.svg"))).unwrap().contains("<svg"), "{name}");
+        let svg = fs::read_to_string(out.join(format!("{name}.svg"))).unwrap();
+        assert!(svg.contains("<svg"), "{name}");
+        for format in formats() {
+            assert!(svg.contains(&format!(">{format}<")), "{name}.svg does not name {format}");
+        }
+    }
+    // What was measured is in the summary, for every format.
+    for name in ["storage", "dataset", "dataloader", "loop", "conversion"] {
+        let aggregates = summary["aggregates"][name].as_array().unwrap();
+        let found: BTreeSet<String> =
+            aggregates.iter().filter_map(|one| one["format"].as_str()).map(str::to_owned).collect();
+        assert!(formats().into_iter().all(|format| found.contains(&format)), "{name}: {found:?}");
     }
     let html = fs::read_to_string(out.join("report.html")).unwrap();
     assert!(html.contains("Which format feeds the model fastest?"));
@@ -205,6 +262,17 @@ fn a_batch_size_that_is_too_large_is_named() {
     assert_eq!(done.code, 0, "{}", done.stderr);
     assert!(done.stdout.contains("Not measured: batches of 8."), "{}", done.stdout);
     assert!(done.stdout.contains("batches of 8: the set has only 6 images"), "{}", done.stdout);
+    // Figures name the formats all the same.
+    let svg = fs::read_to_string(out.join("dataloader.svg")).unwrap();
+    for format in ["tiff", "parquet"] {
+        assert!(svg.contains(&format!(">{format}<")), "the figure does not name {format}");
+    }
+    let table = Table::read_parquet(out.join("dataloader.parquet")).unwrap();
+    let sizes = |status: &str| -> BTreeSet<String> {
+        rows_with(&table, status).into_iter().map(|r| table.cell("batch_size", r).text()).collect()
+    };
+    assert_eq!(sizes("ok"), BTreeSet::from(["2".to_owned()]));
+    assert_eq!(sizes("unavailable"), BTreeSet::from(["8".to_owned()]));
 }
 
 /// Each cache of a loader is a row of its own, and what it keeps is told beside its rate; what is no cache is refused.
@@ -341,6 +409,11 @@ fn a_damaged_set_is_found_out_before_it_is_measured() {
     let done = wellread(&args);
     assert_eq!(done.code, 1);
     assert!(done.stderr.contains("differ") || done.stderr.contains("row"), "{}", done.stderr);
+}
+
+/// The formats in these rows of a table.
+fn formats_of(table: &Table, rows: &[usize]) -> BTreeSet<String> {
+    rows.iter().filter_map(|&row| table.str("format", row)).map(str::to_owned).collect()
 }
 
 /// Rows of a table with this status.

@@ -276,6 +276,32 @@ fn resuming_what_is_complete_does_nothing() {
     }
 }
 
+/// What was written is read back unless that is left out, and the document and the last line say which.
+#[test]
+fn a_conversion_is_verified_unless_that_is_left_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 3, &["--formats", "tiff"]);
+    let source = set.join("tiff");
+    for (name, format) in [("a.parquet", "parquet"), ("a-zarr", "ome-zarr")] {
+        let target = dir.path().join(name);
+        let convert = ["convert", arg(&source), arg(&target), "--format", format, "--overwrite"];
+        let checked = json(&convert);
+        assert_eq!(checked["verified"], true, "{format}");
+        assert!(checked["verify_seconds"].as_f64().unwrap() > 0.0, "{format}: {checked}");
+        let sums = json(&["checksum", arg(&target)]);
+        let unchecked = json(&[&convert[..], &["--no-verify"]].concat());
+        assert_eq!(unchecked["verified"], false, "{format}");
+        assert_eq!(unchecked["verify_seconds"], Value::Null, "{format}");
+        assert_eq!(unchecked["images"], 3);
+        // The same is written.
+        assert_eq!(json(&["checksum", arg(&target)]), sums, "{format}");
+        let said = |more: &[&str]| wellread(&[&convert[..], more].concat()).stdout;
+        assert!(said(&[]).contains("read back and compared in "), "{format}");
+        assert!(!said(&["--no-verify"]).contains("read back"), "{format}");
+    }
+}
+
 /// Columns that cannot go along are named once, on stderr and in the document: those of the profiles, and those of the
 /// set itself.
 #[test]
@@ -391,7 +417,7 @@ fn images_of_several_types_go_into_every_table() {
                 continue;
             }
             let target = dir.path().join(format!("{mix}-{format}"));
-            json(&["convert", arg(&source), arg(&target), "--format", &format]);
+            json(&["convert", arg(&source), arg(&target), "--mixed", "--format", &format]);
             let read = ["--read-as", format.as_str()];
             let sums = |path: &std::path::Path, more: &[&str]| {
                 let list = json(&[&["checksum", arg(path)], more].concat());

@@ -1,6 +1,6 @@
 //! `wellread infer` with the embedded backend, which every machine has: rows, files, and what is refused.
 
-use crate::support::{arg, json, wellread};
+use crate::support::{arg, generate, json, wellread};
 use serde_json::Value;
 
 /// Small images, little to do.
@@ -21,12 +21,13 @@ fn the_embedded_backend_is_measured_in_a_process_of_its_own() {
     assert_eq!(sizes, [1, 3]);
     for row in rows {
         assert_eq!((&row["status"], &row["framework"]), (&"ok".into(), &"candle".into()), "{row}");
-        assert_eq!((row["samples"].as_u64(), row["seed"].as_u64()), (Some(4), Some(7)));
+        assert_eq!((row["latency_samples"].as_u64(), row["seed"].as_u64()), (Some(4), Some(7)));
         let of = |name: &str| row[name].as_f64().unwrap();
         assert!(0.0 < of("latency_min_ms") && of("latency_min_ms") <= of("latency_p50_ms"));
         assert!(of("latency_p50_ms") <= of("latency_max_ms"));
-        // Four samples say nothing of the tail.
-        assert!(row["latency_p95_ms"].is_null() && row["latency_p99_ms"].is_null(), "{row}");
+        // Of four samples, and `latency_samples` says so.
+        assert!(of("latency_p50_ms") <= of("latency_p95_ms") && of("latency_p95_ms") <= of("latency_p99_ms"));
+        assert!(of("latency_p99_ms") <= of("latency_max_ms"), "{row}");
         assert!(of("throughput_ips") > 0.0 && of("warmup_passes") >= 2.0);
         assert_eq!(row["max_difference"], Value::Null);
         if cfg!(target_os = "linux") {
@@ -79,4 +80,90 @@ fn what_cannot_be_is_refused_with_what_can() {
     assert!(alone.code == 1 && alone.stderr.contains("name another"), "{}", alone.stderr);
     let device = wellread(&[&args[..], &["--device-prefer", "tpu"]].concat());
     assert!(device.code == 1 && device.stderr.contains("candle has no tpu"), "{}", device.stderr);
+}
+
+#[test]
+fn a_missing_framework_takes_one_line_and_nothing_measured_is_a_failure() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("raw");
+    let done = wellread(&[
+        "infer",
+        "--framework",
+        "pytorch",
+        "--model",
+        "resnet50",
+        "--python",
+        "/no/such/python",
+        "--batch-sizes",
+        "1",
+        "2",
+        "--output",
+        arg(&out),
+        "--model-dir",
+        arg(dir.path()),
+    ]);
+    assert_eq!(done.code, 1, "{}", done.stderr);
+    assert!(
+        done.stderr.contains("nothing was measured") && done.stderr.contains("/no/such/python"),
+        "{}",
+        done.stderr
+    );
+    let told: Vec<&str> = done.stdout.lines().filter(|line| line.contains("PyTorch")).collect();
+    assert_eq!(told.len(), 1, "{}", done.stdout);
+    assert!(told[0].contains("not available") && told[0].contains("/no/such/python"), "{}", told[0]);
+    assert!(!done.stdout.contains("Benchmarking batch size"), "{}", done.stdout);
+    // The table has a row for each all the same.
+    let csv = std::fs::read_dir(&out)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .find(|p| p.extension().is_some_and(|e| e == "csv"));
+    let table = std::fs::read_to_string(csv.unwrap()).unwrap();
+    assert_eq!(table.matches("failed").count(), 2, "{table}");
+}
+
+/// ImageNet-100's folders, with a picture that is none: as source of images, and by its classes.
+#[test]
+fn imagenet_as_it_is_distributed_feeds_a_model() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("imagenet100");
+    generate(&dir.path().join("made"), 3, &["--formats", "image-folder"]);
+    let mut pictures: Vec<_> = std::fs::read_dir(dir.path().join("made/image-folder"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "png"))
+        .collect();
+    pictures.sort();
+    for (folder, picture) in ["train.X1/n01", "train.X3/n02", "val.X/n02"].iter().zip(&pictures) {
+        std::fs::create_dir_all(set.join(folder)).unwrap();
+        std::fs::copy(picture, set.join(folder).join("a.png")).unwrap();
+    }
+    std::fs::write(set.join("val.X/n02/0_bad.png"), "no picture").unwrap();
+    std::fs::write(set.join("Labels.json"), r#"{"n01": "goldfish", "n02": "hen"}"#).unwrap();
+
+    let train = json(&["info", arg(&set), "--split", "train"]);
+    assert_eq!((&train["images"], &train["format"]), (&2.into(), &"image-folder".into()), "{train}");
+    let table = dir.path().join("train.parquet");
+    json(&["convert", arg(&set), arg(&table), "--split", "train"]);
+    let columns = json(&["info", arg(&table)])["feature_columns"].to_string();
+    for name in ["class", "label", "class_name", "split"] {
+        assert!(columns.contains(&format!("\"{name}\"")), "{columns}");
+    }
+
+    let mut args = vec!["infer", "--model-dir", arg(dir.path()), "--out", arg(dir.path())];
+    args.extend(SMALL);
+    args.extend(["--batch-sizes", "2", "--warmup", "0", "--data", arg(&set), "--split", "val"]);
+    let raised = wellread(&args);
+    assert!(raised.code == 1 && raised.stderr.contains("0_bad.png"), "{}", raised.stderr);
+    assert!(raised.stderr.contains("--on-error skip"), "{}", raised.stderr);
+    args.extend(["--on-error", "skip"]);
+    let said = json(&args);
+    let row = &said["results"][0];
+    assert_eq!((&row["status"], &row["images_skipped"]), (&"ok".into(), &1.into()), "{row}");
+    assert!(row["end_to_end_ips"].as_f64().unwrap() > 0.0);
+    let unreadable = &said["unreadable"][0];
+    assert_eq!(
+        (&unreadable["row"], &unreadable["name"]),
+        (&0.into(), &"val/n02/0_bad".into()),
+        "{unreadable}"
+    );
 }

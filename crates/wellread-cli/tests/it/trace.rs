@@ -67,6 +67,8 @@ fn benchmarks_are_recorded_turn_by_turn() {
     let args = [
         "bench",
         "all",
+        "--time-budget",
+        "100000",
         "--images",
         "16",
         "--size",
@@ -93,6 +95,11 @@ fn benchmarks_are_recorded_turn_by_turn() {
         "none",
         "--cache",
         "none",
+        "--framework",
+        "rust",
+        // A step of some milliseconds, which two clocks see alike.
+        "--model",
+        "small-cnn",
         "--out",
         arg(&out),
         "--trace",

@@ -47,6 +47,10 @@ pub use write::write;
 use crate::{ImageMetadata, PixelType, Shape, ShapeError};
 use std::borrow::Cow;
 
+/// Namespace of the annotation with names that `Image/@Name` cannot hold: empty ones, with spaces around them, with
+/// characters that XML has not. Its value is JSON: a list of an image's index and its name.
+const NAMES: &str = "wellread/names";
+
 /// One `Image` element with its first `Pixels`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OmeImage {
@@ -71,6 +75,8 @@ pub struct OmeImage {
     pub without_pages: bool,
     /// `OME/@UUID`: the identity of the file that holds this XML.
     pub file_uuid: Option<String>,
+    /// Whether [`read`] found the name kept apart, to the byte: [`write`] does so where `Image/@Name` cannot hold it.
+    pub has_exact_name: bool,
 }
 
 impl OmeImage {
@@ -87,6 +93,7 @@ impl OmeImage {
             big_endian: None,
             without_pages: false,
             file_uuid: None,
+            has_exact_name: false,
         }
     }
 

@@ -5,7 +5,7 @@
 //! unknown to this reader, hence never expanded; a few HTML names that sloppy writers use are known.
 
 use super::units::{canonical_unit, micrometres};
-use super::{DimensionOrder, OmeImage, OmeXmlError, TiffData};
+use super::{DimensionOrder, NAMES, OmeImage, OmeXmlError, TiffData};
 use crate::{Channel, ImageMetadata, PhysicalSize, PixelType, Shape};
 use quick_xml::XmlVersion;
 use quick_xml::escape::resolve_predefined_entity;
@@ -100,6 +100,10 @@ enum Element {
     TiffData,
     Uuid,
     Time,
+    Annotations,
+    /// An annotation in [`NAMES`].
+    Names,
+    NamesValue,
     Other,
 }
 
@@ -114,6 +118,9 @@ impl Element {
             (Self::Pixels, "Channel") => Self::Channel,
             (Self::Pixels, "TiffData") => Self::TiffData,
             (Self::TiffData, "UUID") => Self::Uuid,
+            (Self::Ome, "StructuredAnnotations") => Self::Annotations,
+            (Self::Annotations, "CommentAnnotation") => Self::Names,
+            (Self::Names, "Value") => Self::NamesValue,
             _ => Self::Other,
         }
     }
@@ -128,6 +135,9 @@ impl Element {
             Self::TiffData => "TiffData",
             Self::Uuid => "UUID",
             Self::Time => "AcquisitionDate",
+            Self::Annotations => "StructuredAnnotations",
+            Self::Names => "CommentAnnotation",
+            Self::NamesValue => "Value",
             Self::Other => "…",
         }
     }
@@ -157,7 +167,7 @@ struct Walk {
 
 impl Walk {
     fn takes_text(&self) -> bool {
-        matches!(self.path.last(), Some(Element::Uuid | Element::Time))
+        matches!(self.path.last(), Some(Element::Uuid | Element::Time | Element::NamesValue))
     }
 
     fn open(&mut self, start: &BytesStart<'_>, position: u64) -> Result<(), OmeXmlError> {
@@ -184,9 +194,19 @@ impl Walk {
         if element == Element::Pixels && self.draft.image.is_some() {
             element = Element::Other;
         }
-        if element != Element::Other {
-            let attributes = Attributes::of(start, position, self.index)?;
-            self.enter(element, &attributes)?;
+        match element {
+            // Annotations of others are their affair: nothing in them is an error.
+            Element::Names => {
+                let attributes = Attributes::of(start, position, self.index);
+                if !attributes.is_ok_and(|a| a.get("Namespace") == Some(NAMES)) {
+                    element = Element::Other;
+                }
+            }
+            Element::Annotations | Element::Other => {}
+            _ => {
+                let attributes = Attributes::of(start, position, self.index)?;
+                self.enter(element, &attributes)?;
+            }
         }
         self.path.push(element);
         Ok(())
@@ -223,8 +243,8 @@ impl Walk {
                     block.file_name = attributes.text("FileName");
                 }
             }
-            Element::Time => self.text.clear(),
-            Element::Ome | Element::Other => {}
+            Element::Time | Element::NamesValue => self.text.clear(),
+            Element::Ome | Element::Annotations | Element::Names | Element::Other => {}
         }
         Ok(())
     }
@@ -246,6 +266,15 @@ impl Walk {
             Some(Element::Time) => {
                 let time = self.text.trim().to_owned();
                 self.draft.metadata.acquired = (!time.is_empty()).then_some(time);
+            }
+            Some(Element::NamesValue) => {
+                let names: Vec<(usize, String)> = serde_json::from_str(&self.text).unwrap_or_default();
+                for (index, name) in names {
+                    if let Some(image) = self.images.get_mut(index) {
+                        image.metadata.name = name;
+                        image.has_exact_name = true;
+                    }
+                }
             }
             _ => {}
         }
@@ -384,6 +413,7 @@ impl<'a> Attributes<'a> {
             dimension_order,
             samples_per_pixel: Vec::new(),
             planes: Vec::new(),
+            has_exact_name: false,
             big_endian: match self.get("BigEndian").map(str::trim) {
                 Some("true" | "1") => Some(true),
                 Some("false" | "0") => Some(false),

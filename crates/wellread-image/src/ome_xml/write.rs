@@ -4,7 +4,7 @@
 //! no `xsd:dateTime`, a control character) is replaced or left out, so that the result is always valid.
 
 use super::units::canonical_unit;
-use super::{OmeImage, TiffData};
+use super::{NAMES, OmeImage, TiffData};
 use crate::{Channel, ImageMetadata, PhysicalSize};
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -35,8 +35,28 @@ pub fn write(images: &[OmeImage]) -> String {
     for (index, image) in images.iter().enumerate() {
         write_image(&mut xml, index, image, &image_ids, &channel_ids);
     }
+    write_names(&mut xml, images);
     xml.push_str("</OME>");
     xml
+}
+
+/// The names that attributes cannot hold, or that readers would trim.
+fn write_names(xml: &mut String, images: &[OmeImage]) {
+    let is_kept = |name: &str| !name.is_empty() && name.trim() == name && name.chars().all(is_xml_char);
+    let names = images.iter().map(|image| image.metadata.name.as_str()).enumerate();
+    let names: Vec<(usize, &str)> = names.filter(|(_, name)| !is_kept(name)).collect();
+    if names.is_empty() {
+        return;
+    }
+    // JSON escapes control characters; of what XML has not, these two remain.
+    let json = serde_json::to_string(&names).unwrap_or_default();
+    let json = json.replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff");
+    xml.push_str("<StructuredAnnotations><CommentAnnotation");
+    attribute(xml, "ID", "Annotation:0");
+    attribute(xml, "Namespace", NAMES);
+    xml.push_str("><Value>");
+    escape(xml, &json);
+    xml.push_str("</Value></CommentAnnotation></StructuredAnnotations>");
 }
 
 fn write_image(xml: &mut String, index: usize, image: &OmeImage, ids: &Ids, channel_ids: &Ids) {

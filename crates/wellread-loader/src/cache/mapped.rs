@@ -4,7 +4,7 @@
 //! ```text
 //!  0     magic, version, rows; bytes of data that are taken (atomic)
 //!  64    one entry per row: offset, bytes, check (atomic; check 0: not there)
-//!  …     data, from a page boundary on: images, each from a multiple of 64 bytes on
+//!  …     data, from a page boundary on: images, each from a multiple of 64 bytes on, and behind each its check again
 //! ```
 //!
 //! All numbers are in the machine's byte order; the file is no format to exchange. Any process may add an image: it
@@ -12,23 +12,29 @@
 //! disk is an error and no signal), and then publishes the entry. A published image is never written again. Whoever
 //! is killed half way leaves room that nobody uses, and no entry. The check is a CRC-32C of the pixels, looked at once
 //! per process and image: after a power failure the kernel may have written the entry and not the pixels.
+//!
+//! Whoever shortens the file takes pixels away that others are reading. They read zeros there instead of being ended by a
+//! signal ([`Mapping`]). The check behind an image is gone with any part of it, so it is looked at after the image was read,
+//! which costs nothing beside: a read that may have had some of the zeros is an error.
 
 use super::Shelf;
 use super::fingerprint::Fingerprint;
-use memmap2::{MmapOptions, MmapRaw};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering, fence};
+use wellread_store::mapping::{self, Mapping};
 use wellread_store::{Error, Result, Store};
 
-const MAGIC: &[u8; 16] = b"wellread pixels\x01";
+const MAGIC: &[u8; 16] = b"wellread pixels\x02";
 const ROWS_AT: usize = 16;
 const TAKEN_AT: usize = 24;
 const ENTRIES_AT: usize = 64;
 const ENTRY: usize = 24;
 const PAGE: usize = 4096;
 const ALIGNMENT: u64 = 64;
+/// Bytes of a check.
+const CHECK: u64 = 8;
 /// Most bytes that are mapped: the address space has room for more, some page tables do not.
 const MOST: usize = 1 << 42;
 
@@ -39,13 +45,18 @@ const BAD: u8 = 2;
 
 /// See [`super::Cache::File`].
 pub(super) struct Mapped {
+    path: PathBuf,
     file: File,
-    index: MmapRaw,
-    data: MmapRaw,
+    index: Mapping,
+    data: Mapping,
     /// Where data begin in the file.
     data_at: u64,
     limit: u64,
     known: Box<[AtomicU8]>,
+    /// Bytes that the file must have for the images that this process has seen in it.
+    needed: AtomicU64,
+    /// The file was seen to be shorter than that.
+    shortened: AtomicBool,
     /// The disk is full, or cannot be written to.
     full: AtomicBool,
 }
@@ -89,17 +100,29 @@ impl Mapped {
         if &head[..16] != MAGIC || stored != rows as u64 || file.metadata().ok()?.len() < data_at {
             return None;
         }
-        let index = MmapOptions::new().len(usize::try_from(data_at).ok()?).map_raw(&file).ok()?;
+        let index = Mapping::shared(&file, usize::try_from(data_at).ok()?).ok()?;
         // Longer than the file is: what lies behind its end is not touched before it was written.
-        let data = MmapOptions::new().offset(data_at).len(limit.max(1)).map_raw_read_only(&file).ok()?;
+        let data = Mapping::part(&file, data_at, limit.max(1)).ok()?;
         let known = std::iter::repeat_with(AtomicU8::default).take(rows).collect();
-        Some(Self { file, index, data, data_at, limit: limit as u64, known, full: AtomicBool::new(false) })
+        Some(Self {
+            path: path.to_owned(),
+            file,
+            index,
+            data,
+            data_at,
+            limit: limit as u64,
+            known,
+            needed: AtomicU64::new(data_at),
+            shortened: AtomicBool::new(false),
+            full: AtomicBool::new(false),
+        })
     }
 
     fn number(&self, at: usize) -> &AtomicU64 {
         assert!(at.is_multiple_of(8) && at + 8 <= self.index.len());
         // SAFETY: within the map, as asserted, which begins at a page and lives as long as `self`; every process
-        // reads and writes these numbers atomically. The file keeps its length: nothing shortens it.
+        // reads and writes these numbers atomically. Where somebody shortens the file, the map stays readable and
+        // writable: `Mapping` puts zeros in place.
         #[allow(
             clippy::cast_ptr_alignment,
             reason = "a multiple of 8 from the beginning of a page, as asserted"
@@ -114,8 +137,9 @@ impl Mapped {
         std::array::from_fn(|i| self.number(ENTRIES_AT + row * ENTRY + i * 8))
     }
 
-    /// The pixels of a row, where an entry is published that this map reaches.
-    fn pixels(&self, row: usize) -> Option<(&[u8], u64)> {
+    /// The pixels of a row, its check, and the place of that behind the pixels, where an entry is published that this map
+    /// reaches.
+    fn pixels(&self, row: usize) -> Option<(&[u8], u64, &AtomicU64)> {
         let known = self.known.get(row)?;
         let [offset, bytes, check] = self.entry(row);
         let check = check.load(Ordering::Acquire);
@@ -123,25 +147,56 @@ impl Mapped {
             return None;
         }
         let (offset, bytes) = (offset.load(Ordering::Relaxed), bytes.load(Ordering::Relaxed));
-        let end = offset.checked_add(bytes).filter(|&end| end <= self.limit)?;
-        // Shorter only if someone else shortened it.
-        if known.load(Ordering::Relaxed) == UNKNOWN && self.file.metadata().ok()?.len() < self.data_at + end {
-            return None;
+        let behind = offset.checked_add(bytes)?.checked_next_multiple_of(CHECK)?;
+        let end = behind.checked_add(CHECK).filter(|&end| end <= self.limit)?;
+        // Shorter only if someone else shortened it, before this process saw the image.
+        if known.load(Ordering::Relaxed) == UNKNOWN {
+            if self.file.metadata().ok()?.len() < self.data_at + end {
+                return None;
+            }
+            self.needed.fetch_max(self.data_at + end, Ordering::Relaxed);
         }
-        // SAFETY: within the map, and within the file: looked at above when the entry was first seen. What is
-        // published is never written again.
+        // SAFETY: within the map, which lives as long as `self`. What is published is never written again, and what
+        // somebody else takes away by shortening the file stays readable; the check behind the pixels tells of it.
         let pixels =
             unsafe { std::slice::from_raw_parts(self.data.as_ptr().add(offset as usize), bytes as usize) };
-        Some((pixels, check))
+        // SAFETY: as above; a multiple of its size from the beginning of a page, as just made.
+        #[allow(clippy::cast_ptr_alignment, reason = "a multiple of 8 from the beginning of a page")]
+        let behind = unsafe { &*self.data.as_ptr().add(behind as usize).cast::<AtomicU64>() };
+        Some((pixels, check, behind))
     }
 
     /// Takes room for `bytes` in the file.
     fn take(&self, bytes: u64) -> Option<u64> {
         let next = |taken: u64| {
-            let end = taken.checked_add(bytes)?.checked_next_multiple_of(ALIGNMENT)?;
+            let checked = taken.checked_add(bytes)?.checked_next_multiple_of(CHECK)?.checked_add(CHECK)?;
+            let end = checked.checked_next_multiple_of(ALIGNMENT)?;
             (end <= self.limit).then_some(end)
         };
-        self.number(TAKEN_AT).fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).ok()
+        let at = self.number(TAKEN_AT).fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).ok();
+        // Of a counter that is gone the place would be one that others have taken.
+        at.filter(|_| self.has_its_length())
+    }
+
+    /// Whether nothing of the file was seen to be gone. What it lost may come back as zeros when somebody writes behind it, so
+    /// that is remembered.
+    fn is_whole(&self) -> bool {
+        !self.shortened.load(Ordering::Relaxed) && self.index.is_whole() && self.data.is_whole()
+    }
+
+    /// Whether the file has all that this process has seen in it: with a look at its length.
+    fn has_its_length(&self) -> bool {
+        let needed = self.needed.load(Ordering::Relaxed);
+        let has = self.data.check(&self.file, &self.path, needed).is_ok();
+        if !has {
+            self.shortened.store(true, Ordering::Relaxed);
+        }
+        has && self.is_whole()
+    }
+
+    fn is_shortened(&self) -> Error {
+        Error::new(&self.path, "the cache file was shortened while it was being read")
+            .hint("leave cache files alone while they are in use; open the set again, and a new one is made")
     }
 }
 
@@ -151,16 +206,24 @@ impl Shelf for Mapped {
     }
 
     fn lend(&self, row: usize, _: &mut Vec<u8>, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool> {
-        let Some((pixels, check)) = self.pixels(row) else { return Ok(false) };
+        let Some((pixels, check, behind)) = self.pixels(row) else { return Ok(false) };
         let known = &self.known[row];
         if known.load(Ordering::Relaxed) == UNKNOWN {
-            let state = if check_of(pixels) == check { GOOD } else { BAD };
+            let good = check_of(pixels) == check && behind.load(Ordering::Acquire) == check;
+            let state = if good { GOOD } else { BAD };
             known.store(state, Ordering::Relaxed);
             if state == BAD {
                 return Ok(false);
             }
         }
-        each(pixels).map(|()| true)
+        each(pixels)?;
+        // After the pixels: they were there if what lies behind them is.
+        fence(Ordering::Acquire);
+        if behind.load(Ordering::Acquire) == check {
+            return Ok(true);
+        }
+        self.shortened.store(true, Ordering::Relaxed);
+        Err(self.is_shortened())
     }
 
     fn reserve(&self, bytes: usize) -> bool {
@@ -171,20 +234,30 @@ impl Shelf for Mapped {
 
     fn release(&self, _: usize) {}
 
+    fn while_whole(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        mapping::before_reading();
+        let result = work();
+        if self.is_whole() { result } else { Err(self.is_shortened()) }
+    }
+
     fn keep(&self, row: usize, pixels: Vec<u8>) {
         // Another thread or process may have been first.
         if self.pixels(row).is_some() {
             return;
         }
         let Some(at) = self.take(pixels.len() as u64) else { return };
-        if write_at(&self.file, &pixels, self.data_at + at).is_err() {
+        let value = check_of(&pixels);
+        let behind = (at + pixels.len() as u64).next_multiple_of(CHECK);
+        let written = write_at(&self.file, &pixels, self.data_at + at)
+            .and_then(|()| write_at(&self.file, &value.to_ne_bytes(), self.data_at + behind));
+        if written.is_err() {
             self.full.store(true, Ordering::Relaxed);
             return;
         }
         let [offset, bytes, check] = self.entry(row);
         offset.store(at, Ordering::Relaxed);
         bytes.store(pixels.len() as u64, Ordering::Relaxed);
-        check.store(check_of(&pixels), Ordering::Release);
+        check.store(value, Ordering::Release);
         self.known[row].store(UNKNOWN, Ordering::Relaxed);
     }
 
@@ -196,9 +269,9 @@ impl Shelf for Mapped {
     }
 }
 
-/// Never 0.
+/// Never 0, and neither is its last byte: not even that can be cut off without notice.
 fn check_of(pixels: &[u8]) -> u64 {
-    1 << 32 | u64::from(crc32c::crc32c(pixels))
+    (0xa5 << 56 | u64::from(crc32c::crc32c(pixels))).to_le()
 }
 
 /// Where data begin.

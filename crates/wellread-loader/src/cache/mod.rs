@@ -231,6 +231,11 @@ pub struct CacheReport {
 
 /// Where images are kept. Methods are called by many threads at once.
 pub(crate) trait Shelf: Send + Sync {
+    /// Runs `work`, which reads what is kept. Fails where that may not have been what was put there.
+    fn while_whole(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        work()
+    }
+
     /// Whether the pixels of `row` are there.
     fn has(&self, row: usize) -> bool;
 

@@ -3,7 +3,8 @@
 use super::store::Kept;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
-use std::thread::JoinHandle;
+use std::thread::Builder;
+use wellread_store::process::Thread;
 use wellread_store::{Error, Result, Scratch};
 
 /// Bytes of pixels that are read in one go, so that a thread that ends is not waited for long.
@@ -12,9 +13,7 @@ const BYTES: usize = 4 << 20;
 /// The running thread; dropping it ends it.
 pub(super) struct Preload {
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-    /// A forked process has no such thread to wait for.
-    process: u32,
+    thread: Option<Thread>,
 }
 
 impl Preload {
@@ -23,11 +22,10 @@ impl Preload {
         let stop = Arc::new(AtomicBool::new(false));
         let (weak, stopped) = (Arc::downgrade(kept), Arc::clone(&stop));
         let path = kept.inner().path();
-        let thread = std::thread::Builder::new()
-            .name("wellread-preload".into())
-            .spawn(move || run(&weak, &stopped))
-            .map_err(|e| Error::new(path, format_args!("cannot start the thread that preloads: {e}")))?;
-        Ok(Self { stop, thread: Some(thread), process: wellread_store::process::id() })
+        let thread =
+            Thread::start(Builder::new().name("wellread-preload".into()), move || run(&weak, &stopped))
+                .map_err(|e| Error::new(path, format_args!("cannot start the thread that preloads: {e}")))?;
+        Ok(Self { stop, thread: Some(thread) })
     }
 }
 
@@ -70,10 +68,8 @@ fn run(kept: &Weak<Kept>, stop: &AtomicBool) {
 impl Drop for Preload {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take()
-            && self.process == wellread_store::process::id()
-        {
-            let _ = thread.join();
+        if let Some(thread) = self.thread.take() {
+            thread.join();
         }
     }
 }

@@ -185,6 +185,13 @@ impl Store for CachedStore {
     }
 
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
+        self.kept.shelf.while_whole(&mut || self.read_kept(requests, scratch, sink))
+    }
+}
+
+impl CachedStore {
+    /// Reads what is kept, and the rest from the inner store.
+    fn read_kept(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
         let Kept { inner, shelf, chunk, hits, misses } = &*self.kept;
         let mut missing = vec![];
         let mut read = 0;
@@ -238,9 +245,7 @@ impl Store for CachedStore {
         }
         inner.read(&others, scratch, &mut Renumbered { numbers: &numbers, sink })
     }
-}
 
-impl CachedStore {
     /// What is kept and was served.
     pub(crate) fn report(&self) -> CacheReport {
         let (bytes, images) = self.kept.shelf.size();

@@ -172,6 +172,7 @@ impl Job<'_> {
                 ),
             )
             .row(row)
+            .choice()
             .hint("load the rows of each pixel type by a loader of their own (rows), or convert the set to one type"));
         }
         if output == reference.output {
@@ -185,7 +186,8 @@ impl Job<'_> {
                 reference.row
             ),
         )
-        .row(row);
+        .row(row)
+        .choice();
         Err(if (a.t(), a.c(), a.z()) == (b.t(), b.c(), b.z()) {
             error.hint(format_args!(
                 "crop to at most {}x{}, or resize to any size",

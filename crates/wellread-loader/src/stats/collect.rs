@@ -6,6 +6,7 @@ use super::{ChannelStats, FORMAT, Stats, VERSION};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use wellread_image::PixelType;
+use wellread_store::convert::other_type;
 use wellread_store::{Error, Result, RowInfo, Scratch, Store};
 use wellread_trace::{Kind, span};
 
@@ -48,39 +49,35 @@ pub(super) fn collect(
     let groups = Mutex::new(Vec::<Group>::new());
     let all = Mutex::new(Vec::<Counts>::new());
     let failed = Mutex::new(None::<(usize, Error)>);
-    std::thread::scope(|scope| {
-        for _ in 0..jobs {
-            scope.spawn(|| {
-                let mut pass = Pass { store, dtype, counts: vec![], moments: vec![] };
-                let (mut scratch, mut pixels) = (Scratch::default(), vec![]);
-                while !stop.load(Ordering::Relaxed) {
-                    let number = next.fetch_add(1, Ordering::Relaxed);
-                    let first = number.saturating_mul(group);
-                    if first >= store.len() {
-                        break;
-                    }
-                    let rows = first..(first + group).min(store.len());
-                    let _rows = span(Kind::Rows).with(number as u64, rows.len() as u64);
-                    if let Err(error) = pass.group(rows, &mut scratch, &mut pixels, done) {
-                        stop.store(true, Ordering::Relaxed);
-                        let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
-                        // Of several, the first in order: groups are handed out in order.
-                        if failed.as_ref().is_none_or(|(before, _)| number < *before) {
-                            *failed = Some((number, error));
-                        }
-                        break;
-                    }
-                    let moments = std::mem::take(&mut pass.moments);
-                    groups.lock().unwrap_or_else(PoisonError::into_inner).push((number, moments));
+    wellread_store::threads::share(jobs, || {
+        let mut pass = Pass { store, dtype, counts: vec![], moments: vec![] };
+        let (mut scratch, mut pixels) = (Scratch::default(), vec![]);
+        while !stop.load(Ordering::Relaxed) {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let first = number.saturating_mul(group);
+            if first >= store.len() {
+                break;
+            }
+            let rows = first..(first + group).min(store.len());
+            let _rows = span(Kind::Rows).with(number as u64, rows.len() as u64);
+            if let Err(error) = pass.group(rows, &mut scratch, &mut pixels, done) {
+                stop.store(true, Ordering::Relaxed);
+                let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
+                // Of several, the first in order: groups are handed out in order.
+                if failed.as_ref().is_none_or(|(before, _)| number < *before) {
+                    *failed = Some((number, error));
                 }
-                let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
-                for (c, counts) in pass.counts.into_iter().enumerate() {
-                    match all.get_mut(c) {
-                        Some(sum) => sum.add(&counts),
-                        None => all.push(counts),
-                    }
-                }
-            });
+                break;
+            }
+            let moments = std::mem::take(&mut pass.moments);
+            groups.lock().unwrap_or_else(PoisonError::into_inner).push((number, moments));
+        }
+        let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+        for (c, counts) in pass.counts.into_iter().enumerate() {
+            match all.get_mut(c) {
+                Some(sum) => sum.add(&counts),
+                None => all.push(counts),
+            }
         }
     });
     if let Some((_, error)) = failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
@@ -161,12 +158,9 @@ impl Pass<'_> {
     fn image(&mut self, row: usize, info: RowInfo, pixels: &[u8]) -> Result<()> {
         let path = self.store.path();
         if info.dtype != self.dtype {
-            return Err(Error::new(
-                path,
-                format_args!("the image is {}, but row 0 is {}", info.dtype, self.dtype),
-            )
-            .row(row)
-            .hint("compute the statistics of each pixel type by itself, or convert the set to one type"));
+            return Err(other_type(path, row, info.dtype, self.dtype).hint(
+                "compute the statistics of each pixel type by itself, or convert the set to one type",
+            ));
         }
         let channels = info.shape.c();
         if channels.saturating_mul(bins(self.dtype) * size_of::<u64>()) > MOST_COUNTS {

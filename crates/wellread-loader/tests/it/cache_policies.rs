@@ -105,7 +105,7 @@ fn a_cache_file_serves_other_processes_and_later_runs() {
     // Pixels that were damaged on disk are read from the set again.
     let file = std::fs::read_dir(dir.path().join("cache")).unwrap().next().unwrap().unwrap().path();
     let mut bytes = std::fs::read(&file).unwrap();
-    let last = bytes.len() - 3;
+    let last = bytes.len() - 3 - 8;
     bytes[last] ^= 1;
     std::fs::write(&file, &bytes).unwrap();
     let third = opened(&path).with_cache(&cache).unwrap();
@@ -242,4 +242,72 @@ fn preloading_ends_with_the_set_in_memory_or_with_the_dataset() {
     assert_eq!((cached.cache_report().hits, cached.cache_report().misses), (1, 0));
     // Dropped at once: the thread ends, and nothing waits for it for long.
     drop(store().with_cache(&Cache::Preload { limit: usize::MAX }).unwrap());
+}
+
+/// Another program shortens the cache file while it is mapped: an error, and no signal. In a process of its own, whose end
+/// tells.
+#[cfg(unix)]
+#[test]
+fn a_cache_file_that_is_shortened_is_an_error_and_no_signal() {
+    const INSIDE: &str = "WELLREAD_TEST_SHORTENED";
+    if std::env::var_os(INSIDE).is_none() {
+        let this = "cache_policies::a_cache_file_that_is_shortened_is_an_error_and_no_signal";
+        let output = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", this, "--nocapture"])
+            .env(INSIDE, "1")
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{:?}: {said}", output.status);
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a");
+    written(&path, 0);
+    let plain = opened(&path);
+    let pixels: Vec<_> = (0..ROWS).map(|row| plain.read(row).unwrap()).collect();
+    // To nothing; within the entries; within the pixels; by a byte.
+    let cases: [fn(u64) -> u64; 4] = [|_| 0, |_| 100, |whole| whole / 2, |whole| whole - 1];
+    for (case, left) in cases.into_iter().enumerate() {
+        let folder = dir.path().join(case.to_string());
+        let cache = Cache::File { folder: Some(folder.clone()), limit: usize::MAX };
+        let cached = opened(&path).with_cache(&cache).unwrap();
+        for (row, expected) in pixels.iter().enumerate() {
+            assert_eq!(cached.read(row).unwrap(), *expected);
+        }
+        let other = opened(&path).with_cache(&cache).unwrap();
+        assert_eq!(other.read(0).unwrap(), pixels[0]);
+        let file = std::fs::read_dir(&folder).unwrap().next().unwrap().unwrap().path();
+        let handle = std::fs::File::options().write(true).open(&file).unwrap();
+        let whole = handle.metadata().unwrap().len();
+        handle.set_len(left(whole)).unwrap();
+        let name = file.file_name().unwrap().to_str().unwrap();
+        let refused = |error: String| {
+            assert!(error.contains(name) && error.contains("was shortened"), "{case}: {error}");
+        };
+        for row in [ROWS - 1, 0, ROWS / 2] {
+            refused(cached.read(row).unwrap_err().to_string());
+        }
+        let loader = Loader::builder(&cached).batch_size(8).workers(2).build().unwrap();
+        let errors: Vec<_> = loader.iter().filter_map(Result::err).collect();
+        assert!(!errors.is_empty());
+        for error in errors {
+            refused(error.to_string());
+        }
+        // Also when it is as long again: what it has there are zeros.
+        handle.set_len(whole).unwrap();
+        refused(cached.read(ROWS - 1).unwrap_err().to_string());
+        // Another process that has it open and begins to read checks what it finds, and so does one that opens the set anew.
+        for (row, expected) in pixels.iter().enumerate() {
+            match other.read(row) {
+                Ok(read) => assert_eq!(read, *expected, "{case}"),
+                Err(error) => refused(error.to_string()),
+            }
+        }
+        drop((cached, other));
+        let anew = opened(&path).with_cache(&cache).unwrap();
+        for (row, expected) in pixels.iter().enumerate() {
+            assert_eq!(anew.read(row).unwrap(), *expected, "{case}, row {row}");
+        }
+    }
 }

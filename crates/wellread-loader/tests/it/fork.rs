@@ -182,3 +182,45 @@ fn a_set_that_is_gone_is_an_error_in_the_child() {
     }));
     assert_eq!(loader.iter().next().unwrap().unwrap().len(), 8, "the parent still has it open");
 }
+
+/// Loaders of the parent whose threads have ended by themselves, dropped in a child: each child ended by a segmentation
+/// fault, since the handles of those threads were detached there.
+#[test]
+fn loaders_of_the_parent_are_dropped_in_a_child() {
+    let folder = tempfile::tempdir().unwrap();
+    for dataset in datasets(folder.path()) {
+        for children in 0..5 {
+            let loader = || Loader::builder(&dataset).batch_size(8).workers(2).build().unwrap();
+            let loaders: Vec<_> = std::iter::repeat_with(loader).take(12).collect();
+            assert!(loaders.iter().all(|loader| loader.iter().all(|batch| batch.is_ok())));
+            // Longer than a thread waits for work. Where this machine is busy, some are still there: these are joined.
+            std::thread::sleep(Duration::from_millis(200));
+            // Others begin, and take the memory of those that have ended.
+            assert!(loaders[..6].iter().all(|loader| loader.iter().all(|batch| batch.is_ok())));
+            let good = in_child(move || {
+                drop(loaders);
+                true
+            });
+            assert!(good, "{dataset:?}, child {children}");
+        }
+    }
+}
+
+/// The thread that preloads has ended, or is still reading, when the parent forks.
+#[test]
+fn a_preloaded_set_of_the_parent_is_dropped_in_a_child() {
+    let folder = tempfile::tempdir().unwrap();
+    for dataset in datasets(folder.path()) {
+        for pause in [0, 0, 100] {
+            let sets: Vec<_> = (0..12)
+                .map(|_| dataset.clone().with_cache(&Cache::Preload { limit: 1 << 20 }).unwrap())
+                .collect();
+            std::thread::sleep(Duration::from_millis(pause));
+            let good = in_child(move || {
+                drop(sets);
+                true
+            });
+            assert!(good, "{dataset:?}, after {pause} ms");
+        }
+    }
+}

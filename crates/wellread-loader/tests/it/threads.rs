@@ -1,7 +1,9 @@
 //! Threads end when they should, and nothing hangs.
 
 use crate::support::{TestStore, images};
+use std::sync::Mutex;
 use std::sync::atomic::Ordering;
+use std::thread::ThreadId;
 use std::time::Duration;
 use wellread_image::{PixelType, Shape};
 use wellread_loader::{Batch, Dataset, Loader, OnError, Transform};
@@ -51,6 +53,44 @@ fn iterators_may_be_dropped_at_any_time_and_run_side_by_side() {
         assert_eq!(x.unwrap().pixels(), y.unwrap().pixels());
     }
     assert!(a.next().is_none() && b.next().is_none() && a.next().is_none());
+}
+
+/// Who has read for [`without_workers_the_thread_that_asks_reads`].
+static READERS: Mutex<Vec<ThreadId>> = Mutex::new(vec![]);
+
+/// Who has read since this was asked before.
+fn readers() -> Vec<ThreadId> {
+    std::mem::take(&mut *READERS.lock().unwrap())
+}
+
+/// Without workers nobody reads but the thread that asks, whichever that is. With workers others have begun before it
+/// asks.
+#[test]
+fn without_workers_the_thread_that_asks_reads() {
+    let loader = |workers: usize| {
+        let mut store = TestStore::new(images(12, Shape::plane(4, 4), PixelType::U8));
+        store.on_read = || READERS.lock().unwrap().push(std::thread::current().id());
+        Loader::builder(&store.dataset()).batch_size(2).workers(workers).build().unwrap()
+    };
+    let here = std::thread::current().id();
+    let alone = loader(0);
+    assert_eq!(alone.iter().flatten().count(), 6);
+    let read = readers();
+    assert!(!read.is_empty() && read.iter().all(|&reader| reader == here), "{read:?}, not {here:?}");
+    let (there, count) = std::thread::scope(|scope| {
+        let other = scope.spawn(|| (std::thread::current().id(), alone.iter().flatten().count()));
+        other.join().unwrap()
+    });
+    let read = readers();
+    assert!(count == 6 && there != here);
+    assert!(!read.is_empty() && read.iter().all(|&reader| reader == there), "{read:?}, not {there:?}");
+
+    let batches = loader(2).iter();
+    while READERS.lock().unwrap().is_empty() {
+        std::thread::yield_now();
+    }
+    drop(batches);
+    assert!(!readers().contains(&here), "nobody has asked for a batch here");
 }
 
 /// Who waits for a batch that nobody reads any more is told so.

@@ -9,7 +9,10 @@
 //! interval of its ratio to the visible turn is the run's noise floor ([`Outcome::noise_floor`]).
 //!
 //! A variant that fails or panics is recorded with its message, gets no further turns, and the others go on.
-//! A time budget stops after a whole round, never within one, and not before the fewest rounds asked for.
+//! A time budget stops after a whole round, never within one, and not before the fewest rounds asked for. A plan that
+//! must keep to its budget ([`Plan::fit`]) leaves variants out where not even one round of all of them fits: warm-up
+//! takes half of the budget at most, and its times predict the first round. What was left out so comes after all, at the end
+//! of the first measured round, where that has left time: variants are worth more than further rounds.
 //!
 //! ```
 //! use wellread_measure::{bootstrap::Bootstrap, interleave::Plan, clock::time};
@@ -102,6 +105,11 @@ type Enough<'a, M> = Box<dyn Fn(&[VariantResult<M>]) -> bool + 'a>;
 
 type Job<'a, M> = Box<dyn FnMut(Turn) -> std::result::Result<M, String> + 'a>;
 
+type Now<'a> = Box<dyn Fn() -> Duration + 'a>;
+
+/// Share of the budget that warm-up may take where a plan must keep to it.
+const WARM_UP: f64 = 0.5;
+
 /// What to run, and how often. `M` is what a turn measures: seconds, or a struct of figures.
 pub struct Plan<'a, M> {
     seed: u64,
@@ -111,7 +119,11 @@ pub struct Plan<'a, M> {
     time_budget: Option<Duration>,
     enough: Option<Enough<'a, M>>,
     jobs: Vec<(String, RefCell<Job<'a, M>>)>,
+    /// Of each job: those of small ranks are the last to be left out.
+    ranks: Vec<usize>,
     twins: Vec<String>,
+    fit: bool,
+    now: Option<Now<'a>>,
 }
 
 impl<'a, M> Plan<'a, M> {
@@ -125,7 +137,10 @@ impl<'a, M> Plan<'a, M> {
             time_budget: None,
             enough: None,
             jobs: Vec::new(),
+            ranks: Vec::new(),
             twins: Vec::new(),
+            fit: false,
+            now: None,
         }
     }
 
@@ -150,6 +165,27 @@ impl<'a, M> Plan<'a, M> {
     /// Fewest measured rounds to run whatever the budget (at least 1).
     pub fn min_rounds(mut self, rounds: usize) -> Self {
         self.min_rounds = rounds.max(1);
+        self
+    }
+
+    /// Keeps to the time budget even where it is too short for a round of all variants: those that it has no room for are
+    /// left out ([`VariantResult::left_out`]), twins first, then those of the largest ranks. One variant is always measured.
+    pub fn fit(mut self) -> Self {
+        self.fit = true;
+        self
+    }
+
+    /// The rank of the variant added last, 0 unless said: see [`Plan::fit`].
+    pub fn ranked(mut self, rank: usize) -> Self {
+        if let Some(last) = self.ranks.last_mut() {
+            *last = rank;
+        }
+        self
+    }
+
+    /// Tells the time that has gone by instead of the machine's clock, for tests of what the budget does.
+    pub fn clock(mut self, now: impl Fn() -> Duration + 'a) -> Self {
+        self.now = Some(Box::new(now));
         self
     }
 
@@ -178,6 +214,7 @@ impl<'a, M> Plan<'a, M> {
         // The alternate form of anyhow's and similar errors holds the whole chain of causes.
         let job: Job<'a, M> = Box::new(move |turn| job(turn).map_err(|error| format!("{error:#}")));
         self.jobs.push((name.into(), RefCell::new(job)));
+        self.ranks.push(0);
         self
     }
 
@@ -203,12 +240,19 @@ impl<'a, M> Plan<'a, M> {
                 warmup: Vec::new(),
                 runs: Vec::new(),
                 failure: None,
+                left_out: false,
             })
             .collect();
 
         let mut rng = Rng::seed(self.seed);
         let rounds = self.warmup + self.rounds;
-        let begin = Instant::now();
+        let started = Instant::now();
+        let now = || self.now.as_ref().map_or_else(|| started.elapsed(), |now| now());
+        let begin = now();
+        let gone = || now().saturating_sub(begin);
+        let has_no_time_for = |seconds: f64| {
+            self.time_budget.is_some_and(|budget| gone().as_secs_f64() + seconds > budget.as_secs_f64())
+        };
         let mut order: Vec<Vec<usize>> = Vec::new();
         let mut turns_done = 0;
         let mut slowest_round = Duration::ZERO;
@@ -222,35 +266,88 @@ impl<'a, M> Plan<'a, M> {
                 stopped = Stopped::Enough;
                 break;
             }
-            let over = self.time_budget.is_some_and(|budget| begin.elapsed() + slowest_round > budget);
+            let over = self.time_budget.is_some_and(|budget| gone() + slowest_round > budget);
             if over && round >= self.warmup && measured_rounds >= self.min_rounds {
                 stopped = Stopped::TimeBudget;
                 break;
             }
-            let mut alive: Vec<usize> = (0..slots.len()).filter(|&i| variants[i].failure.is_none()).collect();
+            let is_alive = |variant: &VariantResult<M>| variant.failure.is_none() && !variant.left_out;
+            if let Some(budget) = self.time_budget.filter(|_| self.fit && round == self.warmup) {
+                self.leave_out(&slots, &mut variants, budget.saturating_sub(gone()));
+            }
+            let mut alive: Vec<usize> = (0..slots.len()).filter(|&i| is_alive(&variants[i])).collect();
             if alive.is_empty() {
                 stopped = Stopped::AllFailed;
                 break;
             }
             rng.shuffle(&mut alive);
-            let round_begin = Instant::now();
+            if self.fit && round < self.warmup {
+                // No figure uses warm-up: always in the order added, so that plans with alike variants leave out alike ones.
+                alive.sort_by_key(|&index| (self.rank(&slots[index]), index));
+            }
+            // Those that were left out so far, should the first measured round leave time for them.
+            let in_time = alive.len();
+            if self.fit && round == self.warmup && self.time_budget.is_some() {
+                let is_late = |v: &VariantResult<M>| v.failure.is_none() && v.left_out;
+                let mut late: Vec<usize> = (0..slots.len()).filter(|&i| is_late(&variants[i])).collect();
+                late.sort_by_key(|&index| (self.rank(&slots[index]), index));
+                alive.extend(late);
+            }
+            // The latest time at which a turn of this round may begin; none is left out after its first measured one.
+            let latest = self.time_budget.filter(|_| self.fit && round <= self.warmup);
+            let latest =
+                latest.map(|budget| if round < self.warmup { budget.mul_f64(WARM_UP) } else { budget });
+            let round_begin = now();
             order.push(Vec::with_capacity(alive.len()));
-            let in_round = alive.len();
-            for index in alive {
+            let mut in_round = in_time;
+            let mut warming_late = Duration::ZERO;
+            for (at, index) in alive.into_iter().enumerate() {
                 // Its twin may have failed earlier in this round.
                 if variants[index].failure.is_some() {
                     continue;
                 }
+                if !order[round].is_empty() && latest.is_some_and(|latest| gone() > latest) {
+                    variants[index].left_out = true;
+                    continue;
+                }
                 let slot = &slots[index];
+                if at >= in_time {
+                    let warm = variants[index].warmup.iter().map(|run| run.wall_seconds).reduce(f64::max);
+                    // One that was never run takes as long as others did, twice: warm-up, and the turn that counts.
+                    let usual = 2.0 * gone().as_secs_f64() / turns_done.max(1) as f64;
+                    if has_no_time_for(warm.unwrap_or(usual)) {
+                        continue;
+                    }
+                    if warm.is_none() && self.warmup > 0 {
+                        let turn = Turn { round: self.warmup - 1, warmup: true, twin: slot.twin };
+                        let (took, result) = self.timed(slot, turn, order[turn.round].len(), &gone);
+                        warming_late += took;
+                        match result {
+                            Ok(run) => variants[index].warmup.push(run),
+                            Err(message) => {
+                                fail(&slots, &mut variants, slot.job, round, &message);
+                                continue;
+                            }
+                        }
+                        order[turn.round].push(index);
+                        // It took longer than thought: a turn that counts has no time any more.
+                        if has_no_time_for(took.as_secs_f64()) {
+                            continue;
+                        }
+                    }
+                    variants[index].left_out = false;
+                    in_round += 1;
+                }
                 let turn = Turn { round, warmup: round < self.warmup, twin: slot.twin };
-                let turns = turns_done + in_round - order[round].len() + (rounds - round - 1) * in_round;
-                let mut report = |event, turns_done: usize| {
-                    let elapsed = begin.elapsed();
-                    let remaining = (turns_done > 0).then(|| {
-                        let left =
-                            elapsed.mul_f64(turns.saturating_sub(turns_done) as f64 / turns_done as f64);
-                        self.time_budget.map_or(left, |budget| left.min(budget.saturating_sub(elapsed)))
-                    });
+                let of_round = in_round - order[round].len();
+                let mut report = |event, done_now: usize| {
+                    let elapsed = gone();
+                    let pace = (done_now > 0).then(|| elapsed.div_f64(done_now as f64));
+                    let rest = of_round - (done_now - turns_done);
+                    let later = self.later_rounds(rounds - round - 1, in_round, rest, pace, elapsed);
+                    let turns = done_now + rest + later * in_round;
+                    let remaining = pace.map(|pace| pace.mul_f64((turns - done_now) as f64));
+                    let turns_done = done_now;
                     let variant = slot.name.as_str();
                     let progress_now =
                         Progress { variant, turn, rounds, turns_done, turns, elapsed, remaining, event };
@@ -260,37 +357,32 @@ impl<'a, M> Plan<'a, M> {
                     stopped = Stopped::Asked;
                     break 'plan;
                 }
-                let position = order[round].len();
+                let (took, result) = self.timed(slot, turn, order[round].len(), &gone);
                 order[round].push(index);
-                let started = Instant::now();
-                let result = take_turn(&self.jobs[slot.job].1, turn);
-                let wall_seconds = started.elapsed().as_secs_f64();
-                turns_done += 1;
+                let done_now = turns_done + 1;
                 let stop = match result {
-                    Ok(value) => {
-                        let started_seconds = started.duration_since(begin).as_secs_f64();
-                        let run = Run { round, position, started_seconds, wall_seconds, value };
+                    Ok(run) => {
                         let of = &mut variants[index];
                         if turn.warmup { &mut of.warmup } else { &mut of.runs }.push(run);
-                        report(Event::Finished(wall_seconds), turns_done)
+                        report(Event::Finished(took.as_secs_f64()), done_now)
                     }
                     Err(message) => {
-                        let stop = report(Event::Failed(&message), turns_done);
-                        // The twin is the same closure: it would fail alike.
-                        for (other, variant) in slots.iter().zip(&mut variants) {
-                            if other.job == slot.job {
-                                variant.failure = Some(Failure { round, message: message.clone() });
-                            }
-                        }
+                        let stop = report(Event::Failed(&message), done_now);
+                        fail(&slots, &mut variants, slot.job, round, &message);
                         stop
                     }
                 };
+                turns_done = done_now;
                 if stop {
                     stopped = Stopped::Asked;
                     break 'plan;
                 }
             }
-            slowest_round = slowest_round.max(round_begin.elapsed());
+            // The first round that fits is predicted from each variant's warm-up, not from all of it.
+            if !(self.fit && round < self.warmup) {
+                let lasted = now().saturating_sub(round_begin).saturating_sub(warming_late);
+                slowest_round = slowest_round.max(lasted);
+            }
         }
         if variants.iter().all(|variant| variant.failure.is_some()) {
             stopped = Stopped::AllFailed;
@@ -300,9 +392,58 @@ impl<'a, M> Plan<'a, M> {
             warmup_rounds: order.len().min(self.warmup),
             order,
             seed: self.seed,
-            wall_seconds: begin.elapsed().as_secs_f64(),
+            wall_seconds: gone().as_secs_f64(),
             stopped,
         })
+    }
+
+    /// Takes a turn, which stands at this place in its round: how long it took, and its run or why it failed.
+    fn timed(
+        &self,
+        slot: &Slot,
+        turn: Turn,
+        position: usize,
+        gone: &dyn Fn() -> Duration,
+    ) -> (Duration, std::result::Result<Run<M>, String>) {
+        let started = gone();
+        let result = take_turn(&self.jobs[slot.job].1, turn);
+        let took = gone().saturating_sub(started);
+        let (started_seconds, wall_seconds) = (started.as_secs_f64(), took.as_secs_f64());
+        let run =
+            result.map(|value| Run { round: turn.round, position, started_seconds, wall_seconds, value });
+        (took, run)
+    }
+
+    /// Leaves out the variants whose warm-up says that a round with them does not fit into `left`.
+    fn leave_out(&self, slots: &[Slot], variants: &mut [VariantResult<M>], left: Duration) {
+        let mut alive: Vec<usize> =
+            (0..slots.len()).filter(|&i| variants[i].failure.is_none() && !variants[i].left_out).collect();
+        alive.sort_by_key(|&index| self.rank(&slots[index]));
+        let costs =
+            alive.iter().map(|&i| variants[i].warmup.iter().map(|run| run.wall_seconds).fold(0.0, f64::max));
+        for (index, fits) in alive.iter().zip(fitting(costs, left.as_secs_f64())) {
+            variants[*index].left_out = !fits;
+        }
+    }
+
+    /// A variant's rank; twins come after all others.
+    fn rank(&self, slot: &Slot) -> usize {
+        if slot.twin { usize::MAX } else { self.ranks[slot.job] }
+    }
+
+    /// How many of `most` further rounds of so many turns will fit at this pace, after the `rest` of this one.
+    fn later_rounds(
+        &self,
+        most: usize,
+        in_round: usize,
+        rest: usize,
+        pace: Option<Duration>,
+        elapsed: Duration,
+    ) -> usize {
+        let (Some(budget), Some(pace)) = (self.time_budget, pace) else { return most };
+        let left = budget.saturating_sub(elapsed + pace.mul_f64(rest as f64));
+        let round = pace.as_secs_f64() * in_round as f64;
+        if round > 0.0 { most.min((left.as_secs_f64() / round) as usize) } else { most }
     }
 
     /// The turns of a round, checked: every job, then the twins.
@@ -334,6 +475,27 @@ impl<'a, M> Plan<'a, M> {
             slots.push(Slot { name: format!("{twin} (A/A)"), job, twin: true });
         }
         Ok(slots)
+    }
+}
+
+/// Which of these costs fit into `left` together, the first ones first; the first of all always does. One that does not fit
+/// makes no room for dearer ones, but cheaper ones after it may.
+fn fitting(costs: impl IntoIterator<Item = f64>, left: f64) -> Vec<bool> {
+    let mut sum = 0.0;
+    let fits = costs.into_iter().enumerate().map(|(at, cost)| {
+        let fits = at == 0 || sum + cost <= left;
+        sum += if fits { cost } else { 0.0 };
+        fits
+    });
+    fits.collect()
+}
+
+/// Notes a failure of a job: of the variant and of its twin, which is the same closure and would fail alike.
+fn fail<M>(slots: &[Slot], variants: &mut [VariantResult<M>], job: usize, round: usize, message: &str) {
+    for (slot, variant) in slots.iter().zip(variants) {
+        if slot.job == job {
+            variant.failure = Some(Failure { round, message: message.to_owned() });
+        }
     }
 }
 

@@ -45,6 +45,9 @@ pub struct VariantResult<M> {
     pub runs: Vec<Run<M>>,
     /// Set when it failed. Values measured before the failure are kept.
     pub failure: Option<Failure>,
+    /// Whether the time budget had no room for it ([`crate::interleave::Plan::fit`]): then it has no measured turn.
+    #[serde(default)]
+    pub left_out: bool,
 }
 
 impl<M> VariantResult<M> {
@@ -147,7 +150,8 @@ impl<M> Outcome<M> {
     /// less is better. 0 where the test has too few rounds to see anything (8 at the level of 5 %), and where more than
     /// half of the rounds would go.
     pub fn warmup_left(&self, figure: impl Fn(&M) -> f64, settings: &ChangePoints) -> usize {
-        let alive: Vec<_> = self.variants.iter().filter(|variant| variant.failure.is_none()).collect();
+        let alive: Vec<_> =
+            self.variants.iter().filter(|variant| variant.failure.is_none() && !variant.left_out).collect();
         let rounds = alive.iter().map(|variant| variant.runs.len()).min().unwrap_or(0);
         let relative = |variant: &&VariantResult<M>| {
             let values = &variant.values(&figure)[..rounds];

@@ -196,3 +196,88 @@ fn rounds_that_were_warm_up_after_all_are_taken_out() {
     let least = outcome.smallest_detectable(|seconds| *seconds, &Bootstrap::seeded(1)).unwrap();
     assert!((0.0..0.1).contains(&least), "{least}");
 }
+
+/// A clock that jobs move on, so that nothing depends on how fast this machine is.
+fn on_a_clock<'a>(seconds: &'a Cell<f64>, costs: &'a [(&'a str, f64)], budget: f64) -> Plan<'a, f64> {
+    let plan = Plan::new(1).time_budget(Duration::from_secs_f64(budget)).fit();
+    let plan = plan.clock(|| Duration::from_secs_f64(seconds.get()));
+    costs.iter().enumerate().fold(plan, |plan, (rank, &(name, cost))| {
+        plan.add(name, move || {
+            seconds.set(seconds.get() + cost);
+            ok(cost)
+        })
+        .ranked(rank)
+    })
+}
+
+#[test]
+fn a_budget_that_binds_cuts_rounds_and_leaves_out_what_does_not_fit() {
+    let run = |costs: &[(&str, f64)], budget: f64| {
+        let seconds = Cell::new(0.0);
+        let plan = on_a_clock(&seconds, costs, budget).rounds(7).twin(costs[0].0);
+        let outcome = plan.run(|_| ()).unwrap();
+        let left: Vec<String> =
+            outcome.variants.iter().filter(|v| v.left_out).map(|v| v.name.clone()).collect();
+        assert!(outcome.variants.iter().all(|v| v.left_out == v.runs.is_empty()));
+        (outcome.measured_rounds(), left, seconds.get())
+    };
+    let three = [("a", 1.0), ("b", 1.0), ("c", 2.0)];
+    // A round with the twin takes 5 seconds.
+    assert_eq!(run(&three, 1e6), (7, vec![], 40.0));
+    assert_eq!(run(&three, 26.0), (4, vec![], 25.0));
+    assert_eq!(run(&three, 10.0), (1, vec![], 10.0));
+    // The twin goes first, then what ranks last.
+    assert_eq!(run(&three, 9.0), (1, vec!["a (A/A)".to_owned()], 9.0));
+    let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(run(&three, 6.0), (1, names(&["c", "a (A/A)"]), 6.0));
+    assert_eq!(run(&three, 5.0), (1, names(&["b", "c", "a (A/A)"]), 5.0));
+    // One is measured whatever the budget.
+    let (rounds, left, took) = run(&three, 0.5);
+    assert_eq!((rounds, left.len(), took), (1, 3, 2.0));
+}
+
+#[test]
+fn what_a_slow_warm_up_leaves_out_comes_after_all_before_further_rounds() {
+    // Warm-up checks every pixel and takes four times as long as a turn that counts.
+    let run = |budget: f64| {
+        let seconds = Cell::new(0.0);
+        let mut plan = Plan::new(1).rounds(7).time_budget(Duration::from_secs_f64(budget)).fit();
+        plan = plan.clock(|| Duration::from_secs_f64(seconds.get()));
+        for name in ["a", "b", "c", "d"] {
+            let seconds = &seconds;
+            plan = plan.add_with_turn(name, move |turn: Turn| {
+                seconds.set(seconds.get() + if turn.warmup { 4.0 } else { 1.0 });
+                ok(1.0)
+            });
+        }
+        let outcome = plan.run(|_| ()).unwrap();
+        let runs: Vec<usize> = outcome.variants.iter().map(|v| v.runs.len()).collect();
+        assert!(outcome.variants.iter().all(|v| v.left_out == v.runs.is_empty()));
+        assert!(outcome.variants.iter().flat_map(|v| &v.runs).all(|run| run.round >= 1));
+        (runs, seconds.get())
+    };
+    // Warm-up ends with c after the half and says that a and b fit; c and d follow in the first measured round.
+    assert_eq!(run(23.0), (vec![1, 1, 1, 1], 20.0));
+    // What is left then goes to a second one.
+    assert_eq!(run(24.0), (vec![2, 2, 2, 2], 24.0));
+    // No time for d, whatever that leaves.
+    let (runs, took) = run(15.0);
+    assert!(runs[..2].iter().all(|n| *n >= 1) && runs[3] == 0 && took <= 15.0, "{runs:?} {took}");
+}
+
+#[test]
+fn the_time_left_is_that_of_the_rounds_that_fit() {
+    let seconds = Cell::new(0.0);
+    let costs = [("a", 1.0), ("b", 1.0)];
+    let told = RefCell::new(Vec::new());
+    let plan = on_a_clock(&seconds, &costs, 7.0).rounds(1000);
+    plan.run(|p| {
+        if p.event != Event::Started {
+            told.borrow_mut().push((p.turns_done, p.turns, p.remaining.unwrap().as_secs_f64().round()));
+        }
+    })
+    .unwrap();
+    // Warm-up and two rounds of two seconds.
+    let expected: Vec<(usize, usize, f64)> = (1..=6).map(|done| (done, 6, (6 - done) as f64)).collect();
+    assert_eq!(*told.borrow(), expected);
+}

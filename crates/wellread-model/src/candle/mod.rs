@@ -5,14 +5,18 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `conv` | [`crate::convolution`] as candle operators with gradients |
-//! | [`small_cnn`] | the embedding CNN of the `loop` benchmark |
+//! | `trained` | what the models have in common: parameters from a seed, target, SGD |
+//! | [`linear_probe`] | the light model of the `loop` benchmark, its default |
+//! | [`small_cnn`] | upstream's embedding CNN |
 //!
 //! Each model has a thread pool of its own, as many threads as asked for, in which everything runs: candle's
 //! operators and ours use the pool they are called from. After `fork` the child must make a new model, since
 //! threads do not survive it.
 
 mod conv;
+pub mod linear_probe;
 pub mod small_cnn;
+mod trained;
 
 use crate::{Device, Error, ModelOptions, Result};
 

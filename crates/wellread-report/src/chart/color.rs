@@ -7,8 +7,9 @@
 use std::fmt::Write;
 
 /// Formats with a colour of their own, and it: (name, on light, on dark).
-const FORMATS: [(&str, &str, &str); 9] = [
+const FORMATS: [(&str, &str, &str); 10] = [
     ("parquet", "#0B50AF", "#227DC2"),
+    ("parquet-default", "#5C1030", "#A51E5A"),
     ("parquet-duckdb", "#34C9FF", "#8FF9FF"),
     ("ome-arrow-dataset", "#110587", "#A862FF"),
     ("lance", "#B33C01", "#DC481E"),
@@ -237,7 +238,10 @@ mod tests {
     #[test]
     fn a_name_keeps_its_colour() {
         assert_eq!(slot("parquet"), 0);
-        assert_eq!(slot("image-folder"), 8);
+        assert_eq!(slot("image-folder"), 9);
+        // Each in a colour of its own, however alike the names.
+        let slots = ["parquet", "parquet-default", "parquet-duckdb"].map(slot);
+        assert_eq!(slots, [0, 1, 2]);
         assert_eq!(slot("something else"), slot("something else"));
         assert!((FORMATS.len()..SLOTS).contains(&slot("")));
     }

@@ -22,6 +22,7 @@ pub(crate) mod svg;
 
 pub use sample::Sample;
 
+use crate::columns::Better;
 use crate::number::Unit;
 use crate::table::Estimate;
 use crate::{Error, Result, staged};
@@ -138,6 +139,8 @@ pub struct Axis {
     pub at_least: Option<f64>,
     /// Whether there is nothing between whole numbers, as with epochs: no tick stands there.
     pub whole: bool,
+    /// Which values are better: rows are sorted by it.
+    pub better: Better,
 }
 
 impl Axis {
@@ -150,6 +153,7 @@ impl Axis {
             references: vec![],
             at_least: None,
             whole: false,
+            better: Better::Neither,
         }
     }
 

@@ -32,6 +32,11 @@ impl Sample {
         Self { sorted, n, spread }
     }
 
+    /// The median, where there is a measurement.
+    pub fn median(&self) -> Option<f64> {
+        self.spread.p50
+    }
+
     /// Whether there was no finite measurement.
     pub fn is_empty(&self) -> bool {
         self.sorted.is_empty()

@@ -87,9 +87,17 @@ fn side_by_side(table: &Table, series: &[Named]) -> Section {
         marks: series.iter().map(|(_, which)| best(which, size)).collect(),
     });
     let title = "Throughput side by side, each with its best number of workers";
-    let mut section = rows_section(title, series, &[String::new()], panels.collect(), sizes.len().min(3));
+    let panels = with_values(panels.collect());
+    let columns = panels.len().min(3);
+    let mut section = rows_section(title, series, &[String::new()], panels, columns);
     section.share_axis = true;
     section
+}
+
+/// The panels that show a value; all of them where none does.
+fn with_values(panels: Vec<Panel>) -> Vec<Panel> {
+    let has_value = |panel: &Panel| panel.marks.iter().any(|mark| matches!(mark, Mark::Value(_)));
+    if panels.iter().any(has_value) { panels.into_iter().filter(has_value).collect() } else { panels }
 }
 
 fn section(table: &Table, column: &str, title: &str, scale: Scale, series: &[Named]) -> Section {
@@ -114,10 +122,13 @@ fn section(table: &Table, column: &str, title: &str, scale: Scale, series: &[Nam
             })
             .collect(),
     });
+    // The names stand beside the lines of the last panel: one without lines, of batches that the set is too small for, would
+    // take them away. Why it is missing, a note says.
+    let panels = with_values(panels.collect());
     Section {
         title: title.to_owned(),
-        panels: panels.collect(),
-        columns: sizes.len().min(3),
+        columns: panels.len().min(3),
+        panels,
         share_axis: true,
         layout: Layout::Lines {
             series: series.iter().map(|s| s.0.clone()).collect(),

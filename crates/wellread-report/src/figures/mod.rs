@@ -9,6 +9,7 @@
 mod conversion;
 mod dataloader;
 mod dataset;
+pub mod decision;
 mod generic;
 mod inference;
 mod loop_;
@@ -83,7 +84,7 @@ pub fn figure(table: &Table, about: &ReportInput) -> Option<Figure> {
         Some(spec) => (spec.title.to_owned(), (spec.sections)(table)),
         None => (heading(table.name()), generic::sections(table)),
     };
-    let sections: Vec<_> = sections.into_iter().filter(|b| !b.panels.is_empty()).collect();
+    let sections = without_empty(sections);
     if sections.is_empty() {
         return None;
     }
@@ -95,6 +96,21 @@ pub fn figure(table: &Table, about: &ReportInput) -> Option<Figure> {
         notes: notes(table, about),
         description: String::new(),
     })
+}
+
+/// The sections without panels in which nothing was measured: why, the notes say. Where nothing was measured at all, the panels
+/// stay and say so.
+fn without_empty(mut sections: Vec<Section>) -> Vec<Section> {
+    let shows =
+        |panel: &Panel| panel.marks.iter().any(|mark| !matches!(mark, Mark::Nothing | Mark::Unavailable(_)));
+    let any = sections.iter().flat_map(|section| &section.panels).any(shows);
+    for section in &mut sections {
+        if any {
+            section.panels.retain(shows);
+        }
+    }
+    sections.retain(|section| !section.panels.is_empty());
+    sections
 }
 
 /// Writes `WHAT.svg` and `WHAT.png` of every table that has a figure into a folder, and `WHAT_distribution` and
@@ -144,15 +160,7 @@ fn notes(table: &Table, about: &ReportInput) -> Vec<String> {
         second += &format!("Noise floor (A/A): differences below {floor} are noise.");
     }
     let mut notes = vec![first, codecs(table), second];
-    let mut missing: Vec<(String, String)> = vec![];
-    for c in &all {
-        let Some(why) = &c.unavailable else { continue };
-        match missing.iter_mut().find(|m| m.1 == *why) {
-            Some(m) => m.0 += &format!("; {}", configuration_name(&c.group.key)),
-            None => missing.push((configuration_name(&c.group.key), why.clone())),
-        }
-    }
-    notes.extend(missing.into_iter().map(|(who, why)| format!("{who}: {why}")));
+    notes.extend(missing(&keys, &all).into_iter().map(|(who, why)| format!("{who}: {why}")));
     let unverified: Vec<_> = all.iter().filter(|c| c.unverified).collect();
     if let Some(some) = unverified.first() {
         let mut formats: Vec<_> =
@@ -166,6 +174,46 @@ fn notes(table: &Table, about: &ReportInput) -> Vec<String> {
     }
     notes.retain(|n| !n.is_empty());
     notes
+}
+
+/// Configurations that a line on what is missing names.
+const NAMED: usize = 4;
+
+/// What was not measured, one line per reason: the name of a framework or a format where nothing of it was, else its
+/// configurations.
+pub fn missing(keys: &[&str], all: &[columns::Configuration]) -> Vec<(String, String)> {
+    let places: Vec<usize> =
+        ["framework", "format"].iter().filter_map(|name| keys.iter().position(|key| key == name)).collect();
+    let is_measured =
+        |at: usize, value: &Cell| all.iter().any(|c| c.unavailable.is_none() && c.group.key[at] == *value);
+    // What of it is missing altogether, the first of these keys that tells.
+    let whole = |c: &columns::Configuration| {
+        let key = &c.group.key;
+        places
+            .iter()
+            .find(|&&at| key[at] != Cell::Null && !is_measured(at, &key[at]))
+            .map(|&at| key[at].text())
+    };
+    let mut reasons: Vec<(String, Vec<String>)> = vec![];
+    for c in all {
+        let Some(why) = &c.unavailable else { continue };
+        let why = why.strip_prefix("unavailable: ").unwrap_or(why);
+        // Which feature each needs, `doctor` says.
+        let why = why.split_once("; build with --features").map_or(why, |(why, _)| why);
+        let name = whole(c).unwrap_or_else(|| configuration_name(&c.group.key));
+        match reasons.iter_mut().find(|(known, _)| known == why) {
+            Some((_, names)) if names.contains(&name) => {}
+            Some((_, names)) => names.push(name),
+            None => reasons.push((why.to_owned(), vec![name])),
+        }
+    }
+    let told = |(why, names): (String, Vec<String>)| {
+        let more = names.len().saturating_sub(NAMED);
+        let more = if more > 1 { format!("; and {more} more") } else { String::new() };
+        let shown = if more.is_empty() { names.len() } else { NAMED };
+        (format!("{}{more}", names[..shown].join("; ")), why)
+    };
+    reasons.into_iter().map(told).collect()
 }
 
 /// The codec of each format, as far as the table knows: they differ by it as much as by anything.
@@ -319,7 +367,7 @@ fn axis(column: &str) -> Axis {
         Better::Lower => ", less is better",
         Better::Neither => "",
     };
-    Axis::new(format!("{}{better}", q.label), q.unit)
+    Axis { better: q.better, ..Axis::new(format!("{}{better}", q.label), q.unit) }
 }
 
 /// A panel of one quantity by series and variant.
@@ -340,15 +388,22 @@ fn bars(
     Panel { title, axis: axis(column), marks: marks.collect() }
 }
 
-/// A section of rows; the layout's names are taken from series and variants.
+/// A section of rows, the best first; the layout's names are taken from series and variants.
 fn rows_section(
     title: impl Into<String>,
     series: &[(Series, Vec<(&'static str, Cell)>)],
     variants: &[String],
-    panels: Vec<Panel>,
+    mut panels: Vec<Panel>,
     columns: usize,
 ) -> Section {
-    let series = series.iter().map(|s| s.0.clone()).collect();
+    let each = variants.len().max(1);
+    let order = by_result(series.len(), each, &panels);
+    for panel in &mut panels {
+        panel.marks.resize(series.len() * each, Mark::Nothing);
+        panel.marks =
+            order.iter().flat_map(|&row| panel.marks[row * each..(row + 1) * each].to_vec()).collect();
+    }
+    let series = order.iter().map(|&row| series[row].0.clone()).collect();
     Section {
         title: title.into(),
         layout: Layout::Rows { series, variants: variants.to_vec() },
@@ -358,11 +413,132 @@ fn rows_section(
     }
 }
 
+/// The order of `rows` by their results: by those of the first panel, in which a row that has none comes after those that have
+/// one, in the order of the panels after it. Rows that are alike, and those of panels whose quantity is neither good nor bad,
+/// stay in order.
+fn by_result(rows: usize, each: usize, panels: &[Panel]) -> Vec<usize> {
+    let telling: Vec<&Panel> = panels.iter().filter(|panel| panel.axis.better != Better::Neither).collect();
+    let compare = |a: usize, b: usize| {
+        for panel in &telling {
+            for variant in 0..each {
+                let value = |row: usize| panel.marks.get(row * each + variant).and_then(value_of);
+                let found = match (value(a), value(b)) {
+                    (Some(a), Some(b)) if panel.axis.better == Better::Higher => b.total_cmp(&a),
+                    (Some(a), Some(b)) => a.total_cmp(&b),
+                    (a, b) => b.is_some().cmp(&a.is_some()),
+                };
+                if found.is_ne() {
+                    return found;
+                }
+            }
+        }
+        std::cmp::Ordering::Equal
+    };
+    let mut order: Vec<usize> = (0..rows).collect();
+    order.sort_by(|&a, &b| compare(a, b));
+    order
+}
+
+/// The value that a mark is sorted by.
+fn value_of(mark: &Mark) -> Option<f64> {
+    match mark {
+        Mark::Value(estimate) => Some(estimate.value),
+        Mark::Spread(spread) => spread.p50,
+        Mark::Stack { parts, .. } => Some(parts.iter().map(|part| part.1).sum()),
+        Mark::Sample(sample) => sample.median(),
+        Mark::Nothing | Mark::Unavailable(_) => None,
+    }
+    .filter(|value| value.is_finite())
+}
+
 /// `1 worker`, `4 workers`.
 fn counted(cell: &Cell, thing: &str) -> String {
     match cell {
         Cell::I64(1) => format!("1 {thing}"),
         Cell::I64(n) => format!("{} {thing}s", number::count(*n)),
         other => format!("{} {thing}s", other.text()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::row;
+
+    fn storage() -> Table {
+        let mut table = Table::new("storage");
+        let rates = [("tiff", 100.0, 900.0), ("parquet", 300.0, 100.0), ("ome-zarr", 200.0, 500.0)];
+        for (format, all, random) in rates {
+            for (operation, rate) in [("read_all", all), ("read_random", random)] {
+                table.push(row![
+                    ("format", format),
+                    ("operation", operation),
+                    ("cache", "warm"),
+                    ("run", 0),
+                    ("images_per_s", rate)
+                ]);
+            }
+        }
+        table
+    }
+
+    #[test]
+    fn rows_that_panels_share_are_sorted_by_the_first_of_them() {
+        let figure = figure(&storage(), &ReportInput::default()).unwrap();
+        let section = &figure.sections[0];
+        assert_eq!(section.panels.len(), 2);
+        let Layout::Rows { series, .. } = &section.layout else { panic!("rows") };
+        let names: Vec<_> = series.iter().map(|s| s.name.as_str()).collect();
+        assert_eq!(names, ["parquet", "ome-zarr", "tiff"]);
+        let values =
+            |panel: usize| section.panels[panel].marks.iter().filter_map(value_of).collect::<Vec<_>>();
+        assert_eq!((values(0), values(1)), (vec![300.0, 200.0, 100.0], vec![100.0, 500.0, 900.0]));
+    }
+
+    #[test]
+    fn a_row_without_a_result_in_the_first_panel_comes_after_those_with_one() {
+        let mut table = storage();
+        table.push(row![
+            ("format", "lance"),
+            ("operation", "read_random"),
+            ("cache", "warm"),
+            ("run", 0),
+            ("images_per_s", 1e6)
+        ]);
+        let figure = figure(&table, &ReportInput::default()).unwrap();
+        let Layout::Rows { series, .. } = &figure.sections[0].layout else { panic!("rows") };
+        assert_eq!(series.last().unwrap().name, "lance");
+    }
+
+    #[test]
+    fn panels_in_which_nothing_was_measured_are_dropped_and_told_in_the_notes() {
+        let why = "unavailable: left out for want of time: dataset had 2 s";
+        let mut table = Table::new("dataset");
+        for access in ["sequential", "random"] {
+            for transform in ["none", "normalize", "augment"] {
+                let mut row =
+                    row![("format", "tiff"), ("access", access), ("transform", transform), ("cache", "none")];
+                if (access, transform) == ("sequential", "none") {
+                    row.extend(row![
+                        ("run", 0),
+                        ("status", "ok"),
+                        ("p50_s", 1e-3),
+                        ("samples_per_sec", 1000.0)
+                    ]);
+                } else {
+                    row.extend(row![("status", "unavailable"), ("reason", why)]);
+                }
+                table.push(row);
+            }
+        }
+        let figure = figure(&table, &ReportInput::default()).unwrap();
+        for section in &figure.sections {
+            assert_eq!(section.panels.len(), 1, "{}", section.title);
+        }
+        assert!(
+            figure.notes.iter().any(|note| note.contains("left out for want of time")),
+            "{:?}",
+            figure.notes
+        );
     }
 }

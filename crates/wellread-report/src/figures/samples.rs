@@ -7,9 +7,10 @@
 
 use super::{inference, loaders, tasks};
 use crate::chart::{Axis, Figure, Layout, Mark, Panel, Sample, Scale, Section, Series, Spread};
-use crate::columns::{self, key_text};
+use crate::columns::{self, Better, key_text};
 use crate::input::ReportInput;
 use crate::number::{self, Unit};
+use crate::table::samples::{BATCHES, medians_tell};
 use crate::table::{Cell, Samples, Table};
 
 /// How the figure of distributions is read.
@@ -30,6 +31,39 @@ const POINTS: usize = 48;
 struct Chosen {
     series: Vec<(Series, Vec<(&'static str, Cell)>)>,
     panels: Vec<(String, Vec<(String, Cell)>)>,
+}
+
+/// Of each run, whether its times mean what they look like. With workers a batch is read while others are waited for: most waits are
+/// nothing then, whatever the throughput, and say nothing of a format. Nor do they where a reader fetches many batches at once
+/// ([`medians_tell`], of all runs of the configuration).
+fn are_telling(samples: &Samples) -> Vec<bool> {
+    let table = samples.runs();
+    let mut telling = vec![true; table.rows()];
+    if table.name() != BATCHES {
+        return telling;
+    }
+    let keys: Vec<&str> =
+        columns::keys(table).into_iter().filter(|key| !matches!(*key, "run" | "position")).collect();
+    for group in table.groups(&keys) {
+        let tells = medians_tell(group.rows.iter().map(|&row| samples.seconds()[row].as_slice()));
+        for &row in &group.rows {
+            telling[row] = tells && table.f64("workers", row).is_none_or(|workers| workers == 0.0);
+        }
+    }
+    telling
+}
+
+/// The runs whose times are drawn.
+fn telling(samples: &Samples) -> Samples {
+    let table = samples.runs();
+    let mut out = Samples::new(table.name());
+    let is_telling = are_telling(samples);
+    for row in (0..table.rows()).filter(|&row| is_telling[row]) {
+        let run: crate::table::Row =
+            table.columns().iter().map(|c| (c.name().to_owned(), table.cell(c.name(), row))).collect();
+        out.push(run, samples.seconds()[row].clone());
+    }
+    out
 }
 
 fn chosen(table: &Table) -> Chosen {
@@ -101,11 +135,17 @@ fn counted(samples: &Samples, chosen: &Chosen) -> Option<String> {
 
 /// The figures of the single measurements of a table, with how they are read; none where there are none.
 pub(crate) fn figures(samples: &Samples, about: &ReportInput) -> Vec<(Figure, &'static str)> {
+    let all = samples.seconds().len();
+    let samples = &telling(samples);
+    let left_out = (samples.seconds().len() < all).then(|| {
+        "Runs without workers only, and none of formats that fetch many batches at once: most batches are ready then when they are asked for, and a wait says nothing of the throughput."
+            .to_owned()
+    });
     let chosen = chosen(samples.runs());
     let name = samples.runs().name();
     let heading = super::heading(name);
     let machine = Some(&about.machine).filter(|machine| !machine.is_empty()).cloned();
-    let notes: Vec<String> = counted(samples, &chosen).into_iter().chain(machine).collect();
+    let notes: Vec<String> = counted(samples, &chosen).into_iter().chain(left_out).chain(machine).collect();
     let figure = |kind: &str, title: String, section: Section| Figure {
         name: format!("{name}_{kind}"),
         title,
@@ -146,7 +186,7 @@ fn title(what: &str, shown: usize, all: usize) -> String {
 }
 
 fn time() -> Axis {
-    Axis::new("time of one, less is better", Unit::Seconds)
+    Axis { better: Better::Lower, ..Axis::new("time of one, less is better", Unit::Seconds) }
 }
 
 fn distribution(samples: &Samples, chosen: &Chosen) -> Option<Section> {
@@ -161,16 +201,10 @@ fn distribution(samples: &Samples, chosen: &Chosen) -> Option<Section> {
     };
     let panels: Vec<Panel> = chosen.panels.iter().map(panel).filter(is_shown).collect();
     let (all, shown) = (panels.len(), panels.len().min(MOST.0));
-    (all > 0).then(|| Section {
-        title: title("Every single time", shown, all),
-        layout: Layout::Rows {
-            series: chosen.series.iter().map(|(series, _)| series.clone()).collect(),
-            variants: vec![String::new()],
-        },
-        columns: if shown == 1 { 1 } else { 2 },
-        panels: panels.into_iter().take(shown).collect(),
-        share_axis: false,
-    })
+    let panels = panels.into_iter().take(shown).collect();
+    let title = title("Every single time", shown, all);
+    let columns = if shown == 1 { 1 } else { 2 };
+    (all > 0).then(|| super::rows_section(title, &chosen.series, &[String::new()], panels, columns))
 }
 
 fn is_shown(panel: &Panel) -> bool {
@@ -264,6 +298,55 @@ mod tests {
             assert_eq!(figure.notes, ["n = 300 measurements of 3 runs each."]);
             assert!(figure.png(1.0).is_ok());
         }
+    }
+
+    #[test]
+    fn shapes_are_sorted_by_the_medians_of_the_first_panel() {
+        let mut samples = Samples::new("dataset");
+        for (format, random, sequential) in
+            [("tiff", 3e-3, 1e-3), ("ome-zarr", 1e-3, 9e-3), ("parquet", 2e-3, 2e-3)]
+        {
+            for (access, seconds) in [("random", random), ("sequential", sequential)] {
+                samples.push(row![("format", format), ("access", access), ("run", 0)], vec![seconds; 9]);
+            }
+        }
+        let figures = figures(&samples, &ReportInput::default());
+        let section = &figures[0].0.sections[0];
+        let Layout::Rows { series, .. } = &section.layout else { panic!("rows") };
+        assert_eq!(section.panels[0].title, "access random");
+        let names: Vec<_> = series.iter().map(|s| s.name.as_str()).collect();
+        assert_eq!(names, ["ome-zarr", "parquet", "tiff"]);
+        let Mark::Sample(best) = &section.panels[0].marks[0] else { panic!("a sample") };
+        assert_eq!(*best, Sample::new([1e-3; 9]));
+    }
+
+    #[test]
+    fn waits_for_batches_that_were_read_ahead_are_not_drawn() {
+        let mut samples = Samples::new("dataloader");
+        for (workers, seconds) in [(0, 2e-3), (2, 1e-7)] {
+            samples.push(row![("format", "tiff"), ("workers", workers), ("run", 0)], vec![seconds; 8]);
+        }
+        let figures = figures(&samples, &ReportInput::default());
+        assert_eq!(figures.len(), 2);
+        for (figure, _) in &figures {
+            assert!(figure.notes[0].starts_with("n = 8 measurements of 1 run each"), "{:?}", figure.notes);
+            assert!(figure.notes[1].starts_with("Runs without workers only"), "{:?}", figure.notes);
+        }
+        // One that fetches all batches at once waits for the first alone.
+        for run in 0..2 {
+            samples.push(
+                row![("format", "parquet-duckdb"), ("workers", 0), ("run", run)],
+                vec![0.24, 1e-6, 2e-7],
+            );
+        }
+        let with_one = super::figures(&samples, &ReportInput::default());
+        for (figure, _) in &with_one {
+            assert!(figure.notes[0].starts_with("n = 8 measurements of 1 run each"), "{:?}", figure.notes);
+            assert!(figure.notes[1].contains("fetch many batches at once"), "{:?}", figure.notes);
+        }
+        let mut ahead = Samples::new("dataloader");
+        ahead.push(row![("format", "tiff"), ("workers", 2), ("run", 0)], vec![1e-7; 8]);
+        assert!(super::figures(&ahead, &ReportInput::default()).is_empty());
     }
 
     #[test]

@@ -89,7 +89,7 @@ fn paragraph(class: &str, text: &str) -> String {
     }
 }
 
-/// The findings, as they come.
+/// The chart that decides, then the findings, as they come, their details folded.
 fn answer(input: &ReportInput) -> String {
     let items = input.findings.iter().map(|f| {
         let (class, sign, word) = match f.severity {
@@ -98,11 +98,14 @@ fn answer(input: &ReportInput) -> String {
             Severity::Caution => ("caution", "!", "Caution"),
             Severity::Bad => ("bad", "✗", "Problem"),
         };
+        let detail = match paragraph("detail", &f.detail) {
+            text if text.is_empty() => text,
+            text => format!("<details><summary>Details</summary>\n{text}</details>"),
+        };
         format!(
             "<li class=\"{class}\"><span class=\"sign\" aria-hidden=\"true\">{sign}</span><div>\
-             <p><span class=\"word\">{word}: </span>{}</p>{}</div></li>\n",
+             <p><span class=\"word\">{word}: </span>{}</p>{detail}</div></li>\n",
             escape(&f.text),
-            paragraph("detail", &f.detail)
         )
     });
     let items: String = items.collect();
@@ -112,7 +115,9 @@ fn answer(input: &ReportInput) -> String {
     } else {
         format!("<ul class=\"findings\">\n{items}</ul>\n")
     };
-    section("answer", "The answer", &body)
+    let chart = figures::decision::figure(input);
+    let chart = chart.map_or(String::new(), |figure| plots::html(&figure, figures::decision::HOW_TO_READ));
+    section("answer", "The answer", &(chart + &body))
 }
 
 /// Configuration, environment and pictures.
@@ -158,7 +163,11 @@ fn benchmark(table: &Table, input: &ReportInput, name: &str) -> String {
     }
     body += &tables::html(table, &section_id(table), name);
     for (figure, how) in figures::samples::of(input, table) {
-        body += &format!("<h3>{}</h3>\n{}", escape(&figure.title), plots::html(&figure, how));
+        body += &format!(
+            "<details class=\"more\"><summary>{}</summary>\n{}</details>\n",
+            escape(&figure.title),
+            plots::html(&figure, how)
+        );
     }
     section(&section_id(table), name, &body)
 }
@@ -166,6 +175,14 @@ fn benchmark(table: &Table, input: &ReportInput, name: &str) -> String {
 /// What makes the figures less certain.
 fn notes(input: &ReportInput) -> String {
     let mut items: Vec<String> = vec![];
+    let unfinished = input.details.get("unfinished").and_then(serde_json::Value::as_array);
+    if let Some(unfinished) = unfinished.filter(|all| !all.is_empty()) {
+        let names: Vec<_> = unfinished.iter().filter_map(|name| name.as_str()).collect();
+        items.push(format!(
+            "This run was interrupted: {} did not finish and are not in this report.",
+            names.join(", ")
+        ));
+    }
     match input.noise_floor.filter(|n| n.is_finite()) {
         Some(noise) => items.push(format!(
             "Noise floor: the same thing measured twice (A/A) differed by {}. Smaller differences mean nothing.",

@@ -73,4 +73,13 @@
       setTimeout(() => { button.textContent = 'Copy'; }, 2000);
     });
   }
+  // Paper cannot be unfolded.
+  let opened = [];
+  addEventListener('beforeprint', () => {
+    opened = [...document.querySelectorAll('details:not([open])')];
+    for (const one of opened) one.open = true;
+  });
+  addEventListener('afterprint', () => {
+    for (const one of opened) one.open = false;
+  });
 })();

@@ -7,11 +7,40 @@ use arrow_array::{Array, ArrayRef};
 use arrow_schema::Field;
 use std::path::Path;
 use std::sync::Arc;
+use wellread_measure::samples::median;
 
 /// Folder of these in a results folder; their files are named as the tables.
 pub const FOLDER: &str = "samples";
 /// Column of the lists.
 const COLUMN: &str = "seconds";
+
+/// The table whose items are waits for batches.
+pub const BATCHES: &str = "dataloader";
+/// Share of all waiting that the median must stand for, times the number of batches.
+const STANDS_FOR: f64 = 0.1;
+
+/// Whether the medians of these runs' times say what an item takes: where a reader fetches many batches at once, one is waited
+/// for and the others are there already, so that the median is next to nothing however slow the reader is.
+///
+/// Such a wait is at the same place in every run. One at another place in each, where something else had the processor,
+/// says nothing of the reader: of three runs and more, each place counts by the median of its times.
+pub fn medians_tell<'a>(runs: impl IntoIterator<Item = &'a [f64]>) -> bool {
+    let runs: Vec<Vec<f64>> =
+        runs.into_iter().map(|run| run.iter().copied().filter(|s| s.is_finite()).collect()).collect();
+    let length = runs.iter().map(Vec::len).min().unwrap_or(0);
+    let usual: Vec<Vec<f64>> = if runs.len() >= 3 && length > 0 {
+        let at = |place: usize| median(&runs.iter().map(|run| run[place]).collect::<Vec<_>>());
+        vec![(0..length).filter_map(at).collect()]
+    } else {
+        runs
+    };
+    let (mut told, mut whole) = (0.0, 0.0);
+    for seconds in usual {
+        told += median(&seconds).unwrap_or(0.0) * seconds.len() as f64;
+        whole += seconds.iter().sum::<f64>();
+    }
+    told >= STANDS_FOR * whole
+}
 
 /// Times of the items (images, batches, steps) of every run of a benchmark.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -73,6 +102,19 @@ impl Samples {
 mod tests {
     use super::*;
     use crate::row;
+
+    #[test]
+    fn a_median_tells_nothing_where_one_wait_is_for_all_batches() {
+        let tells = |runs: &[&[f64]]| medians_tell(runs.iter().copied());
+        assert!(!tells(&[&[0.24, 1e-6, 2e-7]]));
+        assert!(!tells(&[&[0.24, 1e-6, 2e-7], &[0.25, 2e-6, 1e-7]]));
+        assert!(tells(&[&[0.08, 0.09, 0.07]]) && tells(&[&[0.1, 0.01, 0.01, 0.012]]));
+        // A wait that is at another place in every run is the machine's.
+        let stalled = [[0.3, 1e-3, 1e-3, 1e-3], [1e-3, 0.2, 1e-3, 1e-3], [1e-3, 1e-3, 1e-3, 0.5]];
+        assert!(tells(&stalled.each_ref().map(|run| &run[..])) && !tells(&[&stalled[0]]));
+        assert!(!tells(&[&[0.24, 1e-6, 2e-7], &[0.25, 2e-6, 1e-7], &[0.2, 2e-6, 1e-7]]));
+        assert!(tells(&[&[0.3]]) && tells(&[&[]]) && tells(&[]) && tells(&[&[f64::NAN, 0.2]]));
+    }
 
     #[test]
     fn every_item_of_every_run_comes_back() {

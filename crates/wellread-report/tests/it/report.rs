@@ -37,11 +37,11 @@ fn the_report_has_every_section_and_needs_nothing_else() {
     ] {
         assert!(page.contains(part), "{part:?} is missing");
     }
-    // Seven benchmarks, and of two of them the distribution and the course of the single times.
+    // The chart that decides, seven benchmarks, and of two of them the distribution and the course of the single times.
     let drawn: String =
         page.split("<template").map(|p| p.split_once("</template>").map_or(p, |p| p.1)).collect();
-    assert_eq!(drawn.matches("<figure class=\"chart\"").count(), 11);
-    assert_eq!(drawn.matches("role=\"img\"").count(), 11);
+    assert_eq!(drawn.matches("<figure class=\"chart\"").count(), 12);
+    assert_eq!(drawn.matches("role=\"img\"").count(), 12);
     assert!(
         drawn.contains("id=\"plot-dataset_distribution\"")
             && drawn.contains("id=\"plot-dataloader_timeline\"")

@@ -3,6 +3,7 @@
 //! Everything that can tell a damaged picture from a good one is asked: the CRC of every PNG chunk, the Adler-32
 //! of its pixels, and for JPEG, which has no checksums, that its scans are complete and free of stray markers.
 
+use super::cmyk;
 use crate::RowInfo;
 use crate::refusal::Refusal;
 use std::io::Cursor;
@@ -76,10 +77,10 @@ impl<'a> Decoder<'a> {
             }
             Self::Jpeg(decoder) => {
                 let info = decoder.info().ok_or_else(|| Refusal::damaged("the JPEG has no header"))?;
-                // Four are inks (CMYK, YCCK): what colours they make depends on the printer.
                 let channels = match info.components {
                     n @ (1 | 3) => usize::from(n),
-                    4 => return Err(Refusal::unsupported("JPEG in CMYK is not supported")),
+                    // Four are inks (CMYK, YCCK), which become red, green and blue.
+                    4 => 3,
                     n => {
                         return Err(Refusal::unsupported(format_args!(
                             "JPEG of {n} colours is not supported"
@@ -105,16 +106,36 @@ impl<'a> Decoder<'a> {
                 }
             }
             Self::Jpeg(mut decoder) => {
-                let colors = if info.shape.c() == 1 { ColorSpace::Luma } else { ColorSpace::RGB };
+                let inks = decoder.input_colorspace().filter(|_| is_of_inks(&decoder));
+                let colors = match info.shape.c() {
+                    1 => ColorSpace::Luma,
+                    _ => inks.unwrap_or(ColorSpace::RGB),
+                };
                 // Not strict, it paints what is damaged in grey; training on that unawares is worse than an
                 // error.
                 let options = decoder.options().jpeg_set_out_colorspace(colors).set_strict_mode(true);
                 decoder.set_options(options);
-                decoder.decode_into(target).map_err(Refusal::damaged)?;
+                if let Some(inks) = inks {
+                    let mut stored = Vec::new();
+                    let size = target.len() / 3 * 4;
+                    stored
+                        .try_reserve_exact(size)
+                        .map_err(|_| format!("not enough memory for {size} bytes"))?;
+                    stored.resize(size, 0);
+                    decoder.decode_into(&mut stored).map_err(Refusal::damaged)?;
+                    cmyk::to_rgb(&stored, inks == ColorSpace::YCCK, target);
+                } else {
+                    decoder.decode_into(target).map_err(Refusal::damaged)?;
+                }
             }
         }
         Ok(())
     }
+}
+
+/// Whether a JPEG has four colours.
+fn is_of_inks(decoder: &zune_jpeg::JpegDecoder<ZCursor<&[u8]>>) -> bool {
+    decoder.info().is_some_and(|info| info.components == 4)
 }
 
 /// The header in `bytes`, the first bytes of a file that is `length` bytes long.

@@ -11,16 +11,29 @@
 //! C = 4. 16-bit PNG is `uint16`, everything else `uint8`. Compressed pictures have no random access, so a
 //! request for a region decodes the whole picture and the sink clips it.
 //!
-//! **Classes**: an image in a subfolder is called `class/stem`; [`class_of`] takes the class from the name.
+//! **Names**: a PNG that wellread wrote carries its image's name in a text chunk, for when it is opened by itself.
+//!
+//! JPEG of four colours (CMYK, YCCK) becomes red, green and blue, as Pillow converts it.
+//!
+//! **Classes**: an image in a subfolder is called `class/stem`; [`class_of`] takes the class from the name. Columns beside the
+//! images say it too: `class`, `label` (its number), `class_name` (from `Labels.json`).
+//!
+//! **Splits**: where class folders lie in folders called `train`, `val` and so on, images are called `split/class/stem`, and
+//! `split` is a column. `train.X1`, `train.X2` … are parts of `train`. [`OpenOptions::table`] opens one split.
 //!
 //! Decoding is by the crates png and zune-jpeg, encoding by image.
 
+mod cmyk;
 mod decode;
 mod layout;
+mod splits;
 mod store;
+mod text_chunk;
 mod writer;
 
 use crate::Format;
+#[cfg(doc)]
+use crate::OpenOptions;
 
 /// PNG and JPEG files, folders and class folders.
 pub static FORMAT: Format = Format {
@@ -31,7 +44,7 @@ pub static FORMAT: Format = Format {
     holds_images: |_| true,
     parts: &[],
     keeps_features: false,
-    has_tables: false,
+    has_tables: true,
     has_levels: false,
     heeds_tune: |_| false,
     cannot_resume: None,
@@ -41,13 +54,15 @@ pub static FORMAT: Format = Format {
     create: |path, options| Ok(Box::new(writer::PngWriter::create(path, options)?)),
 };
 
-/// The class of an image of an image folder: the part of its name before the last `/`, if there is one.
+/// The class of an image of an image folder: the folder that it lies in, by its name.
 ///
 /// ```
 /// use wellread_store::image_folder::class_of;
 /// assert_eq!(class_of("n01440764/n01440764_10026"), Some("n01440764"));
+/// assert_eq!(class_of("train/n01440764/n01440764_10026"), Some("n01440764"));
 /// assert_eq!(class_of("cell-17"), None);
 /// ```
 pub fn class_of(name: &str) -> Option<&str> {
-    name.rsplit_once('/').map(|(class, _)| class)
+    let (folder, _) = name.rsplit_once('/')?;
+    folder.rsplit('/').next()
 }

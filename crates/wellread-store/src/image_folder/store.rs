@@ -3,10 +3,14 @@
 use super::FORMAT;
 use super::decode::{HEADER_BYTES, Header, header};
 use super::layout;
+use super::splits::{self, Labels};
 use crate::file_rows::FileRows;
 use crate::refusal::Refusal;
 use crate::regular;
-use crate::{Block, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
+use crate::{
+    Block, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout, room,
+};
+use arrow_array::RecordBatch;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use wellread_image::ImageMetadata;
@@ -17,12 +21,15 @@ use wellread_trace::{Kind, span};
 pub(super) struct ImageFolder {
     /// Rows, with their headers once read.
     rows: FileRows<Header>,
+    /// Names of classes, where the set has them.
+    labels: Option<Labels>,
 }
 
 impl ImageFolder {
     /// Opens a file, folder or class folders: a directory listing.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
-        Ok(Self { rows: FileRows::new(path, layout::rows(path, options)?) })
+        let rows = FileRows::new(path, layout::rows(path, options)?);
+        Ok(Self { rows, labels: splits::labels(path)? })
     }
 
     fn header(&self, row: usize) -> Result<&Header> {
@@ -64,9 +71,7 @@ impl ImageFolder {
         drop(decompress);
         let mut data = &scratch.decoded[..size];
         if header.info.shape.c() > 1 {
-            if scratch.pixels.len() < size {
-                scratch.pixels.resize(size, 0);
-            }
+            room::grow(&mut scratch.pixels, size).map_err(|cause| Error::new(&path, cause).row(row))?;
             header.to_planes(data, &mut scratch.pixels[..size]);
             data = &scratch.pixels[..size];
         }
@@ -106,15 +111,26 @@ impl Store for ImageFolder {
         Ok(ImageMetadata { channels, ..ImageMetadata::named(self.name(row)?) })
     }
 
+    fn feature_names(&self) -> Vec<String> {
+        splits::column_names(&self.rows.iter().map(|row| &row.place), self.labels.as_ref())
+    }
+
+    fn features(&self) -> Result<Option<RecordBatch>> {
+        splits::columns(self.path(), &self.rows.iter().map(|row| &row.place), self.labels.as_ref())
+    }
+
     fn layout(&self) -> Result<StoreLayout> {
         let is_png =
             self.rows.path_of(self.rows.row(0)?).extension().is_some_and(|e| e.eq_ignore_ascii_case("png"));
         let codec = if is_png { "png (deflate)" } else { "jpeg" };
         let classes = self.rows.iter().filter_map(|r| super::class_of(&r.place.name));
         let classes: std::collections::BTreeSet<_> = classes.collect();
+        let splits = self.rows.iter().filter_map(|row| layout::split_of_place(&row.place));
+        let splits: std::collections::BTreeSet<_> = splits.collect();
         let variant = match classes.len() {
             0 => "files".to_owned(),
-            n => format!("{n} class folders"),
+            n if splits.is_empty() => format!("{n} class folders"),
+            n => format!("{n} classes in splits {}", splits.into_iter().collect::<Vec<_>>().join(", ")),
         };
         let pieces = format!("whole picture, {}", self.header(0)?.describe());
         Ok(StoreLayout { codec: codec.to_owned(), pieces, variant })

@@ -1,12 +1,15 @@
 //! Writing PNG: 8 or 16 bits, grey or RGB, one file per image.
 
-use super::FORMAT;
-use crate::file_names::FileNames;
-use crate::staged::Staged;
-use crate::{Compression, Error, ImageView, Result, StoreWriter, WriteOptions};
+use super::text_chunk::WithName;
+use super::{FORMAT, layout};
+use crate::file_names::safe;
+use crate::registry;
+use crate::set_names::{Listing, SetNames};
+use crate::staged::{Finished, Staged};
+use crate::{Compression, Error, ImageView, Result, StoreWriter, WriteOptions, room};
 use image::codecs::png::{CompressionType, FilterType, PngEncoder};
 use image::{ExtendedColorType, ImageEncoder};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -19,11 +22,8 @@ pub(super) struct PngWriter {
     /// The target is one file, not a folder.
     single: bool,
     compression: CompressionType,
-    /// Chosen names by class (empty for the folder itself).
-    names: HashMap<String, FileNames>,
-    classes: FileNames,
-    /// Folder of each class.
-    folders: HashMap<String, String>,
+    names: SetNames,
+    classes: ClassFolders,
     count: usize,
     interleaved: Vec<u8>,
 }
@@ -70,9 +70,8 @@ impl PngWriter {
             target: path.to_owned(),
             single,
             compression,
-            names: HashMap::new(),
-            classes: FileNames::default(),
-            folders: HashMap::new(),
+            names: SetNames::new(Listing { ending: ".png", sorts_ending: false, name_of: layout::name_of }),
+            classes: ClassFolders::default(),
             count: 0,
             interleaved: vec![],
         })
@@ -81,16 +80,35 @@ impl PngWriter {
     /// Where the image called `name` goes.
     fn file(&mut self, root: &Path, name: &str) -> Result<PathBuf> {
         let (class, stem) = name.rsplit_once('/').filter(|(c, _)| !c.is_empty()).unwrap_or(("", name));
-        let mut folder = root.to_owned();
-        if !class.is_empty() {
-            let known = self.folders.entry(class.to_owned());
-            folder.push(known.or_insert_with(|| self.classes.choose(class)));
-            std::fs::create_dir_all(&folder)
-                .map_err(|e| Error::io(&self.target, "cannot make a folder", &e))?;
+        let folder = if class.is_empty() { "" } else { self.classes.folder(class) };
+        self.names.next(root, folder, stem, name)
+    }
+}
+
+/// Folders of classes: each its own, in any case of letters.
+#[derive(Default)]
+struct ClassFolders {
+    known: HashMap<String, String>,
+    taken: HashSet<String>,
+}
+
+impl ClassFolders {
+    fn folder(&mut self, class: &str) -> &str {
+        if !self.known.contains_key(class) {
+            let mut folder = safe(class);
+            // The folder above would be taken for one of another format, or for one with files that these are not.
+            let is_json =
+                Path::new(&folder).extension().is_some_and(|ending| ending.eq_ignore_ascii_case("json"));
+            if folder.contains('.') && (registry::is_name_of_a_format(&folder) || is_json) {
+                folder.push('_');
+            }
+            let number = self.known.len();
+            while !self.taken.insert(folder.to_lowercase()) {
+                folder.push_str(&format!("-{number:06}"));
+            }
+            self.known.insert(class.to_owned(), folder);
         }
-        let stem = self.names.entry(class.to_owned()).or_default().choose(stem);
-        folder.push(format!("{stem}.png"));
-        Ok(folder)
+        &self.known[class]
     }
 }
 
@@ -146,6 +164,8 @@ impl StoreWriter for PngWriter {
         let pixels = if image.shape.c() == 1 {
             image.pixels
         } else {
+            room::resize(&mut self.interleaved, image.pixels.len())
+                .map_err(|cause| Error::new(&self.target, cause).row(row))?;
             interleave(image, &mut self.interleaved);
             &self.interleaved
         };
@@ -159,7 +179,8 @@ impl StoreWriter for PngWriter {
         } else {
             pixels
         };
-        PngEncoder::new_with_quality(&mut out, self.compression, FilterType::Adaptive)
+        let named = WithName::new(&mut out, &image.metadata.name);
+        PngEncoder::new_with_quality(named, self.compression, FilterType::Adaptive)
             .write_image(pixels, width, height, color)
             .map_err(|e| match e {
                 image::ImageError::IoError(e) => cannot(&e),
@@ -175,24 +196,25 @@ impl StoreWriter for PngWriter {
 
     fn skip(&mut self, metadata: &ImageMetadata) -> Result<()> {
         let root = self.staged.as_ref().map(|s| s.path().to_owned()).unwrap_or_default();
-        self.file(&root, &metadata.name)?;
         self.count += 1;
-        Ok(())
+        self.file(&root, &metadata.name).map(drop)
     }
 
-    fn finish(mut self: Box<Self>) -> Result<()> {
+    fn complete_output(mut self: Box<Self>) -> Result<Finished> {
         if self.count == 0 {
             return Err(Error::new(&self.target, "there is no image to write"));
         }
-        self.staged.take().map_or(Ok(()), Staged::commit)
+        let Some(staged) = self.staged.take() else {
+            return Err(Error::new(&self.target, "was completed before"));
+        };
+        if self.single { Ok(staged.finished()) } else { self.names.finish(staged) }
     }
 }
 
-/// Planes to interleaved colours.
-fn interleave(image: &ImageView<'_>, interleaved: &mut Vec<u8>) {
+/// Planes to interleaved colours, of which there are as many bytes.
+fn interleave(image: &ImageView<'_>, interleaved: &mut [u8]) {
     let (size, channels) = (image.dtype.size(), image.shape.c());
     let plane = image.pixels.len() / channels;
-    interleaved.resize(image.pixels.len(), 0);
     for (i, pixel) in interleaved.chunks_exact_mut(size * channels).enumerate() {
         for (c, to) in pixel.chunks_exact_mut(size).enumerate() {
             let from = c * plane + i * size;

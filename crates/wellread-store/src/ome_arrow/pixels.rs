@@ -3,6 +3,7 @@
 use super::arrays::pixel_type;
 use super::lists::Lists;
 use crate::parquet::values::{self, BadValue, LeafType};
+use crate::room;
 use crate::table::Numbers;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -91,7 +92,7 @@ pub(crate) fn pixels_as<'a>(
         return Ok(bytes);
     }
     // Every byte is written over.
-    out.resize(count * dtype.size(), 0);
+    room::resize(out, count * dtype.size())?;
     let narrow = |bytes: &[u8], leaf, out: &mut [u8]| match values::narrow(bytes, leaf, dtype, out) {
         Ok(()) => Ok(()),
         Err(BadValue::Range(text)) => Err(text),

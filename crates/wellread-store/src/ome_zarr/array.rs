@@ -27,6 +27,8 @@ pub(super) struct ArrayPlan {
     pub grid: [usize; 5],
     /// One pixel of a missing chunk, little-endian; the first `dtype.size()` bytes count.
     pub fill: [u8; 8],
+    /// Whether no chunk may be missing.
+    pub complete: bool,
     pub chain: Chain,
     /// TCZYX axis of each array dimension.
     axes: Vec<usize>,
@@ -129,6 +131,7 @@ impl ArrayPlan {
             chunk,
             grid,
             fill: d.fill,
+            complete: level.complete,
             chain: resolve(&d.codecs, &target)?,
             axes,
             prefix: d.prefix,
@@ -323,7 +326,7 @@ mod tests {
 
     #[test]
     fn impossible_metadata_is_refused() {
-        let level = Level { dataset: "0".into(), axes: Some(vec![3, 4]) };
+        let level = Level { dataset: "0".into(), axes: Some(vec![3, 4]), complete: false };
         let base = json!({
             "zarr_format": 3, "node_type": "array", "shape": [4, 5], "data_type": "uint16", "fill_value": 0,
             "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2, 5]}},

@@ -7,6 +7,7 @@ use super::general::General;
 use super::order::Reorder;
 use super::shard::ShardCodec;
 use crate::refusal::Refusal;
+use crate::room;
 use serde_json::Value;
 use wellread_image::PixelType;
 use wellread_trace as trace;
@@ -279,13 +280,12 @@ impl Compressor {
             decoded.extend_from_slice(encoded);
             return Ok(());
         }
-        make_room(decoded, expected)?;
+        room::grow(decoded, expected)?;
         let target = &mut decoded[..expected];
         if self == Self::Zstd {
             let zstd = match &mut decoders.zstd {
                 Some(zstd) => zstd,
-                empty => empty
-                    .insert(zstd::bulk::Decompressor::new().map_err(|e| format!("cannot start zstd: {e}"))?),
+                empty => empty.insert(room::zstd_decompressor()?),
             };
             let n = zstd.decompress_to_buffer(encoded, target).map_err(|e| format!("zstd: {e}"))?;
             return same_length(n, expected);
@@ -320,17 +320,6 @@ pub(super) fn checked(encoded: &[u8]) -> Result<&[u8], String> {
     } else {
         Err("its CRC32C does not match".to_owned())
     }
-}
-
-/// Makes `buffer` at least `length` bytes long.
-pub(super) fn make_room(buffer: &mut Vec<u8>, length: usize) -> Result<(), String> {
-    if buffer.len() < length {
-        buffer
-            .try_reserve_exact(length - buffer.len())
-            .map_err(|_| format!("not enough memory for {length} bytes"))?;
-        buffer.resize(length, 0);
-    }
-    Ok(())
 }
 
 /// Whether a decoded chunk is as long as it should be.

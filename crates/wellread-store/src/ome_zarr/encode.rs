@@ -1,6 +1,6 @@
 //! Encoding chunks: cutting them out of an image, compressing, and joining them to shards.
 
-use crate::{Compression, ImageView, Result};
+use crate::{Compression, ImageView, Result, room};
 use serde_json::{Value, json};
 use wellread_image::{PixelType, Region, clip_runs};
 use zarrs::array::codec::{BloscCompressor, BloscShuffleMode, blosc_compress_bytes};
@@ -30,18 +30,26 @@ impl Compressor {
         }
     }
 
-    /// Codecs after `bytes` in Zarr v3 metadata.
-    pub fn v3(self, dtype: PixelType) -> Option<Value> {
-        match self {
+    /// Codecs after `bytes` in Zarr v3 metadata. Where `checksums` are asked for and the compressor makes none, they are
+    /// another codec behind it.
+    pub fn v3(self, dtype: PixelType, checksums: bool) -> Vec<Value> {
+        let compressor = match self {
             Self::None => None,
             Self::Zstd(level) => {
-                Some(json!({"name": "zstd", "configuration": {"level": level, "checksum": false}}))
+                Some(json!({"name": "zstd", "configuration": {"level": level, "checksum": checksums}}))
             }
             Self::Gzip(level) => Some(json!({"name": "gzip", "configuration": {"level": level}})),
             Self::BloscLz4 => Some(json!({"name": "blosc", "configuration": {
                 "cname": "lz4", "clevel": 5, "shuffle": "bitshuffle", "typesize": dtype.size(), "blocksize": 0
             }})),
-        }
+        };
+        let checksum = (checksums && !self.has_checksum()).then(|| json!({"name": "crc32c"}));
+        compressor.into_iter().chain(checksum).collect()
+    }
+
+    /// Whether what it makes can carry a checksum.
+    fn has_checksum(self) -> bool {
+        matches!(self, Self::Zstd(_) | Self::Gzip(_))
     }
 
     /// `compressor` in Zarr v2 metadata.
@@ -60,6 +68,8 @@ impl Compressor {
 /// Compresses chunks one after the other; keeps compressor states and buffers.
 pub(super) struct Encoder {
     compressor: Compressor,
+    /// Whether a CRC32C follows each chunk.
+    crc32c: bool,
     zstd: Option<zstd::bulk::Compressor<'static>>,
     deflate: Option<libdeflater::Compressor>,
     chunk: Vec<u8>,
@@ -67,11 +77,17 @@ pub(super) struct Encoder {
 }
 
 impl Encoder {
-    pub fn new(compressor: Compressor) -> std::result::Result<Self, String> {
-        let mut encoder = Self { compressor, zstd: None, deflate: None, chunk: vec![], encoded: vec![] };
+    /// An encoder of chunks of a Zarr v3 array, or of one of v2 (`is_v2`), which has no codec for checksums: there only
+    /// those of the compressor are written.
+    pub fn new(compressor: Compressor, is_v2: bool, checksums: bool) -> std::result::Result<Self, String> {
+        let crc32c = checksums && !is_v2 && !compressor.has_checksum();
+        let mut encoder =
+            Self { compressor, crc32c, zstd: None, deflate: None, chunk: vec![], encoded: vec![] };
         match compressor {
             Compressor::Zstd(level) => {
-                encoder.zstd = Some(zstd::bulk::Compressor::new(level).map_err(|e| e.to_string())?);
+                let mut zstd = room::zstd_compressor(level)?;
+                zstd.include_checksum(checksums).map_err(|e| e.to_string())?;
+                encoder.zstd = Some(zstd);
             }
             Compressor::Gzip(level) => {
                 let level = libdeflater::CompressionLvl::new(level).map_err(|e| format!("{e:?}"))?;
@@ -102,7 +118,7 @@ impl Encoder {
             &image.pixels[start..start + bytes]
         } else {
             self.chunk.clear();
-            self.chunk.resize(bytes, 0);
+            room::resize(&mut self.chunk, bytes)?;
             clip_runs(&whole, region, |from, to, n| {
                 self.chunk[to * size..(to + n) * size]
                     .copy_from_slice(&image.pixels[from * size..(from + n) * size]);
@@ -110,10 +126,14 @@ impl Encoder {
             &self.chunk
         };
         match self.compressor {
-            Compressor::None => return Ok(pixels),
+            Compressor::None if !self.crc32c => return Ok(pixels),
+            Compressor::None => {
+                self.encoded.clear();
+                self.encoded.extend_from_slice(pixels);
+            }
             Compressor::Zstd(_) => {
                 if let Some(zstd) = &mut self.zstd {
-                    self.encoded.resize(zstd::zstd_safe::compress_bound(bytes), 0);
+                    room::resize(&mut self.encoded, zstd::zstd_safe::compress_bound(bytes))?;
                     let n =
                         zstd.compress_to_buffer(pixels, &mut self.encoded[..]).map_err(|e| e.to_string())?;
                     self.encoded.truncate(n);
@@ -121,7 +141,7 @@ impl Encoder {
             }
             Compressor::Gzip(_) => {
                 if let Some(deflate) = &mut self.deflate {
-                    self.encoded.resize(deflate.gzip_compress_bound(bytes), 0);
+                    room::resize(&mut self.encoded, deflate.gzip_compress_bound(bytes))?;
                     let n = deflate.gzip_compress(pixels, &mut self.encoded).map_err(|e| e.to_string())?;
                     self.encoded.truncate(n);
                 }
@@ -132,6 +152,10 @@ impl Encoder {
                 self.encoded = blosc_compress_bytes(pixels, level, shuffle, size, name, 0, 1)
                     .map_err(|e| e.to_string())?;
             }
+        }
+        if self.crc32c {
+            let crc = crc32c::crc32c(&self.encoded);
+            self.encoded.extend(crc.to_le_bytes());
         }
         Ok(&self.encoded)
     }

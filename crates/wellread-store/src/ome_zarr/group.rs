@@ -116,6 +116,8 @@ pub(super) struct Level {
     pub dataset: String,
     /// TCZYX axis of each array dimension; `None` when the metadata names no axes (before 0.3: always five).
     pub axes: Option<Vec<usize>>,
+    /// Whether its writer says that no chunk is left out: one that is missing was lost.
+    pub complete: bool,
 }
 
 impl Group {
@@ -179,7 +181,8 @@ impl Group {
             })
         })?;
         inside(&self.file, &dataset.path)?;
-        Ok(Level { dataset: dataset.path.clone(), axes: self.axes(image)? })
+        let complete = self.ome.wellread.as_ref().is_some_and(|kept| kept["complete"] == true);
+        Ok(Level { dataset: dataset.path.clone(), axes: self.axes(image)?, complete })
     }
 
     fn multiscale(&self) -> Result<&Multiscale> {
@@ -239,6 +242,11 @@ impl Group {
             Some(version) => version.to_owned(),
             None => if self.zarr == 3 { "0.5" } else { "0.4" }.to_owned(),
         }
+    }
+
+    /// The image's name where wellread wrote it. What others put there is mostly no name.
+    pub fn own_name(&self) -> Option<&str> {
+        self.ome.wellread.as_ref()?.get("name")?.as_str()
     }
 
     /// Channels, physical sizes at `level`, and what wellread's own writer kept beside them.

@@ -5,6 +5,8 @@ use super::FORMAT;
 use super::group::{Group, inside};
 use crate::file_names;
 use crate::file_rows::Place;
+use crate::folders::{Found, Visited};
+use crate::name_index;
 use crate::registry::{self, Probe};
 use crate::{Error, OpenOptions, Result};
 use std::path::{Path, PathBuf};
@@ -47,7 +49,8 @@ pub(super) fn rows(path: &Path, options: &OpenOptions) -> Result<Vec<Place>> {
     }
     let group = Group::load(path)?;
     if group.ome.multiscales.is_some() {
-        return Ok(vec![Place { name: image_name(path), below: PathBuf::new() }]);
+        let name = group.own_name().map_or_else(|| image_name(path), str::to_owned);
+        return Ok(vec![Place { name, below: PathBuf::new() }]);
     }
     let rows = if group.ome.plate.is_some() {
         plate(path, &group)?
@@ -116,7 +119,7 @@ fn series(path: &Path) -> Result<Vec<Place>> {
     Ok(names.into_iter().map(|name| Place { below: PathBuf::from(&name), name }).collect())
 }
 
-/// The images of a folder, by name.
+/// The images of a folder, by its index of names or else by file name.
 fn folder(path: &Path, options: &OpenOptions) -> Result<Vec<Place>> {
     let listing = std::fs::read_dir(path).map_err(|e| Error::io(path, "cannot list the folder", &e))?;
     let mut groups = vec![];
@@ -130,28 +133,39 @@ fn folder(path: &Path, options: &OpenOptions) -> Result<Vec<Place>> {
         }
         // A name ending in .zarr is taken at its word, so that opening a large set only lists it.
         if ends_in_zarr(&text) || (!text.contains('.') && has_metadata(&entry.path())) {
-            groups.push(file);
+            let kind = entry.file_type().map_err(|e| Error::io(path, "cannot list the folder", &e))?;
+            groups.push(Found { is_link: kind.is_symlink(), path: PathBuf::from(file) });
         } else if foreign.is_none() {
             foreign =
                 registry::foreign_format(&entry.path(), &FORMAT).map(|format| (PathBuf::from(file), format));
         }
     }
     groups.sort();
+    // Links may lead to a group that is listed, or to this folder. What cannot be looked at says so where it is read.
+    if groups.last().is_some_and(|group| group.is_link) {
+        let mut visited = Visited::default();
+        let mut is_first = |place: &Path| visited.is_first(place).unwrap_or(true);
+        is_first(path);
+        groups.retain(|group| is_first(&path.join(&group.path)));
+    }
+    let mut groups: Vec<PathBuf> = groups.into_iter().map(|group| group.path).collect();
+    groups.sort();
     let Some(first) = groups.first() else {
         return Err(Error::new(path, "there is no OME-Zarr image in this folder")
             .hint("give the path of an OME-Zarr image (x.zarr), or of a folder of them"));
     };
     if let Some((other, format)) = foreign.filter(|_| options.format.is_none()) {
-        return Err(registry::mixed_folder(path, (Path::new(first), &FORMAT), (&other, format)));
+        return Err(registry::mixed_folder(path, (first, &FORMAT), (&other, format)));
     }
-    Ok(groups
+    let arranged = name_index::arrange(path, groups, PathBuf::as_path)?;
+    Ok(arranged
         .into_iter()
-        .map(|group| Place { name: image_name(Path::new(&group)), below: PathBuf::from(group) })
+        .map(|(group, name)| Place { name: name.unwrap_or_else(|| image_name(&group)), below: group })
         .collect())
 }
 
 /// A group's folder name without `.zarr` or `.ome.zarr`.
-fn image_name(path: &Path) -> String {
+pub(super) fn image_name(path: &Path) -> String {
     let absolute = if path.file_name().is_some() { Ok(path.to_owned()) } else { path.canonicalize() };
     let name = absolute.ok().and_then(|p| p.file_name().map(|n| file_names::text(n).into_owned()));
     let name = name.unwrap_or_default();

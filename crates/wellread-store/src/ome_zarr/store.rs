@@ -1,7 +1,7 @@
 //! Reading: requests to chunk files to blocks.
 
 use super::array::ArrayPlan;
-use super::codec::{ChunkCodec, Decoders, Kind, make_room};
+use super::codec::{ChunkCodec, Decoders, Kind};
 use super::group::{Group, Level, read_if_exists};
 use super::layout;
 use super::order::Reorder;
@@ -10,6 +10,7 @@ use super::{FORMAT, plausible};
 use crate::file_rows::FileRows;
 use crate::open_files::{OpenFile, OpenFiles};
 use crate::regular;
+use crate::room;
 use crate::{Block, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
 use std::collections::HashMap;
 use std::io::ErrorKind;
@@ -36,6 +37,7 @@ struct Plans(RwLock<HashMap<PlanKey, Arc<ArrayPlan>>>);
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct PlanKey {
     axes: Option<Vec<usize>>,
+    complete: bool,
     dataset: String,
     array: Vec<u8>,
 }
@@ -149,6 +151,14 @@ impl OmeZarrStore {
                     Error::new(&context.file, format_args!("the chunk cannot be decoded: {cause}"))
                         .hint("the file is truncated or corrupt; copy or write the image again")
                 }
+                Failure::Missing => {
+                    context.name(array_dir(), plan, at);
+                    Error::new(
+                        &context.file,
+                        "a chunk is missing of an image that was written with all of them",
+                    )
+                    .hint("copy or write the image again")
+                }
                 Failure::Sink(error) => error,
             })
         })
@@ -189,7 +199,7 @@ impl OmeZarrStore {
         let mut next = 0;
         for (start, end, count) in joint_reads(&mut pieces) {
             let bytes = (end - start) as usize;
-            make_room(buffers.raw, bytes)?;
+            room::grow(buffers.raw, bytes)?;
             regular::read_exact_at(file, &mut buffers.raw[..bytes], start)
                 .map_err(|e| Failure::Chunk(format!("cannot read: {e}")))?;
             let raw = std::mem::take(buffers.raw);
@@ -225,6 +235,8 @@ struct Buffers<'a> {
 /// A chunk's own fault (its file is added by the caller), or somebody else's.
 enum Failure {
     Chunk(String),
+    /// There is no chunk where there must be one.
+    Missing,
     Sink(Error),
 }
 
@@ -259,7 +271,7 @@ impl Output<'_, '_> {
         let data = match reorder {
             None => data,
             Some(reorder) => {
-                make_room(buffers.pixels, expected)?;
+                room::grow(buffers.pixels, expected)?;
                 reorder.apply(dtype, data, &mut buffers.pixels[..expected]);
                 &buffers.pixels[..expected]
             }
@@ -269,6 +281,9 @@ impl Output<'_, '_> {
 
     /// Hands on the fill value for what the request wants of a chunk that does not exist.
     fn fill(&mut self, chunk: &Region, pixels: &mut Vec<u8>) -> std::result::Result<(), Failure> {
+        if self.plan.complete {
+            return Err(Failure::Missing);
+        }
         let dtype = self.plan.info.dtype;
         let mut region = *chunk;
         for a in 0..5 {
@@ -277,7 +292,7 @@ impl Output<'_, '_> {
             region.size[a] = end - region.start[a];
         }
         let bytes = region.pixels() * dtype.size();
-        make_room(pixels, bytes)?;
+        room::grow(pixels, bytes)?;
         let fill = &self.plan.fill[..dtype.size()];
         pixels[..bytes].chunks_exact_mut(dtype.size()).for_each(|pixel| pixel.copy_from_slice(fill));
         self.sink.put(self.request, &Block { region, data: &pixels[..bytes], dtype }).map_err(Failure::Sink)
@@ -373,7 +388,8 @@ impl Plans {
     const MAX: usize = 1024;
 
     fn get_or_resolve(&self, file: &Path, array: Vec<u8>, zarr: u8, level: &Level) -> Result<Arc<ArrayPlan>> {
-        let key = PlanKey { axes: level.axes.clone(), dataset: level.dataset.clone(), array };
+        let Level { dataset, axes, complete } = level;
+        let key = PlanKey { axes: axes.clone(), complete: *complete, dataset: dataset.clone(), array };
         if let Some(plan) = self.0.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Ok(plan.clone());
         }

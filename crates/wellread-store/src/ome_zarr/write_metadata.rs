@@ -1,7 +1,7 @@
 //! The JSON of new images: group (multiscales, omero) and array, for OME-Zarr 0.4 and 0.5.
 //!
-//! What OME-Zarr has no place for (wavelengths, acquisition time, identifiers) is kept under the attribute
-//! `wellread`, which other readers ignore.
+//! The name, and what OME-Zarr has no place for (wavelengths, acquisition time, identifiers), are kept under the
+//! attribute `wellread`, which other readers ignore.
 
 use super::encode::Compressor;
 use super::group::unit_name;
@@ -33,6 +33,7 @@ pub(super) fn files(
     image: &ImageView<'_>,
     chunking: &Chunking,
     compressor: Compressor,
+    checksums: bool,
 ) -> Vec<(String, Value)> {
     let mut ome = Map::new();
     let mut multiscale = json!({
@@ -55,17 +56,17 @@ pub(super) fn files(
     match version {
         Version::V05 => {
             let mut attributes = Map::from_iter([("ome".to_owned(), Value::Object(ome))]);
-            attributes.extend(kept);
+            attributes.extend([kept]);
             vec![
                 (
                     "zarr.json".into(),
                     json!({"zarr_format": 3, "node_type": "group", "attributes": attributes}),
                 ),
-                (format!("{DATASET}/zarr.json"), array_v3(image, chunking, compressor)),
+                (format!("{DATASET}/zarr.json"), array_v3(image, chunking, compressor, checksums)),
             ]
         }
         Version::V04 => {
-            ome.extend(kept);
+            ome.extend([kept]);
             vec![
                 (".zgroup".into(), json!({"zarr_format": 2})),
                 (".zattrs".into(), Value::Object(ome)),
@@ -121,27 +122,28 @@ fn omero(version: Version, channels: &[Channel], dtype: PixelType) -> Value {
     }
 }
 
-/// What the fields of OME-Zarr cannot hold, if there is any of it.
-fn kept(metadata: &ImageMetadata) -> Option<(String, Value)> {
+/// The name, that every chunk is written, and what the fields of OME-Zarr cannot hold, if there is any of it.
+fn kept(metadata: &ImageMetadata) -> (String, Value) {
     let plain = ImageMetadata {
         physical_size_x: metadata.physical_size_x.clone(),
         physical_size_y: metadata.physical_size_y.clone(),
         physical_size_z: metadata.physical_size_z.clone(),
         ..ImageMetadata::named(metadata.name.clone())
     };
-    if *metadata == plain {
-        return None;
+    let mut kept = json!({"name": metadata.name, "complete": true});
+    if *metadata != plain {
+        kept["image"] = json!(metadata);
     }
-    serde_json::to_value(metadata).ok().map(|m| ("wellread".to_owned(), json!({"image": m})))
+    ("wellread".to_owned(), kept)
 }
 
-fn array_v3(image: &ImageView<'_>, chunking: &Chunking, compressor: Compressor) -> Value {
+fn array_v3(image: &ImageView<'_>, chunking: &Chunking, compressor: Compressor, checksums: bool) -> Value {
     let bytes = if image.dtype.size() == 1 {
         json!({"name": "bytes"})
     } else {
         json!({"name": "bytes", "configuration": {"endian": "little"}})
     };
-    let codecs: Vec<Value> = std::iter::once(bytes).chain(compressor.v3(image.dtype)).collect();
+    let codecs: Vec<Value> = std::iter::once(bytes).chain(compressor.v3(image.dtype, checksums)).collect();
     let codecs = match chunking.shard {
         None => json!(codecs),
         Some(_) => json!([{"name": "sharding_indexed", "configuration": {

@@ -3,11 +3,12 @@
 //! With several jobs, images are copied to a bounded queue and compressed by as many threads.
 
 use super::encode::{Compressor, Encoder, check_view, failed};
+use super::layout::image_name;
 use super::write_metadata::{Chunking, DATASET, Version, files};
-use crate::file_names::FileNames;
 use crate::journal::Journal;
-use crate::staged::Staged;
-use crate::{Error, ImageView, Result, StoreWriter, WriteOptions};
+use crate::set_names::{Listing, SetNames};
+use crate::staged::{Finished, Staged};
+use crate::{Error, ImageView, Result, StoreWriter, WriteOptions, room, threads};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,7 +28,9 @@ pub(super) struct OmeZarrWriter {
     target: PathBuf,
     /// The target is one image group, not a folder of them.
     single: bool,
-    names: FileNames,
+    names: SetNames,
+    /// Images given so far.
+    count: usize,
     recipe: Recipe,
     workers: Workers,
 }
@@ -37,6 +40,7 @@ pub(super) struct OmeZarrWriter {
 struct Recipe {
     version: Version,
     compressor: Compressor,
+    checksums: bool,
     chunk: Option<[usize; 5]>,
     shard: Option<[usize; 5]>,
 }
@@ -79,7 +83,8 @@ impl OmeZarrWriter {
             }
         }
         let compressor = Compressor::new(options.compression).map_err(wrong)?;
-        let recipe = Recipe { version, compressor, chunk: options.chunk, shard: options.shard };
+        let (checksums, chunk, shard) = (options.checksums, options.chunk, options.shard);
+        let recipe = Recipe { version, compressor, checksums, chunk, shard };
         let single = path.extension().is_some_and(|e| e == "zarr");
         let staged = Staged::folder(path, options, single)?;
         staged.create_dir()?;
@@ -87,19 +92,21 @@ impl OmeZarrWriter {
         let workers = if options.jobs > 1 {
             let (queue, jobs) = bounded(options.jobs);
             let failure = Arc::new(Mutex::new(None));
-            let threads = (0..options.jobs)
-                .map(|_| {
-                    let (jobs, recipe, failure) = (jobs.clone(), recipe.clone(), failure.clone());
-                    let (target, journal) = (path.to_owned(), journal.clone());
-                    std::thread::spawn(move || work(&jobs, &recipe, &target, journal.as_ref(), &failure))
-                })
-                .collect();
+            let start = |_| {
+                let (jobs, recipe, failure) = (jobs.clone(), recipe.clone(), failure.clone());
+                let (target, journal) = (path.to_owned(), journal.clone());
+                threads::spawn(path, move || work(&jobs, &recipe, &target, journal.as_ref(), &failure))
+            };
+            // Those that can be had: one at least.
+            let first = start(0)?;
+            let others = (1..options.jobs).map_while(|i| start(i).ok());
+            let threads = std::iter::once(first).chain(others).collect();
             Workers::Threads { queue: Some(queue), threads, failure }
         } else {
-            Workers::Inline(Box::new(Encoder::new(compressor).map_err(failed(path))?))
+            Workers::Inline(Box::new(recipe.encoder().map_err(failed(path))?))
         };
-        let names = FileNames::default();
-        Ok(Self { staged: Some(staged), target: path.to_owned(), single, names, recipe, workers })
+        let names = SetNames::new(Listing { ending: ".zarr", sorts_ending: true, name_of: image_name });
+        Ok(Self { staged: Some(staged), target: path.to_owned(), single, names, count: 0, recipe, workers })
     }
 
     fn staged(&self) -> Result<&Staged> {
@@ -109,9 +116,9 @@ impl OmeZarrWriter {
 
 impl StoreWriter for OmeZarrWriter {
     fn write(&mut self, image: &ImageView<'_>) -> Result<()> {
-        let row = self.names.len();
+        let row = self.count;
         let folder = self.staged()?.path().to_owned();
-        let name = self.names.choose(&image.metadata.name);
+        self.count += 1;
         let dir = if self.single {
             if row > 0 {
                 return Err(Error::new(&self.target, "a target ending in .zarr holds one image").hint(
@@ -120,7 +127,8 @@ impl StoreWriter for OmeZarrWriter {
             }
             folder
         } else {
-            folder.join(format!("{name}.zarr"))
+            let name = &image.metadata.name;
+            self.names.next(&folder, "", name, name).map_err(|e| e.row(row))?
         };
         check_view(&self.target, image).map_err(|e| e.row(row))?;
         match &mut self.workers {
@@ -132,13 +140,17 @@ impl StoreWriter for OmeZarrWriter {
                 if let Some(error) = failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
                     return Err(error);
                 }
+                let pixels = room::copied(image.pixels).map_err(|cause| {
+                    let hint = "write with fewer threads: --jobs 1";
+                    Error::new(&self.target, cause).row(row).hint(hint)
+                })?;
                 let job = Job {
                     dir,
                     row,
                     metadata: image.metadata.clone(),
                     shape: image.shape,
                     dtype: image.dtype,
-                    pixels: image.pixels.to_vec(),
+                    pixels,
                 };
                 let sent = queue.as_ref().is_some_and(|q| q.send(job).is_ok());
                 if sent { Ok(()) } else { Err(Error::new(&self.target, "the writing threads have stopped")) }
@@ -151,19 +163,20 @@ impl StoreWriter for OmeZarrWriter {
     }
 
     fn skip(&mut self, metadata: &ImageMetadata) -> Result<()> {
-        self.names.choose(&metadata.name);
-        Ok(())
+        let folder = self.staged()?.path().to_owned();
+        self.count += 1;
+        self.names.next(&folder, "", &metadata.name, &metadata.name).map(drop)
     }
 
-    fn finish(mut self: Box<Self>) -> Result<()> {
+    fn complete_output(mut self: Box<Self>) -> Result<Finished> {
         self.workers.join()?;
-        if self.names.len() == 0 {
+        if self.count == 0 {
             return Err(Error::new(&self.target, "there is no image to write"));
         }
-        match self.staged.take() {
-            Some(staged) => staged.commit(),
-            None => Ok(()),
-        }
+        let Some(staged) = self.staged.take() else {
+            return Err(Error::new(&self.target, "was completed before"));
+        };
+        if self.single { Ok(staged.finished()) } else { self.names.finish(staged) }
     }
 }
 
@@ -196,7 +209,7 @@ fn work(
     let keep = |error: Error| {
         failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
     };
-    let mut encoder = match Encoder::new(recipe.compressor) {
+    let mut encoder = match recipe.encoder() {
         Ok(encoder) => encoder,
         Err(e) => return keep(failed(target)(e)),
     };
@@ -212,12 +225,16 @@ fn work(
 }
 
 impl Recipe {
+    fn encoder(&self) -> std::result::Result<Encoder, String> {
+        Encoder::new(self.compressor, self.version == Version::V04, self.checksums)
+    }
+
     /// Writes one image group into `dir`; errors speak of `target`.
     fn write(&self, image: &ImageView<'_>, dir: &Path, encoder: &mut Encoder, target: &Path) -> Result<()> {
         let chunking = self.chunking(image, target)?;
         let array = dir.join(DATASET);
         make_dir(&array, target)?;
-        for (name, value) in files(self.version, image, &chunking, self.compressor) {
+        for (name, value) in files(self.version, image, &chunking, self.compressor, self.checksums) {
             write_file(&dir.join(name), value.to_string().as_bytes(), target)?;
         }
         let piece = chunking.shard.unwrap_or(chunking.chunk);

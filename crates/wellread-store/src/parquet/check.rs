@@ -8,7 +8,7 @@
 use super::delta;
 use super::file::PositionalFile;
 use super::levels::{Run, Runs, level_width, packed_at};
-use super::pages::{self, Codecs, ColumnPages, Fault};
+use super::pages::{self, Codecs, ColumnPages, Fault, Page};
 use super::thrift::{Encoding, PageKind};
 use crate::{Error, Result};
 use parquet::basic::Type as Physical;
@@ -28,17 +28,39 @@ pub(super) fn column(
             .hint("the file is corrupt; copy or write it again")
     };
     let (mut raw, mut decoded, mut codecs) = (vec![], vec![], Codecs::default());
+    let physical = chunk.column_type();
+    let limit = |page: &Page| pages::column_limit(physical, &page.header);
     let mut seen = 0usize;
     if let Some(page) = &pages.dictionary {
         // That it decompresses is all that is needed.
-        match pages::load(file, page, pages.codec, (0, 0), &mut raw, &mut decoded, &mut codecs) {
+        let loaded = pages::load_within(
+            file,
+            page,
+            pages.codec,
+            (0, 0),
+            limit(page),
+            &mut raw,
+            &mut decoded,
+            &mut codecs,
+        );
+        match loaded {
             Ok(_) => {}
             Err(Fault::Error(error)) => return Err(error),
             Err(Fault::General) => return Err(corrupt("its dictionary cannot be read")),
         }
     }
     for (i, page) in pages.data.iter().enumerate() {
-        let body = match pages::load(file, page, pages.codec, max, &mut raw, &mut decoded, &mut codecs) {
+        let loaded = pages::load_within(
+            file,
+            page,
+            pages.codec,
+            max,
+            limit(page),
+            &mut raw,
+            &mut decoded,
+            &mut codecs,
+        );
+        let body = match loaded {
             Ok(body) => body,
             Err(Fault::Error(error)) => return Err(error),
             Err(Fault::General) => return Err(corrupt("its pages have a form that cannot be read")),
@@ -62,7 +84,7 @@ pub(super) fn column(
                 .ok_or_else(|| corrupt("its levels are damaged"))?
         };
         seen += starts;
-        let size = match chunk.column_type() {
+        let size = match physical {
             Physical::INT32 | Physical::FLOAT => 4,
             Physical::INT64 | Physical::DOUBLE => 8,
             _ => 0,

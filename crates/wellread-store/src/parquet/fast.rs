@@ -25,7 +25,7 @@ use super::pixel_pages::PixelPages;
 use super::schema::{LeafType, PixelLeaf};
 use super::thrift::Encoding;
 use super::values::{self, BadValue, Coding};
-use crate::{Block, Error, PixelSink, RowInfo, Scratch};
+use crate::{Block, Error, PixelSink, RowInfo, Scratch, room};
 use std::sync::Arc;
 use wellread_image::{PixelType, Region};
 
@@ -220,7 +220,7 @@ impl FastReader<'_> {
                     (block.start[3], block.size[3]) = (part.start[3] + y, lines.min(ny - y));
                 }
                 let count = block.pixels();
-                pixels.resize(pixels.len().max(count * size), 0);
+                room::grow(pixels, count * size).map_err(|cause| no_room(self.file, &cause))?;
                 let data = &mut pixels[..count * size];
                 values::decode_on(stored, coding, leaf, all, at..at + count, dtype, data, walk)
                     .map_err(|wrong| Fault::Error(bad(self.file, wrong)))?;
@@ -249,7 +249,8 @@ impl FastReader<'_> {
             let from = (at - inside.start) as usize;
             let entry = self.entry(page, dtype, scratch)?;
             if let Entry::Pixels(pixels) = &*entry {
-                scratch.pixels.resize(scratch.pixels.len().max((done + n) * size), 0);
+                room::grow(&mut scratch.pixels, (done + n) * size)
+                    .map_err(|cause| no_room(self.file, &cause))?;
                 scratch.pixels[done * size..(done + n) * size]
                     .copy_from_slice(&pixels[from * size..(from + n) * size]);
             } else {
@@ -277,7 +278,7 @@ impl FastReader<'_> {
         let inside = self.values_of(page);
         let all = (inside.end - inside.start) as usize;
         let size = dtype.size();
-        scratch.pixels.resize(scratch.pixels.len().max((to + count) * size), 0);
+        room::grow(&mut scratch.pixels, (to + count) * size).map_err(|cause| no_room(self.file, &cause))?;
         let out = &mut scratch.pixels[to * size..(to + count) * size];
         values::decode_on(bytes, coding, leaf, all, from..from + count, dtype, out, &mut self.walk)
             .map_err(|wrong| Fault::Error(bad(self.file, wrong)))
@@ -383,7 +384,7 @@ impl FastReader<'_> {
         let size = count.checked_mul(dtype.size()).ok_or(Fault::General)?;
         if size <= DECODE_WHOLE.max(body.values.len()) {
             fit(&mut pixels, size);
-            pixels.resize(size, 0);
+            room::resize(&mut pixels, size).map_err(|cause| no_room(self.file, &cause))?;
             // A value that does not fit is an error of the image that has it, not of its neighbours: then
             // the page is kept as it is.
             if values::decode(body.values, decoding(&stored)?, leaf, count, 0..count, dtype, &mut pixels)
@@ -421,8 +422,13 @@ impl FastReader<'_> {
 /// Gives memory up that is far more than `bytes`, or not enough: nothing in it is wanted.
 fn fit(buffer: &mut Vec<u8>, bytes: usize) {
     if buffer.capacity() < bytes || buffer.capacity() > 2 * bytes {
-        *buffer = vec![0; bytes];
+        *buffer = vec![];
     }
+}
+
+/// The fault of memory that is not to be had.
+fn no_room(file: &PositionalFile, cause: &str) -> Fault {
+    Fault::Error(Error::new(file.path(), cause))
 }
 
 /// The error for a value.

@@ -6,7 +6,8 @@
 //! a few per cent of what decompressing them costs.
 
 use super::thrift;
-use crate::{Error, Result, guard, regular};
+use super::writer::pages;
+use crate::{Error, Result, guard, regular, room};
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::errors::ParquetError;
@@ -15,6 +16,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A file open for positional reading by many threads; cheap to clone.
 #[derive(Clone, Debug)]
@@ -25,13 +27,21 @@ struct Opened {
     file: File,
     length: u64,
     path: PathBuf,
+    /// Whether the footer has matched a checksum of ours.
+    sealed: AtomicBool,
 }
 
 impl PositionalFile {
     /// Opens `path`.
     pub fn open(path: &Path) -> Result<Self> {
         let (file, length) = regular::open(path).map_err(|e| Error::io(path, "cannot open", &e))?;
-        Ok(Self(Arc::new(Opened { file, length, path: path.to_owned() })))
+        let sealed = AtomicBool::new(false);
+        Ok(Self(Arc::new(Opened { file, length, path: path.to_owned(), sealed })))
+    }
+
+    /// Whether we wrote it with checksums, and the footer matches its own: what the footer says of pages then holds.
+    pub fn is_sealed(&self) -> bool {
+        self.0.sealed.load(Ordering::Relaxed)
     }
 
     /// Length in bytes when it was opened.
@@ -47,13 +57,20 @@ impl PositionalFile {
     /// `error`, which reading pages has given, or why they cannot be read at all: the file's columns are encrypted.
     /// Looked at when it matters, because it costs another walk over the footer.
     pub fn encrypted_or(&self, error: Error) -> Error {
+        match self.footer_bytes() {
+            Ok(footer) if thrift::has_encrypted_columns(&footer) => encrypted(self.path()),
+            _ => error,
+        }
+    }
+
+    /// The footer as it lies in the file.
+    fn footer_bytes(&self) -> Result<Vec<u8>> {
         let (mut tail, mut footer) = (vec![], vec![]);
-        let found = self.read(self.0.length.saturating_sub(8), 8, &mut tail).and_then(|()| {
-            let size = u32::from_le_bytes([tail[0], tail[1], tail[2], tail[3]]);
-            let start = self.0.length.saturating_sub(8 + u64::from(size));
-            self.read(start, size as usize, &mut footer)
-        });
-        if found.is_ok() && thrift::has_encrypted_columns(&footer) { encrypted(self.path()) } else { error }
+        self.read(self.0.length.saturating_sub(8), 8, &mut tail)?;
+        let size = u32::from_le_bytes([tail[0], tail[1], tail[2], tail[3]]);
+        let start = self.0.length.saturating_sub(8 + u64::from(size));
+        self.read(start, size as usize, &mut footer)?;
+        Ok(footer)
     }
 
     /// Fills `out` (resized) with `length` bytes from `offset`. The range is checked against the length of
@@ -70,7 +87,7 @@ impl PositionalFile {
             .hint("the file is truncated or corrupt; copy or write it again"));
         }
         // Growing without clearing spares zeroing what is overwritten anyway.
-        out.resize(length, 0);
+        room::resize(out, length).map_err(|cause| Error::new(&self.0.path, cause))?;
         regular::read_exact_at(&self.0.file, out, offset).map_err(|e| {
             if e.kind() == io::ErrorKind::UnexpectedEof {
                 Error::new(&self.0.path, "the file became shorter while it was open")
@@ -151,9 +168,49 @@ fn check_ends(file: &PositionalFile) -> Result<()> {
 /// No Parquet, truncated, encrypted or corrupt.
 pub(super) fn footer(file: &PositionalFile) -> Result<ArrowReaderMetadata> {
     check_ends(file)?;
-    guard::guarded(file.path(), "cannot read the footer", || {
+    let metadata = guard::guarded(file.path(), "cannot read the footer", || {
         ArrowReaderMetadata::load(file, ArrowReaderOptions::new().with_skip_arrow_metadata(true))
-    })
+    })?;
+    // Who writes a table anew may take its metadata along: the checksum is of this file only where we wrote it.
+    let of_file = metadata.metadata().file_metadata();
+    let is_ours = of_file.created_by().is_some_and(|writer| writer.starts_with("wellread "));
+    let mut pairs = of_file.key_value_metadata().into_iter().flatten();
+    if is_ours && pairs.any(|pair| pair.key == pages::FOOTER_KEY) {
+        if !pages::footer_matches(&file.footer_bytes()?) {
+            return Err(Error::new(file.path(), "the footer does not match its checksum")
+                .hint("the file is corrupt; copy or write it again"));
+        }
+        file.0.sealed.store(true, Ordering::Relaxed);
+    }
+    Ok(metadata)
+}
+
+/// Compares the pages of columns with their checksums, where they have some, before the library reads them: it does not
+/// look at checksums.
+///
+/// # Errors
+/// A page that does not match. Columns of others' files whose pages cannot be found are the library's to complain about.
+pub(super) fn check_sums(
+    file: &PositionalFile,
+    metadata: &ArrowReaderMetadata,
+    group: usize,
+    leaves: impl Iterator<Item = usize>,
+) -> Result<()> {
+    let mut raw = vec![];
+    for leaf in leaves {
+        let found = match super::pages::scan(file, metadata.metadata().row_group(group).column(leaf)) {
+            Err(error) if file.is_sealed() => return Err(error),
+            Err(_) => continue,
+            Ok(found) => found,
+        };
+        for page in found.dictionary.iter().chain(&found.data) {
+            if page.header.crc.is_some() {
+                file.read(page.offset, page.header.compressed, &mut raw)?;
+                super::pages::check_sum(file, page.offset, &page.header, &raw)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// [`guard::guarded`] for calls of the `parquet` crate that read columns.

@@ -3,8 +3,8 @@
 use super::file::PositionalFile;
 use super::levels::Start;
 use super::thrift::{Encoding, HeaderError, PageHeader, PageKind};
-use crate::{Error, Result};
-use parquet::basic::Compression;
+use crate::{Error, Result, room};
+use parquet::basic::{Compression, Type as Physical};
 use parquet::file::metadata::ColumnChunkMetaData;
 use std::ops::Range;
 use wellread_trace::{Kind, span};
@@ -78,6 +78,9 @@ fn walk(file: &PositionalFile, chunk: &ColumnChunkMetaData) -> Result<ColumnPage
         .filter(|&end| end <= file.length())
         .ok_or_else(|| corrupt("its pages lie beyond the end of the file"))?;
     let mut pages = ColumnPages { dictionary: None, data: vec![], codec: chunk.compression() };
+    // No checksum is of the headers of pages. By an encoding that was flipped, values would be others without a word.
+    let encodings: Option<Vec<Encoding>> =
+        file.is_sealed().then(|| chunk.encodings().map(|encoding| Encoding::from(encoding as i32)).collect());
     let mut seen = 0u64;
     let mut buffer = vec![];
     while at < end && seen < entries {
@@ -90,6 +93,10 @@ fn walk(file: &PositionalFile, chunk: &ColumnChunkMetaData) -> Result<ColumnPage
         // The footer's total counts headers too; some writers leave it unset.
         if total >= size && header.uncompressed as u64 > total {
             return Err(corrupt("a page declares more bytes than its whole column has"));
+        }
+        let has_values = !matches!(header.kind, PageKind::Unknown);
+        if has_values && encodings.as_ref().is_some_and(|all| !all.contains(&header.encoding)) {
+            return Err(corrupt("a page has an encoding that its column has not"));
         }
         match header.kind {
             PageKind::V1 { .. } | PageKind::V2 { .. } => {
@@ -177,6 +184,20 @@ fn numbers_limit(values: usize) -> usize {
     4096 + values.saturating_mul(20)
 }
 
+/// Most bytes of a page of a column: numbers have a size, byte arrays (names, well labels) have any length.
+///
+/// A page of byte arrays may hold 64 MiB, and more where its compressed bytes justify that. Equal names compress by a
+/// factor of thousands with Zstandard, so that the compressed size alone would refuse small pages.
+pub(super) fn column_limit(physical: Physical, header: &PageHeader) -> usize {
+    let numbers = numbers_limit(header.values);
+    match physical {
+        Physical::BYTE_ARRAY | Physical::FIXED_LEN_BYTE_ARRAY => {
+            numbers.max((64 << 20) + header.compressed.saturating_mul(1024))
+        }
+        _ => numbers,
+    }
+}
+
 /// Reads, checks and decompresses the page of numbers whose header is at `offset`, and which takes `size` bytes with
 /// it and has `entries` entries of levels. Where these do not agree with its header it is for the general reader.
 pub(super) fn load_at<'a>(
@@ -231,10 +252,22 @@ pub(super) fn load_within<'a>(
 }
 
 fn corrupt(file: &PositionalFile, offset: u64, why: &dyn std::fmt::Display) -> Fault {
-    Fault::Error(
-        Error::new(file.path(), format_args!("page at offset {offset}: {why}"))
-            .hint("the file is corrupt; copy or write it again"),
-    )
+    Fault::Error(damaged(file, offset, why))
+}
+
+fn damaged(file: &PositionalFile, offset: u64, why: &dyn std::fmt::Display) -> Error {
+    Error::new(file.path(), format_args!("page at offset {offset}: {why}"))
+        .hint("the file is corrupt; copy or write it again")
+}
+
+/// Compares the bytes of a page, all after its header, with its checksum, if it has one.
+pub(super) fn check_sum(file: &PositionalFile, offset: u64, header: &PageHeader, raw: &[u8]) -> Result<()> {
+    match header.crc {
+        Some(crc) if libdeflater::crc32(raw) != crc => {
+            Err(damaged(file, offset, &"its checksum does not match"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Refuses a page that declares more than `limit` bytes.
@@ -257,13 +290,13 @@ fn take_apart<'a>(
     decoded: &'a mut Vec<u8>,
     codecs: &mut Codecs,
 ) -> std::result::Result<Body<'a>, Fault> {
+    check_sum(file, offset, header, raw)?;
     let corrupt = |why: &dyn std::fmt::Display| corrupt(file, offset, why);
-    if let Some(crc) = header.crc
-        && libdeflater::crc32(raw) != crc
-    {
-        return Err(corrupt(&"its checksum does not match"));
-    }
     let short = || corrupt(&"it ends within its levels");
+    if codec != Compression::UNCOMPRESSED {
+        room::reserve(decoded, header.uncompressed)
+            .map_err(|cause| Fault::Error(Error::new(file.path(), cause)))?;
+    }
     match header.kind {
         PageKind::V1 { levels } => {
             let data = decompress(codec, raw, header.uncompressed, decoded, codecs, &corrupt)?;
@@ -331,7 +364,7 @@ fn decompress<'a>(
             out.reserve(size);
             let zstd = match &mut codecs.zstd {
                 Some(zstd) => zstd,
-                none => none.insert(zstd::bulk::Decompressor::new().map_err(|e| failed(&e))?),
+                none => none.insert(room::zstd_decompressor().map_err(|e| failed(&e))?),
             };
             // The buffer may have room for more than was asked: what comes is checked below.
             zstd.decompress_to_buffer(input, out).map_err(|e| failed(&e))?

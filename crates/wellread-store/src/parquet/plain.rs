@@ -1,7 +1,7 @@
 //! Columns of plain values, read whole: features beside images, and tables of profiles.
 
 use super::file::guarded;
-use super::file::{PositionalFile, footer};
+use super::file::{PositionalFile, check_sums, footer};
 use crate::ome_arrow::{other_columns, plain_columns};
 use crate::{Error, Result, features};
 use arrow_array::RecordBatch;
@@ -43,6 +43,9 @@ pub(super) fn read_columns(
             format_args!("the columns beside the images have {bytes} bytes; at most {MOST} are taken along"),
         )
         .hint("leave columns out, or aggregate the table to one row per image"));
+    }
+    for group in 0..groups.len() {
+        check_sums(file, metadata, group, leaves.iter().copied())?;
     }
     let mask = ProjectionMask::leaves(schema, leaves);
     let batches = guarded(file, "cannot read the feature columns", || {

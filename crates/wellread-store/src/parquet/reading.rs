@@ -6,7 +6,7 @@ use super::general::GeneralReader;
 use super::pages::Fault;
 use super::store::ParquetStore;
 use crate::ome_arrow::{CHUNKS, PLANES};
-use crate::{Block, CopySink, Error, PixelSink, Request, Result, Scratch, Store};
+use crate::{Block, CopySink, Error, PixelSink, Request, Result, Scratch, Store, room};
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
@@ -163,7 +163,7 @@ impl ParquetStore {
                 let bytes = info.shape.pixels() * info.dtype.size();
                 let lists = reader.next_row().map_err(at)?;
                 pixels.clear();
-                pixels.resize(bytes, 0);
+                room::resize(&mut pixels, bytes).map_err(|cause| at(Error::new(self.path(), cause)))?;
                 let mut sink = CopySink::new(vec![(info.shape.full(), info.dtype, pixels.as_mut_slice())]);
                 for (k, piece) in table.pieces(r).enumerate() {
                     let region = table.region(piece);

@@ -125,6 +125,37 @@ impl PageHeader {
     }
 }
 
+/// `header`, which has no checksum and whose fields are in order, with the checksum `crc`; `None` where it is not so.
+pub(super) fn with_checksum(header: &[u8], crc: u32) -> Option<Vec<u8>> {
+    const STEP: u8 = 0x10;
+    let mut at = 0;
+    // Kind of page and the two sizes come before it, each one field further and of up to five bytes.
+    for _ in 0..3 {
+        if header.get(at) != Some(&(STEP | I32)) {
+            return None;
+        }
+        let number = &header[at + 1..];
+        at += 2 + number.iter().position(|byte| byte & 0x80 == 0)?;
+    }
+    let (before, after) = header.split_at(at);
+    let (&next, after) = after.split_first()?;
+    if next < 2 * STEP {
+        return None;
+    }
+    let mut out = before.to_vec();
+    out.push(STEP | I32);
+    let mut rest = (crc << 1) ^ ((crc as i32) >> 31) as u32;
+    while rest >= 0x80 {
+        out.push(rest as u8 | 0x80);
+        rest >>= 7;
+    }
+    out.push(rest as u8);
+    // The field behind it is one less further.
+    out.push(next - STEP);
+    out.extend_from_slice(after);
+    Some(out)
+}
+
 /// Where a page of a column chunk is, as the offset index says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PageLocation {
@@ -356,6 +387,21 @@ mod tests {
             length: V1.len() - 1,
         };
         assert_eq!(header, expected);
+    }
+
+    #[test]
+    fn a_checksum_is_put_in() {
+        let without = PageHeader::parse(V1).unwrap();
+        for crc in [0, 1, 63, 64, 0x7fff_ffff, 0x8000_0000, 0xdead_beef, u32::MAX] {
+            let bytes = with_checksum(V1, crc).unwrap();
+            let with = PageHeader::parse(&bytes).unwrap();
+            let length = without.length + bytes.len() - V1.len();
+            assert_eq!(with, PageHeader { crc: Some(crc), length, ..without });
+            assert_eq!(with_checksum(&bytes, crc), None, "it has one");
+        }
+        for n in 0..9 {
+            assert_eq!(with_checksum(&V1[..n], 7), None, "{n} bytes");
+        }
     }
 
     #[test]

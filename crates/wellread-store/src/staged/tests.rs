@@ -65,16 +65,15 @@ fn what_another_process_put_there_is_kept_unless_told_otherwise() {
         std::fs::write(staged.create_dir().unwrap().join("a.tif"), b"").unwrap();
         staged
     };
-    let [first, second, mut third] = [(); 3].map(|()| staged());
+    let [first, second, third] = [(); 3].map(|()| staged());
     first.commit().unwrap();
     assert!(second.commit().unwrap_err().to_string().contains("another process"));
     // A file that would take the folder's place, and a folder that replaces it.
     std::fs::write(third.path().join("one"), b"one").unwrap();
     assert!(third.commit_file("one").unwrap_err().to_string().contains("another process"));
-    let mut fourth = Staged::new(&target, true).unwrap();
+    let fourth = Staged::new(&target, true).unwrap();
     std::fs::write(fourth.create_dir().unwrap().join("one"), b"one").unwrap();
     fourth.commit_file("one").unwrap();
-    drop((third, fourth));
     assert_eq!(read(&target), b"one");
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
 }
@@ -200,4 +199,40 @@ fn a_reserved_name_is_given_back_unless_it_is_kept() {
     assert!(!unfinished().contains(&path));
     drop(reserved);
     assert!(path.exists());
+}
+
+#[test]
+fn finished_output_can_be_read_before_it_is_at_its_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = dir.path().join("set");
+    let finished = |resumable: bool| {
+        let staged = if resumable {
+            Staged::resumable(&target, false, "of").unwrap()
+        } else {
+            Staged::new(&target, false).unwrap()
+        };
+        std::fs::write(staged.create_dir().unwrap().join("a.tif"), b"a").unwrap();
+        staged.finished()
+    };
+    for resumable in [false, true] {
+        let output = finished(resumable);
+        assert_eq!(std::fs::read(output.path().join("a.tif")).unwrap(), b"a");
+        assert!(!target.exists());
+        drop(output);
+        // What can be gone on with is kept unless it is known to be wrong.
+        assert_eq!(part(&target).is_some(), resumable);
+        let output = finished(resumable);
+        output.discard();
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "{resumable}");
+        finished(resumable).commit().unwrap();
+        assert_eq!(std::fs::read(target.join("a.tif")).unwrap(), b"a");
+        std::fs::remove_dir_all(&target).unwrap();
+    }
+    let staged = Staged::new(&target, false).unwrap();
+    std::fs::write(staged.create_dir().unwrap().join("one"), b"one").unwrap();
+    let output = staged.finished_file("one");
+    assert_eq!(std::fs::read(output.path()).unwrap(), b"one");
+    output.commit().unwrap();
+    assert_eq!(std::fs::read(&target).unwrap(), b"one");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
 }

@@ -28,6 +28,7 @@ pub use pieces::{Numbers, RowPieces};
 pub use store::TableStore;
 pub use writer::{MakeSink, TableWriter, ThreadSink};
 
+use crate::staged::Finished;
 use crate::{FormatContext, Result, StoreLayout};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -167,6 +168,6 @@ pub trait TableSink: Send {
     /// Appends rows. All batches have the schema of the first.
     fn write(&mut self, batch: RecordBatch) -> Result<()>;
 
-    /// Completes the table and moves it into place.
-    fn finish(self: Box<Self>) -> Result<()>;
+    /// Completes the table where it was written, which is not yet its place.
+    fn complete_output(self: Box<Self>) -> Result<Finished>;
 }

@@ -6,16 +6,17 @@ use crate::lazy::Lazy;
 use crate::ome_arrow::{
     CHUNKS, ImageColumn, LISTS, MetadataRows, PLANES, PieceBox, PixelColumn, SmallColumns, covers, eight_bit,
 };
+use crate::store::checked;
 use crate::{
     Block, CopySink, EachImage, Error, FormatContext, OpenOptions, PixelSink, Request, Result, RowInfo,
-    Scratch, Store, StoreLayout,
+    Scratch, Store, StoreLayout, room,
 };
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch, StructArray};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use wellread_image::ImageMetadata;
+use wellread_image::{ImageMetadata, Shape};
 
 /// Rows whose shapes are read together.
 const BLOCK: usize = 4096;
@@ -48,6 +49,11 @@ impl Infos {
     }
 }
 
+/// Images of up to so many bytes have memory without more ado.
+const FREE_BYTES: usize = 64 << 20;
+/// Larger ones, of so many times the bytes of the table's files, are looked at before.
+const RATIO: usize = 1024;
+
 /// Images in an OME-Arrow column of an engine's table, open for reading.
 pub struct TableStore {
     table: Box<dyn ImageTable>,
@@ -58,6 +64,8 @@ pub struct TableStore {
     all: Lazy<Option<RowInfo>>,
     /// Else what each is.
     blocks: Vec<Lazy<Infos>>,
+    /// Bytes of the table's files, asked for where an image is said to be large.
+    on_disk: Lazy<u64>,
     /// Metadata of the block that was asked for last.
     latest: Mutex<Option<(usize, Arc<MetadataRows>)>>,
 }
@@ -74,8 +82,15 @@ impl TableStore {
     pub fn open(table: Box<dyn ImageTable>, options: &OpenOptions) -> Result<Self> {
         let column = ImageColumn::find(table.path(), &table.schema(), options.column.as_deref())?;
         let blocks = (0..table.len().div_ceil(BLOCK)).map(|_| Lazy::new()).collect();
-        let mut store =
-            Self { table, column, clamped: false, all: Lazy::new(), blocks, latest: Mutex::new(None) };
+        let mut store = Self {
+            table,
+            column,
+            clamped: false,
+            all: Lazy::new(),
+            blocks,
+            on_disk: Lazy::new(),
+            latest: Mutex::new(None),
+        };
         if !store.table.types_are_trusted() && eight_bit::is_proven(&store) {
             store.clamped = true;
         }
@@ -231,21 +246,63 @@ impl TableStore {
         put: &mut dyn FnMut(&Block<'_>) -> Result<()>,
     ) -> Result<bool> {
         let info = self.info(row)?;
-        let refuse = |cause: String| {
-            let error = Error::new(self.path(), cause).row(row);
-            error.hint("other rows can still be read; if the table was not written like this, write it again")
-        };
-        pieces.boxes(info.shape, boxes).map_err(refuse)?;
-        if boxes.is_empty() {
+        if !self.boxes(row, info.shape, pieces, boxes)? {
             return Ok(false);
         }
-        covers(boxes, info.shape).map_err(refuse)?;
         for (k, piece) in boxes.iter().enumerate() {
             let region = piece.region();
-            let data = pieces.pixels(k, region.shape(), info.dtype, buffer).map_err(refuse)?;
+            let data = pieces.pixels(k, region.shape(), info.dtype, buffer);
+            let data = data.map_err(|cause| self.refused(row, cause))?;
             put(&Block { region, data, dtype: info.dtype })?;
         }
         Ok(true)
+    }
+
+    /// Checks the boxes of an image of so many bytes before there is memory for them, where the table's files are too small
+    /// for what the row says: a damaged size must not cost gigabytes.
+    fn check_size(&self, row: usize, bytes: usize) -> Result<()> {
+        if bytes <= FREE_BYTES || (bytes / RATIO) as u64 <= *self.on_disk.get(|| self.bytes_on_disk())? {
+            return Ok(());
+        }
+        let mut boxes = vec![];
+        for list in [CHUNKS, PLANES] {
+            if self.column.has[list] && self.fits(row, list, &mut boxes)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether an image has pieces in this list, which must cover it.
+    fn fits(&self, row: usize, list: usize, boxes: &mut Vec<PieceBox>) -> Result<bool> {
+        let (mut found, mut context) = (false, FormatContext::default());
+        self.read_pieces(&Rows::Chosen(&[row]), list, &mut context, &mut |_, pieces| {
+            found = self.boxes(row, self.info(row)?.shape, pieces, boxes)?;
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    /// Replaces `boxes` by those of a row's pieces, which cover its image. `false` where it has none in this list.
+    fn boxes(
+        &self,
+        row: usize,
+        shape: Shape,
+        pieces: &Pieces<'_>,
+        boxes: &mut Vec<PieceBox>,
+    ) -> Result<bool> {
+        let checked = pieces
+            .boxes(shape, boxes)
+            .and_then(|()| if boxes.is_empty() { Ok(()) } else { covers(boxes, shape) });
+        checked.map_err(|cause| self.refused(row, cause))?;
+        Ok(!boxes.is_empty())
+    }
+
+    /// The error of a row that is not as it should be.
+    fn refused(&self, row: usize, cause: String) -> Error {
+        Error::new(self.path(), cause)
+            .row(row)
+            .hint("other rows can still be read; if the table was not written like this, write it again")
     }
 
     /// The list that is read first.
@@ -313,6 +370,12 @@ impl Store for TableStore {
 
     fn row_info(&self, row: usize) -> Result<RowInfo> {
         self.info(row)
+    }
+
+    fn check(&self, request: &Request) -> Result<RowInfo> {
+        let info = checked(self, request)?;
+        self.check_size(request.row, info.shape.pixels() * info.dtype.size())?;
+        Ok(info)
     }
 
     fn metadata(&self, row: usize) -> Result<ImageMetadata> {
@@ -435,8 +498,12 @@ impl Store for TableStore {
         self.read_pieces(&Rows::Range(rows.clone()), list, &mut context, &mut |at, pieces| {
             let row = rows.start + at;
             let info = self.info(row)?;
+            let bytes = info.shape.pixels() * info.dtype.size();
+            if bytes > FREE_BYTES {
+                self.boxes(row, info.shape, pieces, &mut boxes)?;
+            }
             pixels.clear();
-            pixels.resize(info.shape.pixels() * info.dtype.size(), 0);
+            room::resize(&mut pixels, bytes).map_err(|cause| Error::new(self.path(), cause).row(row))?;
             let mut sink = CopySink::new(vec![(info.shape.full(), info.dtype, pixels.as_mut_slice())]);
             let found =
                 self.deliver(row, pieces, &mut boxes, &mut buffer, &mut |block| sink.put(0, block))?;

@@ -2,7 +2,8 @@
 
 use super::TableSink;
 use crate::ome_arrow::Collector;
-use crate::{Error, ImageView, Result, StoreWriter, Tune, WriteOptions};
+use crate::staged::Finished;
+use crate::{Error, ImageView, Result, StoreWriter, Tune, WriteOptions, threads};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -111,10 +112,10 @@ impl StoreWriter for TableWriter {
         Ok(())
     }
 
-    fn finish(mut self: Box<Self>) -> Result<()> {
+    fn complete_output(mut self: Box<Self>) -> Result<Finished> {
         self.flush()?;
         match self.sink.take() {
-            Some(sink) => sink.finish(),
+            Some(sink) => sink.complete_output(),
             None => Err(Error::new(&self.target, "an earlier image could not be written")),
         }
     }
@@ -135,27 +136,30 @@ pub struct ThreadSink {
     target: PathBuf,
     batches: Option<Sender<RecordBatch>>,
     thread: Option<JoinHandle<Result<()>>>,
-    commit: Option<Box<dyn FnOnce() -> Result<()> + Send>>,
+    output: Option<Box<dyn FnOnce() -> Result<Finished> + Send>>,
     complete: usize,
 }
 
 impl ThreadSink {
-    /// Starts `work`, which takes batches until there are no more; `commit` moves the finished output into place. It
+    /// Starts `work`, which takes batches until there are no more; `output` is the finished output then. It
     /// owns the staged output, which goes with it when it is dropped without being called.
+    ///
+    /// # Errors
+    /// A thread that cannot be started.
     pub fn spawn(
         target: PathBuf,
         work: impl FnOnce(Receiver<RecordBatch>) -> Result<()> + Send + 'static,
-        commit: impl FnOnce() -> Result<()> + Send + 'static,
-    ) -> Self {
+        output: impl FnOnce() -> Result<Finished> + Send + 'static,
+    ) -> Result<Self> {
         let (send, receive) = bounded(2);
-        let thread = std::thread::spawn(move || work(receive));
-        Self {
+        let thread = threads::spawn(&target, move || work(receive))?;
+        Ok(Self {
             target,
             batches: Some(send),
             thread: Some(thread),
-            commit: Some(Box::new(commit)),
+            output: Some(Box::new(output)),
             complete: 0,
-        }
+        })
     }
 
     /// With rows that an interrupted run has left.
@@ -190,9 +194,12 @@ impl TableSink for ThreadSink {
         Err(Error::new(&self.target, "the engine stopped taking images"))
     }
 
-    fn finish(mut self: Box<Self>) -> Result<()> {
+    fn complete_output(mut self: Box<Self>) -> Result<Finished> {
         self.join()?;
-        self.commit.take().map_or(Ok(()), |commit| commit())
+        let Some(output) = self.output.take() else {
+            return Err(Error::new(&self.target, "was completed before"));
+        };
+        output()
     }
 }
 

@@ -148,7 +148,7 @@ impl Decompressors {
             }
             Codec::Zstd => {
                 if self.zstd.is_none() {
-                    let new = zstd::bulk::Decompressor::new().map_err(|e| format!("Zstandard: {e}"))?;
+                    let new = crate::room::zstd_decompressor()?;
                     self.zstd = Some(new);
                 }
                 let zstd = self.zstd.as_mut().expect("just made");
@@ -219,11 +219,13 @@ fn pack_bits(mut row: &[u8], packed: &mut Vec<u8>) {
 pub(super) struct Packing {
     pub(super) codec: Codec,
     pub(super) level: i32,
+    /// Whether Zstandard frames end with a checksum of what they hold.
+    pub(super) checksums: bool,
 }
 
 impl Packing {
     /// The packing that was asked for; the default is none, as tifffile and Bio-Formats write.
-    pub(super) fn new(path: &Path, compression: Compression) -> Result<Self> {
+    pub(super) fn new(path: &Path, compression: Compression, checksums: bool) -> Result<Self> {
         let (codec, level) = match compression {
             Compression::Default | Compression::None => (Codec::None, 0),
             Compression::Lzw => (Codec::Lzw, 0),
@@ -235,7 +237,7 @@ impl Packing {
                     .hint("TIFF has none, lzw, deflate[:LEVEL], packbits and zstd[:LEVEL]"));
             }
         };
-        Ok(Self { codec, level })
+        Ok(Self { codec, level, checksums })
     }
 
     /// Compresses one strip or tile of rows of `row_bytes`.
@@ -256,7 +258,9 @@ impl Packing {
                 out.truncate(n);
                 Ok(out)
             }
-            Codec::Zstd => zstd::bulk::compress(data, self.level).map_err(|e| format!("Zstandard: {e}")),
+            Codec::Zstd => zstd::bulk::Compressor::new(self.level)
+                .and_then(|mut zstd| zstd.include_checksum(self.checksums).and_then(|()| zstd.compress(data)))
+                .map_err(|e| format!("Zstandard: {e}")),
             Codec::None | Codec::Other(_) => Ok(data.to_vec()),
         }
     }
@@ -292,7 +296,7 @@ mod tests {
     fn unknown_compressions_are_named() {
         let error = Decompressors::default().decode(Codec::from_tag(7), &[], &mut [0; 4]).unwrap_err();
         assert!(error.contains("JPEG (7)"), "{error}");
-        assert!(Packing::new(Path::new("x"), Compression::Snappy).is_err());
+        assert!(Packing::new(Path::new("x"), Compression::Snappy, true).is_err());
     }
 
     proptest! {
@@ -303,7 +307,7 @@ mod tests {
                     Compression::None, Compression::Lzw, Compression::PackBits, Compression::Deflate(0),
                     Compression::Deflate(6), Compression::Zstd(3),
                 ] {
-                    let packing = Packing::new(Path::new("x"), compression).unwrap();
+                    let packing = Packing::new(Path::new("x"), compression, true).unwrap();
                     let packed = packing.encode(&data, 100).unwrap();
                     prop_assert!(data.len() as u64 <= packing.codec.at_most(packed.len() as u64));
                     let mut out = vec![0; data.len()];

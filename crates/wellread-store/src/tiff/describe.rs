@@ -1,7 +1,7 @@
 //! Descriptions of image stacks by ImageJ and by tifffile, in the first page's `ImageDescription`.
 //!
 //! ImageJ: lines `key=value`; `channels`, `slices` and `frames` count planes stored in the order T, Z, C.
-//! tifffile ("shaped"): JSON, `{"shape": [2, 3, 4, 40, 40], "axes": "TCZYX"}`; without axes, five dimensions
+//! tifffile ("shaped"): JSON, `{"shape": [2, 3, 4, 40, 40], "axes": "TCZYX", "name": "a"}`; without axes, five dimensions
 //! are taken as TCZYX, four as CZYX and three as ZYX, and the samples of colour pages as channels.
 //! Both may describe only their first page and let the others follow it without directories.
 
@@ -97,6 +97,9 @@ struct Shaped {
     shape: Vec<usize>,
     #[serde(default)]
     axes: Option<String>,
+    /// What tifffile calls the name of the series.
+    #[serde(default)]
+    name: serde_json::Value,
 }
 
 impl Shaped {
@@ -168,7 +171,8 @@ pub(super) fn shaped(
         } else if own > 1 || samples > 1 || !extend(view, pages, at, n)? {
             return Ok(None);
         }
-        images.push(image_of_samples(&first.page, at, &axes, view.len()));
+        let image = image_of_samples(&first.page, at, &axes, view.len());
+        images.push(Series { name: description.name.as_str().map(Into::into), ..image });
         ifd += own;
         at += n.max(own);
     }

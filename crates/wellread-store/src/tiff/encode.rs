@@ -7,7 +7,7 @@
 use super::Endian;
 use super::codec::{Codec, Packing};
 use super::ifd::tag;
-use super::predictor;
+use super::{predictor, sums};
 use crate::{Error, Result};
 use std::fs::File;
 use std::io::{BufWriter, Seek, SeekFrom, Write};
@@ -33,6 +33,8 @@ pub(super) struct Layout {
     pub(super) endian: Endian,
     /// Always BigTIFF, however small.
     pub(super) big: bool,
+    /// Whether strips, tiles and directories get checksums.
+    pub(super) checksums: bool,
     /// Threads that compress.
     pub(super) jobs: usize,
 }
@@ -46,6 +48,8 @@ struct Tag {
 enum Values {
     Short(Vec<u16>),
     Long(Vec<u64>),
+    /// Checksums, [`sums::HEAD`] values of the directory before them.
+    Sums(Vec<u32>),
     /// Offsets and lengths: as wide as the file needs.
     Offsets(Vec<u64>),
     Text(String),
@@ -119,6 +123,7 @@ impl Encoder {
         let n = across * down;
         let mut offsets = Vec::with_capacity(n);
         let mut lengths = Vec::with_capacity(n);
+        let mut checksums = Vec::with_capacity(n);
         let batch = if layout.packing.codec == Codec::None { 1 } else { layout.jobs.max(1) * 4 };
         // Strips that are stored as they are follow each other as the rows do: one write, no copy.
         let as_is = !tiled
@@ -128,6 +133,9 @@ impl Encoder {
             let strip = h * width * size;
             offsets.extend((0..n).map(|i| self.at + (i * strip) as u64));
             lengths.extend((0..n).map(|i| strip.min(pixels.len() - i * strip) as u64));
+            if self.layout.checksums {
+                checksums.extend(pixels.chunks(strip).map(libdeflater::crc32));
+            }
             self.put(pixels)?;
         }
         for from in (0..if as_is { 0 } else { n }).step_by(batch) {
@@ -136,6 +144,9 @@ impl Encoder {
                     packed.map_err(|e| Error::new(&self.target, format_args!("cannot compress: {e}")))?;
                 offsets.push(self.at);
                 lengths.push(packed.len() as u64);
+                if self.layout.checksums {
+                    checksums.push(libdeflater::crc32(&packed));
+                }
                 self.put(&packed)?;
             }
         }
@@ -172,6 +183,9 @@ impl Encoder {
             tags.push(Tag::long(tag::ROWS_PER_STRIP, h));
             tags.push(Tag { tag: tag::STRIP_OFFSETS, values: Values::Offsets(offsets) });
             tags.push(Tag { tag: tag::STRIP_BYTE_COUNTS, values: Values::Offsets(lengths) });
+        }
+        if self.layout.checksums {
+            tags.push(Tag { tag: tag::CHECKSUMS, values: Values::Sums(sums::values(&checksums)) });
         }
         self.pages.push(tags);
         Ok(())
@@ -234,7 +248,7 @@ impl Values {
         match self {
             Self::Short(_) => (3, 2),
             Self::Offsets(_) if big => (16, 8),
-            Self::Long(_) | Self::Offsets(_) => (4, 4),
+            Self::Long(_) | Self::Offsets(_) | Self::Sums(_) => (4, 4),
             Self::Text(_) => (2, 1),
         }
     }
@@ -242,6 +256,7 @@ impl Values {
     fn count(&self) -> usize {
         match self {
             Self::Short(v) => v.len(),
+            Self::Sums(v) => v.len(),
             Self::Long(v) | Self::Offsets(v) => v.len(),
             Self::Text(text) => text.len() + 1,
         }
@@ -255,6 +270,7 @@ impl Values {
         let n = self.kind(big).1;
         match self {
             Self::Short(v) => v.iter().for_each(|&x| push(out, u64::from(x), n, endian)),
+            Self::Sums(v) => v.iter().for_each(|&x| push(out, u64::from(x), n, endian)),
             Self::Long(v) | Self::Offsets(v) => v.iter().for_each(|&x| push(out, x, n, endian)),
             Self::Text(text) => {
                 out.extend_from_slice(text.as_bytes());
@@ -277,6 +293,7 @@ fn directory(tags: &[Tag], at: u64, big: bool, endian: Endian, last: bool) -> Ve
     let (head, each, word) = if big { (8, 20, 8) } else { (2, 12, 4) };
     let mut table = Vec::new();
     let mut values = Vec::new();
+    let mut checksums_at = None;
     let values_at = at + (head + tags.len() * each + word) as u64;
     push(&mut table, tags.len() as u64, head, endian);
     for Tag { tag, values: v } in tags {
@@ -289,13 +306,20 @@ fn directory(tags: &[Tag], at: u64, big: bool, endian: Endian, last: bool) -> Ve
             table.resize(start + word, 0);
         } else {
             push(&mut table, values_at + values.len() as u64, word, endian);
+            if matches!(v, Values::Sums(_)) {
+                checksums_at = Some(values.len());
+            }
             v.write(&mut values, big, endian);
             values.resize(values.len().next_multiple_of(2), 0);
         }
     }
     let end = values_at + values.len() as u64;
     push(&mut table, if last { 0 } else { end }, word, endian);
+    let head = table.len();
     table.extend(values);
+    if let Some(at) = checksums_at {
+        sums::seal(&mut table, head + at, endian);
+    }
     table
 }
 
@@ -320,7 +344,9 @@ fn in_parallel<R: Send>(
         }
     };
     let mut all = std::thread::scope(|scope| {
-        let threads: Vec<_> = (1..jobs.min(range.len())).map(|_| scope.spawn(work)).collect();
+        let threads: Vec<_> = (1..jobs.min(range.len()))
+            .map_while(|_| std::thread::Builder::new().spawn_scoped(scope, work).ok())
+            .collect();
         let mut all = work();
         for thread in threads {
             all.extend(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));

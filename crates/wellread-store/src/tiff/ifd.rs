@@ -45,6 +45,8 @@ pub(super) mod tag {
     pub const YCBCR_SUBSAMPLING: u16 = 530;
     pub const IMAGE_DEPTH: u16 = 32997;
     pub const TILE_DEPTH: u16 = 32998;
+    /// Private: see [`super::super::sums`].
+    pub const CHECKSUMS: u16 = 65301;
 }
 
 /// Bytes read ahead around a position asked for; a file up to [`WHOLE`] is read in one go.
@@ -100,7 +102,7 @@ impl<'a> FileView<'a> {
     }
 
     /// The `n` bytes at `offset`.
-    fn bytes(&mut self, offset: u64, n: u64) -> Result<&[u8]> {
+    pub(super) fn bytes(&mut self, offset: u64, n: u64) -> Result<&[u8]> {
         let Some(end) = offset.checked_add(n).filter(|&end| end <= self.len) else {
             return Err(self
                 .error(format_args!(
@@ -291,6 +293,17 @@ impl Ifd {
             16 | 18 => bytes.chunks_exact(8).map(|b| endian.u64(b)).collect(),
             _ => return Err(view.error(format_args!("tag {tag} has type {kind}, not whole numbers"))),
         }))
+    }
+
+    /// Where the values of a tag of 32-bit numbers lie, how many they are, and their bytes; `None` where the tag is absent or
+    /// of another type.
+    pub(super) fn longs<'v>(
+        &self,
+        view: &'v mut FileView<'_>,
+        tag: u16,
+    ) -> Result<Option<(u64, u64, &'v [u8])>> {
+        let Some(&Entry { kind: 4, at, .. }) = self.entry(tag) else { return Ok(None) };
+        Ok(self.raw(view, tag, u64::MAX)?.map(|(_, count, bytes)| (at, count, bytes)))
     }
 
     /// The first value of a tag of whole numbers.

@@ -7,7 +7,7 @@
 use super::Endian;
 use super::codec::Codec;
 use super::ifd::{FileView, Header, Ifd, tag};
-use super::predictor;
+use super::{predictor, sums};
 use crate::Result;
 use crate::refusal::Refusal;
 use std::sync::Arc;
@@ -73,6 +73,8 @@ pub(super) struct Page {
     pub(super) format: Arc<PageFormat>,
     /// Rows of segments from top to bottom, each from left to right; for planar pages sample after sample.
     pub(super) segments: Box<[Segment]>,
+    /// CRC-32 of the stored bytes of each, where the file has them: see [`sums`].
+    pub(super) sums: Option<Box<[u32]>>,
 }
 
 impl PageFormat {
@@ -239,7 +241,7 @@ impl Page {
             return Err(bad(view, format_args!("{width} x {height} pixels are too many to be true")));
         }
         if format.refusal.is_none() {
-            format.refusal = unsupported_predictor(&format).and_then(refuse);
+            format.refusal = unsupported_predictor(&format).map(Refusal::unsupported);
         }
         let Listed { mut segments, is_trimmed, exact_lengths } = read_segments(view, header, ifd, &format)?;
         format.exact_lengths = exact_lengths;
@@ -251,14 +253,19 @@ impl Page {
             let cause = "its strips hold fewer bytes than their rows need: the file is corrupt";
             format.refusal = Some(Refusal::damaged(cause));
         }
-        merge_strips(&mut format, &mut segments);
-        Ok(Self { format: Arc::new(format), segments: segments.into() })
+        let sums = sums::read(view, endian, ifd, segments.len())?;
+        // What has a checksum of its own is read whole.
+        if sums.is_none() {
+            merge_strips(&mut format, &mut segments);
+        }
+        Ok(Self { format: Arc::new(format), segments: segments.into(), sums })
     }
 
     /// The same page `bytes` further on in the file, for files that describe only their first page.
     pub(super) fn moved(&self, bytes: u64) -> Self {
         let mut page = self.clone();
         page.segments.iter_mut().for_each(|s| s.offset = s.offset.saturating_add(bytes));
+        page.sums = None;
         page
     }
 
@@ -299,13 +306,19 @@ fn uniform(
     Ok(values.iter().all(|&v| v == first).then_some(first))
 }
 
-fn unsupported_predictor(format: &PageFormat) -> Option<&'static str> {
+fn unsupported_predictor(format: &PageFormat) -> Option<String> {
     let whole = matches!(format.bits, 8 | 16 | 32 | 64);
-    match format.predictor {
+    let (predictor, bits) = (format.predictor, format.bits);
+    match predictor {
         1 => None,
         predictor::HORIZONTAL if whole => None,
-        predictor::FLOAT if format.kind == SampleKind::Float && matches!(format.bits, 32 | 64) => None,
-        _ => Some("its predictor does not go with its pixel type, or is unknown to wellread"),
+        predictor::FLOAT if format.kind == SampleKind::Float && matches!(bits, 32 | 64) => None,
+        predictor::HORIZONTAL | predictor::FLOAT => {
+            Some(format!("predictor {predictor} does not go with its pixels, which have {bits} bits"))
+        }
+        _ => Some(format!(
+            "predictor {predictor} is unknown; wellread reads 1 (none), 2 (horizontal), 3 (float)"
+        )),
     }
 }
 

@@ -1,9 +1,11 @@
 //! Which TIFF files a path stands for: itself, or those of a folder and of the folders directly inside it.
 //!
 //! A folder that also holds images of another format is refused, because reading only some of its images
-//! would go unnoticed. Tables without images, such as profile tables, may lie beside the images.
+//! would go unnoticed. Tables without images, such as profile tables, may lie beside the images. Links to folders are
+//! followed, and each folder is listed once.
 
 use super::FORMAT;
+use crate::folders::{self, Visited};
 use crate::registry::{self, Probe};
 use crate::tiff::ifd::Header;
 use crate::{Error, OpenOptions, Result};
@@ -37,8 +39,19 @@ pub(super) fn recognise(probe: &Probe) -> bool {
 /// No TIFF file, images of other formats beside them, or a folder that cannot be listed.
 pub(super) fn files(folder: &Path, options: &OpenOptions) -> Result<Vec<PathBuf>> {
     let mut found = Found::default();
-    list(folder, Path::new(""), true, &mut found)?;
-    let Found { mut tiff, other } = found;
+    list(folder, Path::new(""), &mut found)?;
+    let mut visited = Visited::default();
+    let fault = |place: &Path, e| Error::io(place, "cannot look at the folder", &e);
+    visited.is_first(folder).map_err(|e| fault(folder, e))?;
+    let mut folders = std::mem::take(&mut found.folders);
+    folders.sort();
+    for folders::Found { path, .. } in folders {
+        let place = folder.join(&path);
+        if visited.is_first(&place).map_err(|e| fault(&place, e))? {
+            list(folder, &path, &mut found)?;
+        }
+    }
+    let Found { mut tiff, other, .. } = found;
     tiff.sort_unstable_by(|a, b| a.as_os_str().as_encoded_bytes().cmp(b.as_os_str().as_encoded_bytes()));
     let Some(first) = tiff.first() else {
         return Err(Error::new(folder, "there is no TIFF file (.tif, .tiff) in the folder")
@@ -53,11 +66,13 @@ pub(super) fn files(folder: &Path, options: &OpenOptions) -> Result<Vec<PathBuf>
 #[derive(Default)]
 struct Found {
     tiff: Vec<PathBuf>,
+    folders: Vec<folders::Found>,
     /// The first image of another format, and that format.
     other: Option<(PathBuf, &'static str)>,
 }
 
-fn list(folder: &Path, below: &Path, descend: bool, found: &mut Found) -> Result<()> {
+/// Adds what is directly in `folder/below`.
+fn list(folder: &Path, below: &Path, found: &mut Found) -> Result<()> {
     let place = folder.join(below);
     let fault = |e: std::io::Error| Error::io(&place, "cannot list the folder", &e);
     for entry in std::fs::read_dir(&place).map_err(fault)? {
@@ -74,8 +89,8 @@ fn list(folder: &Path, below: &Path, descend: bool, found: &mut Found) -> Result
             found.tiff.push(path);
         } else if let Some(format) = registry::foreign_format(&entry.path(), &FORMAT) {
             found.other.get_or_insert((path, format));
-        } else if is_dir && descend {
-            list(folder, &path, false, found)?;
+        } else if is_dir {
+            found.folders.push(folders::Found { is_link: kind.is_symlink(), path });
         }
     }
     Ok(())

@@ -23,6 +23,7 @@
 //! | `read` | planes of a region → blocks |
 //! | `store` | the [`Store`](crate::Store) |
 //! | `writer`, `encode` | the [`StoreWriter`](crate::StoreWriter) |
+//! | `sums` | checksums of strips, tiles and directories |
 //!
 //! # Example
 //!
@@ -46,6 +47,7 @@ mod read;
 mod samples;
 mod series;
 mod store;
+mod sums;
 mod writer;
 
 pub(crate) use lzw::{Decoder as LzwDecoder, encode as lzw_encode};

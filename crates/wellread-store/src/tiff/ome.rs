@@ -134,6 +134,7 @@ fn one(view: &FileView<'_>, mut image: OmeImage, pages: &[Page]) -> Result<Serie
             Ok(Series {
                 info,
                 samples,
+                name: image.has_exact_name.then(|| image.metadata.name.as_str().into()),
                 metadata: Some(Box::new(image.metadata)),
                 planes,
                 others: others.into(),

@@ -16,6 +16,7 @@ use super::image::{Page, PageFormat, SampleKind, Segment};
 use super::predictor;
 use super::samples::{grow, separate, unpack};
 use super::series::{CONVERT, FileIndex, PlaneRef, Series};
+use super::sums;
 use crate::open_files::{OpenFile, OpenFiles};
 use crate::regular::read_exact_at;
 use crate::{Block, Error, PixelSink, Result, RowInfo, Scratch, regular};
@@ -36,6 +37,8 @@ pub(super) struct Context {
     tools: Decompressors,
     handle: Handle,
     pieces: Vec<Piece>,
+    /// Checksums of the pieces.
+    sums: Vec<u32>,
     spare: Vec<u8>,
 }
 
@@ -82,6 +85,8 @@ struct Piece {
     /// Rows that the stored strip or tile has, and those that a last strip may be filled up to.
     stored_rows: usize,
     padded_rows: usize,
+    /// Which of the checksums are of its stored bytes: none, one, or one for each plane.
+    sums: (usize, usize),
 }
 
 /// One request.
@@ -129,8 +134,14 @@ impl Job<'_> {
                     } else {
                         1
                     };
-                    context.pieces.clear();
-                    plan(page, plane.sample as usize, [y0, x0], [ny, nx], run, &mut context.pieces);
+                    let Context { pieces, sums, .. } = &mut *context;
+                    pieces.clear();
+                    sums.clear();
+                    plan(page, plane.sample as usize, [y0, x0], [ny, nx], run, pieces, sums);
+                    for plane in &self.series.planes[at + 1..at + run] {
+                        let of_plane = source.pages[plane.page as usize].sums.as_deref().unwrap_or_default();
+                        sums.extend(of_plane.get(plane.sample as usize));
+                    }
                     let mut work = Work {
                         format,
                         path: source.path,
@@ -143,7 +154,7 @@ impl Job<'_> {
                         spare: &mut context.spare,
                     };
                     let c = c - if samples > 1 { plane.sample as usize } else { 0 };
-                    work.pieces(&context.pieces, &mut |piece, data| {
+                    work.pieces(&context.pieces, &context.sums, &mut |piece, data| {
                         let region = Region {
                             start: [t, c, z, piece.y, piece.x],
                             size: [1, samples, piece.depth, piece.rows, piece.width],
@@ -214,13 +225,14 @@ impl Job<'_> {
             let same = (page.format.width, page.format.height) == (self.info.shape.x(), self.info.shape.y())
                 && page.format.dtype() == Ok(self.info.dtype);
             let segment = page.segments.get(plane.sample as usize).filter(|s| !s.is_empty())?;
-            (one && same).then_some(segment.offset)
+            (one && same).then_some((segment.offset, page.sums.is_some()))
         };
-        let Some(first) = start(&planes[0]) else { return 1 };
+        let Some((first, has_sums)) = start(&planes[0]) else { return 1 };
         let bytes = (self.info.shape.y() * self.info.shape.x() * self.info.dtype.size()) as u64;
         let most = (GROUP / bytes).clamp(1, planes.len() as u64) as usize;
         let follows = |i: &usize| {
-            planes[*i].source == planes[0].source && start(&planes[*i]) == Some(first + *i as u64 * bytes)
+            planes[*i].source == planes[0].source
+                && start(&planes[*i]) == Some((first + *i as u64 * bytes, has_sums))
         };
         1 + (1..most).take_while(follows).count()
     }
@@ -233,7 +245,8 @@ struct SourceFile<'a> {
     pages: &'a [Page],
 }
 
-/// Lists the pieces of a page that intersect rows and columns `start..start + size`.
+/// Lists the pieces of a page that intersect rows and columns `start..start + size`, and the checksums of the first of the
+/// planes that they hold.
 fn plan(
     page: &Page,
     sample: usize,
@@ -241,6 +254,7 @@ fn plan(
     size: [usize; 2],
     depth: usize,
     pieces: &mut Vec<Piece>,
+    sums: &mut Vec<u32>,
 ) {
     let format = &*page.format;
     let [w, h] = format.segment;
@@ -250,7 +264,12 @@ fn plan(
     let row_bytes = format.row_bytes() as u64;
     for sy in y0 / h..y1.div_ceil(h) {
         let top = sy * h;
-        if format.codec == Codec::None && !format.tiled {
+        let mut sum_of = |segment: usize| {
+            let sum = page.sums.as_ref().map(|of| of[segment]);
+            sums.extend(sum);
+            (sums.len() - usize::from(sum.is_some()), if sum.is_some() { depth } else { 0 })
+        };
+        if format.codec == Codec::None && !format.tiled && page.sums.is_none() {
             let segment = page.segments[first + sy];
             let (from, to) = (y0.max(top), y1.min(top + format.rows(sy)));
             // Of very wide rows read only the columns, row by row.
@@ -272,21 +291,25 @@ fn plan(
                     Segment { offset: segment.offset.saturating_add(at + skip), len }
                 };
                 let (stored_rows, padded_rows) = (rows, rows);
-                pieces.push(Piece { segment, y, x, rows, width, depth, stored_rows, padded_rows });
+                let sums = (0, 0);
+                pieces.push(Piece { segment, y, x, rows, width, depth, stored_rows, padded_rows, sums });
                 y += rows;
             }
             continue;
         }
         for sx in start[1] / w..(start[1] + size[1]).div_ceil(w) {
-            let segment = page.segments[first + sy * across + sx];
+            let mut segment = page.segments[first + sy * across + sx];
+            segment.len = segment.len.saturating_mul(depth as u64);
+            let sums = sum_of(first + sy * across + sx);
             let stored_rows = format.rows(sy);
             let rows = if segment.is_empty() { stored_rows.min(format.height - top) } else { stored_rows };
-            let rows = rows.min(y1 - top);
+            // Of what is stored as it is all is checked, and so all can be had.
+            let rows = if format.is_plain() { rows } else { rows.min(y1 - top) };
             let width = if segment.is_empty() { w.min(format.width - sx * w) } else { w };
             let is_last_strip = !format.tiled && sy + 1 == down;
             let padded_rows = if is_last_strip { stored_rows.max(format.padded_rows) } else { stored_rows };
             let x = sx * w;
-            pieces.push(Piece { segment, y: top, x, rows, width, depth, stored_rows, padded_rows });
+            pieces.push(Piece { segment, y: top, x, rows, width, depth, stored_rows, padded_rows, sums });
         }
     }
 }
@@ -305,7 +328,12 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    fn pieces(&mut self, pieces: &[Piece], each: &mut dyn FnMut(&Piece, &[u8]) -> Result<()>) -> Result<()> {
+    fn pieces(
+        &mut self,
+        pieces: &[Piece],
+        sums: &[u32],
+        each: &mut dyn FnMut(&Piece, &[u8]) -> Result<()>,
+    ) -> Result<()> {
         let path = self.path;
         let mut next = 0;
         while next < pieces.len() {
@@ -334,7 +362,8 @@ impl Work<'_> {
                 let at = (piece.segment.offset - start) as usize;
                 let decompress = (self.format.codec != Codec::None)
                     .then(|| span(Kind::Decompress).with(piece.segment.len, self.bytes_of(piece)));
-                let data = self.decode(piece, at).map_err(|e| {
+                let sums = &sums[piece.sums.0..piece.sums.0 + piece.sums.1];
+                let data = self.decode(piece, at, sums).map_err(|e| {
                     Error::new(
                         path,
                         format_args!("the strip or tile at row {}, column {}: {e}", piece.y, piece.x),
@@ -390,12 +419,17 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// The pixels of a piece whose stored bytes are in `raw` from `at` on.
-    fn decode(&mut self, piece: &Piece, at: usize) -> Result<&[u8], String> {
+    /// The pixels of a piece whose stored bytes are in `raw` from `at` on and match `sums`.
+    fn decode(&mut self, piece: &Piece, at: usize, sums: &[u32]) -> Result<&[u8], String> {
         let format = self.format;
         let raw = &mut self.raw[at..at + piece.segment.len as usize];
+        sums::check(raw, sums)?;
         if format.is_plain() {
-            return Ok(raw);
+            // Pieces without checksums may be a part of their rows.
+            let wanted =
+                if sums.is_empty() { raw.len() } else { piece.rows * piece.depth * format.row_bytes() };
+            let have = raw.len();
+            return raw.get(..wanted).ok_or_else(|| format!("it has {have} of {wanted} bytes"));
         }
         if format.reversed {
             for byte in raw.iter_mut() {
@@ -414,8 +448,10 @@ impl Work<'_> {
                 return Err(format!("its {} stored bytes cannot hold {wanted} bytes", raw.len()));
             }
             let whole = piece.stored_rows * row_bytes;
-            // Decoders that can stop early are spared the rows of a strip that nobody asked for.
-            let size = if format.codec.stops_early() { wanted } else { whole };
+            // Decoders that can stop early are spared the rows that nobody asked for; not those of a tile that juts out of
+            // the image, of which all that can be seen was asked for: damage there is damage of the tile.
+            let visible = piece.stored_rows.min(format.height - piece.y) * row_bytes;
+            let size = if format.codec.stops_early() && wanted < visible { wanted } else { whole };
             // What cannot be there needs no room.
             let size = size.min(usize::try_from(at_most).unwrap_or(size)).max(wanted);
             grow(self.decoded, size)?;
@@ -430,8 +466,16 @@ impl Work<'_> {
                     let again = self.tools.decode(format.codec, raw, &mut self.decoded[..padded]);
                     again.ok().filter(|made| made.bytes == padded && !made.more).map_or(first, Ok)?
                 }
+                // A tile may have been stored without what juts out.
+                _ if first.is_err() && visible < whole && format.codec.stops_early() => {
+                    let again = self.tools.decode(format.codec, raw, &mut self.decoded[..visible]);
+                    again.ok().filter(|made| made.bytes == visible && !made.more).map_or(first, Ok)?
+                }
                 _ => first?,
             };
+            if format.tiled && size == whole && made.bytes < whole && made.bytes != visible {
+                return Err(format!("it decodes to {} of {whole} bytes", made.bytes));
+            }
             if made.bytes < wanted {
                 return Err(format!("it decodes to {} of {wanted} bytes", made.bytes));
             }

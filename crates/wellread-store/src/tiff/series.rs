@@ -49,6 +49,8 @@ pub(super) struct Series {
     pub(super) samples: usize,
     /// What is known beside them.
     pub(super) metadata: Option<Box<ImageMetadata>>,
+    /// The name that the writer was given, to the byte, where the file has it.
+    pub(super) name: Option<Box<str>>,
     /// Planes in the order T, C, Z.
     pub(super) planes: Box<[PlaneRef]>,
     /// Other files that hold planes of this image.
@@ -94,7 +96,14 @@ pub(super) struct RawPage {
 impl Series {
     /// An image that cannot be read, and why.
     pub(super) fn refused(refusal: Refusal) -> Self {
-        Self { info: Err(refusal), samples: 1, metadata: None, planes: Box::new([]), others: Box::new([]) }
+        Self {
+            info: Err(refusal),
+            samples: 1,
+            metadata: None,
+            name: None,
+            planes: Box::new([]),
+            others: Box::new([]),
+        }
     }
 }
 
@@ -194,7 +203,7 @@ impl FileIndex {
 
     /// Rough size in memory.
     pub(super) fn memory(&self) -> usize {
-        let pages: usize = self.pages.iter().map(|p| 40 + p.segments.len() * 16).sum();
+        let pages: usize = self.pages.iter().map(|p| 56 + p.segments.len() * 20).sum();
         let planes: usize =
             self.series.iter().map(|s| 300 + s.planes.len() * 12 + s.others.len() * 200).sum();
         400 + pages + planes
@@ -339,6 +348,7 @@ pub(super) fn image_of_samples(page: &Page, first: usize, axes: &[(usize, usize)
         info: format.dtype().map(|dtype| RowInfo { shape, dtype }).map_err(Refusal::unsupported),
         samples: format.samples,
         metadata: None,
+        name: None,
         planes: planes.into(),
         others: Box::new([]),
     }

@@ -9,9 +9,9 @@ use super::image::PageFormat;
 use super::listing;
 use super::read::{Context, FileKey, Job};
 use super::series::{CONVERT, FileIndex, Kind, Series};
-use super::writer::file_name_of;
 use super::{Endian, codec::Codec, predictor};
 use crate::file_names;
+use crate::name_index;
 use crate::open_files::OpenFiles;
 use crate::{
     Error, FormatContext, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout,
@@ -49,6 +49,8 @@ pub(super) struct TiffStore {
 
 struct FileSlot {
     path: PathBuf,
+    /// Name of its image by the folder's index of names.
+    name: Option<Box<str>>,
     index: OnceLock<Box<FileIndex>>,
 }
 
@@ -80,12 +82,15 @@ impl TiffStore {
         let meta = std::fs::metadata(path).map_err(|e| Error::io(path, "cannot open", &e))?;
         let is_folder = meta.is_dir();
         let files = if is_folder {
-            listing::files(path, options)?.into_iter().map(|p| path.join(p)).collect()
+            let listed = listing::files(path, options)?;
+            let arranged = name_index::arrange(path, listed, |file| file)?;
+            arranged.into_iter().map(|(file, name)| (path.join(file), name.map(Into::into))).collect()
         } else {
-            vec![path.to_owned()]
+            vec![(path.to_owned(), None)]
         };
         let first_id = NEXT_ID.fetch_add(files.len() as u64, Ordering::Relaxed);
-        let files = files.into_iter().map(|path| FileSlot { path, index: OnceLock::new() }).collect();
+        let slot = |(path, name)| FileSlot { path, name, index: OnceLock::new() };
+        let files = files.into_iter().map(slot).collect();
         let kept = AtomicUsize::new(0);
         let mut store = Self {
             path: path.to_owned(),
@@ -161,9 +166,14 @@ impl TiffStore {
         if threads < 2 {
             return read(0..n);
         }
-        std::thread::scope(|scope| {
-            for i in 0..threads {
-                scope.spawn(move || read(i * n / threads..(i + 1) * n / threads));
+        let next = AtomicUsize::new(0);
+        crate::threads::share(threads, || {
+            loop {
+                let i = next.fetch_add(1, Ordering::Relaxed);
+                if i >= threads {
+                    return;
+                }
+                read(i * n / threads..(i + 1) * n / threads);
             }
         });
     }
@@ -240,11 +250,16 @@ impl TiffStore {
     /// Name of an image: see [`Store::name`] below.
     fn name_of(&self, index: &FileIndex, series: &Series, path: &Path, place: Row) -> String {
         let stem = self.stem(path);
+        let is_its =
+            |name: &str| !self.is_folder || index.series.len() == 1 && file_names::is_made_of(&stem, name);
+        if let Some(name) = series.name.as_deref().filter(|name| is_its(name)) {
+            return name.to_owned();
+        }
         let given = series.metadata.as_ref().map(|m| m.name.trim()).filter(|n| !n.is_empty());
         let several = index.series.len() > 1;
         match (self.is_folder, several, given) {
             // The writer could not use some characters, or the same name twice.
-            (true, false, Some(name)) if is_file_name_of(&stem, name) => name.to_owned(),
+            (true, false, Some(name)) if file_names::is_made_of(&stem, name) => name.to_owned(),
             (true, false, _) | (false, false, None) => stem,
             (false, _, Some(name)) => name.to_owned(),
             (true, true, Some(name)) => format!("{stem}:{name}"),
@@ -254,21 +269,12 @@ impl TiffStore {
 }
 
 /// A file's name without `.tif`, `.tiff` and `.ome`.
-fn stem(path: &Path) -> String {
+pub(super) fn stem(path: &Path) -> String {
     let stem = path.file_stem().map(|s| file_names::text(s).into_owned()).unwrap_or_default();
     match stem.len().checked_sub(4) {
         Some(at) if at > 0 && stem.as_bytes()[at..].eq_ignore_ascii_case(b".ome") => stem[..at].to_owned(),
         _ => stem,
     }
-}
-
-/// Whether the writer would name a file so for an image of that name.
-fn is_file_name_of(stem: &str, name: &str) -> bool {
-    let expected = file_name_of(name);
-    stem.strip_prefix(expected.as_str()).is_some_and(|rest| {
-        rest.is_empty()
-            || rest.strip_prefix('-').is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
-    })
 }
 
 fn info_of(series: &Series, path: &Path) -> Result<RowInfo> {
@@ -295,12 +301,17 @@ impl Store for TiffStore {
         self.with(row, |_, series, path, _| info_of(series, path))
     }
 
-    /// In a folder the file's name without extension; the OME name where the writer had to change it to make
-    /// a file name. In a single file the OME name, if there is one.
+    /// In a folder the name by its index of names; without one the file's name without extension, or the OME name where
+    /// the writer had to change it to make a file name. In a single file the OME name, if there is one.
     fn name(&self, row: usize) -> Result<String> {
         let (place, path) = self.row(row)?;
+        let slot = &self.files[place.file as usize];
+        let has_one = || self.sampled || slot.index.get().is_none_or(|index| index.series.len() == 1);
+        if let Some(name) = slot.name.as_deref().filter(|_| place.series == 0 && has_one()) {
+            return Ok(name.to_owned());
+        }
         let is_ome = path.to_string_lossy().to_ascii_lowercase().contains(".ome.tif");
-        let known = self.files[place.file as usize].index.get();
+        let known = slot.index.get();
         // Without a look into the file where that is sure to change nothing.
         if !is_ome && (self.sampled || self.is_folder && known.is_some_and(|i| i.series.len() == 1)) {
             return Ok(self.stem(path));

@@ -1,22 +1,19 @@
 //! Writes images as TIFF: a folder of one file per image, or one file for all.
 //!
 //! The target decides: a path that ends in `.tif` or `.tiff` is one file, anything else a folder. The variant
-//! `ome` (the default) writes OME-TIFF, which keeps all metadata; `plain` writes the dimensions only, as
+//! `ome` (the default) writes OME-TIFF, which keeps all metadata; `plain` writes dimensions and name only, as
 //! tifffile does. Pages are planes in the order T, C, Z. Pixels are not compressed by default, as tifffile
 //! and Bio-Formats do; integers are differenced horizontally before LZW, Deflate and Zstandard.
 
 use super::codec::Packing;
 use super::encode::{Encoder, Layout};
-use super::{Endian, listing};
-use crate::staged::Staged;
+use super::{Endian, listing, store};
+use crate::set_names::{Listing, SetNames};
+use crate::staged::{Finished, Staged};
 use crate::{Compression, Error, ImageView, Result, StoreWriter, Tune, WriteOptions};
-use std::collections::HashMap;
 use std::path::Path;
+use wellread_image::ImageMetadata;
 use wellread_image::ome_xml::{self, OmeImage};
-use wellread_image::{ImageMetadata, Shape};
-
-/// Longest file name made of an image's name, in bytes.
-const MAX_NAME: usize = 200;
 
 /// A TIFF set being written.
 pub(super) struct TiffWriter {
@@ -31,8 +28,8 @@ pub(super) struct TiffWriter {
 enum Output {
     /// One file for all images; `None` once finished or failed.
     File { encoder: Option<Encoder>, images: Vec<OmeImage> },
-    /// A folder, with the names already taken and how often they were asked for again.
-    Folder { taken: HashMap<String, usize> },
+    /// A folder.
+    Folder(SetNames),
 }
 
 impl TiffWriter {
@@ -55,9 +52,10 @@ impl TiffWriter {
             (Compression::Default, Tune::Size) => Compression::Deflate(9),
             (other, _) => other,
         };
-        let packing = Packing::new(path, compression)?;
+        let packing = Packing::new(path, compression, options.checksums)?;
         let (tile, strip_rows) = pieces(path, options.chunk)?;
-        let layout = Layout { packing, tile, strip_rows, endian, big, jobs: options.jobs };
+        let (checksums, jobs) = (options.checksums, options.jobs);
+        let layout = Layout { packing, tile, strip_rows, endian, big, checksums, jobs };
         let is_file = path.file_name().is_some_and(|n| listing::is_tiff_name(&n.to_string_lossy()));
         let staged = Staged::folder(path, options, is_file)?;
         let output = if is_file {
@@ -65,7 +63,8 @@ impl TiffWriter {
             Output::File { encoder: Some(encoder), images: vec![] }
         } else {
             staged.create_dir()?;
-            Output::Folder { taken: HashMap::new() }
+            let ending = if ome { ".ome.tiff" } else { ".tiff" };
+            Output::Folder(SetNames::new(Listing { ending, sorts_ending: true, name_of: store::stem }))
         };
         Ok(Self { output, staged, layout, ome, written: 0 })
     }
@@ -89,24 +88,6 @@ fn pieces(path: &Path, chunk: Option<[usize; 5]>) -> Result<(Option<[usize; 2]>,
     }
 }
 
-/// A file name, without extension, for an image's name: characters that some file system refuses become `_`.
-pub(super) fn file_name_of(name: &str) -> String {
-    let mut clean: String = name
-        .trim()
-        .chars()
-        .map(|c| if c.is_control() || r#"/\:*?"<>|"#.contains(c) { '_' } else { c })
-        .collect();
-    let end = (0..=MAX_NAME.min(clean.len())).rev().find(|&i| clean.is_char_boundary(i)).unwrap_or(0);
-    clean.truncate(end);
-    // Leading dots would hide the file; trailing ones are lost on some systems.
-    let visible = clean.trim_end_matches([' ', '.']);
-    match visible.strip_prefix('.') {
-        Some(rest) => format!("_{rest}"),
-        None if visible.is_empty() => "image".to_owned(),
-        None => visible.to_owned(),
-    }
-}
-
 /// Writes the planes of one image.
 fn write_pages(encoder: &mut Encoder, image: &ImageView<'_>) -> Result<()> {
     let [.., y, x] = image.shape.0;
@@ -116,9 +97,19 @@ fn write_pages(encoder: &mut Encoder, image: &ImageView<'_>) -> Result<()> {
     Ok(())
 }
 
-/// tifffile's description of a stack.
-fn shaped(shape: Shape) -> String {
-    serde_json::json!({ "shape": shape.0, "axes": "TCZYX" }).to_string()
+/// tifffile's description of a stack, in ASCII as the tag wants it.
+fn shaped(image: &ImageView<'_>) -> String {
+    let text = serde_json::json!({ "shape": image.shape.0, "axes": "TCZYX", "name": image.metadata.name })
+        .to_string();
+    let mut units = [0; 2];
+    text.chars().fold(String::with_capacity(text.len()), |mut ascii, c| {
+        if c.is_ascii() {
+            ascii.push(c);
+        } else {
+            c.encode_utf16(&mut units).iter().for_each(|unit| ascii.push_str(&format!("\\u{unit:04x}")));
+        }
+        ascii
+    })
 }
 
 impl StoreWriter for TiffWriter {
@@ -146,19 +137,19 @@ impl StoreWriter for TiffWriter {
                     ome.planes[0].ifd = Some(first);
                     images.push(ome);
                 } else {
-                    encoder.describe(first, shaped(image.shape));
+                    encoder.describe(first, shaped(image));
                 }
             }
-            Output::Folder { taken } => {
-                let name = unused(&file_name_of(&image.metadata.name), taken);
-                let name = format!("{name}{}", if self.ome { ".ome.tiff" } else { ".tiff" });
-                let target = self.staged.target().join(&name);
-                let mut encoder = Encoder::create(&self.staged.path().join(&name), &target, self.layout)?;
+            Output::Folder(names) => {
+                let name = &image.metadata.name;
+                let path = names.next(self.staged.path(), "", name, name).map_err(|e| e.row(row))?;
+                let target = self.staged.target().join(path.file_name().unwrap_or_default());
+                let mut encoder = Encoder::create(&path, &target, self.layout)?;
                 write_pages(&mut encoder, image).map_err(|e| e.row(row))?;
                 let text = if self.ome {
                     ome_xml::write(&[OmeImage::new(image.metadata.clone(), image.shape, image.dtype)])
                 } else {
-                    shaped(image.shape)
+                    shaped(image)
                 };
                 encoder.describe(0, text);
                 encoder.finish().map_err(|e| e.row(row))?;
@@ -174,44 +165,30 @@ impl StoreWriter for TiffWriter {
     }
 
     fn skip(&mut self, metadata: &ImageMetadata) -> Result<()> {
-        if let Output::Folder { taken } = &mut self.output {
-            unused(&file_name_of(&metadata.name), taken);
+        if let Output::Folder(names) = &mut self.output {
+            names.next(self.staged.path(), "", &metadata.name, &metadata.name)?;
         }
         self.written += 1;
         Ok(())
     }
 
-    fn finish(mut self: Box<Self>) -> Result<()> {
+    fn complete_output(self: Box<Self>) -> Result<Finished> {
         if self.written == 0 {
             return Err(Error::new(self.staged.target(), "no image was given to write"));
         }
-        if let Output::File { encoder, images } = &mut self.output {
-            let mut encoder = encoder
-                .take()
-                .ok_or_else(|| Error::new(self.staged.target(), "an earlier image could not be written"))?;
-            if self.ome {
-                encoder.describe(0, ome_xml::write(images));
+        match self.output {
+            Output::File { encoder, images } => {
+                let mut encoder = encoder.ok_or_else(|| {
+                    Error::new(self.staged.target(), "an earlier image could not be written")
+                })?;
+                if self.ome {
+                    encoder.describe(0, ome_xml::write(&images));
+                }
+                encoder.finish()?;
+                Ok(self.staged.finished())
             }
-            encoder.finish()?;
+            Output::Folder(names) => names.finish(self.staged),
         }
-        self.staged.commit()
-    }
-}
-
-/// `name`, or `name-1`, `name-2` … where it is taken. Names that differ only in case count as the same, as
-/// they do on some file systems.
-fn unused(name: &str, taken: &mut HashMap<String, usize>) -> String {
-    let mut n = *taken.entry(name.to_lowercase()).and_modify(|n| *n += 1).or_insert(0);
-    if n == 0 {
-        return name.to_owned();
-    }
-    loop {
-        let candidate = format!("{name}-{n}");
-        if taken.insert(candidate.to_lowercase(), 0).is_none() {
-            taken.insert(name.to_lowercase(), n);
-            return candidate;
-        }
-        n += 1;
     }
 }
 
@@ -220,7 +197,7 @@ mod tests {
     use super::*;
     use crate::tiff::store::TiffStore;
     use crate::{Store, read_image};
-    use wellread_image::{ImageMetadata, PixelType};
+    use wellread_image::{ImageMetadata, PixelType, Shape};
 
     #[test]
     fn byte_orders_and_big_files() {
@@ -253,17 +230,5 @@ mod tests {
                 }
             }
         }
-    }
-
-    #[test]
-    fn file_names() {
-        assert_eq!(file_name_of("plate/well:A01"), "plate_well_A01");
-        assert_eq!(file_name_of(" .. "), "image");
-        assert_eq!(file_name_of(""), "image");
-        assert_eq!(file_name_of("a."), "a");
-        assert_eq!(file_name_of(&"µ".repeat(300)).len(), 200);
-        let mut taken = HashMap::new();
-        let names = ["a", "a", "A", "a-1", "a"].map(|n| unused(n, &mut taken));
-        assert_eq!(names, ["a", "a-1", "A-2", "a-1-1", "a-3"]);
     }
 }

@@ -1,9 +1,12 @@
 //! Integration tests of the storage formats: one binary, one module per format.
 
 mod image_folder;
+mod imagenet;
+mod names;
 mod not_files;
 mod ome_arrow_dataset;
 mod ome_zarr;
 mod parquet;
+mod read_back;
 mod shared;
 mod tiff;

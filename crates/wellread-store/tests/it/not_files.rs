@@ -92,3 +92,58 @@ fn names_that_are_no_text() {
     let store = open(dir.path().join("classes"), &forced).unwrap();
     assert_eq!(store.name(0).unwrap(), "c\\xFF/a");
 }
+
+/// Links back to a folder above, to a folder beside and to themselves: each image is one row.
+#[test]
+fn links_to_folders_make_no_rows_twice() {
+    use std::os::unix::fs::symlink;
+    let dir = tempfile::tempdir().unwrap();
+    for (format, ending) in [("tiff", "tiff"), ("image-folder", "png"), ("ome-zarr", "zarr")] {
+        let set = dir.path().join(format);
+        let elsewhere = dir.path().join(format!("{format}-elsewhere"));
+        std::fs::create_dir_all(set.join("class")).unwrap();
+        std::fs::create_dir(&elsewhere).unwrap();
+        let in_class = if format == "ome-zarr" { "b" } else { "class/b" };
+        for name in ["a", in_class] {
+            image(&set.join(format!("{name}.{ending}")), format);
+        }
+        image(&elsewhere.join(format!("c.{ending}")), format);
+        let before = names(&set);
+        assert_eq!(before.len(), 2, "{format}");
+        // Names that are listed before and after those of what lies there.
+        for (target, link) in
+            [(".", "again"), ("..", "class/up"), ("class", "before"), ("class", "x"), ("round", "round")]
+        {
+            symlink(target, set.join(link)).unwrap();
+        }
+        if format == "ome-zarr" {
+            symlink("a.zarr", set.join("0.zarr")).unwrap();
+            symlink(".", set.join("self.zarr")).unwrap();
+            symlink(elsewhere.join("c.zarr"), set.join("w.zarr")).unwrap();
+            symlink(elsewhere.join("c.zarr"), set.join("v.zarr")).unwrap();
+        } else {
+            symlink(&elsewhere, set.join("w")).unwrap();
+            symlink(&elsewhere, set.join("v")).unwrap();
+        }
+        let mut expected = before;
+        // Of two links to one folder the first counts.
+        expected.push(match format {
+            "ome-zarr" => "v".to_owned(),
+            _ => "v/c".to_owned(),
+        });
+        let store = open_at(&set);
+        assert_eq!(names(&set), expected, "{format}");
+        (0..store.len()).for_each(|row| drop(read_image(&*store, row).unwrap()));
+    }
+    // A link to a file is a file of its own.
+    let tiff = dir.path().join("tiff");
+    symlink("a.tiff", tiff.join("z.tiff")).unwrap();
+    assert_eq!(open_at(&tiff).len(), 4);
+}
+
+/// Names of all rows, without what differs between formats.
+fn names(set: &Path) -> Vec<String> {
+    let store = open_at(set);
+    let path = |row| store.name(row).unwrap();
+    (0..store.len()).map(path).collect()
+}

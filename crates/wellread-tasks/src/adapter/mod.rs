@@ -117,6 +117,25 @@ pub fn choose(name: &str, branch: &Branch, row: &Row) -> Result<&'static dyn Ada
     bail!("{name:?} is no adapter; there are {}", names().join(", "))
 }
 
+/// How a branch spells an experiment that it does not have under this name: the only one that differs in `_` and `-` alone.
+/// `None` where it has it, and where it has none or several such.
+///
+/// # Errors
+/// A repository that cannot be read.
+pub fn spelled(branch: &Branch, experiment: &str) -> Result<Option<String>> {
+    let files = branch.list(EXPERIMENTS)?;
+    let mut names: Vec<&str> =
+        files.iter().map(|file| file.rsplit_once('.').map_or(&**file, |(name, _)| name)).collect();
+    names.sort_unstable();
+    names.dedup();
+    if names.contains(&experiment) {
+        return Ok(None);
+    }
+    let plain = |name: &str| name.replace(['_', '-'], "");
+    let mut alike = names.into_iter().filter(|name| plain(name) == plain(experiment));
+    Ok(alike.next().filter(|_| alike.next().is_none()).map(str::to_owned))
+}
+
 /// Folder of a branch's experiments.
 pub const EXPERIMENTS: &str = "configs/experiment";
 

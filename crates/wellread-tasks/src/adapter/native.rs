@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result, bail};
 use std::process::{Command, Stdio};
 
 /// Experiments that the program has defaults for.
-const BUILT_IN: [&str; 2] = ["im2im/segmentation", "im2im/labelfree"];
+const BUILT_IN: [&str; 3] = ["im2im/segmentation", "im2im/labelfree", "im2im/label_free"];
 
 /// The adapter.
 pub(super) struct Native;

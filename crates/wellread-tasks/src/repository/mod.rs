@@ -104,9 +104,13 @@ impl Repository {
         let to = path.to_string_lossy();
         git::tell(&self.objects, &["worktree", "add", "--detach", "--force", &to, &branch.commit])
             .with_context(what)?;
-        if !branch.submodules()?.is_empty() {
-            submodules::check_out(&path, &self.modules)
-                .with_context(|| format!("cannot get the submodules of {}", branch.name))?;
+        if !branch.submodules()?.is_empty()
+            && let Err(error) = submodules::check_out(&path, &self.modules)
+        {
+            // Or the next row of the branch would find it, and run without them.
+            let _ = std::fs::remove_dir_all(&path);
+            let _ = git::ask(&self.objects, &["worktree", "prune"]);
+            return Err(error).with_context(|| format!("cannot get the submodules of {}", branch.name));
         }
         Ok(path)
     }

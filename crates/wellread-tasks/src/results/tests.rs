@@ -40,6 +40,7 @@ fn repeat(number: usize, end: End, seconds: f64) -> Repeat {
     };
     repeat.ended(
         Mode::Train,
+        Some(1),
         &Ran { end, wall_seconds: seconds, peak, lack_of_memory: false },
         &["last words".to_owned()],
     );
@@ -95,12 +96,12 @@ fn failures_say_how_and_the_last_lines() {
     let peak =
         PeakMemory { bytes: None, at_start: None, source: PeakSource::Unavailable { reason: String::new() } };
     let ran = |end, lack_of_memory| Ran { end, wall_seconds: 1.0, peak: peak.clone(), lack_of_memory };
-    own.ended(Mode::Train, &ran(End::Exit(1), false), &[]);
+    own.ended(Mode::Train, None, &ran(End::Exit(1), false), &[]);
     assert_eq!(own.error.as_deref(), Some("no images in /data (exit code 1); its log is empty"));
-    own.ended(Mode::Train, &ran(End::Exit(1), true), &[]);
+    own.ended(Mode::Train, None, &ran(End::Exit(1), true), &[]);
     let error = own.error.clone().unwrap();
     assert!(error.starts_with("no images in /data (exit code 1; the kernel ended a process"), "{error}");
-    own.ended(Mode::Train, &ran(End::Success, true), &[]);
+    own.ended(Mode::Train, None, &ran(End::Success, true), &[]);
     assert!(!own.success && own.error.unwrap().contains("ended with exit code 0"));
 }
 

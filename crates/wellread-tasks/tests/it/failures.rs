@@ -1,8 +1,10 @@
 //! What goes wrong: said before anything runs where it can be known, recorded where not.
 
-use crate::support::{Sandbox, alone, refused, run};
+use crate::support::{Sandbox, alone, git, refused, run};
 use std::path::Path;
 use std::time::Duration;
+use wellread_tasks::config::Config;
+use wellread_tasks::results::Entry;
 use wellread_tasks::task::Mode;
 
 #[test]
@@ -16,7 +18,7 @@ fn what_can_be_known_is_said_before_anything_runs() {
         ("-x,unet,cpu,,", "\"-x\" is no name"),
         ("main,unett,cpu,,", "there is no program \"unett\"; the branch has the scripts unet"),
         ("main,./no/such.sh,cpu,,", "no program \"./no/such.sh\""),
-        ("main,unet,cpu,gone.ckpt,", "checkpoint_path: there is no gone.ckpt (looked for beside the table"),
+        ("main,unet,cpu,gone.ckpt,", "checkpoint_path: there is no gone.ckpt; looked for at "),
         ("main,unet,cpu,,/no/such/data", "data_path: there is no /no/such/data"),
     ];
     for (row, expected) in cases {
@@ -47,9 +49,147 @@ fn rows_that_cannot_run_are_recorded_and_the_others_run() {
     assert!(outcome.entries[0].error.as_deref().unwrap().contains("no branch"), "{:?}", outcome.entries[0]);
     assert_eq!(outcome.entries[0].git_info.commit_hash, None);
     assert!(outcome.entries[1].success);
-    let all = sandbox.table(&["nowhere", "elsewhere"]);
-    let said = refused(&wellread_tasks::config::Config { skip_failed: true, ..all });
-    assert!(said.contains("no task of the table can run"), "{said}");
+}
+
+/// With `--skip-failed` there are results whatever fails: each task with its error.
+#[test]
+fn what_keeps_every_task_from_running_is_in_the_results() {
+    let _alone = alone();
+    let sandbox = Sandbox::new();
+    // A submodule that is nowhere: the worktree cannot be made.
+    git(&sandbox.repo(), &["checkout", "--quiet", "-b", "incomplete", "main"]);
+    let commit = git(&sandbox.repo(), &["rev-parse", "HEAD"]);
+    let link = format!("160000,{},sub", commit.trim());
+    git(&sandbox.repo(), &["update-index", "--add", "--cacheinfo", &link]);
+    let modules = "[submodule \"sub\"]\n\tpath = sub\n\turl = /no/such/repository\n";
+    std::fs::write(sandbox.repo().join(".gitmodules"), modules).unwrap();
+    git(&sandbox.repo(), &["add", ".gitmodules"]);
+    git(&sandbox.repo(), &["commit", "--quiet", "--message", "a submodule"]);
+    git(&sandbox.repo(), &["checkout", "--quiet", "--force", "main"]);
+    let plain = sandbox.path("plain");
+    std::fs::create_dir_all(&plain).unwrap();
+    type Change<'a> = &'a dyn Fn(&mut Config);
+    let cases: [(&str, Change<'_>, &str); 5] = [
+        ("nowhere,unet,", &|_| (), "there is no branch, tag or commit \"nowhere\""),
+        ("incomplete,unet,", &|_| (), "cannot get the submodules of incomplete"),
+        ("main,unet,", &|c| c.repository.clone_from(&plain), "not in a git repository"),
+        ("main,unet,gone.ckpt", &|_| (), "checkpoint_path: there is no gone.ckpt"),
+        (
+            "main,net:Net,w",
+            &|c| (c.adapter, c.python) = ("lightning".into(), Some("/no/python".into())),
+            "/no/python",
+        ),
+    ];
+    std::fs::write(sandbox.path("w"), "").unwrap();
+    for (row, change, expected) in cases {
+        let mut config = sandbox.config(&format!("branch,experiment,checkpoint_path\n{row}\n{row}\n"));
+        config.skip_failed = true;
+        change(&mut config);
+        let outcome = run(&config).unwrap_or_else(|error| panic!("{row}: {error:#}"));
+        let written: Vec<Entry> =
+            serde_json::from_slice(&std::fs::read(&config.output).unwrap()).expect("results");
+        assert_eq!((outcome.entries.len(), written.len()), (2, 2), "{row}");
+        for entry in &written {
+            let error = entry.error.as_deref().unwrap_or_default();
+            assert!(error.contains(expected) && !entry.success, "{row}: {error}");
+        }
+        // Without it nothing runs, and nothing is written.
+        config.skip_failed = false;
+        std::fs::remove_file(&config.output).unwrap();
+        assert!(refused(&config).contains(expected), "{row}");
+        assert!(!config.output.exists(), "{row}");
+    }
+}
+
+#[test]
+fn paths_are_found_in_the_folder_of_the_repository_and_every_place_is_told() {
+    let _alone = alone();
+    let sandbox = Sandbox::new();
+    let say = "cat \"$WELLREAD_TASK\"";
+    sandbox.branch("main", &format!("{say}\ngrep -q 'repo/models/best.ckpt' \"$WELLREAD_TASK\"\n"));
+    // Not committed: the worktree does not have it.
+    std::fs::create_dir_all(sandbox.repo().join("models")).unwrap();
+    std::fs::write(sandbox.repo().join("models/best.ckpt"), "").unwrap();
+    let header = "branch,experiment,trainer,checkpoint_path\n";
+    let found = run(&sandbox.config(&format!("{header}main,unet,cpu,models/best.ckpt\n"))).unwrap();
+    assert!(found.entries[0].success, "{:?}", found.entries[0].error);
+    let said = refused(&sandbox.config(&format!("{header}main,unet,cpu,models/other.ckpt\n")));
+    let working = std::env::current_dir().unwrap().join("models/other.ckpt");
+    for place in [
+        format!("{} (beside the table)", sandbox.path("models/other.ckpt").display()),
+        "models/other.ckpt in the branch main".to_owned(),
+        format!("{} (the working folder)", working.display()),
+        format!("{} (--repo)", sandbox.repo().join("models/other.ckpt").display()),
+    ] {
+        assert!(said.contains(&place), "{place}\n{said}");
+    }
+}
+
+/// A checkpoint and data in the working folder, and in that of `--repo`: the task is given the absolute path of each.
+#[test]
+fn checkpoint_and_data_are_found_in_the_working_folder_and_in_repo() {
+    let _alone = alone();
+    let sandbox = Sandbox::new();
+    // Cargo runs tests in the folder of their crate, which has these.
+    let working = std::env::current_dir().unwrap();
+    let here = [working.join("src/places.rs"), working.join("tests/it")];
+    let beside = [sandbox.repo().join("weights/best.ckpt"), sandbox.repo().join("images")];
+    assert!(here[0].is_file() && here[1].is_dir());
+    for (experiment, [checkpoint, data]) in [("here", &here), ("beside", &beside)] {
+        // It ends well only where it is given both.
+        let script = format!(
+            "cat \"$WELLREAD_TASK\"\ngrep -qF '\"{}\"' \"$WELLREAD_TASK\" && grep -qF '\"{}\"' \"$WELLREAD_TASK\"\n",
+            checkpoint.display(),
+            data.display()
+        );
+        sandbox.commit(&format!("configs/experiment/{experiment}.sh"), &script, experiment);
+    }
+    let header = "branch,experiment,trainer,checkpoint_path,data_path\n";
+    let config = sandbox.config(&format!(
+        "{header}main,here,cpu,src/places.rs,tests/it\nmain,beside,cpu,weights/best.ckpt,images\n"
+    ));
+    // Without those of the repository the second row is refused before the first is run.
+    assert!(refused(&config).contains("checkpoint_path: there is no weights/best.ckpt"));
+    // Not committed: the worktree does not have them.
+    std::fs::create_dir_all(sandbox.repo().join("weights")).unwrap();
+    std::fs::write(&beside[0], "").unwrap();
+    assert!(refused(&config).contains("data_path: there is no images"));
+    std::fs::create_dir_all(&beside[1]).unwrap();
+    let outcome = run(&config).unwrap();
+    assert_eq!(outcome.entries.len(), 2);
+    for entry in &outcome.entries {
+        assert!(entry.success, "{}: {:?}", entry.experiment, entry.error);
+    }
+    // Data that are nowhere: every place is named.
+    let said = refused(&sandbox.config(&format!("{header}main,here,cpu,src/places.rs,no/images\n")));
+    for place in [
+        format!("data_path: there is no no/images; looked for at {}", sandbox.path("no/images").display()),
+        format!("{} (the working folder)", working.join("no/images").display()),
+        format!("{} (--repo)", sandbox.repo().join("no/images").display()),
+    ] {
+        assert!(said.contains(&place), "{place}\n{said}");
+    }
+}
+
+#[test]
+fn an_experiment_is_found_under_upstreams_spelling() {
+    let _alone = alone();
+    let sandbox = Sandbox::new();
+    sandbox.commit(
+        "configs/experiment/im2im/labelfree.sh",
+        "grep -q '\"im2im/labelfree\"' $WELLREAD_TASK\n",
+        "labelfree",
+    );
+    let config = sandbox.config("branch,experiment\nmain,im2im/label_free\n");
+    let outcome = run(&config).unwrap();
+    let entry = &outcome.entries[0];
+    assert!(entry.success, "{:?}", entry.error);
+    assert_eq!(entry.experiment, "im2im/label_free", "as in the table");
+    assert!(
+        outcome.notes.iter().any(|note| note == "im2im/label_free is im2im/labelfree in main"),
+        "{:?}",
+        outcome.notes
+    );
 }
 
 #[test]

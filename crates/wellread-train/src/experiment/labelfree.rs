@@ -1,4 +1,4 @@
-//! `im2im/labelfree`: one channel predicted from another.
+//! `im2im/labelfree`, which upstream also calls `im2im/label_free`: one channel predicted from another.
 
 use super::{Experiment, defaults};
 use crate::config::Config;
@@ -11,6 +11,7 @@ use wellread_store::store::RowInfo;
 /// The experiment.
 pub static EXPERIMENT: Experiment = Experiment {
     name: "im2im/labelfree",
+    aliases: &["im2im/label_free"],
     defaults: || {
         let defaults = defaults("im2im/labelfree", Loss::Mse);
         Config { data: crate::config::Data { target_channel: 1, ..defaults.data.clone() }, ..defaults }

@@ -20,6 +20,8 @@ use wellread_store::store::RowInfo;
 pub struct Experiment {
     /// Name, such as `im2im/segmentation`.
     pub name: &'static str,
+    /// Other names of the same, as upstream's documents have them.
+    pub aliases: &'static [&'static str],
     /// Settings where the branch says nothing.
     pub defaults: fn() -> Config,
     /// Whether targets are masks: 0 is background, everything else foreground. Otherwise they are normalised as images.
@@ -41,7 +43,7 @@ pub static EXPERIMENTS: &[&Experiment] = &[&segmentation::EXPERIMENT, &labelfree
 /// # Errors
 /// No such experiment (the message lists those there are).
 pub fn named(name: &str) -> Result<&'static Experiment> {
-    let found = EXPERIMENTS.iter().find(|experiment| experiment.name == name);
+    let found = EXPERIMENTS.iter().find(|known| known.name == name || known.aliases.contains(&name));
     found.copied().with_context(|| {
         let known: Vec<_> = EXPERIMENTS.iter().map(|e| e.name).collect();
         format!("{name:?} is no native experiment (set `kind` to one of: {})", known.join(", "))

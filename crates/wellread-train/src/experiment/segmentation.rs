@@ -10,6 +10,7 @@ use wellread_store::store::RowInfo;
 /// The experiment.
 pub static EXPERIMENT: Experiment = Experiment {
     name: "im2im/segmentation",
+    aliases: &[],
     defaults: || defaults("im2im/segmentation", Loss::BceDice),
     masks: true,
     scores: |config, logits, target| {

@@ -4,6 +4,7 @@ use crate::support::World;
 use std::fs;
 use wellread_image::{ImageMetadata, PixelType, Shape};
 use wellread_store::{ImageView, WriteOptions, create};
+use wellread_train::Config;
 use wellread_train::task::{Mode, Task};
 
 const SEGMENTATION: &str = "im2im/segmentation";
@@ -46,6 +47,38 @@ fn settings_that_make_no_sense() {
     let none = Task { mode: Mode::Inference, ..world.task(SEGMENTATION, "out", &[]) };
     refused(&world, &none, &["checkpoint_path"]);
     assert!(!world.path("out/checkpoints/last.safetensors").exists());
+}
+
+/// `im2im/label_free`, as upstream's documents call it, has the defaults of `im2im/labelfree`, and its checkpoints.
+#[test]
+fn upstreams_name_is_the_same_experiment() {
+    let world = World::new(2, [1, 2, 1, 40, 40]);
+    let of = |name: &str| Config::of_task(&world.task(name, "out", &[])).unwrap().1;
+    let (upstreams, ours) = (of("im2im/label_free"), of("im2im/labelfree"));
+    assert_eq!(upstreams, ours);
+    assert_eq!((upstreams.kind.as_str(), upstreams.data.target_channel), ("im2im/labelfree", 1));
+}
+
+/// What the branch does not hold is looked for in the folders that the task names, and every place is told.
+#[test]
+fn data_are_looked_for_beyond_the_branch() {
+    let world = World::new(2, [1, 1, 1, 40, 40]);
+    let branch = world.path("branch");
+    fs::create_dir_all(&branch).unwrap();
+    let elsewhere = world.path("elsewhere");
+    let task = Task {
+        worktree: branch.clone(),
+        search: vec![elsewhere.clone(), world.path("")],
+        ..world.task(SEGMENTATION, "out", &["data.images=images", "data.masks=masks"])
+    };
+    let config = Config::of_task(&task).unwrap().1;
+    assert_eq!((config.data.images, config.data.targets), (world.path("images"), world.path("masks")));
+    let gone = Task { overrides: [task.overrides.clone(), vec!["data.images=gone".into()]].concat(), ..task };
+    let said = world.run(&gone).unwrap_err();
+    assert!(said.contains("data.images: there is no gone; looked for at "), "{said}");
+    for place in [branch.join("gone"), elsewhere.join("gone"), world.path("gone")] {
+        assert!(said.contains(&*place.to_string_lossy()), "{said}");
+    }
 }
 
 #[test]

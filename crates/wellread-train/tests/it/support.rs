@@ -70,6 +70,7 @@ impl World {
             overrides: all,
             seed: 5,
             worktree: self.folder.path().to_owned(),
+            search: vec![],
             output_dir: self.path(out),
         }
     }

@@ -1,7 +1,8 @@
 """The frameworks, one line each; imported when they are asked for.
 
 A framework gives tensors of its own from readers (`image`, `batches`), waits for its device (`wait`), makes models
-(`model`) and lists its ways from a host array to a tensor (`conversions`). See `frameworks.base`.
+(`model`), names its type of arrays (`array`) and lists its ways from a host array to a tensor (`conversions`). See
+`frameworks.base`.
 """
 
 import importlib

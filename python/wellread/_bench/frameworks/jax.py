@@ -12,6 +12,7 @@ class Jax:
     """JAX on its default device. XLA takes as many threads as there are cores for this process."""
 
     name = "jax"
+    array, array_name = jax.Array, "jax.Array"
 
     def __init__(self, threads, seed):
         self.threads, self.seed = threads, seed

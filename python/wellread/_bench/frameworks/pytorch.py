@@ -11,6 +11,7 @@ class PyTorch:
     """PyTorch with a fixed number of threads, on CUDA where there is a device."""
 
     name = "pytorch"
+    array, array_name = torch.Tensor, "torch.Tensor"
 
     def __init__(self, threads, seed):
         torch.set_num_threads(threads)

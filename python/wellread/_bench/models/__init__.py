@@ -1,14 +1,25 @@
-"""The models of the loop: the small CNN, a user's own class, an ONNX file.
+"""The models of the loop: those of the program, a user's own class, an ONNX file.
 
 A model has `modes` (`train`, `inference`), `step(batch, mode)`, which returns the loss or nothing, `why_not(mode)`,
-and `backend`, a text for the report. `SMALL_CNN` is written once per framework and begins with the same weights.
+and `backend`, a text for the report. To add one that the program has too: one file with `shapes`, `torch_layers` and
+`jax_network`, and one line in `BUILT_IN`; it begins with the same weights as in Rust.
 """
+
+import importlib
 
 from .errors import ModelError
 
 __all__ = ["ModelError", "create_jax", "create_torch"]
 
-SMALL_CNN = "small-cnn"
+BUILT_IN = {
+    "linear-probe": "linear_probe",
+    "small-cnn": "small_cnn",
+}
+
+
+def built_in(name):
+    """The module of a model that the program has too; `None` for other names."""
+    return importlib.import_module(f".{BUILT_IN[name]}", __name__) if name in BUILT_IN else None
 
 
 def create_torch(name, shape, seed, framework):
@@ -17,11 +28,11 @@ def create_torch(name, shape, seed, framework):
         from .onnx import OnnxModel
 
         return OnnxModel(name, shape, framework)
-    from .torch_models import TorchModel, small_cnn, user_module
+    from .torch_models import TorchModel, own_module, user_module
 
-    channels = channels_of(shape)
-    module = small_cnn(channels, seed) if name == SMALL_CNN else user_module(name, channels)
-    return TorchModel(module, shape, seed, framework)
+    channels, own = channels_of(shape), built_in(name)
+    module = own_module(own, channels, seed) if own else user_module(name, channels)
+    return TorchModel(name, module, seed, framework)
 
 
 def create_jax(name, shape, seed, framework):
@@ -30,11 +41,11 @@ def create_jax(name, shape, seed, framework):
         from .onnx import OnnxModel
 
         return OnnxModel(name, shape, framework)
-    from .jax_models import JaxModel, small_cnn, user_module
+    from .jax_models import JaxModel, own_network, user_network
 
-    channels = channels_of(shape)
-    network = small_cnn(channels, seed) if name == SMALL_CNN else user_module(name, shape, seed)
-    return JaxModel(network, shape, seed, framework)
+    own = built_in(name)
+    network = own_network(own, channels_of(shape), seed) if own else user_network(name, shape, seed)
+    return JaxModel(name, network, seed, framework)
 
 
 def channels_of(shape):

@@ -6,30 +6,20 @@ A network is a pair: its parameters, and a pure function of parameters and an N 
 import jax
 import jax.numpy as jnp
 
-from . import small_cnn as numbers
-from . import user
+from . import numbers
 from .errors import ModelError
+from .user import USER, check_output
 
 
-def small_cnn(channels, seed):
-    """The small CNN with the weights that Rust's begins with."""
-    weights = {name: jnp.array(values) for name, values in numbers.parameters(channels, seed).items()}
-
-    def conv(x, p, layer):
-        axes = ("NCHW", "OIHW", "NCHW")
-        x = jax.lax.conv_general_dilated(x, p[f"{layer}.weight"], (1, 1), "SAME", dimension_numbers=axes)
-        return jax.nn.relu(x + p[f"{layer}.bias"][:, None, None])
-
-    def network(p, x):
-        x = conv(conv(x, p, "conv1"), p, "conv2").mean((2, 3))
-        return x @ p["fc.weight"].T + p["fc.bias"]
-
-    return weights, network, "small-cnn"
+def own_network(own, channels, seed):
+    """A model that the program has too, with the weights that Rust's begins with."""
+    weights = numbers.parameters(own.shapes(channels), seed)
+    return {name: jnp.array(values) for name, values in weights.items()}, own.jax_network
 
 
-def user_module(name, shape, seed):
+def user_network(name, shape, seed):
     """A user's Flax module (linen or nnx). Flax has the channels last, so it is given N x H x W x C."""
-    made = user.load(name)
+    made = USER.load(name)
     try:
         from flax import linen, nnx
     except ImportError as error:
@@ -44,15 +34,15 @@ def user_module(name, shape, seed):
     offered = {"in_channels": channels}
     if isinstance(made, type) and issubclass(made, nnx.Module):
         offered["rngs"] = nnx.Rngs(seed)
-    module = user.create(name, made, **offered)
+    module = USER.create(name, made, **offered)
     if isinstance(module, nnx.Module):
         graph, weights, rest = nnx.split(module, nnx.Param, ...)
-        return weights, lambda p, x: nnx.merge(graph, p, rest)(channels_last(x)), name
+        return weights, lambda p, x: nnx.merge(graph, p, rest)(channels_last(x))
     if isinstance(module, linen.Module):
         sample = jnp.zeros((1, *shape[-2:], channels), jnp.float32)
         variables = dict(module.init(jax.random.key(seed), sample))
         weights = variables.pop("params", {})
-        return weights, lambda p, x: module.apply({"params": p, **variables}, channels_last(x)), name
+        return weights, lambda p, x: module.apply({"params": p, **variables}, channels_last(x))
     hint = "; run it with --framework pytorch" if "torch" in str(type(module).__mro__) else ""
     raise ModelError(f"--model {name} is a {type(module).__name__}, not a Flax module{hint}")
 
@@ -62,15 +52,15 @@ class JaxModel:
 
     modes = ("train", "inference")
 
-    def __init__(self, network, shape, seed, framework):
-        self.weights, self.network, self.name = network
+    def __init__(self, name, network, seed, framework):
+        self.name, (self.weights, self.network) = name, network
         self.seed, self.backend = seed, framework.backend()
         self.forward = jax.jit(self._forward)
         self.update = jax.jit(self._update)
 
     def _forward(self, weights, x):
         found = self.network(weights, x)
-        user.check_output(self.name, found, x.shape[0])
+        check_output(self.name, found, x.shape[0])
         return found
 
     def _update(self, weights, x):

@@ -2,33 +2,26 @@
 
 import torch
 
-from . import small_cnn as numbers
-from . import user
+from . import numbers
 from .errors import ModelError
+from .user import USER, check_output
 
 
-def small_cnn(channels, seed):
-    """The small CNN with the weights that Rust's begins with."""
-    first, second = numbers.FEATURES
+def own_module(own, channels, seed):
+    """A model that the program has too, with the weights that Rust's begins with."""
     module = torch.nn.Sequential()
-    module.add_module("conv1", torch.nn.Conv2d(channels, first, numbers.KERNEL, padding=1))
-    module.add_module("relu1", torch.nn.ReLU())
-    module.add_module("conv2", torch.nn.Conv2d(first, second, numbers.KERNEL, padding=1))
-    module.add_module("relu2", torch.nn.ReLU())
-    module.add_module("pool", torch.nn.AdaptiveAvgPool2d(1))
-    module.add_module("flat", torch.nn.Flatten())
-    module.add_module("fc", torch.nn.Linear(second, numbers.EMBEDDING))
-    weights = numbers.parameters(channels, seed)
+    for name, layer in own.torch_layers(channels).items():
+        module.add_module(name, layer)
+    weights = numbers.parameters(own.shapes(channels), seed)
     module.load_state_dict({name: torch.from_numpy(values) for name, values in weights.items()})
     return module
 
 
 def user_module(name, channels):
     """A user's module."""
-    module = user.create(name, user.load(name), in_channels=channels)
+    module = USER.create(name, USER.load(name), in_channels=channels)
     if not isinstance(module, torch.nn.Module):
         raise ModelError(f"--model {name} is a {type(module).__name__}, not a torch.nn.Module")
-    module.user_name = name
     return module
 
 
@@ -37,9 +30,8 @@ class TorchModel:
 
     modes = ("train", "inference")
 
-    def __init__(self, module, shape, seed, framework):
-        self.module = module.to(framework.device)
-        self.name = getattr(module, "user_name", "small-cnn")
+    def __init__(self, name, module, seed, framework):
+        self.name, self.module = name, module.to(framework.device)
         self.device, self.seed = framework.device, seed
         self.backend = framework.backend()
         self.matrix = self.optimizer = None
@@ -52,10 +44,10 @@ class TorchModel:
         self.module.train(train)
         if not train:
             with torch.inference_mode():
-                user.check_output(self.name, self.module(pixels), len(pixels))
+                check_output(self.name, self.module(pixels), len(pixels))
             return None
         found = self.module(pixels)
-        user.check_output(self.name, found, len(pixels))
+        check_output(self.name, found, len(pixels))
         found = found.reshape(len(pixels), -1)
         if self.matrix is None:
             matrix = numbers.target_matrix(pixels.shape[1], found.shape[1], self.seed)

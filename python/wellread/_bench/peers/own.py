@@ -26,7 +26,7 @@ class Images:
         if framework == "pytorch":
             import wellread.torch
 
-            self.dataset = wellread.torch.Dataset(self.images, transform=TorchFinish(finish))
+            self.dataset = wellread.torch.Dataset(self.images, transform=TorchFinish(finish), dtype="stored")
 
     def __len__(self):
         return len(self.images)
@@ -60,6 +60,8 @@ class Loader(Images):
             seed=seed,
             num_workers=workers,
             drop_last=drop_last,
+            # All images are measured, whatever job the benchmark runs in.
+            shard=False,
             as_="torch" if self.framework == "pytorch" else self.framework,
             crop=self.finish.crop,
             scale="unit" if self.finish.scale is None else self.finish.scale,

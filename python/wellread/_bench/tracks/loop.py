@@ -60,10 +60,11 @@ def turn(worker, request):
         loss = model.step(batch, mode)
         framework.wait()
     del batch, delivered
-    checker = Checker(worker.channel, request["full"])
+    # Looking at pixels takes longer than a step of a light model, and the loader would read on meanwhile.
+    checker = Checker(worker.channel, request["full"], request["steps"], request["first_epoch"])
     share, waits, whole, images = int(request["share_s"] * 1e9), [], [], 0
     start = now()
-    for _ in range(request["steps"]):
+    for number in range(request["steps"]):
         asked = now()
         delivered, rows = next(steps)
         batch = framework.batch(delivered)
@@ -74,7 +75,8 @@ def turn(worker, request):
         waits.append(net(have - asked))
         whole.append(net(done - asked))
         images += len(rows)
-        checker.add(rows, framework.to_numpy(batch))
+        if number in checker.chosen:
+            checker.add(rows, framework.to_numpy(batch))
         if len(whole) >= request["least"] and done - start > share:
             break
     checker.close()

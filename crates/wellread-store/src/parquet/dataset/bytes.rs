@@ -1,7 +1,6 @@
 //! Values of a byte-array column, by row within a row group: the bytes of chunks.
 
-use super::super::file::PositionalFile;
-use super::super::file::guarded;
+use super::super::file::{PositionalFile, check_sums, guarded};
 use super::super::levels::{Run, Runs, packed_at};
 use super::super::pages::{self, Body, Codecs, ColumnPages, Fault};
 use super::super::thrift::Encoding;
@@ -147,6 +146,7 @@ impl ByteColumn<'_> {
 
     /// The same through the parquet crate's reader: nulls, rare encodings.
     fn read_general(&self, rows: &[usize], each: &mut dyn FnMut(usize, &[u8]) -> Result<()>) -> Result<()> {
+        check_sums(self.file, self.metadata, self.group, std::iter::once(self.leaf))?;
         let mut failed = Ok(());
         guarded(self.file, "cannot read the bytes of chunks", || {
             let wanted = ProjectionMask::leaves(self.metadata.parquet_schema(), [self.leaf]);

@@ -1,7 +1,7 @@
 //! The small tables: images, and where their chunks are.
 
 use super::super::file::guarded;
-use super::super::file::{PositionalFile, footer};
+use super::super::file::{PositionalFile, check_sums, footer};
 use super::{AXES, CHUNKS, IMAGES, INDEX};
 use crate::ome_arrow::{other_columns, plain_columns, text};
 use crate::{Error, Result, RowInfo};
@@ -74,6 +74,13 @@ impl<'a> Columns<'a> {
         let file = PositionalFile::open(path)?;
         let what = "cannot be read";
         let metadata = footer(&file)?;
+        let schema = metadata.parquet_schema();
+        let leaves = (0..schema.num_columns()).filter(|&i| {
+            schema.column(i).path().parts().first().is_some_and(|name| names.contains(&name.as_str()))
+        });
+        for group in 0..metadata.metadata().num_row_groups() {
+            check_sums(&file, &metadata, group, leaves.clone())?;
+        }
         let batches = guarded(&file, what, || {
             let wanted = ProjectionMask::columns(metadata.parquet_schema(), names.iter().copied());
             ParquetRecordBatchReaderBuilder::new_with_metadata(file.clone(), metadata.clone())
@@ -129,6 +136,15 @@ impl<'a> Columns<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Whether a column has a value, row by row; never where it is absent.
+    fn present(&self, name: &str) -> Vec<bool> {
+        let of = |batch: &RecordBatch| -> Vec<bool> {
+            let column = batch.column_by_name(name).filter(|column| *column.data_type() != DataType::Null);
+            (0..batch.num_rows()).map(|i| column.is_some_and(|column| column.is_valid(i))).collect()
+        };
+        self.batches.iter().flat_map(of).collect()
     }
 
     /// Values of a text column, as [`Self::each_text`] hands them over.
@@ -220,6 +236,8 @@ fn read_images(path: &Path) -> Result<(Vec<Image>, Vec<String>, Vec<String>)> {
     let left_out = other_columns(metadata.schema()).filter(|name| !is_own(name)).map(str::to_owned).collect();
     let ids = table.shared_texts("image_id", false)?;
     let own_names = table.shared_texts("name", true)?;
+    // An empty name is a name; an image without one is called by its id.
+    let named = table.present("name");
     let dtypes = table.shared_texts("dtype", false)?;
     let layouts = table.shared_texts("layout", true)?;
     let channels = table.shared_texts("channels_json", true)?;
@@ -236,7 +254,7 @@ fn read_images(path: &Path) -> Result<(Vec<Image>, Vec<String>, Vec<String>)> {
         .enumerate()
         .map(|(i, (id, ((((name, dtype), layout), channels), acquired)))| Image {
             info: info_of(&dtype, std::array::from_fn(|a| axes[a][i])),
-            name: if name.is_empty() || name == id { Arc::clone(&id) } else { name },
+            name: if !named[i] || name == id { Arc::clone(&id) } else { name },
             id,
             channels,
             layout,

@@ -1,15 +1,15 @@
 //! Writing: images cut into chunks, chunks collected into row groups, tables and index at the end.
 
 use super::super::store::codec_name;
+use super::super::writer::pages::{self, PageWriter};
 use super::super::writer::{codec, write_error};
 use super::tables::{ACQUIRED, PHYSICAL};
 use super::{AXES, CHUNKS, DESCRIPTION, FORMAT, IMAGES, INDEX, LAYOUT};
-use crate::staged::Staged;
+use crate::staged::{Finished, Staged};
 use crate::{Error, ImageView, Result, StoreWriter, Tune, WriteOptions};
 use arrow_array::{
     ArrayRef, Float64Array, Int32Array, Int64Array, LargeBinaryArray, RecordBatch, StringArray,
 };
-use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression as Codec;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
@@ -31,7 +31,7 @@ const CHUNK_BYTES: f64 = 4.0 * 1024.0 * 1024.0;
 /// Writes a dataset folder. By default each plane is a chunk, which is the whole image where it has one plane.
 pub(super) struct DatasetWriter {
     /// Dropped before `staged`, which removes the folder.
-    writer: Option<ArrowWriter<BufWriter<File>>>,
+    writer: Option<PageWriter<BufWriter<File>>>,
     staged: Staged,
     layout: &'static str,
     options: WriteOptions,
@@ -151,14 +151,16 @@ impl DatasetWriter {
 
     fn properties(&self, pixels: bool) -> WriterProperties {
         let pair = |key: &str, value: &str| KeyValue::new(key.to_owned(), value.to_owned());
+        let mut metadata = vec![
+            pair(ome_arrow::FILE_TYPE_KEY, ome_arrow::TYPE),
+            pair(ome_arrow::FILE_VERSION_KEY, ome_arrow::VERSION),
+            pair("ome.arrow.layout", LAYOUT),
+            pair(ome_arrow::FILE_WRITER_KEY, env!("CARGO_PKG_VERSION")),
+        ];
+        metadata.extend(self.options.checksums.then(|| pair(pages::FOOTER_KEY, pages::NO_SUM)));
         let mut properties = WriterProperties::builder()
             .set_created_by(format!("wellread version {}", env!("CARGO_PKG_VERSION")))
-            .set_key_value_metadata(Some(vec![
-                pair(ome_arrow::FILE_TYPE_KEY, ome_arrow::TYPE),
-                pair(ome_arrow::FILE_VERSION_KEY, ome_arrow::VERSION),
-                pair("ome.arrow.layout", LAYOUT),
-                pair(ome_arrow::FILE_WRITER_KEY, env!("CARGO_PKG_VERSION")),
-            ]))
+            .set_key_value_metadata(Some(metadata))
             .set_compression(self.codec)
             .set_max_row_group_row_count(None);
         if pixels {
@@ -190,11 +192,11 @@ impl DatasetWriter {
         name: &str,
         first: &RecordBatch,
         pixels: bool,
-    ) -> Result<ArrowWriter<BufWriter<File>>> {
+    ) -> Result<PageWriter<BufWriter<File>>> {
         let path = self.staged.path().join(name);
         let file = File::create(path).map_err(|e| Error::io(self.staged.target(), "cannot create", &e))?;
         let buffered = BufWriter::with_capacity(1 << 20, file);
-        ArrowWriter::try_new(buffered, first.schema(), Some(self.properties(pixels)))
+        PageWriter::new(buffered, &first.schema(), self.properties(pixels), self.options.checksums)
             .map_err(|e| self.error(&e))
     }
 
@@ -310,7 +312,18 @@ impl DatasetWriter {
     fn write_table(&self, name: &str, columns: Vec<Column>) -> Result<()> {
         let batch = self.batch(columns)?;
         let mut writer = self.create_table(name, &batch, false)?;
-        writer.write(&batch).and_then(|()| writer.finish().map(drop)).map_err(|e| self.error(&e))
+        writer.write(&batch).and_then(|()| writer.finish()).map_err(|e| self.error(&e))?;
+        drop(writer);
+        self.seal(name)
+    }
+
+    /// Puts the checksum of a finished table's footer into it.
+    fn seal(&self, name: &str) -> Result<()> {
+        if !self.options.checksums {
+            return Ok(());
+        }
+        pages::seal(&self.staged.path().join(name))
+            .map_err(|e| Error::io(self.staged.target(), "cannot write a footer's checksum", &e))
     }
 
     fn description(&self) -> String {
@@ -422,7 +435,7 @@ impl StoreWriter for DatasetWriter {
         Ok(())
     }
 
-    fn finish(mut self: Box<Self>) -> Result<()> {
+    fn complete_output(mut self: Box<Self>) -> Result<Finished> {
         if self.images.is_empty() {
             return Err(Error::new(self.staged.target(), "a dataset of no images cannot be written"));
         }
@@ -432,11 +445,12 @@ impl StoreWriter for DatasetWriter {
         };
         writer.finish().map_err(|e| self.error(&e))?;
         drop(writer);
+        self.seal(CHUNKS)?;
         self.write_table(IMAGES, self.image_columns())?;
         self.write_table(INDEX, self.index_columns())?;
         std::fs::write(self.staged.path().join(DESCRIPTION), self.description())
             .map_err(|e| Error::io(self.staged.target(), "cannot write", &e))?;
         let Self { staged, .. } = *self;
-        staged.commit()
+        Ok(staged.finished())
     }
 }

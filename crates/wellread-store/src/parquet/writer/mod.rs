@@ -16,17 +16,19 @@
 //! | `Size` | 128 MiB of pixels | 1 MiB | `BYTE_STREAM_SPLIT` | zstd 15 |
 //! | `Reference` | 1,048,576 rows or 256 MiB | 1 MiB | dictionary, then `PLAIN` | zstd 3 |
 //!
-//! A record batch is compressed on the thread that writes it: [`WriteOptions::jobs`] is not used. Pages carry
-//! no checksums, because the library writes none; those of other writers are verified when read.
+//! A record batch is compressed on the thread that writes it: [`WriteOptions::jobs`] is not used. Pages and the footer
+//! carry checksums (`pages`) unless [`WriteOptions::checksums`] says otherwise.
 //!
 //! `BYTE_STREAM_SPLIT` stores the lowest bytes of all pixels, then the next lowest, and so on. The bytes that
 //! an 8- or 16-bit pixel does not have become runs of zeros that cost nothing, and the others compress better
 //! than dictionary indices, which scramble the order of values; reading them back is a copy.
 
+pub(super) mod pages;
+
 use crate::ome_arrow::Collector;
-use crate::staged::Staged;
+use crate::staged::{Finished, Staged};
 use crate::{Compression, Error, ImageView, Result, StoreWriter, Tune, WriteOptions};
-use parquet::arrow::ArrowWriter;
+use pages::PageWriter;
 use parquet::basic::{Compression as Codec, Encoding, GzipLevel, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
@@ -49,7 +51,7 @@ const BATCH_ROWS: usize = 1024;
 /// Writes images to an OME-Arrow column of a Parquet file.
 pub struct ParquetWriter {
     /// Dropped before `staged`, which removes the file.
-    writer: Option<ArrowWriter<BufWriter<File>>>,
+    writer: Option<PageWriter<BufWriter<File>>>,
     file: Option<File>,
     staged: Staged,
     options: WriteOptions,
@@ -120,13 +122,15 @@ impl ParquetWriter {
         let pair = |key: &str, value: &str| KeyValue::new(key.to_owned(), value.to_owned());
         let version = env!("CARGO_PKG_VERSION");
         let library = parquet::file::properties::DEFAULT_CREATED_BY;
+        let mut metadata = vec![
+            pair(ome_arrow::FILE_TYPE_KEY, ome_arrow::TYPE),
+            pair(ome_arrow::FILE_VERSION_KEY, ome_arrow::VERSION),
+            pair(ome_arrow::FILE_WRITER_KEY, version),
+        ];
+        metadata.extend(self.options.checksums.then(|| pair(pages::FOOTER_KEY, pages::NO_SUM)));
         let mut properties = WriterProperties::builder()
             .set_created_by(format!("wellread version {version} ({library})"))
-            .set_key_value_metadata(Some(vec![
-                pair(ome_arrow::FILE_TYPE_KEY, ome_arrow::TYPE),
-                pair(ome_arrow::FILE_VERSION_KEY, ome_arrow::VERSION),
-                pair(ome_arrow::FILE_WRITER_KEY, version),
-            ]))
+            .set_key_value_metadata(Some(metadata))
             .set_compression(self.codec)
             .set_max_row_group_row_count(None)
             // Bounds of single pages would say nothing about pixels.
@@ -156,12 +160,10 @@ impl ParquetWriter {
         {
             // Its marks stand in the file's own metadata; Arrow's schema need not repeat them.
             let schema = self.collector.schema().as_ref().clone().with_metadata(HashMap::new());
-            let writer = ArrowWriter::try_new(
-                BufWriter::with_capacity(1 << 20, file),
-                Arc::new(schema),
-                Some(self.properties()),
-            )
-            .map_err(|e| self.error(&e))?;
+            let out = BufWriter::with_capacity(1 << 20, file);
+            let checksums = self.options.checksums;
+            let writer = PageWriter::new(out, &Arc::new(schema), self.properties(), checksums)
+                .map_err(|e| self.error(&e))?;
             self.writer = Some(writer);
         }
         let batch = self.collector.take()?;
@@ -234,13 +236,17 @@ impl StoreWriter for ParquetWriter {
         }
     }
 
-    fn finish(mut self: Box<Self>) -> Result<()> {
+    fn complete_output(mut self: Box<Self>) -> Result<Finished> {
         self.flush(true)?;
         let Some(mut writer) = self.writer.take() else {
             return Err(Error::new(self.staged.target(), "an earlier image could not be written"));
         };
         writer.finish().map_err(|e| self.error(&e))?;
         drop(writer);
-        self.staged.commit()
+        if self.options.checksums {
+            pages::seal(self.staged.path())
+                .map_err(|e| Error::io(self.staged.target(), "cannot write the footer's checksum", &e))?;
+        }
+        Ok(self.staged.finished())
     }
 }

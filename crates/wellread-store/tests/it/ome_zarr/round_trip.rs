@@ -3,7 +3,7 @@
 use super::{assert_reads, cuts, dtypes, open_at, pattern, region_of};
 use proptest::prelude::*;
 use wellread_image::{Channel, ImageMetadata, PhysicalSize, PixelType, Shape};
-use wellread_store::{Compression, CopySink, ImageView, Request, Scratch, WriteOptions, create};
+use wellread_store::{Compression, CopySink, ImageView, Request, Scratch, WriteOptions, create, read_image};
 
 fn compressions() -> impl Strategy<Value = Compression> {
     proptest::sample::select(vec![
@@ -98,7 +98,7 @@ fn metadata_survives() {
 }
 
 #[test]
-fn rows_of_a_folder_are_sorted_and_read_in_any_order() {
+fn rows_of_a_folder_stand_as_written_and_are_read_in_any_order() {
     let dir = tempfile::tempdir().unwrap();
     let shape = Shape([1, 2, 1, 5, 7]);
     for jobs in [1, 3] {
@@ -113,14 +113,14 @@ fn rows_of_a_folder_are_sorted_and_read_in_any_order() {
         writer.finish().unwrap();
         let store = open_at(&set);
         let names: Vec<_> = (0..4).map(|row| store.name(row).unwrap()).collect();
-        assert_eq!(names, ["a", "b", "c", "d_x"]);
+        assert_eq!(names, ["b", "a", "d/x", "c.ome"]);
         let order = [3, 0, 2, 1];
         let requests = order.map(|row| Request { row, region: shape.full() });
         let mut outs = vec![vec![0; shape.pixels() * 4]; 4];
         let targets = outs.iter_mut().map(|o| (shape.full(), PixelType::F32, o.as_mut_slice())).collect();
         store.read(&requests, &mut Scratch::default(), &mut CopySink::new(targets)).unwrap();
-        for (out, written) in outs.iter().zip([2, 1, 3, 0]) {
-            assert!(*out == pattern(shape, PixelType::F32, written));
+        for (out, written) in outs.iter().zip(order) {
+            assert!(*out == pattern(shape, PixelType::F32, written as u64));
         }
         // 4 images of a group file, an array file and two chunks each.
         assert_eq!(store.files().unwrap().len(), 16);
@@ -152,5 +152,38 @@ fn writer_refuses_what_it_cannot_do() {
     writer.write(&image).unwrap();
     assert!(writer.write(&image).unwrap_err().to_string().contains("holds one image"));
     writer.finish().unwrap();
-    assert_eq!(open_at(&one).name(0).unwrap(), "one");
+    assert_eq!(open_at(&one).name(0).unwrap(), "a");
+}
+
+/// Every chunk of an image is written, so that one that is missing was lost. In images of others it is the fill value.
+#[test]
+fn a_chunk_that_was_lost_is_an_error() {
+    let (shape, dtype) = (Shape::plane(20, 30), PixelType::U8);
+    for (variant, shard) in [("0.4", None), ("0.5", None), ("0.5", Some([1, 1, 1, 20, 20]))] {
+        let dir = tempfile::tempdir().unwrap();
+        let set = dir.path().join("set");
+        let options = WriteOptions {
+            chunk: Some([1, 1, 1, 10, 10]),
+            shard,
+            variant: Some(variant.to_owned()),
+            ..WriteOptions::default()
+        };
+        let mut writer = create(&set, "ome-zarr", &options).unwrap();
+        let metadata = ImageMetadata::named("a");
+        // Of zeros too: nothing stands for them.
+        writer.write(&ImageView { metadata: &metadata, shape, dtype, pixels: &[0; 600] }).unwrap();
+        writer.finish().unwrap();
+        let image = std::fs::read_dir(&set).unwrap().next().unwrap().unwrap().path();
+        let chunk = image.join(if variant == "0.4" { "0/0/0/0/1/1" } else { "0/c/0/0/0/0/1" });
+        assert_eq!(read_image(&*open_at(&set), 0).unwrap().1, [0; 600]);
+        std::fs::remove_file(&chunk).unwrap();
+        let error = read_image(&*open_at(&set), 0).unwrap_err().to_string();
+        let name = chunk.strip_prefix(&set).unwrap().display().to_string();
+        assert!(error.contains("a chunk is missing") && error.contains(&name), "{variant}: {error}");
+        let metadata = image.join(if variant == "0.4" { ".zattrs" } else { "zarr.json" });
+        let text = std::fs::read_to_string(&metadata).unwrap();
+        assert!(text.contains("\"complete\""), "{text}");
+        std::fs::write(&metadata, text.replace("\"complete\"", "\"other\"")).unwrap();
+        assert_eq!(read_image(&*open_at(&set), 0).unwrap().1, [0; 600], "{variant}");
+    }
 }

@@ -12,9 +12,12 @@ use parquet::file::metadata::{
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use wellread_image::{PixelType, Shape};
+use wellread_image::{ImageMetadata, PixelType, Shape};
 use wellread_store::parquet::ParquetStore;
-use wellread_store::{OpenOptions, Store, read_image};
+use wellread_store::table::{MemoryTable, TableStore};
+use wellread_store::{
+    Compression, ImageView, OpenOptions, Scratch, Store, Tune, WriteOptions, create, read_image, read_region,
+};
 
 /// Opens a damaged file and reads everything that can be read; what matters is that it ends without a panic
 /// and that no more is delivered than the file can justify.
@@ -107,7 +110,7 @@ fn encrypted_files_are_said_to_be_encrypted() {
             }
             refused(&marked);
             let images = open(&victim);
-            let error = wellread_store::features::join(&images, &path, "well").unwrap_err().to_string();
+            let error = wellread_store::features::join(&images, &path, "well", &[]).unwrap_err().to_string();
             assert!(error.contains("is encrypted"), "{error}");
         }
         let size = u32::from_le_bytes(whole[end - 4..end].try_into().unwrap());
@@ -179,6 +182,129 @@ fn checksums_of_gzip_are_checked() {
         }
     }
     assert!(refused > 100, "{refused}");
+}
+
+/// Of what is written here no flipped bit gives other pixels or features, by whichever path they are read.
+#[test]
+fn flipped_bits_are_found_by_every_path() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.parquet");
+    let shape = Shape::plane(24, 30);
+    let dose: ArrayRef = Arc::new(Int64Array::from(vec![5, 7, 11]));
+    let features = RecordBatch::try_from_iter([("dose", dose)]).unwrap();
+    for (tune, compression) in [
+        (Tune::Random, Compression::None),
+        (Tune::Reference, Compression::None),
+        (Tune::Random, Compression::Zstd(1)),
+        (Tune::Reference, Compression::Lz4),
+    ] {
+        let options = WriteOptions {
+            tune,
+            compression,
+            overwrite: true,
+            features: Some(features.clone()),
+            ..WriteOptions::default()
+        };
+        let mut writer = create(&path, "parquet", &options).unwrap();
+        for k in 0..3 {
+            let pixels: Vec<u8> = (0..shape.pixels()).map(|i| ((i * i / 7 + k) % 190) as u8).collect();
+            let metadata = ImageMetadata::named(format!("image {k}"));
+            writer
+                .write(&ImageView { metadata: &metadata, shape, dtype: PixelType::U8, pixels: &pixels })
+                .unwrap();
+        }
+        writer.finish().unwrap();
+        let read = |store: &ParquetStore| -> wellread_store::Result<_> {
+            let images: Vec<_> =
+                (0..store.len()).map(|row| read_image(store, row)).collect::<Result<_, _>>()?;
+            Ok((images, store.features()?))
+        };
+        let good = read(&open(&path)).unwrap();
+        let whole = std::fs::read(&path).unwrap();
+        let (mut by_checksum, mut tried) = (0, 0);
+        let mut unseen = vec![];
+        for at in (4..whole.len()).step_by(7) {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 1 << (at / 7 % 8);
+            std::fs::write(&path, &bytes).unwrap();
+            for fast in [true, false] {
+                let store = ParquetStore::open(&path, &OpenOptions::default());
+                let store = store.map(|store| if fast { store } else { store.without_fast_path() });
+                match store.and_then(|store| read(&store)) {
+                    Ok(found) if found == good => {}
+                    Ok(_) => unseen.push((at, fast)),
+                    Err(error) => by_checksum += usize::from(error.to_string().contains("checksum")),
+                }
+                tried += 1;
+            }
+        }
+        assert!(by_checksum * 3 > tried, "{tune:?} {compression:?}: {by_checksum} of {tried} by checksums");
+        assert!(unseen.is_empty(), "{tune:?} {compression:?}: {unseen:?} of {tried}");
+    }
+}
+
+/// An encoding in the header of a page, of which no checksum is, must be one of the column's.
+#[test]
+fn a_flipped_encoding_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.parquet");
+    let dose: ArrayRef = Arc::new(Int64Array::from(vec![5, 7, 11]));
+    let features = Some(RecordBatch::try_from_iter([("dose", dose)]).unwrap());
+    let options = WriteOptions { features, compression: Compression::None, ..WriteOptions::default() };
+    let mut writer = create(&path, "parquet", &options).unwrap();
+    for k in 0..3 {
+        let (metadata, shape) = (ImageMetadata::named(format!("image {k}")), Shape::plane(2, 4));
+        writer
+            .write(&ImageView { metadata: &metadata, shape, dtype: PixelType::U8, pixels: &[k; 8] })
+            .unwrap();
+    }
+    writer.finish().unwrap();
+    let file = std::fs::File::open(&path).unwrap();
+    let metadata = ParquetMetaDataReader::new().parse_and_finish(&file).unwrap();
+    let columns = metadata.row_group(0).columns();
+    let column = columns.iter().find(|c| c.column_path().string() == "dose").unwrap();
+    let at = usize::try_from(column.data_page_offset()).unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    // Three values, by dictionary (8, twice that in Thrift's zigzag), levels by runs (3).
+    let header = bytes[at..].windows(8).position(|w| w == [0x15, 6, 0x15, 0x10, 0x15, 6, 0x15, 6]).unwrap();
+    bytes[at + header + 3] ^= 2;
+    std::fs::write(&path, &bytes).unwrap();
+    for fast in [true, false] {
+        let store = ParquetStore::open(&path, &OpenOptions::default()).unwrap();
+        let store = if fast { store } else { store.without_fast_path() };
+        let error = store.features().unwrap_err().to_string();
+        assert!(error.contains("column dose: a page has an encoding that its column has not"), "{error}");
+    }
+}
+
+/// Who writes a table anew may take its metadata along: the footer's checksum is then of another file.
+#[test]
+fn checksums_of_footers_are_ours_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let (ours, theirs) = (dir.path().join("ours.parquet"), dir.path().join("theirs.parquet"));
+    let shape = Shape::plane(8, 9);
+    let mut writer = create(&ours, "parquet", &WriteOptions::default()).unwrap();
+    let metadata = ImageMetadata::named("image");
+    let pixels: Vec<u8> = (0..72).collect();
+    writer.write(&ImageView { metadata: &metadata, shape, dtype: PixelType::U8, pixels: &pixels }).unwrap();
+    writer.finish().unwrap();
+    let file = std::fs::File::open(&ours).unwrap();
+    let builder = parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
+    let pairs = builder.metadata().file_metadata().key_value_metadata().unwrap().clone();
+    let sum = pairs.iter().find(|pair| pair.key == "wellread:footer_crc32").expect("a checksum");
+    let digits = sum.value.as_deref().unwrap();
+    assert!(digits.len() == 8 && digits != "00000000", "{digits}");
+    let batches: Vec<_> = builder.build().unwrap().map(Result::unwrap).collect();
+    let properties = parquet::file::properties::WriterProperties::builder()
+        .set_key_value_metadata(Some(pairs.into_iter().filter(|pair| pair.key != "ARROW:schema").collect()))
+        .build();
+    let out = std::fs::File::create(&theirs).unwrap();
+    let mut writer = ArrowWriter::try_new(out, batches[0].schema(), Some(properties)).unwrap();
+    for batch in &batches {
+        writer.write(batch).unwrap();
+    }
+    writer.close().unwrap();
+    assert_eq!(read_image(&open(&theirs), 0).unwrap().1, pixels);
 }
 
 /// The file with its footer changed: every column's metadata go through `change`.
@@ -323,5 +449,42 @@ fn absurd_shapes_are_refused() {
         let store = open(&path);
         assert_eq!(store.row_info(0).unwrap_err().row_index(), Some(0), "{size}");
         assert!(read_image(&store, 0).is_err());
+    }
+}
+
+/// The array with every field `name` of its structs set to `value`.
+fn with_field(array: &ArrayRef, name: &str, value: i32) -> ArrayRef {
+    let Some(all) = array.as_any().downcast_ref::<StructArray>() else { return array.clone() };
+    let columns = all.fields().iter().zip(all.columns()).map(|(field, column)| {
+        if field.name() == name {
+            Arc::new(PrimitiveArray::<Int32Type>::from_value(value, column.len())) as ArrayRef
+        } else {
+            with_field(column, name, value)
+        }
+    });
+    Arc::new(StructArray::new(all.fields().clone(), columns.collect(), all.nulls().cloned()))
+}
+
+/// A flipped bit in an image's size costs no memory: its chunks are looked at before there is any for its pixels.
+#[test]
+fn a_size_that_is_damaged_costs_no_memory() {
+    let shape = Shape::plane(4, 6);
+    let image: Image = Some((shape, vec![1.0; 24]));
+    let column: ArrayRef = Arc::new(image_column(&[image], &simple(PixelType::U8, PixelType::U8)));
+    for (size, damaged) in [(4, false), (1 << 28, true)] {
+        let column = with_field(&column, "size_y", size);
+        let batch = RecordBatch::try_from_iter([("picture", column)]).unwrap();
+        let table = MemoryTable::new("memory", batch.schema(), vec![batch]);
+        let store = TableStore::open(Box::new(table), &OpenOptions::default()).unwrap();
+        let mut out = vec![];
+        let full = store.row_info(0).unwrap().shape.full();
+        let read = read_region(&store, 0, &full, &mut Scratch::default(), &mut out);
+        let scanned = store.scan(0..1, &mut |_, _, _| Ok(()));
+        assert_eq!((read.is_err(), scanned.is_err()), (damaged, damaged));
+        if let (Err(read), Err(scanned)) = (read, scanned) {
+            assert!(read.to_string().contains("chunks must cover the image"), "{read}");
+            assert!(scanned.to_string().contains("chunks must cover the image"), "{scanned}");
+            assert_eq!(out.capacity(), 0);
+        }
     }
 }

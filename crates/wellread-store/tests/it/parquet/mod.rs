@@ -2,6 +2,7 @@
 
 mod damage;
 mod made;
+mod names;
 mod paths;
 mod writer;
 

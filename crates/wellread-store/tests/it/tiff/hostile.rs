@@ -288,3 +288,103 @@ fn strips_that_hold_more_than_their_rows() {
         super::check_regions(&*store);
     }
 }
+
+/// One tiled image, whose last tile has 4 visible rows of 16 and is the last thing in front of the directory.
+fn jutting_tile(dir: &Path, compression: Compression, checksums: bool) -> (Vec<u8>, usize) {
+    let path = dir.join("tile.tif");
+    let options = WriteOptions {
+        compression,
+        checksums,
+        chunk: Some([1, 1, 1, 16, 16]),
+        overwrite: true,
+        ..WriteOptions::default()
+    };
+    let shape = Shape::plane(20, 16);
+    let pixels: Vec<u8> = (0..shape.pixels()).map(|i| (i * i / 3 + i) as u8).collect();
+    let mut writer = create(&path, "tiff", &options).unwrap();
+    let metadata = ImageMetadata::named("tile");
+    writer.write(&ImageView { metadata: &metadata, shape, dtype: PixelType::U8, pixels: &pixels }).unwrap();
+    writer.finish().unwrap();
+    let bytes = std::fs::read(path).unwrap();
+    let directory = u32::from_le_bytes(bytes[4..8].try_into().unwrap()) as usize;
+    (bytes, directory)
+}
+
+/// Damage behind the rows of a tile that the image shows is damage of the tile, as for other readers.
+#[test]
+fn damage_behind_the_visible_part_of_a_tile() {
+    let dir = folder();
+    for compression in [Compression::Lzw, Compression::PackBits] {
+        let (good, directory) = jutting_tile(dir.path(), compression, false);
+        let mut bytes = good.clone();
+        // No LZW code is all ones; of PackBits, runs of two bytes instead of those that were there.
+        bytes[directory - 12..directory - 4].fill(0xff);
+        let error = failure(dir.path(), &bytes);
+        let what = if compression == Compression::Lzw { "LZW" } else { "decodes to" };
+        assert!(error.contains(what) && error.contains("row 16"), "{compression:?}: {error}");
+        // What lies above it does not need it.
+        let store = open_bytes(dir.path(), &bytes).unwrap();
+        let mut region = store.row_info(0).unwrap().shape.full();
+        region.size[3] = 17;
+        let (mut scratch, mut above) = (wellread_store::Scratch::default(), vec![]);
+        wellread_store::read_region(&*store, 0, &region, &mut scratch, &mut above).unwrap();
+        let store = open_bytes(dir.path(), &good).unwrap();
+        assert_eq!(above, read_image(&*store, 0).unwrap().1[..17 * 16]);
+    }
+}
+
+/// A tile may be stored without the rows that jut out of the image: some writers do so.
+#[test]
+fn tiles_without_what_juts_out() {
+    let dir = folder();
+    let lzw = |rows: usize| {
+        weezl::encode::Encoder::with_tiff_size_switch(weezl::BitOrder::Msb, 8)
+            .encode(&(0..rows * 16).map(|i| (i * 7) as u8).collect::<Vec<_>>())
+            .unwrap()
+    };
+    let page = |rows: usize| {
+        let tile = lzw(rows);
+        let mut page = Page::grey(16, 5, 8, &[&tile]).with(259, &[5]).with(322, &[16]).with(323, &[16]);
+        page.tiled = true;
+        page
+    };
+    let expected: Vec<u8> = (0..5 * 16).map(|i| (i * 7) as u8).collect();
+    for rows in [5, 16] {
+        assert_eq!(super::only_image(dir.path(), &tiff(true, &[page(rows)])).2, expected, "{rows}");
+    }
+    let error = failure(dir.path(), &tiff(true, &[page(9)]));
+    assert!(error.contains("LZW"), "{error}");
+}
+
+/// Strips, tiles and directories have checksums, which are compared in whole reads and in those of parts.
+#[test]
+fn strips_and_directories_have_checksums() {
+    let dir = folder();
+    for compression in [Compression::None, Compression::PackBits, Compression::Lzw, Compression::Zstd(3)] {
+        let (good, directory) = jutting_tile(dir.path(), compression, true);
+        let expected = super::only_image(dir.path(), &good);
+        let mut found = 0;
+        for at in 16..good.len() {
+            let mut bytes = good.clone();
+            bytes[at] ^= 1 << (at % 8);
+            match open_bytes(dir.path(), &bytes).and_then(|store| read_image(&*store, 0)) {
+                Ok((info, pixels)) => {
+                    // A directory begins at an even offset: a byte before it may be filling.
+                    assert!(at + 1 >= directory, "{compression:?}: byte {at} is of pixels");
+                    assert_eq!(
+                        (info.shape, info.dtype, pixels),
+                        expected.clone(),
+                        "{compression:?}: byte {at}"
+                    );
+                }
+                Err(error) => found += usize::from(error.to_string().contains("checksum")),
+            }
+        }
+        assert!(found > (good.len() - directory) / 2, "{compression:?}: {found} of {}", good.len());
+    }
+    let (plain, directory) = jutting_tile(dir.path(), Compression::None, false);
+    let mut bytes = plain.clone();
+    bytes[20] ^= 1;
+    assert_ne!(super::only_image(dir.path(), &bytes).2, super::only_image(dir.path(), &plain).2);
+    assert!(!plain[directory..].windows(2).any(|tag| tag == 65301u16.to_le_bytes()));
+}

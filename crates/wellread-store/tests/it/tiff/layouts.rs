@@ -325,7 +325,9 @@ fn unsupported_content_is_named() {
     says(Page::grey(1, 1, 64, &[&[0; 8]]), "unsigned integers of 64 bits");
     says(Page::grey(2, 1, 16, &[&[0; 4]]).with(339, &[3]), "floating-point numbers of 16 bits");
     says(page.clone().with(277, &[3]).with(258, &[5, 6, 5]), "differ in type");
-    says(page.with(317, &[3]), "predictor");
+    says(page.clone().with(317, &[3]), "predictor 3 does not go with its pixels, which have 8 bits");
+    says(page.clone().with(317, &[9]), "predictor 9 is unknown");
+    says(page.with(317, &[0]), "predictor 0 is unknown");
     says(Page::grey(2, 2, 8, &[&[0; 6]]).with(262, &[6]).with(277, &[3]).with(258, &[8, 8, 8]), "YCbCr");
 }
 

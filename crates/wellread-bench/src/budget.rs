@@ -1,0 +1,411 @@
+//! How a run keeps to its time budget.
+//!
+//! ```text
+//!  --time-budget ─share─▶ a benchmark's part ─▶ interleave::Plan::fit   rounds are cut, then variants left out
+//!                                           └─▶ LoopPlan::of(probe)     steps, then rounds, slow formats, images of a batch
+//! ```
+//!
+//! Benchmarks that have not run share evenly what is left, so that one that ends early leaves its time to the others.
+//! Here is only arithmetic on seconds; who measures them says so.
+
+use crate::choices::Mode;
+use std::time::Duration;
+
+/// A benchmark gets so much of its even part at least, however late it is.
+const LEAST_PART: f64 = 0.25;
+
+/// The time of the next of `left` benchmarks, of `all`, when `gone` of the `whole` budget is spent.
+pub fn share(whole: Duration, gone: Duration, left: usize, all: usize) -> Duration {
+    let even = whole.div_f64(all.max(1) as f64);
+    whole.saturating_sub(gone).div_f64(left.max(1) as f64).max(even.mul_f64(LEAST_PART))
+}
+
+/// The time left of all benchmarks at most, when the running one has `current` left and `later` follow.
+pub fn left_of_all(whole: Duration, gone: Duration, current: Duration, later: usize, all: usize) -> Duration {
+    let least = whole.div_f64(all.max(1) as f64).mul_f64(LEAST_PART * later as f64);
+    if later == 0 { current } else { whole.saturating_sub(gone).max(current + least) }
+}
+
+/// What the model loop is asked for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Asked {
+    /// Measured rounds.
+    pub rounds: usize,
+    /// Steps of a run.
+    pub steps: usize,
+    /// Images of a batch, no more than the set has.
+    pub batch_size: usize,
+    /// Batches that are read ahead, and a little more.
+    pub ahead: usize,
+    /// Whether files are read cold too.
+    pub cold: bool,
+}
+
+/// What a set takes to be read, by a probe. It is fed to the model in every mode.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Reading {
+    /// Its format.
+    pub format: &'static str,
+    /// Seconds until it is open.
+    pub open_s: f64,
+    /// Seconds of an image, as the loop's loader delivers it.
+    pub image_s: f64,
+}
+
+/// How the model loop is run so that it fits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoopPlan {
+    /// Modes that are measured.
+    pub modes: Vec<Mode>,
+    /// Formats that are not, since their reading alone is too slow for all others, with the seconds that they would take at the
+    /// least.
+    pub slow: Vec<(&'static str, f64)>,
+    /// Modes that are not, with the seconds that they would take at the least.
+    pub skipped: Vec<(Mode, f64)>,
+    /// Steps of a run.
+    pub steps: usize,
+    /// Images of a batch.
+    pub batch_size: usize,
+    /// Whether waiting is measured by difference too.
+    pub differences: bool,
+    /// Seconds that all that was asked for would take.
+    pub in_full: f64,
+}
+
+/// Rounds that are planned for: with fewer there are no intervals, and more are cut while running.
+const ROUNDS: usize = 6;
+/// Steps of a run are cut to so many before anything else is.
+const STEPS: usize = 5;
+/// Steps of a warm-up turn.
+pub(crate) const WARM_UP_STEPS: usize = 2;
+/// Steps of a run by difference: a part of the others, and never fewer than these.
+const DIFFERENCE: (usize, usize) = (5, 2);
+
+/// A set that is left out takes so many times what others take, at least.
+const FAR_SLOWER: f64 = 2.0;
+/// A run is cut when it has taken so many times what was planned.
+const GROSSLY: f64 = 3.0;
+
+/// Steps of each run by difference, of so many steps of a run.
+pub(crate) fn steps_by_difference(steps: usize) -> usize {
+    (steps / DIFFERENCE.0).max(DIFFERENCE.1).min(steps)
+}
+
+/// A way to run the loop: rounds, steps, images of a batch, with waiting by difference or without.
+#[derive(Clone, Copy)]
+struct Way(usize, usize, usize, bool);
+
+impl Way {
+    /// Images that go through the model in all rounds of one set in one mode.
+    fn images(self, asked: &Asked) -> f64 {
+        let Self(rounds, steps, batch_size, differences) = self;
+        let few = steps_by_difference(steps);
+        // Full batches; decoded images, behind what is read ahead; cold files.
+        let more = few + (few + asked.ahead) + if asked.cold { few } else { 0 };
+        let measured = 1 + steps + if differences { more } else { 0 };
+        ((1 + steps.min(WARM_UP_STEPS) + rounds * measured) * batch_size) as f64
+    }
+
+    /// Images that are read for them. Of batches that are filled before, or kept in memory, each is read once.
+    fn images_read(self, asked: &Asked) -> f64 {
+        let Self(rounds, steps, batch_size, differences) = self;
+        let few = steps_by_difference(steps);
+        let more = if differences { (2 + usize::from(asked.cold)) * few } else { 0 };
+        ((1 + steps.min(WARM_UP_STEPS) + rounds * (1 + steps + more)) * batch_size) as f64
+    }
+
+    /// How often a set is opened for them.
+    fn openings(self, asked: &Asked) -> f64 {
+        let Self(rounds, _, _, differences) = self;
+        let more = if differences { 2 + usize::from(asked.cold) } else { 0 };
+        (1 + rounds * (1 + more)) as f64
+    }
+
+    /// Seconds of one set in one mode. A step takes no longer than computing and reading one after the other.
+    fn of(self, asked: &Asked, model_s: f64, set: &Reading) -> f64 {
+        model_s * self.images(asked)
+            + set.image_s * self.images_read(asked)
+            + set.open_s * self.openings(asked)
+    }
+
+    /// Seconds of one set in these modes.
+    fn of_set(self, asked: &Asked, modes: &[(Mode, f64)], set: &Reading) -> f64 {
+        modes.iter().map(|(_, model_s)| self.of(asked, *model_s, set)).sum()
+    }
+
+    /// Seconds of these modes, of which the first set is measured twice in the first one.
+    fn seconds(self, asked: &Asked, modes: &[(Mode, f64)], sets: &[Reading]) -> f64 {
+        let twin = modes.first().zip(sets.first());
+        sets.iter().map(|set| self.of_set(asked, modes, set)).sum::<f64>()
+            + twin.map_or(0.0, |((_, model_s), set)| self.of(asked, *model_s, set))
+    }
+
+    /// The sets that take more than their even part of `budget` and far more than most, where they are not most themselves.
+    fn slow(self, asked: &Asked, modes: &[(Mode, f64)], sets: &[Reading], budget: f64) -> Vec<Reading> {
+        let mut all: Vec<f64> = sets.iter().map(|set| self.of_set(asked, modes, set)).collect();
+        let is_slow =
+            |seconds: f64, usual: f64| seconds > budget / sets.len() as f64 && seconds > FAR_SLOWER * usual;
+        let each = all.clone();
+        all.sort_by(f64::total_cmp);
+        // Of an even number the lower: of two sets one may be slow.
+        let Some(&usual) = all.get(all.len().saturating_sub(1) / 2) else { return Vec::new() };
+        sets.iter().zip(each).filter(|(_, seconds)| is_slow(*seconds, usual)).map(|(set, _)| *set).collect()
+    }
+}
+
+impl LoopPlan {
+    /// What fits into `budget` seconds, where one image takes the model so many seconds in each mode, and each of `sets` what it
+    /// takes to be read. What is cut first says least about a format: steps beyond a few, waiting by difference, rounds that give
+    /// intervals, images of a batch, at last the dearest mode. Few sets that are far slower to read than the others are left out
+    /// before more than waiting by difference is cut for all.
+    pub fn of(asked: &Asked, probe: &[(Mode, f64)], sets: &[Reading], budget: f64) -> Self {
+        let in_full = Way(asked.rounds, asked.steps, asked.batch_size, true).seconds(asked, probe, sets);
+        let ways = ways(asked);
+        let last = Way(1, 1, 1, false);
+        let (mut modes, mut skipped) = (probe.to_vec(), Vec::new());
+        // The sets to leave out, and the others.
+        let fits = |way: Way, modes: &[(Mode, f64)]| {
+            if way.seconds(asked, modes, sets) <= budget {
+                return Some((Vec::new(), sets.to_vec()));
+            }
+            let Way(_, _, _, differences) = way;
+            let slow = if differences { Vec::new() } else { way.slow(asked, modes, sets, budget) };
+            let rest: Vec<Reading> = sets.iter().filter(|set| !slow.contains(set)).copied().collect();
+            (!slow.is_empty() && way.seconds(asked, modes, &rest) <= budget).then_some((slow, rest))
+        };
+        while !modes.is_empty() {
+            let found = ways.iter().find_map(|way| Some((*way, fits(*way, &modes)?)));
+            if let Some((Way(_, steps, batch_size, differences), (slow, rest))) = found {
+                if slow.is_empty() {
+                    let modes = modes.iter().map(|(mode, _)| *mode).collect();
+                    return Self { modes, slow: vec![], skipped, steps, batch_size, differences, in_full };
+                }
+                // Without them more of what was asked for may fit.
+                let slow = slow.iter().map(|set| (set.format, last.of_set(asked, &modes, set))).collect();
+                return Self { slow, skipped, in_full, ..Self::of(asked, &modes, &rest, budget) };
+            }
+            let dearest = modes.iter().enumerate().max_by(|a, b| a.1.1.total_cmp(&b.1.1));
+            let gone = modes.remove(dearest.map_or(0, |(at, _)| at));
+            skipped.push((gone.0, last.seconds(asked, &[gone], sets)));
+        }
+        let Way(_, steps, batch_size, differences) = last;
+        Self { modes: vec![], slow: vec![], skipped, steps, batch_size, differences, in_full }
+    }
+
+    /// Seconds after which a run is cut: a few times what was planned for it where one image takes the model `model_s`, and no
+    /// less than half of the part that one of so many configurations has of `budget`.
+    pub fn limit(&self, model_s: f64, set: &Reading, configurations: usize, budget: f64) -> f64 {
+        let images = ((1 + self.steps) * self.batch_size) as f64;
+        let planned = set.open_s + images * (model_s + set.image_s);
+        (GROSSLY * planned).max(budget / (2 * (configurations + 1)) as f64)
+    }
+
+    /// What was cut of what was asked for, in words; nothing where nothing was.
+    pub fn cut(&self, asked: &Asked, budget: f64) -> Option<String> {
+        let mut cuts = Vec::new();
+        if self.steps < asked.steps {
+            cuts.push(format!("{} of {} steps", self.steps, asked.steps));
+        }
+        if self.batch_size < asked.batch_size {
+            cuts.push(format!("batches of {} instead of {} images", self.batch_size, asked.batch_size));
+        }
+        if !self.differences {
+            cuts.push("no waiting by difference".to_owned());
+        }
+        if !self.slow.is_empty() {
+            let names: Vec<&str> = self.slow.iter().map(|(format, _)| *format).collect();
+            cuts.push(format!("without {}, too slow to read", names.join(", ")));
+        }
+        (!cuts.is_empty() && !self.modes.is_empty()).then(|| {
+            format!(
+                "loop: cut to fit its {} of the time budget: {} (in full it would take about {})",
+                words(budget),
+                cuts.join(", "),
+                words(self.in_full)
+            )
+        })
+    }
+}
+
+/// Ways to run the loop, the fullest first, the shortest last.
+fn ways(asked: &Asked) -> Vec<Way> {
+    let Asked { steps, batch_size, rounds, .. } = *asked;
+    let halves = |from: usize, least: usize| {
+        std::iter::successors(Some(from), move |n| (*n > least).then(|| (n / 2).max(least)))
+            .collect::<Vec<_>>()
+    };
+    let few = steps.min(STEPS);
+    let mut ways: Vec<Way> = halves(steps, few)
+        .into_iter()
+        .map(|steps| Way(rounds.min(ROUNDS), steps, batch_size, true))
+        .collect();
+    ways.push(Way(rounds.min(ROUNDS), few, batch_size, false));
+    ways.extend([3, 1].map(|most| Way(rounds.min(most), few, batch_size, false)));
+    ways.extend(halves(batch_size, 1).into_iter().map(|batch_size| Way(1, few.min(2), batch_size, false)));
+    ways.push(Way(1, 1, 1, false));
+    ways
+}
+
+/// Seconds of a whole image, from steps on parts of one or on several: of each, how many images' worth it was, ascending, and its
+/// seconds. What a step costs whatever its size is not multiplied: the last two steps tell it apart.
+pub(crate) fn per_image(steps: &[(f64, f64)]) -> f64 {
+    match *steps {
+        [] => 0.0,
+        [.., (less, before), (more, seconds)] if more > less && seconds > before => {
+            let slope = (seconds - before) / (more - less);
+            // No more than if nothing were fixed, and no less than if a batch cost what this step did.
+            (slope + (seconds - slope * more).max(0.0) / more.max(1.0)).min(seconds / more)
+        }
+        [.., (more, seconds)] => seconds / more,
+    }
+}
+
+/// Seconds as people say them: `4 s`, `12 minutes`, `3 hours`.
+pub fn words(seconds: f64) -> String {
+    match seconds {
+        s if s < 9.95 => format!("{} s", (10.0 * s).round() / 10.0),
+        s if s < 120.0 => format!("{s:.0} s"),
+        s if s < 7200.0 => format!("{:.0} minutes", s / 60.0),
+        s => format!("{:.0} hours", s / 3600.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked() -> Asked {
+        Asked { rounds: 7, steps: 50, batch_size: 16, ahead: 6, cold: true }
+    }
+
+    /// Five sets whose images take so long to be read.
+    fn sets(image_s: f64) -> Vec<Reading> {
+        ["tiff", "ome-zarr", "parquet", "lance", "vortex"]
+            .map(|format| Reading { format, open_s: 0.0, image_s })
+            .to_vec()
+    }
+
+    #[test]
+    fn what_every_step_costs_is_not_multiplied_by_the_size_of_an_image() {
+        // A tenth of a second each, and two seconds per image.
+        let steps =
+            |shares: &[f64]| shares.iter().map(|share| (*share, 0.1 + 2.0 * share)).collect::<Vec<_>>();
+        assert!((per_image(&steps(&[0.001, 0.004])) - 2.1).abs() < 1e-9);
+        assert!((per_image(&steps(&[0.5, 1.0, 2.0, 4.0])) - 2.025).abs() < 1e-9);
+        assert_eq!(per_image(&[(0.001, 0.1)]), 100.0, "one step alone tells nothing of what is fixed");
+        assert_eq!(per_image(&[(0.5, 3.0), (1.0, 2.0)]), 2.0, "noise");
+    }
+
+    #[test]
+    fn benchmarks_share_what_is_left() {
+        let s = Duration::from_secs;
+        assert_eq!(share(s(10), s(0), 5, 5), s(2));
+        assert_eq!(share(s(10), s(2), 4, 5), s(2));
+        // One that ended early leaves its time, one that was late takes it.
+        assert_eq!(share(s(10), s(1), 3, 5), s(3));
+        assert_eq!(share(s(10), s(30), 1, 5), Duration::from_millis(500));
+        assert_eq!(left_of_all(s(10), s(4), s(1), 2, 5), s(6));
+        assert_eq!(left_of_all(s(10), s(9), s(3), 2, 5), s(4));
+        assert_eq!(left_of_all(s(10), s(9), s(3), 0, 5), s(3));
+    }
+
+    #[test]
+    fn a_loop_that_fits_is_not_cut() {
+        let plan = LoopPlan::of(&asked(), &[(Mode::Train, 1e-5), (Mode::Inference, 1e-6)], &sets(0.0), 120.0);
+        assert_eq!((plan.steps, plan.batch_size, plan.differences), (50, 16, true));
+        assert_eq!(plan.modes, [Mode::Train, Mode::Inference]);
+        assert_eq!(plan.cut(&asked(), 120.0), None);
+        // A run of 50 steps is 1 + 50 + 10 + 16 + 10 batches, warm-up 3; six sets of training, the twin included.
+        let images = (3.0 + 7.0 * 87.0) * 16.0;
+        assert!((plan.in_full - images * (6.0 * 1e-5 + 5.0 * 1e-6)).abs() < 1e-9, "{}", plan.in_full);
+    }
+
+    #[test]
+    fn the_longer_an_image_takes_the_more_is_cut_and_what_is_planned_fits() {
+        let mut before = (usize::MAX, usize::MAX, true, usize::MAX);
+        let mut seen = Vec::new();
+        for exponent in 0..28 {
+            let train = 1e-5 * 2f64.powi(exponent);
+            let probe = [(Mode::Train, train), (Mode::Inference, 0.3 * train)];
+            let plan = LoopPlan::of(&asked(), &probe, &sets(0.0), 4.0);
+            let left: Vec<_> = probe.iter().filter(|(mode, _)| plan.modes.contains(mode)).copied().collect();
+            let way = Way(1, plan.steps, plan.batch_size, plan.differences);
+            assert!(way.seconds(&asked(), &left, &sets(0.0)) <= 4.0);
+            assert!(plan.slow.is_empty(), "a slow model is no set's fault");
+            let now = (plan.steps, plan.batch_size, plan.differences, plan.modes.len());
+            if now.3 == before.3 {
+                assert!(now.0 <= before.0 && now.1 <= before.1 && now.2 <= before.2, "{now:?} {before:?}");
+            }
+            assert!(now.3 <= before.3);
+            before = now;
+            seen.push(now);
+        }
+        // All kinds of cuts come, and training, which is dearer, goes first.
+        assert!(seen.iter().any(|way| way.0 == 25 && way.2) && seen.iter().any(|way| way.0 == 5 && !way.2));
+        assert!(seen.iter().any(|way| way.1 == 4) && seen.iter().any(|way| way.3 == 1));
+        assert_eq!(seen.last().unwrap().3, 0);
+    }
+
+    #[test]
+    fn what_was_cut_and_what_does_not_fit_is_said() {
+        let plan = LoopPlan::of(&asked(), &[(Mode::Train, 0.04)], &sets(0.0), 4.0);
+        let said = plan.cut(&asked(), 4.0).unwrap();
+        for word in [
+            "4 s of the time budget",
+            "of 50 steps",
+            "instead of 16 images",
+            "no waiting by difference",
+            "39 minutes",
+        ] {
+            assert!(said.contains(word), "no {word:?} in {said}");
+        }
+        let none = LoopPlan::of(&asked(), &[(Mode::Train, 10.0)], &sets(0.0), 4.0);
+        // One step in warm-up and one in a round, each after one that fills the pipeline; five sets and the twin.
+        assert_eq!((none.modes.len(), none.skipped), (0, vec![(Mode::Train, 240.0)]));
+        assert_eq!(words(3.94), "3.9 s");
+        assert_eq!((words(240.0), words(36_000.0)), ("4 minutes".to_owned(), "10 hours".to_owned()));
+    }
+
+    #[test]
+    fn slow_loading_is_planned_for_as_a_slow_model_is() {
+        // Next to nothing is computed: reading alone is too slow for 9 seconds.
+        let train = [(Mode::Train, 1e-6)];
+        let plan = LoopPlan::of(&asked(), &train, &sets(1.0 / 500.0), 9.0);
+        assert!(plan.steps < 50 && plan.slow.is_empty(), "{plan:?}");
+        let way = Way(1, plan.steps, plan.batch_size, plan.differences);
+        assert!(way.seconds(&asked(), &train, &sets(1.0 / 500.0)) <= 9.0);
+        let said = plan.cut(&asked(), 9.0).unwrap();
+        assert!(said.contains("cut to fit") && said.contains("of 50 steps"), "{said}");
+        // Nor does opening come for nothing.
+        let slow_to_open: Vec<_> = sets(0.0).iter().map(|set| Reading { open_s: 2.0, ..*set }).collect();
+        let full = LoopPlan::of(&asked(), &train, &slow_to_open, 1e6);
+        assert!(full.in_full > 6.0 * 2.0 * 29.0 - 1e-9, "{}", full.in_full);
+    }
+
+    #[test]
+    fn a_set_that_is_too_slow_alone_is_left_out_and_the_others_keep_what_they_have() {
+        let train = [(Mode::Train, 1e-5)];
+        let mut all = sets(1e-4);
+        all.push(Reading { format: "parquet-duckdb", open_s: 0.01, image_s: 1.0 / 47.0 });
+        let plan = LoopPlan::of(&asked(), &train, &all, 9.0);
+        let names: Vec<_> = plan.slow.iter().map(|(format, _)| *format).collect();
+        assert_eq!((names, plan.batch_size, plan.modes.len()), (vec!["parquet-duckdb"], 16, 1));
+        assert_eq!((plan.steps, plan.differences), (50, true), "the others fit in full");
+        assert!(plan.cut(&asked(), 9.0).unwrap().contains("without parquet-duckdb"));
+        // With time enough it stays.
+        assert!(LoopPlan::of(&asked(), &train, &all, 1e4).slow.is_empty());
+        // Of two sets too, but never most of them.
+        let two = [all[0], all[5]];
+        assert_eq!(LoopPlan::of(&asked(), &train, &two, 3.0).slow.len(), 1);
+        assert!(LoopPlan::of(&asked(), &train, &all[5..], 3.0).slow.is_empty());
+    }
+
+    #[test]
+    fn a_run_is_cut_when_it_grossly_exceeds_what_was_planned_and_its_part() {
+        let plan = LoopPlan::of(&asked(), &[(Mode::Train, 1e-3)], &sets(0.0), 1e6);
+        let set = Reading { format: "tiff", open_s: 0.1, image_s: 1e-3 };
+        // 51 batches of 16 images, 2 ms each.
+        assert!((plan.limit(1e-3, &set, 6, 7.0) - 3.0 * (0.1 + 51.0 * 16.0 * 2e-3)).abs() < 1e-9);
+        assert_eq!(plan.limit(1e-3, &set, 6, 1400.0), 100.0);
+    }
+}

@@ -1,0 +1,158 @@
+//! What the model loop takes, looked at before it is measured: what of it fits into the time budget.
+//!
+//! ```text
+//!  steps on zeros ─▶ seconds of an image in the model, by mode ─┐
+//!  a few batches of each set ─▶ seconds to open, and of an image ┴─▶ LoopPlan::of ─▶ Planned: steps, rounds, limits of runs
+//! ```
+
+use super::{Endless, built, loader, model_shape, run_model};
+use crate::budget::{self, Asked, LoopPlan, Reading};
+use crate::choices::Mode;
+use crate::config::Config;
+use crate::data::FormatSet;
+use crate::feed;
+use crate::findings::number;
+use crate::framework::tracks;
+use crate::suite::{Session, batch_shape};
+use crate::variants::LEFT_OUT;
+use anyhow::Result;
+use wellread_measure::clock::Stopwatch;
+
+/// Most batches of each set that are read to see how long it takes.
+const PROBED_BATCHES: usize = 8;
+/// Bytes of a batch of `float32` from which on single images are read for that.
+const PROBED_BYTES: usize = 1 << 26;
+/// Share of the budget from which on a larger probe would take too much of it.
+const PROBE: f64 = 0.01;
+/// Side of the part of an image that is probed first.
+const FIRST_SIDE: usize = 32;
+
+/// What fits into the time budget, and the seconds that it was told from.
+pub(super) struct Planned {
+    pub(super) plan: LoopPlan,
+    pub(super) asked: Asked,
+    /// Seconds that an image takes the model.
+    modes: Vec<(Mode, f64)>,
+    /// And to be read.
+    sets: Vec<Reading>,
+    /// Seconds that there are for all of it.
+    seconds: f64,
+}
+
+impl Planned {
+    /// Seconds after which a run is cut.
+    pub(super) fn limit(&self, mode: Mode, format: &str) -> Option<f64> {
+        let (_, model_s) = self.modes.iter().find(|(known, _)| *known == mode)?;
+        let set = self.sets.iter().find(|set| set.format == format)?;
+        Some(self.plan.limit(*model_s, set, self.modes.len() * self.sets.len(), self.seconds))
+    }
+
+    /// Why a format is not measured that is too slow to be read.
+    pub(super) fn too_slow(&self, format: &str) -> Option<String> {
+        let (_, least) = self.plan.slow.iter().find(|(slow, _)| *slow == format)?;
+        let set = self.sets.iter().find(|set| set.format == format)?;
+        Some(format!(
+            "{LEFT_OUT}: it is read at about {} images/s here, far slower than the others, and would take their time: {} for \
+             one step on one image alone (--formats {format} measures it; more time: --time-budget)",
+            number(set.image_s.recip()),
+            budget::words(*least)
+        ))
+    }
+}
+
+/// What fits into the time budget, by a probe of the model and of reading; `None` where this program runs no model.
+pub(super) fn plan(session: &Session<'_>) -> Result<Option<Planned>> {
+    let config = session.config;
+    let sets: Vec<&FormatSet> = session.own_sets().iter().filter(|set| set.error.is_none()).collect();
+    if sets.is_empty() || tracks::not_for_rust(&config.model).is_some() {
+        return Ok(None);
+    }
+    let asked = Asked {
+        rounds: config.repeats,
+        steps: config.steps,
+        batch_size: config.batch_size.min(session.prepared.expected.len()),
+        ahead: feed::ahead(config.prefetch, config.loop_workers),
+        cold: config.cold,
+    };
+    let shape = model_shape(&batch_shape(config, &session.prepared.expected))?;
+    let enough = PROBE * session.seconds();
+    let modes = config
+        .modes
+        .iter()
+        .map(|&mode| Ok((mode, image_seconds(config, mode, shape, enough)?)))
+        .collect::<Result<Vec<_>>>()?;
+    let [_, c, h, w] = shape;
+    let batch_size =
+        if asked.batch_size * c * h * w * size_of::<f32>() > PROBED_BYTES { 1 } else { asked.batch_size };
+    // A set that cannot be read says so when it is measured.
+    let sets: Vec<Reading> = sets
+        .iter()
+        .map(|set| {
+            reading(session, set, batch_size, enough)
+                .unwrap_or(Reading { format: set.format, ..Reading::default() })
+        })
+        .collect();
+    let seconds = session.remaining().as_secs_f64();
+    Ok(Some(Planned { plan: LoopPlan::of(&asked, &modes, &sets, seconds), asked, modes, sets, seconds }))
+}
+
+/// What a set takes to be read: its first batches, as many as are read in `enough` seconds and one at least.
+fn reading(session: &Session<'_>, set: &FormatSet, batch_size: usize, enough: f64) -> Result<Reading> {
+    let opening = Stopwatch::start();
+    let loader = loader(session, set, batch_size)?;
+    let open_s = opening.elapsed();
+    let (mut images, clock) = (0, Stopwatch::start());
+    let mut batches = Endless::new(&loader, 0);
+    for _ in 0..PROBED_BATCHES {
+        images += batches.next()?.rows().len();
+        if clock.elapsed() > enough {
+            break;
+        }
+    }
+    let image_s = clock.elapsed() / images.max(1) as f64;
+    Ok(Reading { format: set.format, open_s, image_s })
+}
+
+/// Seconds that the model takes for an image of a batch of this shape: from steps on a small part of one image, then on
+/// larger parts and on more images, until one takes `enough` seconds or is all of the batch.
+fn image_seconds(config: &Config, mode: Mode, [n, c, h, w]: [usize; 4], enough: f64) -> Result<f64> {
+    let mut model = None;
+    let model = built(config, &mut model, c)?;
+    let mut step = |shape: [usize; 4]| {
+        let values: usize = shape.iter().product();
+        let pixels: Vec<f32> = (0..values).map(|i| (i % 7) as f32 / 7.0).collect();
+        let clock = Stopwatch::start();
+        run_model(&mut **model, mode, &pixels, shape)?;
+        Ok::<f64, anyhow::Error>(clock.elapsed())
+    };
+    let part = |side: usize, images: usize| [images, c, side.min(h), side.min(w)];
+    // The first step starts threads and asks for memory.
+    step(part(FIRST_SIDE, 1))?;
+    let (mut images, mut side) = (1, FIRST_SIDE);
+    let mut steps: Vec<(f64, f64)> = Vec::new();
+    loop {
+        let shape = part(side, images);
+        let share = (images * shape[2] * shape[3]) as f64 / (h * w) as f64;
+        let seconds = step(shape)?.min(step(shape)?);
+        steps.push((share, seconds));
+        let whole = side >= h.max(w);
+        if seconds > enough || (whole && images >= n) {
+            return Ok(budget::per_image(&steps));
+        }
+        if whole {
+            images = (2 * images).min(n);
+        } else {
+            side *= 2;
+        }
+    }
+}
+
+/// Why a mode is not measured that does not fit into the time budget.
+pub(super) fn too_long(plan: &LoopPlan, mode: Mode) -> Option<String> {
+    let (_, least) = plan.skipped.iter().find(|(skipped, _)| *skipped == mode)?;
+    Some(format!(
+        "{LEFT_OUT}: one step on one image in every format would take about {} (smaller images: --crop 224x224; one format: \
+         --formats; more time: --time-budget)",
+        budget::words(*least)
+    ))
+}

@@ -1,0 +1,255 @@
+//! What a run came to: its tables, findings and facts put together for the results folder, after each benchmark and at the end.
+
+use crate::choices::Preset;
+use crate::config::Config;
+use crate::data::{FormatSet, Source};
+use crate::suite::Session;
+use crate::variants::Results;
+use crate::{findings, framework, machine};
+use anyhow::Result;
+use std::collections::{BTreeMap, HashSet};
+use wellread_measure::clock::Clock;
+use wellread_measure::compare::MIN_SAMPLES;
+use wellread_measure::environment::Environment;
+use wellread_measure::limits::CopyLimits;
+use wellread_report::{Cell, Fact, Finding, ReportInput, Severity, Table, Thumbnail};
+use wellread_store::preview::{self, Preview, contact_sheet};
+use wellread_store::registry;
+
+/// What a run gives: everything in the results folder, and what to print.
+pub struct Outcome {
+    /// As written to the results folder.
+    pub report: ReportInput,
+    /// Whether every checksum agreed.
+    pub verified: bool,
+    /// Variants that failed, in words.
+    pub failures: Vec<String>,
+}
+
+/// Puts together what was measured so far; `rest` names the benchmarks that are still to come. What memory can copy is
+/// measured last and unknown until then.
+pub(crate) fn assemble(
+    config: &Config,
+    session: &Session<'_>,
+    environment: &Environment,
+    limits: Option<&CopyLimits>,
+    measured: &[(&'static str, Results)],
+    rest: &[&str],
+) -> Result<Outcome> {
+    let mut noise = serde_json::Map::new();
+    let mut detectable = BTreeMap::new();
+    let mut warnings: Vec<String> = environment.noise_warnings();
+    let mut failures = Vec::new();
+    let mut tables: Vec<Table> = Vec::new();
+    let mut samples = Vec::new();
+    if !rest.is_empty() {
+        warnings.push(format!("the run ended before these were measured: {}", rest.join(", ")));
+    }
+    let rounds: Vec<(&str, usize)> = measured.iter().map(|(name, results)| (*name, results.rounds)).collect();
+    for (name, results) in measured {
+        noise.insert((*name).to_owned(), results.noise_floor.into());
+        detectable.extend(results.detectable.map(|least| ((*name).to_owned(), least)));
+        warnings.extend(results.notes.iter().cloned());
+        for row in 0..results.table.rows() {
+            if results.table.str("status", row) == Some("failed") {
+                let format = results.table.str("format", row).unwrap_or("?").to_owned();
+                failures
+                    .push(format!("{name}: {format}: {}", results.table.str("reason", row).unwrap_or("")));
+            }
+        }
+        tables.push(results.table.clone());
+        if !results.samples.seconds().is_empty() {
+            samples.push(results.samples.clone());
+        }
+    }
+    let mut said = HashSet::new();
+    warnings.retain(|warning| said.insert(warning.clone()));
+    let unverified = |t: &Table| (0..t.rows()).any(|r| t.cell("verified", r) == Cell::Bool(false));
+    let verified = !tables.iter().any(unverified);
+    let noise_floors: BTreeMap<String, f64> =
+        noise.iter().filter_map(|(name, floor)| Some((name.clone(), floor.as_f64()?))).collect();
+    let largest_noise = noise.values().filter_map(serde_json::Value::as_f64).reduce(f64::max);
+    let hint = findings::more_rounds(config.repeats, "--repeats");
+    let mut found = findings::all(&tables, &noise_floors, config.seed, &hint);
+    let frameworks = framework::findings::all(&tables, &noise_floors, config.seed, &hint);
+    found.splice(0..0, frameworks);
+    if !verified {
+        found.insert(
+            0,
+            Finding::new(
+                Severity::Bad,
+                "Some runs delivered pixels that differ from the expected ones: their figures must not be used",
+                "Rows with verified = false in the tables.",
+            ),
+        );
+    }
+    let checksum = session.expected.checksum(Preset::None).map(|sum| format!("{sum:016x}"));
+    let mut configuration: Vec<Fact> = vec![
+        ("images", session.prepared.about.clone()).into(),
+        ("pixels", bytes(session.prepared.bytes_of_pixels())).into(),
+        (
+            "measured rounds",
+            format!(
+                "{} (interleaved in random order, after 1 of warm-up; {} asked for{})",
+                listed(&rounds),
+                config.repeats,
+                config.precision.map_or(String::new(), |share| format!(
+                    ", or more until medians are known to {} %",
+                    100.0 * share
+                ))
+            ),
+        )
+            .into(),
+        ("codecs", codecs(session)).into(),
+        ("seed", config.seed).into(),
+    ];
+    configuration.extend(checksum.iter().map(|sum| Fact::from(("checksum of the batches", sum.clone()))));
+    let mut facts: Vec<Fact> = machine::facts(environment).into_iter().map(Fact::from).collect();
+    facts.extend(limits.map(|limits| {
+        Fact::from((
+            "memory copy",
+            format!(
+                "{:.1} GB/s with one thread, {:.1} GB/s with {}",
+                limits.one_thread.bytes_per_second / 1e9,
+                limits.all_threads.bytes_per_second / 1e9,
+                limits.threads
+            ),
+        ))
+    }));
+    facts.extend(engines(session).into_iter().map(Fact::from));
+    let (in_python, python_details) = session.frameworks.facts();
+    facts.extend(in_python.into_iter().map(Fact::from));
+    let mut details = serde_json::Map::new();
+    if !rest.is_empty() {
+        details.insert("unfinished".into(), serde_json::to_value(rest)?);
+    }
+    details.insert("wellread".into(), env!("CARGO_PKG_VERSION").into());
+    details.insert("configuration".into(), serde_json::to_value(config)?);
+    details.insert("data_dir".into(), serde_json::to_value(&session.prepared.folder)?);
+    details.insert("images".into(), session.prepared.about.clone().into());
+    details.insert("seed".into(), config.seed.into());
+    details.insert("pixel_checksum".into(), checksum.into());
+    details.insert("verified".into(), verified.into());
+    details.insert("noise_floor".into(), noise.into());
+    details.insert("environment".into(), serde_json::to_value(environment)?);
+    details.insert("clock".into(), serde_json::to_value(Clock::calibrated())?);
+    details.insert("limits".into(), serde_json::to_value(limits)?);
+    details.insert("frameworks".into(), python_details);
+    details.insert("engines".into(), serde_json::to_value(registry::engines())?);
+    details.insert(
+        "engines_missing".into(),
+        registry::absent_formats()
+            .iter()
+            .map(|absent| (absent.name.to_owned(), absent.how_to_get.into()))
+            .collect::<serde_json::Map<_, _>>()
+            .into(),
+    );
+    let thumbnails = thumbnails(session, &config.out)?;
+    let report = ReportInput {
+        title: "Which format feeds the model fastest?".to_owned(),
+        description: format!(
+            "Measured on {}. {}; every run's pixels were compared with a checksum.",
+            session.prepared.about,
+            what_figures_are(&rounds)
+        ),
+        generated: jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M UTC").to_string(),
+        findings: found,
+        configuration,
+        environment: facts,
+        machine: machine::short(environment),
+        images: session.prepared.about.clone(),
+        noise_floor: largest_noise,
+        noise_floors,
+        detectable,
+        warnings,
+        thumbnails,
+        commands: if config.command.is_empty() { vec![] } else { vec![config.command.clone()] },
+        tables,
+        samples,
+        details,
+    };
+    Ok(Outcome { report, verified, failures })
+}
+
+/// `storage 2, loop 1`.
+fn listed(rounds: &[(&str, usize)]) -> String {
+    rounds.iter().map(|(name, rounds)| format!("{name} {rounds}")).collect::<Vec<_>>().join(", ")
+}
+
+/// What the figures are that so many rounds of each benchmark give.
+fn what_figures_are(rounds: &[(&str, usize)]) -> String {
+    // One that measured nothing has no figures.
+    let measured: Vec<_> = rounds.iter().copied().filter(|(_, rounds)| *rounds > 0).collect();
+    let (enough, few): (Vec<_>, Vec<_>) =
+        measured.into_iter().partition(|(_, rounds)| *rounds >= MIN_SAMPLES);
+    let most = few.iter().map(|(_, rounds)| *rounds).max().unwrap_or(0);
+    match (enough.is_empty(), few.is_empty()) {
+        (_, true) => "Every figure is a median over interleaved runs with its 95 % interval".to_owned(),
+        (true, false) if most == 1 => {
+            format!("Every figure is that of a single run: a 95 % interval needs {MIN_SAMPLES} of them")
+        }
+        (true, false) => format!(
+            "Every figure is a median over interleaved runs ({}), too few for a 95 % interval, which needs \
+             {MIN_SAMPLES}: what stands beside a figure is its smallest and largest run",
+            listed(&few)
+        ),
+        (false, false) => format!(
+            "Every figure is a median over interleaved runs, with its 95 % interval where there are {MIN_SAMPLES} or \
+             more ({}); there are too few of {}, beside which stand the smallest and largest run",
+            listed(&enough),
+            listed(&few)
+        ),
+    }
+}
+
+/// Library and file format behind each format that was measured.
+fn engines(session: &Session<'_>) -> Vec<(String, String)> {
+    let formats = session.prepared.sets.iter().filter_map(|set| registry::format_named(set.format).ok());
+    formats.map(|format| (format!("engine of {}", format.name), (format.engine)())).collect()
+}
+
+/// Codec of each set, and whether it was converted for this comparison.
+fn codecs(session: &Session<'_>) -> String {
+    let of = |set: &FormatSet| format!("{}: {}", set.format, set.codec.as_deref().unwrap_or("unknown"));
+    let list: Vec<_> = session.prepared.sets.iter().filter(|s| s.error.is_none()).map(of).collect();
+    let how = match (&session.config.source, session.config.in_place) {
+        (Source::Path { .. }, false) => {
+            " (all written anew from the source; --in-place measures it as it lies there)"
+        }
+        _ => "",
+    };
+    format!("{}{how}", list.join(", "))
+}
+
+/// Pictures of the first images: for the report, and as `images.png` in the results folder.
+fn thumbnails(session: &Session<'_>, out: &std::path::Path) -> Result<Vec<Thumbnail>> {
+    let Some(set) = session.prepared.sets.iter().find(|s| s.error.is_none()) else { return Ok(vec![]) };
+    let store = session.open(set)?;
+    let (captions, pictures): (Vec<_>, Vec<_>) = preview::first(&*store, 8, 160)?.into_iter().unzip();
+    let thumbnail =
+        |(caption, picture): (String, &Preview)| Ok(Thumbnail::from_png(caption, &picture.to_png()?));
+    let thumbnails = captions.into_iter().zip(&pictures).map(thumbnail).collect::<Result<Vec<_>>>()?;
+    wellread_store::staged::write(&out.join("images.png"), contact_sheet(&pictures, 4).to_png()?)?;
+    Ok(thumbnails)
+}
+
+fn bytes(n: u64) -> String {
+    format!("{:.1} MB", n as f64 / 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::what_figures_are;
+
+    #[test]
+    fn an_interval_is_said_only_where_there_are_runs_enough() {
+        let all = what_figures_are(&[("storage", 7), ("loop", 6)]);
+        assert_eq!(all, "Every figure is a median over interleaved runs with its 95 % interval");
+        let few = what_figures_are(&[("storage", 2), ("loop", 3)]);
+        assert!(few.contains("(storage 2, loop 3), too few for a 95 % interval, which needs 6"), "{few}");
+        let one = what_figures_are(&[("storage", 1), ("loop", 0)]);
+        assert!(one.starts_with("Every figure is that of a single run"), "{one}");
+        let both = what_figures_are(&[("storage", 7), ("loop", 2)]);
+        assert!(both.contains("6 or more (storage 7)") && both.contains("too few of loop 2"), "{both}");
+    }
+}

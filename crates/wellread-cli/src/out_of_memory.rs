@@ -1,0 +1,158 @@
+//! What the program does when there is no more memory: a message and exit code 1.
+//!
+//! Memory for pixels is asked for in ways that fail with an error. What is asked for by the standard library and others ends
+//! in `handle_alloc_error`, which aborts: a signal, and no word about what to do. The allocator here notes what could not be
+//! had, and a handler of that signal looks there.
+//!
+//! ```text
+//!  alloc ──null──▶ noted ──▶ who asked by try_reserve: an error as any other
+//!                        ──▶ handle_alloc_error ──▶ abort ──SIGABRT──▶ message, unfinished output removed, exit code 1
+//! ```
+//!
+//! In the program alone: a Python process belongs to its user.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+/// The system's allocator, which notes what it did not give.
+struct Noting;
+
+thread_local! {
+    /// Bytes that this thread last asked for in vain.
+    static REFUSED: Cell<usize> = const { Cell::new(0) };
+}
+
+#[cold]
+fn refused(bytes: usize) {
+    // A thread that is ending has no place to note it any more.
+    let _ = REFUSED.try_with(|refused| refused.set(bytes));
+}
+
+// SAFETY: all is done by `System`.
+unsafe impl GlobalAlloc for Noting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as the caller promises.
+        let memory = unsafe { System.alloc(layout) };
+        if memory.is_null() {
+            refused(layout.size());
+        }
+        memory
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as the caller promises.
+        let memory = unsafe { System.alloc_zeroed(layout) };
+        if memory.is_null() {
+            refused(layout.size());
+        }
+        memory
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: as the caller promises.
+        let memory = unsafe { System.realloc(memory, layout, size) };
+        if memory.is_null() {
+            refused(size);
+        }
+        memory
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Noting = Noting;
+
+/// Has the end of memory be an error. To be called first.
+pub fn prepare() {
+    #[cfg(unix)]
+    signals::prepare();
+}
+
+#[cfg(unix)]
+mod signals {
+    use super::REFUSED;
+    use std::cell::Cell;
+    use std::hint::black_box;
+    use std::mem::MaybeUninit;
+    use std::ptr;
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    /// Stack that the first thread has for certain, however little address space is left later.
+    const STACK: usize = 1 << 20;
+    /// Memory that is given up to have some for ending.
+    static RESERVE: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+    static ENDING: AtomicBool = AtomicBool::new(false);
+
+    pub fn prepare() {
+        if is_limited() {
+            // A stack that cannot grow is a signal like that of a wrong pointer.
+            #[expect(
+                clippy::large_stack_arrays,
+                reason = "so that the stack has grown to this before memory is short"
+            )]
+            black_box(&mut [0u8; STACK]);
+            // To print where a panic came from takes memory, under a lock that is also taken to say that there is none: the
+            // thread would wait for itself.
+            for name in ["RUST_BACKTRACE", "RUST_LIB_BACKTRACE"] {
+                // SAFETY: no other thread was started yet.
+                unsafe { std::env::set_var(name, "0") };
+            }
+        }
+        if let Ok(mut reserve) = RESERVE.lock() {
+            // Where there is not even that much, a message may be missing.
+            let _ = reserve.try_reserve_exact(1 << 20);
+        }
+        // SAFETY: zeros are a valid action, and `on_abort` is a handler of one argument.
+        unsafe {
+            let mut action: libc::sigaction = MaybeUninit::zeroed().assume_init();
+            action.sa_sigaction = on_abort as extern "C" fn(libc::c_int) as libc::sighandler_t;
+            libc::sigaction(libc::SIGABRT, &raw const action, ptr::null_mut());
+        }
+    }
+
+    /// Whether this process may have only so much address space (`ulimit -v`).
+    fn is_limited() -> bool {
+        let mut limit = MaybeUninit::<libc::rlimit>::zeroed();
+        // SAFETY: the limit may be written to, and zeros are a valid one.
+        let limit = unsafe {
+            if libc::getrlimit(libc::RLIMIT_AS, limit.as_mut_ptr()) != 0 {
+                return false;
+            }
+            limit.assume_init()
+        };
+        limit.rlim_cur != libc::RLIM_INFINITY
+    }
+
+    /// Called within `abort`, by the thread that aborts, after its last allocation has returned: no lock of the allocator is
+    /// held, and what allocates may be called.
+    extern "C" fn on_abort(signal: libc::c_int) {
+        let bytes = Some(REFUSED.try_with(Cell::get).unwrap_or(0)).filter(|&bytes| bytes > 0);
+        // A thread that the standard library begins maps a stack for signals, and panics where it cannot.
+        if bytes.is_none() && !is_limited() {
+            // Another reason: as without this handler.
+            // SAFETY: zeros are the default action.
+            unsafe {
+                let default: libc::sigaction = MaybeUninit::zeroed().assume_init();
+                libc::sigaction(signal, &raw const default, ptr::null_mut());
+                libc::raise(signal);
+            }
+            return;
+        }
+        if ENDING.swap(true, Ordering::SeqCst) {
+            // Another thread is at it, or this one found no memory for it.
+            // SAFETY: ends the process.
+            unsafe { libc::_exit(1) }
+        }
+        if let Ok(mut reserve) = RESERVE.try_lock() {
+            *reserve = Vec::new();
+        }
+        eprintln!("{}", wellread_cli::out_of_memory(bytes));
+        // SAFETY: ends the process.
+        unsafe { libc::_exit(1) }
+    }
+}

@@ -1,0 +1,314 @@
+//! What a new user runs into: a short time budget, an interruption, nothing to measure, options by their other names, folders
+//! of images and masks, a column that is spelt wrong.
+
+use crate::support::{arg, generate, json, leftovers, wellread};
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use wellread_report::{ReportInput, Samples, Table, row};
+
+/// Steps that no machine does within the budget of these tests.
+const MANY: &str = "1000000";
+
+/// A benchmark of 12 small images as TIFF, in few configurations.
+fn small<'a>(what: &[&'a str], out: &'a Path, more: &[&'a str]) -> Vec<&'a str> {
+    let common =
+        ["--images", "12", "--size", "32x32", "--formats", "tiff", "--no-cold", "--access", "random"];
+    let few = ["--transform", "none", "--cache", "none", "--batch-sizes", "4", "--workers", "0"];
+    [&["bench"], what, &common[..], &few, &["--batch-size", "4", "--out", arg(out)], more].concat()
+}
+
+#[test]
+fn a_short_budget_cuts_the_work_and_says_what_was_cut() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("results");
+    let done = wellread(&small(&["all"], &out, &["--steps", MANY, "--time-budget", "10"]));
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    // Two modes, seven rounds: counted in steps, so that it does not matter how fast this machine is. A slow one has no time for
+    // the model at all, and says so.
+    let samples = Samples::read_parquet(out.join("samples/loop.parquet"));
+    let steps: usize = samples.map_or(0, |samples| samples.seconds().iter().map(Vec::len).sum());
+    assert!(steps < 140_000, "{steps} of 14 million steps");
+    let warnings = ReportInput::from_dir(&out).unwrap().warnings;
+    let cut = warnings.iter().find(|warning| warning.starts_with("loop: cut to fit its"));
+    let cut = cut.is_some_and(|said| {
+        said.contains(" of 1000000 steps") && said.contains("in full it would take about")
+    });
+    let table = Table::read_parquet(out.join("loop.parquet")).unwrap();
+    let late = |row| {
+        table.str("reason", row).is_some_and(|why| why.starts_with("left out for want of time: one step"))
+    };
+    assert!(cut || (0..table.rows()).all(late), "{warnings:?}");
+    assert_eq!(steps > 0, cut);
+    // A line per phase, and nothing that only a terminal shows.
+    let phases: Vec<&str> = done
+        .stderr
+        .lines()
+        .filter(|line| !line.starts_with("note: "))
+        .map(|l| l.split([' ', ':']).next().unwrap())
+        .collect();
+    assert_eq!(
+        phases,
+        ["prepared", "storage", "dataset", "dataloader", "loop", "conversion"],
+        "{}",
+        done.stderr
+    );
+    let quiet = wellread(&[&["--quiet"], &small(&["storage"], &out, &["--repeats", "1"])[..]].concat());
+    assert_eq!((quiet.code, quiet.stderr.as_str()), (0, ""));
+}
+
+/// Starts a benchmark whose second phase never ends, and waits until the first is finished.
+fn until_the_first_phase_ends(out: &Path) -> (Child, BufReader<std::process::ChildStderr>) {
+    let args =
+        small(&["storage", "loop"], out, &["--steps", MANY, "--repeats", "1", "--time-budget", "9000000"]);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_wellread"))
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.starts_with("storage: 1 round of ") {
+        line.clear();
+        assert!(stderr.read_line(&mut line).unwrap() > 0, "it ended early: {}", child.wait().unwrap());
+    }
+    (child, stderr)
+}
+
+#[test]
+fn what_is_finished_survives_a_kill_and_makes_a_report() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("results");
+    let (mut child, _) = until_the_first_phase_ends(&out);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let table = Table::read_parquet(out.join("storage.parquet")).unwrap();
+    assert!((0..table.rows()).any(|row| table.f64("seconds", row).is_some()));
+    assert!(!out.join("loop.parquet").exists() && !out.join("report.html").exists());
+    json(&["report", arg(&out)]);
+    let html = fs::read_to_string(out.join("report.html")).unwrap();
+    assert!(html.contains("the run ended before these were measured: loop"));
+    assert!(html.contains("tiff") && html.contains("read_all"), "the figures are there");
+    // The next run takes the folder over, and its results are whole.
+    let again = wellread(&small(&["storage"], &out, &["--repeats", "1"]));
+    assert_eq!(again.code, 0, "{}", again.stderr);
+    assert!(!fs::read_to_string(out.join("report.html")).unwrap().contains("the run ended before"));
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_run_says_where_its_results_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("results");
+    let (mut child, mut stderr) = until_the_first_phase_ends(&out);
+    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+    let code = child.wait().unwrap().code();
+    let mut said = String::new();
+    stderr.read_to_string(&mut said).unwrap();
+    assert_eq!(code, Some(130), "{said}");
+    assert!(said.contains(&format!("`wellread report {}` shows it", out.display())), "{said}");
+    assert_eq!(leftovers(&out), Vec::<String>::new());
+    json(&["report", arg(&out)]);
+}
+
+#[test]
+fn nothing_measured_is_a_failure() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("results");
+    let args = ["bench", "dataloader", "--images", "3", "--size", "24x24", "--formats", "tiff"];
+    let done = wellread(&[&args[..], &["--batch-sizes", "8", "--out", arg(&out)]].concat());
+    assert_eq!(done.code, 1, "{}", done.stdout);
+    assert!(
+        done.stderr.contains("error: nothing was measured: the set has only 3 images"),
+        "{}",
+        done.stderr
+    );
+}
+
+#[test]
+fn too_few_rounds_claim_no_interval() {
+    let dir = tempfile::tempdir().unwrap();
+    let said = |rounds: &str| {
+        let out = dir.path().join(rounds);
+        let more = ["--repeats", rounds, "--formats", "tiff,parquet", "--time-budget", "100000"];
+        let args: Vec<&str> =
+            small(&["dataloader"], &out, &[]).into_iter().filter(|word| *word != "tiff").collect();
+        let args: Vec<&str> = args.into_iter().filter(|word| *word != "--formats").collect();
+        let done = wellread(&[&args[..], &more].concat());
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        done.stdout
+    };
+    let few = said("2");
+    assert!(few.contains("(dataloader 2), too few for a 95 % interval, which needs 6"), "{few}");
+    assert!(few.contains("2 rounds are too few for a verdict (--repeats 7 gives one)"), "{few}");
+    let enough = said("6");
+    assert!(
+        enough.contains("Every figure is a median over interleaved runs with its 95 % interval;"),
+        "{enough}"
+    );
+}
+
+#[test]
+fn options_have_one_name_everywhere() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 4, &["--formats", "tiff"]);
+    let (tiff, out) = (set.join("tiff"), dir.path().join("results"));
+    let few = ["--in-place", "--no-cold", "--repeats", "1"];
+    json(&[&["bench", "storage", "--data", arg(&tiff), "--output", arg(&out)], &few[..]].concat());
+    assert!(out.join("storage.parquet").exists());
+    let (stats, view) = (dir.path().join("stats.json"), dir.path().join("view.png"));
+    json(&["stats", arg(&tiff), "--output", arg(&stats)]);
+    json(&["view", arg(&tiff), "--output", arg(&view)]);
+    assert!(stats.exists() && view.exists());
+}
+
+#[test]
+fn images_and_masks_in_one_folder_are_refused_unless_wanted() {
+    let dir = tempfile::tempdir().unwrap();
+    let both = dir.path().join("both");
+    for (name, dtype) in [("images", "uint16"), ("masks", "uint8")] {
+        let set = dir.path().join(name);
+        generate(&set, 2, &["--formats", "tiff", "--dtype", dtype]);
+        fs::create_dir_all(both.join(name)).unwrap();
+        for entry in fs::read_dir(set.join("tiff")).unwrap().flatten() {
+            let file = format!("{name}-{}", entry.file_name().to_str().unwrap());
+            fs::copy(entry.path(), both.join(name).join(file)).unwrap();
+        }
+    }
+    let target = dir.path().join("plate.parquet");
+    let refused = wellread(&["convert", arg(&both), arg(&target)]);
+    assert_eq!(refused.code, 1, "{}", refused.stdout);
+    // As `stats` says it.
+    let stats = wellread(&["stats", arg(&both)]);
+    for done in [&refused, &stats] {
+        assert!(done.stderr.contains("row 2: the image is uint8, but row 0 is uint16"), "{}", done.stderr);
+    }
+    assert!(
+        refused.stderr.contains("images and masks are two sets") && !target.exists(),
+        "{}",
+        refused.stderr
+    );
+    assert_eq!(json(&["convert", arg(&both.join("masks")), arg(&target)])["images"], 2);
+    let mixed = dir.path().join("mixed.parquet");
+    assert_eq!(json(&["convert", arg(&both), arg(&mixed), "--mixed"])["images"], 4);
+    assert_eq!(json(&["verify", arg(&mixed), "--against", arg(&both)])["images"], 4);
+}
+
+#[test]
+fn a_join_takes_the_columns_named_and_suggests_the_one_meant() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 3, &["--formats", "tiff"]);
+    let tiff = set.join("tiff");
+    let mut names: Vec<String> = fs::read_dir(&tiff)
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.file_name().to_str().unwrap().to_owned())
+        .filter(|name| Path::new(name).extension().is_some_and(|ending| ending == "tif" || ending == "tiff"))
+        .collect();
+    names.sort_unstable();
+    let mut profiles = Table::new("profiles");
+    for (i, name) in names.iter().enumerate() {
+        profiles.push(row![
+            ("FileName", name.as_str()),
+            ("Metadata_Well", "A1"),
+            ("Metadata_dose", i),
+            ("Cells_Area", 1.5)
+        ]);
+    }
+    let path = dir.path().join("profiles.parquet");
+    profiles.write_parquet(&path).unwrap();
+    let convert = |target: &str, on: &str, columns: &str| {
+        let target = dir.path().join(target);
+        let join = ["--join", arg(&path), "--on", on, "--columns", columns];
+        (wellread(&[&["convert", arg(&tiff), arg(&target)], &join[..]].concat()), target)
+    };
+    let (done, target) = convert("plate.parquet", "FileName", "Metadata_dose,Metadata_Well");
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let columns = &json(&["info", arg(&target)])["feature_columns"];
+    assert_eq!(*columns, serde_json::json!(["Metadata_dose", "Metadata_Well"]));
+    let (wrong, target) = convert("wrong.parquet", "FileName", "Metadata_Dose");
+    assert_eq!(wrong.code, 1);
+    assert!(wrong.stderr.contains("has no column \"Metadata_Dose\""), "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("is it \"Metadata_dose\"") && !target.exists(), "{}", wrong.stderr);
+    let (wrong, _) = convert("wrong.parquet", "Filenam", "Metadata_dose");
+    assert!(wrong.stderr.contains("to join on (hint: is it \"FileName\"?"), "{}", wrong.stderr);
+    // A name that is a part of the one that was given comes first.
+    let (wrong, _) = convert("wrong.parquet", "FileName", "Image_Metadata_Well");
+    assert!(wrong.stderr.contains("is it \"Metadata_Well\""), "{}", wrong.stderr);
+    let (wrong, _) = convert("wrong.parquet", "FileName", "zzzzzz");
+    assert!(
+        !wrong.stderr.contains("is it ") && wrong.stderr.contains("it has 4 columns: "),
+        "{}",
+        wrong.stderr
+    );
+}
+
+#[test]
+fn info_says_where_compression_made_files_larger() {
+    let dir = tempfile::tempdir().unwrap();
+    let noise = dir.path().join("noise");
+    let kind = ["--kind", "noise", "--dtype", "uint8", "--formats", "tiff", "--compression"];
+    json(&[&["generate", arg(&noise), "--images", "2", "--size", "64x64"], &kind[..], &["lzw"]].concat());
+    let said = wellread(&["info", arg(&noise.join("tiff"))]).stdout;
+    assert!(said.contains("% larger than the pixels: "), "{said}");
+    let cells = dir.path().join("cells");
+    json(&[
+        "generate",
+        arg(&cells),
+        "--images",
+        "2",
+        "--size",
+        "128x128",
+        "--formats",
+        "tiff",
+        "--compression",
+        "zstd",
+    ]);
+    let said = wellread(&["info", arg(&cells.join("tiff"))]).stdout;
+    assert!(!said.contains("larger than the pixels"), "{said}");
+}
+
+#[cfg(unix)]
+#[test]
+fn doctor_recommends_what_can_be_had() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let dir = tempfile::tempdir().unwrap();
+    let python = dir.path().join("python");
+    fs::write(&python, "#!/bin/sh\necho '{\"python\": \"3.12.1\", \"wellread\": null, \"zarr\": null}'\n")
+        .unwrap();
+    fs::set_permissions(&python, fs::Permissions::from_mode(0o755)).unwrap();
+    let said = wellread(&["doctor", "--python", arg(&python)]).stdout;
+    assert!(said.contains("pip install zarr") && !said.contains("pip install wellread"), "{said}");
+    assert!(said.contains("pip install . (in a clone of wellread)"), "{said}");
+}
+
+#[test]
+fn addresses_of_object_stores_are_named() {
+    for address in
+        ["s3://bucket/plate.parquet", "gs://bucket/a.zarr", "az://box/a", "https://example.org/a.tiff"]
+    {
+        let done = wellread(&["bench", "storage", "--input", address]);
+        let scheme = address.split("://").next().unwrap();
+        assert_eq!(done.code, 1, "{}", done.stderr);
+        assert!(done.stderr.contains(&format!("this build cannot read {scheme}://")), "{}", done.stderr);
+        assert!(done.stderr.contains("copy the data to a local folder"), "{}", done.stderr);
+    }
+    let named = wellread(&["info", "s3://bucket/plate", "--read-as", "tiff"]);
+    assert!(named.stderr.contains("this build cannot read s3://"), "{}", named.stderr);
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 1, &["--formats", "tiff"]);
+    let target = wellread(&["convert", arg(&set.join("tiff")), "gs://bucket/plate.parquet"]);
+    assert_eq!(target.code, 1, "{}", target.stdout);
+    assert!(
+        target.stderr.contains("this build cannot write gs://") && !Path::new("gs:").exists(),
+        "{}",
+        target.stderr
+    );
+}

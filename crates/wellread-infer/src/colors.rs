@@ -1,0 +1,133 @@
+//! Pictures of any colours as red, green and blue: a grey one is all three alike, transparency is left out. What a model of
+//! photographs is fed from a folder in which grey pictures lie among coloured ones, as in ImageNet.
+
+use std::path::{Path, PathBuf};
+use wellread_image::{ImageMetadata, Region, Shape};
+use wellread_store::{Block, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
+
+/// Red, green and blue.
+const COLORS: usize = 3;
+
+/// A store whose images all have three channels.
+pub(crate) struct Colors(Box<dyn Store>);
+
+impl Colors {
+    /// The view. Reads nothing.
+    pub fn new(inner: Box<dyn Store>) -> Self {
+        Self(inner)
+    }
+}
+
+/// Hands grey pixels on once per colour asked for, and coloured ones as they are.
+struct Repeated<'a> {
+    /// By request, the colours of a grey picture.
+    asked: &'a [Option<std::ops::Range<usize>>],
+    sink: &'a mut dyn PixelSink,
+}
+
+impl PixelSink for Repeated<'_> {
+    fn put(&mut self, request: usize, block: &Block<'_>) -> Result<()> {
+        let Some(colors) = self.asked[request].clone() else { return self.sink.put(request, block) };
+        let Region { start, size } = block.region;
+        // Of grey with transparency, the second channel; pieces of several planes in time or depth are no pictures.
+        if start[1] > 0 {
+            return Ok(());
+        }
+        let plane = size[3] * size[4] * block.dtype.size();
+        for color in colors {
+            let region = Region {
+                start: [start[0], color, start[2], start[3], start[4]],
+                size: [size[0], 1, size[2], size[3], size[4]],
+            };
+            self.sink.put(request, &Block { region, data: &block.data[..plane], dtype: block.dtype })?;
+        }
+        Ok(())
+    }
+}
+
+impl Store for Colors {
+    fn format(&self) -> &'static str {
+        self.0.format()
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn row_info(&self, row: usize) -> Result<RowInfo> {
+        let RowInfo { shape: Shape([t, _, z, y, x]), dtype } = self.0.row_info(row)?;
+        Ok(RowInfo { shape: Shape([t, COLORS, z, y, x]), dtype })
+    }
+
+    fn name(&self, row: usize) -> Result<String> {
+        self.0.name(row)
+    }
+
+    fn metadata(&self, row: usize) -> Result<ImageMetadata> {
+        self.0.metadata(row)
+    }
+
+    fn layout(&self) -> Result<StoreLayout> {
+        self.0.layout()
+    }
+
+    fn files(&self) -> Result<Vec<PathBuf>> {
+        self.0.files()
+    }
+
+    fn working_bytes(&self, row: usize) -> Result<usize> {
+        self.0.working_bytes(row)
+    }
+
+    fn position(&self, row: usize) -> u64 {
+        self.0.position(row)
+    }
+
+    fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
+        let mut inner = Vec::with_capacity(requests.len());
+        let mut asked = Vec::with_capacity(requests.len());
+        for request in requests {
+            self.check(request)?;
+            let mut region = request.region;
+            let grey = self.0.row_info(request.row)?.shape.c() < COLORS;
+            asked.push(grey.then(|| region.start[1]..region.start[1] + region.size[1]));
+            if grey {
+                (region.start[1], region.size[1]) = (0, 1);
+            }
+            inner.push(Request { row: request.row, region });
+        }
+        self.0.read(&inner, scratch, &mut Repeated { asked: &asked, sink })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wellread_image::PixelType;
+    use wellread_loader::MemoryStore;
+
+    #[test]
+    fn grey_becomes_three_colours_and_colours_stay() {
+        let mut store = MemoryStore::new("mixed");
+        for (name, channels) in [("grey", 1), ("alpha", 2), ("rgb", 3), ("rgba", 4)] {
+            let shape = Shape([1, channels, 1, 2, 2]);
+            let pixels = (0..shape.pixels()).map(|i| i as u8).collect();
+            store.push(name.to_owned(), shape, PixelType::U8, pixels).unwrap();
+        }
+        let colors = Colors::new(Box::new(store));
+        let read = |row| wellread_store::read_image(&colors, row).unwrap();
+        for row in [0, 1] {
+            let (info, pixels) = read(row);
+            assert_eq!(
+                (info.shape, &pixels[..]),
+                (Shape([1, 3, 1, 2, 2]), &[0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3][..])
+            );
+        }
+        let first: Vec<u8> = (0..12).collect();
+        assert_eq!((read(2).1, read(3).1), (first.clone(), first));
+    }
+}

@@ -1,0 +1,134 @@
+//! Folders of a split, names of classes, and both as columns: what a set of classes says beside its pictures.
+//!
+//! ImageNet-100 as it is distributed:
+//!
+//! ```text
+//! imagenet100/Labels.json                {"n01440764": "tench, Tinca tinca", …}
+//!             train.X1/n01440764/*.JPEG  25 classes ┐
+//!             train.X2/n01443537/*.JPEG  25 more    ├─ split "train"
+//!             …                                     ┘
+//!             val.X/n01440764/*.JPEG     all of them ── split "val"
+//! ```
+
+use super::class_of;
+use super::layout::split_of_place;
+use crate::file_rows::Place;
+use crate::{Error, Result, regular};
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::io::Read as _;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Names of splits.
+const SPLITS: [&str; 5] = ["train", "val", "valid", "validation", "test"];
+/// The file of class names.
+const LABELS: &str = "Labels.json";
+/// Longest such file.
+const MOST_BYTES: u64 = 16 << 20;
+
+/// The split whose folder is called so: `train`, or `train.X1`, a part of it.
+pub(super) fn split_of(folder: &OsStr) -> Option<&'static str> {
+    let name = folder.to_str()?;
+    let name = match name.rsplit_once(".X") {
+        Some((split, part)) if part.bytes().all(|c| c.is_ascii_digit()) => split,
+        _ => name,
+    };
+    SPLITS.into_iter().find(|split| *split == name)
+}
+
+/// Names of classes by their folders.
+pub(super) type Labels = BTreeMap<String, String>;
+
+/// Reads `Labels.json` of an opened folder, or of the folder around it, where a split was opened by itself. `None` where
+/// there is none.
+///
+/// # Errors
+/// A file of the opened folder that is no JSON object of texts. The folder around it may keep other things under that name.
+pub(super) fn labels(folder: &Path) -> Result<Option<Labels>> {
+    if !folder.is_dir() {
+        return Ok(None);
+    }
+    let own = folder.join(LABELS);
+    if own.is_file() {
+        return read(&own).map(Some).map_err(|cause| {
+            Error::new(&own, format_args!("holds no names of classes: {cause}"))
+                .hint("it is a JSON object of texts, {\"n01440764\": \"tench\", …}; remove it where it is something else")
+        });
+    }
+    let around = std::path::absolute(folder).ok();
+    let around = around.as_deref().and_then(Path::parent).map(|around| around.join(LABELS));
+    Ok(around.filter(|file| file.is_file()).and_then(|file| read(&file).ok()))
+}
+
+fn read(file: &Path) -> std::result::Result<Labels, String> {
+    let (opened, _) = regular::open(file).map_err(|e| e.to_string())?;
+    let mut bytes = vec![];
+    opened.take(MOST_BYTES).read_to_end(&mut bytes).map_err(|e| e.to_string())?;
+    serde_json::from_slice(&bytes).map_err(|e| e.to_string())
+}
+
+/// Names of the columns; none where no picture is in a class folder.
+pub(super) fn column_names<'p>(
+    places: &(impl Iterator<Item = &'p Place> + Clone),
+    labels: Option<&Labels>,
+) -> Vec<String> {
+    if !places.clone().any(|place| class_of(&place.name).is_some()) {
+        return vec![];
+    }
+    let mut names = vec!["class", "label"];
+    names.extend(labels.map(|_| "class_name"));
+    names.extend(places.clone().find_map(split_of_place).map(|_| "split"));
+    names.into_iter().map(str::to_owned).collect()
+}
+
+/// The columns: `class`, the folder; `label`, its place among all classes by name, from 0, those of `Labels.json` included;
+/// `class_name`, what `Labels.json` calls it; `split`.
+///
+/// # Errors
+/// None that is known of: columns of one length always are a table.
+pub(super) fn columns<'p>(
+    path: &Path,
+    places: &(impl Iterator<Item = &'p Place> + Clone),
+    labels: Option<&Labels>,
+) -> Result<Option<RecordBatch>> {
+    let names = column_names(places, labels);
+    if names.is_empty() {
+        return Ok(None);
+    }
+    let classes: Vec<Option<&str>> = places.clone().map(|place| class_of(&place.name)).collect();
+    let mut known: Vec<&str> = classes.iter().copied().flatten().collect();
+    known.extend(labels.into_iter().flat_map(Labels::keys).map(String::as_str));
+    known.sort_unstable();
+    known.dedup();
+    let number = |class: &str| known.binary_search(&class).ok().map(|at| at as i64);
+    let columns = names.into_iter().map(|name| {
+        let column: ArrayRef = match name.as_str() {
+            "class" => Arc::new(StringArray::from(classes.clone())),
+            "label" => Arc::new(classes.iter().map(|class| class.and_then(number)).collect::<Int64Array>()),
+            "split" => Arc::new(places.clone().map(split_of_place).collect::<StringArray>()),
+            _ => {
+                let called = |class: Option<&str>| class.and_then(|class| labels?.get(class));
+                Arc::new(classes.iter().copied().map(called).collect::<StringArray>())
+            }
+        };
+        (name, column)
+    });
+    RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, true)))
+        .map(Some)
+        .map_err(|e| Error::new(path, e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_a_split_are_that_split() {
+        let of = |name: &str| split_of(OsStr::new(name));
+        assert_eq!([of("train"), of("train.X1"), of("train.X12")], [Some("train"); 3]);
+        assert_eq!([of("val"), of("val.X")], [Some("val"); 2]);
+        assert_eq!([of("n01440764"), of("train.Xa"), of("training"), of("train.1"), of("X1")], [None; 5]);
+    }
+}

@@ -1,0 +1,292 @@
+//! Row groups whose pages carry checksums, which the `parquet` crate itself does not write.
+//!
+//! ```text
+//!  record batch ─▶ the crate's column writers ─▶ pages in memory ─▶ CRC-32 into each page's header ─▶ row group
+//!                                                                     sizes and offsets follow
+//!  last row group ─▶ footer ─▶ its own CRC-32 into its metadata: [`seal`]
+//! ```
+//!
+//! The crate hands pages over as they are made ([`PageStore`]), each as its header and its bytes, and takes a column chunk
+//! that is already encoded together with what is to be said of it. In between is where checksums are put in.
+//!
+//! A page's CRC is of its bytes behind the header, as the format says. The footer says how pages are to be understood,
+//! and nothing in the format guards it: its checksum stands under [`FOOTER_KEY`] in its own metadata, as eight hexadecimal
+//! digits that count as zeros in it.
+
+use super::super::thrift::{PageHeader, PageKind, with_checksum};
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use bytes::{Buf, Bytes};
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_writer::{
+    ArrowColumnWriter, ArrowRowGroupWriterFactory, ArrowWriterOptions, PageKey, PageStore, PageStoreArgs,
+    PageStoreFactory, compute_leaves,
+};
+use parquet::column::writer::ColumnCloseResult;
+use parquet::errors::{ParquetError, Result};
+use parquet::file::properties::WriterProperties;
+use parquet::file::reader::{ChunkReader, Length};
+use parquet::file::writer::SerializedFileWriter;
+use std::fs::OpenOptions;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The footer's metadata has its own checksum under this key.
+pub(in crate::parquet) const FOOTER_KEY: &str = "wellread:footer_crc32";
+/// What stands there while the checksum is computed.
+pub(in crate::parquet) const NO_SUM: &str = "00000000";
+
+/// Writes record batches as [`ArrowWriter`] does, pages with checksums.
+pub(in crate::parquet) struct PageWriter<W: Write + Send> {
+    file: SerializedFileWriter<W>,
+    factory: ArrowRowGroupWriterFactory,
+    schema: SchemaRef,
+    /// Of the row group that is being written.
+    columns: Vec<ArrowColumnWriter>,
+    chunks: Arc<Chunks>,
+    checksums: bool,
+}
+
+impl<W: Write + Send> PageWriter<W> {
+    /// Begins a file of batches of `schema`.
+    ///
+    /// # Errors
+    /// A schema that Parquet has no place for.
+    pub fn new(out: W, schema: &SchemaRef, properties: WriterProperties, checksums: bool) -> Result<Self> {
+        let chunks = Arc::new(Chunks::default());
+        let options = ArrowWriterOptions::new()
+            .with_properties(properties)
+            .with_page_store_factory(Arc::clone(&chunks) as Arc<dyn PageStoreFactory>);
+        let writer = ArrowWriter::try_new_with_options(out, Arc::clone(schema), options)?;
+        let (file, factory) = writer.into_serialized_writer()?;
+        Ok(Self { file, factory, schema: Arc::clone(schema), columns: vec![], chunks, checksums })
+    }
+
+    /// Adds rows to the row group that is being written.
+    ///
+    /// # Errors
+    /// A batch of another schema, or what the library says.
+    pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        if self.columns.is_empty() {
+            self.chunks.lock().clear();
+            self.columns = self.factory.create_column_writers(self.file.flushed_row_groups().len())?;
+        }
+        let mut columns = self.columns.iter_mut();
+        for (field, array) in self.schema.fields().iter().zip(batch.columns()) {
+            for leaf in compute_leaves(field, array)? {
+                columns
+                    .next()
+                    .ok_or_else(|| odd("there are more columns than the schema has"))?
+                    .write(&leaf)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes the row group that is being written, if there is one.
+    ///
+    /// # Errors
+    /// What the library or the disk says.
+    pub fn flush(&mut self) -> Result<()> {
+        let columns = std::mem::take(&mut self.columns);
+        if columns.is_empty() {
+            return Ok(());
+        }
+        let chunks = std::mem::take(&mut *self.chunks.lock());
+        let mut group = self.file.next_row_group()?;
+        for (column, chunk) in columns.into_iter().zip(chunks) {
+            let closed = column.close()?.close().clone();
+            let pages = std::mem::take(&mut *chunk.lock().unwrap_or_else(PoisonError::into_inner));
+            let (pages, closed) = checked(pages, closed, self.checksums)?;
+            group.append_column(&pages, closed)?;
+        }
+        group.close().map(drop)
+    }
+
+    /// Closes the last row group and writes the footer.
+    ///
+    /// # Errors
+    /// What the library or the disk says.
+    pub fn finish(&mut self) -> Result<()> {
+        self.flush()?;
+        self.file.finish().map(drop)
+    }
+}
+
+fn odd(why: &str) -> ParquetError {
+    ParquetError::General(why.to_owned())
+}
+
+/// Pages of a column chunk as they come: header, bytes, header, bytes …
+type Chunk = Arc<Mutex<Vec<Bytes>>>;
+
+/// The column chunks of a row group, in order.
+#[derive(Debug, Default)]
+struct Chunks(Mutex<Vec<Chunk>>);
+
+impl Chunks {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Chunk>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl PageStoreFactory for Chunks {
+    fn create(&self, _: &PageStoreArgs<'_>) -> Result<Box<dyn PageStore>> {
+        let chunk = Chunk::default();
+        self.lock().push(Arc::clone(&chunk));
+        Ok(Box::new(Store(chunk)))
+    }
+}
+
+struct Store(Chunk);
+
+impl PageStore for Store {
+    fn put(&mut self, value: Bytes) -> Result<PageKey> {
+        let mut pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        pages.push(value);
+        Ok(PageKey::new(pages.len() as u64 - 1))
+    }
+
+    fn take(&mut self, _: PageKey) -> Result<Bytes> {
+        Err(odd("pages are not taken from here"))
+    }
+}
+
+/// A column chunk in the order of the file, for the library to copy.
+struct Encoded(Vec<Bytes>);
+
+impl Length for Encoded {
+    fn len(&self) -> u64 {
+        self.0.iter().map(|piece| piece.len() as u64).sum()
+    }
+}
+
+impl ChunkReader for Encoded {
+    type T = Pieces;
+
+    /// All of it: the library asks for nothing else of a chunk that is appended.
+    fn get_read(&self, start: u64) -> Result<Pieces> {
+        if start != 0 {
+            return Err(odd("a column chunk is copied from its start"));
+        }
+        Ok(Pieces(self.0.clone().into_iter(), Bytes::new()))
+    }
+
+    fn get_bytes(&self, _: u64, _: usize) -> Result<Bytes> {
+        Err(odd("a column chunk is copied as a whole"))
+    }
+}
+
+/// Reads pieces one after the other.
+struct Pieces(std::vec::IntoIter<Bytes>, Bytes);
+
+impl Read for Pieces {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        while self.1.is_empty() {
+            match self.0.next() {
+                Some(piece) => self.1 = piece,
+                None => return Ok(0),
+            }
+        }
+        let n = out.len().min(self.1.len());
+        self.1.copy_to_slice(&mut out[..n]);
+        Ok(n)
+    }
+}
+
+/// Puts the dictionary in front and, if asked for, checksums into headers; what is said of the chunk follows.
+fn checked(
+    pieces: Vec<Bytes>,
+    mut closed: ColumnCloseResult,
+    checksums: bool,
+) -> Result<(Encoded, ColumnCloseResult)> {
+    let mut dictionary = vec![];
+    let mut data = vec![];
+    let mut sizes = vec![];
+    let mut grown = 0;
+    let mut pieces = pieces.into_iter();
+    while let (Some(header), Some(bytes)) = (pieces.next(), pieces.next()) {
+        let parsed = PageHeader::parse(&header).map_err(|_| odd("a page's header cannot be parsed"))?;
+        let new = if checksums {
+            with_checksum(&header, libdeflater::crc32(&bytes))
+                .map(Bytes::from)
+                .ok_or_else(|| odd("a page's header has another form than expected"))?
+        } else {
+            header.clone()
+        };
+        grown += (new.len() - header.len()) as i64;
+        if parsed.kind == PageKind::Dictionary {
+            dictionary = vec![new, bytes];
+        } else {
+            sizes.push(new.len() + bytes.len());
+            data.extend([new, bytes]);
+        }
+    }
+    let first = dictionary.iter().map(|piece| piece.len() as i64).sum::<i64>();
+    let total = first + sizes.iter().map(|&size| size as i64).sum::<i64>();
+    if let Some(index) = &mut closed.offset_index {
+        if index.page_locations.len() != sizes.len() {
+            return Err(odd("the offset index has another number of pages than the column"));
+        }
+        let mut at = first;
+        for (location, &size) in index.page_locations.iter_mut().zip(&sizes) {
+            location.offset = at;
+            location.compressed_page_size = i32::try_from(size).map_err(|_| odd("a page exceeds 2 GiB"))?;
+            at += size as i64;
+        }
+    }
+    let uncompressed = closed.metadata.uncompressed_size() + grown;
+    closed.metadata = closed
+        .metadata
+        .into_builder()
+        .set_dictionary_page_offset((!dictionary.is_empty()).then_some(0))
+        .set_data_page_offset(first)
+        .set_total_compressed_size(total)
+        .set_total_uncompressed_size(uncompressed)
+        .build()?;
+    closed.bytes_written = total as u64;
+    dictionary.extend(data);
+    Ok((Encoded(dictionary), closed))
+}
+
+/// Puts the checksum of a finished file's footer into it.
+///
+/// # Errors
+/// A file that cannot be written, or has no place for it.
+pub(in crate::parquet) fn seal(path: &Path) -> io::Result<()> {
+    let mut file = OpenOptions::new().read(true).write(true).open(path)?;
+    let mut tail = [0; 8];
+    let end = file.seek(SeekFrom::End(-8))?;
+    file.read_exact(&mut tail)?;
+    let length = u32::from_le_bytes([tail[0], tail[1], tail[2], tail[3]]);
+    let start = end.checked_sub(u64::from(length)).ok_or(io::ErrorKind::InvalidData)?;
+    let mut footer = vec![0; length as usize];
+    file.seek(SeekFrom::Start(start))?;
+    file.read_exact(&mut footer)?;
+    let at = place_of_sum(&footer).ok_or(io::ErrorKind::InvalidData)?;
+    file.seek(SeekFrom::Start(start + at as u64))?;
+    file.write_all(sum_of(&footer, at).as_bytes())
+}
+
+/// Where in a footer the digits of its checksum are.
+fn place_of_sum(footer: &[u8]) -> Option<usize> {
+    // A string field with its length follows the key.
+    let mark = [FOOTER_KEY.as_bytes(), &[0x18, NO_SUM.len() as u8]].concat();
+    let at = footer.windows(mark.len()).rposition(|window| window == mark)? + mark.len();
+    (at + NO_SUM.len() <= footer.len()).then_some(at)
+}
+
+/// The digits of a footer's checksum, whose place is `at`.
+fn sum_of(footer: &[u8], at: usize) -> String {
+    let mut sum = libdeflater::Crc::new();
+    sum.update(&footer[..at]);
+    sum.update(NO_SUM.as_bytes());
+    sum.update(&footer[at + NO_SUM.len()..]);
+    format!("{:08x}", sum.sum())
+}
+
+/// Whether a footer that has a checksum matches it.
+pub(in crate::parquet) fn footer_matches(footer: &[u8]) -> bool {
+    place_of_sum(footer).is_some_and(|at| sum_of(footer, at).as_bytes() == &footer[at..at + NO_SUM.len()])
+}

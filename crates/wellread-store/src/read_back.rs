@@ -1,0 +1,147 @@
+//! Reading back what a conversion has written, before it says that it is done.
+//!
+//! ```text
+//!  source ──scan──▶ convert ──digest of each image──▶ Digests ─┐
+//!                      └──▶ target (complete, opened again) ───┴──▶ check: rows, names, shapes, pixels
+//! ```
+//!
+//! A digest is XXH3-64 of the pixels as they were handed to the writer: it guards against mistakes of a writer or a
+//! reader and against bad storage, not against intent. Checksums that are published are SHA-256 ([`crate::checksum`]).
+
+use crate::{Error, Result, RowInfo, Scratch, Store, read_region};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use wellread_image::{Channel, ImageMetadata};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Digests of the images that a conversion has written, by row of its source.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Digests(Vec<Option<u64>>);
+
+impl Digests {
+    /// Of `rows` images, none of which is known yet.
+    pub(crate) fn new(rows: usize) -> Self {
+        Self(vec![None; rows])
+    }
+
+    /// Takes the pixels of a row that is written now.
+    pub(crate) fn note(&mut self, row: usize, pixels: &[u8]) {
+        self.0[row] = Some(xxh3_64(pixels));
+    }
+}
+
+/// Reads all of `target` with `jobs` threads and compares it with `source`, row by row: names, shapes and pixels. `done` is
+/// called once per image.
+///
+/// Rows without a digest (of an interrupted run) are read from the source once more. So are rows whose pixel type the
+/// target has changed; their values are compared.
+///
+/// Returns what the target has no place for, of the metadata of the first image: `channel names`, `pixel sizes` and the like.
+///
+/// # Errors
+/// The first row, by number, that differs or that cannot be read.
+pub fn check(
+    source: &dyn Store,
+    digests: &Digests,
+    target: &dyn Store,
+    jobs: usize,
+    done: &(dyn Fn() + Sync),
+) -> Result<Vec<&'static str>> {
+    if target.len() != source.len() {
+        return Err(Error::new(
+            target.path(),
+            format_args!("has {} images, {} were written", target.len(), source.len()),
+        ));
+    }
+    // Neighbouring rows share pages and chunks, and some stores a query: threads take them in groups.
+    let group = target.rows_per_read().max(16);
+    let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let first: Mutex<Option<(usize, Error)>> = Mutex::default();
+    crate::threads::share(jobs.clamp(1, target.len().max(1)), || {
+        while !failed.load(Ordering::Relaxed) {
+            let start = next.fetch_add(group, Ordering::Relaxed);
+            if start >= target.len() {
+                return;
+            }
+            let mut row = start;
+            let rows = start..(start + group).min(target.len());
+            let checked = target.scan(rows, &mut |at, info, pixels| {
+                row = at;
+                compare(source, digests, target, at, info, pixels)?;
+                row = at + 1;
+                done();
+                Ok(())
+            });
+            if let Err(error) = checked {
+                failed.store(true, Ordering::Relaxed);
+                let mut first = first.lock().unwrap_or_else(PoisonError::into_inner);
+                if first.as_ref().is_none_or(|(other, _)| row < *other) {
+                    *first = Some((row, error.row(row)));
+                }
+            }
+        }
+    });
+    let first = first.into_inner().unwrap_or_else(PoisonError::into_inner);
+    match first {
+        Some((_, error)) => Err(error),
+        None => left_out(source, target),
+    }
+}
+
+/// What the first image of `source` is known of and that of `target` is not.
+fn left_out(source: &dyn Store, target: &dyn Store) -> Result<Vec<&'static str>> {
+    if source.is_empty() {
+        return Ok(vec![]);
+    }
+    let (had, has) = (source.metadata(0)?, target.metadata(0)?);
+    let lost = |count: fn(&Channel) -> bool| {
+        let of = |metadata: &ImageMetadata| metadata.channels.iter().filter(|&c| count(c)).count();
+        of(&has) < of(&had)
+    };
+    let sizes = |m: &ImageMetadata| {
+        let all = [&m.physical_size_x, &m.physical_size_y, &m.physical_size_z];
+        all.into_iter().flatten().count()
+    };
+    let all = [
+        ("channel names", lost(|c| !c.name.is_empty())),
+        ("wavelengths", lost(|c| c.emission_um.is_some() || c.excitation_um.is_some())),
+        ("pixel sizes", sizes(&has) < sizes(&had)),
+        ("times of acquisition", had.acquired.is_some() && has.acquired.is_none()),
+    ];
+    Ok(all.into_iter().filter(|(_, is_lost)| *is_lost).map(|(what, _)| what).collect())
+}
+
+fn compare(
+    source: &dyn Store,
+    digests: &Digests,
+    target: &dyn Store,
+    row: usize,
+    info: RowInfo,
+    pixels: &[u8],
+) -> Result<()> {
+    let wrong = |what: std::fmt::Arguments<'_>| Err(Error::new(target.path(), what));
+    let (name, expected) = (target.name(row)?, source.name(row)?);
+    if name != expected {
+        return wrong(format_args!("is named {name:?}, the source's image is {expected:?}"));
+    }
+    let original = source.row_info(row)?;
+    if info.shape != original.shape {
+        return wrong(format_args!("has shape {}, the source's image has {}", info.shape, original.shape));
+    }
+    let same = match digests.0.get(row).copied().flatten() {
+        Some(digest) if info.dtype == original.dtype => xxh3_64(pixels) == digest,
+        _ => {
+            let (mut scratch, mut own) = (Scratch::default(), vec![]);
+            read_region(source, row, &original.shape.full(), &mut scratch, &mut own)?;
+            if info.dtype == original.dtype {
+                own == pixels
+            } else {
+                let equal = |i| {
+                    info.dtype.value_at(pixels, i).to_bits() == original.dtype.value_at(&own, i).to_bits()
+                };
+                (0..info.shape.pixels()).all(equal)
+            }
+        }
+    };
+    if same { Ok(()) } else { wrong(format_args!("has other pixels than the source's image {expected:?}")) }
+}

@@ -1,0 +1,82 @@
+//! A program that is run once, for what it prints: a Python that is asked what it has, without importing it.
+
+use std::ffi::OsStr;
+use std::io::Read as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a Python may take to say what it has: on a busy machine it starts slowly.
+const STARTING: Duration = Duration::from_mins(1);
+/// Time between two looks whether the program has ended.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Runs a program for `limit` at most; what it printed, or in words why there is nothing.
+///
+/// # Errors
+/// A program that cannot be started, fails, or does not end in time.
+pub fn ask(program: impl AsRef<OsStr>, args: &[&str], limit: Duration) -> Result<String, String> {
+    let name = program.as_ref().to_string_lossy();
+    let mut child = Command::new(&program)
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|e| {
+            if e.kind() == std::io::ErrorKind::NotFound { "not found".to_owned() } else { e.to_string() }
+        })?;
+    let start = Instant::now();
+    loop {
+        match child.try_wait().map_err(|e| e.to_string())? {
+            Some(status) if status.success() => break,
+            Some(status) => return Err(format!("{name} failed: {status}")),
+            None if start.elapsed() > limit => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(format!("no answer within {} seconds", limit.as_secs()));
+            }
+            None => std::thread::sleep(LOOK),
+        }
+    }
+    let mut out = String::new();
+    if let Some(mut stdout) = child.stdout.take() {
+        stdout.read_to_string(&mut out).map_err(|e| e.to_string())?;
+    }
+    Ok(out)
+}
+
+/// Why a Python has no module of this name, in words; `None` where it has one, which may still fail to be imported.
+pub fn lacks(python: &Path, module: &str) -> Option<String> {
+    const CODE: &str =
+        "import importlib.util, sys; print('no' if importlib.util.find_spec(sys.argv[1]) is None else 'yes')";
+    match ask(python, &["-c", CODE, module], STARTING) {
+        Ok(said) if said.trim() == "yes" => None,
+        Ok(_) => Some(format!("{} has no {module}", python.display())),
+        Err(why) => Some(format!("{}: {why}", python.display())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_printed_is_the_answer_and_what_fails_says_why() {
+        assert_eq!(ask("echo", &["a", "b"], STARTING).unwrap(), "a b\n");
+        assert_eq!(ask("no-such-program", &[], STARTING).unwrap_err(), "not found");
+        assert!(ask("false", &[], STARTING).unwrap_err().starts_with("false failed: exit status: 1"));
+        let none = ask("sleep", &["600"], Duration::ZERO).unwrap_err();
+        assert_eq!(none, "no answer within 0 seconds");
+    }
+
+    #[test]
+    fn a_python_without_the_module_and_none_at_all_are_told_apart() {
+        assert_eq!(lacks(Path::new("no-such-python"), "torch").unwrap(), "no-such-python: not found");
+        let python = Path::new("python3");
+        if ask(python, &["--version"], STARTING).is_ok() {
+            assert_eq!(lacks(python, "json"), None);
+            assert_eq!(lacks(python, "no_such_module").unwrap(), "python3 has no no_such_module");
+        }
+    }
+}

@@ -1,0 +1,291 @@
+"""Which share of the images this process delivers: its rank, and the number of ranks.
+
+  given        shard=(rank, world_size), a process group, or False       taken as it is
+  found        torch.distributed, jax.distributed, if initialised        all that are must agree
+               what the parent of a worker process has found
+               RANK and WORLD_SIZE, or the step that srun has started    what a launcher says of this process
+  else         one rank
+
+Ranks are looked for when they are needed and not when a loader is made, since programs make their loaders before they
+start a process group. Nothing is imported for it, and no library is made to start anything.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any, NamedTuple, cast
+
+from . import _check
+from .errors import ChoiceError
+
+Ranks = tuple[int, int]
+ALONE: Ranks = (0, 1)
+# The most ranks.
+MOST = 2**31
+# Steps of Slurm that srun does not start have numbers from here on: the batch script, the shell of an allocation.
+_SPECIAL_STEPS = 0xFFFFFFF0
+# What was said already: each line once in a process.
+_said: set[str] = set()
+
+
+class OfGroup(tuple):
+    """Rank and number of ranks in a process group, which is often a part of all processes."""
+
+
+class Found(NamedTuple):
+    """What is known of this process, who says so, and what its user should know."""
+
+    ranks: Ranks
+    by: str
+    notice: str | None = None
+
+
+class Inherited(NamedTuple):
+    """What the process that pickles a loader has found."""
+
+    ranks: Ranks
+    by: str
+    process: int
+
+
+def given(shard: Any, rank: Any, world_size: Any, sampler: Any) -> Ranks | None:
+    """The ranks that the caller names; None where they are to be found.
+
+    Raises TypeError or ValueError for arguments that make no sense.
+    """
+    if (rank is None) != (world_size is None):
+        raise ValueError("rank and world_size must be given together")
+    is_auto = isinstance(shard, str) and _check.word("shard", shard, ("auto",)) == "auto"
+    if rank is not None:
+        if not is_auto:
+            raise ValueError("shard and rank with world_size are the same: give one of them")
+        shard, is_auto = (rank, world_size), False
+    # torch's DistributedSampler has the rows of this rank alone.
+    divided = getattr(sampler, "num_replicas", None)
+    is_divided = type(divided) is int and divided > 1
+    if is_auto:
+        return ALONE if is_divided else None
+    if shard is None or type(shard).__name__ in ("bool", "bool_"):
+        if shard:
+            raise ValueError('shard must be "auto", (rank, world_size), a process group or False, not True')
+        return ALONE
+    ranks = _named(shard)
+    if is_divided and ranks[1] > 1:
+        raise ValueError(
+            f"sampler divides the rows among {divided} ranks already: leave out shard, rank and world_size, or the "
+            "sampler"
+        )
+    return ranks
+
+
+def _named(shard: Any) -> Ranks:
+    if isinstance(shard, OfGroup):
+        return cast("Ranks", shard)
+    rank, size = getattr(shard, "rank", None), getattr(shard, "size", None)
+    if callable(rank) and callable(size):
+        # One of torch.distributed's process groups.
+        try:
+            pair = [rank(), size()]
+        except Exception as error:
+            raise ValueError(f"shard is a {type(shard).__name__} that does not tell its ranks: {error}") from error
+        return cast("Ranks", OfGroup(_checked(pair)))
+    pair = _check.several("shard", shard, '"auto", (rank, world_size), a process group or False')
+    if len(pair) != 2:
+        raise ValueError(f"shard must be (rank, world_size), not {len(pair)} things")
+    return _checked(pair)
+
+
+def _checked(pair: list[Any]) -> Ranks:
+    world_size = _check.whole("world_size", pair[1], 1, MOST)
+    return _check.whole("rank", pair[0], 0, world_size - 1), world_size
+
+
+def now(named: Ranks | None, inherited: Inherited | None = None) -> Found:
+    """Rank and number of ranks of this process at this moment.
+
+    Raises:
+        ChoiceError: what is known contradicts itself.
+    """
+    if named is not None:
+        if named[1] > 1 and not isinstance(named, OfGroup):
+            running = _initialised()
+            if running is not None and running.ranks != named:
+                raise _wrong(
+                    f"shard is {_words(named)}, and {running.by} says {_words(running.ranks)}",
+                    "leave shard, rank and world_size out; where only some of the processes divide the images, give "
+                    "their process group as shard; shard=False delivers all images",
+                )
+        return Found((named[0], named[1]), "shard")
+    running = _initialised()
+    if running is not None:
+        return running
+    if inherited is not None and _is_child_of(inherited.process):
+        return Found(inherited.ranks, inherited.by)
+    return of_environment(os.environ)
+
+
+def to_hand_on(inherited: Inherited | None) -> Inherited | None:
+    """What a worker process of this one is to take as found, where there are several ranks."""
+    try:
+        found = now(None, inherited)
+    except ChoiceError:
+        # Told where images are asked for.
+        return None
+    return Inherited(found.ranks, found.by, os.getpid()) if found.ranks[1] > 1 else None
+
+
+def _initialised() -> Found | None:
+    """The ranks of the libraries that this process runs on, if they have been started."""
+    found = [running for running in (_of_torch(), _of_jax()) if running is not None]
+    if len(found) == 2 and found[0].ranks != found[1].ranks:
+        first, second = found
+        raise _wrong(
+            f"{first.by} says {_words(first.ranks)}, and {second.by} says {_words(second.ranks)}",
+            "start both with the same processes, or give shard=False and the rows of this process",
+        )
+    return found[0] if found else None
+
+
+def _of_torch() -> Found | None:
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return None
+    return Found((distributed.get_rank(), distributed.get_world_size()), "torch.distributed")
+
+
+def _of_jax() -> Found | None:
+    jax = sys.modules.get("jax")
+    is_initialized = getattr(getattr(jax, "distributed", None), "is_initialized", None)
+    # JAX's own state: jax.process_index() would start a backend, which takes the memory of devices.
+    state = getattr(sys.modules.get("jax._src.distributed"), "global_state", None)
+    if is_initialized is None:
+        # A JAX without the question.
+        if getattr(state, "client", None) is None:
+            return None
+    elif not is_initialized():
+        return None
+    ranks = getattr(state, "process_id", None), getattr(state, "num_processes", None)
+    if not all(isinstance(number, int) for number in ranks):
+        raise _wrong(
+            "jax.distributed is initialised, and this JAX does not tell its ranks before a backend is started",
+            "give shard=(jax.process_index(), jax.process_count()), or shard=False",
+        )
+    return Found((int(ranks[0]), int(ranks[1])), "jax.distributed")  # type: ignore[arg-type]
+
+
+def _is_child_of(process: int) -> bool:
+    """Whether a process has started this one, as torch starts its workers. A loader that was pickled elsewhere, such
+    as into a file, says nothing of this process."""
+    multiprocessing = sys.modules.get("multiprocessing.process")
+    parent = multiprocessing.parent_process() if multiprocessing is not None else None
+    return process != os.getpid() and process in (os.getppid(), getattr(parent, "pid", None))
+
+
+def of_environment(variables: Mapping[str, str]) -> Found:
+    """What launchers have told this process: ``RANK`` and ``WORLD_SIZE``, and the step that ``srun`` has started.
+
+    Where both are there, ``RANK`` and ``WORLD_SIZE`` count: a launcher such as torchrun runs once on each node, as a
+    task of the step, and starts the ranks. Where no such launcher can have made them, they must be those of the step.
+    """
+    launched = _of_launcher(variables)
+    if launched is None:
+        return _of_slurm(variables)
+    # Of torchrun and its like, which number the ranks as they please.
+    if variables.get("TORCHELASTIC_RUN_ID") or not variables.get("SLURM_STEP_NUM_TASKS"):
+        return launched
+    step = _of_slurm(variables)
+    if step.ranks[1] > 1 and launched.ranks != step.ranks:
+        # Another launcher in each task starts several ranks, and equally many.
+        per_task, rest = divmod(launched.ranks[1], step.ranks[1])
+        if rest or per_task < 2:
+            raise _wrong(
+                f"RANK and WORLD_SIZE say {_words(launched.ranks)}, and the step of Slurm says {_words(step.ranks)}",
+                "unset RANK and WORLD_SIZE if they are left from something else, initialise torch.distributed before "
+                "the first batch, or give shard",
+            )
+    return launched
+
+
+def _of_launcher(variables: Mapping[str, str]) -> Found | None:
+    rank, world_size = (_number(variables, name) for name in ("RANK", "WORLD_SIZE"))
+    if rank is None:
+        # Lightning tells the processes that it starts their LOCAL_RANK, and initialises torch.distributed.
+        if world_size is None or world_size == 1 or variables.get("LOCAL_RANK"):
+            return None
+        raise _wrong(f"WORLD_SIZE is {world_size}, and RANK is not set", "set both, or give shard=False")
+    if world_size is None:
+        raise _wrong(f"RANK is {rank}, and WORLD_SIZE is not set", "set both, or give shard=False")
+    if not 0 <= rank < world_size <= MOST:
+        raise _wrong(
+            f"RANK is {rank}, and WORLD_SIZE is {world_size}", "ranks count from 0: set both, or give shard=False"
+        )
+    return _told((rank, world_size), "RANK and WORLD_SIZE")
+
+
+def _of_slurm(variables: Mapping[str, str]) -> Found:
+    """The tasks of the step that this process is one of. A process that srun has not started is the only one of its
+    program, whatever number of tasks the job was given."""
+    rank, tasks = (_number(variables, name) for name in ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"))
+    of_job = _number(variables, "SLURM_NTASKS")
+    step = _number(variables, "SLURM_STEP_ID")
+    is_special = step is not None and step >= _SPECIAL_STEPS
+    if tasks is None and step is not None:
+        tasks = of_job
+    if tasks is None and rank:
+        raise _wrong(
+            f"SLURM_PROCID is {rank}, and SLURM_STEP_NUM_TASKS is not set, so that the number of ranks is not known",
+            "hand on both to this process, or give shard",
+        )
+    # Of a step with a terminal, the first task alone is the user's shell.
+    if tasks is None or is_special or variables.get("SLURM_PTY_PORT"):
+        notice = (
+            f"wellread: the job of Slurm has {of_job} tasks, but this process is none that srun has started beside "
+            "others: it delivers all images; shard=(rank, world_size) delivers a part"
+        )
+        return Found(ALONE, "Slurm", notice if of_job is not None and of_job > 1 else None)
+    if tasks < 2:
+        return Found(ALONE, "Slurm")
+    if rank is None or not 0 <= rank < tasks <= MOST:
+        said = "not set" if rank is None else rank
+        raise _wrong(
+            f"SLURM_STEP_NUM_TASKS is {tasks}, and SLURM_PROCID is {said}",
+            "hand on both to this process, or give shard",
+        )
+    return _told((rank, tasks), "SLURM_PROCID and SLURM_STEP_NUM_TASKS")
+
+
+def _told(ranks: Ranks, by: str) -> Found:
+    if ranks[1] == 1:
+        return Found(ranks, by)
+    notice = (
+        f"wellread: {_words(ranks)} by {by}: this process delivers its part of the images; shard=False delivers all"
+    )
+    return Found(ranks, by, notice)
+
+
+def _number(variables: Mapping[str, str], name: str) -> int | None:
+    text = variables.get(name, "").strip()
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise _wrong(f"{name} is {text!r}, which is no whole number", "set it right, or give shard=False")
+    return int(text)
+
+
+def _wrong(cause: str, hint: str) -> ChoiceError:
+    return ChoiceError(f"{cause} (hint: {hint})", hint=hint)
+
+
+def _words(ranks: Ranks) -> str:
+    return f"rank {ranks[0]} of {ranks[1]}"
+
+
+def tell(found: Found) -> None:
+    """Logs what the user should know, once in a process."""
+    if found.notice is not None and found.notice not in _said:
+        import logging
+
+        _said.add(found.notice)
+        logging.getLogger("wellread").warning("%s", found.notice)

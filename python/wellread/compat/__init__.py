@@ -1,0 +1,13 @@
+"""Upstream's modules by their names, over wellread's own loader and benchmarks: one line of a program is changed.
+
+>>> from wellread.compat.bench.runner import BenchmarkConfig   # was: from bench.runner import BenchmarkConfig
+
+A program whose imports are to stay as they are imports :mod:`wellread.compat.install` before them.
+
+| upstream | here |
+|---|---|
+| ``bench.runner`` | :mod:`wellread.compat.bench.runner` |
+| ``utils.logging`` | :mod:`wellread.compat.utils.logging` |
+| ``utils.data`` | :mod:`wellread.compat.utils.data` |
+| ``pytorch_benchmark`` | :mod:`wellread.compat.pytorch_benchmark` |
+"""

@@ -1,0 +1,20 @@
+"""What the tests of `wellread bench` in Python share: a small run, and the worker's package by itself."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+# Under the name that the program gives it: `wellread` needs its native module.
+FOLDER = Path(__file__).resolve().parents[2] / "python" / "wellread" / "_bench"
+SPEC = importlib.util.spec_from_file_location(
+    "_wellread_bench", FOLDER / "__init__.py", submodule_search_locations=[str(FOLDER)]
+)
+sys.modules.setdefault("_wellread_bench", importlib.util.module_from_spec(SPEC))
+
+SMALL = ["--images", 6, "--size", "24x20", "--repeats", 1]
+DATASET = ["--access", "random", "--transform", "none", "--cache", "none"]
+
+
+def of(rows, **wanted):
+    """The rows that have these values."""
+    return [row for row in rows if all(row.get(key) == value for key, value in wanted.items())]

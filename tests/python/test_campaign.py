@@ -1,0 +1,109 @@
+"""The mutation campaign (`make campaign`) in small: damage to a set of each kind, kills of each format."""
+
+import importlib.util
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def campaign():
+    path = Path(__file__).parents[2] / "fuzz" / "campaign.py"
+    spec = importlib.util.spec_from_file_location("campaign", path)
+    module = importlib.util.module_from_spec(spec)
+    # Dataclasses look for their module.
+    import sys
+
+    sys.modules["campaign"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_small_campaign_finds_nothing(campaign, tmp_path, capsys):
+    binary = os.environ.get("WELLREAD") or shutil.which("wellread")
+    kinds = len(campaign.ways())
+    words = ["--wellread", binary, "--n", str(3 * kinds), "--seed", "1", "--kills", "2", "--out", str(tmp_path)]
+    code = campaign.main(words)
+    said = capsys.readouterr()
+    assert code == 0, said.out + said.err
+    document = json.loads((tmp_path / "campaign.json").read_text())
+    sets = document["sets"]
+    assert {s["set"].split()[0] for s in sets} >= {"tiff", "parquet", "ome-zarr"}
+    assert all(s["tried"] >= 3 for s in sets)
+    # Most damage is seen, and the libraries of reference were asked.
+    assert sum(s["wellread"]["error"] for s in sets if s["checksums"]) > kinds
+    assert sum(sum(s["library"].values()) for s in sets if s["set"].startswith("tiff")) > 0
+    assert {k["format"] for k in document["killed"]} >= {"tiff", "parquet", "ome-zarr"}
+    # As many as were asked for, whatever the machine.
+    assert {k["format"]: k["killed"] for k in document["killed"] if k["killed"] != 2} == {}
+    # Twenty children that drop what the parent has used, after its threads have ended and in the middle of epochs.
+    assert document["forked"] is True
+    assert document["children"] == {"idle": [0] * 20, "in an epoch": [0] * 20}
+
+
+# A package whose loaders, dropped in another process than made them, end it.
+CRASHES = """
+import os, signal
+
+class DataLoader:
+    def __init__(self, path, **options):
+        self.process = os.getpid()
+
+    def __len__(self):
+        return 3
+
+    def __iter__(self):
+        return iter(range(3))
+
+    def __del__(self):
+        if os.getpid() != self.process:
+            os.kill(os.getpid(), signal.SIGSEGV)
+"""
+
+
+def test_children_that_die_of_a_parents_loaders_are_told(campaign, tmp_path, monkeypatch):
+    """The recipe finds what it was made for: each of the twenty children ends by a signal."""
+    (tmp_path / "wellread.py").write_text(CRASHES)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    forks = campaign.Campaign.__new__(campaign.Campaign)
+    with pytest.raises(SystemExit) as error:
+        forks.fork(tmp_path)
+    assert str(error.value).count("-11") == 40
+    (tmp_path / "wellread.py").write_text(CRASHES.replace("os.getpid() != self.process", "False"))
+    assert forks.fork(tmp_path) == {"idle": [0] * 20, "in an epoch": [0] * 20}
+    (tmp_path / "wellread.py").write_text("raise ImportError")
+    assert forks.fork(tmp_path) is None
+
+
+def test_damage_follows_from_its_seed_and_is_damage(campaign):
+    import random
+
+    good = bytes(range(256)) * 3
+    kinds = set()
+    for seed in range(300):
+        damaged, kind = campaign.damage(good, random.Random(seed))
+        assert damaged != good and (damaged, kind) == campaign.damage(good, random.Random(seed))
+        kinds.add(kind)
+    assert len(kinds) == 9
+
+
+def test_a_reader_that_ends_by_a_signal_or_never_is_told(campaign):
+    assert campaign.run(["sh", "-c", "kill -SEGV $$"])[0] < 0
+    assert campaign.run(["sleep", "60"], limit=0.2)[0] is None
+    code, out, said, memory = campaign.run(["sh", "-c", "echo out; echo said >&2; exit 3"])
+    assert (code, out, said) == (3, b"out\n", "said\n") and memory > 0
+
+
+def test_libraries_that_crash_or_raise_are_told(campaign, tmp_path):
+    def crash(_):
+        os.abort()
+
+    def fail(_):
+        raise ValueError
+
+    assert campaign.reference(crash, tmp_path).outcome == "crash"
+    assert campaign.reference(fail, tmp_path).outcome == "error"
+    assert campaign.reference(lambda _: [1, [2]], tmp_path).images == [1, [2]]
