@@ -116,8 +116,8 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         Ok(Value::Object(found)) => {
             for (name, version) in found {
                 match version.as_str() {
-                    Some(version) => ui.say(format!("  ok       {name:<14}{version}")),
-                    None => ui.say(format!("  missing  {name:<14}{}", how_to_install(name))),
+                    Some(version) => ui.say(format!("  ok       {name:<15}{version}")),
+                    None => ui.say(format!("  missing  {name:<15}{}", how_to_install(name))),
                 }
             }
         }

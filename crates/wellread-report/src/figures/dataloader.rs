@@ -10,7 +10,7 @@ pub(super) static SPEC: Spec = Spec {
     table: "dataloader",
     heading: "Data loader: batches",
     title: "Data loader: batches delivered with more workers and larger batches",
-    how_to_read: "Each line is a format; from left to right more workers load in parallel. A line that rises gains from \
+    how_to_read: "Each line is a format (each bar, where one number of workers was measured); from left to right more workers load in parallel. A line that rises gains from \
         more workers; where it is flat, something else is the limit. The time of a batch is from asking for it \
         to having it. Names stand at the right, in the order of the lines.",
     sections,
@@ -26,7 +26,9 @@ fn sections(table: &Table) -> Vec<Section> {
             Scale::Linear,
         ),
     ];
-    let shown = shown.into_iter().filter(|s| has(table, s.0));
+    // Of one number of workers there is nothing to scale with.
+    let scales = table.distinct("workers").len() > 1;
+    let shown = shown.into_iter().filter(|s| has(table, s.0) && (scales || s.0 != "scaling_efficiency"));
     if !has(table, "loader") {
         let by = if table.distinct("cache").len() > 1 { "cache" } else { "compression" };
         let series = series_by(table, by);
@@ -125,6 +127,15 @@ fn section(table: &Table, column: &str, title: &str, scale: Scale, series: &[Nam
     // The names stand beside the lines of the last panel: one without lines, of batches that the set is too small for, would
     // take them away. Why it is missing, a note says.
     let panels = with_values(panels.collect());
+    // One point a format is no line.
+    if let [only] = &xs[..] {
+        let workers = Some(only).filter(|x| **x != Cell::Null).map(|x| format!(", {}", counted(x, "worker")));
+        let columns = panels.len().min(3);
+        let title = format!("{title}{}", workers.unwrap_or_default());
+        let mut section = rows_section(title, series, &[String::new()], panels, columns);
+        section.share_axis = true;
+        return section;
+    }
     Section {
         title: title.to_owned(),
         columns: panels.len().min(3),
@@ -135,5 +146,40 @@ fn section(table: &Table, column: &str, title: &str, scale: Scale, series: &[Nam
             xs: xs.iter().map(key_text).collect(),
             x_title: "workers".to_owned(),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::row;
+
+    #[test]
+    fn one_number_of_workers_is_drawn_as_bars_several_as_lines() {
+        for workers in [&[2][..], &[0, 2]] {
+            let mut table = Table::new("dataloader");
+            for &workers in workers {
+                for (format, rate) in [("parquet", 10.0), ("tiff", 30.0)] {
+                    table.push(row![
+                        ("format", format),
+                        ("batch_size", 8),
+                        ("workers", workers),
+                        ("status", "ok"),
+                        ("samples_per_sec", rate),
+                        ("scaling_efficiency", 0.5)
+                    ]);
+                }
+            }
+            let sections = sections(&table);
+            if workers.len() == 1 {
+                let [section] = &sections[..] else { panic!("{}", sections.len()) };
+                assert_eq!(section.title, "Throughput, 2 workers");
+                let Layout::Rows { series, .. } = &section.layout else { panic!("bars") };
+                assert_eq!(series[0].name, "tiff");
+            } else {
+                assert_eq!(sections.len(), 2);
+                assert!(sections.iter().all(|s| matches!(s.layout, Layout::Lines { .. })));
+            }
+        }
     }
 }

@@ -3,7 +3,7 @@
 //! It is drawn from the first of [`CHOICES`] whose table was measured, with the rows that the answer's sentence on the
 //! fastest format rests on.
 
-use super::{Series, mark, rows, rows_section, series, sorted};
+use super::{Series, counted, mark, rows, rows_section, series, sorted};
 use crate::chart::{Figure, Mark, Panel, Scale};
 use crate::input::ReportInput;
 use crate::table::{Cell, Table};
@@ -22,7 +22,7 @@ static CHOICES: [Choice; 3] = [
         table: "dataloader",
         column: "samples_per_sec",
         which: &[],
-        title: "How many images per second each format delivers, with the number of workers that serves it best",
+        title: "How many images per second each format delivers",
     },
     Choice {
         table: "dataset",
@@ -38,8 +38,8 @@ static CHOICES: [Choice; 3] = [
     },
 ];
 
-pub(crate) const HOW_TO_READ: &str = "Each bar is a format, the fastest on top; the whisker is the uncertainty. Bars whose \
-    whiskers overlap may be alike.";
+pub(crate) const HOW_TO_READ: &str = "Each bar is a format, the fastest on top. A whisker is a 95 % interval; bars whose \
+    whiskers overlap may be alike. A bar without one was measured too few times.";
 
 /// The batch size that a verdict rests on: the largest of which an epoch has at least four, else the smallest.
 pub fn telling_batch_size(table: &Table) -> Option<f64> {
@@ -80,27 +80,40 @@ fn draw(choice: &Choice, table: &Table, input: &ReportInput) -> Option<Figure> {
         let value = |mark: &Mark| if let Mark::Value(estimate) = mark { estimate.value } else { f64::MIN };
         workers.iter().map(with).max_by(|a, b| value(a).total_cmp(&value(b))).unwrap_or_default()
     };
-    // What was not measured has no place in the answer; the benchmark's own figure says why.
-    let (shown, marks): (Vec<(Series, Vec<_>)>, Vec<Mark>) = series(table)
+    // What was not measured is named below the picture; the benchmark's own figure says why.
+    let (measured, left_out): (Vec<_>, Vec<_>) = series(table)
         .into_iter()
-        .map(|(series, which)| (best(&which), (series, which)))
-        .filter(|(mark, _)| matches!(mark, Mark::Value(_)))
-        .map(|(mark, series)| (series, mark))
-        .unzip();
+        .map(|(series, which)| {
+            let mark = best(&which);
+            ((series, which), mark)
+        })
+        .partition(|(_, mark)| matches!(mark, Mark::Value(_)));
+    let (shown, marks): (Vec<(Series, Vec<_>)>, Vec<Mark>) = measured.into_iter().unzip();
     if shown.len() < 2 {
         return None;
     }
     let panel = Panel { title: String::new(), axis: super::axis(choice.column).scale(Scale::Linear), marks };
     let mut title = choice.title.to_owned();
     if let Some(size) = batch {
-        title = title.replacen(" delivers,", &format!(" delivers in batches of {},", size.text()), 1);
+        title += &format!(" in batches of {}", size.text());
     }
+    match &workers[..] {
+        [Cell::Null] => {}
+        [one] => title += &format!(", with {}", counted(one, "worker")),
+        _ => title += ", with the number of workers that serves it best",
+    }
+    let mut notes = vec![];
+    if !left_out.is_empty() {
+        let names: Vec<String> = left_out.into_iter().map(|((series, _), _)| series.name).collect();
+        notes.push(format!("Not measured: {}. The figures of the benchmark say why.", names.join(", ")));
+    }
+    notes.extend(Some(input.machine.clone()).filter(|note| !note.is_empty()));
     Some(Figure {
         name: "decision".to_owned(),
         title: title.clone(),
         subtitle: input.images.clone(),
         sections: vec![rows_section("", &shown, &[String::new()], vec![panel], 1)],
-        notes: vec![input.machine.clone()].into_iter().filter(|note| !note.is_empty()).collect(),
+        notes,
         description: String::new(),
     })
 }
@@ -139,8 +152,33 @@ mod tests {
             .map(|mark| if let Mark::Value(estimate) = mark { estimate.value } else { 0.0 })
             .collect();
         assert_eq!(values, [40.0, 30.0]);
-        assert!(figure.title.contains("in batches of 4"), "{}", figure.title);
+        assert!(
+            figure.title.ends_with(" in batches of 4, with the number of workers that serves it best"),
+            "{}",
+            figure.title
+        );
+        assert_eq!(figure.notes, ["Not measured: lance. The figures of the benchmark say why."]);
         assert!(figure.png(1.0).is_ok());
         assert!(super::figure(&ReportInput::default()).is_none());
+    }
+
+    #[test]
+    fn one_number_of_workers_is_said_and_is_not_the_best_of_several() {
+        for (workers, text) in [(0, ", with 0 workers"), (1, ", with 1 worker"), (4, ", with 4 workers")] {
+            let mut table = Table::new("dataloader");
+            for format in ["parquet", "tiff"] {
+                table.push(row![
+                    ("format", format),
+                    ("batch_size", 8),
+                    ("workers", workers),
+                    ("num_samples", 40),
+                    ("status", "ok"),
+                    ("samples_per_sec", 10.0)
+                ]);
+            }
+            let figure = figure(&ReportInput { tables: vec![table], ..ReportInput::default() }).unwrap();
+            assert!(figure.title.ends_with(text), "{}", figure.title);
+            assert!(figure.notes.is_empty());
+        }
     }
 }

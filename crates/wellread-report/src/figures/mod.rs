@@ -200,7 +200,7 @@ pub fn missing(keys: &[&str], all: &[columns::Configuration]) -> Vec<(String, St
         let why = why.strip_prefix("unavailable: ").unwrap_or(why);
         // Which feature each needs, `doctor` says.
         let why = why.split_once("; build with --features").map_or(why, |(why, _)| why);
-        let name = whole(c).unwrap_or_else(|| configuration_name(&c.group.key));
+        let name = whole(c).unwrap_or_else(|| labelled_name(keys, &c.group.key));
         match reasons.iter_mut().find(|(known, _)| known == why) {
             Some((_, names)) if names.contains(&name) => {}
             Some((_, names)) => names.push(name),
@@ -235,6 +235,17 @@ pub(crate) fn noise_text(noise: f64) -> String {
 /// The values of a configuration's keys, joined.
 pub(crate) fn configuration_name(key: &[Cell]) -> String {
     let known = key.iter().filter(|c| **c != Cell::Null).map(columns::key_text);
+    known.collect::<Vec<_>>().join(", ")
+}
+
+/// The same, with the name of its column before a value that tells nothing by itself: `parquet, workers 2, cache none`.
+fn labelled_name(keys: &[&str], key: &[Cell]) -> String {
+    let labelled = |(name, cell): (&&str, &Cell)| {
+        let text = columns::key_text(cell);
+        let tells = cell.as_f64().is_none() && text != "none";
+        if tells { text } else { format!("{} {text}", name.replace('_', " ")) }
+    };
+    let known = keys.iter().zip(key).filter(|(_, cell)| **cell != Cell::Null).map(labelled);
     known.collect::<Vec<_>>().join(", ")
 }
 
@@ -508,6 +519,16 @@ mod tests {
         let figure = figure(&table, &ReportInput::default()).unwrap();
         let Layout::Rows { series, .. } = &figure.sections[0].layout else { panic!("rows") };
         assert_eq!(series.last().unwrap().name, "lance");
+    }
+
+    #[test]
+    fn numbers_in_the_name_of_what_is_missing_bear_their_columns_name() {
+        let key = row![("format", "tiff"), ("batch_size", 16), ("workers", 2), ("cache", "none")];
+        let keys: Vec<&str> = key.iter().map(|(name, _)| name.as_str()).collect();
+        let cells: Vec<Cell> = key.iter().map(|(_, cell)| cell.clone()).collect();
+        assert_eq!(labelled_name(&keys, &cells), "tiff, batch size 16, workers 2, cache none");
+        let unknown = [cells[0].clone(), Cell::Null, Cell::Null, Cell::Null];
+        assert_eq!(labelled_name(&keys, &unknown), "tiff");
     }
 
     #[test]
