@@ -61,10 +61,11 @@ build-all: system-packages
 test-rust: build-all
 	cargo test --release --locked --workspace
 
+# Two files of tests at a time: most of them wait for processes that start.
 test-python: build-all python-env python-package browser ## files cross-read with other libraries; the Python package
 	"$(PYTHON_ENV)/bin/ruff" check python tests examples scripts benches fuzz
 	"$(PYTHON_ENV)/bin/ruff" format --check python tests examples scripts benches fuzz
-	WELLREAD="$(WELLREAD)" PYTHONPATH="$(PYTHON_PACKAGE)" "$(PYTHON_ENV)/bin/python" -m pytest -q tests/python
+	WELLREAD="$(WELLREAD)" PYTHONPATH="$(PYTHON_PACKAGE)" "$(PYTHON_ENV)/bin/python" -m pytest -q tests/python -n 2 --dist loadfile --durations 30
 
 # Of each kind of set the same share; the small one is a test (tests/python/test_campaign.py, crates/wellread-cli/tests/mutations.rs).
 campaign: build-all python-env python-package ## damage to sets of every format, kills, forks: N=27000 SEED=1 SECONDS_MOST=0 KILLS=20
