@@ -316,6 +316,9 @@ impl Shared {
         ring.rest.push_back(part);
         if ring.idle > 0 {
             self.work.notify_one();
+        } else {
+            // The consumer reads too, and may sleep since there was nothing to claim.
+            self.wake_consumer(&mut ring);
         }
     }
 

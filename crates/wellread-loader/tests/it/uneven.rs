@@ -3,7 +3,10 @@
 use crate::support::{Bits, Fault, TestStore, bits, pixels};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Condvar, Mutex};
+use std::thread::{self, ThreadId};
 use std::time::Duration;
 use wellread_image::{ImageMetadata, PixelType, Shape};
 use wellread_loader::{Dataset, Loader, LoaderBuilder, MemoryStore, OnError};
@@ -27,6 +30,22 @@ struct Together {
     large: usize,
     others: Mutex<usize>,
     done: Condvar,
+    /// Where workers are to look at rows only while the consumer waits for them: the consumer, and what tells it that one
+    /// has begun.
+    waits: Option<(ThreadId, SyncSender<()>, AtomicBool)>,
+}
+
+impl Together {
+    fn pause(&self) {
+        if let Some((consumer, begun, is_first)) = &self.waits
+            && *consumer != thread::current().id()
+            && is_first.swap(false, Ordering::Relaxed)
+        {
+            begun.send(()).unwrap();
+            // Time for the consumer to fall asleep; should it need more, the test is an easier one.
+            thread::sleep(Duration::from_millis(100));
+        }
+    }
 }
 
 impl Store for Together {
@@ -40,9 +59,11 @@ impl Store for Together {
         self.inner.len()
     }
     fn row_info(&self, row: usize) -> Result<RowInfo> {
+        self.pause();
         self.inner.row_info(row)
     }
     fn metadata(&self, row: usize) -> Result<ImageMetadata> {
+        self.pause();
         self.inner.metadata(row)
     }
     fn layout(&self) -> Result<StoreLayout> {
@@ -72,17 +93,24 @@ impl Store for Together {
 /// While one thread reads a huge image, others read the rest of its batch, the last of the epoch too.
 #[test]
 fn a_huge_image_keeps_no_thread_idle() {
-    for large in [0, 3, 11] {
+    let consumer = thread::current().id();
+    for (large, workers, waits) in
+        [0, 3, 11].into_iter().flat_map(|large| [(large, 2, false), (large, 4, false), (large, 2, true)])
+    {
         let sides: Vec<usize> = (0..12).map(|i| if i == large { 2000 } else { 20 }).collect();
         let (others, done) = Default::default();
-        let store = Together { inner: sized(&sides), large, others, done };
-        let dataset = Dataset::from_store(Box::new(store));
-        for workers in [2, 4] {
-            let loader =
-                Loader::builder(&dataset).batch_size(12).crop(20, 20).workers(workers).build().unwrap();
-            let batch = loader.iter().next().unwrap().unwrap();
-            assert_eq!(batch.rows(), (0..12).collect::<Vec<_>>());
+        let (begun, has_begun) = sync_channel(1);
+        let waits = waits.then(|| (consumer, begun, AtomicBool::new(true)));
+        let is_waiting = waits.is_some();
+        let dataset =
+            Dataset::from_store(Box::new(Together { inner: sized(&sides), large, others, done, waits }));
+        let loader = Loader::builder(&dataset).batch_size(12).crop(20, 20).workers(workers).build().unwrap();
+        let mut batches = loader.iter();
+        if is_waiting {
+            has_begun.recv_timeout(Duration::from_mins(5)).unwrap();
         }
+        let batch = batches.next().unwrap().unwrap();
+        assert_eq!(batch.rows(), (0..12).collect::<Vec<_>>());
     }
 }
 
