@@ -300,34 +300,31 @@ COUNTED = pytest.mark.skipif(
 )
 
 
-@COUNTED
-def test_no_call_leaves_anything_behind(labelled):
-    script = SCRIPT.replace("CALLS", repr(CALLS))
+def counted(labelled, calls, part="1", under=()):
+    """Of each call: how often it was made, by how many bytes memory grew, how many are allowed, and its name."""
+    script = SCRIPT.replace("CALLS", repr(calls))
     done = subprocess.run(
-        [sys.executable, "-c", script, labelled, "1"], capture_output=True, text=True, timeout=3600,
+        [*under, sys.executable, "-c", script, labelled, part], capture_output=True, text=True, timeout=3600,
         env={**os.environ, "PYTHONMALLOC": "malloc"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    lines = [line.split("\t") for line in done.stdout.splitlines()]
-    assert len(lines) == len(CALLS)
     print(done.stdout)
-    for times, grown, allowed, name in lines:
-        assert int(grown) < int(allowed), f"{name}: {grown} bytes more after {times} calls"
+    lines = [line.split("\t") for line in done.stdout.splitlines()]
+    assert len(lines) == len(calls)
+    return [(int(times), int(grown), int(allowed), name) for times, grown, allowed, name in lines]
+
+
+@COUNTED
+def test_no_call_leaves_anything_behind(labelled):
+    for times, grown, allowed, name in counted(labelled, CALLS):
+        assert grown < allowed, f"{name}: {grown} bytes more after {times} calls"
 
 
 @COUNTED
 def test_a_call_that_leaves_32_bytes_every_second_time_is_found(labelled):
     leaks = "n = globals().get('n', 0) + 1; kept = n % 2 and libc.malloc(24)"
-    script = SCRIPT.replace("CALLS", repr({"leaks": (50, leaks), "keeps": (50, "len(ds)")}))
-    done = subprocess.run(
-        [sys.executable, "-c", script, labelled, "1"], capture_output=True, text=True, timeout=3600,
-        env={**os.environ, "PYTHONMALLOC": "malloc"},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    found = {
-        name: int(grown) >= int(allowed)
-        for _, grown, allowed, name in map(lambda line: line.split("\t"), done.stdout.splitlines())
-    }
+    calls = {"leaks": (50, leaks), "keeps": (50, "len(ds)")}
+    found = {name: grown >= allowed for _, grown, allowed, name in counted(labelled, calls)}
     assert found == {"leaks": True, "keeps": False}
 
 
@@ -337,14 +334,8 @@ def test_valgrind_finds_nothing_in_the_native_module(labelled, tmp_path):
     log = tmp_path / "valgrind.log"
     # Without pyarrow, under which everything takes minutes.
     few = {name: call for name, call in CALLS.items() if not re.search("pa[.]|table|small", call[1])}
-    script = SCRIPT.replace("CALLS", repr(few))
-    done = subprocess.run(
-        ["valgrind", f"--log-file={log}", "--leak-check=full", "--show-leak-kinds=definite", "--num-callers=30",
-         sys.executable, "-c", script, labelled, "0"],
-        capture_output=True, text=True, timeout=3600, env={**os.environ, "PYTHONMALLOC": "malloc"},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert len(done.stdout.splitlines()) == len(few)
+    leak_check = ["--leak-check=full", "--show-leak-kinds=definite", "--num-callers=30"]
+    counted(labelled, few, part="0", under=["valgrind", f"--log-file={log}", *leak_check])
     text = re.sub(r"(?m)^==\d+== ?", "", log.read_text())
     assert "ERROR SUMMARY" in text
     # A record is a paragraph, innermost frames first: what CPython and NumPy do when the module imports them is far

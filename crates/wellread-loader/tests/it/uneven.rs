@@ -3,8 +3,7 @@
 use crate::support::{Bits, Fault, TestStore, bits, pixels};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Condvar, Mutex};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
@@ -30,16 +29,16 @@ struct Together {
     large: usize,
     others: Mutex<usize>,
     done: Condvar,
-    /// Where workers are to look at rows only while the consumer waits for them: the consumer, and what tells it that one
-    /// has begun.
-    waits: Option<(ThreadId, SyncSender<()>, AtomicBool)>,
+    /// Where workers are to look at rows only while the consumer waits for them: the consumer, and what the first of them
+    /// tells it with.
+    begun: Option<(ThreadId, Mutex<Option<Sender<()>>>)>,
 }
 
 impl Together {
     fn pause(&self) {
-        if let Some((consumer, begun, is_first)) = &self.waits
+        if let Some((consumer, begun)) = &self.begun
             && *consumer != thread::current().id()
-            && is_first.swap(false, Ordering::Relaxed)
+            && let Some(begun) = begun.lock().unwrap().take()
         {
             begun.send(()).unwrap();
             // Time for the consumer to fall asleep; should it need more, the test is an easier one.
@@ -63,7 +62,6 @@ impl Store for Together {
         self.inner.row_info(row)
     }
     fn metadata(&self, row: usize) -> Result<ImageMetadata> {
-        self.pause();
         self.inner.metadata(row)
     }
     fn layout(&self) -> Result<StoreLayout> {
@@ -99,14 +97,13 @@ fn a_huge_image_keeps_no_thread_idle() {
     {
         let sides: Vec<usize> = (0..12).map(|i| if i == large { 2000 } else { 20 }).collect();
         let (others, done) = Default::default();
-        let (begun, has_begun) = sync_channel(1);
-        let waits = waits.then(|| (consumer, begun, AtomicBool::new(true)));
-        let is_waiting = waits.is_some();
+        let (begun, has_begun) = channel();
+        let begun = waits.then(|| (consumer, Mutex::new(Some(begun))));
         let dataset =
-            Dataset::from_store(Box::new(Together { inner: sized(&sides), large, others, done, waits }));
+            Dataset::from_store(Box::new(Together { inner: sized(&sides), large, others, done, begun }));
         let loader = Loader::builder(&dataset).batch_size(12).crop(20, 20).workers(workers).build().unwrap();
         let mut batches = loader.iter();
-        if is_waiting {
+        if waits {
             has_begun.recv_timeout(Duration::from_mins(5)).unwrap();
         }
         let batch = batches.next().unwrap().unwrap();
