@@ -43,6 +43,7 @@ pub static FORMAT: Format = Format {
     parts: &[],
     keeps_features: true,
     has_tables: true,
+    has_columns: true,
     has_levels: false,
     heeds_tune: |_| false,
     cannot_resume: None,
@@ -60,6 +61,7 @@ pub static PARQUET_FORMAT: Format = Format {
     endings: &[],
     set_ending: "-duckdb.parquet",
     has_tables: false,
+    has_columns: true,
     has_levels: false,
     heeds_tune: |_| true,
     cannot_resume: Some(

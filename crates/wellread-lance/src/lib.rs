@@ -39,6 +39,7 @@ pub static FORMAT: Format = Format {
     parts: &[],
     keeps_features: true,
     has_tables: true,
+    has_columns: true,
     has_levels: false,
     heeds_tune: |_| true,
     cannot_resume: None,

@@ -15,7 +15,7 @@ use crate::{Error, Result, Store};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, UInt64Array, downcast_primitive_array};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 use wellread_image::ome_arrow::{COLUMN, ROW_ID};
@@ -34,11 +34,15 @@ pub struct Joined {
     pub columns: usize,
     /// Names of the profiles' columns that were not: see [`Store::columns_left_out`].
     pub left_out: Vec<String>,
+    /// Two images of different folders to which one profile went since it names no folder that tells them apart.
+    pub shared: Option<[String; 2]>,
 }
 
 /// Feature columns of `profiles`, a Parquet table, for the images of `source`: the profile of an image is the row
 /// where one of the columns `keys` (several, separated by commas) has the image's name, with or without its ending
-/// and folders. Images without a profile get nulls.
+/// and folders. Folders that both names have must be the same, from the last one on: `P1/a.tif` is the profile of
+/// `P1/a` and of `a`, not of `P2/a`. Of several that fit, the one with the most folders in common is taken. Images without a
+/// profile get nulls.
 ///
 /// Text, whole numbers and the like are taken; columns of nulls alone, nested and binary ones are not. Where `columns` names
 /// some, only those are, in that order.
@@ -52,64 +56,149 @@ pub fn join(
     columns: &[String],
 ) -> Result<(RecordBatch, Joined)> {
     let (table, mut left_out) = read_plain_columns(profiles)?;
-    let mut rows: HashMap<String, usize> = HashMap::new();
-    let mut twice: HashMap<String, usize> = HashMap::new();
+    let images: Vec<String> = (0..source.len()).map(|row| source.name(row)).collect::<Result<_>>()?;
+    let mut rows = Profiles::of_images(images.iter().map(|name| parts(name)));
     for key in keys.split(',').map(str::trim) {
         let Some(column) = table.column_by_name(key) else {
-            return Err(no_column(profiles, &table, key, " to join on"));
+            return Err(no_column(profiles, &table, &left_out, key, " to join on"));
         };
         for row in 0..column.len() {
-            let Some(value) = key_at(column, row) else { continue };
-            let name = stem(&value).to_owned();
-            if let Some(before) = rows.insert(name.clone(), row).filter(|&before| before != row) {
-                twice.insert(name, before);
+            if let Some(value) = key_at(column, row) {
+                rows.push(&parts(&value), row);
             }
         }
     }
-    let mut found = Vec::with_capacity(source.len());
-    let mut names = vec![];
-    for row in 0..source.len() {
-        let name = source.name(row)?;
-        let name = stem(&name);
-        let at = rows.get(name).copied();
-        if let Some(at) = at
-            && let Some(before) = twice.get(name)
-        {
-            return Err(Error::new(
-                profiles,
-                format_args!("rows {before} and {at} both have the profile of the image {name:?}"),
-            )
-            .hint("aggregate the profiles to one row per image first"));
+    let mut found = Vec::with_capacity(images.len());
+    let mut spread = Spread::default();
+    for name in &images {
+        let at = rows.of(&parts(name)).map_err(|[first, second]| {
+            let cause = format_args!("rows {first} and {second} both have the profile of the image {name:?}");
+            Error::new(profiles, cause).hint("aggregate the profiles to one row per image first")
+        })?;
+        if let Some((row, folders)) = at {
+            spread.see(row, folders, name);
         }
-        if names.len() < 3 {
-            names.push(name.to_owned());
-        }
-        found.push(at.map(|at| at as u64));
+        found.push(at.map(|(row, _)| row as u64));
     }
     let matched = found.iter().flatten().count();
     if matched == 0 {
-        let mut some: Vec<_> = rows.keys().take(3).map(String::as_str).collect();
-        some.sort_unstable();
-        return Err(Error::new(profiles, format_args!("no image has a profile by {keys}"))
-            .hint(format_args!("images are called {} …, profiles {} …", names.join(", "), some.join(", "))));
+        let names = images[..images.len().min(3)].join(", ");
+        let some = rows.some.join(", ");
+        return Err(Error::new(profiles, format_args!("no image has a profile by {keys}")).hint(
+            format_args!("images are called {names} …, profiles {some} …; folders that both have must agree"),
+        ));
     }
     let table = if columns.is_empty() {
         table
     } else {
-        left_out.clear();
-        chosen(profiles, &table, columns)?
+        let all_left_out = std::mem::take(&mut left_out);
+        chosen(profiles, &table, &all_left_out, columns)?
     };
-    let joined = Joined { matched, images: found.len(), columns: table.num_columns(), left_out };
+    let joined = Joined {
+        matched,
+        images: found.len(),
+        columns: table.num_columns(),
+        left_out,
+        shared: spread.shared,
+    };
     let rows = taken(&table, found).map_err(|e| Error::new(profiles, e))?;
     Ok((rows, joined))
 }
 
+/// The rows of profiles by the names in them.
+#[derive(Default)]
+struct Profiles {
+    /// By the whole name: a row, and another one with the same.
+    whole: HashMap<String, [Option<usize>; 2]>,
+    /// By the end of the name, with as many folders as an image has, where it has more than that.
+    ends: HashMap<String, [Option<usize>; 2]>,
+    /// How many folders images have.
+    depths: BTreeSet<usize>,
+    /// A few of the names, for messages.
+    some: Vec<String>,
+}
+
+impl Profiles {
+    /// For images of these names.
+    fn of_images<'n>(names: impl Iterator<Item = Vec<&'n str>>) -> Self {
+        Self { depths: names.map(|name| name.len() - 1).collect(), ..Self::default() }
+    }
+
+    fn push(&mut self, name: &[&str], row: usize) {
+        if self.some.len() < 3 {
+            self.some.push(name.join("/"));
+        }
+        let note = |rows: &mut [Option<usize>; 2]| match rows {
+            [Some(first), second] if *first != row => *second = second.or(Some(row)),
+            [first, _] => *first = Some(row),
+        };
+        note(self.whole.entry(name.join("/")).or_default());
+        for &depth in self.depths.range(..name.len() - 1) {
+            note(self.ends.entry(end(name, depth)).or_default());
+        }
+    }
+
+    /// The row for an image, and how many folders of its name it agrees in; both rows where there are two.
+    fn of(&self, name: &[&str]) -> std::result::Result<Option<(usize, usize)>, [usize; 2]> {
+        let folders = name.len() - 1;
+        let longer = self.ends.get(&name.join("/")).map(|rows| (rows, folders));
+        let as_long = self.whole.get(&name.join("/")).map(|rows| (rows, folders));
+        let shorter = (0..folders).rev().find_map(|n| Some((self.whole.get(&end(name, n))?, n)));
+        match as_long.or(longer).or(shorter) {
+            Some(([Some(first), Some(second)], _)) => Err([*first, *second]),
+            Some(([Some(row), None], folders)) => Ok(Some((*row, folders))),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// The last part of a name with this many of the folders before it.
+fn end(name: &[&str], folders: usize) -> String {
+    name[name.len() - 1 - folders..].join("/")
+}
+
+/// Folders, and what is in them without the ending of a file.
+fn parts(name: &str) -> Vec<&str> {
+    let is_folder = |part: &&str| !part.is_empty() && *part != ".";
+    let mut parts: Vec<&str> = name.split(['/', '\\']).collect();
+    let last = parts.pop().unwrap_or(name);
+    parts.retain(is_folder);
+    parts.push(stem(last));
+    parts
+}
+
+/// Profiles that went to images of different folders.
+#[derive(Default)]
+struct Spread {
+    first: HashMap<usize, String>,
+    shared: Option<[String; 2]>,
+}
+
+impl Spread {
+    /// The profile of row `row` goes to this image, of whose folders it names so many.
+    fn see(&mut self, row: usize, folders: usize, image: &str) {
+        if self.shared.is_some() || parts(image).len() - 1 == folders {
+            return;
+        }
+        match self.first.get(&row) {
+            Some(other) if other != image => self.shared = Some([other.clone(), image.to_owned()]),
+            Some(_) => (),
+            None => drop(self.first.insert(row, image.to_owned())),
+        }
+    }
+}
+
 /// The columns of these names, in their order, each once.
-fn chosen(profiles: &Path, table: &RecordBatch, columns: &[String]) -> Result<RecordBatch> {
+fn chosen(
+    profiles: &Path,
+    table: &RecordBatch,
+    left_out: &[String],
+    columns: &[String],
+) -> Result<RecordBatch> {
     let schema = table.schema();
     let mut places: Vec<usize> = vec![];
     for name in columns.iter().map(|name| name.trim()) {
-        let place = schema.index_of(name).map_err(|_| no_column(profiles, table, name, ""))?;
+        let place = schema.index_of(name).map_err(|_| no_column(profiles, table, left_out, name, ""))?;
         if !places.contains(&place) {
             places.push(place);
         }
@@ -123,7 +212,11 @@ const SUGGESTED: usize = 3;
 const LISTED: usize = 12;
 
 /// The error of a column that the profiles have not, which names those it may have been meant for.
-fn no_column(profiles: &Path, table: &RecordBatch, name: &str, purpose: &str) -> Error {
+fn no_column(profiles: &Path, table: &RecordBatch, left_out: &[String], name: &str, purpose: &str) -> Error {
+    if left_out.iter().any(|other| other == name) {
+        let cause = format_args!("column {name:?} holds nothing but nulls, or nested or binary values");
+        return Error::new(profiles, cause).hint("such columns cannot stand beside images: leave it out");
+    }
     let schema = table.schema();
     let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
     let wanted = name.to_lowercase();
@@ -337,6 +430,37 @@ mod tests {
         assert_eq!(stem("C:\\x\\A01.TIF"), "A01");
         assert_eq!(stem("A.01"), "A.01");
         assert_eq!(stem(".tif"), ".tif");
+    }
+
+    fn found(images: &[&str], names: &[&str]) -> Vec<std::result::Result<Option<usize>, [usize; 2]>> {
+        let mut rows = Profiles::of_images(images.iter().map(|name| parts(name)));
+        names.iter().enumerate().for_each(|(row, name)| rows.push(&parts(name), row));
+        images.iter().map(|name| rows.of(&parts(name)).map(|at| at.map(|(row, _)| row))).collect()
+    }
+
+    #[test]
+    fn folders_that_both_names_have_must_be_the_same() {
+        let images = ["P1/a", "P2/a", "P2/only2"];
+        assert_eq!(found(&images, &["P1/a.tiff", "P1/only2.tiff"]), [Ok(Some(0)), Ok(None), Ok(None)]);
+        assert_eq!(found(&images, &["P1/a.tiff", "P2/a.tiff"]), [Ok(Some(0)), Ok(Some(1)), Ok(None)]);
+        assert_eq!(found(&images, &["a.tiff", "P2/a.tiff"]), [Ok(Some(0)), Ok(Some(1)), Ok(None)]);
+        assert_eq!(found(&images, &["C:\\data\\P1\\a.TIF"]), [Ok(Some(0)), Ok(None), Ok(None)]);
+        assert_eq!(found(&images, &["/x/P1/a.tif", "/y/P1/a.tif"])[0], Err([0, 1]));
+        assert_eq!(found(&["a"], &["P1/a.tif", "P2/a.tif"]), [Err([0, 1])]);
+        assert_eq!(found(&["./a.tif", "b"], &["a", "other/./b.png"]), [Ok(Some(0)), Ok(Some(1))]);
+    }
+
+    #[test]
+    fn a_profile_that_goes_to_several_folders_is_seen() {
+        let mut spread = Spread::default();
+        spread.see(0, 1, "P1/a");
+        spread.see(0, 1, "P2/a");
+        assert_eq!(spread.shared, None, "their folders were compared");
+        spread.see(1, 0, "P1/a");
+        spread.see(1, 0, "P1/a");
+        assert_eq!(spread.shared, None, "the same name");
+        spread.see(1, 0, "P2/a");
+        assert_eq!(spread.shared, Some(["P1/a".to_owned(), "P2/a".to_owned()]));
     }
 
     #[test]

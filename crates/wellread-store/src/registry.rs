@@ -111,6 +111,8 @@ pub struct Format {
     pub keeps_features: bool,
     /// Whether a path can hold several tables, of which one is opened ([`OpenOptions::table`]).
     pub has_tables: bool,
+    /// Whether a table can have several columns of images, of which one is opened ([`OpenOptions::column`]).
+    pub has_columns: bool,
     /// Whether images can be there in several resolutions, of which one is opened ([`OpenOptions::level`]).
     pub has_levels: bool,
     /// Whether [`WriteOptions::tune`] makes a difference to what is written with such options.
@@ -133,10 +135,17 @@ impl Format {
     fn check(&self, path: &Path, options: &OpenOptions) -> Result<()> {
         let (lacks, option) = match options {
             OpenOptions { table: Some(_), .. } if !self.has_tables => ("tables to choose from", "table"),
+            OpenOptions { column: Some(_), .. } if !self.has_columns => {
+                ("columns of images to choose from", "column")
+            }
             OpenOptions { level: 1.., .. } if !self.has_levels => ("multiscale levels", "level"),
             _ => return Ok(()),
         };
-        let having = |f: &&&Self| if option == "table" { f.has_tables } else { f.has_levels };
+        let having = |f: &&&Self| match option {
+            "table" => f.has_tables,
+            "column" => f.has_columns,
+            _ => f.has_levels,
+        };
         let others: Vec<_> = formats().iter().filter(having).map(|f| f.name).collect();
         let hint = match &others[..] {
             [] => format!("leave {option} out"),

@@ -345,6 +345,7 @@ mod tests {
             parts: whole.parts,
             keeps_features: whole.keeps_features,
             has_tables: whole.has_tables,
+            has_columns: whole.has_columns,
             has_levels: whole.has_levels,
             heeds_tune: whole.heeds_tune,
             cannot_resume: whole.cannot_resume,

@@ -384,6 +384,12 @@ fn features_of(source: &dyn Store, args: &Args, format: &Format, ui: Ui) -> Outc
             "{} of {} images have a profile; {} columns are put beside them",
             found.matched, found.images, found.columns
         ));
+        if let Some([one, other]) = &found.shared {
+            ui.say(format!(
+                "note: one profile is put beside images of different folders, such as {one} and {other}, since its name \
+                 has no folder that tells them apart"
+            ));
+        }
         left_out.extend(found.left_out.iter().cloned());
         joined = Some(found);
     } else if let Some(columns) = own.as_ref().filter(|_| !format.keeps_features) {

@@ -45,6 +45,7 @@ fn options_that_contradict_or_do_nothing_are_named() {
         fails(&["info", arg(path), "--table", "plate"], 2, &["has no tables", "leave table out"]);
         fails(&["stats", arg(path), "--level", "1"], 2, &["has no multiscale levels", "leave level out"]);
     }
+    fails(&["info", arg(&tiff), "--column", "foo"], 2, &["has no columns of images", "leave column out"]);
     let with_tables: Vec<_> =
         formats().into_iter().filter(|f| ["duckdb", "lance"].contains(&f.as_str())).collect();
     for format in &with_tables {

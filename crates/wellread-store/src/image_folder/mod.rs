@@ -45,6 +45,7 @@ pub static FORMAT: Format = Format {
     parts: &[],
     keeps_features: false,
     has_tables: true,
+    has_columns: false,
     has_levels: false,
     heeds_tune: |_| false,
     cannot_resume: None,

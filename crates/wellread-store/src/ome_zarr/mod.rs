@@ -57,6 +57,7 @@ pub static FORMAT: Format = Format {
     parts: &[],
     keeps_features: false,
     has_tables: false,
+    has_columns: false,
     has_levels: true,
     heeds_tune: |_| false,
     cannot_resume: None,

@@ -64,6 +64,7 @@ pub static FORMAT: Format = Format {
     parts: &[],
     keeps_features: false,
     has_tables: false,
+    has_columns: false,
     has_levels: false,
     heeds_tune: |options| options.tune == Tune::Size && options.compression == Compression::Default,
     cannot_resume: None,

@@ -39,6 +39,7 @@ pub static FORMAT: Format = Format {
     parts: &[IMAGES, CHUNKS, INDEX, DESCRIPTION],
     keeps_features: true,
     has_tables: false,
+    has_columns: false,
     has_levels: false,
     heeds_tune: |_| true,
     cannot_resume: Some(super::NO_APPENDING),
