@@ -45,7 +45,7 @@ pub fn all(tables: &[Table], noise: &BTreeMap<String, f64>, seed: u64, hint: &st
         .collect();
     found.sort_by_key(|found| found.rank);
     let own: Vec<Table> = tables.iter().map(|table| own_rows(table).into_owned()).collect();
-    let next = next_step::finding(&own, noise, seed);
+    let next = next_step::finding(&own, noise, &Judge::new(seed, None).with_hint(hint));
     let missing = unavailable(tables).into_iter().chain(left_out(tables));
     found.into_iter().map(|found| found.finding).chain(next).chain(missing).collect()
 }
@@ -194,10 +194,23 @@ impl Judge {
         self.bootstrap.median(values).filter(|_| values.len() >= MIN_SAMPLES)
     }
 
+    /// Why so many rounds give no verdict.
+    pub(crate) fn too_few(&self, rounds: usize) -> String {
+        too_few(rounds, &self.hint)
+    }
+
     /// The interval of a median as it stands behind its number, ` (63,000–66,000)`; nothing where there are too few rounds
     /// for one.
     pub(crate) fn interval(&self, values: &[f64], show: impl Fn(f64) -> String) -> String {
         self.median(values).map_or(String::new(), |i| format!(" ({}–{})", show(i.low), show(i.high)))
+    }
+}
+
+/// Why so many rounds give no verdict; `hint` says how there are more.
+fn too_few(rounds: usize, hint: &str) -> String {
+    match rounds {
+        1 => format!("one round is too few for a verdict {hint}"),
+        n => format!("{n} rounds are too few for a verdict {hint}"),
     }
 }
 
@@ -246,8 +259,7 @@ impl Comparison {
             Verdict::Noise(noise) => {
                 format!("; but one variant measured twice differed by up to {:.0} %", 100.0 * noise)
             }
-            Verdict::TooFew(1) => format!("; one round is too few for a verdict {}", self.hint),
-            Verdict::TooFew(n) => format!("; {n} rounds are too few for a verdict {}", self.hint),
+            Verdict::TooFew(n) => format!("; {}", too_few(n, &self.hint)),
         }
     }
 }

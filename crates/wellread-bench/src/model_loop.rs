@@ -19,13 +19,14 @@
 //! that takes far longer than that ends before its last step: its rows say so in the column `cut`.
 
 mod probe;
+pub(crate) mod waiting;
 
 use crate::budget::{self, LoopPlan};
 use crate::choices::{Mode, Preset};
 use crate::config::Config;
 use crate::data::FormatSet;
 use crate::feed::{Feed, How, Place, Span};
-use crate::findings::{Judge, Ranked, Series, by_median, number, percent, series};
+use crate::findings::{Judge, Ranked, percent, series};
 use crate::framework::tracks;
 use crate::roofline;
 use crate::suite::{Benchmark, Session};
@@ -40,7 +41,7 @@ use wellread_measure::clock::Stopwatch;
 use wellread_measure::interleave::Turn;
 use wellread_measure::samples::median;
 use wellread_model::{Model, ModelOptions};
-use wellread_report::{Cell, Finding, Severity, Table};
+use wellread_report::{Cell, Table};
 use wellread_trace::{Kind, span};
 
 /// The benchmark's registration.
@@ -112,7 +113,7 @@ fn run(session: &Session<'_>) -> Result<Results> {
                     if cut {
                         remarks.borrow_mut().insert(cut_short(set.format, mode, run.limit));
                     } else {
-                        remarks.borrow_mut().extend(too_few(run.steps, ahead));
+                        remarks.borrow_mut().extend(waiting::read_ahead(run.steps, ahead));
                     }
                     if !turn.warmup && run.differences && !cut {
                         let (values, note) =
@@ -279,15 +280,18 @@ fn steps(
             verified &= session.expected.agrees(Preset::None, *row, values, full);
         }
     }
+    let ahead = if config.loop_workers == 0 { 0 } else { loader.prefetch() };
     let total: f64 = items.iter().sum();
-    let waiting = waits.iter().sum::<f64>() / total;
+    let waited = waits.iter().sum::<f64>() / total;
     let mut values = vec![
-        ("data_wait_fraction", waiting),
-        ("accelerator_utilisation", 1.0 - waiting),
+        ("data_wait_fraction", waited),
+        ("accelerator_utilisation", 1.0 - waited),
         ("images_per_sec", images as f64 / total),
         ("wait_p50_s", median(&waits).unwrap_or(f64::NAN)),
         ("compute_p50_s", median(&computes).unwrap_or(f64::NAN)),
         ("first_batch_s", first_batch_s),
+        ("steps", items.len() as f64),
+        ("batches_ahead", ahead as f64),
     ];
     values.extend(crate::dataloader::bounds(&loader, config));
     // From opening on: of a small set the first batches read all pages.
@@ -296,26 +300,14 @@ fn steps(
         values.push(("loss", f64::from(loss)));
     }
     let mut texts = vec![
-        ("advice", advice(waiting).to_owned()),
-        ("utilisation_mark", utilisation_mark(1.0 - waiting).to_owned()),
+        ("advice", waiting::read_ahead(items.len(), ahead).unwrap_or_else(|| advice(waited).to_owned())),
+        ("utilisation_mark", utilisation_mark(1.0 - waited).to_owned()),
         ("backend", model.backend().to_owned()),
     ];
     if items.len() < steps {
         texts.push(("cut", format!("after {} of {steps} steps", items.len())));
     }
-    let ahead = if config.loop_workers == 0 { 0 } else { loader.prefetch() };
     Ok((Measurement { values, texts, items, verified, ..Measurement::default() }, ahead))
-}
-
-/// What to say where all batches of a run may have been ready before its first step.
-fn too_few(steps: usize, ahead: usize) -> Option<String> {
-    (steps <= ahead).then(|| {
-        format!(
-            "steps do not outnumber the batches read ahead ({steps} and {ahead}), so that slow loading may not show yet: --steps {} \
-             or more",
-            3 * ahead
-        )
-    })
 }
 
 /// A model, once it was needed.
@@ -415,85 +407,8 @@ const BINDS: u32 = 5;
 
 fn findings(table: &Table, judge: &Judge) -> Vec<Ranked> {
     // What binds is told first: where the model does, the fastest format makes nothing faster.
-    let found = Mode::ALL.iter().filter_map(|&mode| waiting(table, mode, judge)).enumerate();
+    let found = Mode::ALL.iter().filter_map(|&mode| waiting::finding(table, mode, judge)).enumerate();
     found.map(|(at, finding)| Ranked { rank: if at == 0 { BINDS } else { 20 }, finding }).collect()
-}
-
-fn waiting(table: &Table, mode: Mode, judge: &Judge) -> Option<Finding> {
-    let is = |r: usize| table.cell("mode", r) == mode.into();
-    let mut sorted = by_median(series(table, &["model"], "data_wait_fraction", is));
-    sorted.reverse();
-    let (best, worst) = (sorted.first()?, sorted.last()?);
-    let interval = |s: &Series| {
-        judge
-            .median(&s.values)
-            .map_or(String::new(), |i| format!(" ({} to {})", percent(i.low), percent(i.high)))
-    };
-    // The best format decides, as in the sentence on what to do next: who reads a slow one can change that.
-    let fraction = best.median();
-    let severity = severity(fraction);
-    let verb = if mode == Mode::Train { "training" } else { "inference" };
-    let share = |s: &Series| format!("{}{} with {}", percent(s.median()), interval(s), s.format);
-    let by_difference = by_difference(table, &best.format, is, judge);
-    let slow: Vec<&Series> = sorted.iter().filter(|s| self::severity(s.median()) > severity).rev().collect();
-    let shares = if !slow.is_empty() || best.format == worst.format {
-        share(best)
-    } else {
-        format!("{}, {}", share(best), share(worst))
-    };
-    let shares = shares + &would_bind(&slow, &interval);
-    let rates = by_median(series(table, &["model"], "images_per_sec", is));
-    let rate = rates.first().map_or(String::new(), |s| format!("{} images/s at most. ", number(s.median())));
-    let binds = match severity {
-        Severity::Good => "The model binds here, not loading",
-        Severity::Bad => "Loading binds here",
-        _ => "Loading takes a part that matters",
-    };
-    Some(Finding::new(
-        severity,
-        format!(
-            "{binds}: in {verb} of {} a step waits for data for this share of its time: {shares}",
-            best.label
-        ),
-        format!(
-            "{rate}With {}: {}; accelerator utilisation is {}{} ({} of MLPerf Storage's marks){by_difference}. This holds for this model on this machine's CPU: a model or device that takes more images per second waits more.",
-            best.format,
-            advice(fraction),
-            percent(1.0 - fraction),
-            judge.interval(&best.values.iter().map(|wait| 1.0 - wait).collect::<Vec<_>>(), percent),
-            utilisation_mark(1.0 - fraction)
-        ),
-    ))
-}
-
-/// What a share of waiting means: upstream's thresholds, as in [`advice`].
-fn severity(data_wait_fraction: f64) -> Severity {
-    if data_wait_fraction < 0.3 {
-        Severity::Good
-    } else if data_wait_fraction <= 0.5 {
-        Severity::Caution
-    } else {
-        Severity::Bad
-    }
-}
-
-/// Slow formats that the sentence names.
-const NAMED: usize = 3;
-
-/// The formats that would make loading matter, the slowest first; empty where there is none.
-fn would_bind(slow: &[&Series], interval: &impl Fn(&Series) -> String) -> String {
-    let Some(slowest) = slow.first() else { return String::new() };
-    let most = severity(slowest.median());
-    let verb = if most == Severity::Bad { "bind" } else { "take a part that matters" };
-    let slow: Vec<&&Series> = slow.iter().filter(|s| severity(s.median()) == most).collect();
-    let named: Vec<String> = slow
-        .iter()
-        .take(NAMED)
-        .map(|s| format!("with {} {}{}", s.format, percent(s.median()), interval(s)))
-        .collect();
-    let more = slow.len().saturating_sub(NAMED);
-    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-    format!("; loading would {verb} {}{more}", named.join(", "))
 }
 
 /// Waiting by difference of a format, for the detail of its finding; empty where the rounds are too few for an interval: the
@@ -518,7 +433,6 @@ fn by_difference(table: &Table, format: &str, is: impl Fn(usize) -> bool + Copy,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wellread_report::row;
 
     #[test]
     fn advice_has_upstreams_thresholds() {
@@ -526,54 +440,6 @@ mod tests {
         assert!(advice(0.30).contains("acceptable"));
         assert!(advice(0.50).contains("acceptable"));
         assert!(advice(0.51).contains("is the bottleneck"));
-    }
-
-    fn waits(of: &[(&str, f64)]) -> Table {
-        let mut table = Table::new("loop");
-        for (format, wait) in of {
-            for run in 0..6 {
-                table.push(row![
-                    ("format", *format),
-                    ("model", "cnn"),
-                    ("mode", "train"),
-                    ("run", run),
-                    ("images_per_sec", 100.0),
-                    ("data_wait_fraction", wait + 1e-4 * f64::from(run))
-                ]);
-            }
-        }
-        table
-    }
-
-    #[test]
-    fn the_best_format_says_what_binds_and_slow_ones_come_second() {
-        let found = |of: &[(&str, f64)]| waiting(&waits(of), Mode::Train, &Judge::new(1, None)).unwrap();
-        let mixed = found(&[("tiff", 0.01), ("parquet-duckdb", 0.93)]);
-        assert_eq!(mixed.severity, Severity::Good);
-        assert!(mixed.text.starts_with("The model binds here, not loading"), "{}", mixed.text);
-        let (best, slow) = mixed.text.split_once("; loading would bind with parquet-duckdb 93.").unwrap();
-        assert!(
-            best.contains("1.0 %") && best.ends_with("with tiff") && slow.contains('%'),
-            "{}",
-            mixed.text
-        );
-        assert!(mixed.detail.contains("With tiff: loading is no bottleneck"), "{}", mixed.detail);
-        // The sentence on what to do next says the same.
-        let tables = [waits(&[("tiff", 0.01), ("parquet-duckdb", 0.93)])];
-        let next = crate::next_step::finding(&tables, &std::collections::BTreeMap::new(), 1).unwrap();
-        assert_eq!(next.severity, mixed.severity);
-        assert!(next.text.contains("look at the model, not at loading: with tiff"), "{}", next.text);
-        let slow = found(&[("tiff", 0.7), ("parquet", 0.93)]);
-        assert_eq!(slow.severity, Severity::Bad);
-        assert!(slow.text.starts_with("Loading binds here") && !slow.text.contains("would"), "{}", slow.text);
-        let alike = found(&[("tiff", 0.01), ("parquet", 0.02)]);
-        assert!(alike.text.contains("with tiff, ") && !alike.text.contains("would"), "{}", alike.text);
-    }
-
-    #[test]
-    fn steps_that_were_ready_before_they_began_are_told() {
-        assert!(too_few(4, 4).is_some_and(|said| said.contains("--steps 12")));
-        assert_eq!((too_few(5, 4), too_few(1, 0)), (None, None));
     }
 
     #[test]

@@ -1,28 +1,27 @@
 //! What to do next: one sentence at the end of the answer, told from the tables.
 //!
 //! ```text
-//!  noise floor ─▶ loop: data wait of the best format ─▶ dataloader: what binds it ─▶ conversion ─▶ "Next: …"
+//!  noise floor ─▶ loop: data wait of the fastest format ─▶ dataloader: what binds it ─▶ conversion ─▶ "Next: …"
 //! ```
 //!
-//! The first of these that calls for something decides. A share is told with its interval; where the interval reaches over a
-//! threshold, the sentence says so.
+//! The first of these that calls for something decides. A share is told with its interval; where the runs do not tell what
+//! binds ([`Binds::Unclear`]), the sentence says why.
 
-use crate::findings::{Judge, Series, by_median, percent, series, telling_batch_size};
+use crate::choices::Mode;
+use crate::findings::{Judge, by_median, percent, series, telling_batch_size};
+use crate::model_loop::waiting::{self, Binds, Waiting};
 use crate::{conversion, dataloader, model_loop};
 use std::collections::BTreeMap;
 use wellread_report::{Cell, Finding, Severity, Table};
 
 /// Noise above which a benchmark gives no advice.
 const TOO_NOISY: f64 = 0.5;
-/// Data wait below which loading is no bottleneck, as upstream has it.
-const LITTLE_WAIT: f64 = 0.3;
 /// Share of conversion, in percent, above which upstream calls it significant.
 const MUCH_CONVERSION: f64 = 30.0;
 
 /// The sentence, where the tables call for one. `noise` is the noise floor of each benchmark, by its name.
-pub(crate) fn finding(tables: &[Table], noise: &BTreeMap<String, f64>, seed: u64) -> Option<Finding> {
+pub(crate) fn finding(tables: &[Table], noise: &BTreeMap<String, f64>, judge: &Judge) -> Option<Finding> {
     let table = |name: &str| tables.iter().find(|table| table.name() == name && table.rows() > 0);
-    let judge = Judge::new(seed, None);
     let (loader, steps) = (table(dataloader::BENCHMARK.name), table(model_loop::BENCHMARK.name));
     let noisy: Vec<&str> = [loader, steps]
         .into_iter()
@@ -40,75 +39,55 @@ pub(crate) fn finding(tables: &[Table], noise: &BTreeMap<String, f64>, seed: u64
             "One variant measured twice differed by more than half.",
         ));
     }
-    let waiting = steps.and_then(|steps| waiting(steps, &judge));
+    let waiting = steps.and_then(|steps| waiting(steps, judge));
+    let told =
+        |wait: &Waiting| format!("with {} a step waits {} of its time for data", wait.format(), wait.told());
+    let doubt = |wait: &Waiting| match &wait.binds {
+        Binds::Unclear(why) => format!("; {why}"),
+        _ => String::new(),
+    };
     let (severity, text, detail) = match (waiting, loader) {
-        (Some(wait), _) if wait.series.median() < LITTLE_WAIT => wait.enough(),
+        (Some(wait), _) if wait.share() < waiting::LITTLE => enough(&wait, &told(&wait)),
         (Some(wait), Some(loader)) => {
-            let (text, detail) = remedy(loader, &wait.series.format)?;
-            (Severity::Caution, text, format!("{}. {detail}", wait.told))
+            let (text, detail) = remedy(loader, wait.format())?;
+            (Severity::Caution, text, format!("{}{}. {detail}", told(&wait), doubt(&wait)))
         }
         (Some(wait), None) => (
             Severity::Caution,
-            format!(
-                "Next: `wellread bench dataloader` says what binds the loading of {}",
-                wait.series.format
-            ),
-            format!("{}.", wait.told),
+            format!("Next: `wellread bench dataloader` says what binds the loading of {}", wait.format()),
+            format!("{}{}.", told(&wait), doubt(&wait)),
         ),
         (None, Some(loader)) => {
             let fastest = dataloader::rates(loader, telling_batch_size(loader)?);
             let (text, detail) = remedy(loader, &fastest.first()?.format)?;
             (Severity::Info, text, detail)
         }
-        (None, None) => converting(table(conversion::BENCHMARK.name)?, &judge)?,
+        (None, None) => converting(table(conversion::BENCHMARK.name)?, judge)?,
     };
     Some(Finding::new(severity, text, detail))
 }
 
-/// The format that a step waits for least.
-struct Waiting {
-    series: Series,
-    /// Its share in words, with the interval.
-    told: String,
-    /// Whether the interval reaches over the threshold.
-    doubtful: bool,
-}
-
-impl Waiting {
-    /// What to do where it is little.
-    fn enough(self) -> (Severity, String, String) {
-        let but = if self.doubtful {
-            "; its interval reaches beyond 30 %, so measure more rounds (--repeats, --time-budget)"
-        } else {
-            ""
-        };
-        (
-            // What asks for more measuring is no good news yet.
-            if self.doubtful { Severity::Caution } else { Severity::Good },
-            format!("Next: look at the model, not at loading: {}{but}", self.told),
-            "Below 30 % of a step loading is no bottleneck; a faster device waits more, and `wellread advise --step-ms` predicts it."
-                .to_owned(),
-        )
-    }
-}
-
-/// What a step waits with the best format, in training where that was measured.
+/// What a step waits with the fastest format, in training where that was measured.
 fn waiting(steps: &Table, judge: &Judge) -> Option<Waiting> {
-    let modes = steps.distinct("mode");
-    let mode = modes.iter().find(|mode| mode.text() == "train").or(modes.first())?;
-    let mut of =
-        by_median(series(steps, &["model"], "data_wait_fraction", |row| steps.cell("mode", row) == *mode));
-    let series = of.pop()?;
-    let interval = judge.median(&series.values);
-    let range =
-        interval.as_ref().map_or(String::new(), |i| format!(" ({} to {})", percent(i.low), percent(i.high)));
-    let told = format!(
-        "with {} a step waits {}{range} of its time for data",
-        series.format,
-        percent(series.median())
-    );
-    let doubtful = interval.is_some_and(|i| i.high > LITTLE_WAIT);
-    Some(Waiting { series, told, doubtful })
+    let by_speed = |mode: &Mode| waiting::by_speed(steps, *mode, judge);
+    [Mode::Train, Mode::Inference].iter().map(by_speed).find(|all| !all.is_empty())?.into_iter().next()
+}
+
+/// What to do where a step waits little, as far as was measured.
+fn enough(wait: &Waiting, told: &str) -> (Severity, String, String) {
+    if let Binds::Unclear(why) = &wait.binds {
+        return (
+            Severity::Caution,
+            format!("Next: measure loop again: {told}; {why}"),
+            "What to do is told by more rounds or more steps.".to_owned(),
+        );
+    }
+    (
+        Severity::Good,
+        format!("Next: look at the model, not at loading: {told}"),
+        "Below 30 % of a step loading is no bottleneck; a faster device waits more, and `wellread advise --step-ms` predicts it."
+            .to_owned(),
+    )
 }
 
 /// What would make a format load faster, told from what binds its best run.
@@ -214,7 +193,7 @@ mod tests {
     }
 
     fn next(tables: &[Table]) -> Finding {
-        finding(tables, &BTreeMap::new(), 1).unwrap()
+        finding(tables, &BTreeMap::new(), &Judge::new(1, None)).unwrap()
     }
 
     #[test]
@@ -250,7 +229,7 @@ mod tests {
     #[test]
     fn noise_and_conversion() {
         let noisy = BTreeMap::from([("loop".to_owned(), 0.8)]);
-        assert!(finding(&[steps(0.1)], &noisy, 1).unwrap().text.contains("idle machine"));
+        assert!(finding(&[steps(0.1)], &noisy, &Judge::new(1, None)).unwrap().text.contains("idle machine"));
         let conversion = |share: f64| {
             let mut table = Table::new("conversion");
             for run in 0..6 {
@@ -265,6 +244,6 @@ mod tests {
         };
         assert!(conversion(4.0).contains("not the bottleneck"));
         assert!(conversion(40.0).contains("without a copy"));
-        assert!(finding(&[], &BTreeMap::new(), 1).is_none());
+        assert!(finding(&[], &BTreeMap::new(), &Judge::new(1, None)).is_none());
     }
 }

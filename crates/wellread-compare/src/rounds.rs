@@ -38,8 +38,9 @@ pub fn row_floors(a: &Results, twin: &Results, options: &Options) -> Result<BTre
     Ok(floors)
 }
 
-/// Remarks that are numbers: findings rest on batch sizes of which an epoch has several.
-const NUMBERS: [&str; 2] = ["num_samples", "seed"];
+/// Remarks that are numbers: findings rest on batch sizes of which an epoch has several, and on steps that outnumber what was
+/// read ahead.
+const NUMBERS: [&str; 4] = ["num_samples", "seed", "steps", "batches_ahead"];
 
 /// One row per configuration with the medians of its runs: a whole process as one run of many.
 pub fn condensed(table: &Table, run: usize) -> Table {

@@ -59,6 +59,8 @@ const NOTES: &[&str] = &[
     "git_commit",
     "device_type",
     "num_samples",
+    "steps",
+    "batches_ahead",
 ];
 
 /// Tables that are computed from others of the same folder, for people to read.

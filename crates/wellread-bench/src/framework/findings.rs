@@ -2,6 +2,7 @@
 
 use crate::choices::Framework;
 use crate::findings::{Judge, Series, by_median, in_python, number, percent, series, telling_batch_size};
+use crate::model_loop::waiting::LITTLE;
 use std::collections::BTreeMap;
 use wellread_report::{Cell, Finding, Severity, Table};
 
@@ -12,7 +13,7 @@ pub(crate) fn all(tables: &[Table], noise: &BTreeMap<String, f64>, seed: u64, hi
         let judge = Judge::new(seed, noise.get(table.name()).copied()).with_hint(hint);
         match table.name() {
             "dataloader" => found.extend(loaders(table, &judge)),
-            "loop" => found.extend(waiting(table)),
+            "loop" => found.extend(waiting(table, &judge)),
             "conversion" => found.extend(no_ops(table)),
             _ => {}
         }
@@ -105,7 +106,7 @@ fn loaders(table: &Table, judge: &Judge) -> Vec<Finding> {
 }
 
 /// For each framework: the share of a training step that waits for data, by loader.
-fn waiting(table: &Table) -> Vec<Finding> {
+fn waiting(table: &Table, judge: &Judge) -> Vec<Finding> {
     let about = |framework: Framework, mode: &str| {
         let mut shares = by_median(series(table, &["loader"], "data_wait_fraction", |r| {
             table.cell("framework", r) == framework.into() && table.str("mode", r) == Some(mode)
@@ -119,10 +120,15 @@ fn waiting(table: &Table) -> Vec<Finding> {
         let text = format!(
             "In {framework} a step of {verb} of {model} waits for data for this share of its time: {range}"
         );
-        let severity = if worst.median() < 0.3 { Severity::Good } else { Severity::Info };
+        // Good news is what the interval of the slowest says too.
+        let (severity, few) = match judge.median(&worst.values) {
+            Some(interval) if interval.high < LITTLE => (Severity::Good, String::new()),
+            Some(_) => (Severity::Info, String::new()),
+            None => (Severity::Caution, format!("; {}", judge.too_few(worst.values.len()))),
+        };
         Some(Finding::new(
             severity,
-            text,
+            text + &few,
             "The first batch and the model's first step, which compiles in JAX, are not counted.",
         ))
     };
