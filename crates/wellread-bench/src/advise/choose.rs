@@ -80,7 +80,11 @@ pub fn format(candidates: &[&Candidate], figures: &Figures, need: Need) -> Optio
     let median = |i: usize| series.figure(i, |s| s).value;
     let small = small.min_by(|&a, &b| median(a).total_cmp(&median(b)))?;
     let stays = eligible.contains(&0) && bytes(small) > WORTH * bytes(0);
-    let index = if stays { 0 } else { small };
+    // A copy is work and takes room: where the rounds do not tell that it is better, nothing is copied.
+    let measured = !series.values[0].is_empty();
+    let too_few = measured && series.versus(small, 0).verdict == Verdict::TooFewData;
+    let undecided = !stays && small != 0 && too_few;
+    let index = if stays || undecided { 0 } else { small };
     let name = |i: usize| candidates[i].name();
     let rate = |i: usize| {
         let figure = series.figure(i, |s| 1.0 / s);
@@ -90,13 +94,20 @@ pub fn format(candidates: &[&Candidate], figures: &Figures, need: Need) -> Optio
         format!("{}{ends} images/s", number(figure.value))
     };
     reasons.push(format!("{}: {}", name(index), rate(index)));
-    if index != 0 && !series.values[0].is_empty() {
+    if index != 0 && measured {
         let versus = series.versus(index, 0);
         reasons.push(match versus.verdict {
             Verdict::NoDifference => format!("no difference in speed from the set {}", name(0)),
-            Verdict::TooFewData => "too few rounds to compare it with the set as it is".to_owned(),
             _ => format!("{} the set {}", times(&versus), name(0)),
         });
+    }
+    if undecided {
+        reasons.push(format!(
+            "it stays: too few rounds to say whether {} ({}) is better; a longer --time-budget tells",
+            name(small),
+            rate(small)
+        ));
+        return Some(Choice { index, reasons });
     }
     if index != best {
         let versus = series.versus(index, best);
@@ -301,6 +312,24 @@ mod tests {
             choice.index == 2 && choice.reasons.iter().any(|r| r.contains("within the step")),
             "{choice:?}"
         );
+    }
+
+    #[test]
+    fn few_rounds_recommend_no_copy() {
+        let all = [candidate("tiff", true, 100.0), candidate("parquet", false, 50.0)];
+        let few = |rounds: usize| {
+            let of = |seconds: f64| (0..rounds).map(|r| seconds * (1.0 + 0.01 * r as f64)).collect();
+            let series = || Series::of(vec![of(4e-3), of(1e-3)], 1);
+            let figures = Figures { batches: series(), single: series(), cold: series() };
+            format(&[&all[0], &all[1]], &figures, NEED).unwrap()
+        };
+        assert_eq!(few(10).index, 1);
+        for rounds in 1..6 {
+            let choice = few(rounds);
+            assert_eq!(choice.index, 0, "{rounds}: {choice:?}");
+            let last = choice.reasons.last().unwrap();
+            assert!(last.contains("too few rounds") && last.contains("parquet"), "{choice:?}");
+        }
     }
 
     #[test]

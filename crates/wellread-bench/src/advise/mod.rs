@@ -22,6 +22,7 @@ pub mod measure;
 pub mod predict;
 
 use crate::feed::{Feed, How, Open};
+use crate::findings::percent;
 use crate::sample::{Limits, Sample};
 use crate::stages::Figure;
 use anyhow::{Context as _, Result};
@@ -53,6 +54,8 @@ const PREDICTING: f64 = 0.12;
 const ROUNDS: (usize, usize) = (3, 10);
 /// Candidates that are measured after screening: the fastest ones, beside the set as it is and the smallest.
 const FINALISTS: usize = 4;
+/// Shares of waiting, measured twice in one study, that differ by more say that the machine changed.
+const UNSTEADY: f64 = 0.1;
 /// Step times (milliseconds) that are predicted where none is given.
 const STEPS_MS: [f64; 5] = [5.0, 20.0, 50.0, 100.0, 200.0];
 
@@ -317,6 +320,18 @@ pub fn study(
             &|n, of| progress("predicting", n, of),
         )
     })?;
+    // The same figure twice, minutes apart.
+    if let (Some(before), [at_the_end]) = (loader.wait, predictions.as_slice())
+        && how.cache == Cache::None
+        && (at_the_end.data_wait_fraction.value - before).abs() > UNSTEADY
+    {
+        notes.push(format!(
+            "a step waited {} of its time when workers were tried, and {} at the end: the machine was busy with something else, \
+             so study the set again before you rely on this",
+            percent(before),
+            percent(at_the_end.data_wait_fraction.value)
+        ));
+    }
     let first_epoch = Some(&figures.cold).filter(|cold| !cold.values[format.index].is_empty());
     let first_epoch_images_per_s = first_epoch.map(|cold| cold.figure(format.index, |s| 1.0 / s));
     let recommendation = Recommendation {
@@ -404,6 +419,8 @@ struct LoaderChoice {
     workers_tried: Vec<SettingTried>,
     batch_reasons: Vec<String>,
     batches_tried: Vec<SettingTried>,
+    /// Share of a step that waits with these workers and no cache, where a step time is given.
+    wait: Option<f64>,
     cache: Cache,
     cache_reasons: Vec<String>,
     caches_tried: Vec<SettingTried>,
@@ -469,13 +486,15 @@ fn loader(study: &Study<'_>, best: &Candidate, memory: Option<u64>) -> Result<(L
     let (series, kept) =
         section("trying caches", 2, || measure::caches(with_cache, &caches, how.batch_size, pace, &report))?;
     let bytes: Vec<f64> = kept.iter().map(|each| each * sample.of as f64).collect();
-    let choice = choose::cache(&caches, &series, &bytes, memory, wellread_measure::samples::median(&waits));
+    let wait = wellread_measure::samples::median(&waits);
+    let choice = choose::cache(&caches, &series, &bytes, memory, wait);
     let names: Vec<String> = caches.iter().map(ToString::to_string).collect();
     let found = LoaderChoice {
         workers,
         workers_tried,
         batch_reasons,
         batches_tried,
+        wait,
         cache: caches[choice.index].clone(),
         cache_reasons: choice.reasons,
         caches_tried: named(&names, &series, 1e6),
