@@ -219,7 +219,7 @@ fn tables_are_found_by_name() {
     assert_eq!(with(Some("b.second")).unwrap().len(), 3);
     let second = with(Some("second")).unwrap();
     assert_eq!(second.name(2).unwrap(), "i2");
-    let features = second.features().unwrap().unwrap();
+    let features = wellread_store::features::all(&*second).unwrap().unwrap();
     assert_eq!(features.schema().field(0).name(), "well");
     assert_eq!(read_image(&*second, 2).unwrap().1, [2, 0, 0xea, 3]);
     assert!(
@@ -291,11 +291,18 @@ fn feature_columns_stand_beside_images() {
     for (format, name) in [&FORMATS[..], &[("parquet", "b.parquet"), ("ome-arrow-dataset", "b")]].concat() {
         let path = dir.path().join(name);
         assert_eq!(store.feature_names(), ["well", "dose"]);
-        let options = WriteOptions { features: store.features().unwrap(), ..WriteOptions::default() };
+        let options = WriteOptions {
+            features: wellread_store::features::all(&*store).unwrap(),
+            ..WriteOptions::default()
+        };
         let writer = create(&path, format, &options).unwrap();
         convert(&*store, writer, ConvertOptions::default(), &mut |_| {}).unwrap().commit().unwrap();
         let copy = open(&path, &self::options(format)).unwrap();
-        assert_eq!(copy.features().unwrap(), store.features().unwrap(), "{format}");
+        assert_eq!(
+            wellread_store::features::all(&*copy).unwrap(),
+            wellread_store::features::all(&*store).unwrap(),
+            "{format}"
+        );
         assert_eq!(read_image(&*copy, 3).unwrap().1, read_image(&*store, 3).unwrap().1);
     }
 }

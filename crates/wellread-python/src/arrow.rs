@@ -82,10 +82,14 @@ fn values<'py>(py: Python<'py>, column: &ArrayRef) -> PyResult<Values<'py>> {
 
 /// The values of the column `name` beside the images, one per row.
 pub(crate) fn column<'py>(py: Python<'py>, dataset: &Dataset, name: &str) -> PyResult<Bound<'py, PyAny>> {
-    let table = dataset.long(py, While::Opening, |dataset, _| dataset.store().features())?;
-    let found = table.as_ref().and_then(|table| table.column_by_name(name));
-    let Some(column) = found else {
-        let names = dataset.column_names();
+    let names = dataset.column_names();
+    let table = if names.iter().any(|other| other == name) {
+        let wanted = [name.to_owned()];
+        dataset.long(py, While::Opening, move |dataset, _| dataset.store().features(&wanted))?
+    } else {
+        None
+    };
+    let Some(column) = table.as_ref().and_then(|table| table.column_by_name(name)) else {
         let some = names[..names.len().min(12)].join(", ");
         let there = if names.is_empty() {
             "it has none".to_owned()

@@ -208,6 +208,8 @@ fn chosen(
 
 /// Most names that are suggested in place of one that is not there.
 const SUGGESTED: usize = 3;
+/// Letters of a word that tells which column was meant, at least.
+const WORD: usize = 4;
 /// Most names that a message lists.
 const LISTED: usize = 12;
 
@@ -221,14 +223,27 @@ fn no_column(profiles: &Path, table: &RecordBatch, left_out: &[String], name: &s
     let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
     let wanted = name.to_lowercase();
     let is_part = |part: &str, of: &str| part.len() > 2 && of.contains(part);
-    let mut near: Vec<(bool, usize, &str)> = names
+    // `FileName_DNA` and `Image_FileName_DAPI` have a word in common.
+    let words = |text: &str| -> BTreeSet<String> {
+        text.split('_').filter(|word| word.len() >= WORD).map(str::to_owned).collect()
+    };
+    let of_wanted = words(&wanted);
+    let mut near: Vec<(u8, usize, &str)> = names
         .iter()
-        .map(|other| {
+        .filter_map(|other| {
             let lower = other.to_lowercase();
-            let part = is_part(&wanted, &lower) || is_part(&lower, &wanted);
-            (!part, strsim::osa_distance(&wanted, &lower), *other)
+            let distance = strsim::osa_distance(&wanted, &lower);
+            let rank = if is_part(&wanted, &lower) || is_part(&lower, &wanted) {
+                0
+            } else if distance <= wanted.chars().count() / 3 {
+                1
+            } else if !words(&lower).is_disjoint(&of_wanted) {
+                2
+            } else {
+                return None;
+            };
+            Some((rank, distance, *other))
         })
-        .filter(|(no_part, distance, _)| !no_part || *distance <= wanted.chars().count() / 3)
         .collect();
     near.sort_unstable();
     let near: Vec<String> = near.iter().take(SUGGESTED).map(|(.., other)| format!("{other:?}")).collect();
@@ -290,12 +305,21 @@ pub fn beside(path: &Path, first: Option<&RecordBatch>, second: &RecordBatch) ->
         .map_err(|e| Error::new(path, format_args!("cannot put feature columns side by side: {e}")))
 }
 
-/// The feature columns of `inner` for a view of it at rows `rows`; `None` stands for a row of nulls.
+/// All feature columns of a store; `None` where it has none.
+///
+/// # Errors
+/// Columns that cannot be read.
+pub fn all(store: &dyn Store) -> Result<Option<FeatureColumns>> {
+    store.features(&store.feature_names())
+}
+
+/// Feature columns of `inner` for a view of it at rows `rows`; `None` stands for a row of nulls.
 pub(crate) fn of_rows(
     inner: &dyn Store,
+    names: &[String],
     rows: impl IntoIterator<Item = Option<u64>>,
 ) -> Result<Option<FeatureColumns>> {
-    let Some(columns) = inner.features()? else { return Ok(None) };
+    let Some(columns) = inner.features(names)? else { return Ok(None) };
     taken(&columns, rows).map(Some).map_err(|e| Error::new(inner.path(), e))
 }
 
@@ -353,7 +377,7 @@ pub(crate) fn left_out(schema: &Schema, image: &str) -> Vec<String> {
 }
 
 /// A name without folders and without the ending of a file.
-fn stem(name: &str) -> &str {
+pub(crate) fn stem(name: &str) -> &str {
     let name = name.rsplit(['/', '\\']).next().unwrap_or(name);
     let lower = name.to_ascii_lowercase();
     for ending in [".ome.tiff", ".ome.tif", ".ome.zarr", ".tiff", ".tif", ".png", ".jpeg", ".jpg", ".zarr"] {
@@ -370,29 +394,27 @@ fn stem(name: &str) -> &str {
 /// # Errors
 /// A set without such columns.
 pub fn keys(source: &dyn Store, columns: &[String]) -> Result<Vec<String>> {
-    let table = source.features()?;
-    let column = |name: &String| {
-        table.as_ref().and_then(|table| table.column_by_name(name)).cloned().ok_or_else(|| {
-            let error = Error::new(source.path(), format_args!("has no column {name:?} to group by"));
-            match source.feature_names() {
-                names if names.is_empty() => {
-                    error.hint("it has no columns beside the images: `wellread convert --join` adds them")
-                }
-                names => error.hint(format_args!(
-                    "it has {} columns beside the images: {}{}",
-                    names.len(),
-                    names[..names.len().min(12)].join(", "),
-                    if names.len() > 12 { " …" } else { "" }
-                )),
-            }
-        })
-    };
     if columns.is_empty() {
         return Err(Error::new(source.path(), "no column was given to group by").hint("give at least one"));
     }
-    let columns = columns.iter().map(column).collect::<Result<Vec<_>>>()?;
-    if columns[0].len() != source.len() {
-        let (rows, images) = (columns[0].len(), source.len());
+    let there = source.feature_names();
+    if let Some(name) = columns.iter().find(|name| !there.contains(name)) {
+        let error = Error::new(source.path(), format_args!("has no column {name:?} to group by"));
+        return Err(match there.as_slice() {
+            [] => error.hint("it has no columns beside the images: `wellread convert --join` adds them"),
+            names => error.hint(format_args!(
+                "it has {} columns beside the images: {}{}",
+                names.len(),
+                names[..names.len().min(12)].join(", "),
+                if names.len() > 12 { " …" } else { "" }
+            )),
+        });
+    }
+    let table = source.features(columns)?;
+    let columns = table.as_ref().map_or(&[][..], RecordBatch::columns);
+    let rows = table.as_ref().map_or(0, RecordBatch::num_rows);
+    if rows != source.len() {
+        let images = source.len();
         return Err(Error::new(source.path(), format_args!("columns of {rows} rows beside {images} images")));
     }
     let key = |row| {

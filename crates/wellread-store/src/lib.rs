@@ -29,6 +29,7 @@
 //! | [`image_folder`] | PNG and JPEG folders |
 //! | [`checksum`], [`convert`], [`read_back`], [`verify`] | whole-set operations over any store |
 //! | [`features`] | columns of plain values beside images; joining profiles |
+//! | [`masks`] | masks among images, told by names |
 //! | [`planes`], [`subset`] | a set seen plane by plane; some rows of a set |
 //! | [`trace`] | a timeline of what threads do, written to a file |
 //! | [`threads`] | threads where the system may have no more |
@@ -52,6 +53,7 @@ pub mod image_folder;
 pub mod journal;
 mod lazy;
 pub mod mapping;
+pub mod masks;
 mod name_index;
 mod ome_arrow;
 #[cfg(feature = "ome-zarr")]

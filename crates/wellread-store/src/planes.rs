@@ -140,9 +140,9 @@ impl Store for PlaneStore {
         self.inner.columns_left_out()
     }
 
-    fn features(&self) -> Result<Option<RecordBatch>> {
+    fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
         let images = (0..self.len()).map(|row| Some(self.locate(row).0 as u64));
-        crate::features::of_rows(&*self.inner, images)
+        crate::features::of_rows(&*self.inner, names, images)
     }
 
     fn position(&self, row: usize) -> u64 {

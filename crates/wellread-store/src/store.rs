@@ -151,12 +151,12 @@ pub trait Store: Send + Sync {
         vec![]
     }
 
-    /// Columns of plain values beside the images, a row per image: see [`crate::features`]. `None` where the format
-    /// has none.
+    /// Columns of plain values beside the images, a row per image: those of `names`, which are of [`Self::feature_names`], in
+    /// that order; no other is read. `None` where `names` is empty. [`crate::features::all`] gives all of them.
     ///
     /// # Errors
-    /// Columns that are there and cannot be read.
-    fn features(&self) -> Result<Option<RecordBatch>> {
+    /// Columns that cannot be read.
+    fn features(&self, _names: &[String]) -> Result<Option<RecordBatch>> {
         Ok(None)
     }
 

@@ -103,8 +103,8 @@ impl Store for Subset {
         self.inner.columns_left_out()
     }
 
-    fn features(&self) -> Result<Option<RecordBatch>> {
-        crate::features::of_rows(&*self.inner, self.rows.iter().map(|&row| Some(row as u64)))
+    fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
+        crate::features::of_rows(&*self.inner, names, self.rows.iter().map(|&row| Some(row as u64)))
     }
 
     fn position(&self, row: usize) -> u64 {

@@ -175,7 +175,7 @@ fn feature_columns_stand_beside_the_images() {
     write(&path, &WriteOptions { features: Some(features.clone()), ..options() }, &images).unwrap();
     let store = open(&path).unwrap();
     check(&*store, &images);
-    assert_eq!(store.features().unwrap().unwrap().columns(), features.columns());
+    assert_eq!(wellread_store::features::all(&*store).unwrap().unwrap().columns(), features.columns());
 }
 
 #[test]

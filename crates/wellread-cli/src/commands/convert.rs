@@ -9,7 +9,9 @@ use wellread_image::PixelType;
 use wellread_loader::cache::parse_bytes;
 use wellread_store::convert::{ConvertOptions, Converted, convert, one_pixel_type, pixel_types};
 use wellread_store::features::{self, FeatureColumns};
-use wellread_store::{Compression, Error, Format, OpenOptions, Store, Tune, WriteOptions, registry, staged};
+use wellread_store::{
+    Compression, Error, Format, OpenOptions, Store, Tune, WriteOptions, masks, registry, staged,
+};
 
 /// Pixels are kept to the byte, metadata (names, channels, wavelengths, physical sizes) as far as the target
 /// format has a place for it. The target appears when it is complete; on failure nothing is left, with --resume what is
@@ -50,8 +52,7 @@ pub struct Args {
     /// Do not read back what was written.
     #[arg(long)]
     no_verify: bool,
-    /// Write images of several pixel types into one set; else they are refused, because a folder that has them mostly
-    /// holds images and masks.
+    /// Write images of several pixel types, or images and their masks, into one set; else they are refused.
     #[arg(long)]
     mixed: bool,
     /// Of the profiles, put these columns alone beside the images.
@@ -163,10 +164,11 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let source = args.open.open(&args.source)?;
     check_places(&args.source, &args.target)?;
     let types = pixel_types(&*source);
-    if types.len() > 1 && !args.mixed {
-        one_pixel_type(&*source).map_err(|error| {
+    if !args.mixed {
+        let of_one_type = if types.len() > 1 { one_pixel_type(&*source) } else { Ok(()) };
+        of_one_type.and_then(|()| masks::none_beside_images(&*source)).map_err(|error| {
             error.hint(
-                "images and masks are two sets: convert the folder of each by itself; or keep both types in one set: --mixed",
+                "images and masks are two sets: convert the folder of each by itself; or keep both in one set: --mixed",
             )
         })?;
     }
@@ -365,7 +367,7 @@ struct Features {
 
 /// Feature columns of the source and of the profiles joined to them.
 fn features_of(source: &dyn Store, args: &Args, format: &Format, ui: Ui) -> Outcome<Features> {
-    let mut own = source.features()?;
+    let mut own = features::all(source)?;
     let mut joined = None;
     let mut left_out = if format.keeps_features { source.columns_left_out() } else { vec![] };
     if let (Some(profiles), Some(on)) = (&args.join, &args.on) {

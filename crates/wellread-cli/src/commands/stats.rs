@@ -5,6 +5,7 @@ use super::{OpenArgs, default_jobs, parse_threads};
 use crate::output::{Failure, Outcome, Ui};
 use std::path::{Path, PathBuf};
 use wellread_loader::stats::{ChannelStats, PERCENTILES, Stats};
+use wellread_store::masks;
 
 /// Computes each channel's mean, standard deviation, extremes, percentiles and histogram over all images, in one pass.
 #[derive(clap::Args)]
@@ -54,6 +55,9 @@ fn check_out(out: &Path) -> Outcome {
 
 pub fn run(args: &Args, ui: Ui) -> Outcome {
     let store = args.open.open(&args.path)?;
+    masks::none_beside_images(&*store).map_err(|error| {
+        error.hint("statistics are those of images of one kind: give the folder of one of them")
+    })?;
     if let Some(out) = &args.out {
         check_out(out)?;
     }

@@ -199,6 +199,66 @@ fn images_and_masks_in_one_folder_are_refused_unless_wanted() {
     assert_eq!(json(&["verify", arg(&mixed), "--against", arg(&both)])["images"], 4);
 }
 
+/// Masks of the images' own pixel type are told by their names.
+#[test]
+fn masks_of_the_images_own_type_are_refused_unless_wanted() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 2, &["--formats", "tiff", "--dtype", "uint16", "--masks"]);
+    let target = dir.path().join("plate.parquet");
+    let refused = wellread(&["convert", arg(&set), arg(&target)]);
+    assert_eq!(refused.code, 1, "{}", refused.stdout);
+    for done in [&refused, &wellread(&["stats", arg(&set)])] {
+        assert!(
+            done.code == 1 && done.stderr.contains("is a mask of") && done.stderr.contains("masks/"),
+            "{}",
+            done.stderr
+        );
+    }
+    assert!(refused.stderr.contains("--mixed") && !target.exists(), "{}", refused.stderr);
+    assert_eq!(json(&["convert", arg(&set.join("tiff")), arg(&target)])["images"], 2);
+    let mixed = dir.path().join("mixed.parquet");
+    assert_eq!(json(&["convert", arg(&set), arg(&mixed), "--mixed"])["images"], 4);
+}
+
+/// Two plates have files of the same names: a profile belongs to the image of its own plate.
+#[test]
+fn a_join_compares_folders() {
+    let dir = tempfile::tempdir().unwrap();
+    let (set, plates) = (dir.path().join("set"), dir.path().join("plates"));
+    generate(&set, 2, &["--formats", "tiff"]);
+    let mut names = vec![];
+    for plate in ["P1", "P2"] {
+        fs::create_dir_all(plates.join(plate)).unwrap();
+        for entry in fs::read_dir(set.join("tiff")).unwrap().flatten() {
+            let name = entry.file_name().into_string().unwrap();
+            fs::copy(entry.path(), plates.join(plate).join(&name)).unwrap();
+            names.push(format!("{plate}/{name}"));
+        }
+    }
+    let joined = |profiles: &[(&str, &str)]| {
+        let mut table = Table::new("profiles");
+        for (image, well) in profiles {
+            table.push(row![("Image", *image), ("Well", *well)]);
+        }
+        let (path, target) = (dir.path().join("profiles.parquet"), dir.path().join("plates.parquet"));
+        table.write_parquet(&path).unwrap();
+        let join = ["--join", arg(&path), "--on", "Image", "--overwrite"];
+        let done = wellread(&[&["convert", arg(&plates), arg(&target)], &join[..]].concat());
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        done.stdout + &done.stderr
+    };
+    names.sort_unstable();
+    let [first, .., last] = names.as_slice() else { panic!("{names:?}") };
+    let said = joined(&[(first, "A1"), (last, "B2")]);
+    assert!(said.contains("2 of 4 images have a profile") && !said.contains("note: one profile"), "{said}");
+    // Without a folder one profile goes to both plates, and that is told.
+    let (_, alone) = first.split_once('/').unwrap();
+    let said = joined(&[(alone, "A1")]);
+    assert!(said.contains("2 of 4 images have a profile"), "{said}");
+    assert!(said.contains("note: one profile") && said.contains("P1/") && said.contains("P2/"), "{said}");
+}
+
 #[test]
 fn a_join_takes_the_columns_named_and_suggests_the_one_meant() {
     let dir = tempfile::tempdir().unwrap();
@@ -241,6 +301,12 @@ fn a_join_takes_the_columns_named_and_suggests_the_one_meant() {
     // A name that is a part of the one that was given comes first.
     let (wrong, _) = convert("wrong.parquet", "FileName", "Image_Metadata_Well");
     assert!(wrong.stderr.contains("is it \"Metadata_Well\""), "{}", wrong.stderr);
+    let (wrong, _) = convert("wrong.parquet", "Image_FileName_DNA", "Metadata_dose");
+    assert!(wrong.stderr.contains("is it \"FileName\"?"), "{}", wrong.stderr);
+    let (wrong, _) = convert("wrong.parquet", "FileName", "Metadata_Compound");
+    for near in ["is it \"Metadata_", "\"Metadata_dose\"", "\"Metadata_Well\""] {
+        assert!(wrong.stderr.contains(near), "{}", wrong.stderr);
+    }
     let (wrong, _) = convert("wrong.parquet", "FileName", "zzzzzz");
     assert!(
         !wrong.stderr.contains("is it ") && wrong.stderr.contains("it has 4 columns: "),

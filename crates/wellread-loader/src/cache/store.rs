@@ -180,8 +180,8 @@ impl Store for CachedStore {
     fn columns_left_out(&self) -> Vec<String> {
         self.kept.inner.columns_left_out()
     }
-    fn features(&self) -> Result<Option<wellread_store::features::FeatureColumns>> {
-        self.kept.inner.features()
+    fn features(&self, names: &[String]) -> Result<Option<wellread_store::features::FeatureColumns>> {
+        self.kept.inner.features(names)
     }
 
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {

@@ -83,17 +83,17 @@ pub(super) fn column_names<'p>(
     names.into_iter().map(str::to_owned).collect()
 }
 
-/// The columns: `class`, the folder; `label`, its place among all classes by name, from 0, those of `Labels.json` included;
+/// The columns of these names: `class`, the folder; `label`, its place among all classes by name, from 0, those of `Labels.json` included;
 /// `class_name`, what `Labels.json` calls it; `split`.
 ///
 /// # Errors
 /// None that is known of: columns of one length always are a table.
 pub(super) fn columns<'p>(
     path: &Path,
+    names: &[String],
     places: &(impl Iterator<Item = &'p Place> + Clone),
     labels: Option<&Labels>,
 ) -> Result<Option<RecordBatch>> {
-    let names = column_names(places, labels);
     if names.is_empty() {
         return Ok(None);
     }
@@ -103,7 +103,7 @@ pub(super) fn columns<'p>(
     known.sort_unstable();
     known.dedup();
     let number = |class: &str| known.binary_search(&class).ok().map(|at| at as i64);
-    let columns = names.into_iter().map(|name| {
+    let columns = names.iter().map(|name| {
         let column: ArrayRef = match name.as_str() {
             "class" => Arc::new(StringArray::from(classes.clone())),
             "label" => Arc::new(classes.iter().map(|class| class.and_then(number)).collect::<Int64Array>()),

@@ -115,8 +115,8 @@ impl Store for ImageFolder {
         splits::column_names(&self.rows.iter().map(|row| &row.place), self.labels.as_ref())
     }
 
-    fn features(&self) -> Result<Option<RecordBatch>> {
-        splits::columns(self.path(), &self.rows.iter().map(|row| &row.place), self.labels.as_ref())
+    fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
+        splits::columns(self.path(), names, &self.rows.iter().map(|row| &row.place), self.labels.as_ref())
     }
 
     fn layout(&self) -> Result<StoreLayout> {

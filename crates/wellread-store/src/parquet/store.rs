@@ -318,12 +318,11 @@ impl Store for ParquetStore {
         features::left_out(self.metadata.schema(), &self.column.name)
     }
 
-    fn features(&self) -> Result<Option<RecordBatch>> {
-        let names = self.feature_names();
+    fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
         if names.is_empty() || self.rows == 0 {
             return Ok(None);
         }
-        plain::read_columns(&self.file, &self.metadata, &names).map(Some)
+        plain::read_columns(&self.file, &self.metadata, names).map(Some)
     }
 
     fn position(&self, row: usize) -> u64 {

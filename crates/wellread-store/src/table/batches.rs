@@ -33,7 +33,7 @@ impl RecordBatches {
                 types.push(dtype);
             }
         }
-        let features = store.features()?;
+        let features = crate::features::all(store)?;
         let options = WriteOptions { features, types, ..WriteOptions::default() };
         let collector = Collector::new(store.path(), &options, |dtype| dtype)?;
         Ok(Self { rows: 0..store.len(), collector, scratch: Scratch::default(), pixels: vec![] })

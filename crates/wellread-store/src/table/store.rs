@@ -434,17 +434,17 @@ impl Store for TableStore {
         self.column.left_out.clone()
     }
 
-    fn features(&self) -> Result<Option<RecordBatch>> {
-        if self.column.features.is_empty() {
+    fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
+        if names.is_empty() {
             return Ok(None);
         }
-        let paths: Vec<_> = self.column.features.iter().map(|name| vec![name.clone()]).collect();
+        let paths: Vec<_> = names.iter().map(|name| vec![name.clone()]).collect();
         let mut batches = vec![];
         self.table.read(Rows::Range(0..self.len()), &paths, &mut FormatContext::default(), &mut |batch| {
             batches.push(batch);
             Ok(())
         })?;
-        crate::features::gathered(self.path(), &batches, &self.column.features).map(Some)
+        crate::features::gathered(self.path(), &batches, names).map(Some)
     }
 
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {

@@ -30,7 +30,7 @@ fn parts_of_a_split_are_one_and_classes_have_names() {
     let names =
         |store: &dyn Store| -> Vec<String> { (0..store.len()).map(|row| store.name(row).unwrap()).collect() };
     let column = |store: &dyn Store, name: &str| -> Vec<String> {
-        let features = store.features().unwrap().unwrap();
+        let features = wellread_store::features::all(store).unwrap().unwrap();
         let column = features.column_by_name(name).unwrap_or_else(|| panic!("{name}"));
         if let Some(texts) = column.as_any().downcast_ref::<StringArray>() {
             return texts.iter().map(|text| text.unwrap().to_owned()).collect();

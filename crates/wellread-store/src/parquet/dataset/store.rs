@@ -272,12 +272,12 @@ impl Store for DatasetStore {
         self.tables.left_out.clone()
     }
 
-    fn features(&self) -> Result<Option<RecordBatch>> {
-        if self.tables.features.is_empty() {
+    fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
+        if names.is_empty() {
             return Ok(None);
         }
         let file = PositionalFile::open(&self.path.join(IMAGES))?;
-        plain::read_columns(&file, &footer(&file)?, &self.tables.features).map(Some)
+        plain::read_columns(&file, &footer(&file)?, names).map(Some)
     }
 
     fn position(&self, row: usize) -> u64 {

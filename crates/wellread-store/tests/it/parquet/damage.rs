@@ -217,7 +217,7 @@ fn flipped_bits_are_found_by_every_path() {
         let read = |store: &ParquetStore| -> wellread_store::Result<_> {
             let images: Vec<_> =
                 (0..store.len()).map(|row| read_image(store, row)).collect::<Result<_, _>>()?;
-            Ok((images, store.features()?))
+            Ok((images, wellread_store::features::all(store)?))
         };
         let good = read(&open(&path)).unwrap();
         let whole = std::fs::read(&path).unwrap();
@@ -249,7 +249,8 @@ fn a_flipped_encoding_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.parquet");
     let dose: ArrayRef = Arc::new(Int64Array::from(vec![5, 7, 11]));
-    let features = Some(RecordBatch::try_from_iter([("dose", dose)]).unwrap());
+    let well: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
+    let features = Some(RecordBatch::try_from_iter([("dose", dose), ("well", well)]).unwrap());
     let options = WriteOptions { features, compression: Compression::None, ..WriteOptions::default() };
     let mut writer = create(&path, "parquet", &options).unwrap();
     for k in 0..3 {
@@ -272,8 +273,11 @@ fn a_flipped_encoding_is_an_error() {
     for fast in [true, false] {
         let store = ParquetStore::open(&path, &OpenOptions::default()).unwrap();
         let store = if fast { store } else { store.without_fast_path() };
-        let error = store.features().unwrap_err().to_string();
+        let error = wellread_store::features::all(&store).unwrap_err().to_string();
         assert!(error.contains("column dose: a page has an encoding that its column has not"), "{error}");
+        // Who asks for one column reads no other.
+        let well = store.features(&["well".to_owned()]).unwrap().unwrap();
+        assert_eq!((well.num_columns(), well.column(0).len()), (1, 3));
     }
 }
 
