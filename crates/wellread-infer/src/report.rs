@@ -10,14 +10,13 @@ use anyhow::{Context as _, Result};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use wellread_loader::Dataset;
+use wellread_measure::compare::MIN_SAMPLES;
 use wellread_measure::samples::median;
 use wellread_report::{Cell, Fact, Finding, ReportInput, Samples, Severity, Table, Thumbnail};
 use wellread_store::{preview, registry};
 
 /// Name of the table.
 const TABLE: &str = "inference";
-/// Rounds below which no half of them stands for the whole.
-const LEAST_ROUNDS: usize = 6;
 
 /// Writes the report beside the run's CSV file, in a folder of its name; returns the folder.
 ///
@@ -107,7 +106,7 @@ fn noise(run: &Run) -> Option<(f64, f64)> {
         let width = (record.row.latency_p50_high_ms? / record.row.latency_p50_low_ms?).ln();
         Some((floor, floor + width)).filter(|(floor, whole)| floor.is_finite() && whole.is_finite())
     };
-    let found = ok.filter(|record| record.rounds.len() >= LEAST_ROUNDS).filter_map(of);
+    let found = ok.filter(|record| record.rounds.len() >= MIN_SAMPLES).filter_map(of);
     let (floor, whole) = found.reduce(|a, b| (a.0.max(b.0), a.1.max(b.1)))?;
     Some((floor.exp_m1(), whole.exp_m1()))
 }
@@ -307,29 +306,34 @@ fn findings(run: &Run) -> Vec<Finding> {
 /// Which of two is faster, if that is clear: their intervals do not overlap.
 fn fastest(first: &Row, second: &Row) -> Option<Finding> {
     let (a, b) = (first.latency_p50_ms?, second.latency_p50_ms?);
-    let (low, high) = (first.latency_p50_low_ms.unwrap_or(a), first.latency_p50_high_ms.unwrap_or(a));
     let what = format!("{}, batch {}", first.model, first.batch_size);
-    let clear = second.latency_p50_low_ms.is_some_and(|other| high < other);
-    let text = if clear {
-        format!(
-            "{what}: {} is fastest, {a:.1} ms ({low:.1}–{high:.1}) a pass; {} follows with {b:.1} ms, {:.2} times as long.",
-            name(first),
-            name(second),
-            b / a
-        )
-    } else {
-        format!(
-            "{what}: {} ({a:.1} ms) and {} ({b:.1} ms) are not clearly different.",
-            name(first),
-            name(second)
-        )
+    let (one, other) = (name(first), name(second));
+    let intervals = first.latency_p50_low_ms.zip(first.latency_p50_high_ms).zip(second.latency_p50_low_ms);
+    let (severity, text, detail) = match intervals {
+        Some(((low, high), next)) if high < next => (
+            Severity::Info,
+            format!(
+                "{what}: {one} is fastest, {a:.1} ms ({low:.1}–{high:.1}) a pass; {other} follows with {b:.1} ms, {:.2} times as \
+                 long.",
+                b / a
+            ),
+            "Medians; in brackets the 95 % interval by resampling rounds. The intervals of the two do not overlap.".to_owned(),
+        ),
+        Some(_) => (
+            Severity::Info,
+            format!("{what}: {one} ({a:.1} ms) and {other} ({b:.1} ms) are not clearly different."),
+            "Their 95 % intervals overlap; more --iterations would tell.".to_owned(),
+        ),
+        None => (
+            Severity::Caution,
+            format!(
+                "{what}: it is too early to say which of {one} ({a:.1} ms) and {other} ({b:.1} ms) is faster; these are too few \
+                 passes."
+            ),
+            format!("--iterations {MIN_SAMPLES} or more give medians an interval."),
+        ),
     };
-    let detail = if clear {
-        "Medians; in brackets the 95 % interval by resampling rounds. The intervals of the two do not overlap."
-    } else {
-        "Their 95 % intervals overlap, or there are too few rounds for one; more --iterations would tell."
-    };
-    Some(Finding::new(Severity::Info, text, detail))
+    Some(Finding::new(severity, text, detail))
 }
 
 #[cfg(test)]
@@ -383,6 +387,15 @@ mod tests {
         assert!(said[1].contains("compute the same") && said[1].contains("1.0e-6"), "{said:?}");
         let said = texts(&run(vec![record("pytorch", 1, 10.1), record("candle", 1, 10.0)]));
         assert!(said[0].contains("not clearly different"), "{said:?}");
+        // Few passes have no interval, and give no verdict.
+        let few = |framework: &str, ms: f64| {
+            let mut record = record(framework, 1, ms);
+            (record.row.latency_p50_low_ms, record.row.latency_p50_high_ms) = (None, None);
+            record
+        };
+        let found = findings(&run(vec![few("pytorch", 20.0), few("candle", 10.0)]));
+        assert!(found[0].text.contains("too early to say which of candle"), "{}", found[0].text);
+        assert_eq!(found[0].severity, Severity::Caution);
     }
 
     #[test]

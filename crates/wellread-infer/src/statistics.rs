@@ -2,6 +2,7 @@
 //! few samples: how many there are is told beside them. The standard deviation is that of a sample. Nothing is dropped:
 //! outliers are counted.
 
+use wellread_measure::compare::MIN_SAMPLES;
 use wellread_measure::samples::{Samples, percentile_of_sorted};
 use wellread_measure::steady::windows_agree;
 use wellread_measure::{Bootstrap, Interval};
@@ -54,8 +55,12 @@ pub fn latency(samples_ns: &[u64]) -> Option<Latency> {
     })
 }
 
-/// The interval of the median, in milliseconds: that of the medians of rounds, since passes of one round are alike.
+/// The interval of the median, in milliseconds: that of the medians of rounds, since passes of one round are alike. `None` of
+/// fewer than [`MIN_SAMPLES`] rounds.
 pub fn interval(rounds_ns: &[Vec<u64>], seed: u64) -> Option<Interval> {
+    if rounds_ns.len() < MIN_SAMPLES {
+        return None;
+    }
     let rounds: Vec<Vec<f64>> =
         rounds_ns.iter().map(|round| round.iter().map(|&ns| ns as f64 / 1e6).collect()).collect();
     let groups: Vec<&[f64]> = rounds.iter().map(Vec::as_slice).collect();
@@ -123,5 +128,7 @@ mod tests {
             (0..10).map(|r| (0..5).map(|i| 1_000_000 + 1000 * r + i).collect()).collect();
         let found = interval(&rounds, 1).unwrap();
         assert!(found.low <= found.estimate && found.estimate <= found.high && found.low >= 1.0, "{found:?}");
+        assert!(interval(&rounds[..MIN_SAMPLES], 1).is_some());
+        assert_eq!(interval(&rounds[..MIN_SAMPLES - 1], 1), None, "too few rounds for an interval");
     }
 }
