@@ -1,7 +1,8 @@
 """Which share of the images this process delivers: its rank, and the number of ranks.
 
   given        shard=(rank, world_size), a process group, or False       taken as it is
-  found        torch.distributed, jax.distributed, if initialised        all that are must agree
+  found        torch.distributed, jax.distributed, if initialised        all that are must agree, with RANK and WORLD_SIZE
+                                                                         too
                what the parent of a worker process has found
                RANK and WORLD_SIZE, or the step that srun has started    what a launcher says of this process
   else         one rank
@@ -120,6 +121,7 @@ def now(named: Ranks | None, inherited: Inherited | None = None) -> Found:
         return Found((named[0], named[1]), "shard")
     running = _initialised()
     if running is not None:
+        _compare(running, os.environ)
         return running
     if inherited is not None and _is_child_of(inherited.process):
         return Found(inherited.ranks, inherited.by)
@@ -146,6 +148,26 @@ def _initialised() -> Found | None:
             "start both with the same processes, or give shard=False and the rows of this process",
         )
     return found[0] if found else None
+
+
+def _compare(running: Found, variables: Mapping[str, str]) -> None:
+    """Raises ChoiceError where a launcher has told this process other ranks than those it runs as."""
+    try:
+        launched = _of_launcher(variables)
+    except ChoiceError:
+        # What runs is known without it.
+        return
+    if launched is not None and launched.ranks[1] > 1 and not _fit(running.ranks, launched.ranks):
+        raise _wrong(
+            f"{running.by} says {_words(running.ranks)}, and RANK and WORLD_SIZE say {_words(launched.ranks)}",
+            "unset RANK and WORLD_SIZE if they are left from something else, or give shard",
+        )
+
+
+def _fit(ranks: Ranks, launched: Ranks) -> bool:
+    """Whether ranks are those that a launcher has started, or equally many were started by each of these."""
+    each, rest = divmod(ranks[1], launched[1])
+    return ranks == launched or (each > 1 and not rest)
 
 
 def _of_torch() -> Found | None:
@@ -196,15 +218,13 @@ def of_environment(variables: Mapping[str, str]) -> Found:
     if variables.get("TORCHELASTIC_RUN_ID") or not variables.get("SLURM_STEP_NUM_TASKS"):
         return launched
     step = _of_slurm(variables)
-    if step.ranks[1] > 1 and launched.ranks != step.ranks:
-        # Another launcher in each task starts several ranks, and equally many.
-        per_task, rest = divmod(launched.ranks[1], step.ranks[1])
-        if rest or per_task < 2:
-            raise _wrong(
-                f"RANK and WORLD_SIZE say {_words(launched.ranks)}, and the step of Slurm says {_words(step.ranks)}",
-                "unset RANK and WORLD_SIZE if they are left from something else, initialise torch.distributed before "
-                "the first batch, or give shard",
-            )
+    # Another launcher in each task starts several ranks.
+    if step.ranks[1] > 1 and not _fit(launched.ranks, step.ranks):
+        raise _wrong(
+            f"RANK and WORLD_SIZE say {_words(launched.ranks)}, and the step of Slurm says {_words(step.ranks)}",
+            "unset RANK and WORLD_SIZE if they are left from something else, initialise torch.distributed before "
+            "the first batch, or give shard",
+        )
     return launched
 
 
@@ -283,9 +303,24 @@ def _words(ranks: Ranks) -> str:
 
 
 def tell(found: Found) -> None:
-    """Logs what the user should know, once in a process."""
-    if found.notice is not None and found.notice not in _said:
+    """Logs what the user should know of the ranks, once in a process."""
+    if found.notice is not None:
+        _say(found.notice)
+
+
+def tell_left_out(images: int, found: Found) -> None:
+    """Logs that some of so many images are in no rank's part, where that is so, once in a process."""
+    left = images % found.ranks[1]
+    if left:
+        _say(
+            f"wellread: each epoch leaves out {left} of {images} images, which do not divide among {found.ranks[1]} "
+            'ranks; uneven="pad" repeats some instead'
+        )
+
+
+def _say(line: str) -> None:
+    if line not in _said:
         import logging
 
-        _said.add(found.notice)
-        logging.getLogger("wellread").warning("%s", found.notice)
+        _said.add(line)
+        logging.getLogger("wellread").warning("%s", line)

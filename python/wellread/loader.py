@@ -301,6 +301,14 @@ class DataLoader:
         """This process's ranks at this moment."""
         return _ranks.now(self._named, self._inherited)
 
+    def _tell(self, found: _ranks.Found) -> None:
+        """Logs what the user should know of these ranks. A shuffled epoch leaves out other images than the last."""
+        _ranks.tell(found)
+        choices = self._choices
+        if choices["uneven"] == "drop" and choices["order"]["kind"] == "sequential":
+            rows = choices["rows"]
+            _ranks.tell_left_out(len(self._dataset if rows is None else rows), found)
+
     @property
     def _built(self) -> _OfRanks:
         """The native loader used last, for what is the same for all ranks."""
@@ -419,7 +427,7 @@ class DataLoader:
 
     def __iter__(self) -> Iterator:
         found = self._found()
-        _ranks.tell(found)
+        self._tell(found)
         iterator, self._resumed = self._resumed, None
         if iterator is not None and iterator.core.loader is not self._of(found.ranks):
             # The state was loaded before the ranks were known.

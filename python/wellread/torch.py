@@ -238,7 +238,7 @@ class IterableDataset(torch.utils.data.IterableDataset):
     def _items(self, state: dict[str, Any] | None, turn: tuple[int, int] | None) -> Iterator[Any]:
         state = self._begin() if state is None else state
         if turn is None or turn[0] == 0:
-            _ranks.tell(self._whole._found())
+            self._whole._tell(self._whole._found())
         iterator = _Iterator(self._whole, json.dumps(state), turn or (0, 1))
         for batch in iterator:
             self._place = iterator.core.progress()

@@ -177,9 +177,9 @@ def test_ranks_may_come_and_go(parquet, told, tmp_path):
 
 
 def test_what_is_given_must_be_what_is_running(parquet, group, told):
-    told({"RANK": "0", "WORLD_SIZE": "3"})
+    told({"RANK": "0", "WORLD_SIZE": "2"})
     group(1, 4)
-    assert wr.DataLoader(parquet, 5).images == 10
+    assert wr.DataLoader(parquet, 5).images == 10, "two started by each of two"
     for given in ({"shard": (0, 2)}, {"shard": [1, 5]}, {"rank": 0, "world_size": 4}):
         with pytest.raises(wr.ChoiceError, match=r"torch\.distributed says rank 1 of 4"):
             wr.DataLoader(parquet, 5, **given)
@@ -205,6 +205,36 @@ def test_what_is_given_must_be_what_is_running(parquet, group, told):
     group(2, 3)
     with pytest.raises(wr.ChoiceError, match="shard is rank 1 of 4"):
         len(same)
+
+
+@pytest.mark.parametrize("running", [(0, 1), (0, 2), (1, 3), (1, 5)])
+def test_a_process_group_and_a_launcher_must_agree(parquet, group, told, running):
+    told({"RANK": "1", "WORLD_SIZE": "2"})
+    loader = wr.DataLoader(parquet, 4)
+    group(*running)
+    rank, ranks = running
+    text = f"torch.distributed says rank {rank} of {ranks}, and RANK and WORLD_SIZE say rank 1 of 2"
+    with pytest.raises(wr.ChoiceError, match=re.escape(text)) as error:
+        iter(loader)
+    assert "unset RANK and WORLD_SIZE" in error.value.hint
+    # What is given counts, and one launched process says nothing; nor does half of what a launcher sets.
+    assert wr.DataLoader(parquet, 4, shard=False).images == 40
+    for harmless in ({"RANK": "0", "WORLD_SIZE": "1"}, {"RANK": "", "WORLD_SIZE": "7"}):
+        told(harmless)
+        assert wr.DataLoader(parquet, 4).images == 40 // ranks
+
+
+def test_images_that_are_always_left_out_are_told_once(parquet, told, caplog):
+    for choices in ({"shard": (1, 3)}, {"rank": 2, "world_size": 3}):
+        list(wr.DataLoader(parquet, 4, **choices))
+    line = (
+        "wellread: each epoch leaves out 1 of 40 images, which do not divide among 3 ranks; "
+        'uneven="pad" repeats some instead'
+    )
+    assert caplog.messages == [line]
+    for choices in ({"uneven": "pad"}, {"shuffle": True}, {"rows": ROWS[:39]}):
+        list(wr.DataLoader(parquet, 4, shard=(0, 3), **choices))
+    assert caplog.messages == [line]
 
 
 def test_a_data_module_without_a_trainer_finds_its_ranks(parquet, told):
