@@ -1,8 +1,8 @@
 //! Running the variants of a benchmark, and turning their turns into table rows.
 //!
 //! All variants of a benchmark run interleaved (see [`wellread_measure::interleave`]): every round runs each
-//! once, in a new random order, after one warm-up round that no figure uses. One variant runs twice per round
-//! as an A/A pair; the interval of its ratio to itself is the noise floor printed beside the results. Rows of
+//! once, in a new random order, after one warm-up round that no figure uses. Another variant in each round runs twice
+//! as an A/A pair; the interval of these ratios is the noise floor printed beside the results. Rows of
 //! the table are runs; columns ending in `_ci_low` and `_ci_high` are the 95 % bootstrap interval of the
 //! configuration's median over runs (for latencies: over the items of all runs, resampled run by run), where there
 //! are runs enough for one; fewer are shown by their range.
@@ -19,7 +19,7 @@ use anyhow::{Context as _, Result};
 use std::cell::RefCell;
 use wellread_measure::bootstrap::Bootstrap;
 use wellread_measure::compare::MIN_SAMPLES;
-use wellread_measure::interleave::{Event, Outcome, Plan, Stopped, Turn, VariantResult};
+use wellread_measure::interleave::{Event, Outcome, Plan, Run, Stopped, Turn, VariantResult};
 use wellread_measure::memory::{PeakGuard, PeakMemory, PeakSource, Scope, release_free_heap};
 use wellread_measure::precision::Precision;
 use wellread_measure::samples::{Samples, median_in_place};
@@ -131,9 +131,7 @@ pub fn run(
         let mut plan =
             Plan::new(config.seed).rounds(config.repeats).warmup(1).time_budget(session.remaining()).fit();
         let ranks = ranks(&keys);
-        // The first that is the last to be left out.
-        let first = ranks.iter().position(|rank| *rank == 0).unwrap_or(0);
-        plan = plan.twin(name_of(&keys[first].0));
+        plan = plan.twin_of_each();
         // Turns of the rounds asked for, warm-up and twin included: a trace has room for as much of each.
         let turns =
             std::cell::Cell::new((variants.len() + 1).saturating_mul(config.repeats.saturating_add(1)));
@@ -406,11 +404,12 @@ fn watched(variant: &mut Variant<'_>, turn: Turn) -> Result<Measurement> {
 /// The largest peak of a variant's warm-up turns, those of its twin included: what a variant sets up once is
 /// set up by whichever of the two comes first.
 fn largest_peak<'o>(outcome: &'o Outcome<Measurement>, name: &str) -> Option<&'o PeakMemory> {
+    let is_of = |run: &&Run<Measurement>| outcome.variants[run.of].name == name;
     outcome
         .variants
         .iter()
-        .filter(|v| v.name == name || v.twin_of.as_deref() == Some(name))
         .flat_map(|v| &v.warmup)
+        .filter(is_of)
         .filter_map(|run| run.value.peak.as_ref())
         .max_by_key(|peak| peak.growth())
 }

@@ -11,9 +11,10 @@ use std::fmt;
 use wellread_measure::bootstrap::{Interval, Pairing};
 use wellread_measure::compare::{MIN_SAMPLES, NoiseFloor, corrected, smallest_detectable, verdict};
 use wellread_measure::hypothesis::{holm, yuen, yuen_paired};
+use wellread_measure::nested::{self, MIN_PROCESSES};
 use wellread_measure::{Bootstrap, Verdict};
 use wellread_report::Table;
-use wellread_report::columns::Quantity;
+use wellread_report::columns::{Better, Quantity};
 
 /// Most chance of even one false alarm in a table.
 pub const LEVEL: f64 = 0.05;
@@ -33,6 +34,8 @@ pub struct Options {
     pub pairing: Pairing,
     /// Noise floor of single rows (table, quantity, key), where it was measured for them.
     pub row_floors: BTreeMap<String, NoiseFloor>,
+    /// Whether rounds of one process a side are judged as if their processes and hours were the same.
+    pub same_conditions: bool,
 }
 
 impl Default for Options {
@@ -44,8 +47,21 @@ impl Default for Options {
             seed: 0,
             pairing: Pairing::Unpaired,
             row_floors: BTreeMap::new(),
+            same_conditions: false,
         }
     }
+}
+
+/// What the figures of a row hold for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// For such processes: there were several on both sides.
+    Processes,
+    /// For the runs that were measured, which were taken in turns or are said to stand for more.
+    Runs,
+    /// Within these runs only: no verdict.
+    Within,
 }
 
 /// The verdict on a row.
@@ -56,7 +72,7 @@ pub enum Word {
     Faster,
     /// B takes more.
     Slower,
-    /// No further apart than the threshold or the noise floor.
+    /// No further apart than the threshold, interval included.
     Same,
     /// It cannot be told.
     Unclear,
@@ -83,7 +99,7 @@ pub struct Row {
     pub key: Vec<(String, String)>,
     /// Column that is compared.
     pub quantity: String,
-    /// Its median on the side of A; null when there is none.
+    /// Its median on the side of A, of processes the geometric mean of their medians; null when there is none.
     pub a: f64,
     /// On the side of B.
     pub b: f64,
@@ -91,6 +107,12 @@ pub struct Row {
     pub n_a: usize,
     /// Runs behind B.
     pub n_b: usize,
+    /// Processes behind A; 0 where they are not known.
+    pub processes_a: usize,
+    /// Processes behind B.
+    pub processes_b: usize,
+    /// What the figures hold for.
+    pub scope: Scope,
     /// What B takes over what A takes; of rates, the inverse. Above 1 is slower. Null when it is not known.
     pub ratio: Option<f64>,
     /// Lower end of its 95 % interval.
@@ -107,7 +129,7 @@ pub struct Row {
     pub smallest_detectable: Option<f64>,
     /// The word.
     pub verdict: Word,
-    /// Slower by more than the threshold.
+    /// Slower, and by as much as the threshold as far as the interval tells.
     pub regression: bool,
     /// Why the verdict is unclear, where more than chance is the reason.
     pub reason: Option<String>,
@@ -268,7 +290,7 @@ fn one_table(
     for ((mut row, ratio, verdict), p) in rows.into_iter().zip(holm(&p_values)) {
         row.p_corrected = Some(p).filter(|p| !p.is_nan());
         let verdict = corrected(verdict, p, LEVEL);
-        row.verdict = word(verdict, ratio.as_ref(), row.noise_floor, options.threshold);
+        row.verdict = word(verdict, ratio.as_ref(), options.threshold);
         if !out.comparable {
             row.reason = Some("the pixels of A and B differ".to_owned());
         }
@@ -280,8 +302,9 @@ fn one_table(
         if row.reason.is_some() {
             row.verdict = Word::Unclear;
         }
+        // An estimate above the threshold would find a slow-down of just that size in half of all cases.
         row.regression =
-            row.verdict == Word::Slower && row.ratio.is_some_and(|r| r > 1.0 + options.threshold);
+            row.verdict == Word::Slower && row.high.is_some_and(|high| high >= 1.0 + options.threshold);
         out.rows.push(row);
     }
     if untold > 0 && out.rows.is_empty() {
@@ -313,6 +336,9 @@ fn one_row(
         b: b.value,
         n_a: a.samples.len(),
         n_b: b.samples.len(),
+        processes_a: 0,
+        processes_b: 0,
+        scope: Scope::Runs,
         ratio: None,
         low: None,
         high: None,
@@ -330,6 +356,23 @@ fn one_row(
         row.reason = Some(problems.join("; "));
         return (row, None, Verdict::TooFewData);
     }
+    if options.pairing == Pairing::Unpaired {
+        let (x, y) = (b.by_process(), a.by_process());
+        (row.processes_a, row.processes_b) = (y.len(), x.len());
+        if let Some(found) = nested::ratio(&x, &y, &Bootstrap::seeded(options.seed)) {
+            let of_cost = |cost| if quantity.better == Better::Higher { 1.0 / cost } else { cost };
+            (row.a, row.b) = (of_cost(found.denominator), of_cost(found.numerator));
+            (row.scope, row.noise_floor) = (Scope::Processes, None);
+            return judged(row, found.ratio, Some(found.p_value), None);
+        }
+        if !options.same_conditions {
+            row.scope = Scope::Within;
+            row.noise_floor = None;
+            row.ratio = cost_ratio(quantity, a, b);
+            row.reason = Some(within(row.processes_a, row.processes_b));
+            return (row, None, Verdict::TooFewData);
+        }
+    }
     let (ratio, p_value) = match (a.interval.as_ref(), b.interval.as_ref()) {
         (None, None) => from_samples(a, b, options),
         _ => from_summaries(a, b),
@@ -345,21 +388,49 @@ fn one_row(
         });
         return (row, None, Verdict::TooFewData);
     }
-    row.ratio = ratio.map(|ratio| ratio.estimate);
-    row.low = ratio.map(|ratio| ratio.low);
-    row.high = ratio.map(|ratio| ratio.high);
-    row.p_value = p_value;
-    row.smallest_detectable = ratio.as_ref().map(|ratio| smallest_detectable(ratio, floor));
-    // Of summaries, an interval is all there is: it stands for the number of samples behind it.
-    let judged = ratio.map(|ratio| Interval { n: ratio.n.max(MIN_SAMPLES), ..ratio });
-    let verdict = verdict(judged.as_ref(), floor);
-    (row, ratio, verdict)
+    match ratio {
+        Some(ratio) => judged(row, ratio, p_value, floor),
+        None => (row, None, Verdict::TooFewData),
+    }
+}
+
+/// A row with this ratio, which has an interval.
+fn judged(
+    row: Row,
+    ratio: Interval,
+    p_value: Option<f64>,
+    floor: Option<NoiseFloor>,
+) -> (Row, Option<Interval>, Verdict) {
+    let row = Row {
+        ratio: Some(ratio.estimate),
+        low: Some(ratio.low),
+        high: Some(ratio.high),
+        p_value,
+        smallest_detectable: Some(smallest_detectable(&ratio, floor)),
+        ..row
+    };
+    // How many are enough was decided before: of a summary an interval is all there is, of processes few are enough.
+    let enough = Interval { n: ratio.n.max(MIN_SAMPLES), ..ratio };
+    let verdict = verdict(Some(&enough), floor);
+    (row, Some(ratio), verdict)
+}
+
+/// Why so few processes give no verdict.
+fn within(a: usize, b: usize) -> String {
+    let number = |n: usize| match n {
+        0 | 1 => "one process".to_owned(),
+        n => format!("{n} processes"),
+    };
+    format!(
+        "within these runs only: {} of A and {} of B, and a verdict needs {MIN_PROCESSES} of each",
+        number(a),
+        number(b)
+    )
 }
 
 fn cost_ratio(quantity: &Quantity, a: &Measured, b: &Measured) -> Option<f64> {
     let ratio = b.value / a.value;
-    let ratio =
-        if quantity.better == wellread_report::columns::Better::Higher { ratio.recip() } else { ratio };
+    let ratio = if quantity.better == Better::Higher { ratio.recip() } else { ratio };
     Some(ratio).filter(|ratio| ratio.is_finite() && *ratio > 0.0)
 }
 
@@ -399,8 +470,8 @@ fn from_summaries(a: &Measured, b: &Measured) -> (Option<Interval>, Option<f64>)
 }
 
 /// From the verdict and the interval to the word.
-fn word(verdict: Verdict, ratio: Option<&Interval>, floor: Option<f64>, threshold: f64) -> Word {
-    let margin = (1.0 + threshold.max(floor.unwrap_or(0.0))).ln();
+fn word(verdict: Verdict, ratio: Option<&Interval>, threshold: f64) -> Word {
+    let margin = threshold.ln_1p();
     match (verdict, ratio) {
         (Verdict::Faster, _) => Word::Faster,
         (Verdict::Slower, _) => Word::Slower,

@@ -10,13 +10,18 @@
 //! ```
 //!
 //! The rule for a row, of which [`judge`] is the whole: `ratio` is what B takes over what A takes (of rates, their
-//! inverse), with its 95 % interval. **Slower** (or faster): the interval lies beyond 1 and the noise floor, and the
-//! row's test, corrected for all rows of its table, leaves at most 5 %. **Same**: the whole interval is within the
-//! threshold or the noise floor. Else **unclear**. A regression is a slower row whose ratio is above the threshold.
+//! inverse), with its 95 % interval, over processes ([`wellread_measure::nested`]). **Slower** (or faster): the interval lies
+//! beyond 1, and the row's test, corrected for all rows of its table, leaves at most 5 %. **Same**: the whole interval is within
+//! the threshold. Else **unclear**. A regression is a slower row whose interval reaches the threshold.
+//!
+//! Rounds of one process say nothing of the next process: of fewer than three processes a side there is a ratio "within these
+//! runs only" and no verdict, unless [`Options::same_conditions`] says that the runs stand for more. Two revisions are
+//! measured in turns, a process each, and compared in pairs.
 //!
 //! | module | what it holds |
 //! |---|---|
 //! | [`results`] | [`Results`] from Parquet, CSV and JSON as the suite, `infer` and `tasks` write them |
+//! | [`sides`] | several results as one side, their processes counted |
 //! | [`provenance`] | [`Difference`]: data, machine, versions, configuration, seed |
 //! | [`series`] | one configuration's samples of one quantity |
 //! | [`judge`] | [`compare`], [`Comparison`] |
@@ -34,6 +39,7 @@ pub mod results;
 pub mod revisions;
 pub mod rounds;
 pub mod series;
+pub mod sides;
 pub mod text;
 
 pub use judge::{Comparison, Options, Row, Word, compare};

@@ -1,7 +1,8 @@
 //! The configurations of two tables side by side: keys, and what was measured of a quantity.
 
+use crate::results::PROCESS;
 use anyhow::{Result, bail};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use wellread_measure::bootstrap::Interval;
 use wellread_measure::bootstrap::Method;
 use wellread_report::columns::{self, Better, Quantity};
@@ -35,10 +36,23 @@ pub struct Measured {
     pub samples: Vec<f64>,
     /// The same by run, where the table numbers them.
     pub runs: Vec<i64>,
+    /// The process that each was measured in ([`crate::results::PROCESS`]); of one process all the same.
+    pub processes: Vec<i64>,
     /// The 95 % interval of a summary, as costs; without raw values only.
     pub interval: Option<Interval>,
     /// Why nothing may be concluded of it.
     pub problem: Option<String>,
+}
+
+impl Measured {
+    /// The samples of each process.
+    pub fn by_process(&self) -> Vec<Vec<f64>> {
+        let mut groups: BTreeMap<i64, Vec<f64>> = BTreeMap::new();
+        for (process, sample) in self.processes.iter().zip(&self.samples) {
+            groups.entry(*process).or_default().push(*sample);
+        }
+        groups.into_values().collect()
+    }
 }
 
 /// One configuration of both sides.
@@ -137,6 +151,7 @@ fn measured(table: &Table, rows: &[usize], quantity: &Quantity) -> Measured {
                 out.samples.push(cost(value));
                 // A number per run, or the order of the rows.
                 out.runs.push(table.f64("run", row).map_or(out.runs.len() as i64, |run| run as i64));
+                out.processes.push(table.f64(PROCESS, row).map_or(0, |process| process as i64));
             }
             Some(_) => refused += 1,
             None => (),
@@ -167,6 +182,7 @@ fn measured(table: &Table, rows: &[usize], quantity: &Quantity) -> Measured {
         out.interval = usable.then_some(interval);
         out.samples.clear();
         out.runs.clear();
+        out.processes.clear();
     }
     out
 }

@@ -1,8 +1,9 @@
 //! A comparison in words: for a terminal, and as Markdown for a pull request.
 
-use crate::judge::{Comparison, Row, Word};
+use crate::judge::{Comparison, Row, Scope, Word};
 use crate::provenance::Weight;
 use std::fmt::Write as _;
+use wellread_measure::nested::MIN_PROCESSES;
 use wellread_report::columns::{self, Quantity};
 use wellread_report::number::significant;
 
@@ -22,6 +23,12 @@ pub fn verdict(c: &Comparison) -> String {
         .map(|word| format!("{} {word}", c.count(word)))
         .collect();
     let limit = percent(c.threshold);
+    if c.rows.iter().all(|row| row.scope == Scope::Within) {
+        return format!(
+            "No verdict on {} rows: their ratios hold within these runs only, of fewer than {MIN_PROCESSES} processes a side",
+            c.rows.len()
+        );
+    }
     match c.regressions {
         0 => format!("No regression beyond {limit}: of {} rows {}", c.rows.len(), counts.join(", ")),
         1 => format!("1 regression beyond {limit}: of {} rows {}", c.rows.len(), counts.join(", ")),
@@ -78,13 +85,29 @@ pub fn plain(c: &Comparison) -> String {
         }
     }
     let _ = write!(out, "\n{}.", verdict(c));
+    if is_within(c) {
+        let _ = write!(out, "\n{MORE_PROCESSES}");
+    }
     out
+}
+
+/// How there are processes enough for a verdict.
+const MORE_PROCESSES: &str = "Processes differ by more than their rounds tell. Measure several of each: `wellread bench … --processes 5`, or \
+    several folders a side, `wellread compare A1 A2 A3 -- B1 B2 B3`. `--assume-same-conditions` judges these runs alone.";
+
+/// Whether there are rows without a verdict for want of processes.
+fn is_within(c: &Comparison) -> bool {
+    c.comparable && c.rows.iter().any(|row| row.scope == Scope::Within)
 }
 
 /// The comparison as Markdown.
 pub fn markdown(c: &Comparison) -> String {
     let mut out = String::new();
-    let mark = if c.regressions > 0 || !c.comparable { "❌" } else { "✅" };
+    let mark = match c.regressions {
+        0 if is_within(c) => "❔",
+        0 if c.comparable => "✅",
+        _ => "❌",
+    };
     let _ = writeln!(out, "### {mark} {}\n", escaped(&verdict(c)));
     let _ = writeln!(out, "A: `{}`  \nB: `{}`\n", c.a.replace('`', "'"), c.b.replace('`', "'"));
     if !c.differences.is_empty() {
@@ -134,11 +157,14 @@ pub fn markdown(c: &Comparison) -> String {
     }
     let _ = writeln!(
         out,
-        "Ratio: what B takes over what A takes (of rates the inverse), with its 95 % interval. Slower or faster: beyond \
-         chance (Holm over each table, 5 %) and beyond the noise floor; same: within {} or the noise floor. Detects: the \
-         smallest slow-down that would be called one in nine of ten repetitions.",
+        "Ratio: what B takes over what A takes (of rates the inverse), with its 95 % interval over processes. Slower or faster: \
+         beyond chance (Holm over each table, 5 %), and of runs in turns beyond the noise floor; same: the whole interval within \
+         {}. Detects: the smallest slow-down that would be called one in nine of ten repetitions.",
         percent(c.threshold)
     );
+    if is_within(c) {
+        let _ = writeln!(out, "\n{MORE_PROCESSES}");
+    }
     out
 }
 

@@ -65,6 +65,7 @@ pub mod hypothesis;
 pub mod interleave;
 pub mod limits;
 pub mod memory;
+pub mod nested;
 mod normal;
 pub mod page_cache;
 pub mod precision;

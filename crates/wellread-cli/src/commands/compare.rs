@@ -5,29 +5,32 @@ use crate::output::{Failure, Outcome, Ui, shown_on};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use wellread_compare::revisions::{self, Revisions};
-use wellread_compare::{Comparison, Options, Results, compare, figure, history, text};
+use wellread_compare::{Comparison, Options, Results, compare, figure, history, sides, text};
 
 /// Compares two results, or two revisions, and fails with code 3 when the second is slower.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Compares two results, or two revisions, and fails with code 3 when the second is slower.
 
-A and B are result files (.parquet, .csv, .json as bench, infer and tasks write them), folders of them, or commits of
-the repository around the working folder. Rows are matched by their configuration; each gets the ratio of B to A with
-its 95 % interval and a verdict: faster, slower, same or unclear. Noise is no regression: an interval that holds 1,
-a ratio below the noise floor of the runs, a probability that does not survive the correction for all rows of its table.
+A and B are result files (.parquet, .csv, .json as bench, infer and tasks write them), folders of them, several of these
+each (A1 A2 A3 -- B1 B2 B3), or commits of the repository around the working folder. Rows are matched by their
+configuration; each gets the ratio of B to A with its 95 % interval and a verdict: faster, slower, same or unclear. The
+interval counts processes, since rounds of one process say nothing of the next: of fewer than three a side there is a ratio
+within these runs only, no verdict and no code 3. Noise is no regression: an interval that holds 1, a probability that does
+not survive the correction for all rows of its table.
 
 Examples:
-  wellread compare results-before results-after
-  wellread compare before/dataset.parquet after/dataset.parquet --threshold 3% --markdown report.md
+  wellread bench dataloader --input plate.parquet --processes 5 --out before
+  wellread compare before after
+  wellread compare before-1 before-2 before-3 -- after-1 after-2 after-3 --threshold 3% --markdown report.md
   wellread compare main HEAD --features parquet,tiff -- dataloader --images 200 --formats parquet --repeats 3
   wellread compare results --history history.jsonl --label $(git rev-parse --short HEAD)
   wellread compare --history history.jsonl")]
 pub struct Args {
-    /// The baseline: a results file or folder, or a commit. Alone with --history, it is added there.
-    a: Option<String>,
-    /// What is compared with it.
-    b: Option<String>,
+    /// The baseline and what is compared with it: results files or folders, or commits. Several results of each have -- between
+    /// the two sides. One alone is added to --history.
+    #[arg(value_name = "A B")]
+    given: Vec<String>,
     /// Slow-downs up to this are no regression.
     #[arg(long, default_value = "5%", value_parser = parse_share)]
     threshold: f64,
@@ -46,6 +49,10 @@ pub struct Args {
     /// What the record in the history is called; by default the commit that was measured.
     #[arg(long, requires = "history")]
     label: Option<String>,
+    /// Judge rounds of one process a side as if the next process were the same: an interval of rounds alone, which misses
+    /// what processes and hours differ by.
+    #[arg(long)]
+    assume_same_conditions: bool,
     /// Seed of resampling and of the order of turns.
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -55,15 +62,17 @@ pub struct Args {
     /// Cargo features to build revisions with, instead of the default ones.
     #[arg(help_heading = "Revisions", long, value_name = "LIST")]
     features: Option<String>,
-    /// What to measure of revisions: arguments of `wellread bench`.
-    #[arg(help_heading = "Revisions", last = true, value_name = "BENCH ARGUMENTS")]
-    bench: Vec<String>,
+    /// The results of B, where those of A are before it; of commits what to measure: arguments of `wellread bench`.
+    #[arg(last = true, value_name = "B RESULTS | BENCH ARGUMENTS")]
+    after: Vec<String>,
 }
 
 /// What A and B are.
-enum Given {
-    Results,
-    Revisions,
+enum Given<'a> {
+    /// Files and folders of each side.
+    Results(Vec<&'a str>, Vec<&'a str>),
+    /// A commit of each.
+    Revisions([&'a str; 2]),
 }
 
 fn failed(error: &anyhow::Error) -> Failure {
@@ -76,28 +85,29 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         quantities: args.quantity.clone(),
         tables: args.table.clone(),
         seed: args.seed,
+        same_conditions: args.assume_same_conditions,
         ..Options::default()
     };
-    match (&args.a, &args.b) {
-        (None, _) => match &args.history {
+    match (args.given.as_slice(), args.after.is_empty()) {
+        ([], _) => match &args.history {
             Some(path) if args.markdown.is_none() => show_history(path, None, &options, ui),
             Some(_) => Err(Failure::Usage("--markdown needs two results to compare".to_owned())),
             None => Err(Failure::Usage(
                 "name two results to compare, or a history: wellread compare A B, wellread compare --history FILE".to_owned(),
             )),
         },
-        (Some(a), None) => match &args.history {
+        ([a], true) => match &args.history {
             Some(path) if args.markdown.is_none() => {
-                let results = open(a)?;
+                let results = open(&[a])?;
                 show_history(path, Some((&results, label(args, &results))), &options, ui)
             }
             Some(_) => Err(Failure::Usage("--markdown needs two results to compare".to_owned())),
             None => Err(Failure::Usage(format!("name what to compare {a} with, or --history FILE to add it to"))),
         },
-        (Some(a), Some(b)) => {
-            let [first, second] = match given(args, a, b)? {
-                Given::Results => [open(a)?, open(b)?],
-                Given::Revisions => measure(args, [a, b], &mut options, ui)?,
+        _ => {
+            let [first, second] = match given(args)? {
+                Given::Results(a, b) => [open(&a)?, open(&b)?],
+                Given::Revisions(names) => measure(args, names, &mut options, ui)?,
             };
             let found = compare(&first, &second, &options).map_err(|e| failed(&e))?;
             let kept = match &args.history {
@@ -116,39 +126,55 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
 }
 
 /// Files and folders before commits of the same name; both sides alike.
-fn given(args: &Args, a: &str, b: &str) -> Outcome<Given> {
+fn given(args: &Args) -> Outcome<Given<'_>> {
+    fn all(names: &[String]) -> Vec<&str> {
+        names.iter().map(String::as_str).collect()
+    }
     let is_path = |name: &str| Path::new(name).exists();
     let is_commit = |name: &str| revisions::commit(Path::new("."), name).is_some();
-    match (is_path(a), is_path(b)) {
-        (true, true) if args.bench.is_empty() => Ok(Given::Results),
-        (true, true) => Err(Failure::Usage(format!(
-            "{a} and {b} are files or folders, whose results are compared as they are; arguments after -- are for commits"
-        ))),
-        (false, false) if is_commit(a) && is_commit(b) => {
-            if args.bench.is_empty() {
+    let (before, after) = (all(&args.given), all(&args.after));
+    match before.as_slice() {
+        [a, b] if after.is_empty() && is_path(a) && is_path(b) => Ok(Given::Results(vec![a], vec![b])),
+        [a, b] if !is_path(a) && !is_path(b) && is_commit(a) && is_commit(b) => {
+            if after.is_empty() {
                 return Err(Failure::Usage(format!(
                     "{a} and {b} are commits; say what to measure, such as: wellread compare {a} {b} -- dataloader --images 200"
                 )));
             }
-            Ok(Given::Revisions)
+            Ok(Given::Revisions([a, b]))
         }
-        (one, other) => {
-            let unknown = if one || (!other && is_commit(a)) { b } else { a };
-            let hint = if is_commit(unknown) {
-                "is a commit and the other a file; compare two of a kind"
-            } else {
-                "is neither a results file or folder nor a commit of a repository here"
-            };
-            Err(Failure::Failed(format!("{unknown}: {hint}")))
+        _ => {
+            // The first that is of another kind than it should be.
+            if let Some(unknown) = before.iter().find(|name| !is_path(name)) {
+                let hint = if is_commit(unknown) {
+                    "is a commit; two commits are compared, or results"
+                } else {
+                    "is neither a results file or folder nor a commit of a repository here"
+                };
+                return Err(Failure::Failed(format!("{unknown}: {hint}")));
+            }
+            if let Some(missing) = after.iter().find(|name| !is_path(name)) {
+                return Err(Failure::Usage(format!(
+                    "after -- come the results of B where those of A are before it, and {missing} is no file or folder; \
+                     arguments of bench are for two commits"
+                )));
+            }
+            if after.is_empty() {
+                return Err(Failure::Usage(
+                    "of several results, -- says where those of B begin: wellread compare A1 A2 A3 -- B1 B2 B3".to_owned(),
+                ));
+            }
+            Ok(Given::Results(before, after))
         }
     }
 }
 
-fn open(path: &str) -> Outcome<Results> {
-    if !Path::new(path).exists() {
+fn open(paths: &[&str]) -> Outcome<Results> {
+    if let Some(path) = paths.iter().find(|path| !Path::new(path).exists()) {
         return Err(Failure::Failed(format!("{path}: there is no such file or folder")));
     }
-    Results::open(Path::new(path)).map_err(|e| failed(&e))
+    let paths: Vec<&Path> = paths.iter().map(Path::new).collect();
+    sides::open(&paths).map_err(|e| failed(&e))
 }
 
 fn measure(args: &Args, names: [&str; 2], options: &mut Options, ui: Ui) -> Outcome<[Results; 2]> {
@@ -157,7 +183,7 @@ fn measure(args: &Args, names: [&str; 2], options: &mut Options, ui: Ui) -> Outc
         cache: revisions::cache(),
         rounds: args.rounds,
         features: args.features.clone(),
-        arguments: args.bench.clone(),
+        arguments: args.after.clone(),
     };
     let bar = ui.progress(0, "building");
     let measured = revisions.measure(names, options, &shown_on(&bar));

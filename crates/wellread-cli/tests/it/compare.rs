@@ -2,7 +2,7 @@
 
 use crate::support::{arg, json, wellread};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A result table as CSV: each format with ten runs about its level.
@@ -18,32 +18,52 @@ fn results(folder: &Path, levels: &[(&str, f64)]) {
     fs::write(folder.join("dataset.csv"), text).unwrap();
 }
 
+/// Three processes of a side, a tenth of a percent apart.
+fn side(folder: &Path, levels: &[(&str, f64)]) -> Vec<PathBuf> {
+    let process = |n: u32| {
+        let at = folder.join(n.to_string());
+        let own = levels.iter().map(|(format, level)| (*format, level * (1.0 + 0.001 * f64::from(n))));
+        results(&at, &own.collect::<Vec<_>>());
+        at
+    };
+    (0..3).map(process).collect()
+}
+
 #[test]
 fn a_regression_ends_with_code_three_and_markdown_names_it() {
     let dir = tempfile::tempdir().unwrap();
-    let [a, b] = ["a", "b"].map(|name| dir.path().join(name));
-    results(&a, &[("tiff", 1.0), ("parquet", 1.0)]);
-    results(&b, &[("tiff", 1.15), ("parquet", 0.7)]);
+    let a = side(&dir.path().join("a"), &[("tiff", 1.0), ("parquet", 1.0)]);
+    let b = side(&dir.path().join("b"), &[("tiff", 1.15), ("parquet", 0.7)]);
     let page = dir.path().join("new/page.md");
-    let done = wellread(&["compare", arg(&a), arg(&b), "--markdown", arg(&page)]);
+    let compared = |a: &[PathBuf], b: &[PathBuf], more: &[&str]| {
+        let (a, b): (Vec<&str>, Vec<&str>) =
+            (a.iter().map(|p| arg(p)).collect(), b.iter().map(|p| arg(p)).collect());
+        wellread(&[&["compare"], more, &a, &["--"], &b].concat())
+    };
+    let done = compared(&a, &b, &["--markdown", arg(&page)]);
     assert_eq!(done.code, 3, "{}", done.stderr);
     assert!(done.stdout.contains("slower !") && done.stdout.contains("faster"), "{}", done.stdout);
     assert!(done.stdout.contains("no summary.json"), "{}", done.stdout);
     let page = fs::read_to_string(page).unwrap();
     assert!(page.contains("1 regression beyond 5 %") && page.contains("| tiff random |"), "{page}");
     // As Markdown on stdout, as JSON, and the other way round.
-    let done = wellread(&["compare", arg(&a), arg(&b), "--markdown", "-", "--quiet"]);
+    let done = compared(&a, &b, &["--markdown", "-", "--quiet"]);
     assert!(done.code == 3 && done.stdout.trim() == page.trim(), "{}", done.stdout);
-    let done = wellread(&["compare", arg(&a), arg(&b), "--json"]);
-    let document: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
-    assert_eq!((done.code, &document["regressions"]), (3, &1.into()));
-    let tiff = &document["rows"][0];
+    let document = |done: crate::support::Done| -> serde_json::Value {
+        serde_json::from_str(&done.stdout).unwrap_or_else(|e| panic!("{e}: {}", done.stderr))
+    };
+    let done = compared(&a, &b, &["--json"]);
+    assert_eq!(done.code, 3);
+    let first = document(done);
+    assert_eq!(first["regressions"], 1);
+    let tiff = &first["rows"][0];
     assert_eq!((&tiff["key"]["format"], &tiff["verdict"]), (&"tiff".into(), &"slower".into()));
+    assert_eq!((&tiff["processes_a"], &tiff["scope"]), (&3.into(), &"processes".into()));
     assert!(tiff["low"].as_f64().unwrap() > 1.13 && tiff["high"].as_f64().unwrap() < 1.17, "{tiff}");
-    let back = json(&["compare", arg(&b), arg(&b)]);
-    assert_eq!(back["regressions"], 0);
+    let back = document(compared(&b, &b, &["--json"]));
+    assert_eq!((&back["regressions"], &back["rows"][0]["verdict"]), (&0.into(), &"same".into()));
     // Within the threshold: slower, and no regression.
-    let within = json(&["compare", arg(&a), arg(&b), "--threshold", "20%"]);
+    let within = document(compared(&a, &b, &["--json", "--threshold", "20%"]));
     assert_eq!((&within["rows"][0]["verdict"], &within["regressions"]), (&"slower".into(), &0.into()));
 }
 
@@ -77,7 +97,15 @@ fn two_runs_of_the_suite_are_compared_with_what_they_were_measured_on() {
         ]);
         assert_eq!(done.code, 0, "{}", done.stderr);
     }
-    let done = wellread(&["compare", arg(&at("a")), arg(&at("b")), "--json", "--threshold", "100%"]);
+    // One process a side: no verdict and no code of a regression.
+    let document = json(&["compare", arg(&at("a")), arg(&at("b"))]);
+    for row in document["rows"].as_array().unwrap() {
+        assert_eq!((&row["scope"], &row["verdict"]), (&"within".into(), &"unclear".into()));
+    }
+    let (a, b) = (at("a"), at("b"));
+    let insisting =
+        ["compare", arg(&a), arg(&b), "--assume-same-conditions", "--json", "--threshold", "100%"];
+    let done = wellread(&insisting);
     assert!(done.code == 0 || done.code == 3, "{}", done.stderr);
     let document: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
     assert_eq!(document["comparable"], true);
@@ -139,6 +167,8 @@ fn wrong_usage_and_missing_things_are_told() {
         (&["compare", arg(&a), "no-such-thing"], 1, "no-such-thing"),
         (&["compare", arg(&a), arg(&a), "--threshold", "5"], 2, "5%"),
         (&["compare", arg(&a), arg(&a), "--", "dataset"], 2, "after --"),
+        (&["compare", arg(&a), arg(&a), arg(&a)], 2, "A1 A2 A3 -- B1 B2 B3"),
+        (&["compare", arg(&a), "no-such-thing", "--", arg(&a)], 1, "no-such-thing"),
         (&["compare", arg(&a), arg(&a), "--quantity", "speed"], 1, "speed"),
         (&["compare", arg(&a), arg(&a), "--label", "x"], 2, "--history"),
         (&["compare", "--history", "no-such-file"], 1, "no-such-file"),

@@ -6,6 +6,7 @@ mod bench;
 mod compare;
 mod data;
 mod everywhere;
+mod false_alarms;
 mod infer;
 mod limits;
 mod names;

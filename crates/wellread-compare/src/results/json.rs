@@ -108,9 +108,12 @@ fn aggregates(mut summary: Map<String, Value>) -> Results {
     Results { tables, details: summary, noise_floors, ..Results::default() }
 }
 
+/// Name of the table of tasks.
+pub(crate) const TASKS: &str = "tasks";
+
 /// One row per task and repeat, every timer a column.
 fn of_tasks(tasks: &[Value]) -> Results {
-    let mut table = Table::new("tasks");
+    let mut table = Table::new(TASKS);
     let branches: Vec<&str> = tasks.iter().map(|task| text(task, "branch")).collect();
     // Results of one branch each are those of two branches: the branch is what is compared.
     let several = branches.iter().any(|branch| *branch != branches[0]);

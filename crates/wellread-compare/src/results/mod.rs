@@ -12,6 +12,7 @@ mod json;
 mod latency;
 
 use anyhow::{Context as _, Result, bail};
+pub(crate) use json::TASKS;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,6 +20,10 @@ use wellread_report::{ReportInput, Table, columns, summary};
 
 /// Files longer than this are no results: nothing of the kind that is read here reaches a hundredth of it.
 const LARGEST: u64 = 1 << 30;
+
+/// Column that says which process a row was measured in. A folder of `bench --processes N` has N, each with one row per
+/// configuration; a folder without is one process, whose rows are its rounds; each repeat of `tasks` is one.
+pub const PROCESS: &str = "process";
 
 /// What is known of one side of a comparison.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -31,6 +36,8 @@ pub struct Results {
     pub details: Map<String, Value>,
     /// Noise floor of each table as a share, where an A/A pair was measured.
     pub noise_floors: BTreeMap<String, f64>,
+    /// Processes behind it, where they were counted ([`crate::sides::open`]); 0 elsewhere.
+    pub processes: usize,
 }
 
 impl Results {
@@ -56,6 +63,7 @@ impl Results {
             input.tables.iter().filter_map(|t| Some((t.name().to_owned(), input.noise_floor_of(t.name())?)));
         Self {
             label: String::new(),
+            processes: 0,
             noise_floors: floors.collect(),
             details: input.details,
             // What is computed from other tables would be compared twice.

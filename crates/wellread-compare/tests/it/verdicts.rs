@@ -2,7 +2,8 @@
 
 use crate::folder;
 use serde_json::json;
-use wellread_compare::{Comparison, Options, Results, Word, compare, rounds, text};
+use wellread_compare::judge::Scope;
+use wellread_compare::{Comparison, Options, Results, Word, compare, rounds, sides, text};
 use wellread_measure::bootstrap::Pairing;
 use wellread_measure::rng::Rng;
 use wellread_report::{Table, row};
@@ -12,7 +13,12 @@ fn run(a: &[(&str, f64)], b: &[(&str, f64)], details: &[(&str, serde_json::Value
     let (x, y) = (dir.path().join("x"), dir.path().join("y"));
     folder(&x, a, 1, &[]);
     folder(&y, b, 2, details);
-    compare(&Results::open(&x).unwrap(), &Results::open(&y).unwrap(), &Options::default()).unwrap()
+    compare(&Results::open(&x).unwrap(), &Results::open(&y).unwrap(), &of_runs()).unwrap()
+}
+
+/// Rounds of one process a side, judged as they are.
+fn of_runs() -> Options {
+    Options { same_conditions: true, ..Options::default() }
 }
 
 fn word(c: &Comparison, name: &str) -> Word {
@@ -23,7 +29,7 @@ fn word(c: &Comparison, name: &str) -> Word {
 fn every_word_where_it_belongs() {
     let c = run(
         &[("tiff", 1.0), ("parquet", 1.0), ("vortex", 1.0), ("small", 1.0)],
-        &[("tiff", 1.2), ("parquet", 0.8), ("vortex", 1.0), ("small", 1.035), ("duckdb", 1.0)],
+        &[("tiff", 1.2), ("parquet", 0.8), ("vortex", 1.0), ("small", 1.03), ("duckdb", 1.0)],
         &[],
     );
     assert_eq!(word(&c, "tiff"), Word::Slower);
@@ -54,6 +60,42 @@ fn the_same_results_twice_are_no_regression() {
     assert!(c.comparable && c.differences.is_empty(), "{:?}", c.differences);
 }
 
+/// Folders of one side: each a process, of other pixels an error, of `bench --processes` as many as it says.
+#[test]
+fn processes_of_a_side_are_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    for (seed, name) in ["a1", "a2", "a3", "b1", "b2", "b3"].into_iter().enumerate() {
+        folder(&at(name), &[("tiff", if seed < 3 { 1.0 } else { 1.2 })], seed as u64, &[]);
+    }
+    let side = |names: &[&str]| {
+        let paths: Vec<_> = names.iter().map(|name| at(name)).collect();
+        sides::open(&paths.iter().map(AsRef::as_ref).collect::<Vec<_>>())
+    };
+    let (a, b) = (side(&["a1", "a2", "a3"]).unwrap(), side(&["b1", "b2", "b3"]).unwrap());
+    assert_eq!((a.processes, a.tables[0].rows()), (3, 33));
+    let c = compare(&a, &b, &Options::default()).unwrap();
+    let row = &c.rows[0];
+    assert_eq!((row.scope, row.processes_a, row.processes_b, row.n_a), (Scope::Processes, 3, 3, 30));
+    assert_eq!((row.verdict, row.regression, row.noise_floor), (Word::Slower, true, None));
+    assert!((row.ratio.unwrap() - 1.2).abs() < 0.02 && (row.a - 1.0).abs() < 0.02, "{row:?}");
+    let few = compare(&side(&["a1", "a2"]).unwrap(), &b, &Options::default()).unwrap();
+    assert_eq!((few.rows[0].scope, few.rows[0].verdict), (Scope::Within, Word::Unclear));
+    assert_eq!((few.rows[0].low, few.rows[0].p_value, few.regressions), (None, None, 0));
+    let said = text::plain(&few);
+    assert!(
+        said.contains("No verdict on 1 rows") && said.contains("2 processes of A and 3 processes of B"),
+        "{said}"
+    );
+    assert!(text::markdown(&few).starts_with("### ❔"));
+    // Ten rows a configuration are ten processes where the folder says so.
+    folder(&at("p"), &[("tiff", 1.0)], 9, &[("configuration", json!({"processes": 10}))]);
+    assert_eq!(side(&["p", "a1"]).unwrap().processes, 11);
+    folder(&at("other"), &[("tiff", 1.0)], 9, &[("pixel_checksum", json!("abcd"))]);
+    let error = side(&["a1", "other"]).unwrap_err().to_string();
+    assert!(error.contains("other") && error.contains("same images"), "{error}");
+}
+
 #[test]
 fn other_pixels_make_no_regression() {
     let details = [("pixel_checksum", json!("abcd")), ("environment", json!({"cpu": {"model": "other"}}))];
@@ -76,7 +118,7 @@ fn nothing_is_concluded_of_broken_few_or_unverified_values() {
     };
     let good = table(&[1.0, 1.01, 1.02, 0.99, 1.0, 1.03, 1.0], true);
     let reason = |other: &Results| {
-        let c = compare(&good, other, &Options::default()).unwrap();
+        let c = compare(&good, other, &of_runs()).unwrap();
         assert_eq!((c.rows[0].verdict, c.regressions), (Word::Unclear, 0), "{c:?}");
         c.rows[0].reason.clone().unwrap()
     };
@@ -86,7 +128,7 @@ fn nothing_is_concluded_of_broken_few_or_unverified_values() {
     assert!(reason(&table(&[2.0], true)).contains("single values"));
     assert!(reason(&table(&[2.0; 8], false)).contains("pixels"));
     // Values that never vary are known exactly.
-    let c = compare(&table(&[1.0; 7], true), &table(&[1.2; 7], true), &Options::default()).unwrap();
+    let c = compare(&table(&[1.0; 7], true), &table(&[1.2; 7], true), &of_runs()).unwrap();
     assert_eq!((c.rows[0].verdict, c.regressions), (Word::Slower, 1));
 }
 
@@ -98,7 +140,7 @@ fn what_cannot_be_compared_says_why() {
         Results { tables: vec![table], label: name.into(), ..Results::default() }
     };
     let error = |a: &Results, b: &Results, options: &Options| compare(a, b, options).unwrap_err().to_string();
-    let plain = Options::default();
+    let plain = of_runs();
     let text = error(&of("dataset", "p50_s"), &of("storage", "seconds"), &plain);
     assert!(text.contains("no table in common") && text.contains("dataset in A and storage in B"), "{text}");
     let text = error(&of("dataset", "p50_s"), &of("dataset", "open_s"), &plain);
@@ -162,7 +204,7 @@ fn false_alarms_on_the_same_thing_measured_twice() {
             let wrong = (0..trials)
                 .filter(|_| {
                     let mut side = || results(&mut rng, noise, rows, runs, |_| 1.0);
-                    alarms(&compare(&side(), &side(), &Options::default()).unwrap()) > 0
+                    alarms(&compare(&side(), &side(), &of_runs()).unwrap()) > 0
                 })
                 .count();
             println!("{name}, {rows} rows of {runs} runs: {wrong} of {trials}");
@@ -203,7 +245,7 @@ fn slow_downs_of_five_percent_are_found_where_they_are_called_detectable() {
         for _ in 0..300 {
             let a = results(&mut rng, noise, 1, 60, |_| 1.0);
             let b = results(&mut rng, noise, 1, 60, |_| 1.05);
-            let row = compare(&a, &b, &Options::default()).unwrap().rows.remove(0);
+            let row = compare(&a, &b, &of_runs()).unwrap().rows.remove(0);
             if row.smallest_detectable.unwrap() <= 0.05 {
                 detectable += 1;
                 found += usize::from(row.verdict == Word::Slower);

@@ -6,7 +6,8 @@
 //! ([`crate::bootstrap::Pairing::Paired`]).
 //!
 //! A **twin** ([`Plan::twin`]) is a second, hidden turn of the same closure in each round: an A/A pair. The
-//! interval of its ratio to the visible turn is the run's noise floor ([`Outcome::noise_floor`]).
+//! interval of its ratio to the visible turn is the run's noise floor ([`Outcome::noise_floor`]). [`Plan::twin_of_each`] repeats
+//! another variant in each round, so that no single noisy variant decides for all.
 //!
 //! A variant that fails or panics is recorded with its message, gets no further turns, and the others go on.
 //! A time budget stops after a whole round, never within one, and not before the fewest rounds asked for. A plan that
@@ -122,6 +123,8 @@ pub struct Plan<'a, M> {
     /// Of each job: those of small ranks are the last to be left out.
     ranks: Vec<usize>,
     twins: Vec<String>,
+    /// Whether a hidden turn repeats the variants one after the other.
+    rotates: bool,
     fit: bool,
     now: Option<Now<'a>>,
 }
@@ -139,6 +142,7 @@ impl<'a, M> Plan<'a, M> {
             jobs: Vec::new(),
             ranks: Vec::new(),
             twins: Vec::new(),
+            rotates: false,
             fit: false,
             now: None,
         }
@@ -224,6 +228,12 @@ impl<'a, M> Plan<'a, M> {
         self
     }
 
+    /// Repeats another variant in a hidden turn of every round, one after the other: an A/A pair whose ratios are of all.
+    pub fn twin_of_each(mut self) -> Self {
+        self.rotates = true;
+        self
+    }
+
     /// Runs the plan. `progress` is called before and after each turn and may end the plan by returning
     /// [`Flow::Stop`].
     ///
@@ -236,7 +246,7 @@ impl<'a, M> Plan<'a, M> {
             .iter()
             .map(|slot| VariantResult {
                 name: slot.name.clone(),
-                twin_of: slot.twin.then(|| self.jobs[slot.job].0.clone()),
+                twin_of: slot.twin.then(|| slot.job.map_or(EACH, |job| &self.jobs[job].0).to_owned()),
                 warmup: Vec::new(),
                 runs: Vec::new(),
                 failure: None,
@@ -275,7 +285,9 @@ impl<'a, M> Plan<'a, M> {
             if let Some(budget) = self.time_budget.filter(|_| self.fit && round == self.warmup) {
                 self.leave_out(&slots, &mut variants, budget.saturating_sub(gone()));
             }
-            let mut alive: Vec<usize> = (0..slots.len()).filter(|&i| is_alive(&variants[i])).collect();
+            let has_turn =
+                |&i: &usize| is_alive(&variants[i]) && self.job(&slots[i], round, &variants).is_some();
+            let mut alive: Vec<usize> = (0..slots.len()).filter(has_turn).collect();
             if alive.is_empty() {
                 stopped = Stopped::AllFailed;
                 break;
@@ -306,6 +318,7 @@ impl<'a, M> Plan<'a, M> {
                 if variants[index].failure.is_some() {
                     continue;
                 }
+                let Some(job) = self.job(&slots[index], round, &variants) else { continue };
                 if !order[round].is_empty() && latest.is_some_and(|latest| gone() > latest) {
                     variants[index].left_out = true;
                     continue;
@@ -320,12 +333,12 @@ impl<'a, M> Plan<'a, M> {
                     }
                     if warm.is_none() && self.warmup > 0 {
                         let turn = Turn { round: self.warmup - 1, warmup: true, twin: slot.twin };
-                        let (took, result) = self.timed(slot, turn, order[turn.round].len(), &gone);
+                        let (took, result) = self.timed(job, turn, order[turn.round].len(), &gone);
                         warming_late += took;
                         match result {
                             Ok(run) => variants[index].warmup.push(run),
                             Err(message) => {
-                                fail(&slots, &mut variants, slot.job, round, &message);
+                                fail(&slots, &mut variants, job, round, &message);
                                 continue;
                             }
                         }
@@ -357,7 +370,7 @@ impl<'a, M> Plan<'a, M> {
                     stopped = Stopped::Asked;
                     break 'plan;
                 }
-                let (took, result) = self.timed(slot, turn, order[round].len(), &gone);
+                let (took, result) = self.timed(job, turn, order[round].len(), &gone);
                 order[round].push(index);
                 let done_now = turns_done + 1;
                 let stop = match result {
@@ -368,7 +381,7 @@ impl<'a, M> Plan<'a, M> {
                     }
                     Err(message) => {
                         let stop = report(Event::Failed(&message), done_now);
-                        fail(&slots, &mut variants, slot.job, round, &message);
+                        fail(&slots, &mut variants, job, round, &message);
                         stop
                     }
                 };
@@ -384,7 +397,7 @@ impl<'a, M> Plan<'a, M> {
                 slowest_round = slowest_round.max(lasted);
             }
         }
-        if variants.iter().all(|variant| variant.failure.is_some()) {
+        if variants[..self.jobs.len()].iter().all(|variant| variant.failure.is_some()) {
             stopped = Stopped::AllFailed;
         }
         Ok(Outcome {
@@ -397,20 +410,35 @@ impl<'a, M> Plan<'a, M> {
         })
     }
 
+    /// The job of a slot in a round; None where a twin of each has nothing left to repeat.
+    fn job(&self, slot: &Slot, round: usize, variants: &[VariantResult<M>]) -> Option<usize> {
+        slot.job.or_else(|| {
+            let is_alive = |job: &usize| variants[*job].failure.is_none() && !variants[*job].left_out;
+            let alive: Vec<usize> = (0..self.jobs.len()).filter(is_alive).collect();
+            alive.get(round % alive.len().max(1)).copied()
+        })
+    }
+
     /// Takes a turn, which stands at this place in its round: how long it took, and its run or why it failed.
     fn timed(
         &self,
-        slot: &Slot,
+        job: usize,
         turn: Turn,
         position: usize,
         gone: &dyn Fn() -> Duration,
     ) -> (Duration, std::result::Result<Run<M>, String>) {
         let started = gone();
-        let result = take_turn(&self.jobs[slot.job].1, turn);
+        let result = take_turn(&self.jobs[job].1, turn);
         let took = gone().saturating_sub(started);
         let (started_seconds, wall_seconds) = (started.as_secs_f64(), took.as_secs_f64());
-        let run =
-            result.map(|value| Run { round: turn.round, position, started_seconds, wall_seconds, value });
+        let run = result.map(|value| Run {
+            round: turn.round,
+            of: job,
+            position,
+            started_seconds,
+            wall_seconds,
+            value,
+        });
         (took, run)
     }
 
@@ -428,7 +456,7 @@ impl<'a, M> Plan<'a, M> {
 
     /// A variant's rank; twins come after all others.
     fn rank(&self, slot: &Slot) -> usize {
-        if slot.twin { usize::MAX } else { self.ranks[slot.job] }
+        slot.job.filter(|_| !slot.twin).map_or(usize::MAX, |job| self.ranks[job])
     }
 
     /// How many of `most` further rounds of so many turns will fit at this pace, after the `rest` of this one.
@@ -459,7 +487,7 @@ impl<'a, M> Plan<'a, M> {
             if slots.iter().any(|slot| slot.name == *name) {
                 return Err(Error::Plan(format!("the name {name:?} is given to two variants")));
             }
-            slots.push(Slot { name: name.clone(), job, twin: false });
+            slots.push(Slot { name: name.clone(), job: Some(job), twin: false });
         }
         for twin in &self.twins {
             let job = self.jobs.iter().position(|(name, _)| name == twin).ok_or_else(|| {
@@ -469,10 +497,13 @@ impl<'a, M> Plan<'a, M> {
                     names.join(", ")
                 ))
             })?;
-            if slots.iter().any(|slot| slot.twin && slot.job == job) {
+            if slots.iter().any(|slot| slot.twin && slot.job == Some(job)) {
                 return Err(Error::Plan(format!("the variant {twin:?} has two A/A twins")));
             }
-            slots.push(Slot { name: format!("{twin} (A/A)"), job, twin: true });
+            slots.push(Slot { name: format!("{twin} (A/A)"), job: Some(job), twin: true });
+        }
+        if self.rotates {
+            slots.push(Slot { name: format!("{EACH} (A/A)"), job: None, twin: true });
         }
         Ok(slots)
     }
@@ -493,16 +524,20 @@ fn fitting(costs: impl IntoIterator<Item = f64>, left: f64) -> Vec<bool> {
 /// Notes a failure of a job: of the variant and of its twin, which is the same closure and would fail alike.
 fn fail<M>(slots: &[Slot], variants: &mut [VariantResult<M>], job: usize, round: usize, message: &str) {
     for (slot, variant) in slots.iter().zip(variants) {
-        if slot.job == job {
+        if slot.job == Some(job) {
             variant.failure = Some(Failure { round, message: message.to_owned() });
         }
     }
 }
 
+/// What a twin that repeats the variants one after the other is a twin of.
+const EACH: &str = "each in turn";
+
 /// One turn of each round.
 struct Slot {
     name: String,
-    job: usize,
+    /// The job; None of a twin that repeats another in each round.
+    job: Option<usize>,
     twin: bool,
 }
 

@@ -13,6 +13,9 @@ use crate::steady::{ChangePoints, Course, Shape, course};
 pub struct Run<M> {
     /// Round, from 0, warm-up rounds counted first.
     pub round: usize,
+    /// The variant that was run, as its place in [`Outcome::variants`]: of a twin the one that it repeats.
+    #[serde(default)]
+    pub of: usize,
     /// Place in the order of its round, from 0.
     pub position: usize,
     /// Seconds from the start of the plan to the start of this turn.
@@ -37,7 +40,7 @@ pub struct Failure {
 pub struct VariantResult<M> {
     /// Its name.
     pub name: String,
-    /// For the hidden half of an A/A pair, the name of the variant it repeats.
+    /// For the hidden half of an A/A pair, the name of the variant it repeats ("each in turn" where that changes).
     pub twin_of: Option<String>,
     /// Warm-up turns, kept for the record and part of no figure.
     pub warmup: Vec<Run<M>>,
@@ -136,12 +139,15 @@ impl<M> Outcome<M> {
 
     /// The ratio of every hidden twin to its original.
     fn twins(&self, figure: impl Fn(&M) -> f64, settings: &Bootstrap) -> Vec<Interval> {
+        let original =
+            |twin: &Run<M>| self.variants.get(twin.of)?.runs.iter().find(|run| run.round == twin.round);
         let ratio = |twin: &VariantResult<M>| {
-            let original = self.variant(twin.twin_of.as_deref()?)?;
-            let (a, b) = self.paired(twin, original, &figure);
+            let pairs =
+                twin.runs.iter().filter_map(|run| Some((figure(&run.value), figure(&original(run)?.value))));
+            let (a, b): (Vec<f64>, Vec<f64>) = pairs.unzip();
             settings.median_of_ratios(&a, &b)
         };
-        self.variants.iter().filter_map(ratio).collect()
+        self.variants.iter().filter(|variant| variant.twin_of.is_some()).filter_map(ratio).collect()
     }
 
     /// How many of the first measured rounds were warm-up after all: those before the level on which the rounds end, if that
@@ -150,8 +156,9 @@ impl<M> Outcome<M> {
     /// less is better. 0 where the test has too few rounds to see anything (8 at the level of 5 %), and where more than
     /// half of the rounds would go.
     pub fn warmup_left(&self, figure: impl Fn(&M) -> f64, settings: &ChangePoints) -> usize {
+        // A twin of each has figures of them all, which have no common level.
         let alive: Vec<_> =
-            self.variants.iter().filter(|variant| variant.failure.is_none() && !variant.left_out).collect();
+            self.visible().filter(|variant| variant.failure.is_none() && !variant.left_out).collect();
         let rounds = alive.iter().map(|variant| variant.runs.len()).min().unwrap_or(0);
         let relative = |variant: &&VariantResult<M>| {
             let values = &variant.values(&figure)[..rounds];

@@ -197,6 +197,42 @@ fn rounds_that_were_warm_up_after_all_are_taken_out() {
     assert!((0.0..0.1).contains(&least), "{least}");
 }
 
+#[test]
+fn a_twin_of_each_repeats_all_and_a_noisy_one_decides_nothing() {
+    // The first variant's second turn of a round takes twice as long; that of the others as long as the first.
+    let run = |plan: Plan<'_, f64>| plan.rounds(16).warmup(1).run(|_| ()).unwrap();
+    let plan = || {
+        let noisy = |turn: Turn| Ok::<_, String>(if turn.twin { 2.0 } else { 1.0 });
+        let steady = |turn: Turn| Ok::<_, String>(3.0 + 0.001 * (turn.round % 3) as f64);
+        let plan = Plan::new(5).add_with_turn("noisy", noisy);
+        ["b", "c", "d", "e", "f", "g", "h"]
+            .into_iter()
+            .fold(plan, |plan, name| plan.add_with_turn(name, steady))
+    };
+    let settings = Bootstrap::seeded(1);
+    let floor =
+        |outcome: &Outcome<f64>| outcome.noise_floor(|seconds| *seconds, &settings).unwrap().fraction();
+    assert!((floor(&run(plan().twin("noisy"))) - 1.0).abs() < 1e-9);
+    let outcome = run(plan().twin_of_each());
+    let twin = &outcome.variants[8];
+    assert_eq!(
+        (twin.name.as_str(), twin.runs.len(), outcome.visible().count()),
+        ("each in turn (A/A)", 16, 8)
+    );
+    let repeated: Vec<usize> = twin.runs.iter().map(|run| run.of).collect();
+    assert_eq!(repeated, [[1, 2, 3, 4, 5, 6, 7, 0]; 2].concat());
+    assert!(floor(&outcome) < 0.01, "{}", floor(&outcome));
+    // One that fails is repeated no more, and takes nothing from the others.
+    let fails = |turn: Turn| if turn.round > 2 { Err("late".to_owned()) } else { Ok(1.0) };
+    let outcome = run(plan().add_with_turn("fails", fails).twin_of_each());
+    assert!(outcome.variants[8].failure.is_some() && outcome.variants[9].failure.is_none());
+    assert_eq!(outcome.variants[9].runs.len(), 16);
+    assert!(outcome.variants[9].runs.iter().filter(|run| run.round > 3).all(|run| run.of < 8));
+    // All of them failed: nothing is left to repeat.
+    let all = Plan::new(0).add("a", || Err::<f64, _>("no".to_owned())).twin_of_each().run(|_| ()).unwrap();
+    assert_eq!(all.stopped, Stopped::AllFailed);
+}
+
 /// A clock that jobs move on, so that nothing depends on how fast this machine is.
 fn on_a_clock<'a>(seconds: &'a Cell<f64>, costs: &'a [(&'a str, f64)], budget: f64) -> Plan<'a, f64> {
     let plan = Plan::new(1).time_budget(Duration::from_secs_f64(budget)).fit();
