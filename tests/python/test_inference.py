@@ -280,28 +280,30 @@ def interrupted(models, tmp_path):
         folder = tmp_path / "raw"
         command = [program, "infer", "--framework", "candle", *SMALL, "--model-dir", models, "--output-dir", folder]
         process = subprocess.Popen(
-            [*map(str, command), *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            [*map(str, command), *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         next(line for line in process.stdout if said in line)
         time.sleep(0.2)
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=600)
+        _, errors = process.communicate(timeout=600)
         assert process.returncode == 130
-        return folder
+        return folder, errors.splitlines()[-1]
 
     return run
 
 
 def test_a_run_that_is_interrupted_before_the_first_row_leaves_nothing(interrupted):
-    folder = interrupted("Available", "--batch-sizes", 1, "--iterations", 100_000)
-    assert list(folder.iterdir()) == []
+    folder, said = interrupted("Available", "--batch-sizes", 1, "--iterations", 100_000)
+    assert list(folder.iterdir()) == [] and said == "interrupted; unfinished output was removed"
 
 
 def test_a_run_that_is_interrupted_keeps_its_rows(interrupted):
     # The second batch size takes seconds.
-    folder = interrupted("Throughput", "--batch-sizes", 1, 64, "--iterations", 20, "--warmup", 5)
+    folder, said = interrupted("Throughput", "--batch-sizes", 1, 64, "--iterations", 20, "--warmup", 5)
     assert sorted(path.suffix for path in folder.iterdir()) == [".csv", ".json"]
-    with open(next(folder.glob("*.csv")), newline="") as file:
+    (table,) = folder.glob("*.csv")
+    assert said == f"interrupted; what was measured until now is in {table}"
+    with open(table, newline="") as file:
         (row,) = csv.DictReader(file)
     assert row["batch_size"] == "1" and row["status"] == "ok"
 

@@ -181,7 +181,10 @@ fn tensor_path(table: &Table, judge: &Judge) -> Option<Finding> {
         .pop()
     };
     let ratio = judge.compare(&time(TensorPath::Copy)?, &time(TensorPath::ZeroCopy)?)?;
-    let severity = if worst.median() < 10.0 {
+    let few = judge.median(&worst.values).is_none().then(|| judge.too_few(worst.values.len()));
+    let severity = if few.is_some() {
+        Severity::Caution
+    } else if worst.median() < 10.0 {
         Severity::Good
     } else if worst.median() <= 30.0 {
         Severity::Info
@@ -195,7 +198,7 @@ fn tensor_path(table: &Table, judge: &Judge) -> Option<Finding> {
     Some(Finding::new(
         severity,
         format!(
-            "{}aking a tensor by copy takes up to {} of an image's time ({}), without a copy {}; in all the copying path takes {} as long{}",
+            "{}aking a tensor by copy in Rust takes up to {} of an image's time ({}), without a copy {}; in all the copying path takes {} as long{}",
             if severity == Severity::Good { "Conversion is not the bottleneck: m" } else { "M" },
             share(worst),
             worst.format,
@@ -203,7 +206,10 @@ fn tensor_path(table: &Table, judge: &Judge) -> Option<Finding> {
             ratio.times(),
             ratio.doubt()
         ),
-        format!("Conversion by copy is {}.", advice(worst.median())),
+        few.map_or_else(
+            || format!("Conversion by copy is {}.", advice(worst.median())),
+            |why| format!("No verdict: {why}."),
+        ),
     ))
 }
 

@@ -463,14 +463,19 @@ fn best_workers(table: &Table, judge: &Judge) -> Option<Finding> {
         return Some(Finding::new(
             Severity::Info,
             format!(
-                "More worker threads do not help {format} here: without any it is {} as fast as with {} at batches of {batch}{}",
+                "More worker threads {} {format} here: without any it is {} as fast as with {} at batches of {batch}{}",
+                if loss.is_clear() { "do not help" } else { "make no clear difference for" },
                 loss.times(),
                 second.label,
                 loss.doubt()
             ),
-            format!(
-                "Starting threads and handing batches over costs more here than it saves: images are few, small or cheap to decode. This machine has {cores} cores."
-            ),
+            if loss.is_clear() {
+                format!(
+                    "Starting threads and handing batches over costs more here than it saves: images are few, small or cheap to decode. This machine has {cores} cores."
+                )
+            } else {
+                format!("This machine has {cores} cores.")
+            },
         ));
     }
     let gain = judge.compare(best, none)?;
@@ -502,6 +507,18 @@ fn best_workers(table: &Table, judge: &Judge) -> Option<Finding> {
 /// A share of a limit that noise does not explain.
 pub(crate) const ABOVE: f64 = 1.25;
 
+/// What binds a configuration, by its name, and how many images per second that allows.
+pub(crate) fn limit_of<'t>(table: &'t Table, batch: f64, of: &Series) -> Option<(&'t str, f64)> {
+    let row = (0..table.rows()).find(|&r| {
+        table.str("format", r) == Some(of.format.as_str())
+            && table.f64("batch_size", r) == Some(batch)
+            && table.str("cache", r) == table.str("cache", 0)
+            && table.f64("workers", r).map(|w| w.to_string()) == Some(of.label.clone())
+    })?;
+    let limit = table.f64("samples_per_sec", row)? / table.f64("share_of_limit", row)?;
+    Some((table.str("bound_by", row)?, limit))
+}
+
 /// Which limit each format's best run comes next to.
 fn what_binds(table: &Table, judge: &Judge) -> Option<Finding> {
     let batch = telling_batch_size(table)?;
@@ -510,18 +527,7 @@ fn what_binds(table: &Table, judge: &Judge) -> Option<Finding> {
         if lines.iter().any(|(format, _)| *format == s.format) {
             continue;
         }
-        let row = (0..table.rows()).find(|&r| {
-            table.str("format", r) == Some(s.format.as_str())
-                && table.f64("batch_size", r) == Some(batch)
-                && table.str("cache", r) == table.str("cache", 0)
-                && table.f64("workers", r).map(|w| w.to_string()) == Some(s.label.clone())
-        })?;
-        let (Some(bound), Some(rate), Some(share)) =
-            (table.str("bound_by", row), table.f64("samples_per_sec", row), table.f64("share_of_limit", row))
-        else {
-            continue;
-        };
-        let limit = rate / share;
+        let Some((bound, limit)) = limit_of(table, batch, &s) else { continue };
         let share = s.median() / limit;
         let name = with_codec(table, &s.format);
         let with = format!("({} images/s with {})", number(limit), workers(&s.label));

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use wellread_report::{Cell, Finding, Severity, Table};
 
 /// Noise above which a benchmark gives no advice.
-const TOO_NOISY: f64 = 0.5;
+const TOO_NOISY: f64 = 0.25;
 /// Share of conversion, in percent, above which upstream calls it significant.
 const MUCH_CONVERSION: f64 = 30.0;
 
@@ -36,7 +36,7 @@ pub(crate) fn finding(tables: &[Table], noise: &BTreeMap<String, f64>, judge: &J
                 "Next: measure {} again on an idle machine; nothing can be advised from these figures",
                 noisy.join(" and ")
             ),
-            "One variant measured twice differed by more than half.",
+            "One variant measured twice differed by more than a quarter.",
         ));
     }
     let waiting = steps.and_then(|steps| waiting(steps, judge));
@@ -49,7 +49,7 @@ pub(crate) fn finding(tables: &[Table], noise: &BTreeMap<String, f64>, judge: &J
     let (severity, text, detail) = match (waiting, loader) {
         (Some(wait), _) if wait.share() < waiting::LITTLE => enough(&wait, &told(&wait)),
         (Some(wait), Some(loader)) => {
-            let (text, detail) = remedy(loader, wait.format())?;
+            let (text, detail) = remedy(loader, wait.format(), judge)?;
             (Severity::Caution, text, format!("{}{}. {detail}", told(&wait), doubt(&wait)))
         }
         (Some(wait), None) => (
@@ -59,7 +59,7 @@ pub(crate) fn finding(tables: &[Table], noise: &BTreeMap<String, f64>, judge: &J
         ),
         (None, Some(loader)) => {
             let fastest = dataloader::rates(loader, telling_batch_size(loader)?);
-            let (text, detail) = remedy(loader, &fastest.first()?.format)?;
+            let (text, detail) = remedy(loader, &fastest.first()?.format, judge)?;
             (Severity::Info, text, detail)
         }
         (None, None) => converting(table(conversion::BENCHMARK.name)?, judge)?,
@@ -90,22 +90,11 @@ fn enough(wait: &Waiting, told: &str) -> (Severity, String, String) {
     )
 }
 
-/// What would make a format load faster, told from what binds its best run.
-fn remedy(loader: &Table, format: &str) -> Option<(String, String)> {
+/// What would make a format load faster, told from what binds its best number of workers.
+fn remedy(loader: &Table, format: &str, judge: &Judge) -> Option<(String, String)> {
     let batch = telling_batch_size(loader)?;
-    // Of several caches the first that was asked for, as in the other sentences.
-    let of_format = |row: usize| {
-        loader.str("format", row) == Some(format)
-            && loader.f64("batch_size", row) == Some(batch)
-            && loader.str("cache", row) == loader.str("cache", 0)
-    };
-    let best = (0..loader.rows())
-        .filter(|&row| of_format(row) && loader.cell("verified", row) != Cell::Bool(false))
-        .max_by(|&a, &b| {
-            let rate = |row| loader.f64("samples_per_sec", row).unwrap_or(f64::NEG_INFINITY);
-            rate(a).total_cmp(&rate(b))
-        })?;
-    let bound = loader.str("bound_by", best)?;
+    let best = dataloader::rates(loader, batch).into_iter().find(|series| series.format == format)?;
+    let (bound, limit) = dataloader::limit_of(loader, batch, &best)?;
     let what = match bound {
         "memory copy" => {
             "deliver smaller batches: crops, or pixels as they are stored, scaled on the device (float32 takes four bytes for each)"
@@ -115,13 +104,12 @@ fn remedy(loader: &Table, format: &str) -> Option<(String, String)> {
              or store them with a cheaper codec: `wellread advise` tries what helps"
         }
     };
-    let share = loader.f64("share_of_limit", best);
-    let binds = match share {
-        Some(share) if share > dataloader::ABOVE => {
-            format!("Nothing that was measured binds {format}: it exceeds {bound} alone.")
-        }
-        Some(share) => format!("What binds {format} is {bound}, at {} of it.", percent(share)),
-        None => format!("What binds {format} is {bound}."),
+    let share = best.median() / limit;
+    let binds = if share > dataloader::ABOVE {
+        format!("Nothing that was measured binds {format}: it exceeds {bound} alone.")
+    } else {
+        let interval = judge.interval(&best.values, |rate| percent(rate / limit));
+        format!("What binds {format} is {bound}, at {}{interval} of it.", percent(share))
     };
     Some((format!("Next: {what}"), binds))
 }
@@ -137,6 +125,10 @@ fn converting(table: &Table, judge: &Judge) -> Option<(Severity, String, String)
         worst.format,
         worst.label
     );
+    if judge.median(&worst.values).is_none() {
+        let text = format!("Next: measure conversion again; {}", judge.too_few(worst.values.len()));
+        return Some((Severity::Caution, text, format!("It takes {share} at most, so far.")));
+    }
     Some(if worst.median() > MUCH_CONVERSION {
         (
             Severity::Caution,

@@ -182,11 +182,23 @@ impl Session<'_> {
 /// What figures are told with that were taken while a timeline was recorded.
 const TRACED: &str = "a timeline was recorded meanwhile (--trace), which makes loading up to 3 % slower; leave it out for figures to compare";
 
-/// The results folder of the run that is going on, once a benchmark's results are in it.
-static KEPT: Mutex<Option<PathBuf>> = Mutex::new(None);
+/// What the run that is going on leaves when it is interrupted.
+#[derive(Clone, Debug)]
+pub enum Kept {
+    /// This results folder, with the results of the benchmarks that are finished.
+    Results(PathBuf),
+    /// The images that were prepared in this folder, and no result.
+    Images(PathBuf),
+}
 
-/// The results folder of the run that is going on, if what is finished lies in it: what to say when it is interrupted.
-pub fn kept() -> Option<PathBuf> {
+static KEPT: Mutex<Option<Kept>> = Mutex::new(None);
+
+fn keep(kept: Kept) {
+    *KEPT.lock().unwrap_or_else(PoisonError::into_inner) = Some(kept);
+}
+
+/// What the run that is going on leaves: what to say when it is interrupted.
+pub fn kept() -> Option<Kept> {
     KEPT.try_lock().ok()?.clone()
 }
 
@@ -214,6 +226,9 @@ pub fn run(config: &Config, watch: Watch<'_>) -> Result<Outcome> {
     wellread_trace::section(benchmarks.len() + sweeps.len() + 1);
     let preparing = labelled(Kind::Section, || "prepare images".to_owned());
     let mut prepared = prepare(config, &write_options, watch.progress)?;
+    if !config.in_place {
+        keep(Kept::Images(config.data_dir.clone().unwrap_or_else(|| config.out.join("data"))));
+    }
     check_shapes(config, &benchmarks, &prepared.expected)?;
     find_codecs(&mut prepared.sets);
     if benchmarks.iter().any(|b| b.name == model_loop::BENCHMARK.name) {
@@ -264,7 +279,7 @@ pub fn run(config: &Config, watch: Watch<'_>) -> Result<Outcome> {
             outcome::assemble(config, &session, &environment, None, &measured, &rest)?
                 .report
                 .save(&config.out)?;
-            *KEPT.lock().unwrap_or_else(PoisonError::into_inner) = Some(config.out.clone());
+            keep(Kept::Results(config.out.clone()));
         }
         (watch.phase)(&line);
     }

@@ -259,8 +259,8 @@ pub fn run(
         }
         if misleading > 0 {
             results.notes.push(format!(
-                "{}: no p50 where most batches were there already when they were asked for ({misleading} of {} configurations): the \
-                 throughput tells how fast they are",
+                "{}: no p50 where one read brings several batches, so that most are there when they are asked for ({misleading} of {} \
+                 configurations): the throughput tells how fast they are; with workers p50 is the wait for a batch that was read ahead",
                 settings.name,
                 keys.len()
             ));

@@ -15,6 +15,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::sync::{Mutex, PoisonError};
+use wellread_bench::suite::Kept;
 
 /// Read microscopy images into models at memory speed, and measure every step honestly.
 #[derive(Parser)]
@@ -154,12 +155,19 @@ pub fn run(program: Vec<OsString>, args: impl IntoIterator<Item = OsString>) -> 
         let tasks = wellread_tasks::stop::interrupt();
         wellread_bench::advise::candidates::stop_writing();
         let resumable = wellread_store::staged::remove_unfinished();
-        let kept = wellread_bench::suite::kept().map(|folder| {
-            format!(
+        let of_bench = wellread_bench::suite::kept().map(|kept| match kept {
+            Kept::Results(folder) => format!(
                 "interrupted; what was measured until now is in {0}: `wellread report {0}` shows it",
                 folder.display()
-            )
+            ),
+            Kept::Images(folder) => format!(
+                "interrupted before a benchmark was finished; the images that were prepared stay in {}",
+                folder.display()
+            ),
         });
+        let of_infer = wellread_infer::written::kept()
+            .map(|table| format!("interrupted; what was measured until now is in {}", table.display()));
+        let kept = of_bench.or(of_infer);
         let said = if let Some(kept) = &kept {
             kept
         } else if tasks {

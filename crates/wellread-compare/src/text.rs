@@ -29,6 +29,9 @@ pub fn verdict(c: &Comparison) -> String {
             c.rows.len()
         );
     }
+    if c.count(Word::Unclear) == c.rows.len() {
+        return format!("Nothing can be told: of {} rows all are unclear", c.rows.len());
+    }
     match c.regressions {
         0 => format!("No regression beyond {limit}: of {} rows {}", c.rows.len(), counts.join(", ")),
         1 => format!("1 regression beyond {limit}: of {} rows {}", c.rows.len(), counts.join(", ")),

@@ -70,7 +70,8 @@ pub fn input(run: &Run, environment: Vec<Fact>, machine: String) -> ReportInput 
     ReportInput {
         title: "Which framework runs the model fastest?".to_owned(),
         description: "All frameworks run the same weights on the same images, each in a process of its own, in turns in random \
-             order. A figure is the median over rounds; its interval is that of the medians of rounds. Outputs were compared."
+             order. A figure is the median over rounds, with six rounds and more its 95 % interval is that of the medians of rounds. \
+             Outputs were compared."
             .to_owned(),
         generated: jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M UTC").to_string(),
         findings: findings(run),

@@ -15,7 +15,7 @@ use crate::{Error, Result, Store};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, UInt64Array, downcast_primitive_array};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 use wellread_image::ome_arrow::{COLUMN, ROW_ID};
@@ -36,13 +36,15 @@ pub struct Joined {
     pub left_out: Vec<String>,
     /// Two images of different folders to which one profile went since it names no folder that tells them apart.
     pub shared: Option<[String; 2]>,
+    /// The name in a profile of an image of the set, whose folders are not those that the set lies in.
+    pub elsewhere: Option<String>,
 }
 
 /// Feature columns of `profiles`, a Parquet table, for the images of `source`: the profile of an image is the row
 /// where one of the columns `keys` (several, separated by commas) has the image's name, with or without its ending
 /// and folders. Folders that both names have must be the same, from the last one on: `P1/a.tif` is the profile of
-/// `P1/a` and of `a`, not of `P2/a`. Of several that fit, the one with the most folders in common is taken. Images without a
-/// profile get nulls.
+/// `P1/a` and of `a`, not of `P2/a`. Of several that fit, the one with the most folders in common is taken, those that a folder of
+/// images lies in counted too. Images without a profile get nulls.
 ///
 /// Text, whole numbers and the like are taken; columns of nulls alone, nested and binary ones are not. Where `columns` names
 /// some, only those are, in that order.
@@ -68,17 +70,25 @@ pub fn join(
             }
         }
     }
+    let base = folders_of(source);
+    let base: Vec<&str> = base.iter().map(String::as_str).collect();
     let mut found = Vec::with_capacity(images.len());
     let mut spread = Spread::default();
+    let mut elsewhere = None;
     for name in &images {
-        let at = rows.of(&parts(name)).map_err(|[first, second]| {
+        let at = rows.of(&base, &parts(name)).map_err(|[first, second]| {
             let cause = format_args!("rows {first} and {second} both have the profile of the image {name:?}");
-            Error::new(profiles, cause).hint("aggregate the profiles to one row per image first")
+            Error::new(profiles, cause).hint(
+                "one row per image: aggregate rows of the same image; images of several plates are told apart by folders, in the \
+                 images' names (convert the folder above) and in the column",
+            )
         })?;
-        if let Some((row, folders)) = at {
-            spread.see(row, folders, name);
+        if let Some(at) = &at {
+            spread.see(at.row, at.folders, name);
+            elsewhere =
+                elsewhere.or_else(|| at.unconfirmed.as_ref().map(|folders| format!("{folders}/{name}")));
         }
-        found.push(at.map(|(row, _)| row as u64));
+        found.push(at.map(|at| at.row as u64));
     }
     let matched = found.iter().flatten().count();
     if matched == 0 {
@@ -100,9 +110,20 @@ pub fn join(
         columns: table.num_columns(),
         left_out,
         shared: spread.shared,
+        elsewhere,
     };
     let rows = taken(&table, found).map_err(|e| Error::new(profiles, e))?;
     Ok((rows, joined))
+}
+
+/// The folders that a folder of images lies in, itself last; of a table none.
+fn folders_of(source: &dyn Store) -> Vec<String> {
+    let is_table = crate::registry::formats().iter().any(|f| f.name == source.format() && f.keeps_features);
+    let path = std::path::absolute(source.path()).unwrap_or_default();
+    if is_table || !path.is_dir() {
+        return vec![];
+    }
+    path.components().map(|part| part.as_os_str().to_string_lossy().into_owned()).collect()
 }
 
 /// The rows of profiles by the names in them.
@@ -110,12 +131,25 @@ pub fn join(
 struct Profiles {
     /// By the whole name: a row, and another one with the same.
     whole: HashMap<String, [Option<usize>; 2]>,
-    /// By the end of the name, with as many folders as an image has, where it has more than that.
-    ends: HashMap<String, [Option<usize>; 2]>,
+    /// By the end of the name, with as many folders as an image has, where it has more than that: rows, each with the folders
+    /// before that end.
+    ends: HashMap<String, Vec<(usize, String)>>,
+    /// The last of those folders.
+    known: HashSet<String>,
     /// How many folders images have.
     depths: BTreeSet<usize>,
     /// A few of the names, for messages.
     some: Vec<String>,
+}
+
+/// The row of an image's profile.
+#[derive(Clone, Debug, PartialEq)]
+struct Place {
+    row: usize,
+    /// How many folders of the image's name the profile's name has.
+    folders: usize,
+    /// Folders of the profile's name of which nothing says that they are the image's.
+    unconfirmed: Option<String>,
 }
 
 impl Profiles {
@@ -128,26 +162,50 @@ impl Profiles {
         if self.some.len() < 3 {
             self.some.push(name.join("/"));
         }
-        let note = |rows: &mut [Option<usize>; 2]| match rows {
+        match self.whole.entry(name.join("/")).or_default() {
             [Some(first), second] if *first != row => *second = second.or(Some(row)),
             [first, _] => *first = Some(row),
-        };
-        note(self.whole.entry(name.join("/")).or_default());
+        }
         for &depth in self.depths.range(..name.len() - 1) {
-            note(self.ends.entry(end(name, depth)).or_default());
+            let before = &name[..name.len() - 1 - depth];
+            self.ends.entry(end(name, depth)).or_default().push((row, before.join("/")));
+            self.known.extend(before.last().map(|folder| (*folder).to_owned()));
         }
     }
 
-    /// The row for an image, and how many folders of its name it agrees in; both rows where there are two.
-    fn of(&self, name: &[&str]) -> std::result::Result<Option<(usize, usize)>, [usize; 2]> {
-        let folders = name.len() - 1;
-        let longer = self.ends.get(&name.join("/")).map(|rows| (rows, folders));
-        let as_long = self.whole.get(&name.join("/")).map(|rows| (rows, folders));
-        let shorter = (0..folders).rev().find_map(|n| Some((self.whole.get(&end(name, n))?, n)));
-        match as_long.or(longer).or(shorter) {
-            Some(([Some(first), Some(second)], _)) => Err([*first, *second]),
-            Some(([Some(row), None], folders)) => Ok(Some((*row, folders))),
-            _ => Ok(None),
+    /// The profile of an image of this name in a set in the folders `base`; both rows where there are two.
+    fn of(&self, base: &[&str], name: &[&str]) -> std::result::Result<Option<Place>, [usize; 2]> {
+        let full = [base, name].concat();
+        let own = name.len() - 1;
+        let exact = |name: &[&str], folders: usize| match self.whole.get(&end(name, folders))? {
+            [Some(first), Some(second)] => Some(Err([*first, *second])),
+            [first, _] => first.map(|row| Ok(Place { row, folders: folders.min(own), unconfirmed: None })),
+        };
+        (own..full.len())
+            .rev()
+            .find_map(|folders| exact(&full, folders))
+            .or_else(|| self.longer(base, name))
+            .or_else(|| (0..own).rev().find_map(|folders| exact(name, folders)))
+            .transpose()
+    }
+
+    /// Of profiles whose names have more folders than the image's, the one that has most in common with the set's. A set in a
+    /// folder that other profiles name has none of these.
+    fn longer(&self, base: &[&str], name: &[&str]) -> Option<std::result::Result<Place, [usize; 2]>> {
+        let candidates = self.ends.get(&name.join("/"))?;
+        let in_common = |folders: &str| {
+            folders.rsplit('/').zip(base.iter().rev()).take_while(|(one, other)| one == *other).count()
+        };
+        let most = candidates.iter().map(|(_, folders)| in_common(folders)).max()?;
+        if most == 0 && base.last().is_some_and(|folder| self.known.contains(*folder)) {
+            return None;
+        }
+        let mut best = candidates.iter().filter(|(_, folders)| in_common(folders) == most);
+        let (row, folders) = best.next()?;
+        let unconfirmed = (most == 0 && !base.is_empty()).then(|| folders.clone());
+        match best.find(|(other, _)| other != row) {
+            Some((other, _)) => Some(Err([*row, *other])),
+            None => Some(Ok(Place { row: *row, folders: name.len() - 1, unconfirmed })),
         }
     }
 }
@@ -454,15 +512,20 @@ mod tests {
         assert_eq!(stem(".tif"), ".tif");
     }
 
-    fn found(images: &[&str], names: &[&str]) -> Vec<std::result::Result<Option<usize>, [usize; 2]>> {
+    fn found(
+        base: &[&str],
+        images: &[&str],
+        names: &[&str],
+    ) -> Vec<std::result::Result<Option<usize>, [usize; 2]>> {
         let mut rows = Profiles::of_images(images.iter().map(|name| parts(name)));
         names.iter().enumerate().for_each(|(row, name)| rows.push(&parts(name), row));
-        images.iter().map(|name| rows.of(&parts(name)).map(|at| at.map(|(row, _)| row))).collect()
+        images.iter().map(|name| rows.of(base, &parts(name)).map(|at| at.map(|at| at.row))).collect()
     }
 
     #[test]
     fn folders_that_both_names_have_must_be_the_same() {
         let images = ["P1/a", "P2/a", "P2/only2"];
+        let found = |images: &[&str], names: &[&str]| found(&[], images, names);
         assert_eq!(found(&images, &["P1/a.tiff", "P1/only2.tiff"]), [Ok(Some(0)), Ok(None), Ok(None)]);
         assert_eq!(found(&images, &["P1/a.tiff", "P2/a.tiff"]), [Ok(Some(0)), Ok(Some(1)), Ok(None)]);
         assert_eq!(found(&images, &["a.tiff", "P2/a.tiff"]), [Ok(Some(0)), Ok(Some(1)), Ok(None)]);
@@ -470,6 +533,25 @@ mod tests {
         assert_eq!(found(&images, &["/x/P1/a.tif", "/y/P1/a.tif"])[0], Err([0, 1]));
         assert_eq!(found(&["a"], &["P1/a.tif", "P2/a.tif"]), [Err([0, 1])]);
         assert_eq!(found(&["./a.tif", "b"], &["a", "other/./b.png"]), [Ok(Some(0)), Ok(Some(1))]);
+    }
+
+    #[test]
+    fn the_folders_of_the_set_tell_plates_apart() {
+        let both = ["P1/a.tif", "P2/a.tif"];
+        assert_eq!(found(&["data", "P2"], &["a"], &both), [Ok(Some(1))]);
+        assert_eq!(found(&["data", "P1"], &["a"], &["/far/P1/a.tif", "/far/P2/a.tif"]), [Ok(Some(0))]);
+        assert_eq!(found(&["data", "P3"], &["a"], &both), [Err([0, 1])]);
+        // P2 is a plate that the profiles know, and none of them is of this image.
+        assert_eq!(found(&["data", "P2"], &["a"], &["P1/a.tif", "P2/b.tif"]), [Ok(None)]);
+        let place = |base: &[&str], name: &str| {
+            let mut rows = Profiles::of_images(std::iter::once(vec!["a"]));
+            rows.push(&parts(name), 0);
+            rows.of(base, &["a"]).unwrap().unwrap().unconfirmed
+        };
+        assert_eq!(place(&["data", "P2"], "x/P1/a.tif"), Some("x/P1".to_owned()));
+        assert_eq!(place(&["data", "P1"], "x/P1/a.tif"), None);
+        assert_eq!(place(&["data", "P1"], "a.tif"), None);
+        assert_eq!(place(&[], "P1/a.tif"), None, "a table lies in no folder of images");
     }
 
     #[test]

@@ -124,7 +124,8 @@ pub fn candidates(
     pace: Pace,
     progress: &dyn Fn(usize, usize),
 ) -> Result<Figures> {
-    let mut plan = Plan::new(pace.seed).rounds(pace.rounds).warmup(1).min_rounds(1).time_budget(pace.budget);
+    // What there is no time for is left out, the last ones first; the user's own set never.
+    let mut plan = Plan::new(pace.seed).rounds(pace.rounds).warmup(1).time_budget(pace.budget).fit();
     for (number, (candidate, rows)) in candidates.iter().enumerate() {
         let feed = Feed::new(Box::new(|| candidate.open(own)), rows.clone(), how.clone());
         let mut drops = cold;
@@ -141,6 +142,7 @@ pub fn candidates(
             let batches = Probe::new(&feed, how.workers).batch(turn.round as u64)?;
             Ok(Turn { batches: batches / how.batch_size as f64, single, cold: from_cold })
         });
+        plan = plan.ranked(number);
     }
     plan = plan.twin("0");
     let outcome = plan.run(|p| progress(p.turns_done, p.turns))?;

@@ -284,6 +284,14 @@ pub fn study(
     for (candidate, why) in all.iter().zip(&screened.batches.failures) {
         notes.extend(why.as_ref().map(|why| format!("{}: {why}", candidate.name())));
     }
+    let left_out = |(candidate, (values, failure)): (&Candidate, (&Vec<f64>, &Option<String>))| {
+        (values.is_empty() && failure.is_none()).then(|| candidate.name())
+    };
+    let tries = screened.batches.values.iter().zip(&screened.batches.failures);
+    let untried: Vec<String> = all.iter().zip(tries).filter_map(left_out).collect();
+    if !untried.is_empty() {
+        notes.push(format!("not measured within the time (--time-budget): {}", untried.join(", ")));
+    }
     let finalists = finalists(&all, &screened);
     let chosen: Vec<&Candidate> = finalists.iter().map(|&i| &all[i]).collect();
     let figures = study.measure(("measuring formats", 5), &chosen, true, study.pace(MEASURING, ROUNDS.1))?;
@@ -386,8 +394,10 @@ fn tried(
     let copy = measure_copy(&LimitSettings::default());
     let delivered = study.sample.delivered_bytes(study.settings.crop);
     let best = figures.batches.best();
-    let tried = all.iter().enumerate().map(|(i, candidate)| {
-        let place = finalists.iter().position(|&f| f == i);
+    let is_measured = |figures: &Figures, at: usize| !figures.batches.values[at].is_empty();
+    let measured = all.iter().enumerate().filter(|(i, _)| is_measured(screened, *i));
+    let tried = measured.map(|(i, candidate)| {
+        let place = finalists.iter().position(|&f| f == i).filter(|&at| is_measured(figures, at));
         let (from, at) = place.map_or((screened, i), |at| (figures, at));
         let images_per_s = from.batches.figure(at, |s| 1.0 / s);
         let versus = place.zip(best).map(|(at, best)| figures.batches.versus(at, best));

@@ -64,7 +64,7 @@ impl Speed {
 }
 
 /// Turns of about this many seconds, of no more and no fewer steps than these.
-const TURN: (f64, usize, usize) = (0.15, 6, 200);
+const TURN: (f64, usize, usize) = (0.15, 3, 200);
 
 /// How many steps of so many seconds a turn has.
 pub fn steps_of(seconds: f64) -> usize {

@@ -52,8 +52,8 @@ impl Planned {
         let (_, least) = self.plan.slow.iter().find(|(slow, _)| *slow == format)?;
         let set = self.sets.iter().find(|set| set.format == format)?;
         Some(format!(
-            "{LEFT_OUT}: it is read at about {} images/s here, far slower than the others, and would take their time: {} for \
-             one step on one image alone (--formats {format} measures it; more time: --time-budget)",
+            "{LEFT_OUT}: when the time was planned its batches came at about {} images/s, far slower than those of the others, and it \
+             would take {} of their time even with one step a round (--formats {format} measures it; more time: --time-budget)",
             number(set.image_s.recip()),
             budget::words(*least)
         ))
@@ -96,13 +96,15 @@ pub(super) fn plan(session: &Session<'_>) -> Result<Option<Planned>> {
     Ok(Some(Planned { plan: LoopPlan::of(&asked, &modes, &sets, seconds), asked, modes, sets, seconds }))
 }
 
-/// What a set takes to be read: its first batches, as many as are read in `enough` seconds and one at least.
+/// What a set takes to be read: its batches after the first, as many as are read in `enough` seconds and one at least.
 fn reading(session: &Session<'_>, set: &FormatSet, batch_size: usize, enough: f64) -> Result<Reading> {
     let opening = Stopwatch::start();
     let loader = loader(session, set, batch_size)?;
     let open_s = opening.elapsed();
-    let (mut images, clock) = (0, Stopwatch::start());
     let mut batches = Endless::new(&loader, 0);
+    // Starting threads and what a set keeps from its first read on are no part of a later batch.
+    batches.next()?;
+    let (mut images, clock) = (0, Stopwatch::start());
     for _ in 0..PROBED_BATCHES {
         images += batches.next()?.rows().len();
         if clock.elapsed() > enough {

@@ -166,21 +166,22 @@ pub(super) fn finding(table: &Table, mode: Mode, judge: &Judge) -> Option<Findin
         would_bind(slow)
     );
     let is = |row: usize| table.cell("mode", row) == mode.into();
-    let fastest = if others.is_empty() { "" } else { ", the fastest format by its median" };
-    let meaning = match &best.binds {
-        Binds::Unclear(_) => "no verdict yet",
-        _ => advice(best.share()),
+    let rate = number(best.images_per_sec);
+    let detail = if let Binds::Unclear(_) = best.binds {
+        format!("With {}: {rate} images/s so far; no verdict yet.", best.format())
+    } else {
+        let fastest = if others.is_empty() { "" } else { ", the fastest format by its median" };
+        let computing: Vec<f64> = best.shares.values.iter().map(|wait| 1.0 - wait).collect();
+        format!(
+            "With {}{fastest}: {rate} images/s; {}; accelerator utilisation is {}{} ({} of MLPerf Storage's marks){}. This holds for this model on this machine's CPU: a model or device that takes more images per second waits more.",
+            best.format(),
+            advice(best.share()),
+            percent(1.0 - best.share()),
+            judge.interval(&computing, percent),
+            utilisation_mark(1.0 - best.share()),
+            by_difference(table, best.format(), is, judge),
+        )
     };
-    let computing: Vec<f64> = best.shares.values.iter().map(|wait| 1.0 - wait).collect();
-    let detail = format!(
-        "With {}{fastest}: {} images/s; {meaning}; accelerator utilisation is {}{} ({} of MLPerf Storage's marks){}. This holds for this model on this machine's CPU: a model or device that takes more images per second waits more.",
-        best.format(),
-        number(best.images_per_sec),
-        percent(1.0 - best.share()),
-        judge.interval(&computing, percent),
-        utilisation_mark(1.0 - best.share()),
-        by_difference(table, best.format(), is, judge),
-    );
     Some(Finding::new(best.binds.severity(), text, detail))
 }
 

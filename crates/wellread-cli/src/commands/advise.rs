@@ -198,17 +198,21 @@ fn print(advice: &Advice, args: &Args, commands: &[String], ui: Ui) {
                 with_interval(&checked.ratio, two_digits)
             )
         });
+        // A mark is reached by what is known well enough to have an interval.
+        let mark = p.utilisation.low.map_or(String::new(), |low| format!(" ({})", utilisation_mark(low)));
         ui.say(format!(
-            "  step of {:>6} ms: {} waiting, utilisation {} ({}){checked}",
+            "  step of {:>6} ms: {} waiting, utilisation {}{mark}{checked}",
             p.step_ms,
             with_interval(&p.data_wait_fraction, percent),
             percent(p.utilisation.value),
-            utilisation_mark(p.utilisation.value),
         ));
     }
     let enough = &advice.no_wait_from_ms;
     if enough.value.is_finite() {
-        ui.say(format!("  no waiting from steps of {} ms on", with_interval(enough, two_digits)));
+        ui.say(format!(
+            "  no waiting from steps of {} ms on, measured once more with what is recommended",
+            with_interval(enough, two_digits)
+        ));
     }
     if let Some(first) = &advice.first_epoch_images_per_s {
         ui.say(format!("  first epoch, from cold files: {} images/s at most", rate(first)));

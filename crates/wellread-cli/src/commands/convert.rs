@@ -392,6 +392,13 @@ fn features_of(source: &dyn Store, args: &Args, format: &Format, ui: Ui) -> Outc
                  has no folder that tells them apart"
             ));
         }
+        if let Some(name) = &found.elsewhere {
+            ui.say(format!(
+                "note: profiles name folders that {} does not lie in, such as {name}: they were taken by what follows. Where these \
+                 are other images of the same names, the columns are wrong",
+                args.source.display()
+            ));
+        }
         left_out.extend(found.left_out.iter().cloned());
         joined = Some(found);
     } else if let Some(columns) = own.as_ref().filter(|_| !format.keeps_features) {

@@ -60,8 +60,12 @@ fn a_short_budget_cuts_the_work_and_says_what_was_cut() {
 
 /// Starts a benchmark whose second phase never ends, and waits until the first is finished.
 fn until_the_first_phase_ends(out: &Path) -> (Child, BufReader<std::process::ChildStderr>) {
-    let args =
-        small(&["storage", "loop"], out, &["--steps", MANY, "--repeats", "1", "--time-budget", "9000000"]);
+    until("storage: 1 round of ", &["storage", "loop"], out)
+}
+
+/// Starts benchmarks of which the loop never ends, and waits until they have said a line that begins so.
+fn until(said: &str, what: &[&str], out: &Path) -> (Child, BufReader<std::process::ChildStderr>) {
+    let args = small(what, out, &["--steps", MANY, "--repeats", "1", "--time-budget", "9000000"]);
     let mut child = Command::new(env!("CARGO_BIN_EXE_wellread"))
         .args(args)
         .stdin(Stdio::null())
@@ -71,7 +75,7 @@ fn until_the_first_phase_ends(out: &Path) -> (Child, BufReader<std::process::Chi
         .unwrap();
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
-    while !line.starts_with("storage: 1 round of ") {
+    while !line.starts_with(said) {
         line.clear();
         assert!(stderr.read_line(&mut line).unwrap() > 0, "it ended early: {}", child.wait().unwrap());
     }
@@ -103,13 +107,24 @@ fn what_is_finished_survives_a_kill_and_makes_a_report() {
 fn an_interrupted_run_says_where_its_results_are() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("results");
-    let (mut child, mut stderr) = until_the_first_phase_ends(&out);
-    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert!(sent.success());
-    let code = child.wait().unwrap().code();
-    let mut said = String::new();
-    stderr.read_to_string(&mut said).unwrap();
-    assert_eq!(code, Some(130), "{said}");
+    let interrupted = |(mut child, mut stderr): (Child, BufReader<std::process::ChildStderr>)| {
+        let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+        let code = child.wait().unwrap().code();
+        let mut said = String::new();
+        stderr.read_to_string(&mut said).unwrap();
+        assert_eq!(code, Some(130), "{said}");
+        said
+    };
+    // Before a benchmark is finished there are images alone.
+    let early = dir.path().join("early");
+    let said = interrupted(until("prepared ", &["loop"], &early));
+    let images = early.join("data");
+    assert!(
+        said.contains(&format!("were prepared stay in {}", images.display())) && images.is_dir(),
+        "{said}"
+    );
+    let said = interrupted(until_the_first_phase_ends(&out));
     assert!(said.contains(&format!("`wellread report {}` shows it", out.display())), "{said}");
     assert_eq!(leftovers(&out), Vec::<String>::new());
     json(&["report", arg(&out)]);
@@ -236,7 +251,7 @@ fn a_join_compares_folders() {
             names.push(format!("{plate}/{name}"));
         }
     }
-    let joined = |profiles: &[(&str, &str)]| {
+    let joined = |set: &Path, profiles: &[(&str, &str)]| {
         let mut table = Table::new("profiles");
         for (image, well) in profiles {
             table.push(row![("Image", *image), ("Well", *well)]);
@@ -244,19 +259,30 @@ fn a_join_compares_folders() {
         let (path, target) = (dir.path().join("profiles.parquet"), dir.path().join("plates.parquet"));
         table.write_parquet(&path).unwrap();
         let join = ["--join", arg(&path), "--on", "Image", "--overwrite"];
-        let done = wellread(&[&["convert", arg(&plates), arg(&target)], &join[..]].concat());
+        let done = wellread(&[&["convert", arg(set), arg(&target)], &join[..]].concat());
         assert_eq!(done.code, 0, "{}", done.stderr);
         done.stdout + &done.stderr
     };
     names.sort_unstable();
     let [first, .., last] = names.as_slice() else { panic!("{names:?}") };
-    let said = joined(&[(first, "A1"), (last, "B2")]);
+    let said = joined(&plates, &[(first, "A1"), (last, "B2")]);
     assert!(said.contains("2 of 4 images have a profile") && !said.contains("note: one profile"), "{said}");
     // Without a folder one profile goes to both plates, and that is told.
-    let (_, alone) = first.split_once('/').unwrap();
-    let said = joined(&[(alone, "A1")]);
+    let (_, name) = first.split_once('/').unwrap();
+    let said = joined(&plates, &[(name, "A1")]);
     assert!(said.contains("2 of 4 images have a profile"), "{said}");
     assert!(said.contains("note: one profile") && said.contains("P1/") && said.contains("P2/"), "{said}");
+    // One plate alone: its folder tells the profiles apart, and those of another plate are told.
+    let alone = |plate: &str, profiles: &[(&str, &str)]| joined(&plates.join(plate), profiles);
+    let of_p1: Vec<(&str, &str)> =
+        names.iter().filter(|n| n.starts_with("P1")).map(|n| (n.as_str(), "A1")).collect();
+    let of_both: Vec<(&str, &str)> = names.iter().map(|n| (n.as_str(), "A1")).collect();
+    let said = alone("P2", &of_both);
+    assert!(said.contains("2 of 2 images have a profile") && !said.contains("note: profiles name"), "{said}");
+    let said = alone("P2", &of_p1);
+    assert!(said.contains("note: profiles name folders that") && said.contains("such as P1/"), "{said}");
+    let said = alone("P1", &of_p1);
+    assert!(said.contains("2 of 2 images have a profile") && !said.contains("note: profiles name"), "{said}");
 }
 
 #[test]

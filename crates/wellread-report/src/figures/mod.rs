@@ -134,7 +134,9 @@ fn notes(table: &Table, about: &ReportInput) -> Vec<String> {
     let all = columns::configurations(table, &keys, &quantities);
     let estimates = || all.iter().flat_map(|c| c.estimates.iter().flatten());
     let mut first = String::new();
-    let runs = |pick: fn(usize, usize) -> usize| estimates().map(|e| e.n).reduce(pick);
+    // A percentile that few runs have has fewer than its configuration.
+    let of = |c: &columns::Configuration| c.estimates.iter().flatten().map(|e| e.n).max();
+    let runs = |pick: fn(usize, usize) -> usize| all.iter().filter_map(of).reduce(pick);
     if let (Some(low), Some(high)) = (runs(usize::min), runs(usize::max)) {
         first = match (low, high) {
             (1, 1) => "One run per configuration.".into(),

@@ -18,7 +18,7 @@ pub(super) fn html(table: &Table, id: &str, name: &str) -> String {
         return "<p>This table has no rows.</p>\n".to_owned();
     }
     let units: Vec<_> = quantities.iter().enumerate().map(|(i, q)| column_unit(q.unit, &rows, i)).collect();
-    let caption = format!("{name}: medians over the runs, with intervals in brackets");
+    let caption = format!("{name}: medians over the runs{}", brackets(&rows));
     let mut out = filters(table, &keys, id);
     let _ = writeln!(
         out,
@@ -43,6 +43,20 @@ pub(super) fn html(table: &Table, id: &str, name: &str) -> String {
     }
     out += "</tbody>\n</table>\n</div>\n";
     out
+}
+
+/// What stands in brackets, in words.
+fn brackets(rows: &[Configuration]) -> &'static str {
+    let is_there =
+        |kind| rows.iter().flat_map(|row| row.estimates.iter().flatten()).any(|e| e.interval == kind);
+    match (is_there(IntervalKind::Confidence), is_there(IntervalKind::Range)) {
+        (true, false) => ", in brackets their 95 % intervals",
+        (false, true) => ", in brackets the smallest and the largest",
+        (true, true) => {
+            ", in brackets their 95 % intervals, or the smallest and the largest of runs that are too few for one"
+        }
+        (false, false) => "",
+    }
 }
 
 /// The unit a column's numbers are shown in, and what it is in base units.
