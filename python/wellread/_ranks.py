@@ -1,8 +1,7 @@
 """Which share of the images this process delivers: its rank, and the number of ranks.
 
   given        shard=(rank, world_size), a process group, or False       taken as it is
-  found        torch.distributed, jax.distributed, if initialised        all that are must agree, with RANK and WORLD_SIZE
-                                                                         too
+  found        torch.distributed, jax.distributed, if initialised        all that are must agree, as must RANK …
                what the parent of a worker process has found
                RANK and WORLD_SIZE, or the step that srun has started    what a launcher says of this process
   else         one rank

@@ -15,7 +15,7 @@ import torch
 import torch.utils.data
 from torch.utils.dlpack import from_dlpack
 
-from . import _check, _ranks, _rows, _user
+from . import _check, _rows, _user
 from . import loader as _loader
 from ._iteration import Iterator as _Iterator
 from ._signature import showing

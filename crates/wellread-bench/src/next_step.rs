@@ -12,7 +12,7 @@ use crate::findings::{Judge, by_median, percent, series, telling_batch_size};
 use crate::model_loop::waiting::{self, Binds, Waiting};
 use crate::{conversion, dataloader, model_loop};
 use std::collections::BTreeMap;
-use wellread_report::{Cell, Finding, Severity, Table};
+use wellread_report::{Finding, Severity, Table};
 
 /// Noise above which a benchmark gives no advice.
 const TOO_NOISY: f64 = 0.25;

@@ -44,10 +44,13 @@ fn drift(rng: &mut Rng) -> Vec<Vec<f64>> {
 /// Rounds that resemble the one before: AR(1), 0.9.
 fn ar1(rng: &mut Rng) -> Vec<Vec<f64>> {
     let mut all = log_normal(rng);
-    for row in 0..ROWS {
-        all[0][row] /= (1.0_f64 - 0.81).sqrt();
-        for round in 1..ROUNDS {
-            all[round][row] += 0.9 * all[round - 1][row];
+    for value in &mut all[0] {
+        *value /= (1.0_f64 - 0.81).sqrt();
+    }
+    for round in 1..ROUNDS {
+        let (before, from) = all.split_at_mut(round);
+        for (value, last) in from[0].iter_mut().zip(&before[round - 1]) {
+            *value += 0.9 * last;
         }
     }
     all
