@@ -1,6 +1,7 @@
 //! What Lance says, as errors of a path.
 
 use lance::Error as LanceError;
+use std::borrow::Cow;
 use std::path::Path;
 use wellread_store::Error;
 
@@ -9,7 +10,7 @@ pub(crate) const CANNOT_WRITE: &str = "cannot write";
 
 /// An error of Lance while doing `what` with the table at `path`.
 pub(crate) fn from_lance(path: &Path, what: &str, error: &LanceError) -> Error {
-    let text = without_location(&error.to_string());
+    let text = without_location(&without_task(&error.to_string()));
     let hint = match error {
         LanceError::VersionConflict { .. } | LanceError::NotSupported { .. } => {
             "it is probably from a newer Lance than this build has; write it again with an older one"
@@ -30,6 +31,20 @@ pub(crate) fn from_lance(path: &Path, what: &str, error: &LanceError) -> Error {
         _ => "the dataset is probably corrupt or incomplete; copy or write it again",
     };
     Error::new(path, format_args!("{what}: {text}")).hint(hint)
+}
+
+/// The text without the task of Lance's runtime that panicked over a file (`Wrapped error: task 30 panicked with message "…"`):
+/// what it said is an error like any other.
+fn without_task(text: &str) -> Cow<'_, str> {
+    const PANICKED: &str = " panicked with message \"";
+    let parts = || {
+        let (before, after) = text.split_once(PANICKED)?;
+        let (before, number) = before.rsplit_once("task ")?;
+        let (message, after) = after.rsplit_once('"')?;
+        let before = before.strip_suffix("Wrapped error: ").unwrap_or(before);
+        number.bytes().all(|b| b.is_ascii_digit()).then(|| format!("{before}{message}{after}"))
+    };
+    parts().map_or(Cow::Borrowed(text), Cow::Owned)
 }
 
 /// The text without the places in Lance's source that its errors end with (`, …/file.rs:12:34`), which say nothing
@@ -57,6 +72,21 @@ fn without_location(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_task_said_is_told_without_the_task() {
+        for (from, to) in [
+            (
+                "Wrapped error: task 30 panicked with message \"a \"short\" buffer\", /r/a.rs:1:2",
+                "a \"short\" buffer, /r/a.rs:1:2",
+            ),
+            ("IO: task 4 panicked with message \"x\"", "IO: x"),
+            ("a task panicked", "a task panicked"),
+            ("no task x panicked with message \"y\"", "no task x panicked with message \"y\""),
+        ] {
+            assert_eq!(without_task(from), to);
+        }
+    }
 
     #[test]
     fn places_in_source_are_left_out() {
