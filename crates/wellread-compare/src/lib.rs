@@ -45,4 +45,4 @@ pub mod text;
 pub use judge::{Comparison, Options, Row, Word, compare};
 pub use provenance::Difference;
 pub use results::Results;
-pub use rounds::condensed;
+pub use rounds::{append, condensed};

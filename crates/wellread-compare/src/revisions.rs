@@ -214,15 +214,7 @@ impl Revisions {
 /// The runs of one side as one: all rows of each table, and what is known besides from the last.
 fn joined(runs: Vec<Results>) -> Result<Results> {
     let mut tables: Vec<Table> = Vec::new();
-    for table in runs.iter().flat_map(|run| &run.tables) {
-        let at = tables.iter().position(|known| known.name() == table.name()).unwrap_or_else(|| {
-            tables.push(Table::new(table.name()));
-            tables.len() - 1
-        });
-        for row in 0..table.rows() {
-            tables[at].push(table.columns().iter().map(|c| (c.name(), table.cell(c.name(), row))));
-        }
-    }
+    runs.iter().flat_map(|run| &run.tables).for_each(|table| rounds::append(&mut tables, table));
     let last = runs.into_iter().next_back().context("no round was measured")?;
     Ok(Results { tables, ..last })
 }

@@ -42,6 +42,17 @@ pub fn row_floors(a: &Results, twin: &Results, options: &Options) -> Result<BTre
 /// read ahead.
 const NUMBERS: [&str; 4] = ["num_samples", "seed", "steps", "batches_ahead"];
 
+/// Adds the rows of `table` to the table of its name.
+pub fn append(tables: &mut Vec<Table>, table: &Table) {
+    let at = tables.iter().position(|known| known.name() == table.name()).unwrap_or_else(|| {
+        tables.push(Table::new(table.name()));
+        tables.len() - 1
+    });
+    for row in 0..table.rows() {
+        tables[at].push(table.columns().iter().map(|c| (c.name(), table.cell(c.name(), row))));
+    }
+}
+
 /// One row per configuration with the medians of its runs: a whole process as one run of many.
 pub fn condensed(table: &Table, run: usize) -> Table {
     let keys: Vec<&str> = columns::keys(table);

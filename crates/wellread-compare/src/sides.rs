@@ -10,11 +10,12 @@
 use crate::Results;
 use crate::provenance::{self, Weight};
 use crate::results::{PROCESS, TASKS};
+use crate::rounds::append;
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
-use wellread_report::{Cell, Row, Table, columns};
+use wellread_report::{Cell, Table, columns};
 
 /// Reads a side: a file or folder, or several that were measured alike, whose processes are counted together.
 ///
@@ -25,7 +26,7 @@ pub fn open(paths: &[&Path]) -> Result<Results> {
     for path in paths {
         let other = Results::open(path)?;
         match &mut side {
-            None => side = Some(numbered(other)),
+            None => side = Some(numbered(other, 0)),
             Some(first) => {
                 let differences = provenance::differences(first, &other);
                 if let Some(fatal) = differences.iter().find(|d| d.weight == Weight::Fatal) {
@@ -38,7 +39,7 @@ pub fn open(paths: &[&Path]) -> Result<Results> {
                         fatal.a
                     );
                 }
-                add(first, numbered(other));
+                add(first, other);
             }
         }
     }
@@ -47,54 +48,37 @@ pub fn open(paths: &[&Path]) -> Result<Results> {
 
 /// Adds the processes of `other`.
 fn add(side: &mut Results, other: Results) {
-    let before = side.processes as i64;
+    let other = numbered(other, side.processes);
     side.label = format!("{}, {}", side.label, other.label);
     side.processes += other.processes;
     for (name, floor) in other.noise_floors {
         let largest = side.noise_floors.entry(name).or_insert(floor);
         *largest = largest.max(floor);
     }
-    for table in &other.tables {
-        let at = side.tables.iter().position(|known| known.name() == table.name()).unwrap_or_else(|| {
-            side.tables.push(Table::new(table.name()));
-            side.tables.len() - 1
-        });
-        for row in 0..table.rows() {
-            let moved = cells(table, row).into_iter().map(|(name, cell)| match cell {
-                Cell::I64(process) if name == PROCESS => (name, Cell::I64(process + before)),
-                cell => (name, cell),
-            });
-            side.tables[at].push(moved);
-        }
-    }
+    other.tables.iter().for_each(|table| append(&mut side.tables, table));
 }
 
-/// The same with [`PROCESS`] in every row, and their number.
-fn numbered(mut results: Results) -> Results {
+/// The same with [`PROCESS`] in every row, from `first` on, and their number.
+fn numbered(mut results: Results, first: usize) -> Results {
     let of_folder = results.detail("/configuration/processes").and_then(Value::as_u64).unwrap_or(1);
     let mut processes = 1;
     for table in &mut results.tables {
         let is_each = of_folder > 1 || table.name() == TASKS;
         let mut out = Table::new(table.name());
-        let mut seen: BTreeMap<String, i64> = BTreeMap::new();
+        let mut seen: BTreeMap<String, usize> = BTreeMap::new();
         let keys = columns::keys(table);
         for row in 0..table.rows() {
             let key: Vec<String> = keys.iter().map(|key| table.cell(key, row).text()).collect();
             let next = seen.entry(key.join("\0")).or_insert(0);
             let process = if is_each { *next } else { 0 };
             *next += 1;
-            processes = processes.max(process as usize + 1);
-            let mut cells = cells(table, row);
-            cells.retain(|(name, _)| name != PROCESS);
-            cells.push((PROCESS.to_owned(), Cell::I64(process)));
-            out.push(cells);
+            processes = processes.max(process + 1);
+            let columns = table.columns().iter().filter(|column| column.name() != PROCESS);
+            let cells = columns.map(|column| (column.name(), table.cell(column.name(), row)));
+            out.push(cells.chain([(PROCESS, Cell::from(first + process))]));
         }
         *table = out;
     }
     results.processes = processes;
     results
-}
-
-fn cells(table: &Table, row: usize) -> Row {
-    table.columns().iter().map(|column| (column.name().to_owned(), table.cell(column.name(), row))).collect()
 }

@@ -18,7 +18,7 @@
 //! where rounds within a process say that its median is not well known.
 
 use crate::bootstrap::{Bootstrap, Interval, Method};
-use crate::normal;
+use crate::hypothesis::Welch;
 use crate::rng::Rng;
 use crate::samples::median;
 
@@ -34,8 +34,7 @@ pub struct NestedRatio {
     pub denominator: f64,
     /// Their ratio. `n` is the number of processes on the side that has fewer.
     pub ratio: Interval,
-    /// Two-sided probability of such a ratio if there were no difference (Welch 1947,
-    /// <https://doi.org/10.1093/biomet/34.1-2.28>).
+    /// Two-sided probability of such a ratio if there were no difference.
     pub p_value: f64,
 }
 
@@ -82,19 +81,9 @@ impl Side {
 /// not above zero.
 pub fn ratio(numerator: &[Vec<f64>], denominator: &[Vec<f64>], settings: &Bootstrap) -> Option<NestedRatio> {
     let (x, y) = (Side::of(numerator)?, Side::of(denominator)?);
-    let difference = x.mean - y.mean;
-    let error = x.error + y.error;
-    let degrees = |side: &Side| side.rounds.len() as f64 - 1.0;
-    // Values that never vary, such as sizes of files, differ by rounding at most.
-    const ROUNDING: f64 = 1e-12;
-    let varies = error > ROUNDING * ROUNDING;
-    let (reach, p_value) = if varies {
-        let freedom = error.powi(2) / (x.error.powi(2) / degrees(&x) + y.error.powi(2) / degrees(&y));
-        let quantile = normal::student_quantile(0.5 + settings.confidence / 2.0, freedom);
-        (quantile * error.sqrt(), normal::student_two_sided(difference / error.sqrt(), freedom))
-    } else {
-        (0.0, f64::from(u8::from(difference.abs() < ROUNDING)))
-    };
+    let of = |side: &Side| (side.mean, side.error, side.rounds.len() as f64);
+    let welch = Welch::of([of(&x), of(&y)]);
+    let (difference, reach) = (welch.difference, welch.reach(settings.confidence));
     let mut rng = Rng::seed(settings.seed);
     let mut room = Vec::new();
     let mut drawn: Vec<f64> = (0..settings.resamples)
@@ -116,7 +105,7 @@ pub fn ratio(numerator: &[Vec<f64>], denominator: &[Vec<f64>], settings: &Bootst
             n: x.rounds.len().min(y.rounds.len()),
             method: Method::Student,
         },
-        p_value,
+        p_value: welch.p_value(),
     })
 }
 

@@ -5,7 +5,7 @@
 
 use crate::features::stem;
 use crate::{Error, Result, Store};
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 /// Folders of masks, as the field calls them (NF1, BBBC, Data Science Bowl 2018, Cellpose, StarDist).
 const FOLDERS: [&str; 8] =
@@ -23,8 +23,9 @@ pub fn none_beside_images(source: &dyn Store) -> Result<()> {
 
 /// A mask and its image, where half of what lies in folders of masks is called like an image, or more.
 fn find(names: &[String]) -> Option<(&str, &str)> {
-    let (mut masks, mut images) = (vec![], HashSet::new());
-    let mut stems: Vec<(&str, &str)> = vec![];
+    let mut masks = vec![];
+    // The first image of each stem.
+    let mut images: HashMap<&str, &str> = HashMap::new();
     for name in names {
         let mut parts: Vec<&str> = name.split(['/', '\\']).collect();
         let stem = stem(parts.pop().unwrap_or(name));
@@ -33,20 +34,16 @@ fn find(names: &[String]) -> Option<(&str, &str)> {
             masks.push((name.as_str(), stem));
         // Classes may be called "mask" and "no_mask".
         } else if !parts.iter().any(|folder| folder.to_lowercase().contains("mask")) {
-            images.insert(stem);
-            stems.push((stem, name));
+            images.entry(stem).or_insert(name);
         }
     }
     let of = |stem: &str| -> Option<&str> {
-        let ends = stem.char_indices().filter(|(_, c)| matches!(c, '_' | '-' | '.' | ' ')).map(|(at, _)| at);
-        let mut begins = std::iter::once(stem.len()).chain(ends.collect::<Vec<_>>().into_iter().rev());
-        begins.find_map(|end| images.get(&stem[..end]).copied())
+        let ends = stem.rmatch_indices(['_', '-', '.', ' ']).map(|(at, _)| at);
+        std::iter::once(stem.len()).chain(ends).find_map(|end| images.get(&stem[..end]).copied())
     };
     let paired: Vec<(&str, &str)> =
         masks.iter().filter_map(|(name, stem)| Some((*name, of(stem)?))).collect();
-    let (mask, stem) = *paired.first().filter(|_| 2 * paired.len() >= masks.len())?;
-    let (_, image) = stems.iter().find(|(other, _)| *other == stem)?;
-    Some((mask, image))
+    paired.first().copied().filter(|_| 2 * paired.len() >= masks.len())
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use std::ffi::OsString;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 use wellread_bench::{Config, Watch, budget, findings};
-use wellread_compare::condensed;
+use wellread_compare::{append, condensed};
 use wellread_measure::bootstrap::Bootstrap;
 use wellread_measure::compare::MIN_SAMPLES;
 use wellread_report::{Cell, Fact, ReportInput, Samples, Table, columns};
@@ -128,17 +128,6 @@ fn joined(mut inputs: Vec<ReportInput>, config: &Config) -> Result<ReportInput> 
         details,
         ..first
     })
-}
-
-/// Adds the rows of `table` to the table of its name.
-fn append(tables: &mut Vec<Table>, table: &Table) {
-    let at = tables.iter().position(|known| known.name() == table.name()).unwrap_or_else(|| {
-        tables.push(Table::new(table.name()));
-        tables.len() - 1
-    });
-    for row in 0..table.rows() {
-        tables[at].push(table.columns().iter().map(|c| (c.name().to_owned(), table.cell(c.name(), row))));
-    }
 }
 
 /// Adds the single times of a process, whose runs are told by it.

@@ -8,6 +8,7 @@
 
 mod trimmed;
 
+pub(crate) use trimmed::Welch;
 pub use trimmed::{yuen, yuen_paired};
 
 use serde::{Deserialize, Serialize};

@@ -44,16 +44,11 @@ impl Trimmed {
 /// has fewer than two values, or one that is not above zero.
 pub fn yuen(a: &[f64], b: &[f64]) -> Option<TestResult> {
     let (x, y) = (Trimmed::of(logarithms(a)?)?, Trimmed::of(logarithms(b)?)?);
-    let error = x.error + y.error;
-    let freedom = error.powi(2) / (x.error.powi(2) / (x.kept - 1.0) + y.error.powi(2) / (y.kept - 1.0));
+    let welch = Welch::of([(x.mean, x.error, x.kept), (y.mean, y.error, y.kept)]);
     let pooled: Vec<f64> = a.iter().chain(b).copied().collect();
     let (n, m) = (a.len() as f64, b.len() as f64);
     let larger = Ranks::of(&pooled).ranks[..a.len()].iter().sum::<f64>() - n * (n + 1.0) / 2.0;
-    Some(TestResult {
-        test: TestKind::Yuen,
-        p_value: probability(x.mean - y.mean, error, freedom),
-        effect: larger / (n * m),
-    })
+    Some(TestResult { test: TestKind::Yuen, p_value: welch.p_value(), effect: larger / (n * m) })
 }
 
 /// Yuen's test of two sets measured round by round, on the logarithms of the ratios of rounds. `None` as with
@@ -80,10 +75,42 @@ fn logarithms(values: &[f64]) -> Option<Vec<f64>> {
     usable.then(|| values.iter().map(|value| value.ln()).collect())
 }
 
+/// Welch's t of two means (1947, <https://doi.org/10.1093/biomet/34.1-2.28>).
+pub(crate) struct Welch {
+    /// The first mean less the second.
+    pub(crate) difference: f64,
+    /// Square of the difference's standard error.
+    error: f64,
+    freedom: f64,
+}
+
+impl Welch {
+    /// Of two sets, each its mean, the square of the mean's standard error, and how many values are behind it.
+    pub(crate) fn of([x, y]: [(f64, f64, f64); 2]) -> Self {
+        let error = x.1 + y.1;
+        let freedom = error.powi(2) / (x.1.powi(2) / (x.2 - 1.0) + y.1.powi(2) / (y.2 - 1.0));
+        Self { difference: x.0 - y.0, error, freedom }
+    }
+
+    /// Two-sided probability of such a difference.
+    pub(crate) fn p_value(&self) -> f64 {
+        probability(self.difference, self.error, self.freedom)
+    }
+
+    /// How far the interval of this confidence reaches to either side of the difference.
+    pub(crate) fn reach(&self, confidence: f64) -> f64 {
+        if self.error < ROUNDING * ROUNDING {
+            return 0.0;
+        }
+        normal::student_quantile(0.5 + confidence / 2.0, self.freedom) * self.error.sqrt()
+    }
+}
+
+/// Values that never vary, such as sizes of files, differ by rounding at most.
+const ROUNDING: f64 = 1e-12;
+
 /// Two-sided probability of a difference with this square of its standard error.
 fn probability(difference: f64, error: f64, freedom: f64) -> f64 {
-    // Values that never vary, such as sizes of files, differ by rounding at most.
-    const ROUNDING: f64 = 1e-12;
     if difference.abs() < ROUNDING {
         1.0
     } else if error < ROUNDING * ROUNDING {
