@@ -54,7 +54,7 @@ def limits(rows, bytes_per_image):
     """One line per format and cache: one and two threads, and what binds. The second thread is a worker; the first is
     the one that waits for batches, and reads while it does."""
     columns = ["format", "kept", "1 thread, images/s", "2 threads, images/s", "ratio", "written, GB/s",
-               "of memory copy", "bound by", "of that limit"]  # fmt: skip
+               "of widening and scaling", "bound by", "of that limit"]  # fmt: skip
     lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     keys = list(dict.fromkeys((r["format"], r["cache"]) for r in rows))
     for format, cache in keys:
@@ -65,16 +65,21 @@ def limits(rows, bytes_per_image):
         if not of["0"] or not of["1"]:
             continue
         one, two = (median(of[w], RATE) for w in "01")
-        copy = median(of["1"], "limit_copy_per_s")
+        kernel, reading = (median(of["1"], f"limit_{name}_per_s") for name in ("kernel", "read"))
+        named = {"widening and scaling": kernel}
+        if cache == "none":  # What is kept is not read again.
+            named["reading and decoding"] = reading
+        bound = min(named, key=named.get)
+        share = two / named[bound]
         cells = [
             format,
             "yes" if cache != "none" else "",
             *(f"{median(of[w], RATE):,.0f} ± {spread(of[w], RATE):.0f} %" for w in "01"),
             f"{two / one:.2f}",
             f"{two * bytes_per_image / 1e9:.1f}",
-            f"{two / copy:.2f}",
-            of["1"][0]["bound_by"],
-            f"{median(of['1'], 'share_of_limit'):.2f}",
+            f"{two / kernel:.2f}",
+            bound if share <= 1 else "limit not valid",
+            f"{share:.2f}",
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return lines

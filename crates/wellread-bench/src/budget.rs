@@ -57,8 +57,8 @@ pub struct Reading {
 pub struct LoopPlan {
     /// Modes that are measured.
     pub modes: Vec<Mode>,
-    /// Formats that are not, since their reading alone is too slow for all others, with the seconds that they would take at the
-    /// least.
+    /// Formats that are not, since their reading alone is too slow for all others, with the seconds that each would take as the
+    /// others would have to be measured with it.
     pub slow: Vec<(&'static str, f64)>,
     /// Modes that are not, with the seconds that they would take at the least.
     pub skipped: Vec<(Mode, f64)>,
@@ -175,13 +175,14 @@ impl LoopPlan {
         };
         while !modes.is_empty() {
             let found = ways.iter().find_map(|way| Some((*way, fits(*way, &modes)?)));
-            if let Some((Way(_, steps, batch_size, differences), (slow, rest))) = found {
+            if let Some((Way(way_rounds, steps, batch_size, differences), (slow, rest))) = found {
                 if slow.is_empty() {
                     let modes = modes.iter().map(|(mode, _)| *mode).collect();
                     return Self { modes, slow: vec![], skipped, steps, batch_size, differences, in_full };
                 }
                 // Without them more of what was asked for may fit.
-                let slow = slow.iter().map(|set| (set.format, last.of_set(asked, &modes, set))).collect();
+                let way = Way(way_rounds, steps, batch_size, differences);
+                let slow = slow.iter().map(|set| (set.format, way.of_set(asked, &modes, set))).collect();
                 return Self { slow, skipped, in_full, ..Self::of(asked, &modes, &rest, budget) };
             }
             let dearest = modes.iter().enumerate().max_by(|a, b| a.1.1.total_cmp(&b.1.1));
@@ -392,6 +393,7 @@ mod tests {
         assert_eq!((names, plan.batch_size, plan.modes.len()), (vec!["parquet-duckdb"], 16, 1));
         assert_eq!((plan.steps, plan.differences), (50, true), "the others fit in full");
         assert!(plan.cut(&asked(), 9.0).unwrap().contains("without parquet-duckdb"));
+        assert!(plan.slow[0].1 > 9.0 / 6.0, "more than its part: {:?}", plan.slow);
         // With time enough it stays.
         assert!(LoopPlan::of(&asked(), &train, &all, 1e4).slow.is_empty());
         // Of two sets too, but never most of them.

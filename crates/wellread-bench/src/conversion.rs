@@ -1,6 +1,6 @@
 //! Track 4: what does it cost to make a tensor of an image in memory?
 //!
-//! Three clocks per image: `numpy_*`, from asking for a row to its floats in a host array; `conversion_*`,
+//! Three clocks per image: `numpy_*`, from asking for a row to its floats in a new host array; `conversion_*`,
 //! from the host array to a tensor of the model's backend; `torch_*` (named as upstream's column), both. Two
 //! paths: `copy` hands the backend a slice, which it copies; `zero_copy` gives it the array itself. The tensor's
 //! content is compared with the array's outside the clocks. A variant that would take more than its share of the time budget
@@ -106,30 +106,27 @@ fn convert(
     let mut context = ItemContext::new();
     let (mut array_s, mut conversion_s) = (Samples::new(), Samples::new());
     let (mut copied, mut verified) = (0usize, true);
-    let (mut array, mut floats): (Vec<f32>, usize) = (Vec::new(), 0);
     let whole = Stopwatch::start();
     for &row in &rows {
         if array_s.len() >= LEAST_IMAGES && whole.elapsed() > share {
             break;
         }
-        // The path without copy gives its array away and needs a new one; the allocator hands out the memory
-        // of the tensor before, and asking for it is not what is measured.
-        array.reserve_exact(floats);
         let clock = Stopwatch::start();
+        // A new array for each image on both paths: the one without copy gives its array away.
+        let mut array: Vec<f32> = Vec::new();
         let shape = dataset.sample_into(row, &recipe, &mut array, &mut context)?;
         let have_array = clock.elapsed();
         let dims = [1, shape.t() * shape.c() * shape.z(), shape.y(), shape.x()];
         let converting = span(Kind::Convert).with(size_of_val(array.as_slice()) as u64, 0);
         let tensor = match path {
             TensorPath::Copy => tensor_from_slice_copy(&array, dims)?,
-            TensorPath::ZeroCopy => tensor_from_vec(std::mem::take(&mut array), dims)?,
+            TensorPath::ZeroCopy => tensor_from_vec(array, dims)?,
         };
         drop(converting);
         let have_tensor = clock.elapsed();
         array_s.push(have_array);
         conversion_s.push(have_tensor - have_array);
         copied += tensor.copied_bytes();
-        floats = dims.iter().product();
         let _verify = span(Kind::Verify).with(1, 0);
         verified &= tensor.with_values(|values| session.expected.agrees(Preset::None, row, values, full))?;
     }

@@ -10,7 +10,7 @@
 
 use crate::choices::Framework;
 use crate::variants::LEFT_OUT;
-use crate::{next_step, suite, sweep};
+use crate::{conversion, next_step, suite, sweep};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use wellread_measure::bootstrap::{Bootstrap, Interval, Method, Pairing};
@@ -44,7 +44,12 @@ pub fn all(tables: &[Table], noise: &BTreeMap<String, f64>, seed: u64, hint: &st
         })
         .collect();
     found.sort_by_key(|found| found.rank);
-    let own: Vec<Table> = tables.iter().map(|table| own_rows(table).into_owned()).collect();
+    // A tensor is made in Python too: whichever takes longest is what to look at.
+    let told = |table: &Table| match table.name() {
+        name if name == conversion::BENCHMARK.name => table.clone(),
+        _ => own_rows(table).into_owned(),
+    };
+    let own: Vec<Table> = tables.iter().map(told).collect();
     let next = next_step::finding(&own, noise, &Judge::new(seed, None).with_hint(hint));
     let missing = unavailable(tables).into_iter().chain(left_out(tables));
     found.into_iter().map(|found| found.finding).chain(next).chain(missing).collect()
@@ -76,6 +81,9 @@ pub(crate) fn in_python(table: &Table, row: usize) -> bool {
     let framework = table.str("framework", row).and_then(|name| name.parse::<Framework>().ok());
     framework.is_some_and(|framework| framework != Framework::Rust)
 }
+
+/// Noise floor of a benchmark above which it gives no advice.
+pub(crate) const TOO_NOISY: f64 = 0.25;
 
 /// One configuration's value per run, in order of runs.
 pub(crate) struct Series {
@@ -187,6 +195,16 @@ impl Judge {
             Verdict::Clear
         };
         Some(Comparison { ratio, verdict, hint: self.hint.clone() })
+    }
+
+    /// Why nothing is advised from figures of this noise; `None` where it is small enough.
+    pub(crate) fn too_noisy(&self) -> Option<String> {
+        self.noise.filter(|noise| *noise > TOO_NOISY).map(|noise| {
+            format!(
+                "one variant measured twice differed by up to {:.0} %: measure again on an idle machine",
+                100.0 * noise
+            )
+        })
     }
 
     /// The interval of a median, where there are rounds enough for one.

@@ -8,14 +8,12 @@
 //! binds ([`Binds::Unclear`]), the sentence says why.
 
 use crate::choices::Mode;
-use crate::findings::{Judge, by_median, percent, series, telling_batch_size};
+use crate::findings::{Judge, TOO_NOISY, by_median, percent, series, telling_batch_size};
 use crate::model_loop::waiting::{self, Binds, Waiting};
 use crate::{conversion, dataloader, model_loop};
 use std::collections::BTreeMap;
 use wellread_report::{Finding, Severity, Table};
 
-/// Noise above which a benchmark gives no advice.
-const TOO_NOISY: f64 = 0.25;
 /// Share of conversion, in percent, above which upstream calls it significant.
 const MUCH_CONVERSION: f64 = 30.0;
 
@@ -94,9 +92,13 @@ fn enough(wait: &Waiting, told: &str) -> (Severity, String, String) {
 fn remedy(loader: &Table, format: &str, judge: &Judge) -> Option<(String, String)> {
     let batch = telling_batch_size(loader)?;
     let best = dataloader::rates(loader, batch).into_iter().find(|series| series.format == format)?;
+    if judge.median(&best.values).is_none() {
+        let text = format!("Next: measure dataloader again; {}", judge.too_few(best.values.len()));
+        return Some((text, format!("What binds the loading of {format} is told by more rounds.")));
+    }
     let (bound, limit) = dataloader::limit_of(loader, batch, &best)?;
     let what = match bound {
-        "memory copy" => {
+        "widening and scaling" => {
             "deliver smaller batches: crops, or pixels as they are stored, scaled on the device (float32 takes four bytes for each)"
         }
         _ => {
@@ -105,7 +107,7 @@ fn remedy(loader: &Table, format: &str, judge: &Judge) -> Option<(String, String
         }
     };
     let share = best.median() / limit;
-    let binds = if share > dataloader::ABOVE {
+    let binds = if share > 1.0 {
         format!("Nothing that was measured binds {format}: it exceeds {bound} alone.")
     } else {
         let interval = judge.interval(&best.values, |rate| percent(rate / limit));
@@ -116,14 +118,14 @@ fn remedy(loader: &Table, format: &str, judge: &Judge) -> Option<(String, String
 
 /// What to do about conversion, where that alone was measured.
 fn converting(table: &Table, judge: &Judge) -> Option<(Severity, String, String)> {
-    let shares = by_median(series(table, &["path"], "conversion_overhead_pct", |_| true));
+    let shares = by_median(series(table, &["path", "framework"], "conversion_overhead_pct", |_| true));
     let worst = shares.first()?;
     let share = format!(
         "{:.1} %{} of an image's time with {} by {}",
         worst.median(),
         judge.interval(&worst.values, |value| format!("{value:.1} %")),
         worst.format,
-        worst.label
+        worst.label.trim().replacen(' ', " in ", 1)
     );
     if judge.median(&worst.values).is_none() {
         let text = format!("Next: measure conversion again; {}", judge.too_few(worst.values.len()));
@@ -164,6 +166,8 @@ mod tests {
         table
     }
 
+    const KERNEL: &str = "widening and scaling";
+
     fn loader(bound: &str) -> Table {
         loader_at(bound, 0.75)
     }
@@ -171,17 +175,31 @@ mod tests {
     fn loader_at(bound: &str, share: f64) -> Table {
         let mut table = Table::new("dataloader");
         for (workers, rate) in [(0, 100.0), (2, 180.0)] {
-            table.push(row![
-                ("format", "tiff"),
-                ("batch_size", 16),
-                ("workers", workers),
-                ("num_samples", 100),
-                ("samples_per_sec", rate),
-                ("bound_by", bound),
-                ("share_of_limit", share)
-            ]);
+            for run in 0..6 {
+                table.push(row![
+                    ("format", "tiff"),
+                    ("batch_size", 16),
+                    ("workers", workers),
+                    ("run", run),
+                    ("num_samples", 100),
+                    ("samples_per_sec", rate),
+                    ("bound_by", bound),
+                    ("limit_kernel_per_s", if bound == KERNEL { rate / share } else { 1e6 }),
+                    ("limit_read_per_s", if bound == KERNEL { 1e6 } else { rate / share }),
+                    ("share_of_limit", share)
+                ]);
+            }
         }
         table
+    }
+
+    /// The first rounds of a table, so many of each configuration.
+    fn first_rounds(table: &Table, rounds: i64) -> Table {
+        let mut out = Table::new(table.name());
+        for row in (0..table.rows()).filter(|&row| table.f64("run", row) < Some(rounds as f64)) {
+            out.push(table.columns().iter().map(|c| (c.name().to_owned(), table.cell(c.name(), row))));
+        }
+        out
     }
 
     fn next(tables: &[Table]) -> Finding {
@@ -201,21 +219,59 @@ mod tests {
         let near = next(&[steps(0.297), loader("reading and decoding")]);
         assert_eq!(near.severity, Severity::Caution);
         assert!(near.text.contains("reaches beyond 30 %"), "{}", near.text);
-        let much = next(&[steps(0.6), loader("memory copy")]);
+        let much = next(&[steps(0.6), loader(KERNEL)]);
         assert!(much.text.contains("pixels as they are stored, scaled on the device"), "{}", much.text);
         assert!(
-            much.detail.contains("60.") && much.detail.contains("memory copy, at 75.0 %"),
+            much.detail.contains("60.") && much.detail.contains("widening and scaling, at 75.0 %"),
             "{}",
             much.detail
         );
-        let beyond = next(&[steps(0.6), loader_at("memory copy", 2.0)]).detail;
+        let beyond = next(&[steps(0.6), loader_at(KERNEL, 2.0)]).detail;
         assert!(
-            beyond.contains("Nothing that was measured binds tiff: it exceeds memory copy alone"),
+            beyond.contains("Nothing that was measured binds tiff: it exceeds widening and scaling alone"),
             "{beyond}"
         );
         assert!(next(&[steps(0.6)]).text.contains("wellread bench dataloader"));
         let text = next(&[loader("reading and decoding")]).text;
         assert!(text.contains("cheaper codec") && text.contains("--loader-cache memory"), "{text}");
+    }
+
+    #[test]
+    fn few_rounds_say_nothing_of_what_binds() {
+        for rounds in [1, 5] {
+            let few = next(&[first_rounds(&loader(KERNEL), rounds)]);
+            assert!(
+                few.text.starts_with("Next: measure dataloader again") && few.text.contains("too few"),
+                "{}",
+                few.text
+            );
+            assert!(!few.detail.contains(KERNEL), "{}", few.detail);
+        }
+    }
+
+    #[test]
+    fn conversion_is_that_of_the_dearest_path_in_whatever_language() {
+        let mut table = Table::new("conversion");
+        for (framework, path, share) in [("rust", "copy", 6.0), ("pytorch", "torch.tensor", 44.0)] {
+            for run in 0..6 {
+                table.push(row![
+                    ("format", "tiff"),
+                    ("framework", framework),
+                    ("loader", "wellread"),
+                    ("path", path),
+                    ("run", run),
+                    ("conversion_overhead_pct", share)
+                ]);
+            }
+        }
+        let found = crate::findings::all(&[table], &BTreeMap::new(), 1, "");
+        let next = found.iter().find(|finding| finding.text.starts_with("Next: ")).unwrap();
+        assert!(next.text.contains("without a copy"), "{}", next.text);
+        assert!(
+            next.detail.contains("44.0 %") && next.detail.contains("by torch.tensor in pytorch"),
+            "{}",
+            next.detail
+        );
     }
 
     #[test]

@@ -148,9 +148,9 @@ pub(crate) fn assemble(
     let report = ReportInput {
         title: "Which format feeds the model fastest?".to_owned(),
         description: format!(
-            "Measured on {}. {}; every run's pixels were compared with a checksum.",
+            "Measured on {}. {}; {VERIFIED}.",
             session.prepared.about,
-            what_figures_are(&rounds)
+            what_figures_are(&rounds, &RUNS)
         ),
         generated: jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M UTC").to_string(),
         findings: found,
@@ -176,26 +176,38 @@ fn listed(rounds: &[(&str, usize)]) -> String {
     rounds.iter().map(|(name, rounds)| format!("{name} {rounds}")).collect::<Vec<_>>().join(", ")
 }
 
-/// What the figures are that so many rounds of each benchmark give.
-fn what_figures_are(rounds: &[(&str, usize)]) -> String {
+/// What was seen to in every run.
+pub const VERIFIED: &str = "every run's pixels were compared with a checksum";
+
+/// What a figure is a median over: all of them, and one.
+pub struct Over(pub &'static str, pub &'static str);
+
+/// Rounds of one process.
+const RUNS: Over = Over("interleaved runs", "run");
+/// Processes, each the median of its rounds.
+pub const PROCESSES: Over = Over("processes, each the median of its rounds,", "process");
+
+/// What the figures are that so many rounds, or processes, of each benchmark give.
+pub fn what_figures_are(rounds: &[(&str, usize)], Over(all, one): &Over) -> String {
     // One that measured nothing has no figures.
     let measured: Vec<_> = rounds.iter().copied().filter(|(_, rounds)| *rounds > 0).collect();
     let (enough, few): (Vec<_>, Vec<_>) =
         measured.into_iter().partition(|(_, rounds)| *rounds >= MIN_SAMPLES);
     let most = few.iter().map(|(_, rounds)| *rounds).max().unwrap_or(0);
     match (enough.is_empty(), few.is_empty()) {
-        (_, true) => "Every figure is a median over interleaved runs with its 95 % interval".to_owned(),
+        (_, true) => format!("Every figure is a median over {all} with its 95 % interval"),
         (true, false) if most == 1 => {
-            format!("Every figure is that of a single run: a 95 % interval needs {MIN_SAMPLES} of them")
+            format!("Every figure is that of a single {one}: a 95 % interval needs {MIN_SAMPLES} of them")
         }
         (true, false) => format!(
-            "Every figure is a median over interleaved runs ({}), too few for a 95 % interval, which needs \
-             {MIN_SAMPLES}: what stands beside a figure is its smallest and largest run",
+            "Every figure is a median over {all} ({}), too few for a 95 % interval, which needs \
+             {MIN_SAMPLES}: what stands beside a figure is its smallest and largest {one}",
             listed(&few)
         ),
         (false, false) => format!(
-            "Every figure is a median over interleaved runs, with its 95 % interval where there are {MIN_SAMPLES} or \
-             more ({}); there are too few of {}, beside which stand the smallest and largest run",
+            "Every figure is a median over {}, with its 95 % interval where there are {MIN_SAMPLES} or \
+             more ({}); there are too few of {}, beside which stand the smallest and largest {one}",
+            all.trim_end_matches(','),
             listed(&enough),
             listed(&few)
         ),
@@ -239,10 +251,11 @@ fn bytes(n: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::what_figures_are;
+    use super::{PROCESSES, RUNS};
 
     #[test]
     fn an_interval_is_said_only_where_there_are_runs_enough() {
+        let what_figures_are = |rounds: &[(&str, usize)]| super::what_figures_are(rounds, &RUNS);
         let all = what_figures_are(&[("storage", 7), ("loop", 6)]);
         assert_eq!(all, "Every figure is a median over interleaved runs with its 95 % interval");
         let few = what_figures_are(&[("storage", 2), ("loop", 3)]);
@@ -251,5 +264,12 @@ mod tests {
         assert!(one.starts_with("Every figure is that of a single run"), "{one}");
         let both = what_figures_are(&[("storage", 7), ("loop", 2)]);
         assert!(both.contains("6 or more (storage 7)") && both.contains("too few of loop 2"), "{both}");
+        let of_processes = super::what_figures_are(&[("dataset", 3)], &PROCESSES);
+        assert!(
+            of_processes.starts_with(
+                "Every figure is a median over processes, each the median of its rounds, (dataset 3), too few"
+            ) && of_processes.ends_with("smallest and largest process"),
+            "{of_processes}"
+        );
     }
 }

@@ -154,7 +154,7 @@ impl Session<'_> {
         let _open = span(Kind::OpenSet);
         if self.config.in_place {
             // What was found out once: looking at every shape again would change what opening costs.
-            return data::open_source(&set.path, Some(self.prepared.planes));
+            return data::open_source(&set.path, self.prepared.planes);
         }
         let options = OpenOptions { format: Some(set.format.to_owned()), ..self.open_options.clone() };
         Ok(wellread_store::open(&set.path, &options)?)
@@ -187,6 +187,8 @@ const TRACED: &str = "a timeline was recorded meanwhile (--trace), which makes l
 pub enum Kept {
     /// This results folder, with the results of the benchmarks that are finished.
     Results(PathBuf),
+    /// What this folder held before: images were being prepared in it. Sets that were begun are removed.
+    Begun(PathBuf),
     /// The images that were prepared in this folder, and no result.
     Images(PathBuf),
 }
@@ -225,9 +227,13 @@ pub fn run(config: &Config, watch: Watch<'_>) -> Result<Outcome> {
     };
     wellread_trace::section(benchmarks.len() + sweeps.len() + 1);
     let preparing = labelled(Kind::Section, || "prepare images".to_owned());
+    let data = config.data_dir.clone().unwrap_or_else(|| config.out.join("data"));
+    if !config.in_place {
+        keep(Kept::Begun(data.clone()));
+    }
     let mut prepared = prepare(config, &write_options, watch.progress)?;
     if !config.in_place {
-        keep(Kept::Images(config.data_dir.clone().unwrap_or_else(|| config.out.join("data"))));
+        keep(Kept::Images(data));
     }
     check_shapes(config, &benchmarks, &prepared.expected)?;
     find_codecs(&mut prepared.sets);
@@ -370,7 +376,7 @@ fn with_frameworks(
 /// Names of the formats that will be measured.
 fn formats_of(config: &Config) -> Result<Vec<&'static str>> {
     match (&config.source, config.in_place) {
-        (Source::Path { path, .. }, true) => Ok(vec![data::open_source(path, Some(false))?.format()]),
+        (Source::Path { path, .. }, true) => Ok(vec![data::open_source(path, false)?.format()]),
         _ => Ok(data::parse_formats(&config.formats)?.iter().map(|format| format.name).collect()),
     }
 }
@@ -468,7 +474,7 @@ fn prepare(
         let Source::Path { path, planes } = &config.source else {
             bail!("--in-place needs --input: there is nothing to measure in place");
         };
-        let (store, images) = data::open_counted(path, *planes)?;
+        let (store, images) = data::open_checked(path, *planes)?;
         let expected =
             checksum::all(&*store, options.jobs, &|| ()).into_iter().collect::<Result<Vec<_>, _>>()?;
         let codec = store.layout().ok().map(|layout| layout.codec);

@@ -195,7 +195,7 @@ pub fn run(
             results.notes.extend(not_reached(&outcome, settings, share, &bootstrap));
         } else if in_time < config.repeats {
             results.notes.push(format!(
-                "{}: {in_time} of {} rounds within its {} of the time budget",
+                "{}: {in_time} of {} rounds; its part of the time budget is {}",
                 settings.name,
                 config.repeats,
                 budget::words(session.seconds())

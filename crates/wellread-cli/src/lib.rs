@@ -160,6 +160,10 @@ pub fn run(program: Vec<OsString>, args: impl IntoIterator<Item = OsString>) -> 
                 "interrupted; what was measured until now is in {0}: `wellread report {0}` shows it",
                 folder.display()
             ),
+            Kept::Begun(folder) => format!(
+                "interrupted while images were prepared; unfinished sets were removed from {}, and the same command makes them again",
+                folder.display()
+            ),
             Kept::Images(folder) => format!(
                 "interrupted before a benchmark was finished; the images that were prepared stay in {}",
                 folder.display()

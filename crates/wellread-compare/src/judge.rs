@@ -131,7 +131,7 @@ pub struct Row {
     pub verdict: Word,
     /// Slower, and by as much as the threshold as far as the interval tells.
     pub regression: bool,
-    /// Why the verdict is unclear, where more than chance is the reason.
+    /// Why the verdict is unclear.
     pub reason: Option<String>,
 }
 
@@ -301,6 +301,8 @@ fn one_table(
         }
         if row.reason.is_some() {
             row.verdict = Word::Unclear;
+        } else if row.verdict == Word::Unclear {
+            row.reason = Some(doubt(ratio.as_ref(), row.noise_floor, options.threshold));
         }
         // An estimate above the threshold would find a slow-down of just that size in half of all cases.
         row.regression =
@@ -467,6 +469,27 @@ fn from_summaries(a: &Measured, b: &Measured) -> (Option<Interval>, Option<f64>)
         f64::from(u8::from(estimate == 1.0))
     };
     (Some(ratio), Some(p_value))
+}
+
+/// A share in percent: `5 %`.
+pub fn percent(share: f64) -> String {
+    let text = format!("{:.1}", 100.0 * share);
+    format!("{} %", text.strip_suffix(".0").unwrap_or(&text))
+}
+
+/// Why a ratio with an interval gives no verdict.
+fn doubt(ratio: Option<&Interval>, floor: Option<f64>, threshold: f64) -> String {
+    let Some(ratio) = ratio else { return "no ratio can be formed of these values".to_owned() };
+    let beyond = ratio.low > 1.0 || ratio.high < 1.0;
+    let floor = floor.unwrap_or(0.0);
+    if !beyond {
+        let limit = percent(threshold);
+        format!("the interval holds 1 and reaches beyond {limit}: more processes or rounds make it narrower")
+    } else if ratio.low.ln() <= floor.ln_1p() && ratio.high.ln() >= -floor.ln_1p() {
+        format!("the interval reaches into the noise floor, {}", percent(floor))
+    } else {
+        "beyond 1, but chance explains one such row among as many as this table has".to_owned()
+    }
 }
 
 /// From the verdict and the interval to the word.

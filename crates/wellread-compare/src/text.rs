@@ -1,6 +1,6 @@
 //! A comparison in words: for a terminal, and as Markdown for a pull request.
 
-use crate::judge::{Comparison, Row, Scope, Word};
+use crate::judge::{Comparison, Row, Scope, Word, percent};
 use crate::provenance::Weight;
 use std::fmt::Write as _;
 use wellread_measure::nested::MIN_PROCESSES;
@@ -37,12 +37,6 @@ pub fn verdict(c: &Comparison) -> String {
         1 => format!("1 regression beyond {limit}: of {} rows {}", c.rows.len(), counts.join(", ")),
         n => format!("{n} regressions beyond {limit}: of {} rows {}", c.rows.len(), counts.join(", ")),
     }
-}
-
-/// A share in percent: `5 %`.
-pub fn percent(share: f64) -> String {
-    let text = format!("{:.1}", 100.0 * share);
-    format!("{} %", text.strip_suffix(".0").unwrap_or(&text))
 }
 
 /// The table for a terminal, and what must be known beside it.

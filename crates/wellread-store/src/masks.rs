@@ -1,7 +1,7 @@
 //! Masks among images: rows of a folder that are masks of other rows, told by names.
 //!
 //! Masks of another pixel type are told by that ([`crate::convert::one_pixel_type`]). Masks of the same type (`images/a.png`
-//! and `masks/a.png`, both uint8) would go into one set in silence.
+//! and `masks/a.png`, or `a.tif` and `a_mask.tif` in one folder, all uint8) would go into one set in silence.
 
 use crate::features::stem;
 use crate::{Error, Result, Store};
@@ -14,36 +14,77 @@ const FOLDERS: [&str; 8] =
 /// Checks that no rows of `source` are masks of other rows.
 ///
 /// # Errors
-/// Half of the rows in folders of masks, or more, are called like a row outside of them: the first of these is named.
+/// Half of the rows that are called masks, by a folder or the last word of a name, or more, are called like another row: the first
+/// of these is named.
 pub fn none_beside_images(source: &dyn Store) -> Result<()> {
     let names: Vec<String> = (0..source.len()).filter_map(|row| source.name(row).ok()).collect();
     let Some((mask, image)) = find(&names) else { return Ok(()) };
     Err(Error::new(source.path(), format_args!("{mask} is a mask of {image} by its name")))
 }
 
-/// A mask and its image, where half of what lies in folders of masks is called like an image, or more.
+/// A mask and its image, where half of what is called a mask is called like an image, or more.
 fn find(names: &[String]) -> Option<(&str, &str)> {
-    let mut masks = vec![];
-    // The first image of each stem.
+    let mut masks: Vec<Mask<'_>> = vec![];
+    // The first image of each stem, wherever it lies; and of each beginning of a stem, in its folder.
     let mut images: HashMap<&str, &str> = HashMap::new();
+    let mut beside: HashMap<(&str, &str), &str> = HashMap::new();
     for name in names {
-        let mut parts: Vec<&str> = name.split(['/', '\\']).collect();
-        let stem = stem(parts.pop().unwrap_or(name));
-        let is_mask = |folder: &&str| FOLDERS.contains(&folder.to_lowercase().as_str());
-        if parts.iter().any(is_mask) {
-            masks.push((name.as_str(), stem));
+        let (folder, file) = name.rsplit_once(['/', '\\']).unwrap_or(("", name));
+        let stem = stem(file);
+        let mut parts = folder.split(['/', '\\']);
+        let is_mask = |folder: &str| FOLDERS.contains(&folder.to_lowercase().as_str());
+        if parts.clone().any(is_mask) {
+            masks.push(Mask { name, stem, folder: None });
+        } else if let Some(stem) = without_mask(stem) {
+            masks.push(Mask { name, stem, folder: Some(folder) });
         // Classes may be called "mask" and "no_mask".
-        } else if !parts.iter().any(|folder| folder.to_lowercase().contains("mask")) {
+        } else if !parts.any(|folder| folder.to_lowercase().contains("mask")) {
             images.entry(stem).or_insert(name);
+            for beginning in beginnings(stem) {
+                beside.entry((folder, beginning)).or_insert(name);
+            }
         }
     }
-    let of = |stem: &str| -> Option<&str> {
-        let ends = stem.rmatch_indices(['_', '-', '.', ' ']).map(|(at, _)| at);
-        std::iter::once(stem.len()).chain(ends).find_map(|end| images.get(&stem[..end]).copied())
+    let image_of = |mask: &Mask<'_>| -> Option<&str> {
+        match mask.folder {
+            Some(folder) => beside.get(&(folder, mask.stem)).copied(),
+            None => beginnings(mask.stem).find_map(|beginning| images.get(beginning).copied()),
+        }
     };
     let paired: Vec<(&str, &str)> =
-        masks.iter().filter_map(|(name, stem)| Some((*name, of(stem)?))).collect();
+        masks.iter().filter_map(|mask| Some((mask.name, image_of(mask)?))).collect();
     paired.first().copied().filter(|_| 2 * paired.len() >= masks.len())
+}
+
+/// A row that is a mask by its name.
+struct Mask<'n> {
+    name: &'n str,
+    /// What its image is called, or begins with.
+    stem: &'n str,
+    /// The folder that its image must lie in; of a folder of masks any.
+    folder: Option<&'n str>,
+}
+
+/// What words of a file's name are separated by.
+const SEPARATORS: [char; 4] = ['_', '-', '.', ' '];
+
+/// A stem and what it begins with, word by word, the longest first.
+fn beginnings(stem: &str) -> impl Iterator<Item = &str> {
+    let ends = stem.rmatch_indices(SEPARATORS).map(|(at, _)| at);
+    std::iter::once(stem.len()).chain(ends).map(|end| &stem[..end])
+}
+
+/// What stands before the word that calls a file a mask, which is its last one: `cell0` of `cell0_mask`, `cell0-labels`,
+/// `cell0_MaskNuclei`, `cell0_cp_masks` (Cellpose).
+fn without_mask(stem: &str) -> Option<&str> {
+    let (before, word) = stem.rsplit_once(SEPARATORS)?;
+    let is_mask = word.to_lowercase().strip_prefix("mask").is_some_and(|rest| {
+        // Such as of which object: "masked" is another word.
+        rest.is_empty() || rest == "s" || !word["mask".len()..].starts_with(|c: char| c.is_lowercase())
+    });
+    let before = before.strip_suffix("_cp").unwrap_or(before);
+    (!before.is_empty() && (is_mask || FOLDERS.contains(&word.to_lowercase().as_str()) || word == "seg"))
+        .then_some(before)
 }
 
 #[cfg(test)]
@@ -67,6 +108,27 @@ mod tests {
             found(&["P1/img/s-1", "P1/labels/s-1-cells", "P2/img/s-2"]),
             pair("P1/labels/s-1-cells", "P1/img/s-1")
         );
+    }
+
+    #[test]
+    fn masks_beside_their_images_are_told_by_the_last_word() {
+        let pair = |mask: &str, image: &str| Some((mask.to_owned(), image.to_owned()));
+        assert_eq!(found(&["cell0.tif", "cell0_mask.tif"]), pair("cell0_mask.tif", "cell0.tif"));
+        for mask in ["X_MaskNuclei.tiff", "X-labels.tiff", "X_cp_masks.tiff", "X_seg.tiff", "X mask2.tiff"] {
+            assert_eq!(found(&["X.tiff", "Y.tiff", mask]), pair(mask, "X.tiff"));
+        }
+        // Of several channels.
+        assert_eq!(
+            found(&["a/s1_ch1.tif", "a/s1_ch2.tif", "a/s1_mask.tif"]),
+            pair("a/s1_mask.tif", "a/s1_ch1.tif")
+        );
+        for image in
+            ["cell0_masked.tif", "cell0_unlabeled.tif", "mask.tif", "cell0_segmented.tif", "cell0_mäsk.tif"]
+        {
+            assert_eq!(found(&["cell0.tif", image]), None, "{image}");
+        }
+        assert_eq!(found(&["a/cell0.tif", "b/cell0_mask.tif"]), None, "another folder");
+        assert_eq!(found(&["a_mask.tif", "b_mask.tif"]), None, "masks alone");
     }
 
     #[test]

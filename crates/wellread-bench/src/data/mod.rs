@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use wellread_image::synthetic::{self, Kind};
 use wellread_image::{PixelType, Shape};
 use wellread_store::convert::one_pixel_type;
-use wellread_store::{Format, registry};
+use wellread_store::{Format, masks, registry};
 
 /// What a synthetic set is.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -112,13 +112,18 @@ pub fn set_name(format: &Format) -> String {
     if format.set_ending.is_empty() { format.name.to_owned() } else { format!("images{}", format.set_ending) }
 }
 
-/// Opens the source set, as planes when asked for or when shapes differ.
-pub fn open_source(path: &Path, planes: Option<bool>) -> Result<Box<dyn wellread_store::Store>> {
-    Ok(open_counted(path, planes)?.0)
+/// Opens a set that was looked at before ([`open_checked`]), as planes where that said so: nothing but opening.
+pub fn open_source(path: &Path, planes: bool) -> Result<Box<dyn wellread_store::Store>> {
+    let store = wellread_store::open(path, &wellread_store::OpenOptions::default())?;
+    Ok(if planes { Box::new(wellread_store::planes::PlaneStore::new(store)?) } else { store })
 }
 
-/// As [`open_source`], with the number of images where their planes are the rows.
-pub(crate) fn open_counted(
+/// Opens the source set, as planes when asked for or when shapes differ, with the number of images where planes are the rows; looks
+/// at all of its rows for what is none of one set of images.
+///
+/// # Errors
+/// No image in it; images and masks.
+pub(crate) fn open_checked(
     path: &Path,
     planes: Option<bool>,
 ) -> Result<(Box<dyn wellread_store::Store>, Option<usize>)> {
@@ -126,7 +131,10 @@ pub(crate) fn open_counted(
     if store.is_empty() {
         bail!("{}: there is no image in it", path.display());
     }
-    one_pixel_type(&*store).map_err(|error| {
+    // In a table masks are among images because somebody put them there.
+    let is_table = registry::format_named(store.format()).is_ok_and(|format| format.keeps_features);
+    let no_masks = || if is_table { Ok(()) } else { masks::none_beside_images(&*store) };
+    one_pixel_type(&*store).and_then(|()| no_masks()).map_err(|error| {
         error.hint(
             "images and masks are two sets: give the folder of one of them; or put both types into one set: wellread \
              convert --mixed",

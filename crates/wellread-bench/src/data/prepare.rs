@@ -7,7 +7,7 @@
 //! forgotten as soon as it is mended.
 
 use super::write::{EXPECTED, Writers, synthesize, write_expected, write_json};
-use super::{FormatSet, SetSpec, Source, open_counted, set_name};
+use super::{FormatSet, SetSpec, Source, open_checked, set_name};
 use crate::sample::delivered_bytes;
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
@@ -201,7 +201,7 @@ impl<'s> Opened<'s> {
         Ok(match source {
             Source::Synthetic(spec) => Self::Synthetic(spec),
             Source::Path { path, planes } => {
-                let (store, images) = open_counted(path, *planes)?;
+                let (store, images) = open_checked(path, *planes)?;
                 Self::Stored { path, planes: *planes, store, images }
             }
         })

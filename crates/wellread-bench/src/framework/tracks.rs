@@ -256,6 +256,10 @@ fn take(
         let items = seconds(&answer.samples_ns);
         let values = vec![
             ("samples_per_sec", items.len() as f64 / items.iter().sum::<f64>()),
+            (
+                "first_epoch_images_per_s",
+                items.len() as f64 / (answer.open_ns as f64 * 1e-9 + items.iter().sum::<f64>()),
+            ),
             ("num_samples", items.len() as f64),
             ("open_s", answer.open_ns as f64 * 1e-9),
         ];
@@ -323,9 +327,12 @@ pub(crate) fn dataloader<'s>(session: &'s Session<'s>, own: usize, (variants, un
     }
 }
 
-/// A measurement of a turn's epochs. `first` is the first batch of a loader that is kept.
-fn epochs(session: &Session<'_>, answer: &Value, first: &Shared<Option<f64>>) -> Result<Measurement> {
+/// A measurement of a turn's epochs. `first` is the time to the first batch of a loader that is kept, and images per second of its
+/// first epoch.
+fn epochs(session: &Session<'_>, answer: &Value, first: &Shared<Option<(f64, f64)>>) -> Result<Measurement> {
     let epochs = Vec::<Epoch>::deserialize(&answer["epochs"])?;
+    // Of a loader that is kept the worker makes one more, once.
+    let opened = Option::<Epoch>::deserialize(&answer["first"])?;
     let n = epochs.len().max(1) as f64;
     let images: usize = epochs.iter().map(|e| e.images).sum();
     let total: f64 = epochs.iter().map(|e| e.whole_ns as f64 * 1e-9).sum();
@@ -333,16 +340,17 @@ fn epochs(session: &Session<'_>, answer: &Value, first: &Shared<Option<f64>>) ->
         let known: Vec<f64> = epochs.iter().filter_map(of).map(|ns| ns as f64 * 1e-9).collect();
         if known.is_empty() { f64::NAN } else { known.iter().sum::<f64>() / known.len() as f64 }
     };
-    let mut first_batch = mean(|e| e.first_batch_ns);
-    if first_batch.is_nan() {
-        first_batch = first.get().unwrap_or(f64::NAN);
-    } else {
-        first.set(Some(first_batch));
+    if let Some(opened) = &opened {
+        let first_batch = opened.first_batch_ns.map_or(f64::NAN, |ns| ns as f64 * 1e-9);
+        first.set(Some((first_batch, first_epoch(std::slice::from_ref(opened)))));
     }
+    let (first_batch, first_epoch) =
+        first.get().unwrap_or_else(|| (mean(|e| e.first_batch_ns), first_epoch(&epochs)));
     let image = session.prepared.delivered_bytes(session.config.crop);
     let whole = epochs.iter().all(|e| e.whole);
     let mut values = vec![
         ("samples_per_sec", images as f64 / total),
+        ("first_epoch_images_per_s", first_epoch),
         ("first_batch_s", first_batch),
         // Of an epoch that was cut short there is no time.
         ("epoch_s", if whole { total / n } else { f64::NAN }),
@@ -363,6 +371,16 @@ fn epochs(session: &Session<'_>, answer: &Value, first: &Shared<Option<f64>>) ->
     }
     let items = epochs.iter().flat_map(|e| seconds(&e.items_ns)).collect();
     Ok(Measurement { values, items, ..Measurement::default() })
+}
+
+/// Images per second of epochs that opened a set, opening included; NaN where one was cut short, or found it open.
+fn first_epoch(epochs: &[Epoch]) -> f64 {
+    let seconds: Option<f64> = epochs
+        .iter()
+        .map(|epoch| Some((epoch.open_ns.filter(|_| epoch.whole)? + epoch.whole_ns) as f64 * 1e-9))
+        .sum();
+    seconds
+        .map_or(f64::NAN, |seconds| epochs.iter().map(|epoch| epoch.images).sum::<usize>() as f64 / seconds)
 }
 
 /// Track 3.

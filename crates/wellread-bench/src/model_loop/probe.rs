@@ -49,13 +49,14 @@ impl Planned {
 
     /// Why a format is not measured that is too slow to be read.
     pub(super) fn too_slow(&self, format: &str) -> Option<String> {
-        let (_, least) = self.plan.slow.iter().find(|(slow, _)| *slow == format)?;
+        let (_, alone) = self.plan.slow.iter().find(|(slow, _)| *slow == format)?;
         let set = self.sets.iter().find(|set| set.format == format)?;
         Some(format!(
             "{LEFT_OUT}: when the time was planned its batches came at about {} images/s, far slower than those of the others, and it \
-             would take {} of their time even with one step a round (--formats {format} measures it; more time: --time-budget)",
+             alone would take {} of the {} that there are for all (--formats {format} measures it; more time: --time-budget)",
             number(set.image_s.recip()),
-            budget::words(*least)
+            budget::words(*alone),
+            budget::words(self.seconds)
         ))
     }
 }

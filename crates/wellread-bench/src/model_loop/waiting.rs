@@ -112,6 +112,9 @@ fn binds(shares: &Series, interval: Option<&Interval>, ahead: Option<String>, ju
     let Some(interval) = interval else {
         return Binds::Unclear(judge.too_few(shares.values.len()));
     };
+    if let Some(why) = judge.too_noisy() {
+        return Binds::Unclear(why);
+    }
     let (low, high) = (Binds::of(interval.low), Binds::of(interval.high));
     match ahead {
         // What was read ahead makes a share smaller, never larger.
@@ -337,6 +340,20 @@ mod tests {
                 found.text
             );
         }
+    }
+
+    #[test]
+    fn a_noisy_benchmark_gives_no_verdict() {
+        let rows = waits(&[("tiff", 0.9)]);
+        let of = |noise| finding(&rows, Mode::Train, &Judge::new(1, Some(noise))).unwrap();
+        assert!(of(0.2).text.starts_with("Loading binds here"));
+        let noisy = of(0.3);
+        assert_eq!(noisy.severity, Severity::Caution);
+        assert!(
+            noisy.text.starts_with("It is too early to say") && noisy.text.contains("differed by up to 30 %"),
+            "{}",
+            noisy.text
+        );
     }
 
     #[test]

@@ -188,6 +188,8 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
             "feature_columns": options.features.as_ref().map_or(0, FeatureColumns::num_columns),
             "images_resumed": resumed,
             "images_with_profile": joined.as_ref().map(|j| j.matched),
+            "profile_of_images_in_several_folders": joined.as_ref().and_then(|j| j.shared.as_ref()),
+            "profile_of_another_folder": joined.as_ref().and_then(|j| j.elsewhere.as_ref()),
             "columns_left_out": left_out,
         })
     };

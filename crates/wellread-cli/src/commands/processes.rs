@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
 use std::process::{Command, Stdio};
 use std::time::Instant;
+use wellread_bench::outcome::{PROCESSES, VERIFIED, what_figures_are};
 use wellread_bench::{Config, Watch, budget, findings};
 use wellread_compare::{append, condensed};
 use wellread_measure::bootstrap::Bootstrap;
@@ -109,7 +110,14 @@ fn joined(mut inputs: Vec<ReportInput>, config: &Config) -> Result<ReportInput> 
     let mut configuration = first.configuration;
     let how = format!("{count} fresh ones, one after the other; a value is the median of a process's rounds");
     configuration.push(Fact::from(("processes", how)));
+    let measured: Vec<(&str, usize)> =
+        tables.iter().map(|table| (table.name(), processes_of(table))).collect();
     Ok(ReportInput {
+        description: format!(
+            "Measured on {}. {}; {VERIFIED}.",
+            first.images,
+            what_figures_are(&measured, &PROCESSES)
+        ),
         findings: findings::all(
             &tables,
             &noise_floors,
@@ -128,6 +136,13 @@ fn joined(mut inputs: Vec<ReportInput>, config: &Config) -> Result<ReportInput> 
         details,
         ..first
     })
+}
+
+/// Processes that measured something of a table.
+fn processes_of(table: &Table) -> usize {
+    let is_measured = |row: &usize| table.str("status", *row).is_none_or(|status| status == "ok");
+    let runs = (0..table.rows()).filter(is_measured).filter_map(|row| table.f64("run", row));
+    runs.map(|run| run as usize).collect::<HashSet<_>>().len()
 }
 
 /// Adds the single times of a process, whose runs are told by it.
@@ -220,7 +235,13 @@ mod tests {
         assert_eq!(report.samples[0].runs().f64("run", 20), Some(60_002.0));
         assert!((report.noise_floors["dataset"] - 0.016).abs() < 1e-9);
         assert_eq!(report.warnings, ["busy"]);
+        assert!(
+            report
+                .description
+                .contains("a median over processes, each the median of its rounds, with its 95 % interval")
+        );
         let few = joined((0..3).map(|i| process(100.0 + f64::from(i))).collect(), &config).unwrap();
         assert!(few.tables[0].column("samples_per_sec_ci_low").is_none(), "three processes give no interval");
+        assert!(few.description.contains("(dataset 3), too few for a 95 % interval"), "{}", few.description);
     }
 }

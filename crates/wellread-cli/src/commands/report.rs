@@ -1,7 +1,7 @@
 //! `wellread report DIR`
 
 use crate::output::{Failure, Outcome, Ui};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use wellread_report::{ReportInput, Table};
 
 /// Makes plots and report.html again from the tables and summary.json in a results folder.
@@ -18,7 +18,10 @@ pub struct Args {
 
 pub fn run(args: &Args, ui: Ui) -> Outcome {
     let failed = |e: wellread_report::Error| Failure::Failed(e.to_string());
-    let input = ReportInput::from_dir(&args.dir).map_err(failed)?;
+    let input = ReportInput::from_dir(&args.dir).map_err(|error| {
+        let hint = results_within(&args.dir).map(|inner| format!("; {} holds results", inner.display()));
+        Failure::Failed(format!("{error}{}", hint.unwrap_or_default()))
+    })?;
     wellread_report::write_figures(&args.dir, &input).map_err(failed)?;
     wellread_report::write_report(&args.dir, &input).map_err(failed)?;
     let path = args.dir.join("report.html");
@@ -27,4 +30,14 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         ui.say(format!("Report: {}", path.display()));
     }
     Ok(())
+}
+
+/// The newest folder of results in a folder that holds none itself, such as where `infer` makes one for each run.
+fn results_within(dir: &Path) -> Option<PathBuf> {
+    let folders = std::fs::read_dir(dir).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
+    let is_table = |entry: std::io::Result<std::fs::DirEntry>| {
+        entry.is_ok_and(|entry| entry.path().extension().is_some_and(|ending| ending == "parquet"))
+    };
+    let has_results = |folder: &PathBuf| std::fs::read_dir(folder).is_ok_and(|mut all| all.any(is_table));
+    folders.filter(has_results).max_by_key(|folder| folder.metadata().and_then(|of| of.modified()).ok())
 }

@@ -127,6 +127,13 @@ fn nothing_is_concluded_of_broken_few_or_unverified_values() {
     assert!(reason(&table(&[2.0; 5], true)).contains("5 runs are too few"));
     assert!(reason(&table(&[2.0], true)).contains("single values"));
     assert!(reason(&table(&[2.0; 8], false)).contains("pixels"));
+    // Whatever keeps a row from a verdict is told.
+    let wide = table(&[0.8, 1.3, 1.0, 0.7, 1.2, 0.9, 1.4], true);
+    assert!(reason(&wide).contains("the interval holds 1 and reaches beyond 5 %"), "{}", reason(&wide));
+    let slower = table(&[1.2, 1.22, 1.21, 1.2, 1.23, 1.21, 1.22], true);
+    let name = slower.tables[0].name().to_owned();
+    let noisy = Results { noise_floors: [(name, 0.4)].into(), ..slower };
+    assert!(reason(&noisy).contains("reaches into the noise floor, 40 %"), "{}", reason(&noisy));
     // Values that never vary are known exactly.
     let c = compare(&table(&[1.0; 7], true), &table(&[1.2; 7], true), &of_runs()).unwrap();
     assert_eq!((c.rows[0].verdict, c.regressions), (Word::Slower, 1));

@@ -18,7 +18,13 @@ from . import open_reader
 
 
 def turn(worker, request):
-    """Epochs for `turn_s` seconds; one where every pixel is compared."""
+    """Epochs for `turn_s` seconds; one where every pixel is compared. Of a loader that is kept one more, as it is opened:
+    its first one, that is timed and not compared in full.
+    """
+    first = None
+    if request["keep"] and request["key"] not in worker.kept:
+        # Its pixels are those of the next one, which are compared: they are not sent.
+        first, _ = epoch(worker, {**request, "full": False}, request["first_epoch"])
     begin, epochs, checkers = now(), [], []
     while not epochs or (
         not request["full"] and now() - begin < request["turn_s"] * 1e9 and len(epochs) < request["most_epochs"]
@@ -35,7 +41,7 @@ def turn(worker, request):
         checker.close()
     if request["full"] and request["keep"]:
         worker.kept[request["key"]].read_ahead()
-    return {"epochs": epochs}
+    return {"epochs": epochs, "first": first}
 
 
 class Order:
