@@ -1,7 +1,8 @@
 """Are these the pixels? The same check for every loader, outside of the clock.
 
-A batch of `float32` in [0, 1] is taken back to the stored whole numbers. Values that lie between two of them are wrong,
-and so is a checksum that is not that of an image asked for. Where in a batch an image stands is left open, as for training.
+A batch of `float32` in [0, 1] is taken back to the stored whole numbers. Values that lie between two of them are
+wrong, and so is a checksum that is not that of an image asked for. Where in a batch an image stands is left open, as
+for training.
 """
 
 import zlib

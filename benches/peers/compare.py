@@ -4,13 +4,15 @@
     python compare.py --only write --out results/peers-writing
     python compare.py --write docs/peers.md results/peers/peers.json
 
-In each round every loader runs once, in random order, each in a process of its own that does the same number of epochs;
-one of wellread's and one of the peers, others in each round, run twice, which gives the noise floor. Before the rounds each
-runs once unmeasured, with every pixel of every epoch compared. Needs `wellread` for Python on the path (`make bench-peers`).
+In each round every loader runs once, in random order, each in a process of its own that does the same number of
+epochs; one of wellread's and one of the peers, others in each round, run twice, which gives the noise floor. Before
+the rounds each runs once unmeasured, with every pixel of every epoch compared. Needs `wellread` for Python on the
+path (`make bench-peers`).
 """
 
 import argparse
 import datetime
+import functools
 import importlib.metadata
 import json
 import multiprocessing
@@ -67,13 +69,14 @@ class Kind:
 
 
 KINDS = {
-    "1080": Kind("1080 x 1080 uint16", 32, 4, 3),
-    # Larger than what loaders keep by themselves (64 MiB of decoded pages, files held open). Upstream's tables of it would be 64-bit
-    # whole numbers made from Python objects, as are its caches; opening 20,000 arrays takes zarr-python many seconds.
-    "20k": Kind("100 x 100 uint8 noise", 20_000, 16, 2, True,
-                (*CACHES, "spdl", "ome-arrow", "vortex-data", "duckdb", "zarr-python", "gather", "wellread:ome-zarr,kept",
-                 "wellread:images.parquet", "wellread:images.parquet,kept", "wellread:tuned.parquet,kept",
-                 "wellread:images.vortex", "wellread:images.ome-arrow-dataset")),
+    "1080": Kind("1080 x 1080 uint16", 24, 4, 3),
+    # Larger than what loaders keep by themselves (64 MiB of decoded pages, files held open). Left out: upstream's
+    # tables and caches, whose images are Python objects when they are made, and 20,000 arrays of zarr-python, which
+    # it opens one by one: it reads them as one array.
+    "20k": Kind("100 x 100 uint8 noise", 20_000, 16, 1, True,
+                (*CACHES, "spdl", "ome-arrow", "vortex-data", "duckdb", "zarr-python", "gather",
+                 "wellread:ome-zarr,kept", "wellread:images.parquet", "wellread:images.parquet,kept",
+                 "wellread:tuned.parquet,kept", "wellread:images.vortex", "wellread:images.ome-arrow-dataset")),
     "1k": Kind("100 x 100 uint8 noise", 1000, 16, 4),
 }  # fmt: skip
 # What is not written of a large set.
@@ -104,8 +107,8 @@ def loaders_of(rows):
 
 
 class Processes:
-    """Calls in processes of their own, forked from one that has imported torch and NumPy and done nothing else: an import
-    of torch takes longer than most of the runs."""
+    """Calls in processes of their own, forked from one that has imported torch and NumPy and done nothing else: an
+    import of torch takes longer than most of the runs."""
 
     def __init__(self):
         self.context = multiprocessing.get_context("forkserver")
@@ -147,10 +150,15 @@ def compare(in_process, folder, about, kind, rounds, threads, only, rng):
     loaders = loaders_of(rows)
     runs, twins = {name: [] for name in loaders}, []
 
+    @functools.cache
+    def orders_of(seed, later):
+        found = in_process(peers.orders_of, str(folder), about["whole"], kind.batch, 1 + later, seed)
+        if isinstance(found, dict):
+            raise SystemExit(f"wellread cannot tell its order: {found['error']}")
+        return found
+
     def run(name, round_, later, checked=False):
-        orders = in_process(peers.orders_of, str(folder), about["whole"], kind.batch, 1 + later, round_)
-        if isinstance(orders, dict):
-            raise SystemExit(f"wellread cannot tell its order: {orders['error']}")
+        orders = orders_of(round_, later)
         task = peers.Task(name, str(folder), kind.batch, threads, later, round_, orders, checked)
         begin = time.perf_counter()
         done = {"round": round_, **measure(in_process, task)}
@@ -181,9 +189,10 @@ def compare(in_process, folder, about, kind, rounds, threads, only, rng):
 
 
 def machine():
-    model = next((line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
-                  if line.startswith("model name")), platform.machine()) if Path("/proc/cpuinfo").exists() else ""  # fmt: skip
-    return f"{os.cpu_count()} processors ({model or platform.machine()}), {platform.system()} {platform.release()}"
+    about = Path("/proc/cpuinfo")
+    lines = about.read_text().splitlines() if about.exists() else []
+    model = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.machine())
+    return f"{os.cpu_count()} processors ({model}), {platform.system()} {platform.release()}"
 
 
 def versions():
@@ -224,6 +233,7 @@ def arguments(given=None):
     )
     ap.add_argument("--sets", default=",".join(KINDS), help="which sets, of " + ", ".join(KINDS))
     ap.add_argument("--images", action="append", default=[], metavar="SET=N", help="images of a set")
+    ap.add_argument("--prepare", action="store_true", help="write the sets and end")
     ap.add_argument("--real", help="folder of 1080 x 1080 uint16 TIFFs; cells are generated without it")
     ap.add_argument("--only", help="only the rows of these peers, or write: the comparison of writing")
     # A disk's file system adds its own: ext4 makes files more slowly for minutes after others were removed.
@@ -285,6 +295,8 @@ def main():
         images = sets.fields(kind.images, a.wellread, a.out, a.real) if name == "1080" else sets.noise(kind.images)
         about = (sets.write_large if kind.large else sets.write)(folder, images, a.wellread)
         folders[name] = title, folder, about
+    if a.prepare:
+        return
     if a.only == ["write"]:
         import writes
 

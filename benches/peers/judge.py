@@ -1,9 +1,10 @@
-"""What may be said of two loaders that were measured in turns: the rules of `wellread bench`, for figures from Python.
+"""What may be said of two loaders that were measured in turns: the rules of `wellread bench`, for Python.
 
-The unit is the process: each round gives one value a side, and a ratio is of the two values of one round. The estimate
-is the median of the rounds' ratios; its interval that of `wellread_measure::bootstrap` for medians (Hettmansperger and
-Sheather). Fewer than six rounds have no interval and no verdict; a difference within what the same loader, run twice in a
-round, differs from itself is no verdict either (docs/decisions/0009-when-a-format-is-called-fastest.md).
+The unit is the process: each round gives one value a side, and a ratio is of the two values of one round. The
+estimate is the median of the rounds' ratios; its interval that of `wellread_measure::bootstrap` for medians
+(Hettmansperger and Sheather). Fewer than six rounds have no interval and no verdict; a difference within what the
+same loader, run twice in a round, differs from itself is no verdict either
+(docs/decisions/0009-when-a-format-is-called-fastest.md).
 """
 
 import math
@@ -15,7 +16,7 @@ TAIL = 0.025
 
 
 def lower_end(n, tail=TAIL):
-    """Where in `n` sorted values, counted from 0, the lower end of the median's interval stands, between two of them."""
+    """Where in `n` sorted values, counted from 0, the lower end of the median's interval stands."""
     below, rank = 0.0, 0
     while rank < n and below + math.comb(n, rank) / 2**n <= tail:
         below += math.comb(n, rank) / 2**n
@@ -76,7 +77,7 @@ def judge(peer, ours, floor):
         refused = "nothing was run twice, so the noise is unknown"
     elif low <= 1 <= high:
         refused = "the interval holds 1"
-    elif 1 / (1 + floor) <= low <= 1 + floor or 1 / (1 + floor) <= high <= 1 + floor:
+    elif low <= 1 + floor and high >= 1 / (1 + floor):
         refused = f"the same run twice differs by {floor:.0%}"
     else:
         refused = None

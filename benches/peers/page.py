@@ -1,6 +1,6 @@
 """What a run of compare.py comes to, as Markdown: a function of its JSON file alone, so that a page is of one run.
 
-No ratio is printed that the judge refuses, and tables of fewer rounds than it asks for are not put into a page at all.
+No ratio is printed that the judge refuses, and tables of fewer rounds than it asks for are not put into a page.
 """
 
 import re
@@ -115,8 +115,8 @@ def closest(rows, phase):
     for row in known:
         one = row["judgement"]
         if one.clear and one.estimate < 1:
-            said.append(f"{row['about']} is faster than wellread on {row['set']} in {when}: {times(one)} of its speed "
-                        "is wellread's.")  # fmt: skip
+            said.append(f"Faster than wellread in {when} is {row['about']} ({row['set']}): wellread has "
+                        f"{times(one)} of its speed.")  # fmt: skip
     open_ones = [row for row in known if not row["judgement"].clear]
     if open_ones:
         names = "; ".join(f"{row['about']} ({row['set']})" for row in open_ones)
@@ -148,8 +148,11 @@ def facts(result):
     f = result["facts"]
     sets = ", ".join(f"{one['title']}: 1 + {one['later']} epochs, {rounds(one)} rounds" for one in result["sets"])
     versions = ", ".join(f"{name} {version}" for name, version in f["versions"].items())
-    return (f"One run (`{f['command']}`, commit {f['commit']}, {f['date']}) on {f['machine']}, {f['threads']} threads or "
-            f"workers each; {versions}. {sets}.")  # fmt: skip
+    return f"{of_run(f)}, {f['threads']} threads or workers each; {versions}. {sets}."
+
+
+def of_run(f):
+    return f"One run (`{f['command']}`, commit {f['commit']}, {f['date']}) on {f['machine']}"
 
 
 def of_writing(writing):
@@ -177,8 +180,8 @@ def sections(result):
             lines += of_set(measured)
         parts["peers"] = "\n".join(lines).rstrip()
     if result.get("writing"):
-        f, writing = result["facts"], result["writing"]
-        head = f"One run (`{f['command']}`, commit {f['commit']}, {f['date']}) on {f['machine']}; {writing['rounds']} rounds."
+        writing = result["writing"]
+        head = f"{of_run(result['facts'])}; {writing['rounds']} rounds."
         parts["writing"] = "\n".join([head, "", *of_writing(writing)])
     return parts
 

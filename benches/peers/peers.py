@@ -2,14 +2,14 @@
 
     python peers.py NAME FOLDER [--batch 16] [--threads 2] [--later 3] [--seed 0] [--checked]
 
-A loader is a class: made from what is to be read (its opening), it has `epoch(e)`, which gives the batches of that epoch,
-`float32` tensors of torch (N, C, Y, X) in [0, 1]. Each is used as its authors advise: what can be opened once is
-(arrays, connections, mapped files), batches are asked for ahead where the library has no reading ahead of its own,
+A loader is a class: made from what is to be read (its opening), it has `epoch(e)`, which gives the batches of that
+epoch, `float32` tensors of torch (N, C, Y, X) in [0, 1]. Each is used as its authors advise: what can be opened once
+is (arrays, connections, mapped files), batches are asked for ahead where the library has no reading ahead of its own,
 and the library's own pools of threads have as many threads as all others.
 
-Inside of the clock: opening (in the first epoch), reading, decoding, scaling, putting batches together, delivery to the
-process that iterates, and, in the first epoch, starting workers. Outside: importing libraries, the order of the rows, and
-the comparison of pixels.
+Inside of the clock: opening (in the first epoch), reading, decoding, scaling, putting batches together, delivery to
+the process that iterates, and, in the first epoch, starting workers. Outside: importing libraries, the order of the
+rows, and the comparison of pixels.
 """
 
 import argparse
@@ -39,7 +39,7 @@ SPEC = importlib.util.spec_from_file_location(
 sys.modules["_wellread_bench"] = importlib.util.module_from_spec(SPEC)
 from _wellread_bench.frameworks.base import ReaderDataset  # noqa: E402
 from _wellread_bench.images import Finish  # noqa: E402
-from _wellread_bench.peers import folders, tables  # noqa: E402
+from _wellread_bench.peers import tables  # noqa: E402
 
 # Last, as modules there are named like torch and jax.
 sys.path.append(str(FOLDER.parent))
@@ -562,7 +562,7 @@ def measure(task):
             importlib.import_module("pandas")
     expected = np.load(task.path("checksums.npy")).tolist()
     drawn = random.Random(f"{task.name} {task.seed}")
-    before = proportional_mb() or 0.0
+    before = memory()
     opened = time.perf_counter()
     source = loader.make(task, task.threads if loader.workers else 0)
     open_s = time.perf_counter() - opened
@@ -591,9 +591,15 @@ def measure(task):
         what = wrong_with(source, e, task, parts, (count, found), expected)
         if what:
             raise ValueError(f"epoch {e + 1}: {what}")
-    more = max((resident_mb(peak=True) or 0.0), proportional_mb() or 0.0) - before
+    # The peak of this process, or what it and its workers have at the end, where that is more.
+    more = max(after - at_first for after, at_first in zip(memory(peak=True), before, strict=True))
     return {"open_s": open_s, "first_batch_s": first_batch_s, "epochs_s": epochs, "images": len(rows),
             "compared": looked_at, "memory_mb": more}  # fmt: skip
+
+
+def memory(peak=False):
+    """MB: of this process alone, and of all, pages that several share counted once."""
+    return resident_mb(peak) or 0.0, proportional_mb() or 0.0
 
 
 def wrong_with(source, e, task, parts, delivered, expected):

@@ -1,5 +1,5 @@
-"""The sets that peers are measured on: written by the reference libraries, as upstream writes them and as the peers' authors
-would."""
+"""The sets that peers are measured on, written by the reference libraries: as upstream writes them, and as the peers'
+authors would."""
 
 import json
 import shutil
@@ -224,8 +224,8 @@ def write_keyed(folder, rows):
 
 
 def write_tuned(folder, wellread):
-    """The set as a reader of its own would have it: typed Parquet with an image per row group, bare pixels in Parquet,
-    one zarr array of all images with a chunk for each, and a sharded one for annbatch."""
+    """The set as a reader of its own would have it: typed Parquet with an image per row group, bare pixels in
+    Parquet, one zarr array of all images with a chunk for each, and a sharded one for annbatch."""
     pq.write_table(typed_table(folder, wellread), folder / "tuned.parquet", row_group_size=1, compression="none",
                    use_dictionary=False, write_page_index=True)  # fmt: skip
     images = stored_pixels(folder)
@@ -233,8 +233,8 @@ def write_tuned(folder, wellread):
     rows = pa.table({"pixels": pa.array([image.tobytes() for image in images], pa.binary(images[0].nbytes))})
     pq.write_table(rows, folder / "binary.parquet", row_group_size=1, compression="none", use_dictionary=False)
     # The codec that zarr-python and ome-zarr-py take by themselves.
-    zarr.create_array(str(folder / "array.zarr"), data=images[:, None], chunks=(1, 1, *images.shape[1:]), zarr_format=2,
-                      chunk_key_encoding={"name": "v2", "separator": "/"}, overwrite=True)  # fmt: skip
+    zarr.create_array(str(folder / "array.zarr"), data=images[:, None], chunks=(1, 1, *images.shape[1:]),
+                      zarr_format=2, chunk_key_encoding={"name": "v2", "separator": "/"}, overwrite=True)  # fmt: skip
     out = zarr.create_array(str(folder / "annbatch.zarr"), shape=(count, size), dtype=images.dtype, chunks=(1, size),
                             shards=(min(count, 256), size), compressors=None, overwrite=True)  # fmt: skip
     out[:] = images.reshape(count, size)

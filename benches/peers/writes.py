@@ -23,7 +23,6 @@ MOST_OF_OME_ZARR = 100
 def by_library(fmt, folder, into, most):
     """Seconds for an image; what a library does once is done before."""
     import sets
-
     import tifffile
 
     if fmt == "ome-zarr":
