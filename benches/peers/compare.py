@@ -29,6 +29,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 # A Python >= 3.12 with annbatch and torch; without it annbatch is left out.
 ANNBATCH_PYTHON = os.environ.get("ANNBATCH_PYTHON")
+PRELOADED = ("numpy", "torch", "torch.utils.data", "pandas", "pyarrow.parquet")
 # Seconds after which a run is ended, which is a failure.
 MOST = 900
 
@@ -77,7 +78,8 @@ KINDS = {
                 (*CACHES, "spdl", "ome-arrow", "vortex-data", "duckdb", "zarr-python", "gather",
                  "wellread:ome-zarr,kept", "wellread:images.parquet", "wellread:images.parquet,kept",
                  "wellread:tuned.parquet,kept", "wellread:images.vortex", "wellread:images.ome-arrow-dataset")),
-    "1k": Kind("100 x 100 uint8 noise", 1000, 16, 4),
+    "1k": Kind("100 x 100 uint8 noise", 1000, 16, 4, False,
+               ("spdl", "ome-arrow", "wellread:images.ome-arrow-dataset")),
 }  # fmt: skip
 # What is not written of a large set.
 NOT_LARGE = {*CACHES, "ome-arrow", "vortex-data", "wellread:images.parquet", "wellread:images.parquet,kept",
@@ -107,12 +109,12 @@ def loaders_of(rows):
 
 
 class Processes:
-    """Calls in processes of their own, forked from one that has imported torch and NumPy and done nothing else: an
-    import of torch takes longer than most of the runs."""
+    """Calls in processes of their own, forked from one that has imported torch, NumPy, pandas and pyarrow and done
+    nothing else: importing them takes longer than most of the runs."""
 
     def __init__(self):
         self.context = multiprocessing.get_context("forkserver")
-        self.context.set_forkserver_preload(["numpy", "torch", "torch.utils.data", "peers"])
+        self.context.set_forkserver_preload([*PRELOADED, "peers"])
 
     def __call__(self, call, *arguments):
         import peers
@@ -212,6 +214,15 @@ def commit():
     return done.stdout.strip() or "unknown"
 
 
+def command(words):
+    """How this was called, without the folders of this machine."""
+    left_out, said = ("--out", "--wellread", "--write-to"), []
+    for before, word in zip(["", *words], words, strict=False):
+        if word not in left_out and before not in left_out and not word.startswith(tuple(f"{x}=" for x in left_out)):
+            said.append(Path(word).name if os.path.isabs(word) else word)
+    return shlex.join(["compare.py", *said])
+
+
 def write(page, result):
     """Puts the tables of a result into a page."""
     import page as pages
@@ -281,7 +292,7 @@ def main():
     real = " (JUMP)" if a.real else ""
     result = {
         "facts": {
-            "command": "compare.py " + shlex.join(x for x in sys.argv[1:] if not os.path.isabs(x)),
+            "command": command(sys.argv[1:]),
             "commit": commit(), "date": datetime.date.today().isoformat(), "machine": machine(),
             "threads": a.threads, "versions": versions(),
         }

@@ -62,8 +62,8 @@ def judged(measured, phase):
 
 
 def rounds(measured):
-    """How many rounds all of a set has."""
-    return min(len(series) for series in measured["runs"].values())
+    """How many rounds those of a set have that were measured."""
+    return min((len(series) for series in measured["runs"].values() if not failure(series)), default=0)
 
 
 def number(value):
@@ -146,7 +146,7 @@ def of_set(measured):
 
 def facts(result):
     f = result["facts"]
-    sets = ", ".join(f"{one['title']}: 1 + {one['later']} epochs, {rounds(one)} rounds" for one in result["sets"])
+    sets = "; ".join(f"{one['title']}: 1 + {one['later']} epochs, {rounds(one)} rounds" for one in result["sets"])
     versions = ", ".join(f"{name} {version}" for name, version in f["versions"].items())
     return f"{of_run(f)}, {f['threads']} threads or workers each; {versions}. {sets}."
 

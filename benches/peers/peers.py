@@ -18,6 +18,7 @@ import importlib.util
 import json
 import os
 import random
+import resource
 import sys
 import threading
 import time
@@ -36,7 +37,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "python" / "wellread" / "_bench"
 SPEC = importlib.util.spec_from_file_location(
     "_wellread_bench", FOLDER / "__init__.py", submodule_search_locations=[str(FOLDER)]
 )
-sys.modules["_wellread_bench"] = importlib.util.module_from_spec(SPEC)
+sys.modules.setdefault("_wellread_bench", importlib.util.module_from_spec(SPEC))
 from _wellread_bench.frameworks.base import ReaderDataset  # noqa: E402
 from _wellread_bench.images import Finish  # noqa: E402
 from _wellread_bench.peers import tables  # noqa: E402
@@ -193,24 +194,36 @@ def files(task, name, pattern):
 
 
 def tifffile_imread(task, workers):
-    """Files opened anew for each image; `pages[0].asarray` spares what `imread` does to find series of files."""
+    """Files opened anew for each image."""
+    paths = files(task, "tiff", "*.tiff")
+    return in_torch(lambda row: first_page(paths[row]), task, workers)
+
+
+def tifffile_mapped(task, workers):
+    """tifffile.memmap, for files that are not compressed: mapped once, when opened, as many as a process may have
+    open (each takes a file descriptor); the others are opened anew for each image."""
     import tifffile
 
     paths = files(task, "tiff", "*.tiff")
+    mapped = [tifffile.memmap(path, mode="r") for path in paths[: may_be_open()]]
 
     def read(row):
-        with tifffile.TiffFile(paths[row]) as file:
-            return file.pages[0].asarray()
+        return mapped[row] if row < len(mapped) else first_page(paths[row])
 
     return in_torch(read, task, workers)
 
 
-def tifffile_mapped(task, workers):
-    """tifffile.memmap, for files that are not compressed: mapped once, when opened."""
+def may_be_open():
+    """Files that may be held open, with some left for workers, tensors they send, and libraries."""
+    return max(0, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 1024)
+
+
+def first_page(path):
+    """`pages[0].asarray` spares what `imread` does to find series of files."""
     import tifffile
 
-    mapped = [tifffile.memmap(path, mode="r") for path in files(task, "tiff", "*.tiff")]
-    return in_torch(mapped.__getitem__, task, workers)
+    with tifffile.TiffFile(path) as file:
+        return file.pages[0].asarray()
 
 
 def one_thread_of_zarr():
@@ -287,14 +300,11 @@ class Spdl:
     """SPDL's pipeline: threads decode (tifffile) and batches are put together behind them, in the order asked for."""
 
     def __init__(self, task):
-        import tifffile
-
         paths = files(task, "tiff", "*.tiff")
         self.task, scale = task, np.float32(1 / np.iinfo(task.about()["dtype"]).max)
 
         def image(row):
-            with tifffile.TiffFile(paths[row]) as file:
-                pixels = file.pages[0].asarray()
+            pixels = first_page(paths[row])
             return torch.from_numpy(np.multiply(pixels.reshape(1, *pixels.shape[-2:]), scale, dtype=np.float32))
 
         self.image = image
@@ -419,12 +429,18 @@ def of_bare(task, column):
     return AheadOfUse(task, take)
 
 
-def parquet_row_groups(task, _):
-    """pyarrow on a file tuned for it: typed pixels, one image per row group, not compressed, no dictionary."""
+def row_groups(task, name):
+    """A reader for each thread, all with the metadata that was read once."""
     import pyarrow.parquet as pq
 
-    opened = of_each_thread(lambda: pq.ParquetFile(task.path("tuned.parquet"), memory_map=True))
-    opened()
+    path = task.path(name)
+    metadata = pq.ParquetFile(path, memory_map=True).metadata
+    return of_each_thread(lambda: pq.ParquetFile(path, memory_map=True, metadata=metadata))
+
+
+def parquet_row_groups(task, _):
+    """pyarrow on a file tuned for it: typed pixels, one image per row group, not compressed, no dictionary."""
+    opened = row_groups(task, "tuned.parquet")
     batch_of = scaled_chunks(task)
     leaves = [f"ome_image.chunks.list.element.{k}" for k in ("y", "x", "shape_y", "shape_x", "pixels.list.element")]
 
@@ -437,10 +453,7 @@ def parquet_row_groups(task, _):
 
 def parquet_binary(task, _):
     """pyarrow on the leanest file it could have: pixels as one fixed-size binary, a row group per image."""
-    import pyarrow.parquet as pq
-
-    opened = of_each_thread(lambda: pq.ParquetFile(task.path("binary.parquet"), memory_map=True))
-    opened()
+    opened = row_groups(task, "binary.parquet")
     return of_bare(task, lambda rows: opened().read_row_groups(rows, use_threads=False)["pixels"].combine_chunks())
 
 
@@ -550,6 +563,9 @@ def measure(task):
     """Runs the epochs of a task in this process: their seconds, and what was found wrong with pixels."""
     loader = loader_of(task.name)
     torch.set_num_threads(task.threads)
+    # As many open files as the system allows, for all alike.
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     for module in loader.imports:
         importlib.import_module(module)
     if "pyarrow" in sys.modules:
