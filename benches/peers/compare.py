@@ -311,8 +311,11 @@ def main():
     if a.only == ["write"]:
         import writes
 
-        chosen = [(t, folder, 8 if name == "1080" else 1000) for name, (t, folder, _) in folders.items()
-                  if not KINDS[name].large]  # fmt: skip
+        chosen = [
+            (title.rpartition(",")[0], folder, 8 if name == "1080" else 1000)
+            for name, (title, folder, _) in folders.items()
+            if not KINDS[name].large
+        ]
         formats = a.writes.split(",") if a.writes else list(writes.FORMATS)
         result["writing"] = writes.compare(chosen, a.write_to, a.rounds, formats, in_process, a.wellread, rng)
     else:

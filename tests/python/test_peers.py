@@ -241,6 +241,15 @@ def test_the_page_has_the_tables_of_one_run(page):
     assert page.put(text, result()) == text
 
 
+def test_the_documentation_has_the_places_for_both(page, modules):
+    text = (HERE.parents[1] / "docs" / "peers.md").read_text()
+    written = {**result(), "writing": {"rounds": 6, "rows": []}}
+    put = page.put(text, written)
+    assert put.count("commit abc") == 2
+    assert put.split("<!-- peers:begin -->")[0] == text.split("<!-- peers:begin -->")[0]
+    assert put.split("<!-- writing:end -->")[1] == text.split("<!-- writing:end -->")[1]
+
+
 def test_a_peer_that_is_faster_is_said_to_be(page):
     one = result()
     for r in one["sets"][0]["runs"]["spdl"]:
