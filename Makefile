@@ -86,9 +86,11 @@ python-env: system-packages ## the Python environment of the tests
 browser: system-packages ## a Chromium, in which the tests open reports
 	@scripts/browser.sh
 
-bench-peers: build ## compare with torch DataLoader + tifffile, zarr-python, pyarrow (installs PyTorch: large)
+# `ARGS="--sets 1080 --only tensorstore"` measures a part; `ARGS=--prepare` only writes the sets.
+bench-peers: build python-package ## compare with torch DataLoader + tifffile, zarr-python, tensorstore … (installs PyTorch: large)
 	scripts/python-env.sh "$(CACHE)/peers" benches/peers/requirements.txt
-	WELLREAD="$(WELLREAD)" "$(CACHE)/peers/bin/python" benches/peers/compare.py --out results/peers
+	WELLREAD="$(WELLREAD)" PYTHONPATH="$(PYTHON_PACKAGE)" "$(CACHE)/peers/bin/python" benches/peers/compare.py \
+	  --out results/peers $(ARGS)
 
 docs: ## the documentation as a site, in results/docs (compiles mdbook once, a few minutes)
 	"$$(scripts/mdbook.sh "$(CACHE)/mdbook")" build docs

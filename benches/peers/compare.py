@@ -1,253 +1,338 @@
-"""wellread beside its peers: ratios of medians over interleaved rounds, one machine, one run.
+"""wellread beside its peers: the same epochs, the same order of rows, the same clock and checks, in turns.
 
-    python compare.py --out results/peers [--rounds 5] [--images 1000] [--fields 32]
+    python compare.py --out results/peers [--rounds 6] [--sets 1080,20k,1k] [--only tensorstore,zarr-array]
+    python compare.py --only write --out results/peers-writing
+    python compare.py --write docs/peers.md results/peers/peers.json
 
-Each round runs every peer and wellread once, each in a process of its own, in random order. A peer's figure is
-its second epoch (workers are up, the page cache is warm); its first batch counts from opening the data.
+In each round every loader runs once, in random order, each in a process of its own that does the same number of
+epochs; one of wellread's and one of the peers, others in each round, run twice, which gives the noise floor. Before
+the rounds each runs once unmeasured, with every pixel of every epoch compared. Needs `wellread` for Python on the
+path (`make bench-peers`).
 """
 
 import argparse
+import datetime
+import functools
+import importlib.metadata
 import json
+import multiprocessing
 import os
+import platform
 import random
-import shutil
-import statistics
+import shlex
 import subprocess
 import sys
-import tempfile
+import time
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import sets
-
 HERE = Path(__file__).resolve().parent
+# A Python >= 3.12 with annbatch and torch; without it annbatch is left out.
+ANNBATCH_PYTHON = os.environ.get("ANNBATCH_PYTHON")
+PRELOADED = ("numpy", "torch", "torch.utils.data", "pandas", "pyarrow.parquet")
+# Seconds after which a run is ended, which is a failure.
+MOST = 900
 
-# A Python >= 3.12 with annbatch, if this one is older (annbatch_peer.py).
-ANNBATCH_PYTHON = os.environ.get("ANNBATCH_PYTHON", sys.executable)
+PARQUET, ZARR = "upstream's Parquet, untouched", "OME-Zarr folder"
+CACHES = ("ram-cache-0", "ram-cache-2", "float-cache-0")
+TIFF = ("tifffile", "tifffile-mapped", "tifffile-mapped-0")
+OF_ZARR = ("zarr-python", "zarr-array", "tensorstore", "tensorstore-array")
+TUNED = ("pyarrow-row-groups", "pyarrow-binary", "annbatch-1", "annbatch-16")
 
-# Decoded pixels kept from epoch to epoch, where a row says so: more than both sets have.
-CACHE = ["--loader-cache", "512MiB"]
-
-# wellread reads with two threads, a worker and the one that waits for batches, unless a row says one.
-THREADS = 2
-ONE = ["--workers", "0"]
-
-# (name, peer, the peer's workers, what wellread reads, its further flags, the ratio that is to be shown)
-PAIRS = [
-    ("Parquet, untouched, beside upstream's RAM cache", "ram-cache", 0, "images.parquet", [], 3.0),
-    ("Parquet, untouched, decoded once and kept, beside it", "ram-cache", 0, "images.parquet", CACHE, 3.0),
-    ("Parquet, untouched, beside the same cache of float32", "float-cache", 0, "images.parquet", [], None),
-    ("TIFF folder beside torch DataLoader + tifffile", "tifffile", 2, "tiff", [], 8.0),
-    ("OME-Zarr beside torch DataLoader + zarr-python", "zarr-python", 2, "ome-zarr", [], 20.0),
-    ("OME-Zarr, decoded once and kept, beside the same", "zarr-python", 2, "ome-zarr", CACHE, 20.0),
-    ("ome-arrow dataset beside torch DataLoader + read_image", "ome-arrow", 2, "images.ome-arrow-dataset", [], 20.0),
-    ("ome-arrow dataset, decoded once and kept, beside it", "ome-arrow", 2, "images.ome-arrow-dataset", CACHE, 20.0),
-    ("TIFF folder beside SPDL threads + tifffile", "spdl", 2, "tiff", [], None),
-    ("OME-Zarr beside tensorstore", "tensorstore", 2, "ome-zarr", [], None),
-    ("Parquet, tuned, beside pyarrow row groups of it", "pyarrow-row-groups", 2, "tuned.parquet", [], None),
-    ("Parquet, tuned, beside pyarrow on bare pixels", "pyarrow-binary", 2, "tuned.parquet", [], None),
-    ("Parquet, tuned, beside annbatch, rows shuffled", "annbatch-1", 2, "tuned.parquet", [], None),
-    ("Parquet, tuned, rows, beside annbatch's blocks", "annbatch-16", 2, "tuned.parquet", [], None),
-    ("LZW TIFF beside torch DataLoader + tifffile", "tifffile-lzw", 2, "tiff-lzw", [], None),
-    ("LZW TIFF, decoded once and kept, beside the same", "tifffile-lzw", 2, "tiff-lzw", CACHE, None),
-    ("Lance beside pylance take, pixels only", "pylance", 0, "images.lance", [], 20.0),
-    ("Lance, decoded once and kept, beside it", "pylance", 0, "images.lance", CACHE, 20.0),
-    ("Vortex beside vortex-data scan by indices", "vortex-data", 0, "images.vortex", [], 10.0),
-    ("Vortex, decoded once and kept, beside it", "vortex-data", 0, "images.vortex", CACHE, 10.0),
-    ("Vortex beside vortex-data scan of the whole column", "vortex-data-column", 0, "images.vortex", [], 10.0),
-    ("DuckDB beside WHERE row_id IN, whole column", "duckdb-column", 0, "images.duckdb", [], 50.0),
-    ("DuckDB beside WHERE row_id IN", "duckdb", 0, "images.duckdb", [], 50.0),
-    ("DuckDB, decoded once and kept, beside it", "duckdb", 0, "images.duckdb", CACHE, 50.0),
-    ("Parquet, kept, one thread, beside NumPy's gather", "gather", 0, "tuned.parquet", [*CACHE, *ONE], 1.0),
-    ("Parquet, kept, two threads, beside NumPy's gather", "gather", 0, "tuned.parquet", CACHE, 1.7),
-]
+# What wellread reads, as tables say it, and the peers beside it.
+ROWS = {
+    "wellread:images.parquet": (f"{PARQUET}, no preload", CACHES),
+    "wellread:images.parquet,kept": (f"{PARQUET}, kept", CACHES),
+    "wellread:tiff": ("TIFF folder", (*TIFF, "spdl")),
+    "wellread:ome-zarr": (ZARR, OF_ZARR),
+    "wellread:ome-zarr,kept": (f"{ZARR}, kept", OF_ZARR),
+    "wellread:images.ome-arrow-dataset": ("ome-arrow dataset folder", ("ome-arrow",)),
+    "wellread:images.lance": ("Lance", ("pylance",)),
+    "wellread:images.vortex": ("Vortex", ("vortex-data",)),
+    "wellread:keyed.duckdb": ("DuckDB, primary key", ("duckdb", "duckdb-bare")),
+    "wellread:tuned.parquet": ("typed Parquet, an image per row group", TUNED),
+    "wellread:tuned.parquet,kept": ("typed Parquet, kept", ("gather",)),
+}
 
 
-# Formats whose writing is compared, by the ratio to be shown.
-WRITES = ["parquet", "lance", "vortex", "duckdb", "ome-arrow-dataset", "ome-zarr", "tiff"]
-WRITE_TARGET = 5.0
+@dataclass
+class Kind:
+    """A set: what it is made of and what is run on it."""
+
+    title: str
+    images: int
+    batch: int
+    later: int
+    """Epochs after the first, for all alike."""
+    large: bool = False
+    without: tuple = ()
+    """Loaders that are left out, unless `--only` names them."""
 
 
-def wellread_write(binary, folder):
-    """Writing speed of every format, from the decoded Parquet set, as `bench storage` measures it."""
-    import pyarrow.parquet as pq
-
-    out = Path(tempfile.mkdtemp(dir=os.environ["WRITTEN"]))
-    done = subprocess.run(
-        [binary, "--json", "bench", "storage", "--input", folder / "images.parquet",
-         "--formats", ",".join(WRITES), "--repeats", "2", "--no-cold", "--out", out],
-        capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    rows = pq.read_table(out / "storage.parquet").to_pylist()
-    return {r["format"]: r["images_per_s"] for r in rows if r["operation"] == "write"}
-
-
-def compare_writes(binary, folder, into, rounds, rng):
-    """Rows of writing into a folder: the Python libraries from named arrays as upstream does, and wellread."""
-    theirs, ours = {}, {}
-    for _ in range(rounds):
-        with tempfile.TemporaryDirectory(dir=into) as out:
-            os.environ["WRITTEN"] = out
-            for fmt in rng.sample(WRITES, len(WRITES)):
-                theirs.setdefault(fmt, []).append(peer_run(f"write-{fmt}", folder, 16, 0, epochs=1))
-            for fmt, speed in wellread_write(binary, folder).items():
-                ours.setdefault(fmt, []).append(speed)
-    rows = []
-    for fmt in WRITES:
-        row = {"what": f"write {fmt}", "peer": f"write-{fmt}", "peer_workers": 0, "target_ratio": WRITE_TARGET}
-        row["wellread_samples_per_sec"] = statistics.median(ours[fmt])
-        if "error" in theirs[fmt][0]:
-            row["peer_error"] = theirs[fmt][0]["error"]
-        else:
-            speeds = [r["samples_per_sec"] for r in theirs[fmt]]
-            row["peer_samples_per_sec"] = statistics.median(speeds)
-            ratios = [a / b for a, b in zip(ours[fmt], speeds, strict=True)]
-            row["ratio"] = statistics.median(ratios)
-            row["ratio_low"], row["ratio_high"] = interval(ratios, rng)
-        rows.append(row)
-    return rows
+KINDS = {
+    "1080": Kind("1080 x 1080 uint16", 24, 4, 3),
+    # Larger than what loaders keep by themselves (64 MiB of decoded pages, files held open). Left out: upstream's
+    # tables and caches, whose images are Python objects when they are made, and 20,000 arrays of zarr-python, which
+    # it opens one by one: it reads them as one array.
+    "20k": Kind("100 x 100 uint8 noise", 20_000, 16, 1, True,
+                (*CACHES, "spdl", "ome-arrow", "vortex-data", "duckdb", "zarr-python", "gather",
+                 "wellread:ome-zarr,kept", "wellread:images.parquet", "wellread:images.parquet,kept",
+                 "wellread:tuned.parquet,kept", "wellread:images.vortex", "wellread:images.ome-arrow-dataset")),
+    "1k": Kind("100 x 100 uint8 noise", 1000, 16, 4, False,
+               ("spdl", "ome-arrow", "wellread:images.ome-arrow-dataset")),
+}  # fmt: skip
+# What is not written of a large set.
+NOT_LARGE = {*CACHES, "ome-arrow", "vortex-data", "wellread:images.parquet", "wellread:images.parquet,kept",
+             "wellread:images.vortex", "wellread:images.ome-arrow-dataset"}  # fmt: skip
 
 
-def wellread_run(binary, path, batch, workers, seed, flags):
-    """One process: like a peer, a later epoch of one open loader."""
-    flags = flags if "--workers" in flags else [*flags, "--workers", str(workers)]
-    with tempfile.TemporaryDirectory() as out:
-        done = subprocess.run(
-            [binary, "--json", "bench", "dataloader", "--input", path, "--in-place", "--batch-sizes", str(batch),
-             "--repeats", "2", "--keep-open", *flags, "--seed", str(seed), "--out", out],
-            capture_output=True, text=True,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        import pyarrow.parquet as pq
+def rows_of(kind, only=None):
+    """The rows of a set: wellread's loader, the peer, what tables call them."""
+    import peers
 
-        row = pq.read_table(Path(out) / "dataloader.parquet").to_pylist()[-1]
-        assert row["verified"], "wellread delivered other pixels"
-    return row
-
-
-def peer_run(name, folder, batch, workers, epochs=2):
-    if name.startswith("annbatch-"):
-        program = [ANNBATCH_PYTHON, HERE / "annbatch_peer.py", folder, "--chunk", name.removeprefix("annbatch-")]
-    else:
-        program = [sys.executable, HERE / "peers.py", name, folder, "--workers", str(workers)]
-    done = subprocess.run(
-        [*program, "--batch", str(batch), "--epochs", str(epochs)],
-        capture_output=True, text=True, cwd=HERE,
-    )  # fmt: skip
-    if done.returncode != 0:
-        return {"error": done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "failed"}
-    epochs = [json.loads(line) for line in done.stdout.splitlines()]
-    return {
-        **epochs[-1],
-        "first_batch_s": epochs[0]["first_batch_s"],
-        "peak_rss_mb": epochs[-1]["peak_rss_mb"],
-    }
+    found = []
+    for ours, (text, names) in ROWS.items():
+        for name in names:
+            if kind.large and (ours in NOT_LARGE or name in NOT_LARGE):
+                continue
+            if name.startswith("annbatch") and not ANNBATCH_PYTHON:
+                continue
+            if name not in only if only else (ours in kind.without or name in kind.without):
+                continue
+            found.append({"ours": ours, "peer": name, "set": text, "about": peers.LOADERS[name].about})
+    return found
 
 
-def interval(values, rng):
-    """Percentile bootstrap of the median, 95 %."""
-    medians = sorted(statistics.median(rng.choices(values, k=len(values))) for _ in range(2000))
-    return medians[50], medians[1949]
+def loaders_of(rows):
+    """Each loader once."""
+    return list(dict.fromkeys(row[side] for row in rows for side in ("ours", "peer")))
 
 
-def compare(binary, folder, batch, rounds, rng):
-    """All pairs on one set; returns rows."""
-    runs = {}
-    jobs = []
-    for name, peer, workers, path, flags, _ in PAIRS:
-        if ("peer", peer, workers, None, None) not in jobs:
-            jobs.append(("peer", peer, workers, None, None))
-        if path:
-            jobs.append(("wellread", name, THREADS - 1, folder / path, flags))
-    for round_ in range(rounds):
+class Processes:
+    """Calls in processes of their own, forked from one that has imported torch, NumPy, pandas and pyarrow and done
+    nothing else: importing them takes longer than most of the runs."""
+
+    def __init__(self):
+        self.context = multiprocessing.get_context("forkserver")
+        self.context.set_forkserver_preload([*PRELOADED, "peers"])
+
+    def __call__(self, call, *arguments):
+        import peers
+
+        here, there = self.context.Pipe(duplex=False)
+        process = self.context.Process(target=peers.serve, args=(there, call, *arguments))
+        process.start()
+        there.close()
+        try:
+            answer = here.recv() if here.poll(MOST) else {"error": f"took more than {MOST} s"}
+        except EOFError:
+            answer = {"error": "its process ended without an answer"}
+        process.join(10)
+        if process.is_alive():
+            process.kill()
+            process.join()
+        return answer
+
+
+def measure(in_process, task):
+    """A run of a task."""
+    import peers
+    import writes
+
+    if task.name.startswith("annbatch"):
+        return writes.annbatch(ANNBATCH_PYTHON, asdict(task))
+    return in_process(peers.measure, task)
+
+
+def compare(in_process, folder, about, kind, rounds, threads, only, rng):
+    """All rows of a set: the runs of each loader and of those that ran twice."""
+    import peers
+
+    rows = rows_of(kind, only)
+    loaders = loaders_of(rows)
+    runs, twins = {name: [] for name in loaders}, []
+
+    @functools.cache
+    def orders_of(seed, later):
+        found = in_process(peers.orders_of, str(folder), about["whole"], kind.batch, 1 + later, seed)
+        if isinstance(found, dict):
+            raise SystemExit(f"wellread cannot tell its order: {found['error']}")
+        return found
+
+    def run(name, round_, later, checked=False):
+        orders = orders_of(round_, later)
+        task = peers.Task(name, str(folder), kind.batch, threads, later, round_, orders, checked)
+        begin = time.perf_counter()
+        done = {"round": round_, **measure(in_process, task)}
+        said = done.get("error") or f"{time.perf_counter() - begin:.1f} s"
+        print(f"  round {round_}/{rounds} {name}: {said}", file=sys.stderr, flush=True)
+        return done
+
+    # The round of warm-up, in which all pixels are compared.
+    broken = {}
+    for name in rng.sample(loaders, len(loaders)):
+        done = run(name, 0, 1, checked=True)
+        if "error" in done:
+            broken[name] = done
+    alive = [name for name in loaders if name not in broken]
+    sides = [[name for name in alive if name.startswith("wellread:") == own] for own in (True, False)]
+    for round_ in range(1, rounds + 1):
+        jobs = [(name, False) for name in alive] + [(rng.choice(side), True) for side in sides if side]
         rng.shuffle(jobs)
-        for kind, who, workers, path, flags in jobs:
-            if kind == "peer":
-                run = peer_run(who, folder, batch, workers)
+        for name, again in jobs:
+            done = run(name, round_, kind.later)
+            if again:
+                twins.append({"of": name, **done})
             else:
-                run = wellread_run(binary, path, batch, workers, round_, flags)
-            runs.setdefault((kind, who), []).append(run)
-            print(f"  round {round_ + 1}/{rounds} {kind} {who}: "
-                  f"{run.get('samples_per_sec', float('nan')):.0f}/s", file=sys.stderr)  # fmt: skip
-    rows = []
-    for name, peer, workers, path, _, target in PAIRS:
-        theirs = runs[("peer", peer)]
-        row = {"what": name, "peer": peer, "peer_workers": workers, "target_ratio": target}
-        if any("error" in r for r in theirs):
-            row["peer_error"] = theirs[0].get("error")
-        else:
-            row["peer_samples_per_sec"] = statistics.median(r["samples_per_sec"] for r in theirs)
-            row["peer_peak_rss_mb"] = max(r["peak_rss_mb"] for r in theirs)
-            first = [r["first_batch_s"] for r in theirs if r["first_batch_s"]]
-            row["peer_first_batch_s"] = statistics.median(first) if first else None
-        if path:
-            ours = runs[("wellread", name)]
-            row["wellread_samples_per_sec"] = statistics.median(r["samples_per_sec"] for r in ours)
-            row["wellread_first_batch_s"] = statistics.median(r["first_batch_s"] for r in ours)
-            row["wellread_peak_rss_mb"] = max(r["peak_rss_mb"] for r in ours)
-            if "peer_error" not in row:
-                ratios = [a["samples_per_sec"] / b["samples_per_sec"] for a, b in zip(ours, theirs, strict=True)]
-                row["ratio"] = statistics.median(ratios)
-                row["ratio_low"], row["ratio_high"] = interval(ratios, rng)
-        rows.append(row)
-    return rows
+                runs[name].append(done)
+    for name, done in broken.items():
+        runs[name] = [done]
+    return {"rows": rows, "runs": runs, "twins": twins}
 
 
-def main():
-    ap = argparse.ArgumentParser()
+def machine():
+    about = Path("/proc/cpuinfo")
+    lines = about.read_text().splitlines() if about.exists() else []
+    model = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.machine())
+    return f"{os.cpu_count()} processors ({model}), {platform.system()} {platform.release()}"
+
+
+def versions():
+    """Of what is compared, as far as it is installed."""
+    found = {"Python": platform.python_version()}
+    for name in ("torch", "numpy", "tifffile", "zarr", "tensorstore", "pyarrow", "duckdb", "pylance", "vortex-data",
+                 "ome-arrow", "spdl"):  # fmt: skip
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def commit():
+    done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=HERE, capture_output=True, text=True)
+    return done.stdout.strip() or "unknown"
+
+
+def command(words):
+    """How this was called, without the folders of this machine."""
+    left_out, said = ("--out", "--wellread", "--write-to"), []
+    for before, word in zip(["", *words], words, strict=False):
+        if word not in left_out and before not in left_out and not word.startswith(tuple(f"{x}=" for x in left_out)):
+            said.append(Path(word).name if os.path.isabs(word) else word)
+    return shlex.join(["compare.py", *said])
+
+
+def write(page, result):
+    """Puts the tables of a result into a page."""
+    import page as pages
+
+    try:
+        text = pages.put(Path(page).read_text(), json.loads(Path(result).read_text()))
+    except ValueError as error:
+        raise SystemExit(f"{page} is left as it is: {error}") from None
+    Path(page).write_text(text)
+
+
+def arguments(given=None):
+    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("--out", type=Path, default=Path("results/peers"))
-    ap.add_argument("--wellread", default=os.environ.get("WELLREAD") or shutil.which("wellread"))
-    ap.add_argument("--images", type=int, default=1000)
-    ap.add_argument("--fields", type=int, default=64)
-    ap.add_argument("--rounds", type=int, default=5)
+    ap.add_argument("--wellread", default=os.environ.get("WELLREAD") or "wellread", help="the program; writes sets")
+    ap.add_argument("--rounds", type=int, default=6)
+    ap.add_argument(
+        "--threads", type=int, default=2, help="threads or workers of each loader, and processors they have"
+    )
+    ap.add_argument("--sets", default=",".join(KINDS), help="which sets, of " + ", ".join(KINDS))
+    ap.add_argument("--images", action="append", default=[], metavar="SET=N", help="images of a set")
+    ap.add_argument("--prepare", action="store_true", help="write the sets and end")
     ap.add_argument("--real", help="folder of 1080 x 1080 uint16 TIFFs; cells are generated without it")
-    ap.add_argument("--only", help="only the pairs of these peers, or write")
+    ap.add_argument("--only", help="only the rows of these peers, or write: the comparison of writing")
     # A disk's file system adds its own: ext4 makes files more slowly for minutes after others were removed.
     memory = Path("/dev/shm")
     ap.add_argument("--write-to", type=Path, default=memory if memory.is_dir() else None,
                     help="folder in which writing is timed; default: in memory, if there is one")  # fmt: skip
-    ap.add_argument("--writes", default=",".join(WRITES), help="formats whose writing is compared")
-    a = ap.parse_args()
-    WRITES[:] = a.writes.split(",")
-    if a.only:
-        PAIRS[:] = [pair for pair in PAIRS if pair[1] in a.only.split(",")]
-    if not a.wellread:
-        ap.error("no wellread on the PATH: pass --wellread")
-    a.out = a.out.resolve()  # peers run in another folder
+    ap.add_argument("--writes", help="formats whose writing is compared")
+    ap.add_argument("--write", nargs=2, metavar=("PAGE", "RESULT"), help="put a result's tables into a page, and end")
+    a = ap.parse_args(given)
+    unknown = [name for name in a.sets.split(",") if name not in KINDS]
+    if unknown:
+        ap.error(f"no set {', '.join(unknown)}")
+    known = {name for _, names in ROWS.values() for name in names} | {"write"}
+    a.only = a.only.split(",") if a.only else None
+    if a.only and not known.issuperset(a.only):
+        ap.error(f"--only: of {', '.join(sorted(known))}")
+    for one in a.images:
+        name, _, count = one.partition("=")
+        if name not in KINDS or not count.isdigit():
+            ap.error(f"--images {one}: SET=N")
+        KINDS[name].images = int(count)
+    return a
+
+
+def main():
+    a = arguments()
+    if a.write:
+        return write(*a.write)
+    # Before anything that reads them starts threads; pools of libraries that go by processors have as many as all.
+    for name in (
+        "OMP_NUM_THREADS",
+        "LANCE_CPU_THREADS",
+        "LANCE_IO_THREADS",
+        "RAYON_NUM_THREADS",
+        "TOKIO_WORKER_THREADS",
+    ):
+        os.environ[name] = str(a.threads)
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: a.threads])
+    in_process = Processes()
+    import sets
+
+    a.out = a.out.resolve()
     a.out.mkdir(parents=True, exist_ok=True)
     rng = random.Random(42)
-    results = {}
-    for name, batch, count, make in [
-        ("noise-100x100-uint8", 16, a.images, lambda: sets.noise(a.images)),
-        ("field-1080x1080-uint16", 16, a.fields, lambda: sets.fields(a.fields, a.wellread, a.out, a.real)),
-    ]:
-        folder = a.out / "data" / f"{name}-{count}"
-        print(f"{name}: {count} images", file=sys.stderr)
-        about = sets.write(folder, make())
-        sets.write_tuned(folder, a.wellread)
-        results[name] = {
-            "about": about,
-            "batch": batch,
-            "rows": compare(a.wellread, folder, batch, a.rounds, rng),
+    real = " (JUMP)" if a.real else ""
+    result = {
+        "facts": {
+            "command": command(sys.argv[1:]),
+            "commit": commit(), "date": datetime.date.today().isoformat(), "machine": machine(),
+            "threads": a.threads, "versions": versions(),
         }
-        if not a.only or "write" in a.only.split(","):
-            results[name]["rows"] += compare_writes(a.wellread, folder, a.write_to, a.rounds, rng)
-    (a.out / "peers.json").write_text(json.dumps(results, indent=1))
-    for name, result in results.items():
-        print(f"\n{name}, batches of {result['batch']}")
-        for row in result["rows"]:
-            line = f"  {row['what']:<52}"
-            line += row.get("peer_error") or f"peer {row['peer_samples_per_sec']:>9,.0f}/s"
-            if "wellread_samples_per_sec" in row:
-                line += f"  wellread {row['wellread_samples_per_sec']:>9,.0f}/s"
-            if "wellread_first_batch_s" in row:
-                line += f"  first batch {row['wellread_first_batch_s'] * 1e3:.0f} ms"
-                line += f"  peak {row['wellread_peak_rss_mb']:.0f} MB"
-            if "ratio" in row:
-                line += f"  ratio {row['ratio']:.2f} ({row['ratio_low']:.2f}-{row['ratio_high']:.2f})"
-                if row["target_ratio"]:
-                    line += f", to show {row['target_ratio']:g}"
-            print(line)
+    }  # fmt: skip
+    folders = {}
+    for name in a.sets.split(","):
+        kind = KINDS[name]
+        title = f"{kind.images:,} images, {kind.title}{real if name == '1080' else ''}, batches of {kind.batch}"
+        folder = a.out / "data" / f"{name}-{kind.images}"
+        print(f"{title}", file=sys.stderr, flush=True)
+        images = sets.fields(kind.images, a.wellread, a.out, a.real) if name == "1080" else sets.noise(kind.images)
+        about = (sets.write_large if kind.large else sets.write)(folder, images, a.wellread)
+        folders[name] = title, folder, about
+    if a.prepare:
+        return
+    if a.only == ["write"]:
+        import writes
+
+        chosen = [
+            (title.rpartition(",")[0], folder, 8 if name == "1080" else 1000)
+            for name, (title, folder, _) in folders.items()
+            if not KINDS[name].large
+        ]
+        formats = a.writes.split(",") if a.writes else list(writes.FORMATS)
+        result["writing"] = writes.compare(chosen, a.write_to, a.rounds, formats, in_process, a.wellread, rng)
+    else:
+        result["sets"] = []
+        for name, (title, folder, about) in folders.items():
+            kind = KINDS[name]
+            sets.warm(folder)
+            print(title, file=sys.stderr, flush=True)
+            one = compare(in_process, folder, about, kind, a.rounds, a.threads, a.only, rng)
+            known = {"name": name, "title": title, "images": kind.images, "batch": kind.batch, "later": kind.later}
+            result["sets"].append({**known, **one})
+            # What is finished is there, whatever comes.
+            (a.out / "peers.json").write_text(json.dumps(result, indent=1))
+    (a.out / "peers.json").write_text(json.dumps(result, indent=1))
+    import page
+
+    print("\n\n".join(page.sections(result).values()))
 
 
 if __name__ == "__main__":

@@ -1,306 +1,680 @@
-"""The peers: each runs whole shuffled epochs and prints one JSON line per epoch. One peer per process.
+"""The loaders that are compared, wellread among them: each runs in a process of its own, by the same loop and clock.
 
-python peers.py NAME FOLDER --batch 16 --workers 2 --epochs 3
+    python peers.py NAME FOLDER [--batch 16] [--threads 2] [--later 3] [--seed 0] [--checked]
+
+A loader is a class: made from what is to be read (its opening), it has `epoch(e)`, which gives the batches of that
+epoch, `float32` tensors of torch (N, C, Y, X) in [0, 1]. Each is used as its authors advise: what can be opened once
+is (arrays, connections, mapped files), batches are asked for ahead where the library has no reading ahead of its own,
+and the library's own pools of threads have as many threads as all others.
+
+Inside of the clock: opening (in the first epoch), reading, decoding, scaling, putting batches together, delivery to
+the process that iterates, and, in the first epoch, starting workers. Outside: importing libraries, the order of the
+rows, and the comparison of pixels.
 """
 
 import argparse
+import importlib
 import importlib.util
 import json
 import os
+import random
+import resource
 import sys
-import tempfile
+import threading
 import time
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import checks
 import numpy as np
-import peak
 import torch
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, Sampler
 
 # Without the package around it, which needs its native module.
 FOLDER = Path(__file__).resolve().parents[2] / "python" / "wellread" / "_bench"
 SPEC = importlib.util.spec_from_file_location(
     "_wellread_bench", FOLDER / "__init__.py", submodule_search_locations=[str(FOLDER)]
 )
-sys.modules["_wellread_bench"] = importlib.util.module_from_spec(SPEC)
+sys.modules.setdefault("_wellread_bench", importlib.util.module_from_spec(SPEC))
 from _wellread_bench.frameworks.base import ReaderDataset  # noqa: E402
 from _wellread_bench.images import Finish  # noqa: E402
-from _wellread_bench.peers import folders, tables  # noqa: E402
+from _wellread_bench.peers import tables  # noqa: E402
+
+# Last, as modules there are named like torch and jax.
+sys.path.append(str(FOLDER.parent))
+from _tasks.memory import proportional_mb, resident_mb  # noqa: E402
+
+# Decoded images kept from epoch to epoch, where a row says so: more than any set here has.
+KEPT = "memory:512MiB"
+
+# Batches asked for ahead where we have to do it: as many as torch's DataLoader with two workers has (2 for each).
+AHEAD = 4
 
 
-def images(reader, path):
-    """A torch dataset over one of the readers that `wellread bench --framework` measures."""
-    return ReaderDataset(reader(path, Finish()), torch.as_tensor)
+@dataclass(frozen=True)
+class Task:
+    """What a process is to do."""
+
+    name: str
+    """The loader: a key of `LOADERS`, or `wellread:FILE`, with `,kept` where images are kept from epoch to epoch."""
+    folder: str
+    batch: int
+    threads: int
+    later: int
+    """Epochs after the first."""
+    seed: int
+    orders: tuple
+    """The rows of each epoch, in order; wellread's own, which must be these."""
+    checked: bool = False
+    """Compare every batch of every epoch, whatever it costs: such a run tells no times."""
+
+    def about(self):
+        return json.loads((Path(self.folder) / "about.json").read_text())
+
+    def path(self, name):
+        return str(Path(self.folder) / name)
 
 
-def gather(folder, batch, epochs):
-    """The ceiling: a NumPy gather from RAM, one thread, into a new array per batch."""
-    cache = np.stack([t.numpy() for t in raw_tiffs(folder)])
-    scale = np.float32(1 / np.iinfo(cache.dtype).max)
-    for epoch in range(epochs):
-        order = np.random.default_rng(epoch).permutation(len(cache))
-        start = time.perf_counter()
-        for at in range(0, len(order), batch):
-            _ = cache[order[at : at + batch]].astype(np.float32) * scale
-        yield time.perf_counter() - start, None, len(cache)
+class Order(Sampler):
+    """The rows of the epoch at hand."""
+
+    def __init__(self, orders):
+        self.orders, self.epoch = orders, 0
+
+    def __iter__(self):
+        return iter(self.orders[self.epoch])
+
+    def __len__(self):
+        return len(self.orders[0])
 
 
-def batch_of(chunks, count, shape, scale):
-    """A batch from an Arrow column of chunk lists, without Python objects: offsets and one values buffer."""
+class InTorch:
+    """torch's DataLoader with workers that stay, forked, and its own default of batches ahead."""
+
+    def __init__(self, task, dataset, workers, collate=None):
+        self.order = Order(task.orders)
+        more = {"multiprocessing_context": "fork", "persistent_workers": True} if workers else {}
+        self.loader = DataLoader(
+            dataset, batch_size=task.batch, sampler=self.order, num_workers=workers, collate_fn=collate, **more
+        )
+
+    def epoch(self, e):
+        self.order.epoch = e
+        return iter(self.loader)
+
+
+def as_it_is(batch):
+    """Collation of what is a batch already."""
+    return batch
+
+
+class Batches:
+    """A dataset that makes a whole batch at once, scaling into its memory: torch then collates nothing."""
+
+    def __init__(self, read, task):
+        self.read, about = read, task.about()
+        self.shape = (1, *about["shape"][-2:])
+        self.count, self.scale = about["images"], np.float32(1 / np.iinfo(about["dtype"]).max)
+
+    def __len__(self):
+        return self.count
+
+    def __getitems__(self, rows):
+        batch = np.empty((len(rows), *self.shape), np.float32)
+        for image, row in zip(batch, rows, strict=True):
+            np.multiply(self.read(row).reshape(self.shape), self.scale, out=image)
+        return torch.from_numpy(batch)
+
+
+def in_torch(read, task, workers):
+    return InTorch(task, Batches(read, task), workers, as_it_is)
+
+
+class AheadOfUse:
+    """For libraries that read a batch by one call: threads call it for the next batches."""
+
+    def __init__(self, task, take):
+        self.task, self.take = task, take
+        self.pool = ThreadPoolExecutor(task.threads)
+
+    def epoch(self, e):
+        rows, size = self.task.orders[e], self.task.batch
+        parts = [rows[at : at + size] for at in range(0, len(rows), size)]
+        waiting = deque(self.pool.submit(self.take, part) for part in parts[:AHEAD])
+        for part in parts[AHEAD:]:
+            batch = waiting.popleft().result()
+            waiting.append(self.pool.submit(self.take, part))
+            yield batch
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def wellread(task):
+    """wellread.DataLoader as users in PyTorch call it; the thread that waits for a batch reads too."""
+    import wellread as package
+
+    name, _, kept = task.name.removeprefix("wellread:").partition(",")
+    dataset = package.Dataset(task.path(name), cache=KEPT if kept else None)
+    loader = package.DataLoader(
+        dataset,
+        batch_size=task.batch,
+        shuffle=True,
+        seed=task.seed,
+        num_workers=task.threads - 1,
+        as_="torch",
+        shard=False,
+    )
+    return Own(loader)
+
+
+class Own:
+    def __init__(self, loader):
+        self.loader = loader
+
+    def epoch(self, e):
+        self.loader.set_epoch(e)
+        return iter(self.loader)
+
+
+def of_reader(reader, name):
+    """A dataset of single images that torch collates."""
+
+    def make(task, workers):
+        # ome-arrow declares 8-bit images as 16-bit ones.
+        finish = Finish(dtype=task.about()["dtype"])
+        return InTorch(task, ReaderDataset(reader(task.path(name), finish), torch.as_tensor), workers)
+
+    return make
+
+
+def files(task, name, pattern):
+    return [str(path) for path in sorted(Path(task.path(name)).glob(pattern))]
+
+
+def tifffile_imread(task, workers):
+    """Files opened anew for each image."""
+    paths = files(task, "tiff", "*.tiff")
+    return in_torch(lambda row: first_page(paths[row]), task, workers)
+
+
+def tifffile_mapped(task, workers):
+    """tifffile.memmap, for files that are not compressed: mapped once, when opened, as many as a process may have
+    open (each takes a file descriptor); the others are opened anew for each image."""
+    import tifffile
+
+    paths = files(task, "tiff", "*.tiff")
+    mapped = [tifffile.memmap(path, mode="r") for path in paths[: may_be_open()]]
+
+    def read(row):
+        return mapped[row] if row < len(mapped) else first_page(paths[row])
+
+    return in_torch(read, task, workers)
+
+
+def may_be_open():
+    """Files that may be held open, with some left for workers, tensors they send, and libraries."""
+    return max(0, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 1024)
+
+
+def first_page(path):
+    """`pages[0].asarray` spares what `imread` does to find series of files."""
+    import tifffile
+
+    with tifffile.TiffFile(path) as file:
+        return file.pages[0].asarray()
+
+
+def one_thread_of_zarr():
+    """Each worker process is one thread of work."""
+    import zarr
+
+    zarr.config.set({"threading.max_workers": 1})
+    return zarr
+
+
+def zarr_python(task, workers):
+    """zarr-python on a folder of OME-Zarr: every array opened once, before workers are forked."""
+    zarr = one_thread_of_zarr()
+    arrays = [zarr.open_array(f"{p}/{task.about()['level']}", mode="r") for p in files(task, "ome-zarr", "*.zarr")]
+    return in_torch(lambda row: arrays[row][0, 0, 0], task, workers)
+
+
+def zarr_array(task, workers):
+    """zarr-python on one array of all images, a chunk for each: as its authors would keep images of one shape."""
+    array = one_thread_of_zarr().open_array(task.path("array.zarr"), mode="r")
+    return in_torch(array.__getitem__, task, workers)
+
+
+def tensorstore_context(task):
+    import tensorstore
+
+    pools = ("data_copy_concurrency", "file_io_concurrency")
+    return tensorstore, tensorstore.Context({name: {"limit": task.threads} for name in pools})
+
+
+class Tensorstore:
+    """The reads of the next batches are under way in tensorstore's threads."""
+
+    def __init__(self, task, read):
+        self.task, self.read = task, read
+        self.batches = Batches(None, task)
+
+    def epoch(self, e):
+        rows, size = self.task.orders[e], self.task.batch
+        parts = [rows[at : at + size] for at in range(0, len(rows), size)]
+        waiting = deque([self.read(row) for row in part] for part in parts[:AHEAD])
+        for k in range(len(parts)):
+            reads = waiting.popleft()
+            if k + AHEAD < len(parts):
+                waiting.append([self.read(row) for row in parts[k + AHEAD]])
+            # Only taken out and scaled here.
+            self.batches.read = lambda i, reads=reads: reads[i].result()
+            yield self.batches.__getitems__(range(len(reads)))
+
+
+def tensorstore_folder(task, _):
+    """tensorstore on a folder of OME-Zarr: every array opened once, all at a time."""
+    ts, context = tensorstore_context(task)
+    level = task.about()["level"]
+    specs = [
+        {"driver": "zarr", "kvstore": {"driver": "file", "path": f"{p}/{level}"}}
+        for p in files(task, "ome-zarr", "*.zarr")
+    ]
+    how = {"context": context, "read": True, "recheck_cached_data": False, "recheck_cached_metadata": False}
+    arrays = [opened.result() for opened in [ts.open(spec, **how) for spec in specs]]
+    return Tensorstore(task, lambda row: arrays[row][0, 0, 0].read())
+
+
+def tensorstore_array(task, _):
+    """tensorstore on one array of all images, a chunk for each."""
+    ts, context = tensorstore_context(task)
+    spec = {"driver": "zarr", "kvstore": {"driver": "file", "path": task.path("array.zarr")}}
+    how = {"context": context, "read": True, "recheck_cached_data": False, "recheck_cached_metadata": False}
+    array = ts.open(spec, **how).result()
+    return Tensorstore(task, lambda row: array[row].read())
+
+
+class Spdl:
+    """SPDL's pipeline: threads decode (tifffile) and batches are put together behind them, in the order asked for."""
+
+    def __init__(self, task):
+        paths = files(task, "tiff", "*.tiff")
+        self.task, scale = task, np.float32(1 / np.iinfo(task.about()["dtype"]).max)
+
+        def image(row):
+            pixels = first_page(paths[row])
+            return torch.from_numpy(np.multiply(pixels.reshape(1, *pixels.shape[-2:]), scale, dtype=np.float32))
+
+        self.image = image
+
+    def epoch(self, e):
+        from spdl.pipeline import PipelineBuilder
+
+        pipeline = (
+            PipelineBuilder()
+            .add_source(self.task.orders[e])
+            .pipe(self.image, concurrency=self.task.threads, output_order="input")
+            .aggregate(self.task.batch)
+            .pipe(torch.stack)
+            .add_sink(AHEAD)
+            .build(num_threads=self.task.threads)
+        )
+        with pipeline.auto_stop():
+            yield from pipeline.get_iterator()
+
+
+def scaled_chunks(task):
+    """Of an Arrow column of chunk lists a batch, without Python objects: offsets and one buffer of values."""
     import pyarrow as pa
 
-    if isinstance(chunks, pa.ChunkedArray):
-        chunks = chunks.combine_chunks()
-    batch = np.empty((count, 1, *shape), np.float32)
-    places = chunks.flatten()
-    first = chunks.offsets.to_numpy() - chunks.offsets[0].as_py()
-    pixels = places.field("pixels")
-    starts = pixels.offsets.to_numpy() - pixels.offsets[0].as_py()
-    values = pixels.flatten().to_numpy()
-    field = {k: places.field(k).to_numpy() for k in ("y", "x", "shape_y", "shape_x")}
-    for i in range(count):
-        for c in range(first[i], first[i + 1]):
-            y, x, dy, dx = (field[k][c] for k in ("y", "x", "shape_y", "shape_x"))
-            batch[i, 0, y : y + dy, x : x + dx] = values[starts[c] : starts[c + 1]].reshape(dy, dx)
-    batch *= scale
-    return torch.from_numpy(batch)
+    about = task.about()
+    shape, scale = tuple(about["shape"][-2:]), np.float32(1 / np.iinfo(about["dtype"]).max)
+
+    def batch_of(chunks):
+        if isinstance(chunks, pa.ChunkedArray):
+            chunks = chunks.combine_chunks()
+        batch = np.empty((len(chunks), 1, *shape), np.float32)
+        places = chunks.flatten()
+        first = chunks.offsets.to_numpy() - chunks.offsets[0].as_py()
+        pixels = places.field("pixels")
+        starts = pixels.offsets.to_numpy() - pixels.offsets[0].as_py()
+        values = pixels.flatten().to_numpy()
+        field = {k: places.field(k).to_numpy() for k in ("y", "x", "shape_y", "shape_x")}
+        for i in range(len(chunks)):
+            for c in range(first[i], first[i + 1]):
+                y, x, dy, dx = (field[k][c] for k in ("y", "x", "shape_y", "shape_x"))
+                part = values[starts[c] : starts[c + 1]].reshape(dy, dx)
+                # Whatever whole numbers the file has, one pass.
+                np.multiply(part, scale, out=batch[i, 0, y : y + dy, x : x + dx], casting="unsafe", dtype=np.float32)
+        return torch.from_numpy(batch)
+
+    return batch_of
 
 
-def take_epochs(take, about, batch, epochs):
-    """Shuffled batches, each by one call of the library for its rows, in ascending order."""
-    count, shape = about["images"], tuple(about["shape"][-2:])
-    scale = np.float32(1 / np.iinfo(about["dtype"]).max)
-    for epoch in range(epochs):
-        order = np.random.default_rng(epoch).permutation(count)
-        start = time.perf_counter()
-        first = None
-        for at in range(0, count, batch):
-            rows = np.sort(order[at : at + batch])
-            found = take(rows)
-            if isinstance(found, np.ndarray):
-                torch.from_numpy(found.astype(np.float32) * scale)
-            else:
-                batch_of(found, len(rows), shape, scale)
-            first = first or time.perf_counter() - start
-        yield time.perf_counter() - start, first, count
-
-
-def lance_take(folder):
+def pylance(task, _):
+    """pylance: `take`, chunks of pixels only."""
     import lance
 
-    dataset = lance.dataset(str(folder / "images.lance"))
-    # Pixels and places only.
-    return lambda rows: dataset.take(rows.tolist(), columns={"p": "ome_image.chunks"})["p"]
+    dataset, batch_of = lance.dataset(task.path("images.lance")), scaled_chunks(task)
+    return AheadOfUse(task, lambda rows: batch_of(dataset.take(rows, columns={"p": "ome_image.chunks"})["p"]))
 
 
-def vortex_scan(folder, whole=False):
-    """Chunks only, or the whole image column, as upstream reads it."""
+def vortex_data(task, _):
+    """vortex-data: a scan by indices, which must rise, chunks of pixels only."""
+    import pyarrow as pa
     import vortex
-    import vortex.expr as ve
+    import vortex.expr as expr
 
-    file = vortex.open(str(folder / "images.vortex"))
-    column = ve.column("ome_image")
-    wanted = column if whole else column["chunks"]
+    file, batch_of = vortex.open(task.path("images.vortex")), scaled_chunks(task)
+    wanted = expr.column("ome_image")["chunks"]
 
     def take(rows):
-        import pyarrow as pa
+        indices = vortex.array(pa.array(sorted(rows), pa.uint64()))
+        found = file.scan(wanted, indices=indices).read_all().to_arrow_array()
+        return batch_of(found if pa.types.is_list(found.type) else found.cast(pa.list_(found.type.value_type)))
 
-        found = file.scan(wanted, indices=vortex.array(pa.array(rows, pa.uint64()))).read_all().to_arrow_array()
-        found = found.field("chunks") if whole else found
-        return found.cast(pa.list_(found.type.value_type)) if not pa.types.is_list(found.type) else found
-
-    return take
+    return AheadOfUse(task, take)
 
 
-def duckdb_in(folder, whole=False):
-    """Chunks only, or the whole image column, as upstream reads it."""
+def of_each_thread(make):
+    """What threads may not share: made in each of them when it is first needed."""
+    local = threading.local()
+
+    def get():
+        if not hasattr(local, "value"):
+            local.value = make()
+        return local.value
+
+    return get
+
+
+def connections(task):
+    """One connection that stays open; a cursor of it for each thread."""
     import duckdb
 
-    connection = duckdb.connect(str(folder / "images.duckdb"), read_only=True)
-    connection.execute("SET threads = 2")
+    connection = duckdb.connect(task.path("keyed.duckdb"), read_only=True)
+    connection.execute(f"SET threads = {task.threads}")
+    return of_each_thread(connection.cursor)
+
+
+def asked(cursor, wanted, table, rows):
+    return cursor.sql(f"SELECT {wanted} FROM {table} WHERE row_id IN ({','.join(map(str, rows))})").to_arrow_table()
+
+
+def duckdb_keyed(task, _):
+    """duckdb: a table with a primary key, the rows of a batch by one question, chunks of pixels only."""
+    cursor, batch_of = connections(task), scaled_chunks(task)
+    return AheadOfUse(task, lambda rows: batch_of(asked(cursor(), "ome_image.chunks", "images", rows)[0]))
+
+
+def duckdb_bare(task, _):
+    """duckdb: bare pixels as BLOBs, beside a primary key."""
+    cursor = connections(task)
+    return of_bare(task, lambda rows: asked(cursor(), "pixels", "bare", rows)[0].combine_chunks())
+
+
+def of_bare(task, column):
+    """Batches of a column of binary values, whose bytes lie one behind the other."""
+    about = task.about()
+    dtype, shape = np.dtype(about["dtype"]), about["shape"][-2:]
+    scale, size = np.float32(1 / np.iinfo(dtype).max), int(np.prod(shape))
 
     def take(rows):
-        ids = ",".join(map(str, rows))
-        wanted = "ome_image" if whole else "ome_image.chunks"
-        found = connection.sql(f"SELECT {wanted} FROM images WHERE row_id IN ({ids})").to_arrow_table()[0]
-        return found.combine_chunks().field("chunks") if whole else found
+        found = column(rows)
+        pixels = np.frombuffer(found.buffers()[-1], dtype)[: len(found) * size].reshape(len(found), 1, *shape)
+        return torch.from_numpy(np.multiply(pixels, scale, dtype=np.float32))
 
-    return take
+    return AheadOfUse(task, take)
 
 
-def parquet_row_groups(folder):
-    """pyarrow on a file tuned for it: typed pixels, one image per row group, not compressed, no dictionary."""
+def row_groups(task, name):
+    """A reader for each thread, all with the metadata that was read once."""
     import pyarrow.parquet as pq
 
-    file = pq.ParquetFile(folder / "tuned.parquet", memory_map=True)
+    path = task.path(name)
+    metadata = pq.ParquetFile(path, memory_map=True).metadata
+    return of_each_thread(lambda: pq.ParquetFile(path, memory_map=True, metadata=metadata))
+
+
+def parquet_row_groups(task, _):
+    """pyarrow on a file tuned for it: typed pixels, one image per row group, not compressed, no dictionary."""
+    opened = row_groups(task, "tuned.parquet")
+    batch_of = scaled_chunks(task)
     leaves = [f"ome_image.chunks.list.element.{k}" for k in ("y", "x", "shape_y", "shape_x", "pixels.list.element")]
 
     def take(rows):
-        found = file.read_row_groups(rows.tolist(), columns=leaves, use_threads=True)["ome_image"]
-        return found.combine_chunks().field("chunks")
+        found = opened().read_row_groups(rows, columns=leaves, use_threads=False)["ome_image"]
+        return batch_of(found.combine_chunks().field("chunks"))
 
-    return take
+    return AheadOfUse(task, take)
 
 
-def parquet_binary(folder, about):
+def parquet_binary(task, _):
     """pyarrow on the leanest file it could have: pixels as one fixed-size binary, a row group per image."""
-    import pyarrow.parquet as pq
-
-    file = pq.ParquetFile(folder / "binary.parquet", memory_map=True)
-    dtype, shape = np.dtype(about["dtype"]), about["shape"][-2:]
-
-    def take(rows):
-        column = file.read_row_groups(rows.tolist(), use_threads=True)["pixels"].combine_chunks()
-        return np.frombuffer(column.buffers()[1], dtype).reshape(len(rows), 1, *shape)
-
-    return take
+    opened = row_groups(task, "binary.parquet")
+    return of_bare(task, lambda rows: opened().read_row_groups(rows, use_threads=False)["pixels"].combine_chunks())
 
 
-def tensorstore_epochs(folder, batch, epochs):
-    """tensorstore on the OME-Zarr folder: arrays open, two threads, the reads of two batches under way at once."""
-    import tensorstore as ts
+class Gather:
+    """No peer but a ceiling: NumPy takes a batch out of one array in memory, which opening fills; one thread."""
 
-    about = {"data_copy_concurrency": {"limit": 2}, "file_io_concurrency": {"limit": 2}}
-    context = ts.Context(about)
-    paths = sorted(folder.glob("*.zarr"))
+    def __init__(self, task):
+        import tifffile
+
+        paths = files(task, "tiff", "*.tiff")
+        shape = (1, *task.about()["shape"][-2:])
+        self.images = np.stack([tifffile.imread(path).reshape(shape) for path in paths])
+        self.task, self.scale = task, np.float32(1 / np.iinfo(self.images.dtype).max)
+
+    def epoch(self, e):
+        rows, size = self.task.orders[e], self.task.batch
+        for at in range(0, len(rows), size):
+            yield torch.from_numpy(np.multiply(self.images[rows[at : at + size]], self.scale, dtype=np.float32))
+
+
+class Annbatch:
+    """annbatch (Python >= 3.12, with the codecs in Rust that it advises), which shuffles by itself: rows, or its own
+    way, blocks of several."""
+
+    own_order = True
+
+    def __init__(self, task, block):
+        import warnings
+
+        import zarr
+        from annbatch import Loader
+
+        zarr.config.set({"codec_pipeline.path": "zarrs.ZarrsCodecPipeline", "threading.max_workers": task.threads})
+        array = zarr.open_array(task.path("annbatch.zarr"), mode="r")
+        self.shape, step = tuple(array.attrs["shape"]), task.batch * block
+        self.scale = np.float32(1 / np.iinfo(array.dtype).max)
+        # Whole batches in what is fetched, at most a quarter of the set, or it would be a preload of all of it; else
+        # as many rows as annbatch's default has (512 x 32).
+        rows = max(step, min(16_384, array.shape[0] // 4) // step * step)
+        self.loader = Loader(chunk_size=block, preload_nchunks=rows // block, batch_size=task.batch, shuffle=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self.loader.add_dataset(array)
+
+    def epoch(self, e):
+        for batch in self.loader:
+            yield torch.from_numpy(np.multiply(batch["X"], self.scale, dtype=np.float32)).view(-1, 1, *self.shape)
+
+
+@dataclass(frozen=True)
+class Loader:
+    """A loader's registration."""
+
+    about: str
+    """As tables call it."""
+    make: object
+    """Opens: of a task, and the number of worker processes."""
+    workers: bool = False
+    """Whether it has worker processes of torch."""
+    imports: tuple = ()
+    """What is imported before the clock starts."""
+
+
+CACHE = ("pyarrow.parquet",)
+LOADERS = {
+    "ram-cache-0": Loader("upstream's RAM cache, torch DataLoader, 0 workers",
+                          of_reader(tables.UpstreamCache, "images.parquet"), False, CACHE),
+    "ram-cache-2": Loader("upstream's RAM cache, torch DataLoader, 2 workers",
+                          of_reader(tables.UpstreamCache, "images.parquet"), True, CACHE),
+    "float-cache-0": Loader("the same cache, its images made `float32` when opened, 0 workers",
+                            of_reader(tables.FloatCache, "images.parquet"), False, CACHE),
+    "tifffile": Loader("tifffile, torch DataLoader, 2 workers", tifffile_imread, True, ("tifffile",)),
+    "tifffile-mapped": Loader("tifffile.memmap, kept mapped, torch DataLoader, 2 workers", tifffile_mapped, True,
+                              ("tifffile",)),
+    "tifffile-mapped-0": Loader("tifffile.memmap, kept mapped, torch DataLoader, 0 workers", tifffile_mapped, False,
+                                ("tifffile",)),
+    "zarr-python": Loader("zarr-python, arrays opened once, torch DataLoader, 2 workers", zarr_python, True,
+                          ("zarr",)),
+    "zarr-array": Loader("zarr-python, all images in one array, torch DataLoader, 2 workers", zarr_array, True,
+                         ("zarr",)),
+    "tensorstore": Loader("tensorstore, arrays opened once", tensorstore_folder, False, ("tensorstore",)),
+    "tensorstore-array": Loader("tensorstore, all images in one array", tensorstore_array, False, ("tensorstore",)),
+    "ome-arrow": Loader("OMEArrowDataset.read_image, torch DataLoader, 2 workers",
+                        of_reader(tables.OmeArrowFolder, "images.ome-arrow-dataset"), True, ("ome_arrow.dataset",)),
+    "spdl": Loader("SPDL, threads, tifffile", lambda task, _: Spdl(task), False, ("tifffile", "spdl.pipeline")),
+    "pylance": Loader("pylance `take`, chunks only", pylance, False, ("lance",)),
+    "vortex-data": Loader("vortex-data, scan by indices, chunks only", vortex_data, False,
+                          ("vortex", "vortex.expr")),
+    "duckdb": Loader("duckdb, `WHERE row_id IN (…)` by primary key, chunks only", duckdb_keyed, False,
+                     ("duckdb", "pyarrow")),
+    "duckdb-bare": Loader("duckdb, the same on bare pixels as BLOBs", duckdb_bare, False, ("duckdb", "pyarrow")),
+    "pyarrow-row-groups": Loader("pyarrow, row groups of that file", parquet_row_groups, False, CACHE),
+    "pyarrow-binary": Loader("pyarrow, bare pixels as one binary", parquet_binary, False, CACHE),
+    "annbatch-1": Loader("annbatch, rows", lambda task, _: Annbatch(task, 1), False, ("annbatch",)),
+    "annbatch-16": Loader("annbatch, blocks of 16", lambda task, _: Annbatch(task, 16), False, ("annbatch",)),
+    "gather": Loader("NumPy gather from RAM, one thread (ceiling)", lambda task, _: Gather(task), False,
+                     ("tifffile",)),
+}  # fmt: skip
+WELLREAD = Loader("wellread", lambda task, _: wellread(task), False, ("wellread",))
+
+
+def loader_of(name):
+    return WELLREAD if name.startswith("wellread:") else LOADERS[name]
+
+
+def measure(task):
+    """Runs the epochs of a task in this process: their seconds, and what was found wrong with pixels."""
+    loader = loader_of(task.name)
+    torch.set_num_threads(task.threads)
+    # As many open files as the system allows, for all alike.
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    for module in loader.imports:
+        importlib.import_module(module)
+    if "pyarrow" in sys.modules:
+        import pyarrow
+
+        pyarrow.set_cpu_count(task.threads)
+        pyarrow.set_io_thread_count(task.threads)
+        # Which it imports at the first conversion, where it is there.
+        if importlib.util.find_spec("pandas"):
+            importlib.import_module("pandas")
+    expected = np.load(task.path("checksums.npy")).tolist()
+    drawn = random.Random(f"{task.name} {task.seed}")
+    before = memory()
     opened = time.perf_counter()
-    kv = [{"driver": "zarr", "kvstore": {"driver": "file", "path": str(p / level_of(p))}} for p in paths]
-    arrays = [ts.open(k, context=context, read=True, recheck_cached_data=False) for k in kv]
-    arrays = [a.result() for a in arrays]
+    source = loader.make(task, task.threads if loader.workers else 0)
     open_s = time.perf_counter() - opened
-    scale = np.float32(1 / np.iinfo(arrays[0].dtype.numpy_dtype).max)
-    for epoch in range(epochs):
-        order = np.random.default_rng(epoch).permutation(len(arrays))
-        batches = [order[at : at + batch] for at in range(0, len(order), batch)]
-        start = time.perf_counter()
-        first, ahead = None, [arrays[i][0, 0, 0].read() for i in batches[0]]
-        for k in range(len(batches)):
-            reads = ahead
-            ahead = [arrays[i][0, 0, 0].read() for i in batches[k + 1]] if k + 1 < len(batches) else []
-            images = np.stack([r.result() for r in reads])[:, None].astype(np.float32)
-            images *= scale
-            torch.from_numpy(images)
-            first = first or time.perf_counter() - start + (open_s if epoch == 0 else 0)
-        yield time.perf_counter() - start, first, len(arrays)
+    epochs, first_batch_s, looked_at = [], None, 0
+    for e in range(1 + task.later):
+        rows = task.orders[e]
+        parts = [rows[at : at + task.batch] for at in range(0, len(rows), task.batch)]
+        # One batch of each timed epoch, drawn at random, is kept and compared when the clock stands.
+        pick, kept, count, found = drawn.randrange(len(parts)), None, 0, []
+        begin = time.perf_counter()
+        for k, batch in enumerate(source.epoch(e)):
+            if first_batch_s is None:
+                first_batch_s = open_s + time.perf_counter() - begin
+            count += len(batch)
+            if task.checked:
+                found.append((k, checks.of_batch(batch.numpy(), task.about()["dtype"])))
+            elif k == pick:
+                kept = batch
+        seconds = time.perf_counter() - begin
+        del batch
+        epochs.append(seconds + (open_s if e == 0 else 0))
+        if kept is not None:
+            found.append((pick, checks.of_batch(kept.numpy(), task.about()["dtype"])))
+            kept = None
+        looked_at += sum(len(sums) for _, sums in found)
+        what = wrong_with(source, e, task, parts, (count, found), expected)
+        if what:
+            raise ValueError(f"epoch {e + 1}: {what}")
+    # The peak of this process, or what it and its workers have at the end, where that is more.
+    more = max(after - at_first for after, at_first in zip(memory(peak=True), before, strict=True))
+    return {"open_s": open_s, "first_batch_s": first_batch_s, "epochs_s": epochs, "images": len(rows),
+            "compared": looked_at, "memory_mb": more}  # fmt: skip
 
 
-def level_of(path):
-    """The path of the full resolution."""
-    import zarr
-
-    return zarr.open_group(str(path), mode="r").attrs.asdict()["multiscales"][0]["datasets"][0]["path"]
+def memory(peak=False):
+    """MB: of this process alone, and of all, pages that several share counted once."""
+    return resident_mb(peak) or 0.0, proportional_mb() or 0.0
 
 
-def spdl_epochs(dataset, batch, epochs):
-    """SPDL's pipeline: two threads decode (tifffile), batches are put together behind them."""
-    from spdl.pipeline import PipelineBuilder
-
-    for epoch in range(epochs):
-        order = np.random.default_rng(epoch).permutation(len(dataset)).tolist()
-        start = time.perf_counter()
-        pipeline = (
-            PipelineBuilder()
-            .add_source(order)
-            .pipe(dataset.__getitem__, concurrency=2)
-            .aggregate(batch)
-            .pipe(torch.stack)
-            .add_sink(4)
-            .build(num_threads=3)
-        )
-        first, n = None, 0
-        with pipeline.auto_stop():
-            for images in pipeline.get_iterator():
-                first = first or time.perf_counter() - start
-                n += len(images)
-        yield time.perf_counter() - start, first, n
+def wrong_with(source, e, task, parts, delivered, expected):
+    """What is wrong with what an epoch delivered; None where nothing is."""
+    count, found = delivered
+    rows = task.orders[e]
+    if count != len(rows):
+        return f"{count} images of {len(rows)}"
+    if isinstance(source, Own) and list(source.loader.rows(e)) != list(rows):
+        return "wellread's order is another one than its peers were given"
+    if getattr(source, "own_order", False):
+        # Which rows a batch has is not known; that all came is known of runs that compare them all.
+        sums = [one for _, sums in found for one in sums]
+        if task.checked:
+            return checks.wrong(sums, rows, expected)
+        return None if set(sums) <= set(expected) else "images that are not of the set"
+    if task.checked and len(found) != len(parts):
+        return f"{len(found)} batches of {len(parts)}"
+    return next(filter(None, (checks.wrong(sums, parts[k], expected) for k, sums in found)), None)
 
 
-def raw_tiffs(folder):
-    """Native pixels of a TIFF folder."""
-    import tifffile
+def orders_of(folder, file, batch, epochs, seed):
+    """The orders in which wellread delivers a set: those that all are given."""
+    import wellread as package
 
-    for path in sorted(Path(folder).glob("*.tiff")):
-        yield torch.from_numpy(tifffile.imread(path))
-
-
-def loader_epochs(dataset, batch, workers, epochs):
-    """Whole epochs of a torch DataLoader; workers persist, so that their start-up is in the first only."""
-    loader = DataLoader(dataset, batch_size=batch, shuffle=True, num_workers=workers, persistent_workers=workers > 0)
-    for _ in range(epochs):
-        start = time.perf_counter()
-        first, n = None, 0
-        for images in loader:
-            first = first or time.perf_counter() - start
-            n += len(images)
-        yield time.perf_counter() - start, first, n
+    loader = package.DataLoader(str(Path(folder) / file), batch_size=batch, shuffle=True, seed=seed, shard=False)
+    return tuple([int(row) for row in loader.rows(e)] for e in range(epochs))
 
 
-def write_epochs(fmt, folder, epochs):
-    """Writes the set from named arrays in memory, as upstream does, into folders that whoever called removes."""
-    import sets
-    import tifffile
-
-    images = [(p.stem, tifffile.imread(p)) for p in sorted((folder / "tiff").glob("*.tiff"))]
-    images = [(name, array.reshape(1, 1, 1, *array.shape[-2:])) for name, array in images]
-    if fmt == "ome-zarr":
-        images = images[:100]  # ome-zarr-py takes 0.1 s for one.
-    into = os.environ.get("WRITTEN", folder)
-    sets.write_with_library(fmt, Path(tempfile.mkdtemp(dir=into)), images[:1])  # What a library does once.
-    for _ in range(epochs):
-        out = Path(tempfile.mkdtemp(dir=into))
-        start = time.perf_counter()
-        sets.write_with_library(fmt, out, images)
-        yield time.perf_counter() - start, None, len(images)
-
-
-TAKES = {
-    "pylance": lance_take,
-    "pyarrow-row-groups": parquet_row_groups,
-    "pyarrow-binary": parquet_binary,
-    "vortex-data": vortex_scan,
-    "vortex-data-column": lambda folder: vortex_scan(folder, whole=True),
-    "duckdb": duckdb_in,
-    "duckdb-column": lambda folder: duckdb_in(folder, whole=True),
-}
+def serve(pipe, call, *arguments):
+    """In a process of its own: sends what the call returns, or what went wrong."""
+    try:
+        answer = call(*arguments)
+    except Exception as error:
+        answer = {"error": f"{type(error).__name__}: {error}"}
+    pipe.send(answer)
+    pipe.close()
+    # What a library has begun in its threads is not waited for; workers are torch's, and end with their pipe.
+    sys.stdout.flush()
 
 
 def main():
-    ap = argparse.ArgumentParser()
-    ap.add_argument("name")
-    ap.add_argument("folder", type=Path)
+    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap.add_argument("name", help=f"{', '.join(LOADERS)}, or wellread:FILE[,kept]; - reads a task as JSON")
+    ap.add_argument("folder", type=Path, nargs="?")
     ap.add_argument("--batch", type=int, default=16)
-    ap.add_argument("--workers", type=int, default=2)
-    ap.add_argument("--epochs", type=int, default=2)
+    ap.add_argument("--threads", type=int, default=2)
+    ap.add_argument("--later", type=int, default=3)
+    ap.add_argument("--seed", type=int, default=0)
+    ap.add_argument("--checked", action="store_true", help="compare every batch; times are of no use then")
     a = ap.parse_args()
-    torch.set_num_threads(2)
-    opened = time.perf_counter()
-    if a.name == "gather":
-        epochs = gather(a.folder / "tiff", a.batch, a.epochs)
-    elif a.name in TAKES:
-        about = json.loads((a.folder / "complete-3.json").read_text())
-        take = TAKES[a.name](a.folder) if a.name != "pyarrow-binary" else parquet_binary(a.folder, about)
-        epochs = take_epochs(take, about, a.batch, a.epochs)
-    elif a.name == "tensorstore":
-        epochs = tensorstore_epochs(a.folder / "ome-zarr", a.batch, a.epochs)
-    elif a.name == "spdl":
-        epochs = spdl_epochs(images(folders.Tifffile, a.folder / "tiff"), a.batch, a.epochs)
-    elif a.name.startswith("write-"):
-        epochs = write_epochs(a.name.removeprefix("write-"), a.folder, a.epochs)
+    if a.name == "-":
+        task = Task(**json.load(sys.stdin))
     else:
-        dataset = {
-            "ram-cache": lambda: images(tables.UpstreamCache, a.folder / "images.parquet"),
-            "float-cache": lambda: images(tables.FloatCache, a.folder / "images.parquet"),
-            "tifffile": lambda: images(folders.Tifffile, a.folder / "tiff"),
-            "tifffile-lzw": lambda: images(folders.Tifffile, a.folder / "tiff-lzw"),
-            "ome-arrow": lambda: images(tables.OmeArrowFolder, a.folder / "images.ome-arrow-dataset"),
-            "zarr-python": lambda: images(folders.ZarrPython, a.folder / "ome-zarr"),
-        }[a.name]()
-        epochs = loader_epochs(dataset, a.batch, a.workers, a.epochs)
-    open_s = time.perf_counter() - opened
-    for epoch, (seconds, first, n) in enumerate(epochs):
-        first_batch = None if first is None else first + (open_s if epoch == 0 else 0)
-        print(json.dumps({"epoch": epoch, "epoch_s": seconds, "first_batch_s": first_batch,
-                          "samples_per_sec": n / seconds, "peak_rss_mb": peak.mb()}), flush=True)  # fmt: skip
+        about = json.loads((a.folder / "about.json").read_text())
+        orders = orders_of(a.folder, about["whole"], a.batch, 1 + a.later, a.seed)
+        task = Task(a.name, str(a.folder), a.batch, a.threads, a.later, a.seed, orders, a.checked)
+    print(json.dumps({"task": {**asdict(task), "orders": None}, **measure(task)}), flush=True)
+    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,12 @@
-"""The two sets that peers are measured on, written by the reference libraries as upstream writes them."""
+"""The sets that peers are measured on, written by the reference libraries: as upstream writes them, and as the peers'
+authors would."""
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 
+import checks
 import duckdb
 import lance
 import numpy as np
@@ -105,51 +108,141 @@ def write_with_library(fmt, folder, images):
     return write(folder / name, table(structs))
 
 
-def write(folder, images):
-    """Write `images` as upstream's tables and dataset, TIFF folders and an OME-Zarr folder."""
-    stamp = folder / "complete-3.json"
-    if stamp.exists():
-        return json.loads(stamp.read_text())
-    for name in ("tiff", "tiff-lzw", "ome-zarr"):
-        (folder / name).mkdir(parents=True, exist_ok=True)
-    structs = []
+# Written anew where this differs from what a folder was written by.
+VERSION = 4
+
+
+def begin(folder, images):
+    """Stored pixels as TIFF files, and the checksum of each: what all else is made from."""
+    shutil.rmtree(folder, ignore_errors=True)
+    for name in ("tiff", "ome-zarr"):
+        (folder / name).mkdir(parents=True)
+    sums = []
     for i, array in enumerate(images):
         name = f"image-{i:06d}"
-        structs.append(struct(array, name))
         write_tiff(folder / "tiff", [(name, array)])
-        tifffile.imwrite(folder / "tiff-lzw" / f"{name}.tiff", array[0, 0, 0], compression="lzw", predictor=2)
+        sums.append(checks.checksum(array))
+        yield name, array
+    np.save(folder / "checksums.npy", np.array(sums))
+
+
+def written(folder):
+    """What is known of a set that is there already; None where it is not."""
+    stamp = folder / "about.json"
+    about = json.loads(stamp.read_text()) if stamp.exists() else {}
+    return about if about.get("version") == VERSION else None
+
+
+def finish(folder, wellread, array, count, **more):
+    """What peers' authors would keep the images in, and the note of what the set is."""
+    write_tuned(folder, wellread)
+    about = {"version": VERSION, "images": count, "shape": list(array.shape), "dtype": str(array.dtype), **more}
+    (folder / "about.json").write_text(json.dumps(about))
+    return about
+
+
+def write(folder, images, wellread):
+    """Write `images` as upstream's tables and dataset, as TIFF and as OME-Zarr, and as peers' authors would."""
+    about = written(folder)
+    if about:
+        return about
+    structs = []
+    for name, array in begin(folder, images):
+        structs.append(struct(array, name))
         write_zarr(folder / "ome-zarr", [(name, array)])
     write_ome_arrow_dataset(structs, folder / "images.ome-arrow-dataset")
     rows = table(structs)
     for name, write_rows in WRITERS.values():
-        write_rows(folder / name, rows)
-    about = {"images": len(structs), "shape": list(array.shape), "dtype": str(array.dtype)}
-    stamp.write_text(json.dumps(about))
-    return about
+        # As upstream's is, its table has no key: `keyed` has.
+        if name != "images.duckdb":
+            write_rows(folder / name, rows)
+    write_keyed(folder, rows)
+    return finish(folder, wellread, array, len(structs), level=level_of(folder), whole="images.parquet")
+
+
+def write_large(folder, images, wellread):
+    """Write many images as what is read of large sets: OME-Zarr without smaller levels, tables of typed pixels."""
+    about = written(folder)
+    if about:
+        return about
+    count = 0
+    for name, array in begin(folder, images):
+        group = zarr.open_group(str(folder / "ome-zarr" / f"{name}.zarr"), mode="w", zarr_format=2)
+        stored = group.create_array("0", shape=array.shape, chunks=array.shape, dtype=array.dtype,
+                                    chunk_key_encoding={"name": "v2", "separator": "/"})  # fmt: skip
+        stored[:] = array
+        axes = [{"name": name, "type": kind} for name, kind in zip("tczyx", AXES, strict=True)]
+        scale = [{"type": "scale", "scale": [1.0] * 5}]
+        levels = [{"path": "0", "coordinateTransformations": scale}]
+        group.attrs["multiscales"] = [{"version": "0.4", "axes": axes, "datasets": levels}]
+        count += 1
+    rows = typed_table(folder, wellread)
+    lance.write_dataset(rows, str(folder / "images.lance"), mode="overwrite")
+    write_keyed(folder, rows)
+    return finish(folder, wellread, array, count, level="0", whole="tuned.parquet")
+
+
+AXES = ("time", "channel", "space", "space", "space")
+
+
+def level_of(folder):
+    """The path of the full resolution."""
+    path = min((folder / "ome-zarr").glob("*.zarr"))
+    return zarr.open_group(str(path), mode="r").attrs.asdict()["multiscales"][0]["datasets"][0]["path"]
+
+
+def stored_pixels(folder):
+    """All images, (N, Y, X)."""
+    arrays = [tifffile.imread(path) for path in sorted((folder / "tiff").glob("*.tiff"))]
+    return np.stack([array.reshape(array.shape[-2:]) for array in arrays])
+
+
+def typed_table(folder, wellread):
+    """The images as a table of the published type, pixels in the type that they have."""
+    typed = folder / "typed.parquet"
+    command = [wellread, "--quiet", "convert", folder / "tiff", typed, "--compression", "none", "--overwrite"]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return pq.read_table(typed)
+
+
+def write_keyed(folder, rows):
+    """DuckDB with a primary key: the same rows, and bare pixels."""
+    path = folder / "keyed.duckdb"
+    path.unlink(missing_ok=True)
+    pixels = stored_pixels(folder)
+    if "row_id" not in rows.column_names:
+        rows = rows.add_column(0, "row_id", pa.array(range(len(rows)), pa.int64()))
+    bare = {"row_id": rows["row_id"], "pixels": pa.array([image.tobytes() for image in pixels], pa.binary())}
+    with duckdb.connect(str(path)) as connection:
+        connection.register("rows", rows.select(["row_id", "ome_image"]))
+        connection.register("blobs", pa.table(bare))
+        kind = connection.sql("SELECT typeof(ome_image) FROM rows LIMIT 1").fetchall()[0][0]
+        connection.execute(f"CREATE TABLE images (row_id BIGINT PRIMARY KEY, ome_image {kind})")
+        connection.execute("INSERT INTO images FROM rows")
+        connection.execute("CREATE TABLE bare (row_id BIGINT PRIMARY KEY, pixels BLOB)")
+        connection.execute("INSERT INTO bare FROM blobs")
 
 
 def write_tuned(folder, wellread):
-    """The set as a reader of its own would have it: typed Parquet with an image per row group,
-    bare pixels in Parquet, zarr for annbatch."""
-    tuned, array = folder / "tuned.parquet", folder / "annbatch.zarr"
-    if not tuned.exists():
-        typed = folder / "typed.parquet"
-        subprocess.run(
-            [wellread, "convert", folder / "tiff", typed, "--compression", "none", "--overwrite"], check=True
-        )
-        pq.write_table(pq.read_table(typed), tuned, row_group_size=1, compression="none", use_dictionary=False,
-                       write_page_index=True)  # fmt: skip
-    if not (folder / "binary.parquet").exists():
-        pixels = [tifffile.imread(p).tobytes() for p in sorted((folder / "tiff").glob("*.tiff"))]
-        rows = pa.table({"pixels": pa.array(pixels, pa.binary(len(pixels[0])))})
-        pq.write_table(rows, folder / "binary.parquet", row_group_size=1, compression="none", use_dictionary=False)
-    if not array.exists():
-        images = np.stack([tifffile.imread(p) for p in sorted((folder / "tiff").glob("*.tiff"))])
-        images = images.reshape(len(images), *images.shape[-2:])
-        pixels = images[0].size
-        out = zarr.create_array(
-            str(array), shape=(len(images), pixels), dtype=images.dtype, chunks=(1, pixels),
-            shards=(min(len(images), 256), pixels), compressors=None,
-        )  # fmt: skip
-        out[:] = images.reshape(len(images), -1)
-        out.attrs["shape"] = list(images.shape[1:])
+    """The set as a reader of its own would have it: typed Parquet with an image per row group, bare pixels in
+    Parquet, one zarr array of all images with a chunk for each, and a sharded one for annbatch."""
+    pq.write_table(typed_table(folder, wellread), folder / "tuned.parquet", row_group_size=1, compression="none",
+                   use_dictionary=False, write_page_index=True)  # fmt: skip
+    images = stored_pixels(folder)
+    count, size = len(images), images[0].size
+    rows = pa.table({"pixels": pa.array([image.tobytes() for image in images], pa.binary(images[0].nbytes))})
+    pq.write_table(rows, folder / "binary.parquet", row_group_size=1, compression="none", use_dictionary=False)
+    # The codec that zarr-python and ome-zarr-py take by themselves.
+    zarr.create_array(str(folder / "array.zarr"), data=images[:, None], chunks=(1, 1, *images.shape[1:]),
+                      zarr_format=2, chunk_key_encoding={"name": "v2", "separator": "/"}, overwrite=True)  # fmt: skip
+    out = zarr.create_array(str(folder / "annbatch.zarr"), shape=(count, size), dtype=images.dtype, chunks=(1, size),
+                            shards=(min(count, 256), size), compressors=None, overwrite=True)  # fmt: skip
+    out[:] = images.reshape(count, size)
+    out.attrs["shape"] = list(images.shape[1:])
+
+
+def warm(folder):
+    """Read all files of a set, so that they are in the page cache."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            path.read_bytes()

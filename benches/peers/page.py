@@ -1,0 +1,210 @@
+"""What a run of compare.py comes to, as Markdown: a function of its JSON file alone, so that a page is of one run.
+
+No ratio is printed that the judge refuses, and tables of fewer rounds than it asks for are not put into a page.
+"""
+
+import re
+import statistics
+
+import judge
+
+PHASES = {
+    "first": ("First epoch, from opening on", lambda run: run["epochs_s"][0]),
+    "later": ("later epochs", lambda run: statistics.median(run["epochs_s"][1:])),
+}
+
+
+def paired(peer, ours):
+    """Runs of the same rounds, in order."""
+    rounds = {run["round"]: run for run in ours if "error" not in run}
+    both = [(run, rounds[run["round"]]) for run in peer if "error" not in run and run["round"] in rounds]
+    return [a for a, _ in both], [b for _, b in both]
+
+
+def failure(*runs):
+    """What went wrong in the first run that failed."""
+    return next((run["error"] for series in runs for run in series if "error" in run), None)
+
+
+def floor(measured, phase):
+    """The noise floor of a set: how far what ran twice in a round, a wellread and a peer, lay from itself."""
+    seconds, lists = PHASES[phase][1], {}
+    for twin in measured["twins"]:
+        original = next(run for run in measured["runs"][twin["of"]] if run["round"] == twin["round"])
+        if "error" not in twin and "error" not in original:
+            side = "wellread" if twin["of"].startswith("wellread:") else "peer"
+            lists.setdefault(side, []).append(seconds(twin) / seconds(original))
+    return judge.noise_floor(*lists.values())
+
+
+def judged(measured, phase):
+    """The rows of a set: what stands in each, the judgement, and rates; those that come closest first."""
+    seconds, noise, found = PHASES[phase][1], floor(measured, phase), []
+    for row in measured["rows"]:
+        peer, ours = measured["runs"][row["peer"]], measured["runs"][row["ours"]]
+        wrong = failure(peer, ours)
+        if wrong:
+            found.append({**row, "error": wrong})
+            continue
+        peer, ours = paired(peer, ours)
+        theirs, own = [[seconds(run) for run in side] for side in (peer, ours)]
+        one = {
+            **row,
+            "judgement": judge.judge(theirs, own, noise),
+            "peer_rate": statistics.median(measured["images"] / value for value in theirs),
+            "ours_rate": statistics.median(measured["images"] / value for value in own),
+        }
+        for side, runs in (("peer", peer), ("ours", ours)):
+            for figure in ("first_batch_s", "memory_mb"):
+                one[f"{side}_{figure}"] = statistics.median(run[figure] for run in runs)
+        found.append(one)
+    return sorted(found, key=lambda row: row["judgement"].estimate if "judgement" in row else float("inf"))
+
+
+def rounds(measured):
+    """How many rounds those of a set have that were measured."""
+    return min((len(series) for series in measured["runs"].values() if not failure(series)), default=0)
+
+
+def number(value):
+    """Three digits, or all that stand before the point."""
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def times(judgement):
+    """A ratio with its interval, or why there is none."""
+    if not judgement.clear:
+        return f"no verdict: {judgement.refused}"
+    return f"{number(judgement.estimate)} ({number(judgement.low)}–{number(judgement.high)})"
+
+
+def duration(seconds):
+    return f"{seconds:.2g} s" if seconds >= 1 else f"{seconds * 1e3:.2g} ms" if seconds < 0.1 else f"{seconds:.2f} s"
+
+
+def cell(text):
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def table(rows, phase):
+    first = phase == "first"
+    head = ["set as it lies there", "peer"]
+    head += ["first batch, peer", "wellread, first batch"] if first else []
+    head += ["peer, images/s", "wellread, images/s", "ratio"]
+    head += [] if first else ["memory, peer, MB", "wellread, MB"]
+    lines = [head, ["---"] * len(head)]
+    for row in rows:
+        cells = [row["set"], row["about"]]
+        if "error" in row:
+            cells += [f"not measured: {row['error']}", *[""] * (len(head) - 3)]
+        else:
+            cells += [duration(row["peer_first_batch_s"]), duration(row["ours_first_batch_s"])] if first else []
+            cells += [f"{row['peer_rate']:,.0f}", f"{row['ours_rate']:,.0f}", times(row["judgement"])]
+            cells += [] if first else [f"{row['peer_memory_mb']:,.0f}", f"{row['ours_memory_mb']:,.0f}"]
+        lines.append([cell(text) for text in cells])
+    return ["| " + " | ".join(line) + " |" if line[0] != "---" else "|" + "---|" * len(line) for line in lines]
+
+
+def closest(rows, phase):
+    """A sentence: who comes closest to wellread, or is before it."""
+    when = "the first epoch" if phase == "first" else "later epochs"
+    known = [row for row in rows if "judgement" in row and row["judgement"].low is not None]
+    said = []
+    for row in known:
+        one = row["judgement"]
+        if one.clear and one.estimate < 1:
+            said.append(f"Faster than wellread in {when} is {row['about']} ({row['set']}): wellread has "
+                        f"{times(one)} of its speed.")  # fmt: skip
+    open_ones = [row for row in known if not row["judgement"].clear]
+    if open_ones:
+        names = "; ".join(f"{row['about']} ({row['set']})" for row in open_ones)
+        said.append(f"No verdict in {when} beside {names}.")
+    behind = [row for row in known if row["judgement"].clear and row["judgement"].estimate > 1]
+    if behind:
+        row = behind[0]
+        said.append(f"Closest behind wellread in {when} comes {row['about']} on {row['set']}: wellread is "
+                    f"{times(row['judgement'])} times as fast.")  # fmt: skip
+    return " ".join(said)
+
+
+def of_set(measured):
+    lines = []
+    for phase in PHASES:
+        rows, noise = judged(measured, phase), floor(measured, phase)
+        what = measured["title"]
+        # The caption of later epochs is the set's own: tests and other pages look for it.
+        lines += [f"**{PHASES[phase][0]}: {what}**" if phase == "first" else f"**{what}**, later epochs", ""]
+        lines += table(rows, phase) + [""]
+        if noise is not None:
+            lines += [f"The same loader run twice in a round differed by {noise:.1%} at most.", ""]
+        text = closest(rows, phase)
+        lines += [text, ""] if text else []
+    return lines
+
+
+def facts(result):
+    f = result["facts"]
+    sets = "; ".join(f"{one['title']}: 1 + {one['later']} epochs, {rounds(one)} rounds" for one in result["sets"])
+    versions = ", ".join(f"{name} {version}" for name, version in f["versions"].items())
+    return f"{of_run(f)}, {f['threads']} threads or workers each; {versions}. {sets}."
+
+
+def of_run(f):
+    return f"One run (`{f['command']}`, commit {f['commit']}, {f['date']}) on {f['machine']}"
+
+
+def of_writing(writing):
+    head = "| set | format | library | peer, images/s | wellread, images/s | ratio |"
+    lines = [head, "|---|---|---|---|---|---|"]
+    for row in writing["rows"]:
+        if "error" in row:
+            cells = [f"not measured: {row['error']}", "", ""]
+        else:
+            one = judge.judge(row["peer_s"], row["ours_s"], judge.noise_floor(row["twin"]))
+            rates = [1 / statistics.median(row[side]) for side in ("peer_s", "ours_s")]
+            cells = [*(f"{rate:,.0f}" for rate in rates), times(one)]
+        lines.append(
+            "| " + " | ".join(cell(text) for text in (row["set"], row["format"], row["library"], *cells)) + " |"
+        )
+    return lines
+
+
+def sections(result):
+    """The generated parts of a page, by the name of their markers."""
+    parts = {}
+    if result.get("sets"):
+        lines = [facts(result), ""]
+        for measured in result["sets"]:
+            lines += of_set(measured)
+        parts["peers"] = "\n".join(lines).rstrip()
+    if result.get("writing"):
+        writing = result["writing"]
+        head = f"{of_run(result['facts'])}; {writing['rounds']} rounds."
+        parts["writing"] = "\n".join([head, "", *of_writing(writing)])
+    return parts
+
+
+def refused(result):
+    """Why a result may not be put into a page; None where it may."""
+    few = [
+        f"{one['title']}: {rounds(one)} rounds" for one in result.get("sets", []) if rounds(one) < judge.MIN_ROUNDS
+    ]
+    writing = result.get("writing")
+    if writing and writing["rounds"] < judge.MIN_ROUNDS:
+        few.append(f"writing: {writing['rounds']} rounds")
+    return f"{'; '.join(few)}: a page needs {judge.MIN_ROUNDS}" if few else None
+
+
+def put(text, result):
+    """A page with what stands between its markers replaced by the tables of this result."""
+    why = refused(result)
+    if why:
+        raise ValueError(why)
+    for name, part in sections(result).items():
+        begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
+        if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
+            raise ValueError(f"the page has no {begin} … {end}")
+        text = re.sub(f"{begin}.*{end}", lambda _, b=begin, e=end, p=part: f"{b}\n{p}\n{e}", text, flags=re.S)
+    return text

@@ -1,0 +1,90 @@
+"""Writing: the Python libraries from named arrays in memory, as upstream does, and `wellread bench storage`."""
+
+import json
+import os
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+FORMATS = {
+    "parquet": "ome-arrow + pyarrow",
+    "lance": "ome-arrow + pylance",
+    "vortex": "ome-arrow + vortex-data",
+    "duckdb": "ome-arrow + duckdb",
+    "ome-arrow-dataset": "ome-arrow",
+    "ome-zarr": "ome-zarr-py",
+    "tiff": "tifffile",
+}
+# ome-zarr-py takes about 0.1 s for an image.
+MOST_OF_OME_ZARR = 100
+
+
+def by_library(fmt, folder, into, most):
+    """Seconds for an image; what a library does once is done before."""
+    import sets
+    import tifffile
+
+    if fmt == "ome-zarr":
+        most = min(most, MOST_OF_OME_ZARR)
+    paths = sorted((Path(folder) / "tiff").glob("*.tiff"))[:most]
+    images = [(path.stem, tifffile.imread(path)) for path in paths]
+    images = [(name, array.reshape(1, 1, 1, *array.shape[-2:])) for name, array in images]
+    sets.write_with_library(fmt, Path(tempfile.mkdtemp(dir=into)), images[:1])
+    out = Path(tempfile.mkdtemp(dir=into))
+    start = time.perf_counter()
+    sets.write_with_library(fmt, out, images)
+    return {"seconds": (time.perf_counter() - start) / len(images)}
+
+
+def by_wellread(binary, folder, into, formats):
+    """Seconds for an image by format, from decoded images in memory."""
+    import pyarrow.parquet as pq
+
+    out = Path(tempfile.mkdtemp(dir=into))
+    done = subprocess.run(
+        [binary, "--json", "bench", "storage", "--input", Path(folder) / "images.parquet",
+         "--formats", ",".join(formats), "--repeats", "2", "--no-cold", "--out", out],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    if done.returncode:
+        raise RuntimeError(done.stderr.strip())
+    rows = pq.read_table(out / "storage.parquet").to_pylist()
+    return {row["format"]: 1 / row["images_per_s"] for row in rows if row["operation"] == "write"}
+
+
+def compare(folders, into, rounds, formats, in_process, binary, rng):
+    """Rows of all sets: in each round every library once, and wellread twice (the noise), in random order."""
+    rows = []
+    for title, folder, most in folders:
+        theirs, ours, twin = ({fmt: [] for fmt in formats} for _ in range(3))
+        for _ in range(rounds):
+            jobs = [*formats, "ours", "twin"]
+            rng.shuffle(jobs)
+            with tempfile.TemporaryDirectory(dir=into) as out:
+                for job in jobs:
+                    if job in formats:
+                        theirs[job].append(in_process(by_library, job, str(folder), out, most))
+                        continue
+                    for fmt, seconds in by_wellread(binary, folder, out, formats).items():
+                        (ours if job == "ours" else twin)[fmt].append(seconds)
+        for fmt in formats:
+            row = {"set": title, "format": fmt, "library": FORMATS[fmt]}
+            wrong = next((run["error"] for run in theirs[fmt] if "error" in run), None)
+            if wrong:
+                row["error"] = wrong
+            else:
+                row |= {"peer_s": [run["seconds"] for run in theirs[fmt]], "ours_s": ours[fmt]}
+                row["twin"] = [a / b for a, b in zip(twin[fmt], ours[fmt], strict=True)]
+            rows.append(row)
+    return {"rounds": rounds, "rows": rows}
+
+
+def annbatch(python, task):
+    """annbatch's run in an interpreter of its own (Python >= 3.12)."""
+    here = Path(__file__).resolve().parent
+    done = subprocess.run([python, here / "peers.py", "-"], input=json.dumps(task), capture_output=True, text=True,
+                          cwd=here, env=os.environ)  # fmt: skip
+    if done.returncode:
+        return {"error": (done.stderr.strip().splitlines() or ["failed"])[-1]}
+    return json.loads(done.stdout.splitlines()[-1])

@@ -1,0 +1,314 @@
+"""The comparison with peers (`make bench-peers`): what it may say, what it writes, and that it sees wrong pixels."""
+
+import importlib
+import json
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+HERE = Path(__file__).resolve().parents[2] / "benches" / "peers"
+NAMES = ("judge", "checks", "page", "peers", "compare")
+
+
+@pytest.fixture(scope="module")
+def modules():
+    """Those of benches/peers, whose names are for their own folder only."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(HERE)
+        found = {name: importlib.import_module(name) for name in NAMES}
+        yield type("Modules", (), found)
+        for name in NAMES:
+            sys.modules.pop(name)
+
+
+@pytest.fixture(scope="module")
+def judge(modules):
+    return modules.judge
+
+
+@pytest.fixture(scope="module")
+def page(modules):
+    return modules.page
+
+
+def test_intervals_are_those_of_wellread_measure(judge):
+    # crates/wellread-measure/src/bootstrap/ranks.rs
+    assert judge.lower_end(6) == pytest.approx(0.357_142_857, abs=1e-9)
+    assert judge.lower_end(6, 7 / 64) == pytest.approx(1)
+    assert judge.lower_end(5) == 0
+    # Half a hundred standard deviations of the normal distribution from the middle.
+    assert judge.lower_end(901) == pytest.approx(450.5 - 1.959_964 * math.sqrt(901) / 2, abs=1)
+    low, high = judge.interval([60, 10, 50, 20, 40, 30])
+    assert (low, high) == (pytest.approx(13.571_428_57), pytest.approx(56.428_571_43))
+    assert judge.interval([1, 2, 3, 4, 5]) is None
+
+
+def test_the_noise_floor_is_the_far_end_of_the_worst_twin(judge):
+    assert judge.noise_floor([1.0] * 6) == 0
+    # As far down as 1 / 0.8 is up.
+    assert judge.noise_floor([1.0] * 6, [0.8] * 6) == pytest.approx(0.25)
+    assert judge.noise_floor([1.1] * 6, [1.0] * 6) == pytest.approx(0.1)
+    # Too few ratios have no interval, so nothing is known.
+    assert judge.noise_floor([1.0] * 5) is None
+    assert judge.noise_floor() is None
+
+
+@pytest.mark.parametrize(
+    ("peer", "floor", "said"),
+    [
+        ([3.0] * 5, 0.0, "5 of the 6 rounds that a verdict needs"),
+        ([3.0] * 6, None, "nothing was run twice, so the noise is unknown"),
+        ([0.9, 0.9, 0.9, 1.1, 1.1, 1.1], 0.0, "the interval holds 1"),
+        ([1.2] * 6, 0.25, "the same run twice differs by 25%"),
+        ([0.9] * 6, 0.25, "the same run twice differs by 25%"),
+        # One end beyond the floor is not enough.
+        ([1.1, 1.1, 1.6, 1.6, 1.6, 1.6], 0.25, "the same run twice differs by 25%"),
+        ([1.3] * 6, 0.25, None),
+        ([0.7] * 6, 0.25, None),
+    ],
+)
+def test_what_may_be_said(judge, peer, floor, said):
+    one = judge.judge(peer, [1.0] * len(peer), floor)
+    assert one.refused == said
+    assert one.clear == (said is None)
+    assert (one.low is None) == (len(peer) < judge.MIN_ROUNDS)
+
+
+def test_a_ratio_is_the_median_of_the_rounds_ratios(judge):
+    # A machine that slows down by half falls on both: ratios are of rounds, not of medians.
+    ours = [1.0, 1.0, 1.0, 2.0, 2.0, 2.0]
+    one = judge.judge([2.0, 2.0, 3.0, 6.0, 6.0, 8.0], ours, 0.0)
+    assert one.estimate == 3.0
+    assert one.low == pytest.approx(2.0) and one.high == pytest.approx(4.0 - 0.357_142_857)
+    with pytest.raises(ValueError, match="paired"):
+        judge.judge([1.0] * 6, [1.0] * 5, 0.0)
+
+
+STORED = np.arange(4 * 5 * 7, dtype=np.uint16).reshape(4, 1, 5, 7) * 400
+
+
+def scaled(stored):
+    return stored.astype(np.float32) / np.float32(np.iinfo(stored.dtype).max)
+
+
+def test_checks_find_scaled_pixels_whatever_their_place_in_a_batch(modules):
+    checks = modules.checks
+    expected = [checks.checksum(image) for image in STORED]
+    found = checks.of_batch(scaled(STORED)[[2, 0, 3]], "uint16")
+    assert found == [expected[2], expected[0], expected[3]]
+    assert checks.wrong(found, [0, 2, 3], expected) is None
+    # The same by multiplication with the rounded inverse, as most loaders do.
+    assert checks.of_batch(STORED.astype(np.float32) * np.float32(1 / 65535), "uint16") == expected
+
+
+def test_checks_catch_a_wrong_pixel(modules):
+    checks = modules.checks
+    expected = [checks.checksum(image) for image in STORED]
+    changed = STORED.copy()
+    changed[1, 0, 4, 6] += 1
+    found = checks.of_batch(scaled(changed), "uint16")
+    assert checks.wrong(found, [0, 1, 2, 3], expected) == "4 images for 4 rows, 1 of them with other pixels"
+    whole = checks.of_batch(scaled(STORED), "uint16")
+    assert checks.wrong(whole[:3], [0, 1, 2, 3], expected) == "3 images for 4 rows, 0 of them with other pixels"
+    # One image twice in place of another.
+    assert checks.wrong([*whole[:3], whole[0]], [0, 1, 2, 3], expected).endswith("1 of them with other pixels")
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        # Scaled by another type's range, one value between two stored ones, one that is no number, out of range.
+        scaled(STORED) * np.float32(65535 / 65000),
+        scaled(STORED) + np.eye(5, 7, dtype=np.float32) * np.float32(0.3 / 65535),
+        np.full((1, 1, 2, 2), np.nan, np.float32),
+        np.full((1, 1, 2, 2), 2.0, np.float32),
+        np.full((1, 1, 2, 2), -1 / 65535, np.float32),
+        scaled(STORED).astype(np.float64),
+    ],
+)
+def test_checks_refuse_what_is_not_scaled(modules, batch):
+    with pytest.raises(ValueError, match="no stored value|not float32"):
+        modules.checks.of_batch(batch, "uint16")
+
+
+COUNT = 6
+
+
+@pytest.fixture
+def folder(modules, tmp_path):
+    """A set of TIFF files as benches/peers/sets.py leaves it."""
+    import tifffile
+
+    rng = np.random.default_rng(3)
+    images = rng.integers(0, 256, (COUNT, 1, 1, 1, 9, 11), dtype=np.uint8)
+    (tmp_path / "tiff").mkdir()
+    for i, image in enumerate(images):
+        tifffile.imwrite(tmp_path / "tiff" / f"image-{i:06d}.tiff", image)
+    np.save(tmp_path / "checksums.npy", np.array([modules.checks.checksum(image) for image in images]))
+    about = {"images": COUNT, "shape": list(images.shape[1:]), "dtype": "uint8", "whole": "tiff"}
+    (tmp_path / "about.json").write_text(json.dumps(about))
+    return tmp_path
+
+
+def task(modules, folder, name, **more):
+    orders = modules.peers.orders_of(folder, "tiff", 4, 3, 7)
+    given = {"batch": 4, "threads": 2, "later": 2, "seed": 7, "orders": orders, **more}
+    return modules.peers.Task(name, str(folder), **given)
+
+
+@pytest.mark.parametrize("name", ["wellread:tiff", "wellread:tiff,kept", "tifffile-mapped-0", "gather"])
+def test_each_loader_has_the_same_epochs_and_checks(modules, folder, name):
+    one = task(modules, folder, name, checked=True)
+    assert all(sorted(order) == list(range(COUNT)) for order in one.orders) and len(set(map(tuple, one.orders))) > 1
+    done = modules.peers.measure(one)
+    assert (len(done["epochs_s"]), done["images"], done["compared"]) == (3, COUNT, 3 * COUNT)
+    assert 0 < done["open_s"] <= done["first_batch_s"] <= done["epochs_s"][0]
+    # Of timed epochs a batch is compared, here all there is.
+    assert modules.peers.measure(task(modules, folder, name, batch=COUNT))["compared"] == 3 * COUNT
+
+
+@pytest.mark.parametrize("name", ["wellread:tiff", "tifffile-mapped-0", "gather"])
+@pytest.mark.parametrize("checked", [True, False])
+def test_a_wrong_pixel_ends_a_run(modules, folder, name, checked):
+    import tifffile
+
+    path = folder / "tiff" / "image-000002.tiff"
+    image = tifffile.imread(path)
+    image.flat[17] ^= 1
+    tifffile.imwrite(path, image)
+    with pytest.raises(ValueError, match="epoch 1: .* 1 of them with other pixels"):
+        modules.peers.measure(task(modules, folder, name, checked=checked, batch=COUNT))
+
+
+def test_other_rows_than_were_asked_for_end_a_run(modules, folder):
+    one = task(modules, folder, "wellread:tiff")
+    orders = (one.orders[1], one.orders[0], one.orders[2])
+    with pytest.raises(ValueError, match="another one than its peers were given"):
+        modules.peers.measure(task(modules, folder, "wellread:tiff", orders=orders, batch=COUNT))
+
+
+def run(round_, first, *later):
+    return {"round": round_, "open_s": 0.01, "first_batch_s": 0.02, "epochs_s": [first, *later], "memory_mb": 10.0}
+
+
+def result(rounds=6):
+    """Of a set of 100 images: two peers, of which one comes close in the first epoch."""
+    each = range(1, rounds + 1)
+    runs = {
+        "wellread:tiff": [run(r, 1.0, 0.5, 0.1, 0.5) for r in each],
+        "tifffile": [run(r, 4.0, 2.0, 2.0, 9.0) for r in each],
+        "spdl": [run(r, 1.05, 25.0, 25.0, 25.0) for r in each],
+        "zarr-python": [{"round": 1, "error": "ValueError: no | such"}],
+    }
+    twins = [{"of": name, **run(r, first, again)} for r in each
+             for name, first, again in (("wellread:tiff", 1.1, 0.55), ("tifffile", 4.0, 2.0))]  # fmt: skip
+    about = {"set": "TIFF folder", "ours": "wellread:tiff"}
+    rows = [{**about, "peer": name, "about": f"peer {name}"} for name in ("spdl", "tifffile", "zarr-python")]
+    one = {"name": "1080", "title": "100 images, 1080 x 1080 uint16, batches of 4", "images": 100, "batch": 4}
+    facts = {"command": "compare.py --rounds 6", "commit": "abc", "date": "2026-01-02", "machine": "2 processors",
+             "threads": 2, "versions": {"torch": "2.15.0"}}  # fmt: skip
+    return {"facts": facts, "sets": [{**one, "later": 3, "rows": rows, "runs": runs, "twins": twins}]}
+
+
+PAGE = "# Title\n<!-- peers:begin -->\nold\n<!-- peers:end -->\nafter\n"
+
+
+def test_the_page_has_the_tables_of_one_run(page):
+    text = page.put(PAGE, result())
+    assert text.startswith(
+        "# Title\n<!-- peers:begin -->\nOne run (`compare.py --rounds 6`, commit abc, 2026-01-02) on"
+    )
+    assert text.endswith("<!-- peers:end -->\nafter\n") and "\nold\n" not in text
+    # The first epoch: within 10 % nothing is said; closest first, failures last.
+    first, later = text.split("**100 images, 1080 x 1080 uint16, batches of 4**, later epochs")
+    assert [line for line in first.splitlines() if line.startswith("| TIFF")] == [
+        "| TIFF folder | peer spdl | 20 ms | 20 ms | 95 | 100 | no verdict: the same run twice differs by 10% |",
+        "| TIFF folder | peer tifffile | 20 ms | 20 ms | 25 | 100 | 4.00 (4.00–4.00) |",
+        "| TIFF folder | peer zarr-python | not measured: ValueError: no \\| such |  |  |  |  |",
+    ]
+    assert "No verdict in the first epoch beside peer spdl (TIFF folder)." in first
+    assert "The same loader run twice in a round differed by 10.0% at most." in first
+    # Later epochs are the median of each process: 2 s beside 0.5 s.
+    assert [line for line in later.splitlines() if line.startswith("| TIFF")][:2] == [
+        "| TIFF folder | peer tifffile | 50 | 200 | 4.00 (4.00–4.00) | 10 | 10 |",
+        "| TIFF folder | peer spdl | 4 | 200 | 50.0 (50.0–50.0) | 10 | 10 |",
+    ]
+    said = "Closest behind wellread in later epochs comes peer tifffile on TIFF folder: wellread is 4.00 (4.00–4.00)"
+    assert said in later
+    assert page.put(text, result()) == text
+
+
+def test_the_documentation_has_the_places_for_both(page, modules):
+    text = (HERE.parents[1] / "docs" / "peers.md").read_text()
+    written = {**result(), "writing": {"rounds": 6, "rows": []}}
+    put = page.put(text, written)
+    assert put.count("commit abc") == 2
+    assert put.split("<!-- peers:begin -->")[0] == text.split("<!-- peers:begin -->")[0]
+    assert put.split("<!-- writing:end -->")[1] == text.split("<!-- writing:end -->")[1]
+
+
+def test_a_peer_that_is_faster_is_said_to_be(page):
+    one = result()
+    for r in one["sets"][0]["runs"]["spdl"]:
+        r["epochs_s"] = [0.5, 25.0]
+    text = page.put(PAGE, one)
+    assert "Faster than wellread in the first epoch is peer spdl (TIFF folder): wellread has 0.50 (0.50–0.50)" in text
+
+
+def test_too_few_rounds_are_put_into_no_page(page, modules, tmp_path):
+    with pytest.raises(ValueError, match="batches of 4: 5 rounds: a page needs 6"):
+        page.put(PAGE, result(5))
+    with pytest.raises(ValueError, match="no <!-- peers:begin -->"):
+        page.put("# Title\n", result())
+    # What is printed has no ratio of them.
+    text = page.sections(result(5))["peers"]
+    assert "no verdict: 5 of the 6 rounds" in text and "4.00" not in text and "Closest" not in text
+    (tmp_path / "page.md").write_text(PAGE)
+    (tmp_path / "result.json").write_text(json.dumps(result(5)))
+    with pytest.raises(SystemExit, match="is left as it is"):
+        modules.compare.write(tmp_path / "page.md", tmp_path / "result.json")
+    assert (tmp_path / "page.md").read_text() == PAGE
+    (tmp_path / "result.json").write_text(json.dumps(result()))
+    modules.compare.write(tmp_path / "page.md", tmp_path / "result.json")
+    assert (tmp_path / "page.md").read_text() == page.put(PAGE, result())
+
+
+def test_writing_has_its_own_place_and_the_same_judge(page):
+    row = {"set": "noise", "format": "tiff", "library": "tifffile", "ours_s": [0.1] * 6}
+    rows = [{**row, "peer_s": [0.5] * 6, "twin": [1.0] * 6}, {**row, "peer_s": [0.11] * 6, "twin": [1.2] * 6}]
+    written = {"facts": result()["facts"], "writing": {"rounds": 6, "rows": rows}}
+    text = page.put(PAGE + "<!-- writing:begin --><!-- writing:end -->\n", written)
+    assert "| noise | tiff | tifffile | 2 | 10 | 5.00 (5.00–5.00) |" in text
+    assert "| noise | tiff | tifffile | 9 | 10 | no verdict: the same run twice differs by 20% |" in text
+    # What the result is not of stays.
+    assert "\nold\n" in text
+    written["writing"]["rounds"] = 3
+    with pytest.raises(ValueError, match="writing: 3 rounds"):
+        page.put(text, written)
+
+
+def test_the_plan_has_the_large_fields_first_and_leaves_out_what_was_not_asked_for(modules, monkeypatch):
+    compare = modules.compare
+    monkeypatch.setattr(compare, "ANNBATCH_PYTHON", None)
+    assert list(compare.KINDS)[0] == "1080" and compare.KINDS["20k"].images >= 20_000
+    assert all(kind.later >= 1 for kind in compare.KINDS.values())
+    peers = {row["peer"] for row in compare.rows_of(compare.KINDS["1k"])}
+    assert {"ram-cache-0", "ram-cache-2", "zarr-python", "tensorstore", "duckdb"} <= peers
+    assert not any(name.startswith("annbatch") for name in peers)
+    assert {row["peer"] for row in compare.rows_of(compare.KINDS["1k"], ["duckdb"])} == {"duckdb"}
+    # What the large set lacks cannot be asked for; what is only slow there can.
+    large = compare.KINDS["20k"]
+    assert not {"zarr-python", "ram-cache-0"} & {row["peer"] for row in compare.rows_of(large)}
+    rows = compare.rows_of(large, ["zarr-python", "ram-cache-0"])
+    assert {row["peer"] for row in rows} == {"zarr-python"}
+    assert set(modules.peers.LOADERS) >= {name for _, names in compare.ROWS.values() for name in names}
+    assert compare.arguments([]).rounds >= modules.judge.MIN_ROUNDS
+
+
+def test_the_command_is_said_without_folders_of_the_machine(modules):
+    words = ["--out", "/a/b", "--rounds", "6", "--wellread=/c/d", "--real", "/e/jump", "--only", "duckdb,spdl"]
+    assert modules.compare.command(words) == "compare.py --rounds 6 --real jump --only duckdb,spdl"
+    assert modules.compare.command([]) == "compare.py"
