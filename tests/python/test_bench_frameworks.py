@@ -101,6 +101,21 @@ def test_every_loader_of_every_format_delivers_the_same_pixels(bench, wellread):
         assert ours["bytes_read_per_used"] is not None or name == "duckdb"
 
 
+def test_a_loader_that_is_kept_has_one_first_epoch(bench):
+    tables, _, _ = bench(
+        ["dataloader"], "--framework", "rust,pytorch", "--formats", "tiff", "--loaders", "wellread,tifffile",
+        "--batch-sizes", 3, "--workers", 0, "--keep-open", "--repeats", 2,
+    )  # fmt: skip
+    rows = tables["dataloader"]
+    assert all(row["verified"] and row["status"] == "ok" for row in rows), rows
+    for framework, loader in (("rust", "wellread"), ("pytorch", "wellread"), ("pytorch", "tifffile")):
+        found = of(rows, framework=framework, loader=loader)
+        (first,) = {row["first_epoch_images_per_s"] for row in found}
+        assert len(found) == 2 and first > 0
+        # It has opening in it, and comes before what is measured.
+        assert all(row["num_samples"] / first > row["first_batch_s"] > 0 for row in found)
+
+
 def test_single_images_are_normalised_as_in_rust(bench):
     tables, _, _ = bench(
         ["dataset"], "--framework", "rust,pytorch,jax", "--formats", "tiff", "--loaders", "wellread,tifffile",

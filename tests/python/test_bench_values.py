@@ -100,6 +100,7 @@ def test_single_images_rates_are_images_by_time(run):
         assert row["num_samples"] == len(seconds) == SAMPLES and row["p99_s"] is not None
         close(row["samples_per_sec"], SAMPLES / seconds.sum())
         assert row["open_s"] > 0
+        close(row["first_epoch_images_per_s"], SAMPLES / (row["open_s"] + seconds.sum()))
     found = {(row["access"], row["transform"]) for row in run.tables["dataset"]}
     assert found == {
         (access, transform) for access in ("random", "sequential") for transform in ("none", "normalize")
@@ -118,6 +119,8 @@ def test_batches_rates_are_images_by_time_and_scaling_is_a_ratio_of_rows(run):
     for row, seconds in run.rows("dataloader"):
         assert row["num_samples"] == IMAGES and row["readers"] == row["workers"] + 1
         close(row["samples_per_sec"], IMAGES / row["epoch_s"])
+        # Every epoch opens anew here.
+        close(row["first_epoch_images_per_s"], IMAGES / (row["open_s"] + row["epoch_s"]))
         close(row["delivered_bytes_per_s"], row["samples_per_sec"] * HEIGHT * WIDTH * 4)
         # A turn is whole epochs, whose batches take no longer than they do.
         epochs, rest = divmod(len(seconds), -(-IMAGES // row["batch_size"]))
