@@ -14,18 +14,20 @@
 use super::array::ArrayPlan;
 use super::group::{GroupText, Level};
 use crate::Result;
-use std::collections::HashMap;
+use crate::by_text::ByText;
 use std::path::Path;
+use std::sync::Arc;
 #[cfg(test)]
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
-use xxhash_rust::xxh3::Xxh3DefaultBuilder;
 
 /// Plans of a store's images.
 #[derive(Debug, Default)]
 pub(super) struct Plans {
-    levels: Known<KeyedLevel>,
-    arrays: Known<ArrayPlan>,
+    levels: ByText<KeyedLevel>,
+    arrays: ByText<ArrayPlan>,
+    /// How often metadata were parsed: of groups, and of arrays.
+    #[cfg(test)]
+    parsed: [AtomicUsize; 2],
 }
 
 /// A level, and how the keys of its arrays begin.
@@ -66,7 +68,11 @@ impl Plans {
     /// As [`GroupText::read`], [`GroupText::parse`] and [`super::group::Group::level`].
     pub fn level(&self, dir: &Path, level: usize) -> Result<Arc<KeyedLevel>> {
         let text = GroupText::read(dir)?;
-        let parse = || Ok(KeyedLevel::new(text.parse(dir)?.level(level)?, text.zarr()));
+        let parse = || {
+            #[cfg(test)]
+            self.parsed[0].fetch_add(1, Ordering::Relaxed);
+            Ok(KeyedLevel::new(text.parse(dir)?.level(level)?, text.zarr()))
+        };
         match key_of(&text) {
             Some(key) => self.levels.get(&key, parse),
             None => parse().map(Arc::new),
@@ -80,48 +86,11 @@ impl Plans {
     /// As [`ArrayPlan::resolve`].
     pub fn array(&self, file: &Path, level: &KeyedLevel, key: &[u8]) -> Result<Arc<ArrayPlan>> {
         let text = &key[level.key.len()..];
-        self.arrays.get(key, || ArrayPlan::resolve(file, text, level.zarr, &level.level))
-    }
-}
-
-/// Values by text.
-#[derive(Debug)]
-struct Known<T> {
-    by_text: RwLock<HashMap<Box<[u8]>, Arc<T>, Xxh3DefaultBuilder>>,
-    /// How often a value was made.
-    #[cfg(test)]
-    made: AtomicUsize,
-}
-
-impl<T> Default for Known<T> {
-    fn default() -> Self {
-        Self {
-            by_text: RwLock::default(),
+        self.arrays.get(key, || {
             #[cfg(test)]
-            made: AtomicUsize::new(0),
-        }
-    }
-}
-
-impl<T> Known<T> {
-    /// Distinct texts whose values are kept for sharing; others have values of their own.
-    const MAX: usize = 1024;
-    /// Bytes of the longest text that is kept.
-    const LONGEST: usize = 64 << 10;
-
-    /// The value of `text`; made by `make` where it is not known. Failures are not kept.
-    fn get(&self, text: &[u8], make: impl FnOnce() -> Result<T>) -> Result<Arc<T>> {
-        if let Some(value) = self.by_text.read().unwrap_or_else(PoisonError::into_inner).get(text) {
-            return Ok(Arc::clone(value));
-        }
-        #[cfg(test)]
-        self.made.fetch_add(1, Ordering::Relaxed);
-        let value = Arc::new(make()?);
-        let mut known = self.by_text.write().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= Self::MAX || text.len() > Self::LONGEST {
-            return Ok(value);
-        }
-        Ok(Arc::clone(known.entry(text.into()).or_insert(value)))
+            self.parsed[1].fetch_add(1, Ordering::Relaxed);
+            ArrayPlan::resolve(file, text, level.zarr, &level.level)
+        })
     }
 }
 
@@ -250,18 +219,16 @@ mod tests {
             write(&of(i), &format!("image {i}"), "0", &array(4));
             seen.push(plan(&plans, &of(i)).unwrap());
         }
-        let made = |plans: &Plans| {
-            (plans.levels.made.load(Ordering::Relaxed), plans.arrays.made.load(Ordering::Relaxed))
-        };
-        assert_eq!(made(&plans), (1, 1));
+        let parsed = |plans: &Plans| plans.parsed.each_ref().map(|n| n.load(Ordering::Relaxed));
+        assert_eq!(parsed(&plans), [1, 1]);
         assert!(seen.iter().all(|plan| Arc::ptr_eq(plan, &seen[0])));
         // Another shape, another place of the array: each is what its own text says.
         write(&of(1000), "image", "0", &array(7));
         assert_eq!(plan(&plans, &of(1000)).unwrap().info.shape.y(), 7);
-        assert_eq!(made(&plans), (1, 2));
+        assert_eq!(parsed(&plans), [1, 2]);
         write(&of(1001), "image", "s0", &array(4));
         assert_eq!(plan(&plans, &of(1001)).unwrap().dataset, "s0");
-        assert_eq!(made(&plans), (2, 3));
+        assert_eq!(parsed(&plans), [2, 3]);
     }
 
     #[test]
