@@ -27,31 +27,6 @@ pub(crate) fn reserve(buffer: &mut Vec<u8>, length: usize) -> Result<(), String>
     buffer.try_reserve(more).map_err(|_| format!("not enough memory for {length} bytes"))
 }
 
-/// Bytes from which on new memory is asked for in one go.
-#[cfg(target_os = "linux")]
-const POPULATED: usize = 256 << 10;
-
-/// As [`resize`], for a buffer whose bytes are wanted once and then kept: the system gives a large new one all its pages at
-/// once. Else each of them interrupts whoever writes to it first.
-///
-/// # Errors
-/// As [`resize`].
-pub(crate) fn resize_new(buffer: &mut Vec<u8>, length: usize) -> Result<(), String> {
-    #[cfg(all(target_os = "linux", not(miri)))]
-    if buffer.capacity() < length && length >= POPULATED {
-        const PAGE: usize = 4096;
-        buffer.clear();
-        reserve(buffer, length)?;
-        let room = buffer.spare_capacity_mut();
-        let before = room.as_ptr().align_offset(PAGE).min(room.len());
-        let whole = (room.len() - before) / PAGE * PAGE;
-        // SAFETY: whole pages inside of memory that is this buffer's own. The advice changes no byte that was written; where
-        // the system does not know it, pages come one by one.
-        unsafe { libc::madvise(room.as_mut_ptr().add(before).cast(), whole, libc::MADV_POPULATE_WRITE) };
-    }
-    resize(buffer, length)
-}
-
 /// A copy of some bytes.
 ///
 /// # Errors
@@ -97,10 +72,5 @@ mod tests {
         let error = resize(&mut buffer, 1 << 62).unwrap_err();
         assert_eq!((error.as_str(), buffer.len()), ("not enough memory for 4611686018427387904 bytes", 4));
         assert_eq!(copied(&buffer), Ok(buffer));
-        for length in [100, 300_000, 1 << 20, (5 << 20) + 1] {
-            let mut buffer = vec![7; 3];
-            resize_new(&mut buffer, length).unwrap();
-            assert_eq!((buffer.len(), buffer[length - 1]), (length, 0));
-        }
     }
 }

@@ -384,7 +384,7 @@ impl FastReader<'_> {
         let size = count.checked_mul(dtype.size()).ok_or(Fault::General)?;
         if size <= DECODE_WHOLE.max(body.values.len()) {
             fit(&mut pixels, size);
-            room::resize_new(&mut pixels, size).map_err(|cause| no_room(self.file, &cause))?;
+            room::resize(&mut pixels, size).map_err(|cause| no_room(self.file, &cause))?;
             // A value that does not fit is an error of the image that has it, not of its neighbours: then
             // the page is kept as it is.
             if values::decode(body.values, decoding(&stored)?, leaf, count, 0..count, dtype, &mut pixels)
