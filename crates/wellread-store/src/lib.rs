@@ -39,6 +39,8 @@
 //! | [`preview`] | contrast-stretched thumbnails of rows |
 
 pub mod bare_codec;
+#[cfg(any(feature = "ome-zarr", feature = "tiff"))]
+mod by_text;
 pub mod checksum;
 pub mod convert;
 pub mod error;

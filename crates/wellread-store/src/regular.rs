@@ -87,12 +87,34 @@ pub fn read_exact_at(file: &File, mut buffer: &mut [u8], mut offset: u64) -> io:
 /// # Errors
 /// As [`open`], and whatever reading says.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let (mut file, length) = open(path)?;
     let mut bytes = vec![];
-    bytes.try_reserve_exact(usize::try_from(length).unwrap_or(usize::MAX))?;
-    let _read = span(Kind::Read).with(length, 0);
-    file.read_to_end(&mut bytes)?;
+    read_after(path, &mut bytes)?;
     Ok(bytes)
+}
+
+/// All bytes of a regular file, put behind those of `bytes`. Small files cost one call each of open, stat, read and close.
+///
+/// # Errors
+/// As [`open`], and whatever reading says.
+pub(crate) fn read_after(path: &Path, bytes: &mut Vec<u8>) -> io::Result<()> {
+    let (mut file, length) = open(path)?;
+    let length = usize::try_from(length).unwrap_or(usize::MAX);
+    let _read = span(Kind::Read).with(length as u64, 0);
+    // A read that is asked for more than there is says by giving less that it was the end.
+    let start = bytes.len();
+    bytes.try_reserve_exact(length.saturating_add(1))?;
+    bytes.resize(start + length + 1, 0);
+    let read = loop {
+        match file.read(&mut bytes[start..]) {
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            read => break read,
+        }
+    };
+    bytes.truncate(start + read.as_ref().map_or(0, |&n| n));
+    if read? != length {
+        file.read_to_end(bytes)?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -106,6 +128,9 @@ mod tests {
         std::fs::write(&file, b"12345").unwrap();
         assert_eq!(open(&file).unwrap().1, 5);
         assert_eq!(read(&file).unwrap(), b"12345");
+        let mut both = b"ab".to_vec();
+        read_after(&file, &mut both).unwrap();
+        assert_eq!(both, b"ab12345");
         let before = bytes_read();
         let mut three = [0; 3];
         read_exact_at(&open(&file).unwrap().0, &mut three, 2).unwrap();

@@ -120,40 +120,69 @@ pub(super) struct Level {
     pub complete: bool,
 }
 
-impl Group {
-    /// Reads the metadata of the group in folder `dir`.
+/// The metadata files of a group, as they are.
+#[derive(Debug)]
+pub(super) enum GroupText {
+    /// `zarr.json`.
+    V3(Vec<u8>),
+    /// `.zgroup` and `.zattrs`, where they are there.
+    V2 { group: Option<Vec<u8>>, attributes: Option<Vec<u8>> },
+}
+
+impl GroupText {
+    /// Reads the metadata files of the group in folder `dir`.
     ///
     /// # Errors
-    /// No metadata file, unreadable or malformed JSON, or a Zarr array instead of a group.
-    pub fn load(dir: &Path) -> Result<Self> {
-        let file = dir.join("zarr.json");
-        if let Some(bytes) = read_if_exists(&file)? {
-            let parsed: V3Group = parse(&file, &bytes)?;
-            check_format(parsed.zarr_format.as_ref(), 3).map_err(|cause| malformed(&file, cause))?;
-            if parsed.node_type.as_deref() == Some("array") {
-                return Err(bare_array(dir));
-            }
-            let mut ome = parsed.attributes.ome.unwrap_or_default();
-            ome.wellread = parsed.attributes.wellread;
-            return Ok(Self { file, zarr: 3, ome });
+    /// Files that cannot be read.
+    pub fn read(dir: &Path) -> Result<Self> {
+        if let Some(bytes) = read_if_exists(&dir.join("zarr.json"))? {
+            return Ok(Self::V3(bytes));
         }
-        let group = dir.join(".zgroup");
-        let is_group = if let Some(bytes) = read_if_exists(&group)? {
-            let parsed: V2Group = parse(&group, &bytes)?;
-            check_format(parsed.zarr_format.as_ref(), 2).map_err(|cause| malformed(&group, cause))?;
-            true
-        } else {
-            false
+        let group = read_if_exists(&dir.join(".zgroup"))?;
+        Ok(Self::V2 { group, attributes: read_if_exists(&dir.join(".zattrs"))? })
+    }
+
+    /// Zarr version: 2 or 3.
+    pub const fn zarr(&self) -> u8 {
+        match self {
+            Self::V3(_) => 3,
+            Self::V2 { .. } => 2,
+        }
+    }
+
+    /// What they say. `dir` is where they were read.
+    ///
+    /// # Errors
+    /// No metadata file, malformed JSON, or a Zarr array instead of a group.
+    pub fn parse(&self, dir: &Path) -> Result<Group> {
+        let (group, attributes) = match self {
+            Self::V3(bytes) => {
+                let file = dir.join("zarr.json");
+                let parsed: V3Group = parse(&file, bytes)?;
+                check_format(parsed.zarr_format.as_ref(), 3).map_err(|cause| malformed(&file, cause))?;
+                if parsed.node_type.as_deref() == Some("array") {
+                    return Err(bare_array(dir));
+                }
+                let mut ome = parsed.attributes.ome.unwrap_or_default();
+                ome.wellread = parsed.attributes.wellread;
+                return Ok(Group { file, zarr: 3, ome });
+            }
+            Self::V2 { group, attributes } => (group, attributes),
         };
-        let file = dir.join(".zattrs");
-        if let Some(bytes) = read_if_exists(&file)? {
-            return Ok(Self { zarr: 2, ome: parse(&file, &bytes)?, file });
+        let file = dir.join(".zgroup");
+        if let Some(bytes) = group {
+            let parsed: V2Group = parse(&file, bytes)?;
+            check_format(parsed.zarr_format.as_ref(), 2).map_err(|cause| malformed(&file, cause))?;
+        }
+        if let Some(bytes) = attributes {
+            let file = dir.join(".zattrs");
+            return Ok(Group { zarr: 2, ome: parse(&file, bytes)?, file });
         }
         if dir.join(".zarray").exists() {
             return Err(bare_array(dir));
         }
-        if is_group {
-            return Ok(Self { file: group, zarr: 2, ome: Ome::default() });
+        if group.is_some() {
+            return Ok(Group { file, zarr: 2, ome: Ome::default() });
         }
         let error = if dir.is_dir() {
             Error::new(dir, "holds no Zarr metadata (neither zarr.json nor .zattrs)")
@@ -161,6 +190,16 @@ impl Group {
             Error::new(dir, "there is no such folder")
         };
         Err(error.hint("the image is incomplete or is no OME-Zarr; copy or write it again"))
+    }
+}
+
+impl Group {
+    /// Reads the metadata of the group in folder `dir`.
+    ///
+    /// # Errors
+    /// No metadata file, unreadable or malformed JSON, or a Zarr array instead of a group.
+    pub fn load(dir: &Path) -> Result<Self> {
+        GroupText::read(dir)?.parse(dir)
     }
 
     /// Array and axes of resolution level `level`.
@@ -354,10 +393,16 @@ pub(super) fn inside(file: &Path, path: &str) -> Result<()> {
 }
 
 /// The bytes of a metadata file, or `None` when it does not exist.
-pub(super) fn read_if_exists(file: &Path) -> Result<Option<Vec<u8>>> {
-    match regular::read(file) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+fn read_if_exists(file: &Path) -> Result<Option<Vec<u8>>> {
+    let mut bytes = vec![];
+    Ok(read_after_if_exists(file, &mut bytes)?.then_some(bytes))
+}
+
+/// Puts the bytes of a metadata file behind those of `bytes`; false when it does not exist.
+pub(super) fn read_after_if_exists(file: &Path, bytes: &mut Vec<u8>) -> Result<bool> {
+    match regular::read_after(file, bytes) {
+        Ok(()) => Ok(true),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
         Err(e) => Err(Error::io(file, "cannot read the metadata", &e)),
     }
 }

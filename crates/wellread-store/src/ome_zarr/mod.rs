@@ -4,8 +4,8 @@
 //!  path ──layout──▶ rows (group folder, name)               a directory listing, nothing else
 //!                      │ first access of a row
 //!                      ▼
-//!        group: multiscales, axes, omero ──▶ array: shape, chunks, keys, codecs   (one shared plan per
-//!                                               │                                   distinct metadata)
+//!        group: multiscales, axes, omero ──▶ array: shape, chunks, keys, codecs   (each distinct text parsed
+//!                                               │                                   once, one shared plan)
 //!        request ──store──▶ chunk files that the region touches ──codec──▶ Block ──▶ sink
 //!                              └─ sharding: index once, then ranged reads of inner chunks
 //! ```
@@ -19,6 +19,7 @@
 //! | [`layout`] | which groups below a path are the rows |
 //! | [`group`] | OME metadata of a group: multiscales, axes, omero, plate, well |
 //! | [`array`] | array metadata of Zarr v2 and v3, resolved to a plan in TCZYX order |
+//! | [`plans`] | plans by the text of metadata, each parsed once |
 //! | [`codec`] | decoding one chunk |
 //! | [`general`] | chunks whose codecs only `zarrs` knows |
 //! | [`shard`] | the index of a shard and the byte ranges to read |
@@ -39,6 +40,7 @@ mod general;
 mod group;
 mod layout;
 mod order;
+mod plans;
 mod plausible;
 mod shard;
 mod store;

@@ -2,9 +2,10 @@
 
 use super::array::ArrayPlan;
 use super::codec::{ChunkCodec, Decoders, Kind};
-use super::group::{Group, Level, read_if_exists};
+use super::group::{Group, read_after_if_exists};
 use super::layout;
 use super::order::Reorder;
+use super::plans::Plans;
 use super::shard::{IndexCache, Piece, ShardCodec, joint_reads};
 use super::{FORMAT, plausible};
 use crate::file_rows::FileRows;
@@ -12,10 +13,9 @@ use crate::open_files::{OpenFile, OpenFiles};
 use crate::regular;
 use crate::room;
 use crate::{Block, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
-use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use wellread_image::{ImageMetadata, Region};
 
 /// OME-Zarr images, open for reading at one resolution level.
@@ -28,18 +28,6 @@ pub(super) struct OmeZarrStore {
     shard_indices: IndexCache,
     /// Chunk and shard files that stay open, by row and number of the chunk.
     files: OpenFiles<(usize, usize)>,
-}
-
-/// Plans by the metadata they came from, so that a set of equal images parses and keeps one.
-#[derive(Debug, Default)]
-struct Plans(RwLock<HashMap<PlanKey, Arc<ArrayPlan>>>);
-
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct PlanKey {
-    axes: Option<Vec<usize>>,
-    complete: bool,
-    dataset: String,
-    array: Vec<u8>,
 }
 
 /// What a reading thread keeps between calls.
@@ -85,15 +73,15 @@ impl OmeZarrStore {
     }
 
     fn load_plan(&self, dir: &Path) -> Result<Arc<ArrayPlan>> {
-        let group = Group::load(dir)?;
-        let level = group.level(self.level)?;
-        let array_dir = dir.join(&level.dataset);
-        let file = array_dir.join(if group.zarr == 3 { "zarr.json" } else { ".zarray" });
-        let Some(array) = read_if_exists(&file)? else {
+        let level = self.plans.level(dir, self.level)?;
+        let array_dir = dir.join(&level.level.dataset);
+        let file = array_dir.join(if level.zarr == 3 { "zarr.json" } else { ".zarray" });
+        let mut key = level.key();
+        if !read_after_if_exists(&file, &mut key)? {
             return Err(Error::new(&file, "the array that the group's metadata names is not there")
                 .hint("the image is incomplete; copy or write it again"));
-        };
-        let plan = self.plans.get_or_resolve(&file, array, group.zarr, &level)?;
+        }
+        let plan = self.plans.array(&file, &level, &key)?;
         plausible::check(&array_dir, &plan)?;
         Ok(plan)
     }
@@ -380,25 +368,6 @@ impl Store for OmeZarrStore {
                 .and_then(|_| self.read_row(i, request, context, &mut buffers, sink))
                 .map_err(|e| e.row(request.row))
         })
-    }
-}
-
-impl Plans {
-    /// Distinct metadata kept for sharing; rows beyond keep plans of their own.
-    const MAX: usize = 1024;
-
-    fn get_or_resolve(&self, file: &Path, array: Vec<u8>, zarr: u8, level: &Level) -> Result<Arc<ArrayPlan>> {
-        let Level { dataset, axes, complete } = level;
-        let key = PlanKey { axes: axes.clone(), complete: *complete, dataset: dataset.clone(), array };
-        if let Some(plan) = self.0.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
-            return Ok(plan.clone());
-        }
-        let plan = Arc::new(ArrayPlan::resolve(file, &key.array, zarr, level)?);
-        let mut plans = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        if plans.len() >= Self::MAX {
-            return Ok(plan);
-        }
-        Ok(plans.entry(key).or_insert(plan).clone())
     }
 }
 

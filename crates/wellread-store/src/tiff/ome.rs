@@ -10,13 +10,17 @@ use super::ifd::FileView;
 use super::image::Page;
 use super::listing;
 use super::series::{OtherFile, PlaneRef, Series, believable};
+use crate::by_text::ByText;
 use crate::refusal::Refusal;
 use crate::{Error, Result, RowInfo, regular};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::Read;
+use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 use wellread_image::ome_xml::{self, OmeImage, OmeXmlError, PlaneMap};
-use wellread_image::{PixelType, Shape};
+use wellread_image::{ImageMetadata, PixelType, Shape};
 
 /// The longest companion file that is read.
 const MAX_COMPANION: u64 = 256 << 20;
@@ -28,10 +32,36 @@ pub(super) fn is_ome(description: &str) -> bool {
         && (text.ends_with("OME>") || text.contains("openmicroscopy.org") || text.contains("<OME"))
 }
 
+/// An image that files describe alike, but for its name.
+#[derive(Debug)]
+pub(super) struct Alike {
+    image: OmeImage,
+    metadata: Arc<ImageMetadata>,
+}
+
+/// Descriptions by their text without the image's name.
+pub(super) type Descriptions = ByText<Alike>;
+
 /// The images of an OME-TIFF; `None` when the description is some other XML.
-pub(super) fn series(view: &FileView<'_>, description: &str, pages: &[Page]) -> Result<Option<Vec<Series>>> {
+///
+/// Of descriptions that differ in the name of their one image, one is parsed.
+pub(super) fn series(
+    view: &FileView<'_>,
+    description: &str,
+    pages: &[Page],
+    known: &Descriptions,
+) -> Result<Option<Vec<Series>>> {
+    let name = place_of_name(description);
+    let key = name.clone().map(|name| [&description[..name.start], "\0", &description[name.end..]].concat());
+    if let (Some(name), Some(key)) = (&name, &key)
+        && let Some(alike) = known.known(key.as_bytes())
+    {
+        let mut series = one(view, Cow::Borrowed(&alike.image), Arc::clone(&alike.metadata), pages)?;
+        series.given = Some(description[name.clone()].into());
+        return Ok(Some(vec![series]));
+    }
     let fault = |e: &OmeXmlError| view.error(e).hint("write the file again, or repair its image description");
-    let images = match ome_xml::read(description) {
+    let mut images = match ome_xml::read(description) {
         Ok(images) => images,
         Err(OmeXmlError::NotOme(_)) => return Ok(None),
         Err(OmeXmlError::BinaryOnly { metadata_file }) if !ends_in_tiff(&metadata_file) => {
@@ -41,7 +71,51 @@ pub(super) fn series(view: &FileView<'_>, description: &str, pages: &[Page]) -> 
         }
         Err(e) => return Err(fault(&e)),
     };
-    images.into_iter().map(|image| one(view, image, pages)).collect::<Result<Vec<_>>>().map(Some)
+    if let (Some(name), Some(key), [image]) = (name, key, &mut images[..])
+        && image.metadata.name == description[name]
+        && is_of_its_file(image)
+    {
+        let metadata = Arc::new(std::mem::take(&mut image.metadata));
+        let alike = Alike { image: images.remove(0), metadata: Arc::clone(&metadata) };
+        let series = one(view, Cow::Borrowed(&alike.image), metadata, pages)?;
+        known.keep(key.as_bytes(), Arc::new(alike));
+        return Ok(Some(vec![series]));
+    }
+    let own = |mut image: OmeImage| {
+        let metadata = Arc::new(std::mem::take(&mut image.metadata));
+        one(view, Cow::Owned(image), metadata, pages)
+    };
+    images.into_iter().map(own).collect::<Result<Vec<_>>>().map(Some)
+}
+
+/// Where the name of an image stands in a description, if there is one image, and a name that is as it stands there.
+///
+/// What is between the quotes can be exchanged then, by another that is such a name, without a change of anything else.
+fn place_of_name(xml: &str) -> Option<Range<usize>> {
+    let mut image = None;
+    let (mut at, bytes) = (0, xml.as_bytes());
+    while let Some(found) = bytes[at..].iter().position(|&byte| byte == b'<') {
+        at += found + 1;
+        // Comments, and sections of text, may hold what looks like an element.
+        if bytes.get(at) == Some(&b'!') || bytes[at..].starts_with(b"Image ") && image.replace(at).is_some() {
+            return None;
+        }
+    }
+    let (start, quote) = (image?, " Name=\"");
+    let tag = xml[start..].split('>').next()?;
+    let name = tag.find(quote)? + quote.len();
+    let length = tag[name..].find('"')?;
+    let text = &tag[name..name + length];
+    let is_plain = !text.is_empty()
+        && text.trim() == text
+        && !text.contains(|c: char| c.is_control() || matches!(c, '&' | '<' | '\u{fffe}' | '\u{ffff}'));
+    (is_plain && !tag[..name].contains('\'')).then(|| start + name..start + name + length)
+}
+
+/// Whether nothing but its name tells an image's description from those of other files.
+fn is_of_its_file(image: &OmeImage) -> bool {
+    let names_none = image.planes.iter().all(|block| block.file_name.is_none() && block.uuid.is_none());
+    names_none && image.file_uuid.is_none() && !image.has_exact_name && !image.without_pages
 }
 
 fn ends_in_tiff(name: &str) -> bool {
@@ -72,7 +146,13 @@ fn beside(path: &Path, name: &str) -> PathBuf {
     folder.join(name.rsplit(['/', '\\']).next().unwrap_or(name))
 }
 
-fn one(view: &FileView<'_>, mut image: OmeImage, pages: &[Page]) -> Result<Series> {
+/// An image of a file. `metadata` are its own.
+fn one(
+    view: &FileView<'_>,
+    mut image: Cow<'_, OmeImage>,
+    metadata: Arc<ImageMetadata>,
+    pages: &[Page],
+) -> Result<Series> {
     let fault = |e: OmeXmlError| view.error(e).hint("write the file again, or repair its image description");
     if image.without_pages {
         return Ok(Series::refused(Refusal::unsupported(
@@ -104,7 +184,7 @@ fn one(view: &FileView<'_>, mut image: OmeImage, pages: &[Page]) -> Result<Serie
                 "pages have {samples} samples per pixel, but the OME-XML declares {c} channels"
             ))));
         }
-        image.samples_per_pixel = vec![samples; c / samples];
+        image.to_mut().samples_per_pixel = vec![samples; c / samples];
         map = image.ifd_of_planes(pages_of).map_err(fault)?;
     }
     let renamed = image.file_uuid.is_none()
@@ -134,8 +214,9 @@ fn one(view: &FileView<'_>, mut image: OmeImage, pages: &[Page]) -> Result<Serie
             Ok(Series {
                 info,
                 samples,
-                name: image.has_exact_name.then(|| image.metadata.name.as_str().into()),
-                metadata: Some(Box::new(image.metadata)),
+                name: image.has_exact_name.then(|| metadata.name.as_str().into()),
+                given: None,
+                metadata: Some(metadata),
                 planes,
                 others: others.into(),
             })
@@ -189,4 +270,115 @@ fn check(image: &OmeImage, page: &Page) -> Result<PixelType, Refusal> {
         )));
     }
     format.dtype().map_err(Refusal::unsupported)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::series::FileIndex;
+    use super::*;
+
+    fn name(xml: &str) -> Option<&str> {
+        place_of_name(xml).map(|place| &xml[place])
+    }
+
+    #[test]
+    fn the_name_of_a_lone_image_is_found() {
+        assert_eq!(
+            name(r#"<?xml?><OME><Image ID="Image:0" Name="a-1 µ"><Pixels/></Image></OME>"#),
+            Some("a-1 µ")
+        );
+        for xml in [
+            r#"<OME><Image ID="Image:0"><Pixels Name="a"/></Image></OME>"#,
+            r#"<OME><Image Name="a"/><Image Name="b"/></OME>"#,
+            r#"<OME><!-- <Image Name="a"/> --></OME>"#,
+            r#"<OME><Image Name="a &amp; b"/></OME>"#,
+            r#"<OME><Image Name=" a"/></OME>"#,
+            r#"<OME><Image Name=""/></OME>"#,
+            r#"<OME><Image ID=' Name="' Name="a"/></OME>"#,
+            "<OME><Image Name=\"a\nb\"/></OME>",
+            r#"<OME><Image Name="a>b"/></OME>"#,
+            r#"<OME><Image Name="a"#,
+            "",
+        ] {
+            assert_eq!(name(xml), None, "{xml}");
+        }
+    }
+
+    /// A one-page TIFF of 2 x 2 pixels with a description.
+    fn tiff(description: &str) -> Vec<u8> {
+        let text = [description.as_bytes(), b"\0"].concat();
+        let tags: [(u16, u16, u32, u32); 8] = [
+            (256, 3, 1, 2),
+            (257, 3, 1, 2),
+            (258, 3, 1, 8),
+            (259, 3, 1, 1),
+            (270, 2, text.len() as u32, 12),
+            (273, 4, 1, 8),
+            (278, 3, 1, 2),
+            (279, 4, 1, 4),
+        ];
+        let directory = (12 + text.len() as u32).next_multiple_of(2);
+        let mut bytes = [&b"II*\0"[..], &directory.to_le_bytes(), &[1, 2, 3, 4], &text].concat();
+        bytes.resize(directory as usize, 0);
+        bytes.extend((tags.len() as u16).to_le_bytes());
+        for (tag, kind, count, value) in tags {
+            bytes.extend(tag.to_le_bytes());
+            bytes.extend(kind.to_le_bytes());
+            bytes.extend(count.to_le_bytes());
+            bytes.extend(value.to_le_bytes());
+        }
+        bytes.extend([0; 4]);
+        bytes
+    }
+
+    fn xml(name: &str, x: usize, tiff_data: &str) -> String {
+        format!(
+            r#"<OME xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06"><Image ID="Image:0" Name="{name}"><Pixels
+            ID="Pixels:0" DimensionOrder="XYZCT" Type="uint8" SizeX="{x}" SizeY="2" SizeZ="1" SizeC="1" SizeT="1">
+            <Channel ID="Channel:0:0" Name="DNA"/>{tiff_data}</Pixels></Image></OME>"#
+        )
+    }
+
+    #[test]
+    fn descriptions_that_differ_in_a_name_are_parsed_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let known = Descriptions::default();
+        let index = |file: &str, xml: &str| {
+            let path = dir.path().join(file);
+            std::fs::write(&path, tiff(xml)).unwrap();
+            let (opened, len) = regular::open(&path).unwrap();
+            FileIndex::read(&path, (&opened, len), &mut vec![], &known)
+        };
+        let mut shared = vec![];
+        for i in 0..1000 {
+            let name = format!("cell {i}");
+            let index = index(&format!("{i}.tif"), &xml(&name, 2, r#"<TiffData IFD="0"/>"#)).unwrap();
+            let [series] = &*index.series else { panic!() };
+            assert_eq!(series.given_name(), Some(name.as_str()));
+            assert_eq!(series.info.as_ref().unwrap().shape, Shape::plane(2, 2));
+            shared.push(Arc::clone(series.metadata.as_ref().unwrap()));
+        }
+        assert_eq!(known.len(), 1);
+        assert!(shared.iter().all(|metadata| Arc::ptr_eq(metadata, &shared[0])));
+        assert_eq!(shared[0].channels[0].name, "DNA");
+        // What is described otherwise is as its own file says, and is parsed again.
+        let other = index("a.tif", &xml("cell 1", 3, r#"<TiffData IFD="0"/>"#)).unwrap();
+        let Err(refusal) = &other.series[0].info else { panic!() };
+        assert!(format!("{refusal:?}").contains("declares 3 x 2"), "{refusal:?}");
+        assert_eq!(known.len(), 2);
+        let other = index("b.tif", &xml("cell 1", 2, r#"<TiffData IFD="7"/>"#)).unwrap();
+        assert!(other.series[0].info.is_err());
+        // Names of files are for each file to be looked up.
+        for file in ["c.tif", "d.tif"] {
+            let block = format!(r#"<TiffData IFD="0"><UUID FileName="{file}">urn:uuid:1</UUID></TiffData>"#);
+            let index = index(file, &xml("cell 1", 2, &block)).unwrap();
+            assert_eq!((index.others().count(), index.series[0].planes[0].source), (0, 0));
+        }
+        assert_eq!(known.len(), 3);
+        for file in ["e.tif", "f.tif"] {
+            let broken = xml("cell 1", 2, "").replace("SizeX=\"2\"", "SizeX=\"two\"");
+            let error = index(file, &broken).unwrap_err().to_string();
+            assert!(error.contains(file) && error.contains("SizeX"), "{error}");
+        }
+    }
 }

@@ -52,7 +52,7 @@ struct Handle {
 }
 
 impl Handle {
-    fn get(&mut self, files: &OpenFiles<FileKey>, key: FileKey, path: &Path) -> Result<&File> {
+    fn get(&mut self, files: &OpenFiles<FileKey>, key: FileKey, path: &Path) -> Result<&OpenFile> {
         if self.open.as_ref().is_none_or(|(k, _)| *k != key) {
             // Close first: many threads with two files each may be too many.
             self.open = None;
@@ -60,14 +60,14 @@ impl Handle {
                 files.get(key, || regular::open(path)).map_err(|e| Error::io(path, "cannot open", &e))?;
             self.open = Some((key, file));
         }
-        Ok(&self.open.as_ref().expect("just opened").1.file)
+        Ok(&self.open.as_ref().expect("just opened").1)
     }
 }
 
 impl Context {
-    /// Opens a file and keeps it for the read that follows.
-    pub(super) fn file(&mut self, files: &OpenFiles<FileKey>, id: u64, path: &Path) -> Result<&File> {
-        self.handle.get(files, (id, 0), path)
+    /// Opens a file and keeps it for the read that follows; also its length.
+    pub(super) fn file(&mut self, files: &OpenFiles<FileKey>, id: u64, path: &Path) -> Result<(&File, u64)> {
+        self.handle.get(files, (id, 0), path).map(|opened| (&opened.file, opened.length))
     }
 }
 
@@ -146,7 +146,7 @@ impl Job<'_> {
                         format,
                         path: source.path,
                         len: source.len,
-                        file: context.handle.get(self.files, (self.id, plane.source), source.path)?,
+                        file: &context.handle.get(self.files, (self.id, plane.source), source.path)?.file,
                         tools: &mut context.tools,
                         raw,
                         decoded,
@@ -187,7 +187,7 @@ impl Job<'_> {
             )
             .hint("the acquisition was probably stopped early; read a region without it"));
         };
-        let file = context.handle.get(self.files, (self.id, plane.source), &other.path)?;
+        let file = &context.handle.get(self.files, (self.id, plane.source), &other.path)?.file;
         let (len, pages) = other.pages(file, raw)?;
         Ok(SourceFile { path: &other.path, len: *len, pages })
     }

@@ -47,8 +47,10 @@ pub(super) struct Series {
     pub(super) info: Result<RowInfo, Refusal>,
     /// Samples per pixel of every page.
     pub(super) samples: usize,
-    /// What is known beside them.
-    pub(super) metadata: Option<Box<ImageMetadata>>,
+    /// What is known beside them; files that are described alike share it.
+    pub(super) metadata: Option<Arc<ImageMetadata>>,
+    /// The name that the file gives, where it is not that of `metadata`.
+    pub(super) given: Option<Box<str>>,
     /// The name that the writer was given, to the byte, where the file has it.
     pub(super) name: Option<Box<str>>,
     /// Planes in the order T, C, Z.
@@ -100,24 +102,34 @@ impl Series {
             info: Err(refusal),
             samples: 1,
             metadata: None,
+            given: None,
             name: None,
             planes: Box::new([]),
             others: Box::new([]),
         }
     }
+
+    /// The name that the file gives.
+    pub(super) fn given_name(&self) -> Option<&str> {
+        self.given.as_deref().or_else(|| self.metadata.as_deref().map(|metadata| metadata.name.as_str()))
+    }
 }
 
 impl FileIndex {
-    /// Reads a file's directories. `window` is memory to use.
-    pub(super) fn read(path: &Path, file: &File, window: &mut Vec<u8>) -> Result<Self> {
-        let len = file.metadata().map_err(|e| Error::io(path, "cannot read", &e))?.len();
+    /// Reads a file's directories, `len` bytes long. `window` is memory to use; `known` are descriptions of other files.
+    pub(super) fn read(
+        path: &Path,
+        (file, len): (&File, u64),
+        window: &mut Vec<u8>,
+        known: &ome::Descriptions,
+    ) -> Result<Self> {
         let mut view = FileView::new(path, file, len, window);
         let (header, raw, first) = read_pages(&mut view)?;
         let description = first.description.as_deref().unwrap_or("");
         let mut pages: Vec<Page> = raw.iter().map(|r| r.page.clone()).collect();
         let mut found = None;
         if ome::is_ome(description)
-            && let Some(series) = ome::series(&view, description, &pages)?
+            && let Some(series) = ome::series(&view, description, &pages, known)?
         {
             found = Some((Kind::Ome, series));
         }
@@ -260,7 +272,7 @@ impl FirstPage {
     }
 
     /// Metadata of files without OME-XML.
-    fn metadata(&self, kind: Kind, description: &str) -> Option<Box<ImageMetadata>> {
+    fn metadata(&self, kind: Kind, description: &str) -> Option<Arc<ImageMetadata>> {
         let mut metadata = ImageMetadata {
             acquired: self.date_time.as_deref().and_then(describe::iso_time),
             ..ImageMetadata::default()
@@ -268,7 +280,7 @@ impl FirstPage {
         if kind == Kind::ImageJ {
             describe::image_j_sizes(description, self.resolution, &mut metadata);
         }
-        (metadata != ImageMetadata::default()).then(|| Box::new(metadata))
+        (metadata != ImageMetadata::default()).then(|| Arc::new(metadata))
     }
 }
 
@@ -348,6 +360,7 @@ pub(super) fn image_of_samples(page: &Page, first: usize, axes: &[(usize, usize)
         info: format.dtype().map(|dtype| RowInfo { shape, dtype }).map_err(Refusal::unsupported),
         samples: format.samples,
         metadata: None,
+        given: None,
         name: None,
         planes: planes.into(),
         others: Box::new([]),

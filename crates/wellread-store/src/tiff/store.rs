@@ -7,6 +7,7 @@
 
 use super::image::PageFormat;
 use super::listing;
+use super::ome::Descriptions;
 use super::read::{Context, FileKey, Job};
 use super::series::{CONVERT, FileIndex, Kind, Series};
 use super::{Endian, codec::Codec, predictor};
@@ -16,6 +17,7 @@ use crate::open_files::OpenFiles;
 use crate::{
     Error, FormatContext, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout,
 };
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
@@ -32,6 +34,14 @@ const CACHE: usize = 256 << 20;
 /// Numbers files across stores, so that a thread's open handle is never taken for another file's.
 static NEXT_ID: AtomicU64 = AtomicU64::new(0);
 
+/// Bytes of memory for directories that a thread keeps.
+const MOST_WINDOW: usize = 1 << 20;
+
+thread_local! {
+    /// Memory for directories that are read outside of [`Store::read`].
+    static WINDOW: Cell<Vec<u8>> = const { Cell::new(vec![]) };
+}
+
 /// A TIFF file or folder, open for reading.
 pub(super) struct TiffStore {
     path: PathBuf,
@@ -43,6 +53,8 @@ pub(super) struct TiffStore {
     /// Bytes of indices kept.
     kept: AtomicUsize,
     first_id: u64,
+    /// Descriptions of images by OME-XML, each parsed once.
+    descriptions: Descriptions,
     /// Files that stay open.
     opened: OpenFiles<FileKey>,
 }
@@ -100,6 +112,7 @@ impl TiffStore {
             rows: vec![],
             kept,
             first_id,
+            descriptions: Descriptions::default(),
             opened: OpenFiles::default(),
         };
         if is_folder {
@@ -180,7 +193,16 @@ impl TiffStore {
 
     /// The index of a file.
     fn index(&self, file: usize) -> Result<IndexRef<'_>> {
-        self.index_with(file, &mut FormatContext::default(), &mut Vec::new())
+        if let Some(index) = self.files[file].index.get() {
+            return Ok(IndexRef::Kept(index));
+        }
+        // Taken while it is used, and lost if that fails.
+        let mut window = WINDOW.take();
+        let index = self.index_with(file, &mut FormatContext::default(), &mut window)?;
+        if window.capacity() <= MOST_WINDOW {
+            WINDOW.set(window);
+        }
+        Ok(index)
     }
 
     /// The index of a file, read with the memory and the open handle of a scratch.
@@ -195,7 +217,7 @@ impl TiffStore {
             return Ok(IndexRef::Kept(index));
         }
         let handle = context.get::<Context>().file(&self.opened, self.id(file), &slot.path)?;
-        let index = Box::new(FileIndex::read(&slot.path, handle, raw)?);
+        let index = Box::new(FileIndex::read(&slot.path, handle, raw, &self.descriptions)?);
         let memory = index.memory();
         if self.kept.fetch_add(memory, Ordering::Relaxed) + memory > CACHE {
             self.kept.fetch_sub(memory, Ordering::Relaxed);
@@ -255,7 +277,7 @@ impl TiffStore {
         if let Some(name) = series.name.as_deref().filter(|name| is_its(name)) {
             return name.to_owned();
         }
-        let given = series.metadata.as_ref().map(|m| m.name.trim()).filter(|n| !n.is_empty());
+        let given = series.given_name().map(str::trim).filter(|n| !n.is_empty());
         let several = index.series.len() > 1;
         match (self.is_folder, several, given) {
             // The writer could not use some characters, or the same name twice.

@@ -1,0 +1,92 @@
+//! Values by the text that they were parsed from: files that say the same share one value.
+//!
+//! Images of a set mostly describe themselves alike. Their files are read all the same, since any may differ from the others;
+//! but what they say is parsed once for each distinct text, and kept once.
+//!
+//! ```text
+//!  text ──known?──yes──▶ the value
+//!            └────no───▶ parsed by the caller ──fine?──yes──▶ kept, if there is room
+//!                                                └─no──▶ the caller's error, which names the caller's file
+//! ```
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+use xxhash_rust::xxh3::Xxh3DefaultBuilder;
+
+/// Distinct texts whose values are kept at most; others have values of their own.
+const MOST: usize = 1024;
+/// Bytes of the longest text that is kept.
+const LONGEST: usize = 64 << 10;
+
+/// Values that are shared, by text.
+#[derive(Debug)]
+pub(crate) struct ByText<T>(RwLock<HashMap<Box<[u8]>, Arc<T>, Xxh3DefaultBuilder>>);
+
+impl<T> Default for ByText<T> {
+    fn default() -> Self {
+        Self(RwLock::default())
+    }
+}
+
+impl<T> ByText<T> {
+    /// The value of `text`, if it is known.
+    pub fn known(&self, text: &[u8]) -> Option<Arc<T>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).get(text).map(Arc::clone)
+    }
+
+    /// Keeps `value` for `text`, if there is room; the one that all share, where another thread was first.
+    pub fn keep(&self, text: &[u8], value: Arc<T>) -> Arc<T> {
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MOST || text.len() > LONGEST {
+            return value;
+        }
+        Arc::clone(known.entry(text.into()).or_insert(value))
+    }
+
+    /// The value of `text`, made by `make` where it is not known.
+    ///
+    /// # Errors
+    /// What `make` says: failures are not kept.
+    pub fn get<E>(&self, text: &[u8], make: impl FnOnce() -> Result<T, E>) -> Result<Arc<T>, E> {
+        match self.known(text) {
+            Some(value) => Ok(value),
+            None => Ok(self.keep(text, Arc::new(make()?))),
+        }
+    }
+
+    /// How many texts are known.
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.0.read().unwrap().len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_parsed_once_and_failures_are_not_kept() {
+        let known = ByText::default();
+        let parse = |text: &str| known.get(text.as_bytes(), || text.parse::<u32>());
+        let seven = parse("7").unwrap();
+        assert_eq!((*seven, known.len()), (7, 1));
+        let again = known.get(b"7", || -> Result<u32, ()> { panic!("it is known") }).unwrap();
+        assert!(Arc::ptr_eq(&seven, &again));
+        assert!(parse("x").is_err() && parse("x").is_err());
+        assert_eq!((known.len(), known.known(b"8")), (1, None));
+        assert_eq!(*known.keep(b"7", Arc::new(8)), 7);
+    }
+
+    #[test]
+    fn it_is_bounded() {
+        let known = ByText::default();
+        for i in 0..2 * MOST {
+            assert_eq!(*known.get::<()>(&i.to_le_bytes(), || Ok(i)).unwrap(), i);
+        }
+        assert_eq!(known.len(), MOST);
+        let known = ByText::default();
+        known.get::<()>(&vec![1; LONGEST + 1], || Ok(1)).unwrap();
+        assert_eq!(known.len(), 0);
+    }
+}
