@@ -34,7 +34,7 @@ pub(crate) fn finding(tables: &[Table], noise: &BTreeMap<String, f64>, judge: &J
                 "Next: measure {} again on an idle machine; nothing can be advised from these figures",
                 noisy.join(" and ")
             ),
-            "One variant measured twice differed by more than a quarter.",
+            "One variant measured twice differed by more than a quarter. A difference that is called one above is larger than that.",
         ));
     }
     let waiting = steps.and_then(|steps| waiting(steps, judge));

@@ -195,7 +195,8 @@ pub enum Kept {
 
 static KEPT: Mutex<Option<Kept>> = Mutex::new(None);
 
-fn keep(kept: Kept) {
+/// Says what stays when the run that is going on is interrupted.
+pub fn keep(kept: Kept) {
     *KEPT.lock().unwrap_or_else(PoisonError::into_inner) = Some(kept);
 }
 

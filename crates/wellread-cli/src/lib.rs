@@ -154,6 +154,7 @@ pub fn run(program: Vec<OsString>, args: impl IntoIterator<Item = OsString>) -> 
         wellread_model::infer::remove_unfinished();
         let tasks = wellread_tasks::stop::interrupt();
         wellread_bench::advise::candidates::stop_writing();
+        commands::processes::interrupt();
         let resumable = wellread_store::staged::remove_unfinished();
         let of_bench = wellread_bench::suite::kept().map(|kept| match kept {
             Kept::Results(folder) => format!(

@@ -124,7 +124,11 @@ pub fn format(candidates: &[&Candidate], figures: &Figures, need: Need) -> Optio
         });
     }
     reasons.push(if index == 0 && small == 0 {
-        format!("it stays: nothing that is as fast is smaller ({} MB)", number(bytes(0) / 1e6))
+        if (1..candidates.len()).any(|i| !series.values[i].is_empty()) {
+            format!("it stays: nothing that is as fast is smaller ({} MB)", number(bytes(0) / 1e6))
+        } else {
+            "it stays: nothing else was measured well enough to be compared; a longer --time-budget tells".to_owned()
+        }
     } else if index == 0 {
         format!(
             "it stays: the smallest that is fast enough, {}, needs {} of its {} MB, and a copy is worth making below {}",
@@ -158,6 +162,9 @@ fn judged_cold(candidates: &[&Candidate], figures: &Figures, need: Need) -> bool
     too_large && figures.cold.values.iter().all(|values| !values.is_empty())
 }
 
+/// Seconds of a step that stand for none that does not wait.
+pub const NEVER: f64 = 1e3;
+
 /// Chooses a number of workers by the step with its wait, or by what is read in the background.
 pub fn workers(
     counts: &[usize],
@@ -168,7 +175,7 @@ pub fn workers(
     let of = |speed: &Speed| match step {
         Some(step) => step + speed.wait(step),
         // A loader that reads nothing in the background has an epoch's time for it.
-        None => speed.enough().min(1e3),
+        None => speed.enough().min(NEVER),
     };
     let series = Series::of(speeds.iter().map(|of_count| of_count.iter().map(of).collect()).collect(), seed);
     let best = series.best()?;
@@ -177,8 +184,11 @@ pub fn workers(
     let index = order.into_iter().find(|&i| series.is_as_good(i, NEGLIGIBLE))?;
     let figure = series.figure(index, |s| 1e3 * s);
     let what = if step.is_some() { "a step with its wait takes" } else { "no wait for steps from" };
-    let mut reasons =
-        vec![format!("{} workers: {what} {} ms{}", counts[index], number(figure.value), ends(&figure))];
+    let mut reasons = vec![if figure.value >= 1e3 * NEVER {
+        format!("{} workers: every step waits, as far as these rounds tell", counts[index])
+    } else {
+        format!("{} workers: {what} {} ms{}", counts[index], number(figure.value), ends(&figure))
+    }];
     if index != best {
         reasons.push(format!("more are no faster beyond doubt or by 2 % (best median: {})", counts[best]));
     } else if let Some(fewer) =
@@ -244,6 +254,9 @@ pub fn cache(
                 number(bytes[index] / 1e6)
             )],
         },
+        None if faster.is_empty() && (1..caches.len()).all(|i| series.versus(i, 0).ratio.is_none()) => none(
+            "no cache: too few rounds to say whether one is faster; a longer --time-budget tells".to_owned(),
+        ),
         None if faster.is_empty() => none("no cache: none of them is faster beyond doubt".to_owned()),
         None => none(format!(
             "no cache: {} would be faster, but the whole set takes {} GB in it, which is more than half of the memory",

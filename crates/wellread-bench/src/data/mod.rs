@@ -112,6 +112,21 @@ pub fn set_name(format: &Format) -> String {
     if format.set_ending.is_empty() { format.name.to_owned() } else { format!("images{}", format.set_ending) }
 }
 
+/// What to do about images and masks in one folder.
+const TWO_SETS: &str = "images and masks are two sets: give the folder of one of them; or put both types into one set: wellread \
+                        convert --mixed";
+
+/// Checks that no files of a folder of images are masks of others. In a table masks are among images because somebody put them there.
+///
+/// # Errors
+/// As [`masks::none_beside_images`].
+pub fn no_masks(store: &dyn wellread_store::Store) -> wellread_store::Result<()> {
+    if registry::format_named(store.format()).is_ok_and(|format| format.keeps_features) {
+        return Ok(());
+    }
+    masks::none_beside_images(store).map_err(|error| error.hint(TWO_SETS))
+}
+
 /// Opens a set that was looked at before ([`open_checked`]), as planes where that said so: nothing but opening.
 pub fn open_source(path: &Path, planes: bool) -> Result<Box<dyn wellread_store::Store>> {
     let store = wellread_store::open(path, &wellread_store::OpenOptions::default())?;
@@ -131,15 +146,8 @@ pub(crate) fn open_checked(
     if store.is_empty() {
         bail!("{}: there is no image in it", path.display());
     }
-    // In a table masks are among images because somebody put them there.
-    let is_table = registry::format_named(store.format()).is_ok_and(|format| format.keeps_features);
-    let no_masks = || if is_table { Ok(()) } else { masks::none_beside_images(&*store) };
-    one_pixel_type(&*store).and_then(|()| no_masks()).map_err(|error| {
-        error.hint(
-            "images and masks are two sets: give the folder of one of them; or put both types into one set: wellread \
-             convert --mixed",
-        )
-    })?;
+    one_pixel_type(&*store).map_err(|error| error.hint(TWO_SETS))?;
+    no_masks(&*store)?;
     let mixed = || -> Result<bool> {
         let first = store.row_info(0)?;
         for row in 1..store.len() {

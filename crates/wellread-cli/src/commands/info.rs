@@ -4,7 +4,7 @@ use super::OpenArgs;
 use crate::output::{Outcome, Ui, bytes};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use wellread_store::Store;
+use wellread_store::{Store, registry};
 
 /// Arguments.
 #[derive(clap::Args)]
@@ -110,7 +110,10 @@ fn larger_than_pixels(info: &Info) -> Option<String> {
     let codec = info.codec.to_lowercase();
     let plain = codec.is_empty() || codec == "none" || codec == "uncompressed";
     let (disk, pixels) = (info.bytes_on_disk, info.bytes_of_pixels);
-    (!plain && pixels > 0 && disk > pixels).then(|| {
+    // Where pixels lie as they are without a codec. A table holds more than them, and PNG is never without.
+    let as_they_are = registry::format_named(info.format).is_ok_and(|format| !format.keeps_features)
+        && info.format != "image-folder";
+    (as_they_are && !plain && pixels > 0 && disk > pixels).then(|| {
         format!(
             "the files are {:.0} % larger than the pixels: {} saves nothing here (wellread convert --compression none)",
             100.0 * (disk as f64 / pixels as f64 - 1.0),

@@ -12,9 +12,11 @@ use super::recipe;
 use anyhow::{Context as _, Result, bail, ensure};
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
-use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 use wellread_bench::outcome::{PROCESSES, VERIFIED, what_figures_are};
+use wellread_bench::suite::{self, Kept};
 use wellread_bench::{Config, Watch, budget, findings};
 use wellread_compare::{append, condensed};
 use wellread_measure::bootstrap::Bootstrap;
@@ -25,12 +27,52 @@ use wellread_store::staged::Staged;
 /// Options that a child is given by its parent, each with a value.
 const TAKEN: [&str; 5] = ["processes", "out", "output", "data-dir", "trace"];
 
+/// The process that is measured, 0 for none.
+static RUNNING: AtomicU32 = AtomicU32::new(0);
+/// Whether this program is about to end: the handler of the signal says so, and ends it.
+static ENDING: AtomicBool = AtomicBool::new(false);
+/// So long a process that was asked to end may take.
+const TO_END: Duration = Duration::from_secs(5);
+
+/// Asks the process that is measured to end, and waits until it has: what it writes is removed afterwards.
+pub fn interrupt() {
+    ENDING.store(true, Ordering::SeqCst);
+    let pid = RUNNING.load(Ordering::SeqCst);
+    #[cfg(unix)]
+    if let Ok(pid @ 2..) = i32::try_from(pid) {
+        // SAFETY: kill has no preconditions; the process is a child that was not waited for yet, so the number is its own.
+        unsafe { libc::kill(pid, libc::SIGTERM) };
+    }
+    let asked = Instant::now();
+    while pid != 0 && RUNNING.load(Ordering::SeqCst) == pid && asked.elapsed() < TO_END {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// What a process said. Does not return when this program is about to end.
+fn output_of(command: &mut Command) -> Result<Output> {
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let child = child.context("cannot start a process")?;
+    RUNNING.store(child.id(), Ordering::SeqCst);
+    let output = child.wait_with_output();
+    RUNNING.store(0, Ordering::SeqCst);
+    let output = output.context("cannot wait for a process")?;
+    // A terminal interrupts both, and the child may be the first to end.
+    if !output.status.success() && matches!(output.status.code(), None | Some(130)) {
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    while ENDING.load(Ordering::SeqCst) {
+        std::thread::sleep(TO_END);
+    }
+    Ok(output)
+}
+
 /// Runs the command `config.command` in `count` fresh processes and writes their results as one.
 ///
 /// # Errors
 /// A process that fails, with what it said; a results folder that cannot be written.
 pub fn run(config: &Config, count: usize, program: &[OsString], watch: Watch<'_>) -> Result<ReportInput> {
-    wellread_bench::suite::check_out(config)?;
+    suite::check_out(config)?;
     std::fs::create_dir_all(&config.out)
         .with_context(|| format!("cannot make the results folder {}", config.out.display()))?;
     let data = config.data_dir.clone().unwrap_or_else(|| config.out.join("data"));
@@ -43,7 +85,10 @@ pub fn run(config: &Config, count: usize, program: &[OsString], watch: Watch<'_>
     // Goes when this ends, however it does.
     let scratch = Staged::new(&config.out.join("processes"), false)?;
     let folder = scratch.create_dir()?;
-    let mut inputs = Vec::new();
+    let mut inputs: Vec<ReportInput> = Vec::new();
+    if !config.in_place {
+        suite::keep(Kept::Images(data.clone()));
+    }
     for child in 0..count {
         (watch.progress)("fresh processes", child, count);
         let begun = Instant::now();
@@ -54,7 +99,7 @@ pub fn run(config: &Config, count: usize, program: &[OsString], watch: Watch<'_>
         if !config.in_place {
             command.arg("--data-dir").arg(&data);
         }
-        let output = command.stdin(Stdio::null()).output().context("cannot start a process")?;
+        let output = output_of(&mut command)?;
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr);
             let tail: Vec<&str> = said.trim_end().lines().rev().take(5).collect();
@@ -62,6 +107,9 @@ pub fn run(config: &Config, count: usize, program: &[OsString], watch: Watch<'_>
             bail!("process {} of {count} failed ({}):\n{tail}", child + 1, output.status);
         }
         inputs.push(ReportInput::from_dir(&out)?);
+        // What is finished stays when this is interrupted.
+        joined(inputs.clone(), config)?.save(&config.out)?;
+        suite::keep(Kept::Results(config.out.clone()));
         let took = budget::words(begun.elapsed().as_secs_f64());
         (watch.phase)(&format!("process {} of {count} in {took}", child + 1));
     }

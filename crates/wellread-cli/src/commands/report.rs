@@ -2,6 +2,7 @@
 
 use crate::output::{Failure, Outcome, Ui};
 use std::path::{Path, PathBuf};
+use wellread_report::summary::FILE_NAME as SUMMARY;
 use wellread_report::{ReportInput, Table};
 
 /// Makes plots and report.html again from the tables and summary.json in a results folder.
@@ -35,9 +36,6 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
 /// The newest folder of results in a folder that holds none itself, such as where `infer` makes one for each run.
 fn results_within(dir: &Path) -> Option<PathBuf> {
     let folders = std::fs::read_dir(dir).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
-    let is_table = |entry: std::io::Result<std::fs::DirEntry>| {
-        entry.is_ok_and(|entry| entry.path().extension().is_some_and(|ending| ending == "parquet"))
-    };
-    let has_results = |folder: &PathBuf| std::fs::read_dir(folder).is_ok_and(|mut all| all.any(is_table));
+    let has_results = |folder: &PathBuf| folder.join(SUMMARY).is_file();
     folders.filter(has_results).max_by_key(|folder| folder.metadata().and_then(|of| of.modified()).ok())
 }

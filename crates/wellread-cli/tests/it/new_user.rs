@@ -128,6 +128,12 @@ fn an_interrupted_run_says_where_its_results_are() {
     assert!(said.contains(&format!("`wellread report {}` shows it", out.display())), "{said}");
     assert_eq!(leftovers(&out), Vec::<String>::new());
     json(&["report", arg(&out)]);
+    // Of several processes those that are finished, and nothing of the one that is measured.
+    let several = dir.path().join("several");
+    let said = interrupted(until("process 1 of 9", &["dataset", "--processes", "9"], &several));
+    assert!(said.contains(&format!("`wellread report {}` shows it", several.display())), "{said}");
+    assert_eq!(leftovers(&several), Vec::<String>::new());
+    json(&["report", arg(&several)]);
 }
 
 #[test]
