@@ -93,7 +93,9 @@ def test_every_loader_of_every_format_delivers_the_same_pixels(bench, wellread):
         assert found == LOADERS[name] | {"wellread", "wellread-dataset"}, name
         (rust,) = of(rows, framework="rust", format=name)
         assert rust["limit_kernel_per_s"] > 0 and rust["limit_read_per_s"] > 0
-        named = ("widening and scaling", "reading and decoding") if rust["share_of_limit"] <= 1 else ("limit not valid",)
+        named = (
+            ("widening and scaling", "reading and decoding") if rust["share_of_limit"] <= 1 else ("limit not valid",)
+        )
         assert rust["bound_by"] in named and rust["share_of_limit"] > 0
         (ours,) = of(rows, framework="pytorch", format=name, loader="wellread")
         assert ours["samples_per_sec"] > 0 and ours["first_batch_s"] > 0

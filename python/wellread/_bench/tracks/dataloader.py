@@ -18,8 +18,9 @@ from . import open_reader
 
 
 def turn(worker, request):
-    """Epochs for `turn_s` seconds; one where every pixel is compared. Of a loader that is kept one more, as it is opened:
-    its first one, that is timed and not compared in full.
+    """Epochs for `turn_s` seconds; one where every pixel is compared.
+
+    Of a loader that is kept one more, as it is opened: its first one, that is timed and not compared in full.
     """
     first = None
     if request["keep"] and request["key"] not in worker.kept:
