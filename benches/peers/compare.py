@@ -114,13 +114,13 @@ class Processes:
 
     def __init__(self):
         self.context = multiprocessing.get_context("forkserver")
-        self.context.set_forkserver_preload([*PRELOADED, "peers"])
+        self.context.set_forkserver_preload([*PRELOADED, "runs"])
 
     def __call__(self, call, *arguments):
-        import peers
+        import runs
 
         here, there = self.context.Pipe(duplex=False)
-        process = self.context.Process(target=peers.serve, args=(there, call, *arguments))
+        process = self.context.Process(target=runs.serve, args=(there, call, *arguments))
         process.start()
         there.close()
         try:
@@ -134,34 +134,39 @@ class Processes:
         return answer
 
 
+def annbatch(task):
+    """annbatch's run in an interpreter of its own (Python >= 3.12)."""
+    done = subprocess.run([ANNBATCH_PYTHON, HERE / "runs.py", "-"], input=json.dumps(asdict(task)),
+                          capture_output=True, text=True, cwd=HERE, env=os.environ)  # fmt: skip
+    if done.returncode:
+        return {"error": (done.stderr.strip().splitlines() or ["failed"])[-1]}
+    return json.loads(done.stdout.splitlines()[-1])
+
+
 def measure(in_process, task):
     """A run of a task."""
-    import peers
-    import writes
+    import runs
 
-    if task.name.startswith("annbatch"):
-        return writes.annbatch(ANNBATCH_PYTHON, asdict(task))
-    return in_process(peers.measure, task)
+    return annbatch(task) if task.name.startswith("annbatch") else in_process(runs.measure, task)
 
 
 def compare(in_process, folder, about, kind, rounds, threads, only, rng):
     """All rows of a set: the runs of each loader and of those that ran twice."""
-    import peers
+    from runs import Task, orders_of
 
     rows = rows_of(kind, only)
     loaders = loaders_of(rows)
     runs, twins = {name: [] for name in loaders}, []
 
     @functools.cache
-    def orders_of(seed, later):
-        found = in_process(peers.orders_of, str(folder), about["whole"], kind.batch, 1 + later, seed)
+    def orders(seed, later):
+        found = in_process(orders_of, str(folder), about["whole"], kind.batch, 1 + later, seed)
         if isinstance(found, dict):
             raise SystemExit(f"wellread cannot tell its order: {found['error']}")
         return found
 
     def run(name, round_, later, checked=False):
-        orders = orders_of(round_, later)
-        task = peers.Task(name, str(folder), kind.batch, threads, later, round_, orders, checked)
+        task = Task(name, str(folder), kind.batch, threads, later, round_, orders(round_, later), checked)
         begin = time.perf_counter()
         done = {"round": round_, **measure(in_process, task)}
         said = done.get("error") or f"{time.perf_counter() - begin:.1f} s"

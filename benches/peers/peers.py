@@ -1,33 +1,20 @@
-"""The loaders that are compared, wellread among them: each runs in a process of its own, by the same loop and clock.
+"""The loaders that are compared, wellread among them. `runs.py` runs each, by the same loop and clock.
 
-    python peers.py NAME FOLDER [--batch 16] [--threads 2] [--later 3] [--seed 0] [--checked]
-
-A loader is a class: made from what is to be read (its opening), it has `epoch(e)`, which gives the batches of that
+A loader is a class: made from a task of `runs.py` (its opening), it has `epoch(e)`, which gives the batches of that
 epoch, `float32` tensors of torch (N, C, Y, X) in [0, 1]. Each is used as its authors advise: what can be opened once
 is (arrays, connections, mapped files), batches are asked for ahead where the library has no reading ahead of its own,
 and the library's own pools of threads have as many threads as all others.
-
-Inside of the clock: opening (in the first epoch), reading, decoding, scaling, putting batches together, delivery to
-the process that iterates, and, in the first epoch, starting workers. Outside: importing libraries, the order of the
-rows, and the comparison of pixels.
 """
 
-import argparse
-import importlib
 import importlib.util
-import json
-import os
-import random
 import resource
 import sys
 import threading
-import time
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
-import checks
 import numpy as np
 import torch
 from torch.utils.data import DataLoader, Sampler
@@ -42,39 +29,11 @@ from _wellread_bench.frameworks.base import ReaderDataset  # noqa: E402
 from _wellread_bench.images import Finish  # noqa: E402
 from _wellread_bench.peers import tables  # noqa: E402
 
-# Last, as modules there are named like torch and jax.
-sys.path.append(str(FOLDER.parent))
-from _tasks.memory import proportional_mb, resident_mb  # noqa: E402
-
 # Decoded images kept from epoch to epoch, where a row says so: more than any set here has.
 KEPT = "memory:512MiB"
 
 # Batches asked for ahead where we have to do it: as many as torch's DataLoader with two workers has (2 for each).
 AHEAD = 4
-
-
-@dataclass(frozen=True)
-class Task:
-    """What a process is to do."""
-
-    name: str
-    """The loader: a key of `LOADERS`, or `wellread:FILE`, with `,kept` where images are kept from epoch to epoch."""
-    folder: str
-    batch: int
-    threads: int
-    later: int
-    """Epochs after the first."""
-    seed: int
-    orders: tuple
-    """The rows of each epoch, in order; wellread's own, which must be these."""
-    checked: bool = False
-    """Compare every batch of every epoch, whatever it costs: such a run tells no times."""
-
-    def about(self):
-        return json.loads((Path(self.folder) / "about.json").read_text())
-
-    def path(self, name):
-        return str(Path(self.folder) / name)
 
 
 class Order(Sampler):
@@ -116,7 +75,7 @@ class Batches:
     def __init__(self, read, task):
         self.read, about = read, task.about()
         self.shape = (1, *about["shape"][-2:])
-        self.count, self.scale = about["images"], np.float32(1 / np.iinfo(about["dtype"]).max)
+        self.count, self.scale = about["images"], task.scale()
 
     def __len__(self):
         return self.count
@@ -140,8 +99,7 @@ class AheadOfUse:
         self.pool = ThreadPoolExecutor(task.threads)
 
     def epoch(self, e):
-        rows, size = self.task.orders[e], self.task.batch
-        parts = [rows[at : at + size] for at in range(0, len(rows), size)]
+        parts = self.task.batches(e)
         waiting = deque(self.pool.submit(self.take, part) for part in parts[:AHEAD])
         for part in parts[AHEAD:]:
             batch = waiting.popleft().result()
@@ -247,11 +205,19 @@ def zarr_array(task, workers):
     return in_torch(array.__getitem__, task, workers)
 
 
-def tensorstore_context(task):
+def tensorstores(task, names):
+    """Arrays of these names, opened all at a time; their pools have as many threads as all others."""
     import tensorstore
 
     pools = ("data_copy_concurrency", "file_io_concurrency")
-    return tensorstore, tensorstore.Context({name: {"limit": task.threads} for name in pools})
+    how = {
+        "context": tensorstore.Context({name: {"limit": task.threads} for name in pools}),
+        "read": True,
+        "recheck_cached_data": False,
+        "recheck_cached_metadata": False,
+    }
+    specs = [{"driver": "zarr", "kvstore": {"driver": "file", "path": name}} for name in names]
+    return [opened.result() for opened in [tensorstore.open(spec, **how) for spec in specs]]
 
 
 class Tensorstore:
@@ -262,8 +228,7 @@ class Tensorstore:
         self.batches = Batches(None, task)
 
     def epoch(self, e):
-        rows, size = self.task.orders[e], self.task.batch
-        parts = [rows[at : at + size] for at in range(0, len(rows), size)]
+        parts = self.task.batches(e)
         waiting = deque([self.read(row) for row in part] for part in parts[:AHEAD])
         for k in range(len(parts)):
             reads = waiting.popleft()
@@ -276,23 +241,14 @@ class Tensorstore:
 
 def tensorstore_folder(task, _):
     """tensorstore on a folder of OME-Zarr: every array opened once, all at a time."""
-    ts, context = tensorstore_context(task)
     level = task.about()["level"]
-    specs = [
-        {"driver": "zarr", "kvstore": {"driver": "file", "path": f"{p}/{level}"}}
-        for p in files(task, "ome-zarr", "*.zarr")
-    ]
-    how = {"context": context, "read": True, "recheck_cached_data": False, "recheck_cached_metadata": False}
-    arrays = [opened.result() for opened in [ts.open(spec, **how) for spec in specs]]
+    arrays = tensorstores(task, [f"{p}/{level}" for p in files(task, "ome-zarr", "*.zarr")])
     return Tensorstore(task, lambda row: arrays[row][0, 0, 0].read())
 
 
 def tensorstore_array(task, _):
     """tensorstore on one array of all images, a chunk for each."""
-    ts, context = tensorstore_context(task)
-    spec = {"driver": "zarr", "kvstore": {"driver": "file", "path": task.path("array.zarr")}}
-    how = {"context": context, "read": True, "recheck_cached_data": False, "recheck_cached_metadata": False}
-    array = ts.open(spec, **how).result()
+    (array,) = tensorstores(task, [task.path("array.zarr")])
     return Tensorstore(task, lambda row: array[row].read())
 
 
@@ -301,7 +257,7 @@ class Spdl:
 
     def __init__(self, task):
         paths = files(task, "tiff", "*.tiff")
-        self.task, scale = task, np.float32(1 / np.iinfo(task.about()["dtype"]).max)
+        self.task, scale = task, task.scale()
 
         def image(row):
             pixels = first_page(paths[row])
@@ -329,8 +285,7 @@ def scaled_chunks(task):
     """Of an Arrow column of chunk lists a batch, without Python objects: offsets and one buffer of values."""
     import pyarrow as pa
 
-    about = task.about()
-    shape, scale = tuple(about["shape"][-2:]), np.float32(1 / np.iinfo(about["dtype"]).max)
+    shape, scale = tuple(task.about()["shape"][-2:]), task.scale()
 
     def batch_of(chunks):
         if isinstance(chunks, pa.ChunkedArray):
@@ -419,7 +374,7 @@ def of_bare(task, column):
     """Batches of a column of binary values, whose bytes lie one behind the other."""
     about = task.about()
     dtype, shape = np.dtype(about["dtype"]), about["shape"][-2:]
-    scale, size = np.float32(1 / np.iinfo(dtype).max), int(np.prod(shape))
+    scale, size = task.scale(), int(np.prod(shape))
 
     def take(rows):
         found = column(rows)
@@ -466,12 +421,11 @@ class Gather:
         paths = files(task, "tiff", "*.tiff")
         shape = (1, *task.about()["shape"][-2:])
         self.images = np.stack([tifffile.imread(path).reshape(shape) for path in paths])
-        self.task, self.scale = task, np.float32(1 / np.iinfo(self.images.dtype).max)
+        self.task, self.scale = task, task.scale()
 
     def epoch(self, e):
-        rows, size = self.task.orders[e], self.task.batch
-        for at in range(0, len(rows), size):
-            yield torch.from_numpy(np.multiply(self.images[rows[at : at + size]], self.scale, dtype=np.float32))
+        for rows in self.task.batches(e):
+            yield torch.from_numpy(np.multiply(self.images[rows], self.scale, dtype=np.float32))
 
 
 class Annbatch:
@@ -553,129 +507,3 @@ LOADERS = {
                      ("tifffile",)),
 }  # fmt: skip
 WELLREAD = Loader("wellread", lambda task, _: wellread(task), False, ("wellread",))
-
-
-def loader_of(name):
-    return WELLREAD if name.startswith("wellread:") else LOADERS[name]
-
-
-def measure(task):
-    """Runs the epochs of a task in this process: their seconds, and what was found wrong with pixels."""
-    loader = loader_of(task.name)
-    torch.set_num_threads(task.threads)
-    # As many open files as the system allows, for all alike.
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    for module in loader.imports:
-        importlib.import_module(module)
-    if "pyarrow" in sys.modules:
-        import pyarrow
-
-        pyarrow.set_cpu_count(task.threads)
-        pyarrow.set_io_thread_count(task.threads)
-        # Which it imports at the first conversion, where it is there.
-        if importlib.util.find_spec("pandas"):
-            importlib.import_module("pandas")
-    expected = np.load(task.path("checksums.npy")).tolist()
-    drawn = random.Random(f"{task.name} {task.seed}")
-    before = memory()
-    opened = time.perf_counter()
-    source = loader.make(task, task.threads if loader.workers else 0)
-    open_s = time.perf_counter() - opened
-    epochs, first_batch_s, looked_at = [], None, 0
-    for e in range(1 + task.later):
-        rows = task.orders[e]
-        parts = [rows[at : at + task.batch] for at in range(0, len(rows), task.batch)]
-        # One batch of each timed epoch, drawn at random, is kept and compared when the clock stands.
-        pick, kept, count, found = drawn.randrange(len(parts)), None, 0, []
-        begin = time.perf_counter()
-        for k, batch in enumerate(source.epoch(e)):
-            if first_batch_s is None:
-                first_batch_s = open_s + time.perf_counter() - begin
-            count += len(batch)
-            if task.checked:
-                found.append((k, checks.of_batch(batch.numpy(), task.about()["dtype"])))
-            elif k == pick:
-                kept = batch
-        seconds = time.perf_counter() - begin
-        del batch
-        epochs.append(seconds + (open_s if e == 0 else 0))
-        if kept is not None:
-            found.append((pick, checks.of_batch(kept.numpy(), task.about()["dtype"])))
-            kept = None
-        looked_at += sum(len(sums) for _, sums in found)
-        what = wrong_with(source, e, task, parts, (count, found), expected)
-        if what:
-            raise ValueError(f"epoch {e + 1}: {what}")
-    # The peak of this process, or what it and its workers have at the end, where that is more.
-    more = max(after - at_first for after, at_first in zip(memory(peak=True), before, strict=True))
-    return {"open_s": open_s, "first_batch_s": first_batch_s, "epochs_s": epochs, "images": len(rows),
-            "compared": looked_at, "memory_mb": more}  # fmt: skip
-
-
-def memory(peak=False):
-    """MB: of this process alone, and of all, pages that several share counted once."""
-    return resident_mb(peak) or 0.0, proportional_mb() or 0.0
-
-
-def wrong_with(source, e, task, parts, delivered, expected):
-    """What is wrong with what an epoch delivered; None where nothing is."""
-    count, found = delivered
-    rows = task.orders[e]
-    if count != len(rows):
-        return f"{count} images of {len(rows)}"
-    if isinstance(source, Own) and list(source.loader.rows(e)) != list(rows):
-        return "wellread's order is another one than its peers were given"
-    if getattr(source, "own_order", False):
-        # Which rows a batch has is not known; that all came is known of runs that compare them all.
-        sums = [one for _, sums in found for one in sums]
-        if task.checked:
-            return checks.wrong(sums, rows, expected)
-        return None if set(sums) <= set(expected) else "images that are not of the set"
-    if task.checked and len(found) != len(parts):
-        return f"{len(found)} batches of {len(parts)}"
-    return next(filter(None, (checks.wrong(sums, parts[k], expected) for k, sums in found)), None)
-
-
-def orders_of(folder, file, batch, epochs, seed):
-    """The orders in which wellread delivers a set: those that all are given."""
-    import wellread as package
-
-    loader = package.DataLoader(str(Path(folder) / file), batch_size=batch, shuffle=True, seed=seed, shard=False)
-    return tuple([int(row) for row in loader.rows(e)] for e in range(epochs))
-
-
-def serve(pipe, call, *arguments):
-    """In a process of its own: sends what the call returns, or what went wrong."""
-    try:
-        answer = call(*arguments)
-    except Exception as error:
-        answer = {"error": f"{type(error).__name__}: {error}"}
-    pipe.send(answer)
-    pipe.close()
-    # What a library has begun in its threads is not waited for; workers are torch's, and end with their pipe.
-    sys.stdout.flush()
-
-
-def main():
-    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    ap.add_argument("name", help=f"{', '.join(LOADERS)}, or wellread:FILE[,kept]; - reads a task as JSON")
-    ap.add_argument("folder", type=Path, nargs="?")
-    ap.add_argument("--batch", type=int, default=16)
-    ap.add_argument("--threads", type=int, default=2)
-    ap.add_argument("--later", type=int, default=3)
-    ap.add_argument("--seed", type=int, default=0)
-    ap.add_argument("--checked", action="store_true", help="compare every batch; times are of no use then")
-    a = ap.parse_args()
-    if a.name == "-":
-        task = Task(**json.load(sys.stdin))
-    else:
-        about = json.loads((a.folder / "about.json").read_text())
-        orders = orders_of(a.folder, about["whole"], a.batch, 1 + a.later, a.seed)
-        task = Task(a.name, str(a.folder), a.batch, a.threads, a.later, a.seed, orders, a.checked)
-    print(json.dumps({"task": {**asdict(task), "orders": None}, **measure(task)}), flush=True)
-    os._exit(0)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,7 +1,5 @@
 """Writing: the Python libraries from named arrays in memory, as upstream does, and `wellread bench storage`."""
 
-import json
-import os
 import subprocess
 import tempfile
 import time
@@ -78,13 +76,3 @@ def compare(folders, into, rounds, formats, in_process, binary, rng):
                 row["twin"] = [a / b for a, b in zip(twin[fmt], ours[fmt], strict=True)]
             rows.append(row)
     return {"rounds": rounds, "rows": rows}
-
-
-def annbatch(python, task):
-    """annbatch's run in an interpreter of its own (Python >= 3.12)."""
-    here = Path(__file__).resolve().parent
-    done = subprocess.run([python, here / "peers.py", "-"], input=json.dumps(task), capture_output=True, text=True,
-                          cwd=here, env=os.environ)  # fmt: skip
-    if done.returncode:
-        return {"error": (done.stderr.strip().splitlines() or ["failed"])[-1]}
-    return json.loads(done.stdout.splitlines()[-1])

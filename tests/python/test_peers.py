@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 HERE = Path(__file__).resolve().parents[2] / "benches" / "peers"
-NAMES = ("judge", "checks", "page", "peers", "compare")
+NAMES = ("judge", "checks", "page", "peers", "runs", "compare")
 
 
 @pytest.fixture(scope="module")
@@ -154,20 +154,20 @@ def folder(modules, tmp_path):
 
 
 def task(modules, folder, name, **more):
-    orders = modules.peers.orders_of(folder, "tiff", 4, 3, 7)
+    orders = modules.runs.orders_of(folder, "tiff", 4, 3, 7)
     given = {"batch": 4, "threads": 2, "later": 2, "seed": 7, "orders": orders, **more}
-    return modules.peers.Task(name, str(folder), **given)
+    return modules.runs.Task(name, str(folder), **given)
 
 
 @pytest.mark.parametrize("name", ["wellread:tiff", "wellread:tiff,kept", "tifffile-mapped-0", "gather"])
 def test_each_loader_has_the_same_epochs_and_checks(modules, folder, name):
     one = task(modules, folder, name, checked=True)
     assert all(sorted(order) == list(range(COUNT)) for order in one.orders) and len(set(map(tuple, one.orders))) > 1
-    done = modules.peers.measure(one)
+    done = modules.runs.measure(one)
     assert (len(done["epochs_s"]), done["images"], done["compared"]) == (3, COUNT, 3 * COUNT)
     assert 0 < done["open_s"] <= done["first_batch_s"] <= done["epochs_s"][0]
     # Of timed epochs a batch is compared, here all there is.
-    assert modules.peers.measure(task(modules, folder, name, batch=COUNT))["compared"] == 3 * COUNT
+    assert modules.runs.measure(task(modules, folder, name, batch=COUNT))["compared"] == 3 * COUNT
 
 
 @pytest.mark.parametrize("name", ["wellread:tiff", "tifffile-mapped-0", "gather"])
@@ -180,14 +180,14 @@ def test_a_wrong_pixel_ends_a_run(modules, folder, name, checked):
     image.flat[17] ^= 1
     tifffile.imwrite(path, image)
     with pytest.raises(ValueError, match="epoch 1: .* 1 of them with other pixels"):
-        modules.peers.measure(task(modules, folder, name, checked=checked, batch=COUNT))
+        modules.runs.measure(task(modules, folder, name, checked=checked, batch=COUNT))
 
 
 def test_other_rows_than_were_asked_for_end_a_run(modules, folder):
     one = task(modules, folder, "wellread:tiff")
     orders = (one.orders[1], one.orders[0], one.orders[2])
     with pytest.raises(ValueError, match="another one than its peers were given"):
-        modules.peers.measure(task(modules, folder, "wellread:tiff", orders=orders, batch=COUNT))
+        modules.runs.measure(task(modules, folder, "wellread:tiff", orders=orders, batch=COUNT))
 
 
 def run(round_, first, *later):
