@@ -175,13 +175,13 @@ impl LoopPlan {
         };
         while !modes.is_empty() {
             let found = ways.iter().find_map(|way| Some((*way, fits(*way, &modes)?)));
-            if let Some((Way(way_rounds, steps, batch_size, differences), (slow, rest))) = found {
+            if let Some((way, (slow, rest))) = found {
+                let Way(_, steps, batch_size, differences) = way;
                 if slow.is_empty() {
                     let modes = modes.iter().map(|(mode, _)| *mode).collect();
                     return Self { modes, slow: vec![], skipped, steps, batch_size, differences, in_full };
                 }
                 // Without them more of what was asked for may fit.
-                let way = Way(way_rounds, steps, batch_size, differences);
                 let slow = slow.iter().map(|set| (set.format, way.of_set(asked, &modes, set))).collect();
                 return Self { slow, skipped, in_full, ..Self::of(asked, &modes, &rest, budget) };
             }

@@ -115,6 +115,11 @@ impl Config {
         self.random_crop.or(self.crop)
     }
 
+    /// The folder of the prepared images.
+    pub fn data_folder(&self) -> PathBuf {
+        self.data_dir.clone().unwrap_or_else(|| self.out.join("data"))
+    }
+
     /// Whether a framework in Python is measured.
     pub fn in_python(&self) -> bool {
         self.frameworks.iter().any(|framework| *framework != Framework::Rust)

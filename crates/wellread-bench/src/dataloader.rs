@@ -216,10 +216,8 @@ fn epochs(
         // A rate of the whole turn is what was done over what it took.
         "samples_per_sec" => (name, mean("num_samples") / mean(MEASURED)),
         "delivered_bytes_per_s" => (name, mean("num_samples") * delivered / mean(MEASURED)),
-        // NaN where one was cut short.
         FIRST_EPOCH if !session.config.keep_open => {
-            let cut = if mean(FIRST_EPOCH).is_nan() { f64::NAN } else { 1.0 };
-            (name, cut * mean("num_samples") / (mean("open_s") + mean(MEASURED)))
+            (name, mean("num_samples") / (mean("open_s") + mean("epoch_s")))
         }
         _ => (name, mean(name)),
     });

@@ -199,12 +199,8 @@ impl Judge {
 
     /// Why nothing is advised from figures of this noise; `None` where it is small enough.
     pub(crate) fn too_noisy(&self) -> Option<String> {
-        self.noise.filter(|noise| *noise > TOO_NOISY).map(|noise| {
-            format!(
-                "one variant measured twice differed by up to {:.0} %: measure again on an idle machine",
-                100.0 * noise
-            )
-        })
+        let noise = self.noise.filter(|noise| *noise > TOO_NOISY)?;
+        Some(format!("{}: measure again on an idle machine", twice(noise)))
     }
 
     /// The interval of a median, where there are rounds enough for one.
@@ -222,6 +218,11 @@ impl Judge {
     pub(crate) fn interval(&self, values: &[f64], show: impl Fn(f64) -> String) -> String {
         self.median(values).map_or(String::new(), |i| format!(" ({}–{})", show(i.low), show(i.high)))
     }
+}
+
+/// What a noise floor is.
+fn twice(noise: f64) -> String {
+    format!("one variant measured twice differed by up to {:.0} %", 100.0 * noise)
 }
 
 /// Why so many rounds give no verdict; `hint` says how there are more.
@@ -274,9 +275,7 @@ impl Comparison {
         match self.verdict {
             Verdict::Clear => String::new(),
             Verdict::Unclear => "; the interval holds 1".to_owned(),
-            Verdict::Noise(noise) => {
-                format!("; but one variant measured twice differed by up to {:.0} %", 100.0 * noise)
-            }
+            Verdict::Noise(noise) => format!("; but {}", twice(noise)),
             Verdict::TooFew(n) => format!("; {}", too_few(n, &self.hint)),
         }
     }

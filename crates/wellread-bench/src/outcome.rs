@@ -147,11 +147,7 @@ pub(crate) fn assemble(
     let thumbnails = thumbnails(session, &config.out)?;
     let report = ReportInput {
         title: "Which format feeds the model fastest?".to_owned(),
-        description: format!(
-            "Measured on {}. {}; {VERIFIED}.",
-            session.prepared.about,
-            what_figures_are(&rounds, &RUNS)
-        ),
+        description: description(&session.prepared.about, &rounds, &RUNS),
         generated: jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M UTC").to_string(),
         findings: found,
         configuration,
@@ -176,9 +172,6 @@ fn listed(rounds: &[(&str, usize)]) -> String {
     rounds.iter().map(|(name, rounds)| format!("{name} {rounds}")).collect::<Vec<_>>().join(", ")
 }
 
-/// What was seen to in every run.
-pub const VERIFIED: &str = "every run's pixels were compared with a checksum";
-
 /// What a figure is a median over: all of them, and one.
 pub struct Over(pub &'static str, pub &'static str);
 
@@ -187,8 +180,16 @@ const RUNS: Over = Over("interleaved runs", "run");
 /// Processes, each the median of its rounds.
 pub const PROCESSES: Over = Over("processes, each the median of its rounds,", "process");
 
+/// What was measured, and what the figures are that so many rounds, or processes, of each benchmark give.
+pub fn description(images: &str, rounds: &[(&str, usize)], over: &Over) -> String {
+    format!(
+        "Measured on {images}. {}; every run's pixels were compared with a checksum.",
+        what_figures_are(rounds, over)
+    )
+}
+
 /// What the figures are that so many rounds, or processes, of each benchmark give.
-pub fn what_figures_are(rounds: &[(&str, usize)], Over(all, one): &Over) -> String {
+fn what_figures_are(rounds: &[(&str, usize)], Over(all, one): &Over) -> String {
     // One that measured nothing has no figures.
     let measured: Vec<_> = rounds.iter().copied().filter(|(_, rounds)| *rounds > 0).collect();
     let (enough, few): (Vec<_>, Vec<_>) =

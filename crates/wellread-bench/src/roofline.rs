@@ -104,12 +104,11 @@ pub(crate) fn with_limits(session: &Session<'_>, table: &Table) -> (Table, Vec<S
         let found = table.str("format", row).and_then(|format| limits.get(format));
         let threads = readers(table, row).unwrap_or(1.0) as usize;
         let at = |found: &Limits| {
-            found.at(threads, copy.threads, kernel(batches(session, table, row, copy.threads)))
+            found.at(threads, copy.threads, kernel(batches(session, table, row, (copy.threads, delivered))))
         };
         let measured = table.f64("samples_per_sec", row).is_some();
         let mut added = found.filter(|_| measured).map(at).unwrap_or_default();
-        if table.str("cache", row).is_some_and(|cache| cache != Cache::None.name()) {
-            // What is kept is not read again.
+        if keeps(table, row) {
             added.iter_mut().filter(|l| l.name == "read").for_each(|l| l.binds = false);
         }
         let bound = added.iter().filter(|l| l.binds).min_by(|a, b| a.rate.total_cmp(&b.rate));
@@ -179,11 +178,16 @@ pub(crate) fn readers(table: &Table, row: usize) -> Option<f64> {
     table.f64("readers", row).or_else(|| Some(table.f64("workers", row)?.max(1.0)))
 }
 
-/// The batches of a row's configuration; `None` where images are of several types, or there are none.
-fn batches(session: &Session<'_>, table: &Table, row: usize, cores: usize) -> Option<Batches> {
+/// The batches of a row's configuration on so many cores, an image of which has so many bytes on average; `None` where there are no
+/// images, or no batches.
+fn batches(
+    session: &Session<'_>,
+    table: &Table,
+    row: usize,
+    (cores, delivered): (usize, f64),
+) -> Option<Batches> {
     let config = session.config;
     let first: PixelType = session.prepared.expected.first()?.dtype.parse().ok()?;
-    let delivered = session.prepared.delivered_bytes(config.batch_crop());
     let images = table.f64("batch_size", row)? as usize;
     let threads = (readers(table, row)? as usize).clamp(1, cores);
     Some(Batches {
@@ -199,13 +203,17 @@ fn batches(session: &Session<'_>, table: &Table, row: usize, cores: usize) -> Op
     })
 }
 
+/// Whether the loader of a row keeps images: what is kept is not read again, so that reading does not bind.
+fn keeps(table: &Table, row: usize) -> bool {
+    table.str("cache", row).is_some_and(|cache| cache != Cache::None.name())
+}
+
 /// What binds the configuration of a row: the smaller of its limits by name, and its images per second.
 pub(crate) fn binding(table: &Table, row: usize) -> Option<(&'static str, f64)> {
     table.str("bound_by", row)?;
     let limit = |(name, words): (&str, &'static str)| {
-        // What is kept is not read again.
-        let kept = name == "read" && table.str("cache", row).is_some_and(|cache| cache != Cache::None.name());
-        table.f64(&format!("limit_{name}_per_s"), row).filter(|_| !kept).map(|rate| (words, rate))
+        let binds = name != "read" || !keeps(table, row);
+        table.f64(&format!("limit_{name}_per_s"), row).filter(|_| binds).map(|rate| (words, rate))
     };
     NAMES[..2].iter().copied().filter_map(limit).min_by(|a, b| a.1.total_cmp(&b.1))
 }

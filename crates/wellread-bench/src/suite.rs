@@ -228,7 +228,7 @@ pub fn run(config: &Config, watch: Watch<'_>) -> Result<Outcome> {
     };
     wellread_trace::section(benchmarks.len() + sweeps.len() + 1);
     let preparing = labelled(Kind::Section, || "prepare images".to_owned());
-    let data = config.data_dir.clone().unwrap_or_else(|| config.out.join("data"));
+    let data = config.data_folder();
     if !config.in_place {
         keep(Kept::Begun(data.clone()));
     }
@@ -486,7 +486,7 @@ fn prepare(
         return Ok(Prepared { folder: config.out.clone(), sets, expected, about, planes });
     }
     let formats = data::parse_formats(&config.formats)?;
-    let folder = config.data_dir.clone().unwrap_or_else(|| config.out.join("data"));
+    let folder = config.data_folder();
     let mut prepared = prepare_in(&folder, &config.source, &formats, options, progress)?;
     if prepared.sets.iter().all(|s| s.error.is_some()) {
         let reasons: Vec<_> = prepared.sets.iter().filter_map(|s| s.error.clone()).collect();

@@ -123,12 +123,11 @@ pub fn format(candidates: &[&Candidate], figures: &Figures, need: Need) -> Optio
             ),
         });
     }
-    reasons.push(if index == 0 && small == 0 {
-        if (1..candidates.len()).any(|i| !series.values[i].is_empty()) {
-            format!("it stays: nothing that is as fast is smaller ({} MB)", number(bytes(0) / 1e6))
-        } else {
-            "it stays: nothing else was measured well enough to be compared; a longer --time-budget tells".to_owned()
-        }
+    let is_alone = (1..candidates.len()).all(|i| series.values[i].is_empty());
+    reasons.push(if index == 0 && small == 0 && is_alone {
+        "it stays: nothing else was measured well enough to be compared; a longer --time-budget tells".to_owned()
+    } else if index == 0 && small == 0 {
+        format!("it stays: nothing that is as fast is smaller ({} MB)", number(bytes(0) / 1e6))
     } else if index == 0 {
         format!(
             "it stays: the smallest that is fast enough, {}, needs {} of its {} MB, and a copy is worth making below {}",
@@ -163,7 +162,12 @@ fn judged_cold(candidates: &[&Candidate], figures: &Figures, need: Need) -> bool
 }
 
 /// Seconds of a step that stand for none that does not wait.
-pub const NEVER: f64 = 1e3;
+const NEVER: f64 = 1e3;
+
+/// Whether a step of so many milliseconds stands for none that does not wait.
+pub fn is_never(ms: f64) -> bool {
+    ms >= 1e3 * NEVER
+}
 
 /// Chooses a number of workers by the step with its wait, or by what is read in the background.
 pub fn workers(
@@ -184,7 +188,7 @@ pub fn workers(
     let index = order.into_iter().find(|&i| series.is_as_good(i, NEGLIGIBLE))?;
     let figure = series.figure(index, |s| 1e3 * s);
     let what = if step.is_some() { "a step with its wait takes" } else { "no wait for steps from" };
-    let mut reasons = vec![if figure.value >= 1e3 * NEVER {
+    let mut reasons = vec![if is_never(figure.value) {
         format!("{} workers: every step waits, as far as these rounds tell", counts[index])
     } else {
         format!("{} workers: {what} {} ms{}", counts[index], number(figure.value), ends(&figure))

@@ -296,8 +296,8 @@ pub fn study(
     let chosen: Vec<&Candidate> = finalists.iter().map(|&i| &all[i]).collect();
     let figures = study.measure(("measuring formats", 5), &chosen, true, study.pace(MEASURING, ROUNDS.1))?;
     // One that was left out for want of time has no figure at all.
-    let measured = figures.batches.values.iter().zip(&figures.cold.values);
-    if measured.into_iter().any(|(batches, cold)| !batches.is_empty() && cold.is_empty()) {
+    let mut measured = figures.batches.values.iter().zip(&figures.cold.values);
+    if measured.any(|(batches, cold)| !batches.is_empty() && cold.is_empty()) {
         notes.push(
             "cold files were not measured for all: their pages cannot be dropped from memory there"
                 .to_owned(),

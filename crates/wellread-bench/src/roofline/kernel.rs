@@ -11,9 +11,8 @@
 
 use super::{BUDGET, PASSES};
 use std::hint::black_box;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::{Barrier, OnceLock};
+use std::time::Instant;
 use wellread_image::PixelType;
 use wellread_loader::kernels::{Affine, convert};
 use wellread_measure::clock::Stopwatch;
@@ -52,8 +51,9 @@ impl Batches {
         }
         let room = MOST_BYTES / (pixels * size_of::<f32>() * threads);
         let buffers = buffers.div_ceil(threads).min(room).max(1);
-        let (ready, ends) = (AtomicUsize::new(0), OnceLock::new());
-        let thread = |main: Option<&dyn Fn()>| -> f64 {
+        // How many threads begin together is known when all that there are have been started.
+        let start = OnceLock::<Barrier>::new();
+        let thread = || -> f64 {
             let source = vec![1_u8; pixels * dtype.size()];
             let mut targets = vec![vec![0_f32; pixels]; buffers];
             let mut next = 0;
@@ -70,11 +70,8 @@ impl Batches {
             // Buffers come into being.
             batches(buffers);
             let count = (PASS / batches(1)).ceil() as usize;
-            ready.fetch_add(1, Ordering::SeqCst);
-            if let Some(start) = main {
-                start();
-            }
-            let ends = *wait_for(|| ends.get());
+            start.wait().wait();
+            let ends = Instant::now() + BUDGET / PARTS;
             let (mut fastest, mut passes) = (0.0_f64, 0);
             while passes < PASSES.0 || Instant::now() < ends {
                 fastest = fastest.max((count * images) as f64 / batches(count));
@@ -84,24 +81,12 @@ impl Batches {
         };
         std::thread::scope(|scope| {
             // Where the system has fewer threads, fewer write.
-            let spawn = |_| std::thread::Builder::new().spawn_scoped(scope, || thread(None)).ok();
+            let spawn = |_| std::thread::Builder::new().spawn_scoped(scope, thread).ok();
             let others: Vec<_> = (1..threads).filter_map(spawn).collect();
-            let own = thread(Some(&|| {
-                wait_for(|| (ready.load(Ordering::SeqCst) > others.len()).then_some(()));
-                let _ = ends.set(Instant::now() + BUDGET / PARTS);
-            }));
+            start.get_or_init(|| Barrier::new(others.len() + 1));
+            let own = thread();
             others.into_iter().filter_map(|other| other.join().ok()).sum::<f64>() + own
         })
-    }
-}
-
-/// What another thread will have done soon.
-fn wait_for<T>(there: impl Fn() -> Option<T>) -> T {
-    loop {
-        if let Some(found) = there() {
-            return found;
-        }
-        std::thread::sleep(Duration::from_micros(20));
     }
 }
 

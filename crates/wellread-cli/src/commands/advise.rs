@@ -8,7 +8,7 @@ use super::{OpenArgs, parse_positive, parse_size};
 use crate::output::{Failure, Outcome, Ui, shown_on};
 use std::path::PathBuf;
 use std::time::Duration;
-use wellread_bench::advise::choose::NEVER;
+use wellread_bench::advise::choose::is_never;
 use wellread_bench::advise::{Advice, SettingTried, Settings, Tried, candidates, study};
 use wellread_bench::data::no_masks;
 use wellread_bench::model_loop::utilisation_mark;
@@ -71,7 +71,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         seed: args.seed,
     };
     // What is wrong with the path is said as everywhere.
-    no_masks(&*args.open.open(&args.path)?).map_err(|e| Failure::Failed(format!("{e}")))?;
+    no_masks(&*args.open.open(&args.path)?)?;
     let bar = ui.progress(0, "reading a sample");
     let advice = study(|| args.open.open_again(&args.path), &settings, &shown_on(&bar))
         .map_err(|e| Failure::Failed(format!("{e:#}")))?;
@@ -166,10 +166,10 @@ fn print(advice: &Advice, args: &Args, commands: &[String], ui: Ui) {
         if !tried.is_empty() {
             let each = tried.iter().map(|t| {
                 // Of a step that waits however long it is.
-                if t.time.value >= 1e3 * NEVER {
+                if is_never(t.time.value) {
                     return format!("{}: none", t.value);
                 }
-                let show = |v: f64| if v >= 1e3 * NEVER { "none".to_owned() } else { two_digits(v) };
+                let show = |v: f64| if is_never(v) { "none".to_owned() } else { two_digits(v) };
                 format!("{}: {} {unit}", t.value, with_interval(&t.time, show))
             });
             ui.say(format!("  {what}: {}", each.collect::<Vec<_>>().join("; ")));

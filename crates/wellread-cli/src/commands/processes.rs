@@ -9,13 +9,13 @@
 //! it is for users: Mytkowicz et al., *Producing wrong data without doing anything obviously wrong*, ASPLOS 2009.
 
 use super::recipe;
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, bail};
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
-use wellread_bench::outcome::{PROCESSES, VERIFIED, what_figures_are};
+use wellread_bench::outcome::{PROCESSES, description};
 use wellread_bench::suite::{self, Kept};
 use wellread_bench::{Config, Watch, budget, findings};
 use wellread_compare::{append, condensed};
@@ -75,7 +75,7 @@ pub fn run(config: &Config, count: usize, program: &[OsString], watch: Watch<'_>
     suite::check_out(config)?;
     std::fs::create_dir_all(&config.out)
         .with_context(|| format!("cannot make the results folder {}", config.out.display()))?;
-    let data = config.data_dir.clone().unwrap_or_else(|| config.out.join("data"));
+    let data = config.data_folder();
     let mut words = recipe::split(&config.command).map_err(anyhow::Error::msg)?;
     words.remove(0);
     for option in TAKEN {
@@ -85,7 +85,7 @@ pub fn run(config: &Config, count: usize, program: &[OsString], watch: Watch<'_>
     // Goes when this ends, however it does.
     let scratch = Staged::new(&config.out.join("processes"), false)?;
     let folder = scratch.create_dir()?;
-    let mut inputs: Vec<ReportInput> = Vec::new();
+    let (mut inputs, mut report): (Vec<ReportInput>, Option<ReportInput>) = (Vec::new(), None);
     if !config.in_place {
         suite::keep(Kept::Images(data.clone()));
     }
@@ -108,22 +108,22 @@ pub fn run(config: &Config, count: usize, program: &[OsString], watch: Watch<'_>
         }
         inputs.push(ReportInput::from_dir(&out)?);
         // What is finished stays when this is interrupted.
-        joined(inputs.clone(), config)?.save(&config.out)?;
+        let so_far = report.insert(joined(&inputs, config)?);
+        so_far.save(&config.out)?;
         suite::keep(Kept::Results(config.out.clone()));
         let took = budget::words(begun.elapsed().as_secs_f64());
         (watch.phase)(&format!("process {} of {count} in {took}", child + 1));
     }
     drop(scratch);
-    let report = joined(inputs, config)?;
-    report.save(&config.out)?;
+    let report = report.context("no process was measured")?;
     wellread_report::write_figures(&config.out, &report)?;
     wellread_report::write_report(&config.out, &report)?;
     Ok(report)
 }
 
 /// The results of all processes as those of one run with a round per process.
-fn joined(mut inputs: Vec<ReportInput>, config: &Config) -> Result<ReportInput> {
-    ensure!(!inputs.is_empty(), "no process was measured");
+fn joined(inputs: &[ReportInput], config: &Config) -> Result<ReportInput> {
+    let first = inputs.first().context("no process was measured")?;
     let mut tables: Vec<Table> = Vec::new();
     let mut noise_floors: BTreeMap<String, f64> = BTreeMap::new();
     let mut samples: Vec<Samples> = Vec::new();
@@ -144,8 +144,7 @@ fn joined(mut inputs: Vec<ReportInput>, config: &Config) -> Result<ReportInput> 
     let settings = Bootstrap::seeded(config.seed);
     let tables: Vec<Table> = tables.iter().map(|table| with_intervals(table, &settings)).collect();
     let count = inputs.len();
-    let first = inputs.swap_remove(0);
-    let mut details = first.details;
+    let mut details = first.details.clone();
     if let Some(configuration) = details.get_mut("configuration").and_then(|c| c.as_object_mut()) {
         configuration.insert("command".into(), config.command.clone().into());
         configuration.insert("recipe".into(), serde_json::to_value(&config.recipe)?);
@@ -155,17 +154,13 @@ fn joined(mut inputs: Vec<ReportInput>, config: &Config) -> Result<ReportInput> 
         configuration.insert("data_dir".into(), serde_json::to_value(&config.data_dir)?);
     }
     details.insert("noise_floor".into(), serde_json::to_value(&noise_floors)?);
-    let mut configuration = first.configuration;
+    let mut configuration = first.configuration.clone();
     let how = format!("{count} fresh ones, one after the other; a value is the median of a process's rounds");
     configuration.push(Fact::from(("processes", how)));
     let measured: Vec<(&str, usize)> =
         tables.iter().map(|table| (table.name(), processes_of(table))).collect();
     Ok(ReportInput {
-        description: format!(
-            "Measured on {}. {}; {VERIFIED}.",
-            first.images,
-            what_figures_are(&measured, &PROCESSES)
-        ),
+        description: description(&first.images, &measured, &PROCESSES),
         findings: findings::all(
             &tables,
             &noise_floors,
@@ -182,7 +177,7 @@ fn joined(mut inputs: Vec<ReportInput>, config: &Config) -> Result<ReportInput> 
         tables,
         samples,
         details,
-        ..first
+        ..first.clone()
     })
 }
 
@@ -271,7 +266,9 @@ mod tests {
     #[test]
     fn a_process_is_one_value_and_intervals_are_over_processes() {
         let config = Config { command: "wellread bench dataset --processes 7".into(), ..Config::default() };
-        let report = joined((0..7).map(|i| process(100.0 + 10.0 * f64::from(i))).collect(), &config).unwrap();
+        let report =
+            joined(&(0..7).map(|i| process(100.0 + 10.0 * f64::from(i))).collect::<Vec<_>>(), &config)
+                .unwrap();
         let table = &report.tables[0];
         assert_eq!(table.rows(), 7);
         assert_eq!(table.f64("samples_per_sec", 2), Some(121.0));
@@ -288,7 +285,8 @@ mod tests {
                 .description
                 .contains("a median over processes, each the median of its rounds, with its 95 % interval")
         );
-        let few = joined((0..3).map(|i| process(100.0 + f64::from(i))).collect(), &config).unwrap();
+        let few =
+            joined(&(0..3).map(|i| process(100.0 + f64::from(i))).collect::<Vec<_>>(), &config).unwrap();
         assert!(few.tables[0].column("samples_per_sec_ci_low").is_none(), "three processes give no interval");
         assert!(few.description.contains("(dataset 3), too few for a 95 % interval"), "{}", few.description);
     }
