@@ -51,6 +51,7 @@ ROWS = {
     "wellread:images.vortex": ("Vortex", ("vortex-data",)),
     "wellread:keyed.duckdb": ("DuckDB, primary key", ("duckdb", "duckdb-bare")),
     "wellread:tuned.parquet": ("typed Parquet, an image per row group", TUNED),
+    "wellread:typed.parquet": ("Parquet that wellread wrote, not compressed", ("pyarrow-binary",)),
     "wellread:tuned.parquet,kept": ("typed Parquet, kept", ("gather",)),
 }
 

@@ -14,6 +14,10 @@
 //! Stores share the room: those of a training and a validation set, or of a benchmark's variants. One that is not read,
 //! because all that it had is in a cache, say, must not hold what others could use.
 //!
+//! Linux makes a process's table of open files larger when it is full, at 64, 256, 512, 1,024 files and so on, and where there are
+//! several threads each time waits 10 to 20 ms until no processor looks at the old one: of a first epoch of a thousand small files
+//! three quarters went by like that. So the table is made large enough once, when the first store is opened ([`table::make_room`]).
+//!
 //! A kept file goes on being what it was when it was opened, also when another is put in its place meanwhile. No lock is
 //! waited for: in a forked process its holder may not be there.
 
@@ -130,6 +134,7 @@ impl<K: std::fmt::Debug + Send + Sync> Keeper for Kept<K> {
 
 impl<K: std::fmt::Debug + Send + Sync + 'static> Default for OpenFiles<K> {
     fn default() -> Self {
+        table::make_room(ROOM.limit);
         Self::within(&ROOM)
     }
 }
@@ -197,10 +202,73 @@ fn most_open() -> usize {
     0
 }
 
+/// The table of this process's open files.
+#[cfg(target_os = "linux")]
+mod table {
+    use std::fs::{self, File};
+    use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    /// The process whose table is large enough: a forked one has a table of its own, as large as it needs to be.
+    static LARGE_ENOUGH: AtomicU32 = AtomicU32::new(0);
+
+    /// Makes the table large enough for `files` files, once in a process: at once where there is no other thread to wait for,
+    /// else by a thread that waits.
+    pub(super) fn make_room(files: usize) {
+        let process = std::process::id();
+        if LARGE_ENOUGH.swap(process, Ordering::Relaxed) == process {
+            return;
+        }
+        let Ok(threads) = fs::read_dir("/proc/self/task") else { return };
+        if threads.count() == 1 {
+            enlarge(files);
+        } else {
+            // Without it all is read as well, later.
+            let thread = std::thread::Builder::new().name("wellread-files".to_owned());
+            drop(thread.spawn(move || enlarge(files)));
+        }
+    }
+
+    /// Opens a file under the number `files`, and closes it.
+    fn enlarge(files: usize) {
+        let (Ok(any), Ok(number)) = (File::open("/dev/null"), libc::c_int::try_from(files)) else { return };
+        // SAFETY: the file is open; a number comes back, or -1.
+        let copy = unsafe { libc::fcntl(any.as_raw_fd(), libc::F_DUPFD_CLOEXEC, number) };
+        if copy >= 0 {
+            // SAFETY: nobody else has this file.
+            drop(unsafe { OwnedFd::from_raw_fd(copy) });
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod table {
+    pub(super) fn make_room(_: usize) {}
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::regular;
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn the_table_of_open_files_is_made_large_enough_once() {
+        let size = || -> usize {
+            let status = std::fs::read_to_string("/proc/self/status").unwrap();
+            let line = status.lines().find_map(|line| line.strip_prefix("FDSize:")).unwrap();
+            line.trim().parse().unwrap()
+        };
+        let _files = OpenFiles::<(usize, usize)>::default();
+        // A thread does it, since tests are run by several.
+        for _ in 0..6000 {
+            if size() > ROOM.limit {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        panic!("a table of {} files, of {} that may be kept", size(), ROOM.limit);
+    }
 
     fn room(limit: usize) -> &'static Room {
         Box::leak(Box::new(Room::new(limit)))

@@ -125,35 +125,46 @@ impl PageHeader {
     }
 }
 
-/// `header`, which has no checksum and whose fields are in order, with the checksum `crc`; `None` where it is not so.
-pub(super) fn with_checksum(header: &[u8], crc: u32) -> Option<Vec<u8>> {
+/// `header`, which has no checksum and whose fields are in order, of a page of `compressed` bytes with the checksum `crc`, if
+/// there is one; `None` where it is not so.
+pub(super) fn of_bytes(header: &[u8], compressed: i32, crc: Option<u32>) -> Option<Vec<u8>> {
     const STEP: u8 = 0x10;
-    let mut at = 0;
-    // Kind of page and the two sizes come before it, each one field further and of up to five bytes.
+    let (mut at, mut size) = (0, 0);
+    // Kind of page and the two sizes come first, each one field further and of up to five bytes.
     for _ in 0..3 {
         if header.get(at) != Some(&(STEP | I32)) {
             return None;
         }
+        size = at;
         let number = &header[at + 1..];
         at += 2 + number.iter().position(|byte| byte & 0x80 == 0)?;
     }
-    let (before, after) = header.split_at(at);
-    let (&next, after) = after.split_first()?;
+    let (&next, after) = header[at..].split_first()?;
     if next < 2 * STEP {
         return None;
     }
-    let mut out = before.to_vec();
-    out.push(STEP | I32);
-    let mut rest = (crc << 1) ^ ((crc as i32) >> 31) as u32;
+    let mut out = header[..size].to_vec();
+    put_i32(&mut out, STEP | I32, compressed);
+    if let Some(crc) = crc {
+        put_i32(&mut out, STEP | I32, crc as i32);
+        // The field behind it is one less further.
+        out.push(next - STEP);
+    } else {
+        out.push(next);
+    }
+    out.extend_from_slice(after);
+    Some(out)
+}
+
+/// Appends a field that is a number of 32 bits.
+fn put_i32(out: &mut Vec<u8>, field: u8, number: i32) {
+    out.push(field);
+    let mut rest = ((number << 1) ^ (number >> 31)) as u32;
     while rest >= 0x80 {
         out.push(rest as u8 | 0x80);
         rest >>= 7;
     }
     out.push(rest as u8);
-    // The field behind it is one less further.
-    out.push(next - STEP);
-    out.extend_from_slice(after);
-    Some(out)
 }
 
 /// Where a page of a column chunk is, as the offset index says.
@@ -390,17 +401,25 @@ mod tests {
     }
 
     #[test]
-    fn a_checksum_is_put_in() {
+    fn size_and_checksum_are_put_in() {
         let without = PageHeader::parse(V1).unwrap();
-        for crc in [0, 1, 63, 64, 0x7fff_ffff, 0x8000_0000, 0xdead_beef, u32::MAX] {
-            let bytes = with_checksum(V1, crc).unwrap();
-            let with = PageHeader::parse(&bytes).unwrap();
+        for compressed in [0, 1, 63, 64, 8191, 8192, i32::MAX] {
+            for crc in [0, 1, 63, 64, 0x7fff_ffff, 0x8000_0000, 0xdead_beef, u32::MAX] {
+                let bytes = of_bytes(V1, compressed, Some(crc)).unwrap();
+                let with = PageHeader::parse(&bytes).unwrap();
+                let length = without.length + bytes.len() - V1.len();
+                let compressed = compressed as usize;
+                assert_eq!(with, PageHeader { compressed, crc: Some(crc), length, ..without });
+                assert_eq!(of_bytes(&bytes, 1, Some(crc)), None, "it has one");
+            }
+            let bytes = of_bytes(V1, compressed, None).unwrap();
             let length = without.length + bytes.len() - V1.len();
-            assert_eq!(with, PageHeader { crc: Some(crc), length, ..without });
-            assert_eq!(with_checksum(&bytes, crc), None, "it has one");
+            let compressed = compressed as usize;
+            assert_eq!(PageHeader::parse(&bytes), Ok(PageHeader { compressed, length, ..without }));
         }
+        assert_eq!(of_bytes(V1, without.compressed as i32, None).as_deref(), Some(V1));
         for n in 0..9 {
-            assert_eq!(with_checksum(&V1[..n], 7), None, "{n} bytes");
+            assert_eq!(of_bytes(&V1[..n], 7, Some(7)), None, "{n} bytes");
         }
     }
 

@@ -196,7 +196,7 @@ impl DatasetWriter {
         let path = self.staged.path().join(name);
         let file = File::create(path).map_err(|e| Error::io(self.staged.target(), "cannot create", &e))?;
         let buffered = BufWriter::with_capacity(1 << 20, file);
-        PageWriter::new(buffered, &first.schema(), self.properties(pixels), self.options.checksums)
+        PageWriter::new(buffered, &first.schema(), self.properties(pixels), self.options.checksums, None)
             .map_err(|e| self.error(&e))
     }
 

@@ -24,11 +24,12 @@
 //! than dictionary indices, which scramble the order of values; reading them back is a copy.
 
 pub(super) mod pages;
+mod streams;
 
 use crate::ome_arrow::Collector;
 use crate::staged::{Finished, Staged};
 use crate::{Compression, Error, ImageView, Result, StoreWriter, Tune, WriteOptions};
-use pages::PageWriter;
+use pages::{PageWriter, Split};
 use parquet::basic::{Compression as Codec, Encoding, GzipLevel, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
@@ -113,12 +114,16 @@ impl ParquetWriter {
         GroupLimit { rows, bytes: mib << 20 }
     }
 
+    /// The column of pixels and the level at which it is compressed stream by stream, if it is.
+    fn split(&self) -> Option<(ColumnPath, ZstdLevel)> {
+        match self.codec {
+            Codec::ZSTD(level) if self.options.tune != Tune::Reference => Some((pixels_column(), level)),
+            _ => None,
+        }
+    }
+
     fn properties(&self) -> WriterProperties {
-        let pixels: ColumnPath =
-            [ome_arrow::COLUMN, "chunks", "list", "element", "pixels", "list", "element"]
-                .map(str::to_owned)
-                .to_vec()
-                .into();
+        let pixels = pixels_column();
         let pair = |key: &str, value: &str| KeyValue::new(key.to_owned(), value.to_owned());
         let version = env!("CARGO_PKG_VERSION");
         let library = parquet::file::properties::DEFAULT_CREATED_BY;
@@ -139,6 +144,10 @@ impl ParquetWriter {
             properties = properties
                 .set_column_dictionary_enabled(pixels.clone(), false)
                 .set_column_encoding(pixels.clone(), Encoding::BYTE_STREAM_SPLIT);
+        }
+        if self.split().is_some() {
+            // The page writer does that.
+            properties = properties.set_column_compression(pixels.clone(), Codec::UNCOMPRESSED);
         }
         if self.options.tune == Tune::Random {
             // A page ends where a run of values that is written at once does: no run may have two images.
@@ -162,7 +171,13 @@ impl ParquetWriter {
             let schema = self.collector.schema().as_ref().clone().with_metadata(HashMap::new());
             let out = BufWriter::with_capacity(1 << 20, file);
             let checksums = self.options.checksums;
-            let writer = PageWriter::new(out, &Arc::new(schema), self.properties(), checksums)
+            let writer = self
+                .split()
+                .map(|(column, level)| Split::new(column, level))
+                .transpose()
+                .and_then(|split| {
+                    PageWriter::new(out, &Arc::new(schema), self.properties(), checksums, split)
+                })
                 .map_err(|e| self.error(&e))?;
             self.writer = Some(writer);
         }
@@ -181,6 +196,14 @@ impl ParquetWriter {
             self.error(&e)
         })
     }
+}
+
+/// The column of the published struct that holds pixels.
+fn pixels_column() -> ColumnPath {
+    [ome_arrow::COLUMN, "chunks", "list", "element", "pixels", "list", "element"]
+        .map(str::to_owned)
+        .to_vec()
+        .into()
 }
 
 /// What the library says of a write that failed; an error of the disk keeps its hint.

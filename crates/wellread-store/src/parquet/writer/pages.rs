@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!  record batch ─▶ the crate's column writers ─▶ pages in memory ─▶ CRC-32 into each page's header ─▶ row group
-//!                                                                     sizes and offsets follow
+//!                  those of split pixels                │             sizes and offsets follow
+//!                  do not compress                      └─▶ [`streams`] compresses those
 //!  last row group ─▶ footer ─▶ its own CRC-32 into its metadata: [`seal`]
 //! ```
 //!
@@ -13,7 +14,8 @@
 //! and nothing in the format guards it: its checksum stands under [`FOOTER_KEY`] in its own metadata, as eight hexadecimal
 //! digits that count as zeros in it.
 
-use super::super::thrift::{PageHeader, PageKind, with_checksum};
+use super::super::thrift::{Encoding, PageHeader, PageKind, of_bytes};
+use super::streams::{StreamCompressor, bytes_of_levels};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use bytes::{Buf, Bytes};
@@ -22,11 +24,13 @@ use parquet::arrow::arrow_writer::{
     ArrowColumnWriter, ArrowRowGroupWriterFactory, ArrowWriterOptions, PageKey, PageStore, PageStoreArgs,
     PageStoreFactory, compute_leaves,
 };
+use parquet::basic::{Compression, Type as Physical, ZstdLevel};
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::{ParquetError, Result};
 use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::{ColumnDescriptor, ColumnPath};
 use std::fs::OpenOptions;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
@@ -46,21 +50,46 @@ pub(in crate::parquet) struct PageWriter<W: Write + Send> {
     columns: Vec<ArrowColumnWriter>,
     chunks: Arc<Chunks>,
     checksums: bool,
+    split: Option<Split>,
+}
+
+/// A column of pixels in byte streams, which is compressed here ([`super::streams`]): the crate's writer leaves it as it is.
+pub(in crate::parquet) struct Split {
+    column: ColumnPath,
+    codec: Compression,
+    compressor: StreamCompressor,
+}
+
+impl Split {
+    /// Has the pages of `column`, which are encoded as `BYTE_STREAM_SPLIT`, compressed at this level of Zstandard.
+    ///
+    /// # Errors
+    /// As [`StreamCompressor::new`].
+    pub fn new(column: ColumnPath, level: ZstdLevel) -> Result<Self> {
+        let compressor = StreamCompressor::new(level.compression_level())?;
+        Ok(Self { column, codec: Compression::ZSTD(level), compressor })
+    }
 }
 
 impl<W: Write + Send> PageWriter<W> {
-    /// Begins a file of batches of `schema`.
+    /// Begins a file of batches of `schema`. `properties` leave the column of `split` without compression.
     ///
     /// # Errors
     /// A schema that Parquet has no place for.
-    pub fn new(out: W, schema: &SchemaRef, properties: WriterProperties, checksums: bool) -> Result<Self> {
+    pub fn new(
+        out: W,
+        schema: &SchemaRef,
+        properties: WriterProperties,
+        checksums: bool,
+        split: Option<Split>,
+    ) -> Result<Self> {
         let chunks = Arc::new(Chunks::default());
         let options = ArrowWriterOptions::new()
             .with_properties(properties)
             .with_page_store_factory(Arc::clone(&chunks) as Arc<dyn PageStoreFactory>);
         let writer = ArrowWriter::try_new_with_options(out, Arc::clone(schema), options)?;
         let (file, factory) = writer.into_serialized_writer()?;
-        Ok(Self { file, factory, schema: Arc::clone(schema), columns: vec![], chunks, checksums })
+        Ok(Self { file, factory, schema: Arc::clone(schema), columns: vec![], chunks, checksums, split })
     }
 
     /// Adds rows to the row group that is being written.
@@ -98,7 +127,8 @@ impl<W: Write + Send> PageWriter<W> {
         for (column, chunk) in columns.into_iter().zip(chunks) {
             let closed = column.close()?.close().clone();
             let pages = std::mem::take(&mut *chunk.lock().unwrap_or_else(PoisonError::into_inner));
-            let (pages, closed) = checked(pages, closed, self.checksums)?;
+            let split = self.split.as_mut().filter(|split| split.column == *closed.metadata.column_path());
+            let (pages, closed) = finished(pages, closed, self.checksums, split)?;
             group.append_column(&pages, closed)?;
         }
         group.close().map(drop)
@@ -195,27 +225,28 @@ impl Read for Pieces {
     }
 }
 
-/// Puts the dictionary in front and, if asked for, checksums into headers; what is said of the chunk follows.
-fn checked(
+/// Puts the dictionary in front and, if asked for, compresses and puts checksums into headers; what is said of the chunk follows.
+fn finished(
     pieces: Vec<Bytes>,
     mut closed: ColumnCloseResult,
     checksums: bool,
+    mut split: Option<&mut Split>,
 ) -> Result<(Encoded, ColumnCloseResult)> {
     let mut dictionary = vec![];
     let mut data = vec![];
     let mut sizes = vec![];
     let mut grown = 0;
     let mut pieces = pieces.into_iter();
-    while let (Some(header), Some(bytes)) = (pieces.next(), pieces.next()) {
+    while let (Some(header), Some(mut bytes)) = (pieces.next(), pieces.next()) {
         let parsed = PageHeader::parse(&header).map_err(|_| odd("a page's header cannot be parsed"))?;
-        let new = if checksums {
-            with_checksum(&header, libdeflater::crc32(&bytes))
-                .map(Bytes::from)
-                .ok_or_else(|| odd("a page's header has another form than expected"))?
-        } else {
-            header.clone()
-        };
-        grown += (new.len() - header.len()) as i64;
+        if let Some(split) = &mut split {
+            bytes = compressed(&parsed, &bytes, closed.metadata.column_descr(), split)?;
+        }
+        let size = i32::try_from(bytes.len()).map_err(|_| odd("a page exceeds 2 GiB"))?;
+        let new = of_bytes(&header, size, checksums.then(|| libdeflater::crc32(&bytes)))
+            .map(Bytes::from)
+            .ok_or_else(|| odd("a page's header has another form than expected"))?;
+        grown += new.len() as i64 - header.len() as i64;
         if parsed.kind == PageKind::Dictionary {
             dictionary = vec![new, bytes];
         } else {
@@ -237,9 +268,11 @@ fn checked(
         }
     }
     let uncompressed = closed.metadata.uncompressed_size() + grown;
+    let codec = split.map_or(closed.metadata.compression(), |split| split.codec);
     closed.metadata = closed
         .metadata
         .into_builder()
+        .set_compression(codec)
         .set_dictionary_page_offset((!dictionary.is_empty()).then_some(0))
         .set_data_page_offset(first)
         .set_total_compressed_size(total)
@@ -248,6 +281,29 @@ fn checked(
     closed.bytes_written = total as u64;
     dictionary.extend(data);
     Ok((Encoded(dictionary), closed))
+}
+
+/// A page of pixels in byte streams, compressed.
+fn compressed(
+    header: &PageHeader,
+    page: &[u8],
+    column: &ColumnDescriptor,
+    split: &mut Split,
+) -> Result<Bytes> {
+    if !matches!(header.kind, PageKind::V1 { .. }) || header.encoding != Encoding::ByteStreamSplit {
+        return Err(odd("a page of pixels has another form than expected"));
+    }
+    let levels = [column.max_rep_level(), column.max_def_level()];
+    let levels = bytes_of_levels(page, levels.into_iter().filter(|&most| most > 0).count())
+        .ok_or_else(|| odd("a page is shorter than its levels"))?;
+    let streams = match column.physical_type() {
+        Physical::INT64 | Physical::DOUBLE => 8,
+        _ => 4,
+    };
+    if !(page.len() - levels).is_multiple_of(streams) {
+        return Err(odd("the byte streams of a page differ in length"));
+    }
+    split.compressor.compress(page, levels, streams).map(Bytes::from)
 }
 
 /// Puts the checksum of a finished file's footer into it.
