@@ -307,7 +307,11 @@ class Dataset:
         return _reopened, (self._path, self._options)
 
     def __repr__(self) -> str:
-        return f"wellread.Dataset({self._path!r}: {self._length} images, {self.format})"
+        return f"wellread.Dataset({self._path!r}: {self._images()}, {self.format})"
+
+    def _images(self) -> str:
+        """How many images there are, in words."""
+        return "1 image" if self._length == 1 else f"{self._length} images"
 
     def _repr_html_(self) -> str:
         from html import escape
@@ -316,7 +320,7 @@ class Dataset:
         if self._length:
             shape, dtype = self._native.info(0)
             first = f"<br>{' x '.join(map(str, shape))} (TCZYX) {dtype}"
-        return f"<b>wellread.Dataset</b> {escape(self._path)}<br>{self._length} images, {escape(self.format)}{first}"
+        return f"<b>wellread.Dataset</b> {escape(self._path)}<br>{self._images()}, {escape(self.format)}{first}"
 
 
 def _reopened(path: str, options: dict) -> Dataset:

@@ -4,6 +4,7 @@ use super::OpenArgs;
 use crate::output::{Outcome, Ui, bytes};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use wellread_store::words::counted;
 use wellread_store::{Store, registry};
 
 /// Arguments.
@@ -66,7 +67,11 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         let [t, c, z, y, x] = shape.shape_tczyx;
         line(
             "shape",
-            format!("{t} x {c} x {z} x {y} x {x} (TCZYX) {}, {} images", shape.dtype, shape.images),
+            format!(
+                "{t} x {c} x {z} x {y} x {x} (TCZYX) {}, {}",
+                shape.dtype,
+                counted(shape.images, "image")
+            ),
         );
     }
     if let Some([t, c, z, y, x]) = info.shape_tczyx {
@@ -83,7 +88,8 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     }
     if let Some(first) = info.feature_columns.first() {
         let more = if info.feature_columns.len() > 1 { " …" } else { "" };
-        line("features", format!("{} columns beside the images ({first}{more})", info.feature_columns.len()));
+        let columns = counted(info.feature_columns.len(), "column");
+        line("features", format!("{columns} beside the images ({first}{more})"));
     }
     line("layout", info.layout.clone());
     line(
@@ -94,7 +100,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
             info.codec.clone()
         },
     );
-    line("on disk", format!("{} in {} files", bytes(info.bytes_on_disk), info.files));
+    line("on disk", format!("{} in {}", bytes(info.bytes_on_disk), counted(info.files, "file")));
     line(
         "pixels",
         format!("{} ({:.2} bits on disk per pixel)", bytes(info.bytes_of_pixels), info.bits_per_pixel),

@@ -37,6 +37,33 @@ fn every_format_holds_the_same_pixels() {
 }
 
 #[test]
+fn one_image_is_one_image() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    generate(&at("one"), 1, &["--formats", "parquet"]);
+    generate(&at("two"), 2, &["--formats", "parquet"]);
+    for (set, images) in [("one", "1 image"), ("two", "2 images")] {
+        let path = at(set).join("images.parquet");
+        let said = |args: &[&str]| {
+            let done = wellread(args);
+            assert_eq!(done.code, 0, "{args:?}: {}", done.stderr);
+            done.stdout
+        };
+        let verified = said(&["verify", arg(&path)]);
+        assert!(verified.starts_with(&format!("{images} (")), "{verified}");
+        let of = said(&["stats", arg(&path)]);
+        assert!(of.starts_with(&format!("{images} of uint16\n")), "{of}");
+        let converted = said(&["convert", arg(&path), arg(&at(&format!("{set}.parquet")))]);
+        assert!(converted.contains(&format!("{images} (")), "{converted}");
+        let info = said(&["info", arg(&path)]);
+        assert!(info.contains(" in 1 file\n"), "{info}");
+    }
+    let failed = wellread(&["view", arg(&at("one").join("images.parquet")), "--row", "5", "--out", "x.png"]);
+    assert_eq!(failed.code, 2, "{}", failed.stderr);
+    assert!(failed.stderr.contains("holds 1 image, rows 0 to 0"), "{}", failed.stderr);
+}
+
+#[test]
 fn converting_in_a_circle_keeps_pixels_and_metadata() {
     let dir = tempfile::tempdir().unwrap();
     let set = dir.path().join("set");

@@ -14,6 +14,7 @@ use crate::skip::{OnError, Skipped};
 use crate::transform::Transform;
 use std::fmt;
 use std::sync::Arc;
+use wellread_store::words::counted;
 use wellread_store::{Error, Result};
 
 /// Bytes of output below which a batch is not split among threads, and that each part has at least. Reading
@@ -294,8 +295,8 @@ impl LoaderBuilder {
         if steps.len() == 0 {
             let ranks = if world == 1 { String::new() } else { format!(" on each of {world} ranks") };
             return Err(error(&format_args!(
-                "dropping the last batch leaves none: {} images, batches of {}{ranks}",
-                order.len() * self.crops,
+                "dropping the last batch leaves none: {}, batches of {}{ranks}",
+                counted(order.len() * self.crops, "image"),
                 self.batch_size
             ))
             .hint("choose a smaller batch size or keep the last batch"));
