@@ -350,6 +350,7 @@ mod tests {
             holds_images: whole.holds_images,
             parts: whole.parts,
             keeps_features: whole.keeps_features,
+            holds_bare_pixels: whole.holds_bare_pixels,
             has_tables: whole.has_tables,
             has_columns: whole.has_columns,
             has_levels: whole.has_levels,

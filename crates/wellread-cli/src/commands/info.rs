@@ -116,9 +116,7 @@ fn larger_than_pixels(info: &Info) -> Option<String> {
     let codec = info.codec.to_lowercase();
     let plain = codec.is_empty() || codec == "none" || codec == "uncompressed";
     let (disk, pixels) = (info.bytes_on_disk, info.bytes_of_pixels);
-    // Where pixels lie as they are without a codec. A table holds more than them, and PNG is never without.
-    let as_they_are = registry::format_named(info.format).is_ok_and(|format| !format.keeps_features)
-        && info.format != "image-folder";
+    let as_they_are = registry::format_named(info.format).is_ok_and(|format| format.holds_bare_pixels);
     (as_they_are && !plain && pixels > 0 && disk > pixels).then(|| {
         format!(
             "the files are {:.0} % larger than the pixels: {} saves nothing here (wellread convert --compression none)",

@@ -1,6 +1,6 @@
 //! Data commands: what goes in comes out, in every format.
 
-use crate::support::{absent_formats, arg, formats, generate, json, wellread};
+use crate::support::{absent_formats, arg, formats, generate, json, leftovers, wellread};
 use arrow_array::{ArrayRef, Int64Array, NullArray, RecordBatch, StringArray};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -61,6 +61,36 @@ fn one_image_is_one_image() {
     let failed = wellread(&["view", arg(&at("one").join("images.parquet")), "--row", "5", "--out", "x.png"]);
     assert_eq!(failed.code, 2, "{}", failed.stderr);
     assert!(failed.stderr.contains("holds 1 image, rows 0 to 0"), "{}", failed.stderr);
+}
+
+/// What an interrupted command made is removed with the folder that it made for that; a folder that was there stays.
+#[cfg(unix)]
+#[test]
+fn an_interrupted_generate_leaves_no_folder() {
+    let dir = tempfile::tempdir().unwrap();
+    for (signal, out, was_there) in [("INT", "new/set", false), ("TERM", "there", true)] {
+        let out = dir.path().join(out);
+        if was_there {
+            std::fs::create_dir(&out).unwrap();
+        }
+        let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_wellread"))
+            .args(["generate", arg(&out), "--images", "100000", "--dtype", "uint8", "--formats", "parquet"])
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        let began = (0..30_000).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            !leftovers(&out).is_empty()
+        });
+        assert!(began, "it never began");
+        let kill = format!("kill -{signal} {}", child.id());
+        assert!(std::process::Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+        assert_eq!(child.wait().unwrap().code(), Some(130));
+        assert_eq!(out.exists(), was_there, "{signal}");
+        assert!(leftovers(&out).is_empty(), "{:?}", leftovers(&out));
+    }
+    assert!(!dir.path().join("new").exists(), "it was made for the set");
 }
 
 #[test]
