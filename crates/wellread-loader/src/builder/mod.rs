@@ -260,7 +260,8 @@ impl LoaderBuilder {
         };
         if let Rows::Some(rows) = &rows {
             if rows.is_empty() {
-                return Err(error(&"an empty list of rows was selected").hint("give at least one row"));
+                return Err(error(&"an empty list of rows was selected")
+                    .hint("give at least one row; a split or a filter may have left none"));
             }
             if let Some(row) = rows.iter().find(|&&row| row >= self.dataset.len()) {
                 let there = self.dataset.len();
