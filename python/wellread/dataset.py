@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
@@ -48,6 +49,9 @@ class Dataset:
     rows in one request: one array with the images along the first axis, or a list of arrays where images differ in
     shape or type.
 
+    A folder with masks beside the images, told by the names of folders and files, is opened with a UserWarning: both
+    are images of the set.
+
     It may be shared by threads, is pickled by its path and options, and opens itself anew in forked processes, so
     worker processes of any start method can use it.
     """
@@ -79,6 +83,16 @@ class Dataset:
             raise Error(
                 f'{format}: is no storage format; a folder of PNG and JPEG files is format="image-folder"', path=path
             )
+        self._open(path, options)
+        found = self._native.mask_among_files()
+        if found is not None:
+            warnings.warn(
+                f"{path}: {found[0]} is a mask of {found[1]} by its name, and both are images of this set: give the "
+                "folder of one of them",
+                stacklevel=2,
+            )
+
+    def _open(self, path: str, options: dict[str, Any]) -> None:
         self._path = path
         self._options: dict[str, Any] | None = options
         self._native = _native.Dataset(path, **options)
@@ -239,7 +253,7 @@ class Dataset:
             seed: draws another split: a whole number from 0 to 2**64 - 1.
 
         Returns:
-            The rows of each part, ascending.
+            The rows of each part, ascending. A part without any is warned of (UserWarning).
 
         Raises:
             KeyError: there is no such column.
@@ -252,7 +266,16 @@ class Dataset:
         missing = [] if columns is None else sorted(set(columns).difference(self.columns))
         if missing:
             raise KeyError(f"no column {missing[0]!r} stands beside the images; there are {self.columns[:12]}")
-        return self._native.split(shares, columns, keys, _check.whole("seed", seed, 0, 2**64 - 1))
+        parts = self._native.split(shares, columns, keys, _check.whole("seed", seed, 0, 2**64 - 1))
+        empty = [i for i, part in enumerate(parts) if not part]
+        if empty and self._length:
+            shown = ", ".join(f"{i} (share {shares[i]:g})" for i in empty)
+            warnings.warn(
+                f"{self._path}: of {self._images()} none is in part {shown} of the split: give it a greater share, or "
+                "by= where images are alike in name",
+                stacklevel=2,
+            )
+        return parts
 
     def metadata(self, index: int) -> dict[str, Any]:
         """What is known about an image beside its pixels.
@@ -307,7 +330,11 @@ class Dataset:
         return _reopened, (self._path, self._options)
 
     def __repr__(self) -> str:
-        return f"wellread.Dataset({self._path!r}: {self._length} images, {self.format})"
+        return f"wellread.Dataset({self._path!r}: {self._images()}, {self.format})"
+
+    def _images(self) -> str:
+        """How many images there are, in words."""
+        return "1 image" if self._length == 1 else f"{self._length} images"
 
     def _repr_html_(self) -> str:
         from html import escape
@@ -316,8 +343,11 @@ class Dataset:
         if self._length:
             shape, dtype = self._native.info(0)
             first = f"<br>{' x '.join(map(str, shape))} (TCZYX) {dtype}"
-        return f"<b>wellread.Dataset</b> {escape(self._path)}<br>{self._length} images, {escape(self.format)}{first}"
+        return f"<b>wellread.Dataset</b> {escape(self._path)}<br>{self._images()}, {escape(self.format)}{first}"
 
 
 def _reopened(path: str, options: dict) -> Dataset:
-    return Dataset(path, **options)
+    # Whoever opened it first was told what is to be said of it, and its arguments were checked.
+    dataset = Dataset.__new__(Dataset)
+    dataset._open(path, options)
+    return dataset

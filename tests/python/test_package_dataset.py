@@ -7,6 +7,7 @@ import os
 import pickle
 import threading
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -323,6 +324,41 @@ def test_a_split_is_that_of_the_rust_api(tmp_path, labelled):
         ds.split(by="nothing")
     with pytest.raises(ValueError, match="one key for every row"):
         ds.split(by=[1, 2])
+
+
+def test_a_part_without_images_is_warned_of(tmp_path):
+    import tifffile
+
+    for i in range(2):
+        tifffile.imwrite(tmp_path / f"image {i}.tif", np.zeros((1, 1), np.uint8))
+    ds = wr.Dataset(tmp_path)
+    with pytest.warns(UserWarning, match=r"of 2 images none is in part .*\(share 1e-09\) of the split"):
+        parts = ds.split((0.5, 1e-9))
+    assert parts[1] == []
+    with pytest.raises(wr.Error, match="empty list of rows .*a split or a filter may have left none"):
+        wr.DataLoader(ds, rows=parts[1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert ds.split([1.0]) == [[0, 1]]
+
+
+def test_masks_among_images_are_warned_of(tmp_path):
+    import tifffile
+
+    for part in ("images", "masks"):
+        (tmp_path / part).mkdir()
+        for name in ("a", "b"):
+            tifffile.imwrite(tmp_path / part / f"{name}.tif", np.zeros((4, 4), np.uint8))
+    with pytest.warns(UserWarning, match=r"masks/a.tif is a mask of images/a.tif by its name") as told:
+        ds = wr.Dataset(tmp_path)
+    assert len(told) == 1 and told[0].filename == __file__ and len(ds) == 4
+    with pytest.warns(UserWarning, match="is a mask of"):
+        wr.DataLoader(tmp_path, shard=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(wr.Dataset(tmp_path / "images")) == len(wr.Dataset(tmp_path / "masks")) == 2
+        # Worker processes say nothing again.
+        assert len(pickle.loads(pickle.dumps(ds))) == 4
 
 
 def test_it_is_pickled_by_path_and_options(parquet):

@@ -30,6 +30,7 @@ use wellread_loader::{Cache, Dataset, Loader, LoaderBuilder, MemoryUse};
 use wellread_measure::clock::Stopwatch;
 use wellread_measure::interleave::Turn;
 use wellread_report::{Cell, Finding, Severity, Table};
+use wellread_store::words::counted;
 use wellread_trace::{Kind, span};
 
 /// The benchmark's registration.
@@ -118,7 +119,7 @@ fn misfit(session: &Session<'_>, batch_size: usize) -> Option<String> {
     if !batch_size.is_multiple_of(crops) {
         return Some(format!("a batch of {batch_size} does not hold {crops} crops of each image"));
     }
-    (batch_size > images * crops).then(|| format!("the set has only {images} images"))
+    (batch_size > images * crops).then(|| format!("the set has only {}", counted(images, "image")))
 }
 
 /// Bounds a loader as `--memory` and `--prefetch` ask for.
@@ -150,7 +151,7 @@ fn note_lowered(
     if memory.lowered.is_none() {
         return;
     }
-    let note = format!("{format}, batches of {batch_size}, {workers} workers: {memory}");
+    let note = format!("{format}, batches of {batch_size}, {}: {memory}", counted(workers, "worker"));
     let mut notes = notes.borrow_mut();
     if !notes.contains(&note) {
         notes.push(note);

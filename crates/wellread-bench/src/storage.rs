@@ -23,6 +23,7 @@ use wellread_measure::clock::Stopwatch;
 use wellread_measure::interleave::Turn;
 use wellread_measure::page_cache;
 use wellread_report::{Cell, Finding, Severity, Table};
+use wellread_store::words::counted;
 use wellread_store::{ImageView, Scratch, WriteOptions, checksum, read_region, registry};
 use wellread_trace::{Kind, span};
 
@@ -154,7 +155,7 @@ pub(crate) fn load_images(session: &Session<'_>) -> Result<Vec<InMemory>> {
 /// What to say where not all images are in memory.
 pub(crate) fn memory_note(session: &Session<'_>, what: &str, images: &[InMemory]) -> Option<String> {
     (images.len() < session.prepared.expected.len())
-        .then(|| format!("{what}: the first {} images only (memory limit)", images.len()))
+        .then(|| format!("{what}: the first {} only (memory limit)", counted(images.len(), "image")))
 }
 
 /// Drops the pages of a set.

@@ -23,6 +23,7 @@ use wellread_measure::environment::{CpuTimes, Environment};
 use wellread_measure::limits::{LimitSettings, measure_copy};
 use wellread_report::Table;
 use wellread_store::checksum::ImageChecksum;
+use wellread_store::words::counted;
 use wellread_store::{OpenOptions, Store, WriteOptions, checksum};
 use wellread_trace::{Kind, labelled, span};
 
@@ -319,9 +320,8 @@ fn phase_line(name: &str, results: &Results, config: &Config, took: Duration) ->
         .filter(|row| table.str("reason", *row).is_some_and(|reason| reason.starts_with(variants::LEFT_OUT)))
         .count();
     let rounds = match (results.rounds, config.repeats) {
-        (done, asked) if done < asked => format!("{done} of {asked} rounds"),
-        (1, _) => "1 round".to_owned(),
-        (done, _) => format!("{done} rounds"),
+        (done, asked) if done < asked => format!("{done} of {}", counted(asked, "round")),
+        (done, _) => counted(done, "round"),
     };
     let configurations = match of("ok") {
         1 => "1 configuration".to_owned(),
@@ -480,7 +480,8 @@ fn prepare(
             checksum::all(&*store, options.jobs, &|| ()).into_iter().collect::<Result<Vec<_>, _>>()?;
         let codec = store.layout().ok().map(|layout| layout.codec);
         let sets = vec![FormatSet { format: store.format(), path: path.clone(), error: None, codec }];
-        let what = images.map_or("images".to_owned(), |images| format!("planes of the {images} images"));
+        let what = images
+            .map_or("images".to_owned(), |images| format!("planes of the {}", counted(images, "image")));
         let about = format!("{} {what} of {}, as they lie there", expected.len(), path.display());
         let planes = images.is_some();
         return Ok(Prepared { folder: config.out.clone(), sets, expected, about, planes });

@@ -27,6 +27,7 @@ use wellread_measure::steady::{ChangePoints, Shape, course};
 use wellread_report::columns::{Better, quantity};
 use wellread_report::table::samples::{BATCHES, medians_tell};
 use wellread_report::{Cell, Row, Samples as RawSamples, Table};
+use wellread_store::words::counted;
 use wellread_trace::{Kind, labelled};
 
 /// Most rounds of a benchmark that measures until a precision is reached.
@@ -195,9 +196,9 @@ pub fn run(
             results.notes.extend(not_reached(&outcome, settings, share, &bootstrap));
         } else if in_time < config.repeats {
             results.notes.push(format!(
-                "{}: {in_time} of {} rounds; its part of the time budget is {}",
+                "{}: {in_time} of {}; its part of the time budget is {}",
                 settings.name,
-                config.repeats,
+                counted(config.repeats, "round"),
                 budget::words(session.seconds())
             ));
         }
@@ -378,12 +379,12 @@ fn not_reached(
     let needed = missed.iter().filter_map(|values| wanted.samples_needed(values, bootstrap)).max();
     (!missed.is_empty()).then(|| {
         format!(
-            "{}: {} of {} configurations are not known to {:.1} % after {} rounds{}",
+            "{}: {} of {} configurations are not known to {:.1} % after {}{}",
             settings.name,
             missed.len(),
             measured.len(),
             100.0 * share,
-            outcome.measured_rounds(),
+            counted(outcome.measured_rounds(), "round"),
             needed.map_or(String::new(), |n| format!("; about {n} would be needed (--time-budget)"))
         )
     })

@@ -75,7 +75,9 @@ impl OpenArgs {
         }
         let subset = wellread_store::subset::Subset::without_nulls(store)?;
         if subset.left_out() > 0 {
-            eprintln!("note: {} rows without an image were left out", subset.left_out());
+            let rows = wellread_store::words::counted(subset.left_out(), "row");
+            let were = if subset.left_out() == 1 { "was" } else { "were" };
+            eprintln!("note: {rows} without an image {were} left out");
         }
         Ok(Box::new(subset))
     }

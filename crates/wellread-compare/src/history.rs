@@ -237,12 +237,14 @@ pub fn series(records: &[Record], seed: u64) -> Vec<Series> {
 /// What a history says, for a terminal.
 pub fn text(records: &[Record], all: &[Series]) -> String {
     let changed: Vec<&Series> = all.iter().filter(|s| !s.changes.is_empty()).collect();
+    let runs = |n: usize| if n == 1 { "1 run".to_owned() } else { format!("{n} runs") };
     let mut out =
-        format!("{} runs, {} series, {} of which changed.", records.len(), all.len(), changed.len());
+        format!("{}, {} series, {} of which changed.", runs(records.len()), all.len(), changed.len());
     let longest = all.iter().map(|s| s.values.len()).max().unwrap_or(0);
     if longest < 10 {
         out += &format!(
-            "\nThe longest series has {longest} runs: about ten are needed before a change can be told."
+            "\nThe longest series has {}: about ten are needed before a change can be told.",
+            runs(longest)
         );
     }
     let machines: std::collections::BTreeSet<&str> = all.iter().map(|s| s.machine.as_str()).collect();

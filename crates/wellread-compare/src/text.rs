@@ -24,9 +24,12 @@ pub fn verdict(c: &Comparison) -> String {
         .collect();
     let limit = percent(c.threshold);
     if c.rows.iter().all(|row| row.scope == Scope::Within) {
+        let rows = match c.rows.len() {
+            1 => "1 row: its ratio holds".to_owned(),
+            n => format!("{n} rows: their ratios hold"),
+        };
         return format!(
-            "No verdict on {} rows: their ratios hold within these runs only, of fewer than {MIN_PROCESSES} processes a side",
-            c.rows.len()
+            "No verdict on {rows} within these runs only, of fewer than {MIN_PROCESSES} processes a side"
         );
     }
     if c.count(Word::Unclear) == c.rows.len() {

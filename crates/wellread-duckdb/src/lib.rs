@@ -42,6 +42,7 @@ pub static FORMAT: Format = Format {
     holds_images: |_| true,
     parts: &[],
     keeps_features: true,
+    holds_bare_pixels: false,
     has_tables: true,
     has_columns: true,
     has_levels: false,

@@ -13,6 +13,7 @@ use wellread_loader::Dataset;
 use wellread_measure::compare::MIN_SAMPLES;
 use wellread_measure::samples::median;
 use wellread_report::{Cell, Fact, Finding, ReportInput, Samples, Severity, Table, Thumbnail};
+use wellread_store::words::counted;
 use wellread_store::{preview, registry};
 
 /// Name of the table.
@@ -45,10 +46,10 @@ pub fn write(run: &Run, environment: Vec<Fact>, machine: String) -> Result<PathB
 pub fn input(run: &Run, environment: Vec<Fact>, machine: String) -> ReportInput {
     let config = &run.config;
     let about = format!(
-        "{}, {}, {} threads, seed {}",
+        "{}, {}, {}, seed {}",
         config.data.as_ref().map_or("synthetic images".to_owned(), |path| path.display().to_string()),
         config.dtype,
-        config.threads,
+        counted(config.threads, "thread"),
         config.seed
     );
     let configuration = [

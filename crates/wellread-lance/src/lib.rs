@@ -38,6 +38,7 @@ pub static FORMAT: Format = Format {
     holds_images: place::holds_tables,
     parts: &[],
     keeps_features: true,
+    holds_bare_pixels: false,
     has_tables: true,
     has_columns: true,
     has_levels: false,

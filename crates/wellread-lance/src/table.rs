@@ -24,6 +24,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use wellread_image::ome_arrow::{self, field};
 use wellread_store::guard::guarded;
 use wellread_store::table::{Columns, EachRow, ImageTable, Rows};
+use wellread_store::words::counted;
 use wellread_store::{Error, FormatContext, OpenOptions, Result, StoreLayout};
 
 /// Bytes of a batch that Lance decodes.
@@ -318,8 +319,7 @@ impl ImageTable for LanceTable {
         // A list that is empty in every row is constant.
         let stored = encodings.iter().find(|e| *e != "constant").or(encodings.first());
         layout.codec = stored.cloned().unwrap_or_default();
-        let count = self.fragments.len();
-        layout.pieces = if count == 1 { "1 fragment".into() } else { format!("{count} fragments") };
+        layout.pieces = counted(self.fragments.len(), "fragment");
         Ok(layout)
     }
 

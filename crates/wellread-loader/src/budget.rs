@@ -22,6 +22,7 @@ use crate::recipe::Recipe;
 use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::{Condvar, Mutex, PoisonError};
+use wellread_store::words::counted;
 use wellread_store::{Error, Result, RowInfo};
 
 /// Bytes per row of lists that threads keep of the rows in work: requests, targets, places.
@@ -62,15 +63,14 @@ impl MemoryUse {
 impl fmt::Display for MemoryUse {
     /// `up to 61.2 MiB of 64 MiB: 5 batches of 9.2 MiB, 2 threads with 3.5 MiB, caches 8 MiB`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let count = |n: usize, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
         write!(
             f,
             "up to {} of {}: {} of {}, {} with {}",
             Bytes(self.total()),
             Bytes(self.limit),
-            count(self.batches, "batch", "batches"),
+            counted(self.batches, "batch"),
             Bytes(self.batch),
-            count(self.threads, "thread", "threads"),
+            counted(self.threads, "thread"),
             Bytes(self.thread),
         )?;
         for (bytes, what) in [

@@ -7,6 +7,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use wellread_image::{ImageMetadata, Shape};
+use wellread_store::words::counted;
 use wellread_store::{Block, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store};
 
 /// A set of images, open for reading. Clones share everything.
@@ -31,7 +32,8 @@ type Open = dyn Fn() -> Result<Arc<dyn Store>> + Send + Sync;
 
 impl fmt::Debug for Dataset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Dataset({} images, {}, {})", self.len(), self.store.format(), self.store.path().display())
+        let images = counted(self.len(), "image");
+        write!(f, "Dataset({images}, {}, {})", self.store.format(), self.store.path().display())
     }
 }
 

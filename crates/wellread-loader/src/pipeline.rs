@@ -15,6 +15,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
+use wellread_store::words::counted;
 use wellread_store::{Error, Result};
 use wellread_trace::{Kind, span};
 
@@ -372,11 +373,11 @@ impl fmt::Debug for Batches {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "Batches(epoch {}, batch {} of {}, {} threads)",
+            "Batches(epoch {}, batch {} of {}, {})",
             self.shared.epoch,
             self.position(),
             self.shared.steps.before() + self.shared.batches,
-            self.workers()
+            counted(self.workers(), "thread")
         )
     }
 }

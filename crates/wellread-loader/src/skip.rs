@@ -2,6 +2,7 @@
 
 use std::fmt;
 use wellread_store::Error;
+use wellread_store::words::counted;
 
 /// What happens to a row that cannot be read, or does not fit the others in shape or type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,7 +53,7 @@ impl Skipped {
 impl fmt::Display for Skipped {
     /// `3 images skipped, the first: …`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} image{} skipped", self.count, if self.count == 1 { "" } else { "s" })?;
+        write!(f, "{} skipped", counted(self.count, "image"))?;
         match self.first.first() {
             Some((_, error)) => write!(f, ", the first: {error}"),
             None => Ok(()),

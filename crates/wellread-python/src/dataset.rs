@@ -212,6 +212,11 @@ impl Dataset {
         self.home.store().format()
     }
 
+    /// A mask among the images and its image, by the names of folders and files alone.
+    fn mask_among_files(&self, py: Python<'_>) -> PyResult<Option<(String, String)>> {
+        self.with(py, While::Opening, |dataset| Ok(wellread::store::masks::among_files(dataset.store())))
+    }
+
     /// Shape (T, C, Z, Y, X) and type of a row.
     fn info(&self, py: Python<'_>, row: usize) -> PyResult<([usize; 5], &'static str)> {
         let info = self.with(py, While::Reading, |dataset| dataset.row_info(row))?;

@@ -11,6 +11,7 @@
 
 use crate::ome_arrow::{is_plain, other_columns, plain_columns, text};
 use crate::parquet::read_plain_columns;
+use crate::words::counted;
 use crate::{Error, Result, Store};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, UInt64Array, downcast_primitive_array};
@@ -307,7 +308,7 @@ fn no_column(profiles: &Path, table: &RecordBatch, left_out: &[String], name: &s
     let near: Vec<String> = near.iter().take(SUGGESTED).map(|(.., other)| format!("{other:?}")).collect();
     let some = names[..names.len().min(LISTED)].join(", ");
     let more = if names.len() > LISTED { " …" } else { "" };
-    let there = format!("it has {} columns: {some}{more}", names.len());
+    let there = format!("it has {}: {some}{more}", counted(names.len(), "column"));
     let hint = if near.is_empty() { there } else { format!("is it {}? {there}", near.join(" or ")) };
     Error::new(profiles, format_args!("has no column {name:?}{purpose}")).hint(hint)
 }
@@ -461,8 +462,8 @@ pub fn keys(source: &dyn Store, columns: &[String]) -> Result<Vec<String>> {
         return Err(match there.as_slice() {
             [] => error.hint("it has no columns beside the images: `wellread convert --join` adds them"),
             names => error.hint(format_args!(
-                "it has {} columns beside the images: {}{}",
-                names.len(),
+                "it has {} beside the images: {}{}",
+                counted(names.len(), "column"),
                 names[..names.len().min(12)].join(", "),
                 if names.len() > 12 { " …" } else { "" }
             )),

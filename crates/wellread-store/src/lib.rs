@@ -37,6 +37,7 @@
 //! | [`prefetch()`] | memory that is going to be copied, asked for beforehand |
 //! | [`bare_codec`] | decompressors on their own, to hold readers against |
 //! | [`preview`] | contrast-stretched thumbnails of rows |
+//! | [`words`] | numbers of things in sentences |
 
 pub mod bare_codec;
 #[cfg(any(feature = "ome-zarr", feature = "tiff"))]
@@ -82,6 +83,7 @@ pub mod threads;
 pub mod tiff;
 pub mod trace;
 pub mod verify;
+pub mod words;
 
 pub use error::{Error, Result};
 pub use prefetch::prefetch;

@@ -4,8 +4,10 @@
 //! and `masks/a.png`, or `a.tif` and `a_mask.tif` in one folder, all uint8) would go into one set in silence.
 
 use crate::features::stem;
+use crate::file_names;
 use crate::{Error, Result, Store};
 use std::collections::HashMap;
+use std::path::PathBuf;
 
 /// Folders of masks, as the field calls them (NF1, BBBC, Data Science Bowl 2018, Cellpose, StarDist).
 const FOLDERS: [&str; 8] =
@@ -20,6 +22,28 @@ pub fn none_beside_images(source: &dyn Store) -> Result<()> {
     let names: Vec<String> = (0..source.len()).filter_map(|row| source.name(row).ok()).collect();
     let Some((mask, image)) = find(&names) else { return Ok(()) };
     Err(Error::new(source.path(), format_args!("{mask} is a mask of {image} by its name")))
+}
+
+/// A mask among the images of a folder of TIFF, PNG or JPEG files, and its image, by the names of folders and files alone:
+/// no file is opened. Of other sets nothing is known without reading.
+pub fn among_files(source: &dyn Store) -> Option<(String, String)> {
+    let root = source.path();
+    if !matches!(source.format(), "tiff" | "image-folder") || !root.is_dir() {
+        return None;
+    }
+    let below =
+        |file: &PathBuf| file_names::text(file.strip_prefix(root).unwrap_or(file).as_os_str()).into_owned();
+    let names: Vec<String> = source.files().ok()?.iter().map(below).collect();
+    // Of most sets no name says so, and no pairs need be looked for.
+    let (mask, image) = names.iter().any(|name| is_called_mask(name)).then(|| find(&names))??;
+    Some((mask.to_owned(), image.to_owned()))
+}
+
+/// Whether a folder or the last word of a name calls it a mask.
+fn is_called_mask(name: &str) -> bool {
+    let (folder, file) = name.rsplit_once(['/', '\\']).unwrap_or(("", name));
+    let is_mask = |part: &str| FOLDERS.iter().any(|mask| mask.eq_ignore_ascii_case(part));
+    folder.split(['/', '\\']).any(is_mask) || without_mask(stem(file)).is_some()
 }
 
 /// A mask and its image, where half of what is called a mask is called like an image, or more.
@@ -129,6 +153,16 @@ mod tests {
         }
         assert_eq!(found(&["a/cell0.tif", "b/cell0_mask.tif"]), None, "another folder");
         assert_eq!(found(&["a_mask.tif", "b_mask.tif"]), None, "masks alone");
+    }
+
+    #[test]
+    fn names_without_a_mask_are_told_without_pairs() {
+        for name in ["masks/a.tif", "P1/Labels/a.tif", "a_mask.tif", "b/X_cp_masks.ome.tiff", "s1-seg.png"] {
+            assert!(is_called_mask(name), "{name}");
+        }
+        for name in ["a.tif", "images/a.tif", "unmasked/a.tif", "a_masked.tif", "mask.tif"] {
+            assert!(!is_called_mask(name), "{name}");
+        }
     }
 
     #[test]

@@ -109,6 +109,9 @@ pub struct Format {
     pub parts: &'static [&'static str],
     /// Whether columns of plain values can stand beside the images: [`WriteOptions::features`].
     pub keeps_features: bool,
+    /// Whether pixels lie in the files as they are where no codec was chosen: not in a table, which holds more than them, nor
+    /// in PNG, which is never without a codec.
+    pub holds_bare_pixels: bool,
     /// Whether a path can hold several tables, of which one is opened ([`OpenOptions::table`]).
     pub has_tables: bool,
     /// Whether a table can have several columns of images, of which one is opened ([`OpenOptions::column`]).

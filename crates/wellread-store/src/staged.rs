@@ -15,6 +15,8 @@ use std::time::Duration;
 
 /// Temporary names in use by this process.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+/// Folders that this process has made to write outputs into, the outer ones first.
+static MADE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 /// Outputs of this process that are kept when they are interrupted.
 static RESUMABLE: AtomicUsize = AtomicUsize::new(0);
 /// What names of output that is not finished begin with; the process, a number and the target's name follow.
@@ -28,6 +30,10 @@ const LOOKS: usize = 10;
 
 fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn made() -> MutexGuard<'static, Vec<PathBuf>> {
+    MADE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Holds `folder` for writing several outputs that belong together, until the handle is dropped. `None` where the file
@@ -49,15 +55,26 @@ pub fn hold(folder: &Path) -> Result<Option<File>> {
 /// Removes all output that this process has begun and not finished: for the moment before it ends on a signal. `true`
 /// where some is kept for a later run to go on with.
 pub fn remove_unfinished() -> bool {
-    remove_all(&mut unfinished())
+    let kept = remove_all(&mut unfinished());
+    remove_made();
+    kept
 }
 
 /// As [`remove_unfinished`], for a thread that may hold the lock that this takes: then nothing is done, and `None` says so.
 pub fn try_remove_unfinished() -> Option<bool> {
-    match UNFINISHED.try_lock() {
+    let kept = match UNFINISHED.try_lock() {
         Ok(mut paths) => Some(remove_all(&mut paths)),
         Err(TryLock::Poisoned(paths)) => Some(remove_all(&mut paths.into_inner())),
         Err(TryLock::WouldBlock) => None,
+    };
+    remove_made();
+    kept
+}
+
+/// Removes the folders of [`MadeFolder`] in which nothing is; a thread that holds their lock removes its own itself.
+fn remove_made() {
+    if let Ok(mut folders) = MADE.try_lock() {
+        folders.drain(..).rev().for_each(|folder| drop(std::fs::remove_dir(folder)));
     }
 }
 
@@ -73,6 +90,36 @@ fn remove_all(paths: &mut Vec<PathBuf>) -> bool {
         }
     }
     RESUMABLE.load(Ordering::Relaxed) > 0
+}
+
+/// A folder to write outputs into: where it was made for that and nothing is in it, it goes when this is dropped or the
+/// program is interrupted.
+#[derive(Debug)]
+#[must_use = "the folder goes when this is dropped before anything is in it"]
+pub struct MadeFolder {
+    /// Those that were not there before, the inner ones first.
+    made: Vec<PathBuf>,
+}
+
+impl MadeFolder {
+    /// Makes the folder, and those that it lies in, where they are not there.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn new(path: &Path) -> io::Result<Self> {
+        let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
+        let folder = Self { made: path.ancestors().take_while(is_missing).map(Path::to_owned).collect() };
+        made().extend(folder.made.iter().rev().cloned());
+        std::fs::create_dir_all(path)?;
+        Ok(folder)
+    }
+}
+
+impl Drop for MadeFolder {
+    fn drop(&mut self) {
+        made().retain(|folder| !self.made.contains(folder));
+        self.made.iter().for_each(|folder| drop(std::fs::remove_dir(folder)));
+    }
 }
 
 /// The folder with the part of `target` that an interrupted run has left and that can be gone on with, or that a run is

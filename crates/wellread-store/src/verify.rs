@@ -10,6 +10,7 @@ mod pixels;
 pub use pixels::PixelDifference;
 
 use crate::checksum::{self, ImageChecksum};
+use crate::words::counted;
 use crate::{Error, Result, Store, name_index};
 use pairs::{Found, Pair};
 use serde::{Deserialize, Serialize};
@@ -111,6 +112,8 @@ impl<'a> Expected<'a> {
 pub struct Verification {
     /// Number of images read.
     pub images: usize,
+    /// Number of images that were expected, where some were.
+    pub expected: Option<usize>,
     /// Bytes of pixels read.
     pub bytes_of_pixels: u64,
     /// What is wrong; empty when all is well.
@@ -151,7 +154,13 @@ impl Verification {
                     Kind::Name if only => "the same images with other names: ",
                     _ => "",
                 };
-                format!("{same}{n} of {} images {} ({at}{name})", self.images, kind.words())
+                // What is missing is among the expected images, not among those that were read.
+                let of = match (kind, self.expected) {
+                    (Kind::Missing, Some(expected)) => counted(expected, "image"),
+                    (Kind::Missing, None) => "the images".to_owned(),
+                    _ => counted(self.images, "image"),
+                };
+                format!("{same}{n} of {of} {} ({at}{name})", kind.words())
             })
             .collect()
     }
@@ -167,7 +176,11 @@ pub fn verify(
     jobs: usize,
     done: &(dyn Fn() + Sync),
 ) -> Verification {
-    let mut outcome = Verification { images: store.len(), ..Verification::default() };
+    let mut outcome = Verification {
+        images: store.len(),
+        expected: expected.map(|expected| expected.images.len()),
+        ..Verification::default()
+    };
     let mut found = Vec::with_capacity(store.len());
     for (row, result) in checksum::all(store, jobs, done).into_iter().enumerate() {
         match result {

@@ -30,7 +30,9 @@ pub fn plan(planned: &[Planned], repeats: usize) -> String {
             python,
         ]);
     }
-    let mut text = format!("Plan: {} tasks, {repeats} runs of each\n{}", planned.len(), table(&lines, 6));
+    let counted = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+    let (tasks, runs) = (counted(planned.len(), "task"), counted(repeats, "run"));
+    let mut text = format!("Plan: {tasks}, {runs} of each\n{}", table(&lines, 6));
     for task in planned {
         if let Err(why) = &task.ready {
             text += &wrap(&format!("{} cannot run: {why}", task.label), "  ");

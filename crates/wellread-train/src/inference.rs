@@ -22,6 +22,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Map, Value, json};
 use wellread_image::{ImageMetadata, Shape};
 use wellread_loader::{ItemContext, Loader, Transform};
+use wellread_store::words::counted;
 use wellread_store::{ImageView, StoreWriter, WriteOptions};
 
 /// Folder of predictions below the output's.
@@ -97,13 +98,14 @@ pub fn run(task: &Task, experiment: &Experiment, config: &Config, phases: &mut P
         "threads": rayon::current_num_threads(), "data_workers": config.data.workers,
         "backend": "wellread U-Net (CPU)", "predictions": folder,
     }))?;
+    let predicted = counted(images, "image");
     if scores.is_empty() {
-        println!("{images} images predicted; there are no targets to compare with");
+        println!("{predicted} predicted; there are no targets to compare with");
         return Ok(());
     }
     let found: Map<String, Value> =
         metrics::mean(&scores).into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect();
-    println!("{images} images predicted: {}", Value::Object(found.clone()));
+    println!("{predicted} predicted: {}", Value::Object(found.clone()));
     if let Some(picture) = drawn {
         let path = task.output_dir.join("overlay.png");
         overlay::write(&path, &picture)?;

@@ -19,6 +19,7 @@ use wellread_store::table::arrow_array::{Array, ArrayRef, BooleanArray, RecordBa
 use wellread_store::table::arrow_buffer::NullBuffer;
 use wellread_store::table::arrow_schema::{DataType, SchemaRef};
 use wellread_store::table::{Columns, EachRow, ImageTable, Rows};
+use wellread_store::words::counted;
 use wellread_store::{Error, FormatContext, Result, StoreLayout};
 
 /// Bytes of a batch at which it ends. More would leave the nearer caches before they are used.
@@ -144,7 +145,6 @@ impl VortexTable {
             return Ok(None);
         }
         let rows = self.len().div_ceil(pieces.max(1));
-        let counted = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
         let pieces = format!("{} of about {}", counted(pieces, "chunk"), counted(rows, "image"));
         Ok(Some((codecs.join(", "), pieces)))
     }

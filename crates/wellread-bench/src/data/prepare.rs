@@ -17,6 +17,7 @@ use wellread_image::PixelType;
 use wellread_image::synthetic::Kind;
 use wellread_store::checksum::{ImageChecksum, read_expected};
 use wellread_store::convert::pixel_types;
+use wellread_store::words::counted;
 use wellread_store::{Error, Format, ImageView, OpenOptions, Store, WriteOptions};
 
 /// The record in a folder of sets.
@@ -216,8 +217,11 @@ impl<'s> Opened<'s> {
                     Kind::Noise => "noise",
                 };
                 let about = format!(
-                    "{} generated {kind} images, {} (TCZYX), {}, seed {}",
-                    s.images, s.shape, s.dtype, s.seed
+                    "{}, {} (TCZYX), {}, seed {}",
+                    counted(s.images, &format!("generated {kind} image")),
+                    s.shape,
+                    s.dtype,
+                    s.seed
                 );
                 Ok((about.clone(), about))
             }
@@ -233,8 +237,10 @@ impl<'s> Opened<'s> {
                 let stamp =
                     newest.duration_since(std::time::SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_millis());
                 let what = match images {
-                    Some(images) => format!("{} planes of the {images} images", store.len()),
-                    None => format!("{} images", store.len()),
+                    Some(images) => {
+                        format!("{} of the {}", counted(store.len(), "plane"), counted(*images, "image"))
+                    }
+                    None => counted(store.len(), "image"),
                 };
                 let about =
                     format!("{what} in {}, first {} (TCZYX) {}", path.display(), first.shape, first.dtype);
@@ -344,6 +350,7 @@ mod tests {
             holds_images: whole.holds_images,
             parts: whole.parts,
             keeps_features: whole.keeps_features,
+            holds_bare_pixels: whole.holds_bare_pixels,
             has_tables: whole.has_tables,
             has_columns: whole.has_columns,
             has_levels: whole.has_levels,

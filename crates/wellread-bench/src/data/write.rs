@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use wellread_image::synthetic::{self, SyntheticImage};
 use wellread_image::{ImageMetadata, PixelType, Shape};
 use wellread_store::checksum::{ImageChecksum, sha256_hex};
-use wellread_store::staged;
+use wellread_store::staged::{self, MadeFolder};
 use wellread_store::{Error, Format, ImageView, StoreWriter, WriteOptions, registry};
 
 /// The list of checksums in a folder of sets.
@@ -47,7 +47,7 @@ pub fn generate(
     let mut targets: Vec<PathBuf> = formats.iter().map(|format| out.join(set_name(format))).collect();
     targets.push(expected.clone());
     targets.extend(masks.then(|| mask_folder.clone()));
-    std::fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
+    let _made = MadeFolder::new(out).with_context(|| format!("cannot make {}", out.display()))?;
     let _held = staged::hold(out)?;
     // All at once and before the first byte: half a set beside the half of another would be neither.
     if !options.overwrite

@@ -19,6 +19,7 @@ use wellread_loader::Traffic;
 use wellread_measure::interleave::Turn;
 use wellread_measure::samples::{Samples, median};
 use wellread_report::Cell;
+use wellread_store::words::counted;
 use wellread_worker::Pixels;
 
 /// Turns of a variant that are taken whatever the time budget: a warm-up and two rounds.
@@ -302,7 +303,7 @@ pub(crate) fn dataloader<'s>(session: &'s Session<'s>, own: usize, (variants, un
                 let keys = vec![("batch_size", Cell::from(batch_size)), ("workers", Cell::from(workers))];
                 let images = session.prepared.expected.len();
                 if batch_size > images {
-                    let reason = format!("the set has only {images} images");
+                    let reason = format!("the set has only {}", counted(images, "image"));
                     unavailable.push(Unavailable { keys: source.keys(keys), reason });
                     continue;
                 }

@@ -13,6 +13,7 @@ use wellread_bench::advise::{Advice, SettingTried, Settings, Tried, candidates, 
 use wellread_bench::data::no_masks;
 use wellread_bench::model_loop::utilisation_mark;
 use wellread_bench::stages::Figure;
+use wellread_store::words::counted;
 
 /// A short study of your own images: what to keep them in and how to load them, and what a model will wait for data.
 #[derive(clap::Args)]
@@ -135,10 +136,10 @@ fn print(advice: &Advice, args: &Args, commands: &[String], ui: Ui) {
     let sample = &advice.sample;
     let [t, c, z, y, x] = sample.shape_tczyx;
     ui.say(format!(
-        "{}: {} of {} images ({t}x{c}x{z}x{y}x{x} TCZYX, {}) studied in {:.0} s\n",
+        "{}: {} of {} ({t}x{c}x{z}x{y}x{x} TCZYX, {}) studied in {:.0} s\n",
         args.path.display(),
         sample.rows.len(),
-        sample.of,
+        counted(sample.of, "image"),
         sample.dtype,
         advice.seconds
     ));

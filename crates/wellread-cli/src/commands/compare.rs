@@ -106,7 +106,10 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         },
         _ => {
             let [first, second] = match given(args)? {
-                Given::Results(a, b) => [open(&a)?, open(&b)?],
+                Given::Results(a, b) => {
+                    on_one_side(&a, &b)?;
+                    [open(&a)?, open(&b)?]
+                }
                 Given::Revisions(names) => measure(args, names, &mut options, ui)?,
             };
             let found = compare(&first, &second, &options).map_err(|e| failed(&e))?;
@@ -166,6 +169,20 @@ fn given(args: &Args) -> Outcome<Given<'_>> {
             }
             Ok(Given::Results(before, after))
         }
+    }
+}
+
+/// Checks that no results stand on both sides: they agree with themselves, whatever they are.
+fn on_one_side(a: &[&str], b: &[&str]) -> Outcome {
+    fn place(path: &str) -> Option<PathBuf> {
+        Path::new(path).canonicalize().ok()
+    }
+    let of_a: Vec<PathBuf> = a.iter().filter_map(|path| place(path)).collect();
+    match b.iter().find(|path| place(path).is_some_and(|at| of_a.contains(&at))) {
+        Some(path) => Err(Failure::Usage(format!(
+            "{path} is on both sides of the comparison, and results do not differ from themselves; name other results for A or B"
+        ))),
+        None => Ok(()),
     }
 }
 

@@ -9,6 +9,7 @@ use wellread_image::PixelType;
 use wellread_loader::cache::parse_bytes;
 use wellread_store::convert::{ConvertOptions, Converted, convert, one_pixel_type, pixel_types};
 use wellread_store::features::{self, FeatureColumns};
+use wellread_store::words::counted;
 use wellread_store::{
     Compression, Error, Format, OpenOptions, Store, Tune, WriteOptions, masks, registry, staged,
 };
@@ -200,16 +201,17 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     };
     if args.resume && !args.write.overwrite && is_complete(&*source, args, format, &options) {
         ui.say(format!(
-            "{} is complete: it has the {} images of the source, and nothing is left to do",
+            "{} is complete: it has the {} of the source, and nothing is left to do",
             args.target.display(),
-            source.len()
+            counted(source.len(), "image")
         ));
         return ui.document(&verified(document(0, 0.0, source.len()), None));
     }
     let writer = registry::create(&args.target, format.name, &options)?;
     let resumed = writer.complete();
     if resumed > 0 {
-        ui.say(format!("going on after {resumed} images that an interrupted run has left complete"));
+        let images = counted(resumed, "image");
+        ui.say(format!("going on after {images} that an interrupted run has left complete"));
     }
     let bar = ui.progress(source.len() as u64, "converting");
     let mut total = 0u64;
@@ -235,8 +237,8 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     if !ui.json {
         let read_back = checking.map_or(String::new(), |s| format!(", read back and compared in {s:.2} s"));
         ui.say(format!(
-            "{} images ({} of pixels) from {} to {} in {seconds:.2} s{read_back}: {}",
-            source.len(),
+            "{} ({} of pixels) from {} to {} in {seconds:.2} s{read_back}: {}",
+            counted(source.len(), "image"),
             bytes(total),
             source.format(),
             format.name,

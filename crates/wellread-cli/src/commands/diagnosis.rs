@@ -7,6 +7,7 @@ use crate::output::{Failure, Outcome, Ui, shown_on};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wellread_bench::stages::{Consumer, Diagnosis, Figure, Settings, diagnose, remedy};
+use wellread_store::words::counted;
 
 /// What to feed and with what, for `--data`.
 #[derive(clap::Args)]
@@ -112,14 +113,14 @@ pub fn run(args: &Args, data: &Path, ui: Ui) -> Outcome {
 fn print(found: &Diagnosis, data: &Path, format: &str, ui: Ui) {
     let sample = &found.sample;
     ui.say(format!(
-        "{} ({format}): {} of {} images, batches of {}, {} workers; model: {}; {} rounds\n",
+        "{} ({format}): {} of {}, batches of {}, {}; model: {}; {}\n",
         data.display(),
         sample.rows.len(),
-        sample.of,
+        counted(sample.of, "image"),
         found.batch_size,
-        found.workers,
+        counted(found.workers, "worker"),
         found.model,
-        found.rounds
+        counted(found.rounds, "round")
     ));
     ui.say(format!(
         "  {:<10} {:>12}  {:<23} {:>10}  {:>14}",

@@ -16,6 +16,7 @@ use wellread_infer::results::{Row, Run, Status};
 use wellread_infer::{Event, report};
 use wellread_model::infer::Dtype;
 use wellread_report::Fact;
+use wellread_store::words::counted;
 
 /// Most passes.
 const MOST_PASSES: usize = 1_000_000;
@@ -210,9 +211,8 @@ pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
     ui.say(format!("Results saved to: {}", run.csv.display()));
     ui.hint(format!("All samples: {}", run.json.display()));
     if let Some(first) = run.unreadable.first() {
-        let count = run.unreadable.len();
-        let images = if count == 1 { "image" } else { "images" };
-        ui.say(format!("Skipped: {count} {images} that cannot be read, the first: {}", first.reason));
+        let images = counted(run.unreadable.len(), "image");
+        ui.say(format!("Skipped: {images} that cannot be read, the first: {}", first.reason));
     }
     let facts = machine::facts(&run.environment).into_iter().map(Fact::from).collect();
     let page = report::write(&run, facts, machine::short(&run.environment)).map(|f| f.join("report.html"));
@@ -236,8 +236,9 @@ fn shared_conditions(config: &Config) -> String {
     let processors = wellread_measure::process::first_processors(config.threads);
     let kept = processors.map_or("on all processors", |_| "kept to as many processors");
     format!(
-        "Every framework: {} threads, {kept}, seed {}, measured in turns in random order, device idle at every clock read",
-        config.threads, config.seed
+        "Every framework: {}, {kept}, seed {}, measured in turns in random order, device idle at every clock read",
+        counted(config.threads, "thread"),
+        config.seed
     )
 }
 

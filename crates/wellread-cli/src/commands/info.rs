@@ -4,6 +4,7 @@ use super::OpenArgs;
 use crate::output::{Outcome, Ui, bytes};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use wellread_store::words::counted;
 use wellread_store::{Store, registry};
 
 /// Arguments.
@@ -66,7 +67,11 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         let [t, c, z, y, x] = shape.shape_tczyx;
         line(
             "shape",
-            format!("{t} x {c} x {z} x {y} x {x} (TCZYX) {}, {} images", shape.dtype, shape.images),
+            format!(
+                "{t} x {c} x {z} x {y} x {x} (TCZYX) {}, {}",
+                shape.dtype,
+                counted(shape.images, "image")
+            ),
         );
     }
     if let Some([t, c, z, y, x]) = info.shape_tczyx {
@@ -83,7 +88,8 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     }
     if let Some(first) = info.feature_columns.first() {
         let more = if info.feature_columns.len() > 1 { " …" } else { "" };
-        line("features", format!("{} columns beside the images ({first}{more})", info.feature_columns.len()));
+        let columns = counted(info.feature_columns.len(), "column");
+        line("features", format!("{columns} beside the images ({first}{more})"));
     }
     line("layout", info.layout.clone());
     line(
@@ -94,7 +100,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
             info.codec.clone()
         },
     );
-    line("on disk", format!("{} in {} files", bytes(info.bytes_on_disk), info.files));
+    line("on disk", format!("{} in {}", bytes(info.bytes_on_disk), counted(info.files, "file")));
     line(
         "pixels",
         format!("{} ({:.2} bits on disk per pixel)", bytes(info.bytes_of_pixels), info.bits_per_pixel),
@@ -110,9 +116,7 @@ fn larger_than_pixels(info: &Info) -> Option<String> {
     let codec = info.codec.to_lowercase();
     let plain = codec.is_empty() || codec == "none" || codec == "uncompressed";
     let (disk, pixels) = (info.bytes_on_disk, info.bytes_of_pixels);
-    // Where pixels lie as they are without a codec. A table holds more than them, and PNG is never without.
-    let as_they_are = registry::format_named(info.format).is_ok_and(|format| !format.keeps_features)
-        && info.format != "image-folder";
+    let as_they_are = registry::format_named(info.format).is_ok_and(|format| format.holds_bare_pixels);
     (as_they_are && !plain && pixels > 0 && disk > pixels).then(|| {
         format!(
             "the files are {:.0} % larger than the pixels: {} saves nothing here (wellread convert --compression none)",

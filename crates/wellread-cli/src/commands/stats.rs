@@ -6,6 +6,7 @@ use crate::output::{Failure, Outcome, Ui};
 use std::path::{Path, PathBuf};
 use wellread_loader::stats::{ChannelStats, PERCENTILES, Stats};
 use wellread_store::masks;
+use wellread_store::words::counted;
 
 /// Computes each channel's mean, standard deviation, extremes, percentiles and histogram over all images, in one pass.
 #[derive(clap::Args)]
@@ -73,7 +74,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     if ui.json {
         return ui.document(&stats);
     }
-    ui.say(format!("{} images of {}", stats.images, stats.dtype));
+    ui.say(format!("{} of {}", counted(stats.images as usize, "image"), stats.dtype));
     stats.channels.iter().for_each(|channel| ui.say(describe(channel)));
     if stats.percentile_error > 0.0 {
         ui.hint(format!(

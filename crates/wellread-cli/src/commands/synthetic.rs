@@ -9,6 +9,7 @@ use wellread_bench::data::SetSpec;
 use wellread_image::synthetic::Kind;
 use wellread_image::{PixelType, Shape};
 use wellread_measure::environment::{Environment, Storage};
+use wellread_store::words::counted;
 
 /// Synthetic images.
 #[derive(clap::Args)]
@@ -67,9 +68,10 @@ pub fn check_disk(spec: &SetSpec, sets: usize, out: &Path) -> Outcome {
     let free = Storage::of(folder).and_then(|s| s.free_bytes);
     match free.filter(|&free| least > free as f64) {
         Some(free) => Err(Failure::Failed(format!(
-            "{}: {} images written {sets} times take {} at least, {} are free (hint: fewer or smaller images, or fewer formats)",
+            "{}: {}, written {}, need {} at least, {} are free (hint: fewer or smaller images, or fewer formats)",
             out.display(),
-            spec.images,
+            counted(spec.images, "image"),
+            counted(sets, "time"),
             human_bytes(least as u64),
             human_bytes(free)
         ))),

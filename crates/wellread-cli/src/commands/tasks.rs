@@ -130,7 +130,9 @@ pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
         ui.say(format!("\n{}", text::compared(&compared).trim_end()));
     }
     if outcome.resumed > 0 {
-        ui.hint(format!("{} runs of an earlier call were kept", outcome.resumed));
+        let runs = wellread_store::words::counted(outcome.resumed, "run");
+        let were = if outcome.resumed == 1 { "was" } else { "were" };
+        ui.hint(format!("{runs} of an earlier call {were} kept"));
     }
     ui.say(format!("\nResults: {}", config.output.display()));
     if let Ok(page) = &page {

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use wellread_store::checksum::ImageChecksum;
 use wellread_store::verify::{Expected, Kind, expected_of, is_listed_by_file_name, verify};
+use wellread_store::words::counted;
 
 /// Reads every pixel; exit code 1 when something is corrupt or differs.
 #[derive(clap::Args)]
@@ -88,7 +89,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     bar.finish_and_clear();
     let differences: BTreeMap<Kind, usize> = outcome.counts().collect();
     ui.document(&serde_json::json!({
-        "path": args.path, "passed": outcome.passed(), "images": outcome.images,
+        "path": args.path, "passed": outcome.passed(), "images": outcome.images, "expected": outcome.expected,
         "bytes_of_pixels": outcome.bytes_of_pixels, "problems": outcome.problems,
         "differences": differences, "summary": outcome.summary(),
     }))?;
@@ -96,8 +97,8 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         if !ui.json {
             let agreed = if args.against.is_some() { ", and all agree" } else { "" };
             ui.say(format!(
-                "{} images ({}) read without error{agreed}",
-                outcome.images,
+                "{} ({}) read without error{agreed}",
+                counted(outcome.images, "image"),
                 bytes(outcome.bytes_of_pixels)
             ));
         }
@@ -113,7 +114,13 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     if outcome.problems.len() > args.show {
         eprintln!("… and {} more (raise --show)", outcome.problems.len() - args.show);
     }
-    eprintln!("{} problems in {} images", outcome.problems.len(), outcome.images);
+    let others = outcome.expected.filter(|expected| *expected != outcome.images);
+    eprintln!(
+        "{} in {}{}",
+        counted(outcome.problems.len(), "problem"),
+        counted(outcome.images, "image"),
+        others.map_or(String::new(), |expected| format!(" ({expected} expected)"))
+    );
     outcome.summary().iter().for_each(|line| eprintln!("{line}"));
     if by_file_name && outcome.count(Kind::Order) > 0 {
         eprintln!(

@@ -66,9 +66,9 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let (picture, rows) = if let Some(row) = args.row {
         if row >= store.len() {
             return Err(Failure::Usage(format!(
-                "--row {row}: {} holds {} images, rows 0 to {}",
+                "--row {row}: {} holds {}, rows 0 to {}",
                 args.path.display(),
-                store.len(),
+                wellread_store::words::counted(store.len(), "image"),
                 store.len() - 1
             )));
         }

@@ -60,7 +60,8 @@ fn a_regression_ends_with_code_three_and_markdown_names_it() {
     assert_eq!((&tiff["key"]["format"], &tiff["verdict"]), (&"tiff".into(), &"slower".into()));
     assert_eq!((&tiff["processes_a"], &tiff["scope"]), (&3.into(), &"processes".into()));
     assert!(tiff["low"].as_f64().unwrap() > 1.13 && tiff["high"].as_f64().unwrap() < 1.17, "{tiff}");
-    let back = document(compared(&b, &b, &["--json"]));
+    let again = side(&dir.path().join("again"), &[("tiff", 1.15), ("parquet", 0.7)]);
+    let back = document(compared(&b, &again, &["--json"]));
     assert_eq!((&back["regressions"], &back["rows"][0]["verdict"]), (&0.into(), &"same".into()));
     // Within the threshold: slower, and no regression.
     let within = document(compared(&a, &b, &["--json", "--threshold", "20%"]));
@@ -161,6 +162,9 @@ fn wrong_usage_and_missing_things_are_told() {
     let dir = tempfile::tempdir().unwrap();
     let a = dir.path().join("a");
     results(&a, &[("tiff", 1.0)]);
+    let (b, same) = (dir.path().join("b"), dir.path().join("x/../a"));
+    results(&b, &[("tiff", 1.0)]);
+    fs::create_dir(dir.path().join("x")).unwrap();
     for (args, code, hint) in [
         (&["compare"][..], 2, "name two results"),
         (&["compare", arg(&a)], 2, "--history"),
@@ -169,7 +173,10 @@ fn wrong_usage_and_missing_things_are_told() {
         (&["compare", arg(&a), arg(&a), "--", "dataset"], 2, "after --"),
         (&["compare", arg(&a), arg(&a), arg(&a)], 2, "A1 A2 A3 -- B1 B2 B3"),
         (&["compare", arg(&a), "no-such-thing", "--", arg(&a)], 1, "no-such-thing"),
-        (&["compare", arg(&a), arg(&a), "--quantity", "speed"], 1, "speed"),
+        (&["compare", arg(&a), arg(&a)], 2, "is on both sides"),
+        (&["compare", arg(&a), arg(&same)], 2, "x/../a is on both sides"),
+        (&["compare", arg(&a), "--", arg(&b), arg(&a)], 2, "is on both sides"),
+        (&["compare", arg(&a), arg(&b), "--quantity", "speed"], 1, "speed"),
         (&["compare", arg(&a), arg(&a), "--label", "x"], 2, "--history"),
         (&["compare", "--history", "no-such-file"], 1, "no-such-file"),
     ] {

@@ -1,6 +1,6 @@
 //! Data commands: what goes in comes out, in every format.
 
-use crate::support::{absent_formats, arg, formats, generate, json, wellread};
+use crate::support::{absent_formats, arg, formats, generate, json, leftovers, wellread};
 use arrow_array::{ArrayRef, Int64Array, NullArray, RecordBatch, StringArray};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -34,6 +34,63 @@ fn every_format_holds_the_same_pixels() {
         let verified = json(&["verify", path, "--against", arg(&expected)]);
         assert_eq!(verified["passed"], true);
     }
+}
+
+#[test]
+fn one_image_is_one_image() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    generate(&at("one"), 1, &["--formats", "parquet"]);
+    generate(&at("two"), 2, &["--formats", "parquet"]);
+    for (set, images) in [("one", "1 image"), ("two", "2 images")] {
+        let path = at(set).join("images.parquet");
+        let said = |args: &[&str]| {
+            let done = wellread(args);
+            assert_eq!(done.code, 0, "{args:?}: {}", done.stderr);
+            done.stdout
+        };
+        let verified = said(&["verify", arg(&path)]);
+        assert!(verified.starts_with(&format!("{images} (")), "{verified}");
+        let of = said(&["stats", arg(&path)]);
+        assert!(of.starts_with(&format!("{images} of uint16\n")), "{of}");
+        let converted = said(&["convert", arg(&path), arg(&at(&format!("{set}.parquet")))]);
+        assert!(converted.contains(&format!("{images} (")), "{converted}");
+        let info = said(&["info", arg(&path)]);
+        assert!(info.contains(" in 1 file\n"), "{info}");
+    }
+    let failed = wellread(&["view", arg(&at("one").join("images.parquet")), "--row", "5", "--out", "x.png"]);
+    assert_eq!(failed.code, 2, "{}", failed.stderr);
+    assert!(failed.stderr.contains("holds 1 image, rows 0 to 0"), "{}", failed.stderr);
+}
+
+/// What an interrupted command made is removed with the folder that it made for that; a folder that was there stays.
+#[cfg(unix)]
+#[test]
+fn an_interrupted_generate_leaves_no_folder() {
+    let dir = tempfile::tempdir().unwrap();
+    for (signal, out, was_there) in [("INT", "new/set", false), ("TERM", "there", true)] {
+        let out = dir.path().join(out);
+        if was_there {
+            std::fs::create_dir(&out).unwrap();
+        }
+        let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_wellread"))
+            .args(["generate", arg(&out), "--images", "100000", "--dtype", "uint8", "--formats", "parquet"])
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        let began = (0..30_000).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            !leftovers(&out).is_empty()
+        });
+        assert!(began, "it never began");
+        let kill = format!("kill -{signal} {}", child.id());
+        assert!(std::process::Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+        assert_eq!(child.wait().unwrap().code(), Some(130));
+        assert_eq!(out.exists(), was_there, "{signal}");
+        assert!(leftovers(&out).is_empty(), "{:?}", leftovers(&out));
+    }
+    assert!(!dir.path().join("new").exists(), "it was made for the set");
 }
 
 #[test]

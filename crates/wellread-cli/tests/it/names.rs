@@ -185,6 +185,10 @@ fn verify_tells_order_names_and_pixels_apart() {
         let (found, said) = verify(&path("fewer"), &at("set.parquet"), &[]);
         assert_eq!(found["differences"], value!({"missing": 1}), "{format}: {found}");
         assert!(said.contains("expected row 1: twice: is expected but not in the set"), "{said}");
+        assert_eq!([&found["images"], &found["expected"]], [&value!(3), &value!(4)], "{format}");
+        assert!(said.contains("1 problem in 3 images (4 expected)"), "{said}");
+        let words = "1 of 4 images expected but not in the set (first expected row 1, \"twice\")";
+        assert!(said.contains(words), "{said}");
     }
     // Against checksums alone the same is said, but for where the pixels differ.
     let expected = at("expected.json");

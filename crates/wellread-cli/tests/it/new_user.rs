@@ -370,6 +370,11 @@ fn info_says_where_compression_made_files_larger() {
     ]);
     let said = wellread(&["info", arg(&cells.join("tiff"))]).stdout;
     assert!(!said.contains("larger than the pixels"), "{said}");
+    // Tables hold more than pixels, and PNG is never without a codec.
+    let bare = wellread_store::registry::formats().iter().filter(|format| format.holds_bare_pixels);
+    let mut bare: Vec<_> = bare.map(|format| format.name).collect();
+    bare.sort_unstable();
+    assert_eq!(bare, ["ome-zarr", "tiff"]);
 }
 
 #[cfg(unix)]

@@ -166,7 +166,7 @@ fn a_killed_run_leaves_the_repository_alone_and_the_next_clears_up() {
     let done = run(dir.path(), &["--resume", "--skip-failed", "--timeout", "1"]);
     assert_eq!(done.code, 0, "{}", done.stderr);
     assert!(done.stderr.contains("removed what a run that was killed had left"), "{}", done.stderr);
-    assert!(done.stderr.contains("1 runs of an earlier call were kept"), "{}", done.stderr);
+    assert!(done.stderr.contains("1 run of an earlier call was kept"), "{}", done.stderr);
     assert_eq!(worktrees(dir.path()), 0);
     assert!(everything(&repo) == before);
 }

@@ -84,7 +84,7 @@ fn processes_of_a_side_are_counted() {
     assert_eq!((few.rows[0].low, few.rows[0].p_value, few.regressions), (None, None, 0));
     let said = text::plain(&few);
     assert!(
-        said.contains("No verdict on 1 rows") && said.contains("2 processes of A and 3 processes of B"),
+        said.contains("No verdict on 1 row:") && said.contains("2 processes of A and 3 processes of B"),
         "{said}"
     );
     assert!(text::markdown(&few).starts_with("### ❔"));

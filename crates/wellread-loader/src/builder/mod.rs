@@ -14,6 +14,7 @@ use crate::skip::{OnError, Skipped};
 use crate::transform::Transform;
 use std::fmt;
 use std::sync::Arc;
+use wellread_store::words::counted;
 use wellread_store::{Error, Result};
 
 /// Bytes of output below which a batch is not split among threads, and that each part has at least. Reading
@@ -259,7 +260,8 @@ impl LoaderBuilder {
         };
         if let Rows::Some(rows) = &rows {
             if rows.is_empty() {
-                return Err(error(&"an empty list of rows was selected").hint("give at least one row"));
+                return Err(error(&"an empty list of rows was selected")
+                    .hint("give at least one row; a split or a filter may have left none"));
             }
             if let Some(row) = rows.iter().find(|&&row| row >= self.dataset.len()) {
                 let there = self.dataset.len();
@@ -294,8 +296,8 @@ impl LoaderBuilder {
         if steps.len() == 0 {
             let ranks = if world == 1 { String::new() } else { format!(" on each of {world} ranks") };
             return Err(error(&format_args!(
-                "dropping the last batch leaves none: {} images, batches of {}{ranks}",
-                order.len() * self.crops,
+                "dropping the last batch leaves none: {}, batches of {}{ranks}",
+                counted(order.len() * self.crops, "image"),
                 self.batch_size
             ))
             .hint("choose a smaller batch size or keep the last batch"));

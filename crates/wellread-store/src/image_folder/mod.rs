@@ -44,6 +44,7 @@ pub static FORMAT: Format = Format {
     holds_images: |_| true,
     parts: &[],
     keeps_features: false,
+    holds_bare_pixels: false,
     has_tables: true,
     has_columns: false,
     has_levels: false,

@@ -79,6 +79,7 @@ pub static FORMAT: Format = Format {
     holds_images: recognise::holds_images,
     parts: &[],
     keeps_features: true,
+    holds_bare_pixels: false,
     has_tables: false,
     has_columns: true,
     has_levels: false,

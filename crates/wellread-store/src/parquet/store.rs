@@ -12,6 +12,7 @@ use super::plain;
 use super::schema::ImageColumn;
 use crate::lazy::Lazy;
 use crate::ome_arrow::{CHUNKS, MetadataRows, PLANES, Row, eight_bit};
+use crate::words::counted;
 use crate::{Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout, features};
 use arrow_array::RecordBatch;
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
@@ -297,9 +298,9 @@ impl Store for ParquetStore {
         Ok(StoreLayout {
             codec: codec_name(pages.codec).to_owned(),
             pieces: format!(
-                "{} row groups of up to {} images, pages of {} KiB",
-                self.groups.len(),
-                self.groups.iter().map(|g| g.rows.len()).max().unwrap_or(0),
+                "{} of up to {}, pages of {} KiB",
+                counted(self.groups.len(), "row group"),
+                counted(self.groups.iter().map(|g| g.rows.len()).max().unwrap_or(0), "image"),
                 average.div_ceil(1024)
             ),
             variant,

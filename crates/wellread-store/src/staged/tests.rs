@@ -18,6 +18,29 @@ fn appears_whole_or_not_at_all() {
 }
 
 #[test]
+fn folders_that_were_made_for_nothing_go() {
+    let dir = tempfile::tempdir().unwrap();
+    let inner = dir.path().join("a/b");
+    let folder = MadeFolder::new(&inner).unwrap();
+    assert!(inner.is_dir());
+    drop(folder);
+    assert!(!dir.path().join("a").exists() && dir.path().is_dir());
+    let folder = MadeFolder::new(&inner).unwrap();
+    std::fs::write(inner.join("expected.json"), b"{}").unwrap();
+    drop(folder);
+    assert!(inner.join("expected.json").exists());
+    let there = dir.path().join("there");
+    std::fs::create_dir(&there).unwrap();
+    drop(MadeFolder::new(&there).unwrap());
+    assert!(there.is_dir(), "it was there before");
+    // What cannot be made leaves nothing.
+    let file = dir.path().join("file");
+    std::fs::write(&file, b"").unwrap();
+    assert!(MadeFolder::new(&file.join("c")).is_err());
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 3);
+}
+
+#[test]
 fn what_is_no_set_of_images_is_not_replaced() {
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().join("home");

@@ -144,3 +144,25 @@ fn the_summary_counts_each_kind() {
         ]
     );
 }
+
+#[test]
+fn what_is_missing_is_counted_of_the_expected_images() {
+    let missing = |row| Problem {
+        row: None,
+        name: Some(format!("image{row}")),
+        kind: Kind::Missing,
+        expected_row: Some(row),
+        first_difference: None,
+        problem: String::new(),
+    };
+    let problems: Vec<Problem> = (3..67).map(missing).collect();
+    let outcome = Verification { images: 3, expected: Some(67), problems, ..Verification::default() };
+    assert_eq!(
+        outcome.summary(),
+        ["64 of 67 images expected but not in the set (first expected row 3, \"image3\")"]
+    );
+    let additional = Problem { row: Some(0), expected_row: None, kind: Kind::Additional, ..missing(0) };
+    let outcome =
+        Verification { images: 1, expected: Some(0), problems: vec![additional], ..Verification::default() };
+    assert_eq!(outcome.summary(), ["1 of 1 image in the set but not expected (first row 0, \"image0\")"]);
+}
