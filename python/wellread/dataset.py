@@ -271,8 +271,8 @@ class Dataset:
         if empty and self._length:
             shown = ", ".join(f"{i} (share {shares[i]:g})" for i in empty)
             warnings.warn(
-                f"{self._path}: of {self._images()} none is in part {shown} of the split: give it a greater share, or "
-                "by= where images are alike in name",
+                f"{self._path}: of {self._images()} none is in part {shown} of the split: give it a greater share, "
+                "or by= where images are alike in name",
                 stacklevel=2,
             )
         return parts

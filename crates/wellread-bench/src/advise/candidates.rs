@@ -164,10 +164,11 @@ pub(crate) fn write(
     let (mut candidates, mut notes) = (Vec::<Candidate>::new(), Vec::<String>::new());
     let clock = Stopwatch::start();
     let budget = settings.time_budget.as_secs_f64() * super::WRITING;
+    let mut slowest: f64 = 0.0;
     for (number, (format, compression, chunk)) in ways.iter().enumerate() {
         progress(number, ways.len());
-        if clock.elapsed() > budget && !candidates.is_empty() {
-            let left: Vec<_> = ways[number..].iter().map(|(f, c, _)| format!("{} {c}", f.name)).collect();
+        if clock.elapsed() + slowest > budget && !candidates.is_empty() {
+            let left: Vec<_> = ways[number..].iter().map(way_name).collect();
             notes.push(format!("not tried within the time (--time-budget): {}", left.join(", ")));
             break;
         }
@@ -183,7 +184,9 @@ pub(crate) fn write(
             break;
         }
         let place = folder.join(number.to_string());
+        let begun = clock.elapsed();
         let written = write_one(images, format, *compression, *chunk, &place);
+        slowest = slowest.max(clock.elapsed() - begun);
         let same = |a: &Candidate, b: &Candidate| {
             a.format == b.format
                 && (&a.codec, &a.pieces) == (&b.codec, &b.pieces)
@@ -211,6 +214,12 @@ pub(crate) fn write(
     }
     progress(ways.len(), ways.len());
     Ok(Written { candidates, notes })
+}
+
+/// A way of writing in words; ways that differ differ in it.
+fn way_name((format, compression, chunk): &(&'static Format, Compression, Option<[usize; 5]>)) -> String {
+    let chunk = chunk.map_or(String::new(), |[_, _, z, y, x]| format!(" in chunks {z}x{y}x{x}"));
+    format!("{} {compression}{chunk}", format.name)
 }
 
 fn write_one(
@@ -290,6 +299,17 @@ mod tests {
         assert_eq!(ways(&format, Shape::plane(100, 100)).len(), CODECS.len());
         assert_eq!(chunks([1, 1, 1, 1000, 200]), [[1, 1, 1, 256, 200]]);
         assert_eq!(chunks([1, 2, 16, 64, 64]), [[1, 1, 16, 64, 64]]);
+    }
+
+    #[test]
+    fn no_two_ways_have_one_name() {
+        let formats = registry::formats()[..2].to_vec();
+        let ways = ways(&formats, Shape([1, 1, 4, 1080, 1080]));
+        let names: Vec<String> = ways.iter().map(way_name).collect();
+        let distinct: std::collections::HashSet<&String> = names.iter().collect();
+        assert_eq!((names.len(), distinct.len()), (2 * (CODECS.len() + 2), names.len()), "{names:?}");
+        let chunks = format!("{} default in chunks 1x256x256", formats[0].name);
+        assert!(names.contains(&chunks), "{names:?}");
     }
 
     #[test]

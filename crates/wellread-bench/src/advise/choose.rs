@@ -3,8 +3,8 @@
 //! * **Format, codec, chunks.** Eligible is what is as fast as the fastest as far as the intervals tell, and, where a step time
 //!   is given, what is read within it anyway. Of these, the set as it is stays unless another needs less than [`WORTH`] of
 //!   its bytes; else the smallest. A set that does not fit into memory is judged by batches from cold files.
-//! * **Workers.** The fewest with which a step is as short as with the best; without a step time, with which as many batches
-//!   are read in the background.
+//! * **Workers.** The fewest with which a step is not clearly longer than with the best; without a step time, with which not
+//!   clearly fewer batches are read in the background.
 //! * **Batch size.** The smallest that is as fast per image; as asked for, where it was.
 //! * **Cache.** None, unless another is clearly faster, fits, and there is something to gain at the step time.
 
@@ -15,6 +15,7 @@ use crate::findings::{number, percent};
 use crate::stages::Figure;
 use wellread_loader::Cache;
 use wellread_measure::compare::Verdict;
+use wellread_store::words::counted;
 
 /// A copy must need less than this share of the bytes of a set that is fast enough as it is, to be worth making.
 pub const WORTH: f64 = 0.7;
@@ -185,16 +186,18 @@ pub fn workers(
     let best = series.best()?;
     let mut order: Vec<usize> = (0..counts.len()).collect();
     order.sort_by_key(|&i| counts[i]);
-    let index = order.into_iter().find(|&i| series.is_as_good(i, NEGLIGIBLE))?;
-    let figure = series.figure(index, |s| 1e3 * s);
-    let what = if step.is_some() { "a step with its wait takes" } else { "no wait for steps from" };
-    let mut reasons = vec![if is_never(figure.value) {
-        format!("{} workers: every step waits, as far as these rounds tell", counts[index])
-    } else {
-        format!("{} workers: {what} {} ms{}", counts[index], number(figure.value), ends(&figure))
+    let index = order.into_iter().find(|&i| !series.is_clearly_worse(i, NEGLIGIBLE))?;
+    let workers = counted(counts[index], "worker");
+    // Without a step time, what it comes to is measured at the end, with everything that is recommended.
+    let mut reasons = vec![match step {
+        Some(_) => {
+            let figure = series.figure(index, |s| 1e3 * s);
+            format!("{workers}: a step with its wait takes {} ms{}", number(figure.value), ends(&figure))
+        }
+        None => workers,
     }];
     if index != best {
-        reasons.push(format!("more are no faster beyond doubt or by 2 % (best median: {})", counts[best]));
+        reasons.push(format!("more are not clearly faster (best median: {})", counts[best]));
     } else if let Some(fewer) =
         (0..counts.len()).filter(|&i| counts[i] < counts[index]).max_by_key(|&i| counts[i])
     {
@@ -204,6 +207,14 @@ pub fn workers(
         }
     }
     Some((Choice { index, reasons }, series))
+}
+
+/// From which step on nothing waits, of milliseconds.
+pub fn no_wait(from_ms: &Figure) -> String {
+    if !from_ms.value.is_finite() || is_never(from_ms.value) {
+        return "every step waits, as far as these rounds tell".to_owned();
+    }
+    format!("no wait for steps from {} ms{}", number(from_ms.value), ends(from_ms))
 }
 
 /// ` (LOW to HIGH)`, where there is an interval.
@@ -365,6 +376,38 @@ mod tests {
         // 20 ms: one worker reads a batch meanwhile. 0.1 s without any: 5 ms on top are 5 %.
         assert_eq!(counts[workers(&counts, &speeds, Some(0.020), 1).unwrap().0.index], 1);
         assert_eq!(counts[workers(&counts, &speeds, Some(1.0), 1).unwrap().0.index], 0);
+    }
+
+    #[test]
+    fn of_few_rounds_more_workers_need_to_be_clearly_faster() {
+        let speed = |background: f64| Speed { background, waiting: 400.0 };
+        let counts = [1, 2];
+        let chosen = |one: &[f64], two: &[f64]| {
+            let of = |rounds: &[f64]| rounds.iter().map(|b| speed(*b)).collect::<Vec<_>>();
+            counts[workers(&counts, &[of(one), of(two)], None, 1).unwrap().0.index]
+        };
+        // The best median is that of two, and in one of three rounds one was faster.
+        assert_eq!(chosen(&[100.0, 98.0, 95.0], &[105.0, 96.0, 104.0]), 1);
+        assert_eq!(chosen(&[100.0, 98.0, 95.0], &[185.0, 176.0, 184.0]), 2);
+        // A single round tells large differences only.
+        assert_eq!((chosen(&[100.0], &[108.0]), chosen(&[100.0], &[150.0])), (1, 2));
+        // What there was no time for is not chosen, nor compared with.
+        assert_eq!((chosen(&[], &[100.0]), chosen(&[100.0], &[])), (2, 1));
+    }
+
+    #[test]
+    fn one_sentence_says_from_which_step_on_nothing_waits() {
+        let figure = |value, low, high| Figure { value, low, high };
+        assert_eq!(
+            no_wait(&figure(12.0, Some(11.0), Some(13.0))),
+            "no wait for steps from 12.0 ms (11.0 to 13.0)"
+        );
+        for value in [f64::INFINITY, f64::NAN, 1e3 * NEVER] {
+            assert!(no_wait(&figure(value, None, None)).starts_with("every step waits"), "{value}");
+        }
+        // The reason for a number of workers has no figure of its own.
+        let speeds = [vec![Speed { background: 80.0, waiting: 200.0 }; 8]];
+        assert_eq!(workers(&[1], &speeds, None, 1).unwrap().0.reasons, ["1 worker"]);
     }
 
     #[test]

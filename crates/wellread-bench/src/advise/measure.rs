@@ -19,6 +19,9 @@ use wellread_store::{Scratch, Store, read_region};
 /// Images of a turn that are read one by one.
 const SINGLE: usize = 8;
 
+/// Differences between one or two rounds that may be chance.
+const FEW: f64 = 0.1;
+
 /// How long to measure.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
@@ -63,6 +66,9 @@ impl Series {
 
     /// One alternative against another, round by round.
     pub fn versus(&self, one: usize, other: usize) -> Versus {
+        if self.values[one].is_empty() || self.values[other].is_empty() {
+            return Versus { ratio: None, verdict: Verdict::TooFewData };
+        }
         let compared = compare(
             &self.values[one],
             &self.values[other],
@@ -82,6 +88,25 @@ impl Series {
         one == best
             || versus.verdict == Verdict::NoDifference
             || versus.ratio.is_some_and(|ratio| ratio.value < 1.0 + negligible)
+    }
+
+    /// Whether an alternative is worse than the best by more than `negligible` and beyond doubt. Of rounds that are too few for an
+    /// interval it is where it was so in each of them; of one or two rounds by more than [`FEW`].
+    pub fn is_clearly_worse(&self, one: usize, negligible: f64) -> bool {
+        let Some(best) = self.best().filter(|_| !self.values[one].is_empty()) else { return true };
+        if one == best {
+            return false;
+        }
+        let versus = self.versus(one, best);
+        match versus.verdict {
+            Verdict::Slower => versus.ratio.is_none_or(|ratio| ratio.value >= 1.0 + negligible),
+            Verdict::Faster | Verdict::NoDifference => false,
+            Verdict::TooFewData => {
+                let pairs = || self.values[one].iter().zip(&self.values[best]);
+                let most = 1.0 + if pairs().count() < 3 { FEW } else { negligible };
+                pairs().all(|(this, of_best)| *this > most * of_best)
+            }
+        }
     }
 
     /// The median of one alternative, turned into something else.
@@ -186,18 +211,22 @@ fn single(store: &dyn Store, rows: &[usize], seed: u64, round: u64) -> Result<f6
     Ok(median(&times).unwrap_or(f64::NAN))
 }
 
-/// The two speeds of a loader with each number of workers, one per round.
+/// The two speeds of a loader with each number of workers, one per round; none of those that there is no time for, which are
+/// furthest from `usual`.
 ///
 /// # Errors
 /// A loader that fails.
 pub fn workers<'a>(
     feed: impl Fn(usize) -> Feed<'a>,
     counts: &[usize],
+    usual: usize,
     pace: Pace,
     progress: &dyn Fn(usize, usize),
 ) -> Result<Vec<Vec<Speed>>> {
     let feeds: Vec<_> = counts.iter().map(|&n| (feed(n), n)).collect();
-    by(&feeds, |feed: &Feed<'a>, n: &usize, round| Probe::new(feed, *n).speed(round), pace, progress)
+    let ranks: Vec<usize> = counts.iter().map(|n| n.abs_diff(usual)).collect();
+    let measure = |feed: &Feed<'a>, n: &usize, round| Probe::new(feed, *n).speed(round);
+    by(&feeds, &ranks, measure, pace, progress)
 }
 
 /// Seconds of an image with each batch size.
@@ -214,7 +243,7 @@ pub fn batch_sizes<'a>(
     let feeds: Vec<_> = sizes.iter().map(|&size| (feed(size), size)).collect();
     let measure =
         |feed: &Feed<'a>, size: &usize, round| Ok(Probe::new(feed, workers).batch(round)? / *size as f64);
-    Ok(Series::of(by(&feeds, measure, pace, progress)?, pace.seed))
+    Ok(Series::of(by(&feeds, sizes, measure, pace, progress)?, pace.seed))
 }
 
 /// Seconds of an image in later epochs with each cache, and bytes that each keeps of an image.
@@ -235,25 +264,29 @@ pub fn caches<'a>(
         let pass = feed.pass(Place::Warm, Span::Steady(steps_of(few.step())), round, &mut nothing)?;
         Ok((pass.step() / batch_size as f64, pass.kept.0 as f64 / pass.kept.1.max(1) as f64))
     };
-    let values = by(&feeds, measure, pace, progress)?;
+    let ranks: Vec<usize> = (0..caches.len()).collect();
+    let values = by(&feeds, &ranks, measure, pace, progress)?;
     let kept =
         values.iter().map(|v| median(&v.iter().map(|x| x.1).collect::<Vec<_>>()).unwrap_or(0.0)).collect();
     let values: Vec<Vec<f64>> = values.iter().map(|v| v.iter().map(|x| x.0).collect()).collect();
     Ok((Series::of(values, pace.seed), kept))
 }
 
-/// Measures alternatives in rounds: one value of each per round. Any failure is an error.
+/// Measures alternatives in rounds: one value of each per round. What there is no time for is left out, those of the largest
+/// ranks first, and has none. Any failure is an error.
 fn by<'a, A, M: Clone>(
     alternatives: &[(Feed<'a>, A)],
+    ranks: &[usize],
     measure: impl Fn(&Feed<'a>, &A, u64) -> Result<M>,
     pace: Pace,
     progress: &dyn Fn(usize, usize),
 ) -> Result<Vec<Vec<M>>> {
-    let mut plan = Plan::new(pace.seed).rounds(pace.rounds).warmup(1).min_rounds(1).time_budget(pace.budget);
-    for (number, (feed, alternative)) in alternatives.iter().enumerate() {
+    let mut plan = Plan::new(pace.seed).rounds(pace.rounds).warmup(1).time_budget(pace.budget).fit();
+    for (number, ((feed, alternative), rank)) in alternatives.iter().zip(ranks).enumerate() {
         let measure = &measure;
         plan =
             plan.add_with_turn(number.to_string(), move |turn| measure(feed, alternative, turn.round as u64));
+        plan = plan.ranked(*rank);
     }
     let outcome = plan.run(|p| progress(p.turns_done, p.turns))?;
     if let Some(failed) = outcome.variants.iter().find_map(|v| v.failure.as_ref()) {

@@ -11,11 +11,13 @@
 //!
 //! | module | what it holds |
 //! |---|---|
+//! | [`allowance`] | what there is time for |
 //! | [`candidates`] | writing the sample |
 //! | [`measure`] | interleaved rounds |
 //! | [`choose`] | the rules, and their reasons |
 //! | [`predict`] | the equation of waiting, and its check |
 
+pub mod allowance;
 pub mod candidates;
 pub mod choose;
 pub mod measure;
@@ -25,6 +27,7 @@ use crate::feed::{Feed, How, Open};
 use crate::findings::percent;
 use crate::sample::{Limits, Sample};
 use crate::stages::Figure;
+use allowance::{Allowance, batches_of_run};
 use anyhow::{Context as _, Result};
 use candidates::Candidate;
 use choose::{Choice, Need};
@@ -40,6 +43,7 @@ use wellread_measure::compare::Verdict;
 use wellread_measure::environment::Environment;
 use wellread_measure::limits::{LimitSettings, measure_copy};
 use wellread_store::staged::Staged;
+use wellread_store::words::counted;
 use wellread_trace::{Kind, labelled};
 
 /// Shares of the time budget: writing, screening, measuring candidates, workers, batch sizes, caches, predicting.
@@ -50,6 +54,13 @@ const WORKERS: f64 = 0.08;
 const BATCHES: f64 = 0.05;
 const CACHES: f64 = 0.05;
 const PREDICTING: f64 = 0.12;
+/// Steady runs of a loader that a section consists of at least: measuring candidates, two numbers of workers, caches.
+const RUNS: (f64, f64, f64) = (6.0, 12.0, 12.0);
+/// Steady runs of one batch size, and of a round of predicting.
+const RUNS_OF_ONE: f64 = 6.0;
+const RUNS_OF_PREDICTING: f64 = 3.0;
+/// What is said of what was left out.
+const NO_TIME: &str = "not tried within the time (--time-budget)";
 /// Rounds of screening, and of everything else at most.
 const ROUNDS: (usize, usize) = (3, 10);
 /// Candidates that are measured after screening: the fastest ones, beside the set as it is and the smallest.
@@ -191,11 +202,26 @@ struct Study<'s> {
     sample: Sample,
     how: How,
     progress: &'s dyn Fn(&str, usize, usize),
+    clock: Stopwatch,
+    /// Whether batches are smaller than usual for want of time.
+    is_cut: bool,
 }
 
 impl Study<'_> {
+    /// Seconds that are left.
+    fn left(&self) -> f64 {
+        (self.settings.time_budget.as_secs_f64() - self.clock.elapsed()).max(0.0)
+    }
+
+    /// The time of a section: its share, and no more than half of what is left.
     fn pace(&self, share: f64, rounds: usize) -> Pace {
-        Pace { rounds, budget: self.settings.time_budget.mul_f64(share), seed: self.settings.seed }
+        let left = Duration::from_secs_f64(0.5 * self.left());
+        Pace { rounds, budget: self.settings.time_budget.mul_f64(share).min(left), seed: self.settings.seed }
+    }
+
+    /// Whether there is time for so many steady runs of so many seconds, and for predicting after them.
+    fn has_time_for(&self, runs: f64, run: f64) -> bool {
+        (runs + RUNS_OF_PREDICTING) * run <= self.left()
     }
 
     /// Rows of a candidate that are the sample.
@@ -240,22 +266,45 @@ pub fn study(
     let clock = Stopwatch::start();
     let own: &Open<'_> = &open;
     let store = own()?;
+    let cores = wellread_worker::threads();
+    // A core is left to what feeds the device.
+    let workers = cores.saturating_sub(1).clamp(1, 8);
+    let allowance = Allowance::probe(&*store, cores, settings.time_budget.as_secs_f64());
+    let (mut notes, mut is_cut) = (Vec::new(), false);
     let batch_size = match settings.batch_size {
         Some(asked) => asked,
-        None => crate::sample::batch_size(&*store, settings.crop)?,
+        None => {
+            let usual = crate::sample::batch_size(&*store, settings.crop)?.min(store.len().max(1));
+            // A step time is one of a batch of the usual size.
+            let fitting = if settings.step.is_some() { usual } else { allowance.batch_size(usual, workers) };
+            is_cut = fitting < usual;
+            if is_cut {
+                notes.push(format!(
+                    "batches of {fitting} instead of {usual} were measured, to keep to the time (--time-budget): an image takes {} ms \
+                     to be read",
+                    crate::findings::number(1e3 * allowance.image)
+                ));
+            }
+            fitting
+        }
     };
-    let sample = Sample::draw(&*store, settings.limits, batch_size, settings.seed, settings.crop)?;
+    let limits = Limits { images: allowance.images(settings.limits.images, batch_size), ..settings.limits };
+    let sample = Sample::draw(&*store, limits, batch_size, settings.seed, settings.crop)?;
+    if limits.images < settings.limits.images.min(sample.of) {
+        notes.push(format!(
+            "the sample is of {} at most, to keep to the time (--time-budget)",
+            counted(limits.images, "image")
+        ));
+    }
     let there = candidates::as_it_is(&*store)?;
     let images = candidates::load(store, &sample)?;
     let mut transform = Transform::preset("none").context("the loader has no transform none")?;
     if let Some((height, width)) = settings.crop {
         transform.crop = Crop::Center { height, width };
     }
-    let cores = wellread_worker::threads();
     let how = How {
         batch_size: sample.batch_size,
-        // A core is left to what feeds the device.
-        workers: cores.saturating_sub(1).clamp(1, 8),
+        workers,
         seed: settings.seed,
         transform,
         cache: Cache::None,
@@ -272,9 +321,9 @@ pub fn study(
     let written =
         section("writing candidates", 7, || candidates::write(&images, settings, folder, shape, &report))?;
     drop(images);
-    let mut notes = written.notes;
+    notes.extend(written.notes);
     let all: Vec<Candidate> = std::iter::once(there).chain(written.candidates).collect();
-    let study = Study { own, settings, sample, how, progress };
+    let study = Study { own, settings, sample, how, progress, clock, is_cut };
     let memory = Environment::capture::<&str>(&[]);
     let memory = memory.memory.available.or_else(|| memory.usable_memory());
 
@@ -292,12 +341,32 @@ pub fn study(
     if !untried.is_empty() {
         notes.push(format!("not measured within the time (--time-budget): {}", untried.join(", ")));
     }
-    let finalists = finalists(&all, &screened);
-    let chosen: Vec<&Candidate> = finalists.iter().map(|&i| &all[i]).collect();
-    let figures = study.measure(("measuring formats", 5), &chosen, true, study.pace(MEASURING, ROUNDS.1))?;
+    // What a steady run takes with what was screened as the fastest.
+    let run_of = |figures: &Figures, at: usize| {
+        let image = figures.batches.figure(at, |s| s).value;
+        batches_of_run(workers) * study.sample.batch_size as f64 * image
+    };
+    let fastest = screened.batches.best().context("no candidate could be measured")?;
+    let finalists = if study.has_time_for(RUNS.0, run_of(&screened, fastest)) {
+        finalists(&all, &screened)
+    } else {
+        notes.push(format!("more rounds of the fastest formats, and cold files: {NO_TIME}"));
+        vec![]
+    };
+    let measured = if finalists.is_empty() {
+        None
+    } else {
+        let chosen: Vec<&Candidate> = finalists.iter().map(|&i| &all[i]).collect();
+        let pace = study.pace(MEASURING, ROUNDS.1);
+        Some(study.measure(("measuring formats", 5), &chosen, true, pace)?)
+    };
+    // Without more rounds, those of screening must do.
+    let figures = measured.as_ref().unwrap_or(&screened);
+    let chosen: Vec<&Candidate> =
+        if measured.is_some() { finalists.iter().map(|&i| &all[i]).collect() } else { refs.clone() };
     // One that was left out for want of time has no figure at all.
-    let mut measured = figures.batches.values.iter().zip(&figures.cold.values);
-    if measured.any(|(batches, cold)| !batches.is_empty() && cold.is_empty()) {
+    let mut all_figures = figures.batches.values.iter().zip(&figures.cold.values);
+    if measured.is_some() && all_figures.any(|(batches, cold)| !batches.is_empty() && cold.is_empty()) {
         notes.push(
             "cold files were not measured for all: their pages cannot be dropped from memory there"
                 .to_owned(),
@@ -308,28 +377,47 @@ pub fn study(
         step / study.sample.batch_size as f64 * workers / (workers + 1.0)
     });
     let need = Need { images: study.sample.of, memory, enough };
-    let format = choose::format(&chosen, &figures, need).context("no candidate could be measured")?;
+    let format = choose::format(&chosen, figures, need).context("no candidate could be measured")?;
     let best = chosen[format.index];
 
     // The loader: one thing after the other, with what was chosen before.
-    let (loader, mut how) = loader(&study, best, memory)?;
-    let predicting = study.pace(PREDICTING, ROUNDS.1);
+    let run = run_of(figures, format.index);
+    let (mut loader, mut how) = loader(&study, best, memory, run)?;
+    notes.append(&mut loader.notes);
     how.cache = loader.cache.clone();
     let steps: Vec<f64> = match settings.step {
         Some(step) => vec![step],
         None => STEPS_MS.iter().map(|ms| ms / 1e3).collect(),
     };
     let feed = study.feed(best, how.clone());
+    let mut predicting = study.pace(PREDICTING, ROUNDS.1);
+    // A loop waits for steps that it does not count, too.
+    let loops: f64 = settings.step.map_or(0.0, |step| batches_of_run(how.workers) * step);
+    let round = RUNS_OF_PREDICTING * run * how.batch_size as f64 / study.sample.batch_size as f64;
+    let checks = settings.step.is_some() && loops <= study.left().max(round);
+    if settings.step.is_some() && !checks {
+        notes.push(format!("a real loop to check the prediction against: {NO_TIME}"));
+    }
+    // One round to warm up, and one that counts.
+    if 2.0 * (round + if checks { loops } else { 0.0 }) > study.left() {
+        predicting.budget = Duration::ZERO;
+    }
     let (predictions, no_wait_from_ms) = section("predicting", 1, || {
         predict::predict(
             &feed,
             how.workers,
             &steps,
-            settings.step.is_some(),
+            checks,
             (predicting.rounds, predicting.budget, predicting.seed),
             &|n, of| progress("predicting", n, of),
         )
     })?;
+    // Said here, of the figure that is shown again below: that of the numbers of workers was of less of what is recommended.
+    if settings.step.is_none()
+        && let Some(first) = loader.workers.reasons.first_mut()
+    {
+        *first = format!("{first}: {}", choose::no_wait(&no_wait_from_ms));
+    }
     // The same figure twice, minutes apart.
     if let (Some(before), [at_the_end]) = (loader.wait, predictions.as_slice())
         && how.cache == Cache::None
@@ -354,7 +442,7 @@ pub fn study(
         cache: how.cache.clone(),
         reasons: [format.reasons, loader.workers.reasons, loader.batch_reasons, loader.cache_reasons],
     };
-    let tried = tried(&study, &all, &screened, &finalists, &figures);
+    let tried = tried(&study, &all, &screened, &finalists, figures);
     Ok(Advice {
         tried,
         workers: loader.workers_tried,
@@ -436,13 +524,17 @@ struct LoaderChoice {
     cache: Cache,
     cache_reasons: Vec<String>,
     caches_tried: Vec<SettingTried>,
+    /// What there was no time for.
+    notes: Vec<String>,
 }
 
-fn loader(study: &Study<'_>, best: &Candidate, memory: Option<u64>) -> Result<(LoaderChoice, How)> {
+/// Chooses how to load `best`, of which a steady run takes `run` seconds.
+fn loader(study: &Study<'_>, best: &Candidate, memory: Option<u64>, run: f64) -> Result<(LoaderChoice, How)> {
     let Study { settings, sample, .. } = study;
     let mut how = study.how.clone();
+    let mut notes = Vec::new();
     let named = |values: &[String], series: &measure::Series, scale: f64| -> Vec<SettingTried> {
-        let tried = values.iter().enumerate();
+        let tried = values.iter().enumerate().filter(|(i, _)| !series.values[*i].is_empty());
         tried
             .map(|(i, value)| SettingTried { value: value.clone(), time: series.figure(i, |s| scale * s) })
             .collect()
@@ -455,26 +547,46 @@ fn loader(study: &Study<'_>, best: &Candidate, memory: Option<u64>) -> Result<(L
         // Without workers no step is long enough.
         counts.retain(|&n| n > 0);
     }
-    let with_workers = |n: usize| study.feed(best, How { workers: n, ..how.clone() });
-    let report = |n, of| (study.progress)("trying workers", n, of);
-    let pace = study.pace(WORKERS, ROUNDS.1);
-    let speeds = section("trying workers", 4, || measure::workers(with_workers, &counts, pace, &report))?;
-    let (workers, series) = choose::workers(&counts, &speeds, settings.step, settings.seed)
-        .context("no number of workers could be measured")?;
-    let workers_tried = named(&strings(&counts), &series, 1e3);
-    let waits: Vec<f64> = settings
-        .step
-        .map_or(vec![], |step| speeds[workers.index].iter().map(|speed| speed.wait_share(step)).collect());
-    how.workers = counts[workers.index];
+    let (workers, workers_tried, waits) = if study.has_time_for(RUNS.1, run) {
+        let with_workers = |n: usize| study.feed(best, How { workers: n, ..how.clone() });
+        let report = |n, of| (study.progress)("trying workers", n, of);
+        let pace = study.pace(WORKERS, ROUNDS.1);
+        let speeds = section("trying workers", 4, || {
+            measure::workers(with_workers, &counts, how.workers, pace, &report)
+        })?;
+        let late = counts.iter().zip(&speeds).filter(|(_, speeds)| speeds.is_empty());
+        let late: Vec<String> = late.map(|(n, _)| counted(*n, "worker")).collect();
+        if !late.is_empty() {
+            notes.push(format!("{}: {NO_TIME}", late.join(", ")));
+        }
+        let (workers, series) = choose::workers(&counts, &speeds, settings.step, settings.seed)
+            .context("no number of workers could be measured")?;
+        let waits: Vec<f64> = settings.step.map_or(vec![], |step| {
+            speeds[workers.index].iter().map(|speed| speed.wait_share(step)).collect()
+        });
+        how.workers = counts[workers.index];
+        (workers, named(&strings(&counts), &series, 1e3), waits)
+    } else {
+        notes.push(format!("other numbers of workers: {NO_TIME}"));
+        let reasons =
+            vec![counted(how.workers, "worker"), format!("other numbers of workers were {NO_TIME}")];
+        (Choice { index: 0, reasons }, vec![], vec![])
+    };
 
     let (mut batch_reasons, mut batches_tried) = (Vec::new(), Vec::new());
     // A step time is one of a batch: it belongs to its size.
     let asked = settings.batch_size.is_some() || settings.step.is_some();
-    let sizes: Vec<usize> = [4, 16, 64].into_iter().filter(|&n| 2 * n <= sample.rows.len()).collect();
+    let mut sizes: Vec<usize> = [4, 16, 64].into_iter().filter(|&n| 2 * n <= sample.rows.len()).collect();
+    let is_large_enough = sizes.len() > 1;
+    sizes.retain(|&n| study.has_time_for(RUNS_OF_ONE * n as f64 / sample.batch_size as f64, run));
     if asked || sizes.len() < 2 {
         let why = match (settings.batch_size, asked) {
             (Some(_), _) => "as asked for",
             (None, true) => "what the step time is taken to be of; give --batch-size where it is of another",
+            (None, false) if study.is_cut => {
+                "larger ones were not measured, to keep to the time (--time-budget)"
+            }
+            (None, false) if is_large_enough => "there was no time to compare others (--time-budget)",
             (None, false) => "the set is too small to compare others",
         };
         batch_reasons.push(format!("batches of {}: {why}", how.batch_size));
@@ -485,6 +597,11 @@ fn loader(study: &Study<'_>, best: &Candidate, memory: Option<u64>) -> Result<(L
         let series = section("trying batch sizes", 3, || {
             measure::batch_sizes(with_size, &sizes, how.workers, pace, &report)
         })?;
+        let late = sizes.iter().zip(&series.values).filter(|(_, values)| values.is_empty());
+        let late: Vec<String> = late.map(|(n, _)| n.to_string()).collect();
+        if !late.is_empty() {
+            notes.push(format!("batches of {}: {NO_TIME}", late.join(", ")));
+        }
         let choice = choose::batch_size(&sizes, &series).context("no batch size could be measured")?;
         batches_tried = named(&strings(&sizes), &series, 1e6);
         batch_reasons = choice.reasons;
@@ -492,15 +609,27 @@ fn loader(study: &Study<'_>, best: &Candidate, memory: Option<u64>) -> Result<(L
     }
 
     let caches = [Cache::None, Cache::MEMORY, Cache::Compressed { limit: usize::MAX }];
-    let with_cache = |cache: &Cache| study.feed(best, How { cache: cache.clone(), ..how.clone() });
-    let report = |n, of| (study.progress)("trying caches", n, of);
-    let pace = study.pace(CACHES, ROUNDS.1);
-    let (series, kept) =
-        section("trying caches", 2, || measure::caches(with_cache, &caches, how.batch_size, pace, &report))?;
-    let bytes: Vec<f64> = kept.iter().map(|each| each * sample.of as f64).collect();
     let wait = wellread_measure::samples::median(&waits);
-    let choice = choose::cache(&caches, &series, &bytes, memory, wait);
-    let names: Vec<String> = caches.iter().map(ToString::to_string).collect();
+    let (choice, caches_tried) =
+        if study.has_time_for(RUNS.2 * how.batch_size as f64 / sample.batch_size as f64, run) {
+            let with_cache = |cache: &Cache| study.feed(best, How { cache: cache.clone(), ..how.clone() });
+            let report = |n, of| (study.progress)("trying caches", n, of);
+            let pace = study.pace(CACHES, ROUNDS.1);
+            let (series, kept) = section("trying caches", 2, || {
+                measure::caches(with_cache, &caches, how.batch_size, pace, &report)
+            })?;
+            let bytes: Vec<f64> = kept.iter().map(|each| each * sample.of as f64).collect();
+            let names: Vec<String> = caches.iter().map(ToString::to_string).collect();
+            let late = names.iter().zip(&series.values).filter(|(_, values)| values.is_empty());
+            let late: Vec<&str> = late.map(|(name, _)| name.as_str()).collect();
+            if !late.is_empty() {
+                notes.push(format!("cache {}: {NO_TIME}", late.join(", ")));
+            }
+            (choose::cache(&caches, &series, &bytes, memory, wait), named(&names, &series, 1e6))
+        } else {
+            notes.push(format!("caches: {NO_TIME}"));
+            (Choice { index: 0, reasons: vec![format!("no cache: caches were {NO_TIME}")] }, vec![])
+        };
     let found = LoaderChoice {
         workers,
         workers_tried,
@@ -509,7 +638,8 @@ fn loader(study: &Study<'_>, best: &Candidate, memory: Option<u64>) -> Result<(L
         wait,
         cache: caches[choice.index].clone(),
         cache_reasons: choice.reasons,
-        caches_tried: named(&names, &series, 1e6),
+        caches_tried,
+        notes,
     };
     Ok((found, how))
 }

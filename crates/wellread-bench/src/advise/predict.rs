@@ -63,8 +63,10 @@ impl Speed {
     }
 }
 
+/// Steps of a turn at least.
+pub(super) const FEWEST: usize = 3;
 /// Turns of about this many seconds, of no more and no fewer steps than these.
-const TURN: (f64, usize, usize) = (0.15, 3, 200);
+const TURN: (f64, usize, usize) = (0.15, FEWEST, 200);
 
 /// How many steps of so many seconds a turn has.
 pub fn steps_of(seconds: f64) -> usize {
@@ -188,7 +190,8 @@ struct Round {
     looped: Option<Looped>,
 }
 
-/// Predicts the wait of steps of these times (seconds); with `check`, a real loop with each follows in every round.
+/// Predicts the wait of steps of these times (seconds); with `check`, a real loop with each follows in every round. Without any
+/// time at all it is one round that nothing warms up.
 ///
 /// The speeds of a round and its loops are measured one right after the other, in an order that changes from round to round,
 /// so that both see the same machine. Returns the predictions, and the shortest step that does not wait.
@@ -206,7 +209,8 @@ pub fn predict(
     let probe = Probe::new(feed, workers);
     let epoch = Cell::new(0);
     let next = || epoch.replace(epoch.get() + 1);
-    let mut plan = Plan::new(seed).rounds(rounds).warmup(1).min_rounds(1).time_budget(budget);
+    let warmup = usize::from(!budget.is_zero());
+    let mut plan = Plan::new(seed).rounds(rounds).warmup(warmup).min_rounds(1).time_budget(budget);
     plan = plan.add("speed", || Ok::<_, anyhow::Error>(Round { speed: probe.speed(next())?, looped: None }));
     if check {
         for step in steps {

@@ -8,7 +8,7 @@ use super::{OpenArgs, parse_positive, parse_size};
 use crate::output::{Failure, Outcome, Ui, shown_on};
 use std::path::PathBuf;
 use std::time::Duration;
-use wellread_bench::advise::choose::is_never;
+use wellread_bench::advise::choose::{is_never, no_wait};
 use wellread_bench::advise::{Advice, SettingTried, Settings, Tried, candidates, study};
 use wellread_bench::data::no_masks;
 use wellread_bench::model_loop::utilisation_mark;
@@ -180,7 +180,7 @@ fn print(advice: &Advice, args: &Args, commands: &[String], ui: Ui) {
     let of_workers = if args.step_ms.is_some() {
         "workers, ms of a step with its wait"
     } else {
-        "workers, shortest step without wait"
+        "workers, shortest step without wait when they were compared"
     };
     settings(of_workers, "ms", &advice.workers);
     settings("batch size, time of an image", "us", &advice.batch_sizes);
@@ -196,15 +196,11 @@ fn print(advice: &Advice, args: &Args, commands: &[String], ui: Ui) {
     ui.say("\nData wait of a step, predicted for that");
     for p in &advice.predictions {
         let checked = p.checked.as_ref().map_or(String::new(), |checked| {
-            let right = match checked.agrees {
-                Some(true) => "agrees within 20 %",
-                Some(false) => "DIFFERS by more than 20 %: a noisy machine, or no steady loader",
-                None => "too few rounds to say whether that is more than chance",
-            };
             format!(
-                "; a real loop: {}, predicted over measured step {}: {right}",
+                "; a real loop: {} waiting; its whole step, wait included, predicted over measured: {}, {}",
                 with_interval(&checked.data_wait_fraction, percent),
-                with_interval(&checked.ratio, two_digits)
+                with_interval(&checked.ratio, two_digits),
+                agreement(checked.agrees)
             )
         });
         // A mark is reached by what is known well enough to have an interval.
@@ -218,10 +214,7 @@ fn print(advice: &Advice, args: &Args, commands: &[String], ui: Ui) {
     }
     let enough = &advice.no_wait_from_ms;
     if enough.value.is_finite() {
-        ui.say(format!(
-            "  no waiting from steps of {} ms on, measured once more with what is recommended",
-            with_interval(enough, two_digits)
-        ));
+        ui.say(format!("  {}, with everything that is recommended", no_wait(enough)));
     }
     if let Some(first) = &advice.first_epoch_images_per_s {
         ui.say(format!("  first epoch, from cold files: {} images/s at most", rate(first)));
@@ -232,6 +225,17 @@ fn print(advice: &Advice, args: &Args, commands: &[String], ui: Ui) {
     }
     for note in &advice.notes {
         ui.say(format!("note: {note}"));
+    }
+}
+
+/// Whether a prediction was right, in words: what is compared is the time of a step, of which the wait may be a small part.
+fn agreement(agrees: Option<bool>) -> &'static str {
+    match agrees {
+        Some(true) => "so the times of a step agree within 20 %",
+        Some(false) => {
+            "so the times of a step DIFFER by more than 20 %: a noisy machine, or no steady loader"
+        }
+        None => "and the rounds are too few to say whether that is more than chance",
     }
 }
 
@@ -247,5 +251,17 @@ fn versus(tried: &Tried) -> String {
             format!("{} times the time", with_interval(&ratio, two_digits))
         }
         (verdict, _) => verdict.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_agrees_is_the_time_of_a_step() {
+        assert_eq!(agreement(Some(true)), "so the times of a step agree within 20 %");
+        assert!(agreement(Some(false)).starts_with("so the times of a step DIFFER by more than 20 %"));
+        assert!(agreement(None).contains("too few"));
     }
 }

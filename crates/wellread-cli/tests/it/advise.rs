@@ -225,8 +225,50 @@ fn advice_without_a_step_time_predicts_several() {
     assert!(waits.windows(2).all(|w| w[0] >= w[1]), "{waits:?}");
     let plain = wellread(&args);
     assert_eq!(plain.code, 0, "{}", plain.stderr);
+    // Wherever it says from which step on nothing waits, it is one figure.
+    let from = |line: &str| line.split_once("no wait for steps from ").map(|(_, from)| from.to_owned());
+    let mut from: Vec<String> = plain.stdout.lines().filter_map(from).collect();
+    from.iter_mut().for_each(|text| *text = text.replace(", with everything that is recommended", ""));
+    let is_never = plain.stdout.contains("every step waits, as far as these rounds tell");
+    assert!(if is_never { from.is_empty() } else { from.len() == 2 && from[0] == from[1] }, "{from:?}");
     for said in ["Recommended", "as it is (tiff", "Data wait of a step", "wellread bench loop"] {
         assert!(plain.stdout.contains(said), "{said}: {}", plain.stdout);
+    }
+}
+
+/// A budget that no section fits into: what can be left out is, and is named. Nothing here depends on a clock.
+#[test]
+fn advice_within_no_time_says_what_was_cut() {
+    let dir = tempfile::tempdir().unwrap();
+    let sets = sets(&generate(&dir.path().join("sets"), 32, &["--formats", "tiff"]));
+    let scratch = dir.path().join("scratch");
+    let args = ["advise", &sets[0].1, "--formats", "tiff", "--scratch", arg(&scratch), "--time-budget"];
+    let found = json(&[&args[..], &["1e-6"]].concat());
+    let notes = found["notes"].to_string();
+    for said in [
+        "batches of 1 instead of 16 were measured",
+        "the sample is of 1 image at most",
+        "more rounds of the fastest formats, and cold files: not tried within the time (--time-budget)",
+        "other numbers of workers: not tried within the time",
+        "caches: not tried within the time",
+    ] {
+        assert!(notes.contains(said), "{said}: {notes}");
+    }
+    assert_eq!(found["sample"]["batch_size"], 1, "{found}");
+    assert_eq!(found["recommendation"]["as_it_is"], true, "{found}");
+    assert!(!found["predictions"].as_array().unwrap().is_empty(), "{found}");
+    for tried in ["workers", "batch_sizes", "caches"] {
+        assert_eq!(found[tried], serde_json::json!([]), "{tried}");
+    }
+    // A set of which each way of writing has a name of its own.
+    let ways = found["notes"].as_array().unwrap().iter().filter_map(Value::as_str);
+    let left = ways.filter_map(|note| note.strip_prefix("not tried within the time (--time-budget): "));
+    for left in left {
+        let mut names: Vec<&str> = left.split(", ").collect();
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all, "{left}");
     }
 }
 

@@ -1,0 +1,98 @@
+//! What a study has time for, predicted from how long an image takes to be read.
+//!
+//! A study consists of steady runs of a loader, and each of these reads what the loader reads ahead, twice over, before it has
+//! counted a step. Where images are few and large, one such run may take longer than a section has, so that fewer rounds are of
+//! no help: batches and the sample become smaller, and whole sections are left out.
+
+use super::predict::FEWEST;
+use crate::feed::ahead;
+use wellread_measure::clock::Stopwatch;
+use wellread_store::{Scratch, Store, read_region};
+
+/// Steady runs that the shortest study of all sections consists of.
+const RUNS: f64 = 20.0;
+/// Share of the time that these may take; the rest is for writing and for images that are read one by one.
+const RUNNING: f64 = 0.6;
+/// Share of the time that reading the sample may take.
+const LOADING: f64 = 0.1;
+/// How often the first image is read to tell how long one takes, and the share of the time from which on no more.
+const PROBES: (usize, f64) = (3, 0.03);
+
+/// The time of a study, and what an image costs.
+#[derive(Clone, Copy, Debug)]
+pub struct Allowance {
+    /// Seconds that a thread needs to read an image.
+    pub image: f64,
+    /// Threads that read at once, at most.
+    pub threads: usize,
+    /// Seconds of the whole study.
+    pub budget: f64,
+}
+
+impl Allowance {
+    /// Reads the first image, more than once since it may lie on a disk. One that cannot be read says nothing here: the sample
+    /// tells of it, should it be in there.
+    pub fn probe(store: &dyn Store, threads: usize, budget: f64) -> Self {
+        let (mut scratch, mut pixels, mut image) = (Scratch::default(), Vec::new(), f64::INFINITY);
+        let all = Stopwatch::start();
+        for _ in 0..PROBES.0 {
+            let clock = Stopwatch::start();
+            let read = store
+                .row_info(0)
+                .and_then(|info| read_region(store, 0, &info.shape.full(), &mut scratch, &mut pixels));
+            if read.is_err() {
+                image = 0.0;
+                break;
+            }
+            image = image.min(clock.elapsed());
+            if all.elapsed() > PROBES.1 * budget {
+                break;
+            }
+        }
+        Self { image, threads, budget }
+    }
+
+    /// Seconds of the shortest steady run with batches of so many images.
+    pub fn run(&self, batch_size: usize, workers: usize) -> f64 {
+        let threads = (workers + 1).min(self.threads).max(1);
+        batches_of_run(workers) * batch_size as f64 * self.image / threads as f64
+    }
+
+    /// Images of a batch with which the shortest study is done in time: `usual`, or fewer.
+    pub fn batch_size(&self, usual: usize, workers: usize) -> usize {
+        let fitting = RUNNING * self.budget / (RUNS * self.run(1, workers));
+        (fitting as usize).min(usual).max(1)
+    }
+
+    /// Images of a sample that is read in time: `usual`, or fewer, and a batch in any case.
+    pub fn images(&self, usual: usize, batch_size: usize) -> usize {
+        ((LOADING * self.budget / self.image) as usize).min(usual).max(batch_size)
+    }
+}
+
+/// Batches that the shortest steady run reads.
+pub fn batches_of_run(workers: usize) -> f64 {
+    (FEWEST + 2 * ahead(None, workers)) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_large_images_are_studied_in_smaller_batches_and_samples() {
+        let of = |image, budget| Allowance { image, threads: 2, budget };
+        // With a worker 4 batches are read ahead, and 2 more until the queue is as it will be: 3 + 2 * 6 batches, by two threads.
+        assert!((of(0.02, 5.0).run(16, 1) - 15.0 * 16.0 * 0.01).abs() < 1e-9);
+        // 20 runs of 0.15 s for each image of a batch, in 0.6 of the time.
+        assert_eq!([5.1, 31.1, 90.0].map(|budget| of(0.02, budget).batch_size(16, 1)), [1, 6, 16]);
+        assert_eq!([5.1, 31.1, 90.0].map(|budget| of(0.02, budget).images(256, 16)), [25, 155, 256]);
+        assert_eq!(of(1.0, 5.0).images(256, 16), 16, "a batch in any case");
+        // Small images are not cut, nor those that could not be read.
+        assert_eq!((of(1e-4, 5.0).batch_size(16, 1), of(1e-4, 5.0).images(256, 16)), (16, 256));
+        assert_eq!((of(0.0, 5.0).batch_size(16, 1), of(0.0, 5.0).images(256, 16)), (16, 256));
+        // Without workers one thread reads; with many no more than there are.
+        assert!((of(0.02, 5.0).run(1, 0) - 15.0 * 0.02).abs() < 1e-9);
+        assert!((of(0.02, 5.0).run(1, 4) - (3.0 + 2.0 * 10.0) * 0.01).abs() < 1e-9);
+    }
+}
