@@ -16,7 +16,8 @@
 //!
 //! Linux makes a process's table of open files larger when it is full, at 64, 256, 512, 1,024 files and so on, and where there are
 //! several threads each time waits 10 to 20 ms until no processor looks at the old one: of a first epoch of a thousand small files
-//! three quarters went by like that. So the table is made large enough once, when the first store is opened ([`table::make_room`]).
+//! three quarters went by like that. So the table is made large enough once, when the first store of files is opened
+//! ([`expect_many`]).
 //!
 //! A kept file goes on being what it was when it was opened, also when another is put in its place meanwhile. No lock is
 //! waited for: in a forked process its holder may not be there.
@@ -134,7 +135,6 @@ impl<K: std::fmt::Debug + Send + Sync> Keeper for Kept<K> {
 
 impl<K: std::fmt::Debug + Send + Sync + 'static> Default for OpenFiles<K> {
     fn default() -> Self {
-        table::make_room(ROOM.limit);
         Self::within(&ROOM)
     }
 }
@@ -181,6 +181,12 @@ impl<K: Eq + Hash> OpenFiles<K> {
         }
         Ok(file)
     }
+}
+
+/// To be called by a store that is going to keep many files, before it has other threads: the process's table of open files is made
+/// large enough for all that may be kept.
+pub(crate) fn expect_many() {
+    table::make_room(ROOM.limit);
 }
 
 /// How many files are kept at most: a share of those that the process may have open (`ulimit -n`).
@@ -259,7 +265,7 @@ mod tests {
             let line = status.lines().find_map(|line| line.strip_prefix("FDSize:")).unwrap();
             line.trim().parse().unwrap()
         };
-        let _files = OpenFiles::<(usize, usize)>::default();
+        expect_many();
         // A thread does it, since tests are run by several.
         for _ in 0..6000 {
             if size() > ROOM.limit {
