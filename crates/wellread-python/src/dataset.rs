@@ -186,6 +186,8 @@ impl Dataset {
         let cache =
             cache.map_err(|why: String| pyo3::exceptions::PyValueError::new_err(format!("cache: {why}")))?;
         let open = move |_: &AtomicBool| wellread::Dataset::open_with(&path, &options)?.with_cache(&cache);
+        // Here, where the process may still have but this thread.
+        wellread::store::file_table::expect_many();
         let home = abandonable(py, While::Opening, open)?;
         Ok(Self::new(home))
     }

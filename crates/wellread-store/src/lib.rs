@@ -48,6 +48,7 @@ pub mod error;
 pub mod features;
 mod file_names;
 mod file_rows;
+pub mod file_table;
 #[cfg(any(feature = "ome-zarr", feature = "tiff", feature = "image-folder"))]
 mod folders;
 pub mod guard;

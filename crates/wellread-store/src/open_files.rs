@@ -14,14 +14,10 @@
 //! Stores share the room: those of a training and a validation set, or of a benchmark's variants. One that is not read,
 //! because all that it had is in a cache, say, must not hold what others could use.
 //!
-//! Linux makes a process's table of open files larger when it is full, at 64, 256, 512, 1,024 files and so on, and where there are
-//! several threads each time waits 10 to 20 ms until no processor looks at the old one: of a first epoch of a thousand small files
-//! three quarters went by like that. So the table is made large enough once, when the first store of files is opened
-//! ([`expect_many`]).
-//!
 //! A kept file goes on being what it was when it was opened, also when another is put in its place meanwhile. No lock is
 //! waited for: in a forked process its holder may not be there.
 
+use crate::file_table;
 use std::collections::HashMap;
 use std::fs::File;
 use std::hash::{BuildHasher, Hash, RandomState};
@@ -29,17 +25,13 @@ use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, RwLock, Weak};
 
-/// Share of the files a process may have open that are kept.
-const SHARE: usize = 4;
-/// Most files that are kept, whatever the process may have.
-const MOST: usize = 1 << 16;
 /// Parts of a store's files, each with a lock of its own.
 const PARTS: usize = 16;
 /// Misses of others after which a store that was not asked for a file gives up those that it keeps.
 const IDLE: usize = 512;
 
 /// The room of this process.
-static ROOM: LazyLock<Room> = LazyLock::new(|| Room::new(limit()));
+static ROOM: LazyLock<Room> = LazyLock::new(|| Room::new(file_table::most_kept()));
 
 /// How many files may be kept, and who keeps them.
 #[derive(Debug)]
@@ -183,98 +175,10 @@ impl<K: Eq + Hash> OpenFiles<K> {
     }
 }
 
-/// To be called by a store that is going to keep many files, before it has other threads: the process's table of open files is made
-/// large enough for all that may be kept.
-pub(crate) fn expect_many() {
-    table::make_room(ROOM.limit);
-}
-
-/// How many files are kept at most: a share of those that the process may have open (`ulimit -n`).
-fn limit() -> usize {
-    (most_open() / SHARE).min(MOST)
-}
-
-#[cfg(unix)]
-fn most_open() -> usize {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is valid for writes of an rlimit.
-    let known = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } == 0;
-    if known { usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX) } else { 0 }
-}
-
-/// Open files cannot be moved or removed there: none is kept.
-#[cfg(not(unix))]
-fn most_open() -> usize {
-    0
-}
-
-/// The table of this process's open files.
-#[cfg(target_os = "linux")]
-mod table {
-    use std::fs::{self, File};
-    use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-    use std::sync::atomic::{AtomicU32, Ordering};
-
-    /// The process whose table is large enough: a forked one has a table of its own, as large as it needs to be.
-    static LARGE_ENOUGH: AtomicU32 = AtomicU32::new(0);
-
-    /// Makes the table large enough for `files` files, once in a process: at once where there is no other thread to wait for,
-    /// else by a thread that waits.
-    pub(super) fn make_room(files: usize) {
-        let process = std::process::id();
-        if LARGE_ENOUGH.swap(process, Ordering::Relaxed) == process {
-            return;
-        }
-        let Ok(threads) = fs::read_dir("/proc/self/task") else { return };
-        if threads.count() == 1 {
-            enlarge(files);
-        } else {
-            // Without it all is read as well, later.
-            let thread = std::thread::Builder::new().name("wellread-files".to_owned());
-            drop(thread.spawn(move || enlarge(files)));
-        }
-    }
-
-    /// Opens a file under the number `files`, and closes it.
-    fn enlarge(files: usize) {
-        let (Ok(any), Ok(number)) = (File::open("/dev/null"), libc::c_int::try_from(files)) else { return };
-        // SAFETY: the file is open; a number comes back, or -1.
-        let copy = unsafe { libc::fcntl(any.as_raw_fd(), libc::F_DUPFD_CLOEXEC, number) };
-        if copy >= 0 {
-            // SAFETY: nobody else has this file.
-            drop(unsafe { OwnedFd::from_raw_fd(copy) });
-        }
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-mod table {
-    pub(super) fn make_room(_: usize) {}
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::regular;
-
-    #[test]
-    #[cfg(target_os = "linux")]
-    fn the_table_of_open_files_is_made_large_enough_once() {
-        let size = || -> usize {
-            let status = std::fs::read_to_string("/proc/self/status").unwrap();
-            let line = status.lines().find_map(|line| line.strip_prefix("FDSize:")).unwrap();
-            line.trim().parse().unwrap()
-        };
-        expect_many();
-        // A thread does it, since tests are run by several.
-        for _ in 0..6000 {
-            if size() > ROOM.limit {
-                return;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(10));
-        }
-        panic!("a table of {} files, of {} that may be kept", size(), ROOM.limit);
-    }
 
     fn room(limit: usize) -> &'static Room {
         Box::leak(Box::new(Room::new(limit)))
@@ -343,10 +247,5 @@ mod tests {
         assert_eq!(read(&first), 4);
         drop((first, idle, busy));
         assert_eq!(room.open.load(Ordering::Relaxed), 0);
-    }
-
-    #[test]
-    fn a_process_keeps_a_share_of_the_files_it_may_have() {
-        assert!(limit() <= MOST && limit() <= most_open() / SHARE);
     }
 }

@@ -9,7 +9,8 @@ use super::plans::Plans;
 use super::shard::{IndexCache, Piece, ShardCodec, joint_reads};
 use super::{FORMAT, plausible};
 use crate::file_rows::FileRows;
-use crate::open_files::{self, OpenFile, OpenFiles};
+use crate::file_table;
+use crate::open_files::{OpenFile, OpenFiles};
 use crate::regular;
 use crate::room;
 use crate::{Block, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
@@ -51,7 +52,7 @@ impl Context {
 impl OmeZarrStore {
     /// Opens a group, folder, plate or series; reads listings, no image metadata where avoidable.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
-        open_files::expect_many();
+        file_table::expect_many();
         let store = Self {
             level: options.level,
             rows: FileRows::new(path, layout::rows(path, options)?),

@@ -12,8 +12,9 @@ use super::read::{Context, FileKey, Job};
 use super::series::{CONVERT, FileIndex, Kind, Series};
 use super::{Endian, codec::Codec, predictor};
 use crate::file_names;
+use crate::file_table;
 use crate::name_index;
-use crate::open_files::{self, OpenFiles};
+use crate::open_files::OpenFiles;
 use crate::{
     Error, FormatContext, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout,
 };
@@ -91,7 +92,7 @@ impl Deref for IndexRef<'_> {
 impl TiffStore {
     /// Opens a file or folder.
     pub(super) fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
-        open_files::expect_many();
+        file_table::expect_many();
         let meta = std::fs::metadata(path).map_err(|e| Error::io(path, "cannot open", &e))?;
         let is_folder = meta.is_dir();
         let files = if is_folder {

@@ -1,0 +1,103 @@
+//! The process's table of open files: how many are kept open, and room for them before they are opened.
+//!
+//! Linux makes the table larger when it is full, at 64, 256, 512, 1,024 files and so on, and where there are several threads each time
+//! waits 10 to 20 ms until no processor looks at the old one (`expand_fdtable`): of a first epoch of a thousand small files three
+//! quarters went by like that. [`expect_many`] makes it large enough once, before there are threads or beside them.
+
+/// Share of the files a process may have open that are kept.
+const SHARE: usize = 4;
+/// Most files that are kept, whatever the process may have.
+const MOST: usize = 1 << 16;
+
+/// Makes the process's table of open files large enough for all that may be kept, once: at once where there is no other thread to
+/// wait for, else by a thread that waits. To be called before opening a set of many files, and before starting threads.
+pub fn expect_many() {
+    #[cfg(target_os = "linux")]
+    table::make_room(most_kept());
+}
+
+/// How many files are kept at most: a share of those that the process may have open (`ulimit -n`).
+pub(crate) fn most_kept() -> usize {
+    (most_open() / SHARE).min(MOST)
+}
+
+#[cfg(unix)]
+fn most_open() -> usize {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is valid for writes of an rlimit.
+    let known = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } == 0;
+    if known { usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX) } else { 0 }
+}
+
+/// Open files cannot be moved or removed there: none is kept.
+#[cfg(not(unix))]
+fn most_open() -> usize {
+    0
+}
+
+/// The table of this process's open files.
+#[cfg(target_os = "linux")]
+mod table {
+    use std::fs::{self, File};
+    use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    /// The process whose table is large enough: a forked one has a table of its own, as large as it needs to be.
+    static LARGE_ENOUGH: AtomicU32 = AtomicU32::new(0);
+
+    /// Makes the table large enough for `files` files, once in a process: at once where there is no other thread to wait for,
+    /// else by a thread that waits.
+    pub(super) fn make_room(files: usize) {
+        let process = std::process::id();
+        if LARGE_ENOUGH.swap(process, Ordering::Relaxed) == process {
+            return;
+        }
+        let Ok(threads) = fs::read_dir("/proc/self/task") else { return };
+        if threads.count() == 1 {
+            enlarge(files);
+        } else {
+            // Without it all is read as well, later.
+            let thread = std::thread::Builder::new().name("wellread-files".to_owned());
+            drop(thread.spawn(move || enlarge(files)));
+        }
+    }
+
+    /// Opens a file under the number `files`, and closes it.
+    fn enlarge(files: usize) {
+        let (Ok(any), Ok(number)) = (File::open("/dev/null"), libc::c_int::try_from(files)) else { return };
+        // SAFETY: the file is open; a number comes back, or -1.
+        let copy = unsafe { libc::fcntl(any.as_raw_fd(), libc::F_DUPFD_CLOEXEC, number) };
+        if copy >= 0 {
+            // SAFETY: nobody else has this file.
+            drop(unsafe { OwnedFd::from_raw_fd(copy) });
+        }
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_keeps_a_share_of_the_files_it_may_have() {
+        assert!(most_kept() <= MOST && most_kept() <= most_open() / SHARE);
+    }
+
+    #[test]
+    fn the_table_of_open_files_is_made_large_enough_once() {
+        let size = || -> usize {
+            let status = std::fs::read_to_string("/proc/self/status").unwrap();
+            let line = status.lines().find_map(|line| line.strip_prefix("FDSize:")).unwrap();
+            line.trim().parse().unwrap()
+        };
+        expect_many();
+        // A thread does it, since tests are run by several.
+        for _ in 0..6000 {
+            if size() > most_kept() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        panic!("a table of {} files, of {} that may be kept", size(), most_kept());
+    }
+}
