@@ -260,6 +260,32 @@ def test_speeds_named_beside_upstreams_are_those_of_the_tables():
     assert f"{peers[100]} times that cache ({peers[1080]} times at 1080 x 1080)" in said
 
 
+def test_ratios_beside_peers_in_the_readme_are_those_of_the_tables():
+    text = (ROOT / "README.md").read_text()
+    head = "| 24 images of 1080 x 1080 `uint16` | first epoch | later epochs |"
+    rows = [line.strip("|").split(" | ") for line in text.split(head)[1].split("\n\n")[0].splitlines()[2:]]
+    later = "24 images, 1080 x 1080 uint16 (JUMP), batches of 4"
+    tables = [measured("peers.md", caption) for caption in (f"First epoch, from opening on: {later}", later)]
+    assert len(rows) == 5
+    for peer, *ratios in rows:
+        for table, ratio in zip(tables, ratios, strict=True):
+            (of_peer,) = [
+                row["ratio"]
+                for row in table
+                if row["peer"] == peer.strip() and "kept" not in row["set as it lies there"]
+            ]
+            assert of_peer.split(":")[0] == ratio.strip(), peer
+    sentence = re.sub(r"\s+", " ", text)
+    for images, said in (("20,000", "{} of its speed with 20,000 images"), ("1,000", "{} with 1,000.")):
+        caption = f"First epoch, from opening on: {images} images, 100 x 100 uint8 noise, batches of 16"
+        (bare,) = [
+            row["ratio"]
+            for row in measured("peers.md", caption)
+            if row["set as it lies there"] == "typed Parquet, an image per row group" and "binary" in row["peer"]
+        ]
+        assert said.format(bare) in sentence
+
+
 def test_the_citation_is_of_this_version():
     cited = (ROOT / "CITATION.cff").read_text()
     cargo = (ROOT / "Cargo.toml").read_text()
