@@ -271,22 +271,21 @@ pub fn study(
     let workers = cores.saturating_sub(1).clamp(1, 8);
     let allowance = Allowance::probe(&*store, cores, settings.time_budget.as_secs_f64());
     let (mut notes, mut is_cut) = (Vec::new(), false);
-    let batch_size = match settings.batch_size {
-        Some(asked) => asked,
-        None => {
-            let usual = crate::sample::batch_size(&*store, settings.crop)?.min(store.len().max(1));
-            // A step time is one of a batch of the usual size.
-            let fitting = if settings.step.is_some() { usual } else { allowance.batch_size(usual, workers) };
-            is_cut = fitting < usual;
-            if is_cut {
-                notes.push(format!(
-                    "batches of {fitting} instead of {usual} were measured, to keep to the time (--time-budget): an image takes {} ms \
-                     to be read",
-                    crate::findings::number(1e3 * allowance.image)
-                ));
-            }
-            fitting
+    let batch_size = if let Some(asked) = settings.batch_size {
+        asked
+    } else {
+        let usual = crate::sample::batch_size(&*store, settings.crop)?.min(store.len().max(1));
+        // A step time is one of a batch of the usual size.
+        let fitting = if settings.step.is_some() { usual } else { allowance.batch_size(usual, workers) };
+        is_cut = fitting < usual;
+        if is_cut {
+            notes.push(format!(
+                "batches of {fitting} instead of {usual} were measured, to keep to the time (--time-budget): an image takes {} ms \
+                 to be read",
+                crate::findings::number(1e3 * allowance.image)
+            ));
         }
+        fitting
     };
     let limits = Limits { images: allowance.images(settings.limits.images, batch_size), ..settings.limits };
     let sample = Sample::draw(&*store, limits, batch_size, settings.seed, settings.crop)?;

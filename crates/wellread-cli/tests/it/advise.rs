@@ -228,7 +228,9 @@ fn advice_without_a_step_time_predicts_several() {
     // Wherever it says from which step on nothing waits, it is one figure.
     let from = |line: &str| line.split_once("no wait for steps from ").map(|(_, from)| from.to_owned());
     let mut from: Vec<String> = plain.stdout.lines().filter_map(from).collect();
-    from.iter_mut().for_each(|text| *text = text.replace(", with everything that is recommended", ""));
+    for text in &mut from {
+        *text = text.replace(", with everything that is recommended", "");
+    }
     let is_never = plain.stdout.contains("every step waits, as far as these rounds tell");
     assert!(if is_never { from.is_empty() } else { from.len() == 2 && from[0] == from[1] }, "{from:?}");
     for said in ["Recommended", "as it is (tiff", "Data wait of a step", "wellread bench loop"] {
