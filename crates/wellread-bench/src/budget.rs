@@ -10,6 +10,7 @@
 
 use crate::choices::Mode;
 use std::time::Duration;
+use wellread_store::words::counted;
 
 /// A benchmark gets so much of its even part at least, however late it is.
 const LEAST_PART: f64 = 0.25;
@@ -205,7 +206,7 @@ impl LoopPlan {
     pub fn cut(&self, asked: &Asked, budget: f64) -> Option<String> {
         let mut cuts = Vec::new();
         if self.steps < asked.steps {
-            cuts.push(format!("{} of {} steps", self.steps, asked.steps));
+            cuts.push(format!("{} of {}", self.steps, counted(asked.steps, "step")));
         }
         if self.batch_size < asked.batch_size {
             cuts.push(format!("batches of {} instead of {} images", self.batch_size, asked.batch_size));

@@ -16,6 +16,7 @@ use wellread_loader::{Cache, Dataset, ItemContext, Transform};
 use wellread_measure::checksum::row_hash;
 use wellread_store::Store;
 use wellread_store::checksum::{ImageChecksum, sha256_hex};
+use wellread_store::words::there_are;
 
 /// Values of each image that a timed run compares.
 const SAMPLED: usize = 8;
@@ -79,7 +80,7 @@ impl ExpectedPixels {
             dataset = dataset.with_cache(&Cache::Memory { limit: KEPT })?;
         }
         if dataset.len() != expected.len() {
-            bail!("there are {} images, not {}", dataset.len(), expected.len());
+            bail!("{}, not {}", there_are(dataset.len(), "image"), expected.len());
         }
         let mut context = ItemContext::new();
         context.set_seed(seed, 0);

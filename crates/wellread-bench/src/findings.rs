@@ -18,6 +18,7 @@ use wellread_measure::compare::MIN_SAMPLES;
 use wellread_measure::samples::median;
 pub(crate) use wellread_report::figures::decision::telling_batch_size;
 use wellread_report::{Cell, Finding, Severity, Table, columns};
+use wellread_store::words::counted;
 
 /// A finding and its place among those of all benchmarks: smaller ranks are told first.
 pub struct Ranked {
@@ -316,7 +317,7 @@ fn left_out(tables: &[Table]) -> Option<Finding> {
             continue;
         }
         let all = columns::configurations(table, &columns::keys(table), &[]).len();
-        counts.push(format!("{} of {all} configurations of {}", late.len(), table.name()));
+        counts.push(format!("{} of {} of {}", late.len(), counted(all, "configuration"), table.name()));
         for row in late {
             let reason = table.str("reason", row).unwrap_or_default();
             let reason = reason.strip_prefix(LEFT_OUT).unwrap_or(reason).trim_start_matches(": ");

@@ -9,6 +9,7 @@
 use std::time::Duration;
 use wellread_measure::samples::median_in_place;
 use wellread_report::columns::{Better, Quantity, quantity};
+use wellread_store::words::counted;
 
 /// What a run tells while it goes on.
 #[derive(Clone, Copy)]
@@ -62,8 +63,7 @@ impl Live {
         self.figures[at].values.push(value);
         let this = &self.figures[at];
         let shown = |figure: &Figure| self.quantity.unit.format(figure.median());
-        let runs =
-            if this.values.len() == 1 { "1 run".to_owned() } else { format!("{} runs", this.values.len()) };
+        let runs = counted(this.values.len(), "run");
         let mut line = format!("{} {}: {} ({runs})", this.format, this.kind, shown(this));
         if let Some(best) = self.best(kind) {
             let is_this = best.format == this.format;

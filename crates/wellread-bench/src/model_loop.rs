@@ -42,6 +42,7 @@ use wellread_measure::interleave::Turn;
 use wellread_measure::samples::median;
 use wellread_model::{Model, ModelOptions};
 use wellread_report::{Cell, Table};
+use wellread_store::words::counted;
 use wellread_trace::{Kind, span};
 
 /// The benchmark's registration.
@@ -305,7 +306,7 @@ fn steps(
         ("backend", model.backend().to_owned()),
     ];
     if items.len() < steps {
-        texts.push(("cut", format!("after {} of {steps} steps", items.len())));
+        texts.push(("cut", format!("after {} of {}", items.len(), counted(steps, "step"))));
     }
     Ok((Measurement { values, texts, items, verified, ..Measurement::default() }, ahead))
 }

@@ -28,6 +28,7 @@ use wellread_measure::compare::MIN_SAMPLES;
 use wellread_measure::interleave::{Event, Plan};
 use wellread_measure::limits::{CopyLimits, LimitSettings, measure_copy};
 use wellread_measure::samples::median;
+use wellread_store::words::counted_with;
 use wellread_trace::{Kind, labelled};
 
 /// What to study and how long.
@@ -240,7 +241,8 @@ pub fn diagnose(
         .collect();
     let lost = outcome.measured_rounds() - rounds.len();
     if lost > 0 {
-        notes.push(format!("{lost} rounds were left out: pages of the files stayed in memory"));
+        let rounds = counted_with(lost, "round", ["was", "were"]);
+        notes.push(format!("{rounds} left out: pages of the files stayed in memory"));
     }
     let seconds = |index: usize| -> Vec<f64> {
         rounds.iter().map(|&r| outcome.variants[index].runs[r].value.image).collect()
@@ -406,7 +408,8 @@ fn verdict(
 ) -> String {
     if rounds < MIN_SAMPLES {
         return format!(
-            "Too few data: {rounds} rounds were measured and {MIN_SAMPLES} are needed (more time: --time-budget)."
+            "Too few data: {} measured and {MIN_SAMPLES} are needed (more time: --time-budget).",
+            counted_with(rounds, "round", ["was", "were"])
         );
     }
     let share = |stage: &Stage| {

@@ -323,10 +323,7 @@ fn phase_line(name: &str, results: &Results, config: &Config, took: Duration) ->
         (done, asked) if done < asked => format!("{done} of {}", counted(asked, "round")),
         (done, _) => counted(done, "round"),
     };
-    let configurations = match of("ok") {
-        1 => "1 configuration".to_owned(),
-        many => format!("{many} configurations"),
-    };
+    let configurations = counted(of("ok"), "configuration");
     format!(
         "{name}: {rounds} of {configurations} in {}{}",
         budget::words(took.as_secs_f64()),

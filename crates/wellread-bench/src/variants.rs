@@ -27,7 +27,7 @@ use wellread_measure::steady::{ChangePoints, Shape, course};
 use wellread_report::columns::{Better, quantity};
 use wellread_report::table::samples::{BATCHES, medians_tell};
 use wellread_report::{Cell, Row, Samples as RawSamples, Table};
-use wellread_store::words::counted;
+use wellread_store::words::{counted, counted_with};
 use wellread_trace::{Kind, labelled};
 
 /// Most rounds of a benchmark that measures until a precision is reached.
@@ -322,10 +322,14 @@ fn settle(outcome: &mut Outcome<Measurement>, settings: &Settings<'_>, seed: u64
     let mut notes = Vec::new();
     if rounds > 0 {
         outcome.lengthen_warmup(rounds);
+        let which = match rounds {
+            1 => "round after the warm-up was slower too and is".to_owned(),
+            n => format!("{n} rounds after the warm-up were slower too and are"),
+        };
         notes.push(format!(
-            "{}: the first {rounds} rounds after the warm-up were slower too and are counted as warm-up; {} are left",
+            "{}: the first {which} counted as warm-up, which leaves {}",
             settings.name,
-            outcome.measured_rounds()
+            counted(outcome.measured_rounds(), "round")
         ));
     }
     let slow: Vec<String> = outcome
@@ -379,10 +383,10 @@ fn not_reached(
     let needed = missed.iter().filter_map(|values| wanted.samples_needed(values, bootstrap)).max();
     (!missed.is_empty()).then(|| {
         format!(
-            "{}: {} of {} configurations are not known to {:.1} % after {}{}",
+            "{}: {} of {} not known to {:.1} % after {}{}",
             settings.name,
             missed.len(),
-            measured.len(),
+            counted_with(measured.len(), "configuration", ["is", "are"]),
             100.0 * share,
             counted(outcome.measured_rounds(), "round"),
             needed.map_or(String::new(), |n| format!("; about {n} would be needed (--time-budget)"))

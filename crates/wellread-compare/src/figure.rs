@@ -4,6 +4,7 @@
 use crate::history::{Record, Series};
 use wellread_report::chart::{Axis, Figure, Layout, Mark, Panel, Section};
 use wellread_report::columns::{self, Better};
+use wellread_report::words::counted;
 use wellread_report::{Estimate, IntervalKind};
 
 /// Most panels.
@@ -60,10 +61,10 @@ pub fn history(name: &str, records: &[Record], all: &[Series]) -> Option<Figure>
         (Some(low), Some(high)) => format!("Medians of n = {low} to {high} each. "),
         _ => String::new(),
     };
+    let runs = counted(records.len(), "run");
     let title = match all.iter().filter(|s| !s.changes.is_empty()).count() {
-        0 => format!("No change over {} runs", records.len()),
-        1 => format!("1 of {} series changed over {} runs", all.len(), records.len()),
-        n => format!("{n} of {} series changed over {} runs", all.len(), records.len()),
+        0 => format!("No change over {runs}"),
+        n => format!("{n} of {} series changed over {runs}", all.len()),
     };
     Some(Figure {
         name: name.to_owned(),

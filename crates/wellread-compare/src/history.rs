@@ -13,6 +13,7 @@ use std::path::Path;
 use wellread_measure::{Bootstrap, ChangePoint, ChangePoints};
 use wellread_report::columns::{self, Better};
 use wellread_report::staged;
+use wellread_report::words::counted;
 
 /// Version of the records that this writes; later ones are refused.
 const VERSION: u32 = 1;
@@ -237,7 +238,7 @@ pub fn series(records: &[Record], seed: u64) -> Vec<Series> {
 /// What a history says, for a terminal.
 pub fn text(records: &[Record], all: &[Series]) -> String {
     let changed: Vec<&Series> = all.iter().filter(|s| !s.changes.is_empty()).collect();
-    let runs = |n: usize| if n == 1 { "1 run".to_owned() } else { format!("{n} runs") };
+    let runs = |n: usize| counted(n, "run");
     let mut out =
         format!("{}, {} series, {} of which changed.", runs(records.len()), all.len(), changed.len());
     let longest = all.iter().map(|s| s.values.len()).max().unwrap_or(0);

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use wellread_measure::nested::MIN_PROCESSES;
 use wellread_report::columns::{self, Quantity};
 use wellread_report::number::significant;
+use wellread_report::words::counted;
 
 /// Rows of the same that Markdown shows; the others are counted.
 const MOST_SAME: usize = 10;
@@ -33,12 +34,15 @@ pub fn verdict(c: &Comparison) -> String {
         );
     }
     if c.count(Word::Unclear) == c.rows.len() {
-        return format!("Nothing can be told: of {} rows all are unclear", c.rows.len());
+        return match c.rows.len() {
+            1 => "Nothing can be told: the only row is unclear".to_owned(),
+            n => format!("Nothing can be told: of {n} rows all are unclear"),
+        };
     }
+    let rows = counted(c.rows.len(), "row");
     match c.regressions {
-        0 => format!("No regression beyond {limit}: of {} rows {}", c.rows.len(), counts.join(", ")),
-        1 => format!("1 regression beyond {limit}: of {} rows {}", c.rows.len(), counts.join(", ")),
-        n => format!("{n} regressions beyond {limit}: of {} rows {}", c.rows.len(), counts.join(", ")),
+        0 => format!("No regression beyond {limit}: of {rows} {}", counts.join(", ")),
+        n => format!("{} beyond {limit}: of {rows} {}", counted(n, "regression"), counts.join(", ")),
     }
 }
 

@@ -12,6 +12,7 @@
 //! | [`ome_xml`] | OME-XML, read and written |
 //! | [`ome_arrow`] | names and types of the OME-Arrow struct, and the variants met in the wild |
 //! | [`synthetic`] | generated images: fluorescence-like cells with masks, and uniform noise |
+//! | [`words`] | numbers of things in sentences |
 
 pub mod metadata;
 pub mod ome_arrow;
@@ -19,6 +20,7 @@ pub mod ome_xml;
 pub mod pixel;
 pub mod shape;
 pub mod synthetic;
+pub mod words;
 
 pub use metadata::{Channel, ImageMetadata, PhysicalSize};
 pub use pixel::PixelType;

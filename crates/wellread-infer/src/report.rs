@@ -282,8 +282,8 @@ fn findings(run: &Run) -> Vec<Finding> {
         found.push(Finding::new(
             Severity::Caution,
             format!(
-                "Latency was not steady after the warm-up in {unsteady} of {} configurations.",
-                run.records.len()
+                "Latency was not steady after the warm-up in {unsteady} of {}.",
+                counted(run.records.len(), "configuration")
             ),
             "The machine was busy, or a longer --warmup is needed.",
         ));

@@ -301,8 +301,8 @@ fn lowered(wanted: &Wanted<'_>, ahead: Ahead) -> Option<String> {
 
 fn too_small(wanted: &Wanted<'_>, batch: usize, thread: usize, caches: usize, least: usize) -> Error {
     let mut cause = format!(
-        "a batch of {} images has {}; with the one delivered before it and {} to read by one thread",
-        wanted.largest * wanted.crops,
+        "a batch of {} has {}; with the one delivered before it and {} to read by one thread",
+        counted(wanted.largest * wanted.crops, "image"),
         Bytes(batch),
         Bytes(thread)
     );

@@ -24,6 +24,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use wellread_image::{PixelType, Shape};
+use wellread_store::words::counted;
 use wellread_store::{Error, Result, Store};
 
 /// Delivers a dataset in batches, epoch after epoch.
@@ -230,7 +231,8 @@ impl Loader {
             return Err(Error::new(
                 dataset.store().path(),
                 format_args!(
-                    "had {before} images when the loader was made and has {now} in the forked process"
+                    "had {} when the loader was made and has {now} in the forked process",
+                    counted(before, "image")
                 ),
             )
             .hint("make a new loader"));

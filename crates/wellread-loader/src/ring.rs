@@ -30,6 +30,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use wellread_store::words::counted;
 use wellread_store::{Error, Result};
 use wellread_trace::{Kind, span};
 
@@ -189,7 +190,7 @@ impl Shared {
         self.loader.pool.take().ok_or_else(|| {
             let images = self.steps.positions(batch).len() * self.loader.plan.crops;
             let path = self.loader.dataset.store().path();
-            Error::new(path, format_args!("not enough memory for a batch of {images} images"))
+            Error::new(path, format_args!("not enough memory for a batch of {}", counted(images, "image")))
                 .hint("choose a smaller batch size or fewer batches ahead (prefetch)")
         })
     }

@@ -5,6 +5,7 @@
 //! batch size goes on from the same image.
 
 use serde::{Deserialize, Serialize};
+use wellread_store::words::counted;
 use wellread_store::{Error, Result};
 
 /// Where an iteration is: [`Batches::state`](crate::Batches::state), [`Loader::resume`](crate::Loader::resume).
@@ -112,8 +113,9 @@ impl LoaderState {
         if self.images != own.images || self.order != own.order {
             return error(
                 &format_args!(
-                    "the loader's state was saved with another order or choice of rows ({} images in an epoch, not {})",
-                    self.images, own.images
+                    "the loader's state was saved with another order or choice of rows ({} in an epoch, not {})",
+                    counted(self.images as usize, "image"),
+                    own.images
                 ),
                 "build the loader with the same order, rows, groups and weights, or begin the epoch anew",
             );

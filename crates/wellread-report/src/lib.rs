@@ -21,6 +21,7 @@
 //! | [`chart`] | figures as data; SVG and PNG |
 //! | [`figures`] | the figure of each benchmark |
 //! | [`html`] | the report |
+//! | [`words`] | numbers of things in sentences |
 
 pub mod chart;
 pub mod columns;
@@ -38,3 +39,4 @@ pub use figures::write_figures;
 pub use html::write_report;
 pub use input::{Fact, Finding, ReportInput, Severity, Thumbnail};
 pub use table::{Cell, Column, Estimate, IntervalKind, Row, SAMPLES_FOLDER, Samples, Table, Values};
+pub use wellread_image::words;

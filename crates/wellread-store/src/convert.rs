@@ -198,7 +198,7 @@ pub fn convert(
         if result.is_ok() && written != source.len() {
             result = Err(Error::new(
                 source.path(),
-                format_args!("{written} of {} images were delivered", source.len()),
+                format_args!("{written} of {} were delivered", crate::words::counted(source.len(), "image")),
             ));
         }
         result

@@ -1,5 +1,6 @@
 //! One error type: which file, which row, what is wrong, what to do.
 
+use crate::words::there_are;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -58,7 +59,7 @@ impl Error {
 
     /// A row was asked for that the set at `path` of `len` images does not have.
     pub fn no_such_row(path: impl AsRef<Path>, row: usize, len: usize) -> Self {
-        let error = Self::new(path, format_args!("row {row} was asked for, but there are {len} images"));
+        let error = Self::new(path, format_args!("row {row} was asked for, but {}", there_are(len, "image")));
         if len == 0 { error } else { error.hint(format_args!("rows go from 0 to {}", len - 1)) }
     }
 

@@ -84,7 +84,6 @@ pub mod threads;
 pub mod tiff;
 pub mod trace;
 pub mod verify;
-pub mod words;
 
 pub use error::{Error, Result};
 pub use prefetch::prefetch;
@@ -93,3 +92,4 @@ pub use store::{
     Block, Compression, CopySink, EachImage, FormatContext, ImageView, PixelSink, Request, RowInfo, Scratch,
     Store, StoreLayout, StoreWriter, Tune, WriteOptions, read_image, read_region,
 };
+pub use wellread_image::words;

@@ -8,6 +8,7 @@
 //! A digest is XXH3-64 of the pixels as they were handed to the writer: it guards against mistakes of a writer or a
 //! reader and against bad storage, not against intent. Checksums that are published are SHA-256 ([`crate::checksum`]).
 
+use crate::words::counted;
 use crate::{Error, Result, RowInfo, Scratch, Store, read_region};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -50,7 +51,7 @@ pub fn check(
     if target.len() != source.len() {
         return Err(Error::new(
             target.path(),
-            format_args!("has {} images, {} were written", target.len(), source.len()),
+            format_args!("has {}, {} were written", counted(target.len(), "image"), source.len()),
         ));
     }
     // Neighbouring rows share pages and chunks, and some stores a query: threads take them in groups.

@@ -11,6 +11,7 @@ use crate::results::{GitInfo, TaskConfig};
 use crate::task::{Mode, Row, Trainer};
 use anyhow::{Result, bail};
 use std::collections::HashMap;
+use wellread_report::words::counted;
 
 /// A row, ready to run, or why it cannot.
 pub struct Planned {
@@ -198,7 +199,7 @@ fn labels(rows: &[Row]) -> Vec<String> {
         .map(|row| {
             let texts = [
                 row.trainer.map(|trainer| trainer.to_string()),
-                row.max_epochs.map(|n| format!("{n} epochs")),
+                row.max_epochs.map(|n| counted(n as usize, "epoch")),
                 row.batch_size.map(|n| format!("batch {n}")),
                 row.checkpoint_path.clone(),
                 row.data_path.clone(),

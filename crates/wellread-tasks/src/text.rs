@@ -6,6 +6,7 @@ use crate::results::brief;
 use crate::suite::Outcome;
 use crate::summary::Figures;
 use wellread_report::number::Unit;
+use wellread_report::words::counted;
 
 /// Widest line.
 const WIDTH: usize = 100;
@@ -30,7 +31,6 @@ pub fn plan(planned: &[Planned], repeats: usize) -> String {
             python,
         ]);
     }
-    let counted = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
     let (tasks, runs) = (counted(planned.len(), "task"), counted(repeats, "run"));
     let mut text = format!("Plan: {tasks}, {runs} of each\n{}", table(&lines, 6));
     for task in planned {

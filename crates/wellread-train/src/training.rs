@@ -24,6 +24,7 @@ use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use std::time::Instant;
 use wellread_loader::{Dataset, ItemContext};
+use wellread_store::words::counted;
 
 /// All that one epoch leads to the next.
 struct Run<'a> {
@@ -88,7 +89,8 @@ pub fn run(task: &Task, experiment: &Experiment, config: &Config, phases: &mut P
     let total = config.training.epochs as u64;
     ensure!(
         start < total,
-        "the checkpoint has {start} epochs already: set training.epochs (max_epochs) to more"
+        "the checkpoint has {} already: set training.epochs (max_epochs) to more",
+        counted(start as usize, "epoch")
     );
     let table = task.output_dir.join("metrics.csv");
     let earlier_rows = metrics::earlier_rows(&table, start);

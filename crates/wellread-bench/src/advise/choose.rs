@@ -139,9 +139,9 @@ pub fn format(candidates: &[&Candidate], figures: &Figures, need: Need) -> Optio
         )
     } else {
         format!(
-            "{} MB for all {} images, {} of what they take now",
+            "{} MB for the whole set ({}), {} of what it takes now",
             number(bytes(index) / 1e6),
-            need.images,
+            counted(need.images, "image"),
             percent(bytes(index) / bytes(0))
         )
     });

@@ -9,7 +9,7 @@ use wellread_image::PixelType;
 use wellread_loader::cache::parse_bytes;
 use wellread_store::convert::{ConvertOptions, Converted, convert, one_pixel_type, pixel_types};
 use wellread_store::features::{self, FeatureColumns};
-use wellread_store::words::counted;
+use wellread_store::words::{counted, counted_with};
 use wellread_store::{
     Compression, Error, Format, OpenOptions, Store, Tune, WriteOptions, masks, registry, staged,
 };
@@ -266,9 +266,8 @@ fn failed(
             // As the next run will find it; where that cannot be told now, it says so then.
             let complete =
                 registry::create(&args.target, format.name, options).map(|writer| writer.complete());
-            let of = source.len();
-            let complete =
-                complete.map_or_else(|_| String::new(), |n| format!("{n} of {of} images are complete; "));
+            let of = counted_with(source.len(), "image", ["is", "are"]);
+            let complete = complete.map_or_else(|_| String::new(), |n| format!("{n} of {of} complete; "));
             format!(
                 "{complete}what is complete is kept in {}: the same command goes on with it",
                 folder.display()
@@ -387,8 +386,10 @@ fn features_of(source: &dyn Store, args: &Args, format: &Format, ui: Ui) -> Outc
         let (batch, found) = features::join(source, profiles, on, &args.columns)?;
         own = Some(features::beside(profiles, own.as_ref(), &batch)?);
         ui.say(format!(
-            "{} of {} images have a profile; {} columns are put beside them",
-            found.matched, found.images, found.columns
+            "{} of {} a profile; {} put beside them",
+            found.matched,
+            counted_with(found.images, "image", ["has", "have"]),
+            counted_with(found.columns, "column", ["is", "are"])
         ));
         if let Some([one, other]) = &found.shared {
             ui.say(format!(
@@ -407,9 +408,9 @@ fn features_of(source: &dyn Store, args: &Args, format: &Format, ui: Ui) -> Outc
         joined = Some(found);
     } else if let Some(columns) = own.as_ref().filter(|_| !format.keeps_features) {
         ui.say(format!(
-            "note: {} has no place for the {} columns beside the images ({} …); they are left out",
+            "note: {} has no place for what is beside the images, {} ({} …), and leaves it out",
             format.name,
-            columns.num_columns(),
+            counted(columns.num_columns(), "column"),
             columns.schema().field(0).name()
         ));
         own = None;

@@ -16,7 +16,7 @@ use wellread_infer::results::{Row, Run, Status};
 use wellread_infer::{Event, report};
 use wellread_model::infer::Dtype;
 use wellread_report::Fact;
-use wellread_store::words::counted;
+use wellread_store::words::{counted, counted_with};
 
 /// Most passes.
 const MOST_PASSES: usize = 1_000_000;
@@ -365,9 +365,8 @@ fn verdict(run: &Run) -> Outcome {
     let invalid = of(Status::Invalid).count();
     if invalid > 0 && !run.config.check {
         eprintln!(
-            "{invalid} of {} configurations are invalid: their outputs differ from the others', and their figures must not \
-             be used.",
-            run.records.len()
+            "{invalid} of {} invalid: their outputs differ from the others', and their figures must not be used.",
+            counted_with(run.records.len(), "configuration", ["is", "are"])
         );
         if of(Status::Ok).next().is_none() {
             return Err(Failure::Failed("nothing valid was measured".to_owned()));
@@ -400,7 +399,10 @@ fn verdict(run: &Run) -> Outcome {
     let failed = of(Status::Failed).count();
     let but = match failed {
         0 => String::new(),
-        n => format!(" ({n} of {} configurations failed and were not compared)", run.records.len()),
+        n => {
+            let all = counted(run.records.len(), "configuration");
+            format!(" ({n} of {all} failed and were not compared)")
+        }
     };
     eprintln!("Outputs of all frameworks agree within {allowed:.0e} of the largest{but}.");
     Ok(())

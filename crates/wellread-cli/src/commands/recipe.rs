@@ -25,6 +25,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use wellread_compare::{Results, provenance};
 use wellread_report::summary;
+use wellread_store::words::counted;
 
 /// Arguments of `bench` that a recipe stands in for: all but the results folder.
 #[rustfmt::skip]
@@ -143,7 +144,8 @@ pub fn run(path: &Path, out: &Path, program: &[OsString], ui: Ui) -> Outcome {
     if failed.is_empty() {
         return Ok(());
     }
-    Err(Failure::Failed(format!("{} of {of} runs of the recipe failed: {}", failed.len(), failed.join(", "))))
+    let all = counted(of, "run");
+    Err(Failure::Failed(format!("{} of {all} of the recipe failed: {}", failed.len(), failed.join(", "))))
 }
 
 /// The runs of a recipe as parsed commands.

@@ -14,7 +14,7 @@ use crate::skip::{OnError, Skipped};
 use crate::transform::Transform;
 use std::fmt;
 use std::sync::Arc;
-use wellread_store::words::counted;
+use wellread_store::words::{counted, there_are};
 use wellread_store::{Error, Result};
 
 /// Bytes of output below which a batch is not split among threads, and that each part has at least. Reading
@@ -243,8 +243,9 @@ impl LoaderBuilder {
         }
         if self.crops == 0 || !self.batch_size.is_multiple_of(self.crops) {
             return Err(error(&format_args!(
-                "a batch of {} images cannot hold {} crops of each row",
-                self.batch_size, self.crops
+                "a batch of {} cannot hold {} of each row",
+                counted(self.batch_size, "image"),
+                counted(self.crops, "crop")
             ))
             .hint("give a batch size that is a multiple of the crops per image"));
         }
@@ -264,8 +265,8 @@ impl LoaderBuilder {
                     .hint("give at least one row; a split or a filter may have left none"));
             }
             if let Some(row) = rows.iter().find(|&&row| row >= self.dataset.len()) {
-                let there = self.dataset.len();
-                return Err(error(&format_args!("row {row} was selected, but there are {there} images"))
+                let there = there_are(self.dataset.len(), "image");
+                return Err(error(&format_args!("row {row} was selected, but {there}"))
                     .hint("rows are counted from 0"));
             }
         }
@@ -309,7 +310,8 @@ impl LoaderBuilder {
         let bytes = pixels.and_then(|n| n.checked_mul(size)?.checked_mul(largest));
         // A second copy of everything must be countable as well.
         let bytes = bytes.filter(|n| n.checked_mul(4).is_some()).ok_or_else(|| {
-            error(&format_args!("a batch of {} images of {output} exceeds all memory", largest * self.crops))
+            let images = counted(largest * self.crops, "image");
+            error(&format_args!("a batch of {images} of {output} exceeds all memory"))
                 .row(row)
                 .hint("choose a smaller batch size")
         })?;

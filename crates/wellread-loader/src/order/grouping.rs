@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use wellread_store::words::{counted, counted_with};
 use wellread_store::{Error, Result, Store, features};
 
 /// What makes rows belong together.
@@ -62,7 +63,11 @@ impl Grouping {
                 if keys.len() != store.len() {
                     return Err(Error::new(
                         store.path(),
-                        format_args!("{} group keys were given for {} images", keys.len(), store.len()),
+                        format_args!(
+                            "{} given for {}",
+                            counted_with(keys.len(), "group key", ["was", "were"]),
+                            counted(store.len(), "image")
+                        ),
                     )
                     .hint("give one key for every row of the dataset, also for rows that are left out"));
                 }

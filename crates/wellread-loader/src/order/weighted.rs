@@ -3,6 +3,7 @@
 
 use super::Rows;
 use crate::draw::{Digest, key, mix};
+use wellread_store::words::{counted, counted_with};
 use wellread_store::{Error, Result, Store};
 
 /// Rows and their weights, ready to be drawn from.
@@ -27,9 +28,9 @@ impl Weighted {
         let error = |cause: &dyn std::fmt::Display| Error::new(store.path(), cause);
         if weights.len() != store.len() {
             return Err(error(&format_args!(
-                "{} weights were given for {} images",
-                weights.len(),
-                store.len()
+                "{} given for {}",
+                counted_with(weights.len(), "weight", ["was", "were"]),
+                counted(store.len(), "image")
             ))
             .hint("give one weight for every row of the dataset, also for rows that are left out"));
         }
@@ -140,7 +141,7 @@ mod tests {
         let store = numbered(2);
         let refusal =
             |weights: &[f64]| Weighted::new(weights, None, &Rows::All(2), &store).unwrap_err().to_string();
-        assert!(refusal(&[1.0]).contains("1 weights were given for 2 images"));
+        assert!(refusal(&[1.0]).contains("1 weight was given for 2 images"));
         assert!(refusal(&[1.0, f64::NAN]).contains("row 1: the weight is NaN"));
         assert!(refusal(&[-1.0, 1.0]).contains("row 0"));
         assert!(refusal(&[0.0, 0.0]).contains("every weight is 0"));

@@ -5,6 +5,7 @@ use super::svg::Svg;
 use super::{Mark, Spread};
 use crate::number::{self, Unit};
 use crate::table::{Estimate, IntervalKind};
+use crate::words::{counted, plural};
 
 /// Half the height of a whisker's end.
 const CAP: f64 = 3.5;
@@ -78,7 +79,7 @@ pub(super) fn words(mark: &Mark, unit: Unit) -> String {
         Mark::Nothing => "not measured".to_owned(),
         Mark::Unavailable(why) => why.clone(),
         Mark::Value(e) => {
-            let runs = if e.n == 1 { "1 run".to_owned() } else { format!("{} runs", e.n) };
+            let runs = counted(e.n, "run");
             let interval = match e.interval {
                 IntervalKind::None => return format!("{}, {runs}", unit.format(e.value)),
                 IntervalKind::Range => "range",
@@ -102,7 +103,9 @@ pub(super) fn words(mark: &Mark, unit: Unit) -> String {
         }
         Mark::Spread(s) => quantiles(s, unit),
         Mark::Sample(sample) => {
-            format!("{}, {} measurements", quantiles(&sample.spread, unit), number::count(sample.n as i64))
+            let measurements = if sample.n == 1 { "measurement".to_owned() } else { plural("measurement") };
+            let n = number::count(sample.n as i64);
+            format!("{}, {n} {measurements}", quantiles(&sample.spread, unit))
         }
     }
 }

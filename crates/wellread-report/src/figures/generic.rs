@@ -4,6 +4,7 @@ use super::configuration_name;
 use crate::chart::{Layout, Mark, Panel, Section, Series, color};
 use crate::columns::{self, Configuration};
 use crate::table::{Cell, IntervalKind, Table};
+use crate::words::counted;
 
 /// Most rows; the table in the report has them all.
 const MAX_ROWS: usize = 40;
@@ -51,7 +52,8 @@ pub(super) fn sections(table: &Table) -> Vec<Section> {
     let named: Vec<_> = keys.iter().map(|key| key.replace('_', " ")).collect();
     let mut title = if named.is_empty() { "Measured".to_owned() } else { format!("By {}", named.join(", ")) };
     if rows.len() < all.len() {
-        title += &format!(": the first {} of {} configurations; the table has all", rows.len(), all.len());
+        let all = counted(all.len(), "configuration");
+        title += &format!(": the first {} of {all}; the table has all", rows.len());
     }
     vec![Section {
         title,

@@ -25,6 +25,7 @@ use crate::columns::{self, Better};
 use crate::input::ReportInput;
 use crate::number;
 use crate::table::{Cell, IntervalKind, Table};
+use crate::words::plural;
 use std::path::{Path, PathBuf};
 
 /// How a table is shown: one value per benchmark, in the file that draws it.
@@ -468,8 +469,8 @@ fn value_of(mark: &Mark) -> Option<f64> {
 fn counted(cell: &Cell, thing: &str) -> String {
     match cell {
         Cell::I64(1) => format!("1 {thing}"),
-        Cell::I64(n) => format!("{} {thing}s", number::count(*n)),
-        other => format!("{} {thing}s", other.text()),
+        Cell::I64(n) => format!("{} {}", number::count(*n), plural(thing)),
+        other => format!("{} {}", other.text(), plural(thing)),
     }
 }
 

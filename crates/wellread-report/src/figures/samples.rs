@@ -12,6 +12,7 @@ use crate::input::ReportInput;
 use crate::number::{self, Unit};
 use crate::table::samples::{BATCHES, medians_tell};
 use crate::table::{Cell, Samples, Table};
+use crate::words;
 
 /// How the figure of distributions is read.
 pub(crate) const DISTRIBUTION: &str = "All single measurements of all runs. The shape is thick where many lie and thin where \
@@ -129,8 +130,12 @@ fn counted(samples: &Samples, chosen: &Chosen) -> Option<String> {
         Some(if low == high { text(low) } else { format!("{} to {}", text(low), text(high)) })
     };
     let (measurements, runs) = (range(|c| c.0)?, range(|c| c.1)?);
-    let word = if runs == "1" { "run" } else { "runs" };
-    Some(format!("n = {measurements} measurements of {runs} {word} each."))
+    let things = |number: &str, thing: &str| match number {
+        "1" => thing.to_owned(),
+        _ => words::plural(thing),
+    };
+    let (of, behind) = (things(&measurements, "measurement"), things(&runs, "run"));
+    Some(format!("n = {measurements} {of} of {runs} {behind} each."))
 }
 
 /// The figures of the single measurements of a table, with how they are read; none where there are none.
@@ -179,7 +184,8 @@ pub(crate) fn of(input: &ReportInput, table: &Table) -> Vec<(Figure, &'static st
 /// A section's title, which says what is left out.
 fn title(what: &str, shown: usize, all: usize) -> String {
     if shown < all {
-        format!("{what}: the first {shown} of {all} configurations; samples/*.parquet has all")
+        let all = words::counted(all, "configuration");
+        format!("{what}: the first {shown} of {all}; samples/*.parquet has all")
     } else {
         what.to_owned()
     }

@@ -11,6 +11,7 @@ use crate::chart::color;
 use crate::chart::svg::escape;
 use crate::input::{Fact, ReportInput, Severity, Thumbnail};
 use crate::table::{Table, samples};
+use crate::words::counted;
 use crate::{Result, columns, figures, input, staged};
 use std::path::{Path, PathBuf};
 
@@ -250,7 +251,7 @@ fn again(input: &ReportInput) -> String {
         if figures::figure(table, input).is_some() {
             files.extend([file("svg"), file("png")]);
         }
-        body += &format!("<li>{}: {} rows</li>\n", files.join(", "), table.rows());
+        body += &format!("<li>{}: {}</li>\n", files.join(", "), counted(table.rows(), "row"));
         let of_samples = figures::samples::of(input, table);
         if !of_samples.is_empty() {
             let path = format!("{}/{name}.parquet", samples::FOLDER);

@@ -7,6 +7,7 @@ use crate::ome_arrow::{
     CHUNKS, ImageColumn, LISTS, MetadataRows, PLANES, PieceBox, PixelColumn, SmallColumns, covers, eight_bit,
 };
 use crate::store::checked;
+use crate::words::counted_with;
 use crate::{
     Block, CopySink, EachImage, Error, FormatContext, OpenOptions, PixelSink, Request, Result, RowInfo,
     Scratch, Store, StoreLayout, room,
@@ -155,7 +156,8 @@ impl TableStore {
     }
 
     fn missing_rows(&self, found: usize, wanted: usize) -> Error {
-        Error::new(self.path(), format_args!("{wanted} rows were asked for, {found} were delivered"))
+        let asked = counted_with(wanted, "row", ["was", "were"]);
+        Error::new(self.path(), format_args!("{asked} asked for, {found} delivered"))
             .hint("the table is corrupt, or was changed while it was open; open it again")
     }
 

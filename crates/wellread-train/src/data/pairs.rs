@@ -11,6 +11,7 @@ use wellread_loader::{Cache, Dataset, ItemContext, Transform};
 use wellread_model::init::Uniform;
 use wellread_store::Store;
 use wellread_store::subset::Subset;
+use wellread_store::words::{counted, there_are};
 
 /// Images and their targets: row `i` of one belongs to row `i` of the other.
 #[derive(Debug)]
@@ -42,8 +43,9 @@ fn chosen(store: &dyn Store, pattern: &str, key: &str) -> Result<Vec<(usize, Str
     let there = if all == 0 { String::new() } else { format!(", such as {:?}", store.name(0)?) };
     ensure!(
         !rows.is_empty(),
-        "{}: none of its {all} images is called {pattern:?}{there}: change {key}",
-        store.path().display()
+        "{}: none of its {} is called {pattern:?}{there}: change {key}",
+        store.path().display(),
+        counted(all, "image")
     );
     Ok(rows)
 }
@@ -62,9 +64,9 @@ fn matched(
     if how == Matching::Row {
         ensure!(
             images.len() == targets.len(),
-            "data.match is \"row\", but there are {} images and {} targets",
-            images.len(),
-            targets.len()
+            "data.match is \"row\", but {} and {}",
+            there_are(images.len(), "image"),
+            counted(targets.len(), "target")
         );
         return Ok(targets.iter().map(|(row, _)| Some(*row)).collect());
     }
@@ -206,8 +208,8 @@ fn divide(data: &Data, names: &[String], seed: u64, lenient: bool) -> Result<(Ve
             for pattern in patterns {
                 ensure!(
                     names.iter().any(|name| matches(pattern, name)),
-                    "data.validation: no image is called {pattern:?}; there are {} images, the first is {:?}",
-                    names.len(),
+                    "data.validation: no image is called {pattern:?}; {}, the first is {:?}",
+                    there_are(names.len(), "image"),
                     names[0]
                 );
             }
@@ -234,8 +236,8 @@ fn divide(data: &Data, names: &[String], seed: u64, lenient: bool) -> Result<(Ve
     let (validation, training): (Vec<usize>, Vec<usize>) = (0..names.len()).partition(|&row| chosen[row]);
     ensure!(
         !training.is_empty(),
-        "data.validation takes all {} images: nothing is left to train on",
-        names.len()
+        "data.validation takes {}, which is all: nothing is left to train on",
+        counted(names.len(), "image")
     );
     Ok((training, validation))
 }

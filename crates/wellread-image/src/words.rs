@@ -1,0 +1,42 @@
+//! Numbers of things in sentences.
+
+/// So many things in words, one of them in the singular: `1 image`, `2 images`, `3 batches`.
+///
+/// ```
+/// use wellread_image::words::counted;
+///
+/// assert_eq!([0, 1, 2].map(|n| counted(n, "image")), ["0 images", "1 image", "2 images"]);
+/// ```
+pub fn counted(count: usize, thing: &str) -> String {
+    if count == 1 { format!("1 {thing}") } else { format!("{count} {}", plural(thing)) }
+}
+
+/// The same with the verb that goes with it, in the singular and in the plural: `1 image is`, `2 images are`.
+pub fn counted_with(count: usize, thing: &str, [one, several]: [&str; 2]) -> String {
+    format!("{} {}", counted(count, thing), if count == 1 { one } else { several })
+}
+
+/// How many there are, in words: `there is 1 image`, `there are 2 images`.
+pub fn there_are(count: usize, thing: &str) -> String {
+    format!("there {} {}", if count == 1 { "is" } else { "are" }, counted(count, thing))
+}
+
+/// Several of a thing: `images`, `batches`, `processes`.
+pub fn plural(thing: &str) -> String {
+    let ending = if thing.ends_with("ch") || thing.ends_with('s') { "es" } else { "s" };
+    format!("{thing}{ending}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_thing_is_in_the_singular() {
+        assert_eq!([0, 1, 2].map(|n| counted(n, "image")), ["0 images", "1 image", "2 images"]);
+        assert_eq!([1, 3].map(|n| counted(n, "batch")), ["1 batch", "3 batches"]);
+        assert_eq!([1, 3].map(|n| counted(n, "process")), ["1 process", "3 processes"]);
+        assert_eq!([1, 2].map(|n| counted_with(n, "run", ["was", "were"])), ["1 run was", "2 runs were"]);
+        assert_eq!([1, 0].map(|n| there_are(n, "row")), ["there is 1 row", "there are 0 rows"]);
+    }
+}
