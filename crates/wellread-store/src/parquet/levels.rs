@@ -5,6 +5,13 @@
 //! something must start. Also here: the [`Runs`] of the RLE/bit-packed hybrid that levels and dictionary
 //! indices share ([specification](https://parquet.apache.org/docs/file-format/data-pages/encodings/)).
 
+/// The stream of levels that `page` begins with (data pages of version 1: its length in four bytes, then so many bytes), and what
+/// follows it. `None` where the page ends before the stream does.
+pub(super) fn split_stream(page: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = page.split_first_chunk::<4>()?;
+    rest.split_at_checked(u32::from_le_bytes(*length) as usize)
+}
+
 /// One run of the RLE/bit-packed hybrid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Run<'a> {

@@ -1,7 +1,7 @@
 //! The pages of a column chunk: found by their headers, read, decompressed, taken apart.
 
 use super::file::PositionalFile;
-use super::levels::Start;
+use super::levels::{Start, split_stream};
 use super::thrift::{Encoding, HeaderError, PageHeader, PageKind};
 use crate::{Error, Result, room};
 use parquet::basic::{Compression, Type as Physical};
@@ -308,9 +308,7 @@ fn take_apart<'a>(
                 if encoding != Encoding::Rle {
                     return Err(Fault::General);
                 }
-                let (length, after) = rest.split_first_chunk::<4>().ok_or_else(short)?;
-                let (stream, after) =
-                    after.split_at_checked(u32::from_le_bytes(*length) as usize).ok_or_else(short)?;
+                let (stream, after) = split_stream(rest).ok_or_else(short)?;
                 rest = after;
                 Ok(stream)
             };

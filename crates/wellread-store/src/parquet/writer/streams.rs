@@ -10,6 +10,7 @@
 //! block of nothing else is one byte that is repeated (RFC 8878, 3.1.1.2.2). Any reader of Zstandard reads either. The other streams
 //! have tables of frequencies of their own.
 
+use super::super::levels::split_stream;
 use parquet::errors::{ParquetError, Result};
 use zstd::stream::raw::{Encoder, InBuffer, Operation, OutBuffer};
 
@@ -68,12 +69,11 @@ impl StreamCompressor {
 /// How many bytes of levels a page begins with that has streams of levels before its values (data pages of version 1), `streams` of
 /// them.
 pub(super) fn bytes_of_levels(page: &[u8], streams: usize) -> Option<usize> {
-    let mut at = 0usize;
+    let mut rest = page;
     for _ in 0..streams {
-        let length = page.get(at..at.checked_add(4)?)?;
-        at = at.checked_add(4 + u32::from_le_bytes(length.try_into().ok()?) as usize)?;
+        (_, rest) = split_stream(rest)?;
     }
-    (at <= page.len()).then_some(at)
+    Some(page.len() - rest.len())
 }
 
 #[cfg(test)]
