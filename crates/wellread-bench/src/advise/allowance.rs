@@ -4,7 +4,7 @@
 //! counted a step. Where images are few and large, one such run may take longer than a section has, so that fewer rounds are of
 //! no help: batches and the sample become smaller, and whole sections are left out.
 
-use super::predict::FEWEST;
+use super::predict::{FEWEST, steps_of};
 use crate::feed::ahead;
 use wellread_measure::clock::Stopwatch;
 use wellread_store::{Scratch, Store, read_region};
@@ -27,6 +27,22 @@ pub struct Allowance {
     pub threads: usize,
     /// Seconds of the whole study.
     pub budget: f64,
+}
+
+/// Images of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Batches {
+    /// In a batch that was asked for, or that a step time is of; else as many as are measured.
+    pub meant: usize,
+    /// In a batch that is measured: fewer where there is no time for more.
+    pub measured: usize,
+}
+
+impl Batches {
+    /// How many measured batches make one that is meant.
+    pub fn parts(self) -> f64 {
+        self.meant as f64 / self.measured as f64
+    }
 }
 
 impl Allowance {
@@ -64,6 +80,13 @@ impl Allowance {
         (fitting as usize).min(usual).max(1)
     }
 
+    /// Batches with which the shortest study is done in time, where `wanted` images are usual. What is `given` by the user (a batch
+    /// size, or a step time, which is one of a batch) stays what it is: smaller batches are measured, and it is told from those.
+    pub fn batches(&self, wanted: usize, given: bool, workers: usize) -> Batches {
+        let measured = self.batch_size(wanted, workers);
+        Batches { meant: if given { wanted } else { measured }, measured }
+    }
+
     /// Images of a sample that is read in time: `usual`, or fewer, and a batch in any case.
     pub fn images(&self, usual: usize, batch_size: usize) -> usize {
         ((LOADING * self.budget / self.image) as usize).min(usual).max(batch_size)
@@ -73,6 +96,11 @@ impl Allowance {
 /// Batches that the shortest steady run reads.
 pub fn batches_of_run(workers: usize) -> f64 {
     (FEWEST + 2 * ahead(None, workers)) as f64
+}
+
+/// Batches that a real loop reads whose step takes so many seconds.
+pub fn batches_of_loop(step: f64, workers: usize) -> f64 {
+    (steps_of(step) + 2 * ahead(None, workers)) as f64
 }
 
 #[cfg(test)]
@@ -94,5 +122,32 @@ mod tests {
         // Without workers one thread reads; with many no more than there are.
         assert!((of(0.02, 5.0).run(1, 0) - 15.0 * 0.02).abs() < 1e-9);
         assert!((of(0.02, 5.0).run(1, 4) - (3.0 + 2.0 * 10.0) * 0.01).abs() < 1e-9);
+    }
+
+    /// A study reads so many runs of measured batches: no more of them because somebody gave a batch size or a step time.
+    #[test]
+    fn what_is_given_costs_no_more_images_than_what_is_not() {
+        for budget in [1e-6, 5.1, 31.1, 90.0] {
+            let allowance = Allowance { image: 0.02, threads: 2, budget };
+            for wanted in [1, 8, 16, 512] {
+                let [given, free] = [true, false].map(|given| allowance.batches(wanted, given, 1));
+                assert_eq!(given.measured, free.measured, "{wanted} in {budget}");
+                assert_eq!(given.meant, wanted, "what was given stays");
+                assert_eq!(free.meant, free.measured);
+                let images = [given, free].map(|batches| allowance.images(256, batches.measured));
+                assert_eq!(images[0], images[1], "{wanted} in {budget}");
+            }
+        }
+        let allowance = Allowance { image: 0.02, threads: 2, budget: 31.1 };
+        let cut = allowance.batches(48, true, 1);
+        assert_eq!((cut, cut.parts()), (Batches { meant: 48, measured: 6 }, 8.0));
+        let whole = Allowance { budget: 1e4, ..allowance }.batches(48, true, 1);
+        assert_eq!((whole, whole.parts()), (Batches { meant: 48, measured: 48 }, 1.0));
+    }
+
+    #[test]
+    fn a_loop_of_short_steps_has_more_of_them() {
+        assert_eq!([1.0, 0.06, 0.01, 1e-5].map(|step| batches_of_loop(step, 1)), [15.0, 15.0, 27.0, 212.0]);
+        assert_eq!(batches_of_loop(1.0, 1), batches_of_run(1));
     }
 }

@@ -15,11 +15,13 @@
 //! | [`candidates`] | writing the sample |
 //! | [`measure`] | interleaved rounds |
 //! | [`choose`] | the rules, and their reasons |
+//! | `loading` | sections of the loader: workers, batch sizes, caches |
 //! | [`predict`] | the equation of waiting, and its check |
 
 pub mod allowance;
 pub mod candidates;
 pub mod choose;
+mod loading;
 pub mod measure;
 pub mod predict;
 
@@ -27,10 +29,10 @@ use crate::feed::{Feed, How, Open};
 use crate::findings::percent;
 use crate::sample::{Limits, Sample};
 use crate::stages::Figure;
-use allowance::{Allowance, batches_of_run};
+use allowance::{Allowance, Batches, batches_of_loop, batches_of_run};
 use anyhow::{Context as _, Result};
 use candidates::Candidate;
-use choose::{Choice, Need};
+use choose::Need;
 use measure::{Figures, Pace};
 use predict::Prediction;
 use serde::{Serialize, Serializer};
@@ -46,18 +48,13 @@ use wellread_store::staged::Staged;
 use wellread_store::words::counted;
 use wellread_trace::{Kind, labelled};
 
-/// Shares of the time budget: writing, screening, measuring candidates, workers, batch sizes, caches, predicting.
+/// Shares of the time budget: writing, screening, measuring candidates, predicting; those of the loader are in [`loading`].
 const WRITING: f64 = 0.3;
 const SCREENING: f64 = 0.2;
 const MEASURING: f64 = 0.2;
-const WORKERS: f64 = 0.08;
-const BATCHES: f64 = 0.05;
-const CACHES: f64 = 0.05;
 const PREDICTING: f64 = 0.12;
-/// Steady runs of a loader that a section consists of at least: measuring candidates, two numbers of workers, caches.
-const RUNS: (f64, f64, f64) = (6.0, 12.0, 12.0);
-/// Steady runs of one batch size, and of a round of predicting.
-const RUNS_OF_ONE: f64 = 6.0;
+/// Steady runs of a loader that measuring candidates consists of at least, and a round of predicting.
+const RUNS_OF_MEASURING: f64 = 6.0;
 const RUNS_OF_PREDICTING: f64 = 3.0;
 /// What is said of what was left out.
 const NO_TIME: &str = "not tried within the time (--time-budget)";
@@ -155,7 +152,7 @@ pub struct Recommendation {
     pub as_it_is: bool,
     /// Threads that read ahead.
     pub workers: usize,
-    /// Images of a batch.
+    /// Images of a batch: as asked for, where it was.
     pub batch_size: usize,
     /// What to keep of images.
     #[serde(serialize_with = "as_text")]
@@ -203,7 +200,9 @@ struct Study<'s> {
     how: How,
     progress: &'s dyn Fn(&str, usize, usize),
     clock: Stopwatch,
-    /// Whether batches are smaller than usual for want of time.
+    /// What step times are of, and what is measured.
+    batches: Batches,
+    /// Whether what is recommended has smaller batches than usual for want of time.
     is_cut: bool,
 }
 
@@ -270,25 +269,32 @@ pub fn study(
     // A core is left to what feeds the device.
     let workers = cores.saturating_sub(1).clamp(1, 8);
     let allowance = Allowance::probe(&*store, cores, settings.time_budget.as_secs_f64());
-    let (mut notes, mut is_cut) = (Vec::new(), false);
-    let batch_size = if let Some(asked) = settings.batch_size {
-        asked
-    } else {
-        let usual = crate::sample::batch_size(&*store, settings.crop)?.min(store.len().max(1));
-        // A step time is one of a batch of the usual size.
-        let fitting = if settings.step.is_some() { usual } else { allowance.batch_size(usual, workers) };
-        is_cut = fitting < usual;
-        if is_cut {
-            notes.push(format!(
-                "batches of {fitting} instead of {usual} were measured, to keep to the time (--time-budget): an image takes {} ms \
-                 to be read",
-                crate::findings::number(1e3 * allowance.image)
-            ));
-        }
-        fitting
+    let mut notes = Vec::new();
+    let usual = match settings.batch_size {
+        Some(asked) => asked,
+        None => crate::sample::batch_size(&*store, settings.crop)?,
     };
-    let limits = Limits { images: allowance.images(settings.limits.images, batch_size), ..settings.limits };
-    let sample = Sample::draw(&*store, limits, batch_size, settings.seed, settings.crop)?;
+    let usual = usual.min(store.len().max(1));
+    // A step time is one of a batch: of the usual size, where none is asked for.
+    let is_given = settings.batch_size.is_some() || settings.step.is_some();
+    let batches = allowance.batches(usual, is_given, workers);
+    if batches.measured < usual {
+        let told = if is_given {
+            format!("; times of a step are of batches of {}, in proportion", batches.meant)
+        } else {
+            String::new()
+        };
+        notes.push(format!(
+            "batches of {} instead of {usual} were measured, to keep to the time (--time-budget): an image takes {} ms to be \
+             read{told}",
+            batches.measured,
+            crate::findings::number(1e3 * allowance.image)
+        ));
+    }
+    let is_cut = batches.meant < usual;
+    let images = allowance.images(settings.limits.images, batches.measured);
+    let limits = Limits { images, ..settings.limits };
+    let sample = Sample::draw(&*store, limits, batches.measured, settings.seed, settings.crop)?;
     if limits.images < settings.limits.images.min(sample.of) {
         notes.push(format!(
             "the sample is of {} at most, to keep to the time (--time-budget)",
@@ -322,7 +328,7 @@ pub fn study(
     drop(images);
     notes.extend(written.notes);
     let all: Vec<Candidate> = std::iter::once(there).chain(written.candidates).collect();
-    let study = Study { own, settings, sample, how, progress, clock, is_cut };
+    let study = Study { own, settings, sample, how, progress, clock, batches, is_cut };
     let memory = Environment::capture::<&str>(&[]);
     let memory = memory.memory.available.or_else(|| memory.usable_memory());
 
@@ -346,7 +352,7 @@ pub fn study(
         batches_of_run(workers) * study.sample.batch_size as f64 * image
     };
     let fastest = screened.batches.best().context("no candidate could be measured")?;
-    let finalists = if study.has_time_for(RUNS.0, run_of(&screened, fastest)) {
+    let finalists = if study.has_time_for(RUNS_OF_MEASURING, run_of(&screened, fastest)) {
         finalists(&all, &screened)
     } else {
         notes.push(format!("more rounds of the fastest formats, and cold files: {NO_TIME}"));
@@ -373,7 +379,7 @@ pub fn study(
     }
     let enough = settings.step.map(|step| {
         let workers = study.how.workers as f64;
-        step / study.sample.batch_size as f64 * workers / (workers + 1.0)
+        step / study.batches.meant as f64 * workers / (workers + 1.0)
     });
     let need = Need { images: study.sample.of, memory, enough };
     let format = choose::format(&chosen, figures, need).context("no candidate could be measured")?;
@@ -381,7 +387,7 @@ pub fn study(
 
     // The loader: one thing after the other, with what was chosen before.
     let run = run_of(figures, format.index);
-    let (mut loader, mut how) = loader(&study, best, memory, run)?;
+    let (mut loader, mut how) = loading::loader(&study, best, memory, run)?;
     notes.append(&mut loader.notes);
     how.cache = loader.cache.clone();
     let steps: Vec<f64> = match settings.step {
@@ -390,10 +396,12 @@ pub fn study(
     };
     let feed = study.feed(best, how.clone());
     let mut predicting = study.pace(PREDICTING, ROUNDS.1);
+    let parts = batches.parts();
     // A loop waits for steps that it does not count, too.
-    let loops: f64 = settings.step.map_or(0.0, |step| batches_of_run(how.workers) * step);
+    let of_step = |step: f64| batches_of_loop(step / parts, how.workers) * step / parts;
+    let loops: f64 = settings.step.map_or(0.0, of_step);
     let round = RUNS_OF_PREDICTING * run * how.batch_size as f64 / study.sample.batch_size as f64;
-    let checks = settings.step.is_some() && loops <= study.left().max(round);
+    let checks = settings.step.is_some() && round + loops <= study.left();
     if settings.step.is_some() && !checks {
         notes.push(format!("a real loop to check the prediction against: {NO_TIME}"));
     }
@@ -405,6 +413,7 @@ pub fn study(
         predict::predict(
             &feed,
             how.workers,
+            parts,
             &steps,
             checks,
             (predicting.rounds, predicting.budget, predicting.seed),
@@ -437,7 +446,7 @@ pub fn study(
         chunk: best.chunk,
         as_it_is: best.is_there(),
         workers: how.workers,
-        batch_size: how.batch_size,
+        batch_size: loader.batch_size,
         cache: how.cache.clone(),
         reasons: [format.reasons, loader.workers.reasons, loader.batch_reasons, loader.cache_reasons],
     };
@@ -510,135 +519,4 @@ fn tried(
         }
     });
     tried.collect()
-}
-
-/// How to load, and what was tried for it.
-struct LoaderChoice {
-    workers: Choice,
-    workers_tried: Vec<SettingTried>,
-    batch_reasons: Vec<String>,
-    batches_tried: Vec<SettingTried>,
-    /// Share of a step that waits with these workers and no cache, where a step time is given.
-    wait: Option<f64>,
-    cache: Cache,
-    cache_reasons: Vec<String>,
-    caches_tried: Vec<SettingTried>,
-    /// What there was no time for.
-    notes: Vec<String>,
-}
-
-/// Chooses how to load `best`, of which a steady run takes `run` seconds.
-fn loader(study: &Study<'_>, best: &Candidate, memory: Option<u64>, run: f64) -> Result<(LoaderChoice, How)> {
-    let Study { settings, sample, .. } = study;
-    let mut how = study.how.clone();
-    let mut notes = Vec::new();
-    let named = |values: &[String], series: &measure::Series, scale: f64| -> Vec<SettingTried> {
-        let tried = values.iter().enumerate().filter(|(i, _)| !series.values[*i].is_empty());
-        tried
-            .map(|(i, value)| SettingTried { value: value.clone(), time: series.figure(i, |s| scale * s) })
-            .collect()
-    };
-    let strings = |values: &[usize]| values.iter().map(ToString::to_string).collect::<Vec<_>>();
-
-    let cores = wellread_worker::threads();
-    let mut counts: Vec<usize> = [0, 1, 2, 4, 8, 16].into_iter().filter(|&n| n <= 2 * cores).collect();
-    if settings.step.is_none() {
-        // Without workers no step is long enough.
-        counts.retain(|&n| n > 0);
-    }
-    let (workers, workers_tried, waits) = if study.has_time_for(RUNS.1, run) {
-        let with_workers = |n: usize| study.feed(best, How { workers: n, ..how.clone() });
-        let report = |n, of| (study.progress)("trying workers", n, of);
-        let pace = study.pace(WORKERS, ROUNDS.1);
-        let speeds = section("trying workers", 4, || {
-            measure::workers(with_workers, &counts, how.workers, pace, &report)
-        })?;
-        let late = counts.iter().zip(&speeds).filter(|(_, speeds)| speeds.is_empty());
-        let late: Vec<String> = late.map(|(n, _)| counted(*n, "worker")).collect();
-        if !late.is_empty() {
-            notes.push(format!("{}: {NO_TIME}", late.join(", ")));
-        }
-        let (workers, series) = choose::workers(&counts, &speeds, settings.step, settings.seed)
-            .context("no number of workers could be measured")?;
-        let waits: Vec<f64> = settings.step.map_or(vec![], |step| {
-            speeds[workers.index].iter().map(|speed| speed.wait_share(step)).collect()
-        });
-        how.workers = counts[workers.index];
-        (workers, named(&strings(&counts), &series, 1e3), waits)
-    } else {
-        notes.push(format!("other numbers of workers: {NO_TIME}"));
-        let reasons =
-            vec![counted(how.workers, "worker"), format!("other numbers of workers were {NO_TIME}")];
-        (Choice { index: 0, reasons }, vec![], vec![])
-    };
-
-    let (mut batch_reasons, mut batches_tried) = (Vec::new(), Vec::new());
-    // A step time is one of a batch: it belongs to its size.
-    let asked = settings.batch_size.is_some() || settings.step.is_some();
-    let mut sizes: Vec<usize> = [4, 16, 64].into_iter().filter(|&n| 2 * n <= sample.rows.len()).collect();
-    let is_large_enough = sizes.len() > 1;
-    sizes.retain(|&n| study.has_time_for(RUNS_OF_ONE * n as f64 / sample.batch_size as f64, run));
-    if asked || sizes.len() < 2 {
-        let why = match (settings.batch_size, asked) {
-            (Some(_), _) => "as asked for",
-            (None, true) => "what the step time is taken to be of; give --batch-size where it is of another",
-            (None, false) if study.is_cut => {
-                "larger ones were not measured, to keep to the time (--time-budget)"
-            }
-            (None, false) if is_large_enough => "there was no time to compare others (--time-budget)",
-            (None, false) => "the set is too small to compare others",
-        };
-        batch_reasons.push(format!("batches of {}: {why}", how.batch_size));
-    } else {
-        let with_size = |n: usize| study.feed(best, How { batch_size: n, ..how.clone() });
-        let report = |n, of| (study.progress)("trying batch sizes", n, of);
-        let pace = study.pace(BATCHES, ROUNDS.1);
-        let series = section("trying batch sizes", 3, || {
-            measure::batch_sizes(with_size, &sizes, how.workers, pace, &report)
-        })?;
-        let late = sizes.iter().zip(&series.values).filter(|(_, values)| values.is_empty());
-        let late: Vec<String> = late.map(|(n, _)| n.to_string()).collect();
-        if !late.is_empty() {
-            notes.push(format!("batches of {}: {NO_TIME}", late.join(", ")));
-        }
-        let choice = choose::batch_size(&sizes, &series).context("no batch size could be measured")?;
-        batches_tried = named(&strings(&sizes), &series, 1e6);
-        batch_reasons = choice.reasons;
-        how.batch_size = sizes[choice.index];
-    }
-
-    let caches = [Cache::None, Cache::MEMORY, Cache::Compressed { limit: usize::MAX }];
-    let wait = wellread_measure::samples::median(&waits);
-    let (choice, caches_tried) =
-        if study.has_time_for(RUNS.2 * how.batch_size as f64 / sample.batch_size as f64, run) {
-            let with_cache = |cache: &Cache| study.feed(best, How { cache: cache.clone(), ..how.clone() });
-            let report = |n, of| (study.progress)("trying caches", n, of);
-            let pace = study.pace(CACHES, ROUNDS.1);
-            let (series, kept) = section("trying caches", 2, || {
-                measure::caches(with_cache, &caches, how.batch_size, pace, &report)
-            })?;
-            let bytes: Vec<f64> = kept.iter().map(|each| each * sample.of as f64).collect();
-            let names: Vec<String> = caches.iter().map(ToString::to_string).collect();
-            let late = names.iter().zip(&series.values).filter(|(_, values)| values.is_empty());
-            let late: Vec<&str> = late.map(|(name, _)| name.as_str()).collect();
-            if !late.is_empty() {
-                notes.push(format!("cache {}: {NO_TIME}", late.join(", ")));
-            }
-            (choose::cache(&caches, &series, &bytes, memory, wait), named(&names, &series, 1e6))
-        } else {
-            notes.push(format!("caches: {NO_TIME}"));
-            (Choice { index: 0, reasons: vec![format!("no cache: caches were {NO_TIME}")] }, vec![])
-        };
-    let found = LoaderChoice {
-        workers,
-        workers_tried,
-        batch_reasons,
-        batches_tried,
-        wait,
-        cache: caches[choice.index].clone(),
-        cache_reasons: choice.reasons,
-        caches_tried,
-        notes,
-    };
-    Ok((found, how))
 }

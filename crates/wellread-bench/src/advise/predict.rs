@@ -57,6 +57,11 @@ impl Speed {
         wait / (wait + step)
     }
 
+    /// The speed in batches that are so many of these in one.
+    pub fn joined(&self, parts: f64) -> Self {
+        Self { background: self.background / parts, waiting: self.waiting / parts }
+    }
+
     /// Shortest step that does not wait.
     pub fn enough(&self) -> f64 {
         1.0 / self.background
@@ -123,6 +128,11 @@ pub struct Looped {
 }
 
 impl Looped {
+    /// The same of batches that are so many of these in one.
+    fn joined(&self, parts: f64) -> Self {
+        Self { compute: self.compute * parts, wait: self.wait * parts }
+    }
+
     /// Share of a step that was no computing.
     pub fn wait_share(&self) -> f64 {
         self.wait / (self.wait + self.compute)
@@ -190,8 +200,8 @@ struct Round {
     looped: Option<Looped>,
 }
 
-/// Predicts the wait of steps of these times (seconds); with `check`, a real loop with each follows in every round. Without any
-/// time at all it is one round that nothing warms up.
+/// Predicts the wait of steps of these times (seconds), each of a batch that is `parts` of those of the feed; with `check`, a real
+/// loop with each follows in every round. Without any time at all it is one round that nothing warms up.
 ///
 /// The speeds of a round and its loops are measured one right after the other, in an order that changes from round to round,
 /// so that both see the same machine. Returns the predictions, and the shortest step that does not wait.
@@ -201,6 +211,7 @@ struct Round {
 pub fn predict(
     feed: &Feed<'_>,
     workers: usize,
+    parts: f64,
     steps: &[f64],
     check: bool,
     (rounds, budget, seed): (usize, Duration, u64),
@@ -211,12 +222,15 @@ pub fn predict(
     let next = || epoch.replace(epoch.get() + 1);
     let warmup = usize::from(!budget.is_zero());
     let mut plan = Plan::new(seed).rounds(rounds).warmup(warmup).min_rounds(1).time_budget(budget);
-    plan = plan.add("speed", || Ok::<_, anyhow::Error>(Round { speed: probe.speed(next())?, looped: None }));
+    plan = plan.add("speed", || {
+        let speed = probe.speed(next())?.joined(parts);
+        Ok::<_, anyhow::Error>(Round { speed, looped: None })
+    });
     if check {
         for step in steps {
             let next = &next;
             plan = plan.add(format!("{step}"), move || {
-                let looped = Some(run_loop(feed, *step, next())?);
+                let looped = Some(run_loop(feed, *step / parts, next())?.joined(parts));
                 Ok::<_, anyhow::Error>(Round { speed: Speed { background: 0.0, waiting: 1.0 }, looped })
             });
         }

@@ -258,6 +258,21 @@ fn advice_within_no_time_says_what_was_cut() {
     }
     assert_eq!(found["sample"]["batch_size"], 1, "{found}");
     assert_eq!(found["recommendation"]["as_it_is"], true, "{found}");
+    // What is given stays, and as few images are read.
+    let given = json(&[&args[..], &["1e-6", "--batch-size", "16", "--step-ms", "5"]].concat());
+    let notes = given["notes"].to_string();
+    for said in [
+        "batches of 1 instead of 16 were measured",
+        "times of a step are of batches of 16, in proportion",
+        "the sample is of 1 image at most",
+        "a real loop to check the prediction against: not tried within the time",
+    ] {
+        assert!(notes.contains(said), "{said}: {notes}");
+    }
+    assert_eq!(given["sample"]["batch_size"], 1, "{given}");
+    assert_eq!(given["recommendation"]["batch_size"], 16, "{given}");
+    assert_eq!(given["predictions"].as_array().unwrap().len(), 1, "{given}");
+    assert_eq!(given["predictions"][0]["checked"], Value::Null, "{given}");
     assert!(!found["predictions"].as_array().unwrap().is_empty(), "{found}");
     for tried in ["workers", "batch_sizes", "caches"] {
         assert_eq!(found[tried], serde_json::json!([]), "{tried}");

@@ -220,7 +220,8 @@ fn predictions_hold_in_a_real_loop() {
         let mut off = Vec::new();
         for attempt in 0..10 {
             let pace = (6, Duration::from_secs(15), attempt);
-            let (predictions, _) = predict(&feed, workers, &[0.006, 0.020], true, pace, &|_, _| ()).unwrap();
+            let (predictions, _) =
+                predict(&feed, workers, 1.0, &[0.006, 0.020], true, pace, &|_, _| ()).unwrap();
             let checked = predictions.iter().map(|p| (p.step_ms, p.checked.as_ref().expect("checked")));
             off = checked.filter(|(_, c)| c.agrees == Some(false)).map(|(ms, c)| (ms, c.ratio)).collect();
             if off.is_empty() {
@@ -241,4 +242,16 @@ fn a_loop_without_workers_waits_for_all_of_a_batch() {
     let sample =
         crate::sample::Sample::draw(&*slow().unwrap(), Limits { images: 8, bytes: 1 << 20 }, 4, 0, None);
     assert_eq!(sample.unwrap().rows.len(), 8);
+}
+
+/// A batch that is four measured ones takes a step, and waits, four times as long.
+#[test]
+fn what_a_part_of_a_batch_measured_is_told_of_the_whole() {
+    let part = Speed { background: 100.0, waiting: 200.0 };
+    let whole = part.joined(4.0);
+    assert_eq!(whole, Speed { background: 25.0, waiting: 50.0 });
+    assert!((whole.wait(0.02) - 4.0 * part.wait(0.005)).abs() < 1e-12);
+    assert!((whole.wait_share(0.02) - part.wait_share(0.005)).abs() < 1e-12);
+    let looped = Looped { compute: 0.005, wait: 0.001 };
+    assert!((looped.joined(4.0).wait_share() - looped.wait_share()).abs() < 1e-12);
 }
