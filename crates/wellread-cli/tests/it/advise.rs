@@ -1,23 +1,9 @@
 //! `doctor --data` and `advise`, on sets in every format of the build.
 
-use crate::support::{arg, formats, generate, json, leftovers, wellread};
+#[cfg(unix)]
+use crate::support::interrupt;
+use crate::support::{arg, files_below, formats, generate, json, leftovers, wellread};
 use serde_json::Value;
-use std::path::Path;
-
-/// Checksums of the files below a folder.
-fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
-    let mut found = vec![];
-    for entry in std::fs::read_dir(folder).unwrap().flatten() {
-        let path = entry.path();
-        if path.is_dir() {
-            found.extend(files(&path));
-        } else {
-            found.push((path.to_string_lossy().into_owned(), std::fs::read(&path).unwrap()));
-        }
-    }
-    found.sort();
-    found
-}
 
 /// Where each format's copy of a generated set is.
 fn sets(generated: &Value) -> Vec<(String, String)> {
@@ -35,7 +21,7 @@ fn doctor_takes_every_format_apart_and_changes_nothing() {
     let out = dir.path().join("sets");
     let sets = sets(&generate(&out, 24, &["--formats", "all"]));
     assert_eq!(sets.len(), formats().len());
-    let before = files(&out);
+    let before = files_below(&out);
     for (format, path) in &sets {
         let found = json(&[
             "doctor",
@@ -70,7 +56,7 @@ fn doctor_takes_every_format_apart_and_changes_nothing() {
         let stages = found["stages"].as_array().unwrap();
         assert!(stages.iter().all(|stage| stage["share"]["low"].is_null()), "{found}");
     }
-    assert_eq!(files(&out), before, "the sets were changed");
+    assert_eq!(files_below(&out), before, "the sets were changed");
 }
 
 #[test]
@@ -155,7 +141,7 @@ fn advice_is_whole_and_its_prediction_holds_in_a_real_loop() {
     let generated =
         json(&["generate", arg(&out), "--images", "48", "--size", "160x160", "--formats", "tiff"]);
     let sets = sets(&generated);
-    let before = files(&out);
+    let before = files_below(&out);
     let codecs = |found: &Value, format: &str| {
         let tried = found["tried"].as_array().unwrap();
         tried.iter().filter(|t| t["format"] == format && !t["write_s"].is_null()).count()
@@ -206,7 +192,7 @@ fn advice_is_whole_and_its_prediction_holds_in_a_real_loop() {
     let converts = commands[0].as_str().unwrap().starts_with("wellread convert");
     assert_eq!(converts, chosen["as_it_is"] == false, "{commands:?}");
 
-    assert_eq!(files(&out), before, "the set was changed");
+    assert_eq!(files_below(&out), before, "the set was changed");
     assert!(leftovers(&scratch).is_empty() && std::fs::read_dir(&scratch).unwrap().next().is_none());
 }
 
@@ -295,20 +281,6 @@ fn an_interrupted_study_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let sets = sets(&generate(&dir.path().join("sets"), 64, &["--formats", "tiff"]));
     let scratch = dir.path().join("scratch");
-    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_wellread"))
-        .args(["advise", &sets[0].1, "--scratch", arg(&scratch)])
-        .stdout(std::process::Stdio::null())
-        .stderr(std::process::Stdio::null())
-        .spawn()
-        .unwrap();
     // Once it writes there.
-    let began = (0..6_000).any(|_| {
-        std::thread::sleep(std::time::Duration::from_millis(50));
-        !leftovers(&scratch).is_empty()
-    });
-    assert!(began, "it never began");
-    let kill = format!("kill -INT {}", child.id());
-    assert!(std::process::Command::new("sh").args(["-c", &kill]).status().unwrap().success());
-    assert_eq!(child.wait().unwrap().code(), Some(130));
-    assert!(leftovers(&scratch).is_empty(), "{:?}", leftovers(&scratch));
+    interrupt(&["advise", sets[0].1.as_str(), "--scratch", arg(&scratch)], &scratch, "INT");
 }

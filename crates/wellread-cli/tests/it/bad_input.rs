@@ -1,8 +1,8 @@
 //! Bad input gives a message that names file and cause, and the right exit code; nothing is left half-written.
 
-use crate::support::{absent_formats, arg, formats, generate, json, leftovers, wellread};
+use crate::support::{absent_formats, arg, files_below, formats, generate, json, leftovers, wellread};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Expects failure with `code` and all of `words` in the message.
 fn fails(args: &[&str], code: i32, words: &[&str]) {
@@ -132,16 +132,6 @@ fn parquet_without_images_says_which_columns_it_has() {
     fails(&["info", arg(&path)], 1, &["numbers.parquet", "well", "area"]);
 }
 
-/// All files below `folder`.
-fn files(folder: &Path) -> Vec<PathBuf> {
-    let mut all = vec![];
-    for entry in fs::read_dir(folder).unwrap().flatten() {
-        if entry.path().is_dir() { all.extend(files(&entry.path())) } else { all.push(entry.path()) }
-    }
-    all.sort();
-    all
-}
-
 #[test]
 fn truncated_files_are_errors_not_panics() {
     let dir = tempfile::tempdir().unwrap();
@@ -155,7 +145,7 @@ fn truncated_files_are_errors_not_panics() {
         let name = path.file_name().unwrap().to_str().unwrap();
         let victim = if path.is_dir() {
             // The largest file holds pixels.
-            files(&path).into_iter().max_by_key(|f| fs::metadata(f).unwrap().len()).unwrap()
+            files_below(&path).into_iter().max_by_key(|(_, content)| content.len()).unwrap().0
         } else {
             path.clone()
         };
@@ -200,7 +190,7 @@ fn generate_keeps_what_is_there_unless_overwrite() {
     let dir = tempfile::tempdir().unwrap();
     let set = dir.path().join("set");
     generate(&set, 2, &["--masks", "--formats", "tiff,parquet"]);
-    let contents = || -> Vec<_> { files(&set).iter().map(|f| (f.clone(), fs::read(f).unwrap())).collect() };
+    let contents = || files_below(&set);
     let before = contents();
     let args = ["generate", arg(&set), "--images", "3", "--size", "40x56", "--seed", "7"];
     let with =

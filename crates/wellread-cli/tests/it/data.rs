@@ -1,6 +1,8 @@
 //! Data commands: what goes in comes out, in every format.
 
-use crate::support::{absent_formats, arg, formats, generate, json, leftovers, wellread};
+#[cfg(unix)]
+use crate::support::interrupt;
+use crate::support::{absent_formats, arg, formats, generate, has_format, json, wellread};
 use arrow_array::{ArrayRef, Int64Array, NullArray, RecordBatch, StringArray};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -73,22 +75,9 @@ fn an_interrupted_generate_leaves_no_folder() {
         if was_there {
             std::fs::create_dir(&out).unwrap();
         }
-        let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_wellread"))
-            .args(["generate", arg(&out), "--images", "100000", "--dtype", "uint8", "--formats", "parquet"])
-            .stdout(std::process::Stdio::null())
-            .stderr(std::process::Stdio::null())
-            .spawn()
-            .unwrap();
-        let began = (0..30_000).any(|_| {
-            std::thread::sleep(std::time::Duration::from_millis(10));
-            !leftovers(&out).is_empty()
-        });
-        assert!(began, "it never began");
-        let kill = format!("kill -{signal} {}", child.id());
-        assert!(std::process::Command::new("sh").args(["-c", &kill]).status().unwrap().success());
-        assert_eq!(child.wait().unwrap().code(), Some(130));
+        let args = ["generate", arg(&out), "--images", "100000", "--dtype", "uint8", "--formats", "parquet"];
+        interrupt(&args, &out, signal);
         assert_eq!(out.exists(), was_there, "{signal}");
-        assert!(leftovers(&out).is_empty(), "{:?}", leftovers(&out));
     }
     assert!(!dir.path().join("new").exists(), "it was made for the set");
 }
@@ -116,7 +105,7 @@ fn converting_in_a_circle_keeps_pixels_and_metadata() {
         ("i", "ome-arrow-dataset"),
         ("j", "tiff"),
     ] {
-        if !formats().iter().any(|f| f == format) {
+        if !has_format(format) {
             continue;
         }
         let to = dir.path().join(target);
@@ -253,7 +242,7 @@ fn an_interrupted_conversion_goes_on() {
     for (format, target) in
         [("tiff", "a"), ("ome-zarr", "b"), ("image-folder", "c"), ("lance", "d"), ("duckdb", "e")]
     {
-        if !formats().iter().any(|f| f == format) {
+        if !has_format(format) {
             continue;
         }
         let target = dir.path().join(target);
@@ -287,7 +276,7 @@ fn an_interrupted_conversion_goes_on() {
         ("vortex", "layout at its end"),
         ("parquet-duckdb", "one statement"),
     ] {
-        if formats().iter().any(|f| f == format) {
+        if has_format(format) {
             let refused = wellread(&["convert", arg(&source), "x", "--format", format, "--resume"]);
             assert_eq!(refused.code, 2);
             assert!(refused.stderr.contains(why) && refused.stderr.contains("tiff"), "{}", refused.stderr);
@@ -303,7 +292,7 @@ fn resuming_what_is_complete_does_nothing() {
     generate(&set, 4, &["--formats", "tiff"]);
     generate(&other, 5, &["--formats", "tiff"]);
     for format in ["tiff", "ome-zarr", "image-folder", "lance", "duckdb"] {
-        if !formats().iter().any(|f| f == format) {
+        if !has_format(format) {
             continue;
         }
         let target = dir.path().join(format!("target-{format}"));

@@ -1,6 +1,6 @@
 //! Names and row order through conversions, and what `verify --against` says of sets that differ.
 
-use crate::support::{arg, formats, json, wellread};
+use crate::support::{arg, formats, has_format, json, wellread};
 use serde_json::{Value, json as value};
 use std::path::Path;
 use wellread_image::{ImageMetadata, PixelType, Shape};
@@ -101,7 +101,7 @@ fn resuming_keeps_names_and_order() {
         let mut broken = whole.clone();
         broken[..8].fill(b'x');
         for format in ["tiff", "ome-zarr", "image-folder", "lance", "duckdb"] {
-            if !formats().iter().any(|f| f == format) {
+            if !has_format(format) {
                 continue;
             }
             let target = dir.path().join(format!("{format}-{broken_row}"));

@@ -1,6 +1,6 @@
 //! Several processes at once, and processes that are killed: what they leave is one whole set or none.
 
-use crate::support::{arg, formats, generate, json, leftovers, wellread};
+use crate::support::{arg, formats, generate, has_format, json, leftovers, wellread};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
@@ -48,7 +48,7 @@ fn a_killed_conversion_goes_on() {
     for (format, name, more) in
         [("lance", "a.lance", ["--compression", "zstd:15"]), ("duckdb", "a.duckdb", ["--jobs", "1"])]
     {
-        if !formats().iter().any(|f| f == format) {
+        if !has_format(format) {
             continue;
         }
         let target = dir.path().join(name);
@@ -119,7 +119,7 @@ fn what_is_left_may_be_damaged() {
     let mut broken = whole.clone();
     broken[..8].fill(b'x');
     for (format, name) in [("lance", "a.lance"), ("duckdb", "a.duckdb")] {
-        if !formats().iter().any(|f| f == format) {
+        if !has_format(format) {
             continue;
         }
         let target = dir.path().join(name);

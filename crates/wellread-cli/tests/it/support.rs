@@ -1,6 +1,6 @@
 //! Running the binary under test.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What a finished process left.
@@ -53,6 +53,11 @@ pub fn formats() -> Vec<String> {
     names_of("formats")
 }
 
+/// Whether the binary under test has this format.
+pub fn has_format(name: &str) -> bool {
+    formats().iter().any(|format| format == name)
+}
+
 /// Names of the formats that the binary under test was built without.
 pub fn absent_formats() -> Vec<String> {
     names_of("formats_missing")
@@ -72,4 +77,53 @@ pub fn leftovers(folder: &Path) -> Vec<String> {
         .flatten()
         .filter(|n| n.starts_with(".wellread-partial"))
         .collect()
+}
+
+/// Every file below a folder, with what is in it.
+pub fn files_below(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            all.extend(files_below(&path));
+        } else {
+            let content = std::fs::read(&path).unwrap();
+            all.push((path, content));
+        }
+    }
+    all.sort();
+    all
+}
+
+/// Waits until something is so; five minutes at most.
+#[cfg(unix)]
+pub fn until(what: &str, so: impl Fn() -> bool) {
+    let begin = std::time::Instant::now();
+    while !so() {
+        assert!(begin.elapsed() < std::time::Duration::from_mins(5), "{what}");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}
+
+/// Sends a signal by its name, such as `INT`.
+#[cfg(unix)]
+pub fn signal(child: &std::process::Child, name: &str) {
+    let sent = Command::new("sh").args(["-c", &format!("kill -{name} {}", child.id())]).status().unwrap();
+    assert!(sent.success());
+}
+
+/// Runs `wellread` with these arguments and sends it a signal once it writes below `folder`: it ends as an interrupted program
+/// does, and leaves nothing half-written there.
+#[cfg(unix)]
+pub fn interrupt<S: AsRef<std::ffi::OsStr>>(args: &[S], folder: &Path, name: &str) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_wellread"))
+        .args(args)
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .expect("the binary starts");
+    until("it never began", || !leftovers(folder).is_empty());
+    signal(&child, name);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(leftovers(folder).is_empty(), "{:?}", leftovers(folder));
 }

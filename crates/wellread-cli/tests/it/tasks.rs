@@ -2,11 +2,10 @@
 
 #![cfg(target_os = "linux")]
 
-use crate::support::{Done, arg, generate};
+use crate::support::{Done, arg, files_below, generate, signal, until};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
 
 fn git(folder: &Path, args: &[&str]) -> String {
     // Whoever runs the tests may sign what is theirs.
@@ -73,15 +72,6 @@ fn ended(command: &mut Command) -> Done {
     }
 }
 
-/// Waits until something is so; five minutes at most.
-fn until(what: &str, so: impl Fn() -> bool) {
-    let begin = Instant::now();
-    while !so() {
-        assert!(begin.elapsed() < Duration::from_mins(5), "{what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
 /// The endless task's own child, once it is there.
 fn started(dir: &Path) -> String {
     let find = || {
@@ -99,37 +89,17 @@ fn is_alive(pid: &str) -> bool {
     !stat.is_empty() && !stat.contains(") Z ")
 }
 
-fn signal(child: &Child, name: &str) {
-    let sent = Command::new("sh").args(["-c", &format!("kill -{name} {}", child.id())]).status().unwrap();
-    assert!(sent.success());
-}
-
 fn worktrees(dir: &Path) -> usize {
     let folders = std::fs::read_dir(dir.join("cache/wellread/worktrees")).into_iter().flatten().flatten();
     let inside = folders.flat_map(|folder| std::fs::read_dir(folder.path()).into_iter().flatten().flatten());
     inside.filter(|entry| entry.file_name() != "lock").count()
 }
 
-/// Every file of the repository, git's own included.
-fn everything(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let mut all = Vec::new();
-    for entry in std::fs::read_dir(folder).unwrap().flatten() {
-        let path = entry.path();
-        if path.is_dir() {
-            all.extend(everything(&path));
-        } else {
-            all.push((path.clone(), std::fs::read(path).unwrap()));
-        }
-    }
-    all.sort();
-    all
-}
-
 #[test]
 fn ctrl_c_ends_the_task_and_removes_what_is_not_the_users() {
     let dir = tempfile::tempdir().unwrap();
     let repo = repository(dir.path());
-    let before = everything(&repo);
+    let before = files_below(&repo);
     let child = command(dir.path(), &[]).spawn().unwrap();
     let task = started(dir.path());
     signal(&child, "INT");
@@ -139,14 +109,14 @@ fn ctrl_c_ends_the_task_and_removes_what_is_not_the_users() {
     assert!(said.contains("--resume"), "{said}");
     until("the task has ended", || !is_alive(&task));
     assert_eq!(worktrees(dir.path()), 0);
-    assert!(everything(&repo) == before);
+    assert!(files_below(&repo) == before);
 }
 
 #[test]
 fn a_killed_run_leaves_the_repository_alone_and_the_next_clears_up() {
     let dir = tempfile::tempdir().unwrap();
     let repo = repository(dir.path());
-    let before = everything(&repo);
+    let before = files_below(&repo);
     // An experiment each, so that the quick one has ended when the other begins.
     std::fs::write(
         dir.path().join("tasks.csv"),
@@ -159,7 +129,7 @@ fn a_killed_run_leaves_the_repository_alone_and_the_next_clears_up() {
     child.wait().unwrap();
     until("the watchdog has ended the task", || !is_alive(&task));
     assert!(worktrees(dir.path()) > 0, "nobody could remove them");
-    assert!(everything(&repo) == before);
+    assert!(files_below(&repo) == before);
     let earlier: Value =
         serde_json::from_slice(&std::fs::read(dir.path().join("out.json")).unwrap()).unwrap();
     assert_eq!(earlier.as_array().unwrap().len(), 1, "{earlier}");
@@ -168,7 +138,7 @@ fn a_killed_run_leaves_the_repository_alone_and_the_next_clears_up() {
     assert!(done.stderr.contains("removed what a run that was killed had left"), "{}", done.stderr);
     assert!(done.stderr.contains("1 run of an earlier call was kept"), "{}", done.stderr);
     assert_eq!(worktrees(dir.path()), 0);
-    assert!(everything(&repo) == before);
+    assert!(files_below(&repo) == before);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! `--trace FILE`: timelines of commands.
 
+#[cfg(unix)]
+use crate::support::signal;
 use crate::support::{arg, generate, json, leftovers, wellread};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -308,9 +310,7 @@ fn an_interrupted_run_leaves_its_timeline() {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     std::thread::sleep(std::time::Duration::from_millis(300));
-    let killed =
-        std::process::Command::new("sh").args(["-c", &format!("kill -INT {}", child.id())]).status().unwrap();
-    assert!(killed.success());
+    signal(&child, "INT");
     assert_eq!(child.wait().unwrap().code(), Some(130));
     let (found, _) = spans(&file);
     assert!(found.values().flatten().count() > 0);
