@@ -155,7 +155,7 @@ pub fn drop_pages<P: AsRef<Path>>(paths: &[P]) -> DropReport {
     let reason = match problems.len() {
         0 => None,
         1 => problems.pop(),
-        more => Some(format!("{} (and {} more problems)", problems[0], more - 1)),
+        more => Some(format!("{} (and {} more)", problems[0], more - 1)),
     };
     DropReport {
         files: before.files,

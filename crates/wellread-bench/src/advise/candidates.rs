@@ -13,6 +13,7 @@ use wellread_image::Shape;
 use wellread_measure::clock::Stopwatch;
 use wellread_measure::environment::Storage;
 use wellread_store::subset::Subset;
+use wellread_store::words::counted;
 use wellread_store::{Compression, Format, OpenOptions, Store, StoreWriter, WriteOptions, registry};
 
 /// Codecs that are tried, where a format has them.
@@ -174,10 +175,11 @@ pub(crate) fn write(
         }
         let free = Storage::of(folder).and_then(|storage| storage.free_bytes);
         if let Some(free) = free.filter(|free| *free < 2 * pixels + SPARE) {
-            let left = ways.len() - number;
+            let were = if ways.len() - number == 1 { "was" } else { "were" };
             notes.push(format!(
-                "{left} ways of writing were not tried: {:.1} MB are free on the disk of {} (hint: --scratch FOLDER on another \
+                "{} of writing {were} not tried: {:.1} MB are free on the disk of {} (hint: --scratch FOLDER on another \
                  disk)",
+                counted(ways.len() - number, "way"),
                 free as f64 / 1e6,
                 folder.display()
             ));
