@@ -77,8 +77,9 @@ campaign: build-all python-env python-package ## damage to sets of every format,
 python-package: build-all
 	scripts/python-package.sh "$(CARGO_TARGET_DIR)/release/lib_native.so" "$(PYTHON_PACKAGE)"
 
-wheel: system-packages python-env ## a wheel of the Python package with all engines, in dist/
+wheel: system-packages python-env ## wheels of the Python package and of the command with all engines, in dist/
 	"$(PYTHON_ENV)/bin/maturin" build --release --locked --out dist
+	"$(PYTHON_ENV)/bin/maturin" build --release --locked --out dist --manifest-path crates/wellread-cli/Cargo.toml
 
 python-env: system-packages ## the Python environment of the tests
 	scripts/python-env.sh "$(PYTHON_ENV)" tests/python/requirements.txt

@@ -1,5 +1,6 @@
-//! Puts the Python sources that this program carries (`python/wellread/_bench` and `_tasks`) into it, so that what
-//! measures frameworks and branches works wherever there is a Python: see `src/sources.rs`.
+//! Puts the Python sources that this program carries into it, so that what measures frameworks and branches works
+//! wherever there is a Python: see `src/sources.rs`. They are in `python`: links to `python/wellread/_bench` and `_tasks`
+//! of the repository, files in a package of this crate.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ fn main() {
     let manifest = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"));
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("set by cargo"));
     for (folder, list) in PACKAGES {
-        let root = manifest.join("../../python/wellread").join(folder);
+        let root = manifest.join("python").join(folder);
         println!("cargo::rerun-if-changed={}", root.display());
         std::fs::write(out.join(list), code(&root)).expect("cargo's folder can be written");
     }

@@ -26,9 +26,6 @@ class Step:
     def end(self, name: str) -> None:
         """Ends it; on the timeline it is the calling thread's."""
 
-def run_cli(args: list[str]) -> int:
-    """Runs the command with these arguments, of which the first is the program's name, and returns its exit code."""
-
 @final
 class Batch:
     """Images in memory, C order: what a loader delivers, before a library has made its array of it.

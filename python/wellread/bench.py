@@ -5,7 +5,7 @@
 >>> for row in run_inference_benchmark(config):
 ...     print(row["batch_size"], row["latency_p50_ms"], row["throughput_ips"])
 
-Names and defaults are upstream's. The work is done by ``python -m wellread infer``, which runs each framework in a
+Names and defaults are upstream's. The work is done by ``wellread infer``, which runs each framework in a
 process of its own: nothing is imported into this one, and what it measures is the same as on the command line.
 """
 
@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import _check
+from ._command import program
 
 if TYPE_CHECKING:
     import pandas
@@ -353,7 +354,10 @@ def _arguments(config: BenchmarkConfig, frameworks: Sequence[str], models: Seque
 
 
 def _run(config: BenchmarkConfig, frameworks: Sequence[str], models: Sequence[str]) -> list[dict[str, Any]]:
-    command = [sys.executable, "-m", "wellread", "infer", *_arguments(config, frameworks, models)]
+    try:
+        command = [program(), "infer", *_arguments(config, frameworks, models)]
+    except FileNotFoundError as error:
+        raise BenchmarkError(str(error)) from None
     saved, said = None, []
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, encoding="utf-8", errors="replace"

@@ -1,4 +1,4 @@
-"""``python -m wellread`` is the command."""
+"""``python -m wellread`` becomes the command."""
 
 import contextlib
 import json
@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import time
+
+import pytest
 
 
 def run(*args):
@@ -55,3 +57,24 @@ def test_ctrl_c_leaves_nothing_half_written(tmp_path):
     _, said = process.communicate(timeout=600)
     assert process.returncode == 130 and "interrupted" in said
     assert list(folder.rglob("*.parquet")) == []
+
+
+def test_the_command_is_looked_for_where_it_may_be(tmp_path, monkeypatch):
+    from wellread import _command
+
+    for name in ("named", "wellread"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setattr(_command.sysconfig, "get_path", lambda which: str(tmp_path / "nothing"))
+    monkeypatch.setenv("WELLREAD", str(tmp_path / "named"))
+    assert _command.program() == str(tmp_path / "named")
+    monkeypatch.delenv("WELLREAD")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert _command.program() == str(tmp_path / "wellread")
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+    with pytest.raises(FileNotFoundError, match=r"pip install 'wellread\[bench\]'"):
+        _command.program()
+    monkeypatch.delenv("WELLREAD_PYTHON", raising=False)
+    assert _command.environment()["WELLREAD_PYTHON"] == sys.executable
+    monkeypatch.setenv("WELLREAD_PYTHON", "other")
+    assert _command.environment()["WELLREAD_PYTHON"] == "other"

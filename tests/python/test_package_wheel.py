@@ -1,4 +1,4 @@
-"""The wheel: what is in it, and that it works in an environment of its own.
+"""The wheels, of the package and of the command: what is in them, and that they work in an environment of their own.
 
 maturin packs the native module that the build has left. It would have cargo build that package alone, with features
 of its own, which compiles everything once more: a cargo before the other in PATH builds the workspace instead, which
@@ -50,7 +50,21 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("wheel")
+    path = packed(tmp_path_factory.mktemp("wheel"), "crates/wellread-python/Cargo.toml")
+    yield path
+    # Large, and pytest would keep it.
+    path.unlink()
+
+
+@pytest.fixture(scope="module")
+def command_wheel(tmp_path_factory):
+    path = packed(tmp_path_factory.mktemp("command"), "crates/wellread-cli/Cargo.toml")
+    yield path
+    path.unlink()
+
+
+def packed(folder, manifest):
+    """The wheel that maturin makes of a crate."""
     bin_folder = folder / "bin"
     bin_folder.mkdir()
     (bin_folder / "cargo").write_text(CARGO.replace("REAL", shutil.which("cargo")))
@@ -59,14 +73,12 @@ def wheel(tmp_path_factory):
     env.pop("CARGO", None)
     done = subprocess.run(
         [sys.executable, "-m", "maturin", "build", "--release", "--locked", "--offline", "--out", folder,
-         "--interpreter", sys.executable, "--compression-method", "stored"],
+         "--interpreter", sys.executable, "--compression-method", "stored", "--manifest-path", manifest],
         cwd=REPOSITORY, env=env, capture_output=True, text=True, timeout=3600,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     (path,) = folder.glob("*.whl")
-    yield path
-    # Half a gigabyte, which pytest would keep.
-    path.unlink()
+    return path
 
 
 def test_a_wheel_has_the_whole_package(wheel):
@@ -75,18 +87,17 @@ def test_a_wheel_has_the_whole_package(wheel):
         names = set(packed.namelist())
         (about,) = [name for name in names if name.endswith(".dist-info/METADATA")]
         metadata = packed.read(about).decode()
-        entries = packed.read(about.replace("METADATA", "entry_points.txt")).decode()
     sources = REPOSITORY / "python"
     for source in (sources / "wellread").rglob("*"):
         if source.suffix in (".py", ".pyi") or source.name == "py.typed":
             assert str(source.relative_to(sources)) in names, f"{source} is not in the wheel"
     assert "wellread/_native.abi3.so" in names
     assert "Requires-Python: >=3.10" in metadata and "Requires-Dist: numpy" in metadata
-    assert "wellread=wellread.__main__:main" in entries.replace(" ", "")
+    assert "Provides-Extra: bench" in metadata
     assert any("LICENSE-MIT" in name for name in names)
 
 
-def test_a_wheel_works_in_an_environment_of_its_own(wheel, parquet, tmp_path):
+def test_wheels_work_in_an_environment_of_their_own(wheel, command_wheel, parquet, tmp_path):
     home = tmp_path / "env"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", home], check=True)
     python = home / "bin/python"
@@ -96,11 +107,11 @@ def test_a_wheel_works_in_an_environment_of_its_own(wheel, parquet, tmp_path):
     )
     (Path(inside.strip()) / "tests.pth").write_text(sysconfig.get_path("purelib"))
     env = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "WELLREAD")}
+    install = [sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-index", "--quiet"]
     try:
         subprocess.run(
-            [sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-index", "--quiet", wheel],
-            check=True, env=env, timeout=600,
-        )  # fmt: skip
+            [*install, wheel], check=True, env=env, timeout=600
+        )
         where, formats, total = subprocess.check_output(
             [python, "-c", SCRIPT, parquet], env=env, text=True, timeout=600
         ).split()
@@ -109,8 +120,15 @@ def test_a_wheel_works_in_an_environment_of_its_own(wheel, parquet, tmp_path):
         ).split()
         assert str(home) in where and str(home) not in here
         assert (formats, total) == (same_formats, same_total)
+        # Without the command, the package says how to get it.
+        bare = {**env, "PATH": os.defpath}
+        alone = subprocess.run(
+            [python, "-m", "wellread", "info", parquet], env=bare, capture_output=True, text=True, timeout=600
+        )
+        assert alone.returncode == 1 and "pip install 'wellread[bench]'" in alone.stderr
+        subprocess.run([*install, command_wheel], check=True, env=env, timeout=600)
         for command in ([home / "bin/wellread"], [python, "-m", "wellread"]):
-            told = subprocess.check_output([*command, "info", parquet, "--json"], env=env, text=True, timeout=600)
+            told = subprocess.check_output([*command, "info", parquet, "--json"], env=bare, text=True, timeout=600)
             assert '"images"' in told
     finally:
         shutil.rmtree(home)

@@ -1,6 +1,6 @@
 //! The `wellread` command: argument parsing and printing only; the work is done by the other crates.
 //!
-//! A library, so that the Python package is the same command ([`run`]); the program is in `main.rs`.
+//! A library, so that its parts have tests and documentation; the program is in `main.rs`.
 //!
 //! Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a comparison found a regression, 130 interrupted.
 
@@ -14,7 +14,6 @@ use wellread as _;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use std::io::Write as _;
-use std::sync::{Mutex, PoisonError};
 use wellread_bench::suite::Kept;
 
 /// Read microscopy images into models at memory speed, and measure every step honestly.
@@ -31,12 +30,9 @@ struct Cli {
     command: Command,
 }
 
-/// The arguments of the command that is run, without the program's name. Those of the process are others in Python.
-static TYPED: Mutex<Vec<String>> = Mutex::new(Vec::new());
-
-/// A copy of them.
+/// The arguments of the command that is run, without the program's name.
 fn typed() -> Vec<String> {
-    TYPED.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
 #[derive(Subcommand)]
@@ -130,15 +126,13 @@ pub fn out_of_memory(bytes: Option<usize>) -> String {
     )
 }
 
-/// Runs the command with these arguments, of which the first is the program's name, and returns its exit code. Takes over
-/// what happens on Ctrl-C for the rest of the process: unfinished output is removed, and the process ends with code 130.
-///
-/// `program` is what starts this command again in a process of its own, before any arguments: some benchmarks do.
-pub fn run(program: Vec<OsString>, args: impl IntoIterator<Item = OsString>) -> u8 {
-    let args: Vec<OsString> = args.into_iter().collect();
-    let words = args.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
-    *TYPED.lock().unwrap_or_else(PoisonError::into_inner) = words;
-    let cli = match parse(args) {
+/// Runs the command with the arguments of this process, and returns its exit code. Takes over what happens on Ctrl-C for
+/// the rest of the process: unfinished output is removed, and the process ends with code 130.
+pub fn run() -> u8 {
+    // What starts this program again in a process of its own: some benchmarks do. Without a path of its own, which no
+    // system of today lacks, it is found as the shell found it.
+    let program = std::env::current_exe().map_or_else(|_| "wellread".into(), Into::into);
+    let cli = match parse(std::env::args_os().collect()) {
         Ok(cli) => cli,
         Err(error) => {
             // Where nobody reads it, nobody misses it.
@@ -187,7 +181,7 @@ pub fn run(program: Vec<OsString>, args: impl IntoIterator<Item = OsString>) -> 
         std::process::exit(130);
     });
     let ui = output::Ui::new(cli.json, cli.quiet);
-    let result = execute(cli.command, program, ui);
+    let result = execute(cli.command, vec![program], ui);
     match result {
         Ok(()) => 0,
         Err(output::Failure::Reported) => 1,

@@ -1,6 +1,6 @@
 //! What Lance says, as errors of a path.
 
-use lance::Error as LanceError;
+use lance_core::Error as LanceError;
 use std::borrow::Cow;
 use std::path::Path;
 use wellread_store::Error;

@@ -3,17 +3,20 @@
 //! ```text
 //!  folder ──place──▶ dataset ──LanceTable (table)──▶ TableStore
 //!                     │  pixels, sizes: page bytes ──direct──▶ batches of this Arrow release
-//!                     └─ text and all else: FragmentReader ──bridge──▶ batches
-//!  TableWriter ──batches──▶ writer ──▶ dataset under a temporary name ──▶ its place
+//!                     └─ text and all else: Lance's decoders (fragment) ──bridge──▶ batches
+//!  TableWriter ──batches──▶ writer ──▶ data files, a version (commit) under a temporary name ──▶ its place
 //! ```
 //!
 //! Random reads of pixels are what this crate is for. Lance's own reader spends most of such a read on repetition
 //! levels, one for every pixel, which it writes out, copies and counts. [`mod@direct`] reads the same pages with the
 //! levels left as the runs that they are stored as; whatever it does not know or finds amiss, Lance reads.
 
+mod commit;
+mod dataset;
 mod direct;
 mod error;
 mod footer;
+mod fragment;
 mod parts;
 mod place;
 mod rows;
@@ -58,7 +61,7 @@ wellread_store::register_format!(FORMAT);
 mod tests {
     #[test]
     fn the_release_is_told_right() {
-        let wanted = format!("lance = {{ version = \"={}\"", super::LANCE);
+        let wanted = format!("lance-file = \"={}\"", super::LANCE);
         assert!(include_str!("../Cargo.toml").contains(&wanted));
     }
 }

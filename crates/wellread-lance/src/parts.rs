@@ -5,6 +5,7 @@
 //! parts, as Lance's distributed writers do. So an interrupted run loses the part that it was writing, and the finished
 //! dataset has one version, as any other.
 
+use crate::dataset::DATA;
 use lance_table::format::Fragment;
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -15,8 +16,6 @@ use wellread_store::{Error, Result};
 /// Bytes of images that make a part at least. Later parts have an eighth of what is written: a large dataset has some
 /// dozens, and no interruption loses more than a ninth of the work.
 pub(crate) const PART_BYTES: usize = 64 << 20;
-/// The folder of data files in a dataset.
-const DATA: &str = "data";
 
 /// The parts that are complete.
 pub(crate) struct Parts {

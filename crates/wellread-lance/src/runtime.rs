@@ -61,7 +61,11 @@ pub(crate) fn quietly<T>(work: impl FnOnce() -> T) -> Option<T> {
 }
 
 /// Waits for a call of Lance about the table at `path`; its errors and panics are errors of `what`.
-pub(crate) fn wait<T>(path: &Path, what: &str, call: impl Future<Output = lance::Result<T>>) -> Result<T> {
+pub(crate) fn wait<T>(
+    path: &Path,
+    what: &str,
+    call: impl Future<Output = lance_core::Result<T>>,
+) -> Result<T> {
     let runtime = runtime(path)?;
     let result = guarded(path, what, || Ok::<_, Infallible>(runtime.block_on(call)))?;
     result.map_err(|e| from_lance(path, what, &e))

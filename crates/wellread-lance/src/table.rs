@@ -3,22 +3,20 @@
 //! What a set of columns takes in a fragment is worked out once and kept: the pages, the open file, Lance's reader.
 //! So a read is looking rows up and reading their bytes.
 
+use crate::dataset::{DATA, Dataset};
 use crate::direct::{self, Direct, Input, Stop};
+use crate::fragment::FragmentReader;
 use crate::rows::DatasetRows;
 use crate::runtime::wait;
 use crate::{footer, import, import_schema, place};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use futures::StreamExt;
-use lance::Dataset;
-use lance::dataset::builder::DatasetBuilder;
-use lance::dataset::fragment::{FileFragment, FragReadConfig, FragmentReader};
-use lance::datatypes::{Field, Schema};
+use lance_core::datatypes::{Field, Schema};
 use lance_encoding::decoder::ColumnInfo;
-use lance_file::reader::{CachedFileMetadata, FileReaderOptions};
-use lance_io::scheduler::{ScanScheduler, SchedulerConfig};
+use lance_file::reader::CachedFileMetadata;
+use lance_table::format;
 use std::collections::HashMap;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use wellread_image::ome_arrow::{self, field};
@@ -26,13 +24,6 @@ use wellread_store::guard::guarded;
 use wellread_store::table::{Columns, EachRow, ImageTable, Rows};
 use wellread_store::words::counted;
 use wellread_store::{Error, FormatContext, OpenOptions, Result, StoreLayout};
-
-/// Bytes of a batch that Lance decodes.
-const ENGINE_BATCH_BYTES: u64 = 8 << 20;
-/// Rows of a batch that Lance decodes, at most.
-const ENGINE_BATCH_ROWS: u32 = 4096;
-/// Batches that Lance decodes ahead.
-const ENGINE_AHEAD: usize = 2;
 
 /// Fragments that are asked, at most, whether they all have one value in a column.
 const FRAGMENTS_ASKED: usize = 16;
@@ -53,7 +44,7 @@ pub(crate) struct LanceTable {
 
 /// A fragment, and its data files once they are known.
 struct Fragment {
-    lance: FileFragment,
+    lance: format::Fragment,
     files: OnceLock<Vec<DataFile>>,
 }
 
@@ -74,6 +65,8 @@ struct FragmentPlan {
 
 /// A data file of a fragment: open, and what is in it.
 struct DataFile {
+    /// As the manifest names it.
+    name: String,
     input: Option<Arc<Input>>,
     metadata: Arc<CachedFileMetadata>,
     /// Columns by fields.
@@ -93,15 +86,22 @@ impl LanceTable {
         let address = folder.to_str().ok_or_else(|| {
             Error::new(path, "Lance cannot open a path that is not valid UTF-8").hint("rename the folder")
         })?;
-        let dataset = wait(path, "cannot open the dataset", DatasetBuilder::from_uri(address).load())?;
+        let dataset = wait(path, "cannot open the dataset", Dataset::open(address))?;
         let schema = schema_of(path, dataset.schema())?;
-        let fragments = dataset.get_fragments();
+        let fragments = dataset.manifest().fragments.to_vec();
+        // Written over by `overlays`, which no release of Lance writes unless it is asked to.
+        if fragments.iter().any(|f| !f.overlays.is_empty()) {
+            return Err(Error::new(
+                path,
+                "has cells that other files write over, which this build does not read",
+            )
+            .hint("rewrite its fragments with Lance: dataset.optimize.compact_files()"));
+        }
         let rows = wait(path, "cannot read the fragments", async {
             let mut rows = DatasetRows::default();
             for fragment in &fragments {
-                let deleted = fragment.get_deletion_vector().await?;
-                let deleted = deleted.map(|d| d.to_sorted_iter().collect()).unwrap_or_default();
-                rows.push(fragment.physical_rows().await?, deleted);
+                let deleted = dataset.deleted_rows(fragment).await?;
+                rows.push(dataset.physical_rows(fragment).await?, deleted);
             }
             Ok(rows)
         })?;
@@ -151,30 +151,25 @@ impl LanceTable {
             return Ok(files);
         }
         let mut files = vec![];
-        for file in fragment.lance.metadata().files.iter().filter(|f| f.base_id.is_none()) {
+        for file in fragment.lance.files.iter().filter(|f| f.base_id.is_none()) {
             // Files of format 0.1 have other metadata, which only Lance reads.
             if is_oldest(file.file_major_version, file.file_minor_version) {
                 continue;
             }
-            let place = self.folder.join("data").join(&file.path);
+            let place = self.folder.join(DATA).join(&file.path);
             if file.file_major_version >= 2 && !footer::is_plausible(&place) {
                 let what = "cannot read the metadata of a data file: its footer names places outside of it";
                 return Err(Error::new(&self.path, what)
                     .hint("the dataset is probably corrupt or incomplete; copy or write it again"));
             }
             let metadata = wait(&self.path, "cannot read the metadata of a data file", async {
-                let store = self.dataset.object_store(None).await?;
-                let config = SchedulerConfig::max_bandwidth(&store);
-                let path = self.dataset.data_dir().join(file.path.as_str());
-                let scheduler =
-                    ScanScheduler::new(store, config).open_file(&path, &file.file_size_bytes).await?;
-                fragment.lance.get_file_metadata(&scheduler).await
+                self.dataset.metadata(&self.dataset.scheduler(file).await?).await
             })?;
             let pairs = file.fields.iter().zip(file.column_indices.iter());
             let columns =
                 pairs.filter_map(|(id, column)| Some((*id, usize::try_from(*column).ok()?))).collect();
             let input = Input::open(&place).ok().map(Arc::new);
-            files.push(DataFile { input, metadata, columns });
+            files.push(DataFile { name: file.path.clone(), input, metadata, columns });
         }
         Ok(fragment.files.get_or_init(|| files))
     }
@@ -183,14 +178,10 @@ impl LanceTable {
     fn only_value(&self, field: i32) -> Option<Vec<u8>> {
         let mut only = None;
         for fragment in &self.fragments {
-            let metadata = fragment.lance.metadata();
-            if !metadata.overlays.is_empty() {
-                return None;
-            }
             let files = self.data_files(fragment).ok()?;
             let (file, column) = files.iter().find_map(|f| Some((f, *f.columns.get(&field)?)))?;
             let column = file.metadata.column_infos.get(column)?;
-            let value = direct::only_value(file.input.as_ref()?, column, metadata.physical_rows?)?;
+            let value = direct::only_value(file.input.as_ref()?, column, fragment.lance.physical_rows?)?;
             if only.get_or_insert_with(|| value.clone()) != &value {
                 return None;
             }
@@ -202,9 +193,8 @@ impl LanceTable {
     fn direct<'a>(&self, plan: &'a Plan, index: usize) -> Option<&'a Direct> {
         let make = || {
             let fragment = &self.fragments[index];
-            let metadata = fragment.lance.metadata();
-            // Cells that other files write over, and files of the oldest format, whose metadata differs.
-            if !metadata.overlays.is_empty() || metadata.files.iter().any(|f| f.file_major_version < 2) {
+            // The metadata of files of the oldest format differs.
+            if fragment.lance.files.iter().any(|f| f.file_major_version < 2) {
                 return None;
             }
             let files = self.data_files(fragment).ok()?;
@@ -212,13 +202,8 @@ impl LanceTable {
                 let (file, column) = files.iter().find_map(|f| Some((f, *f.columns.get(&id)?)))?;
                 Some((file.input.clone()?, Arc::clone(file.metadata.column_infos.get(column)?)))
             };
-            Direct::new(
-                &plan.columns,
-                &plan.schema,
-                &plan.projection.fields,
-                metadata.physical_rows?,
-                &locate,
-            )
+            let rows = fragment.lance.physical_rows?;
+            Direct::new(&plan.columns, &plan.schema, &plan.projection.fields, rows, &locate)
         };
         plan.fragments[index].direct.get_or_init(make).as_ref()
     }
@@ -229,12 +214,14 @@ impl LanceTable {
         if let Some(reader) = kept.get() {
             return Ok(reader);
         }
-        let options =
-            FileReaderOptions { batch_size_bytes: Some(ENGINE_BATCH_BYTES), ..FileReaderOptions::default() };
+        let fragment = &self.fragments[index];
         // Whose footers were looked at.
-        self.data_files(&self.fragments[index])?;
-        let config = FragReadConfig::default().with_file_reader_options(options);
-        let opening = self.fragments[index].lance.open(&plan.projection, config);
+        let files = self.data_files(fragment)?;
+        let known = |file: &format::DataFile| {
+            let same = |f: &&DataFile| file.base_id.is_none() && f.name == file.path;
+            files.iter().find(same).map(|f| Arc::clone(&f.metadata))
+        };
+        let opening = FragmentReader::open(&self.dataset, &fragment.lance, &plan.projection, known);
         let reader = wait(&self.path, "cannot open a data file", opening)?;
         Ok(kept.get_or_init(|| reader))
     }
@@ -249,17 +236,7 @@ impl LanceTable {
     ) -> Result<()> {
         let reader = self.engine(plan, index)?;
         let what = "cannot read";
-        let files = &self.fragments[index].lance.metadata().files;
-        let legacy = files.iter().any(|f| is_oldest(f.file_major_version, f.file_minor_version));
-        let stream = wait(&self.path, what, async {
-            if legacy {
-                return reader.take(positions, ENGINE_BATCH_ROWS, None).await;
-            }
-            let runs = crate::rows::runs(positions, u32::MAX);
-            let runs: Arc<[Range<u64>]> = runs.map(|r| u64::from(r.start)..u64::from(r.end)).collect();
-            reader.read_ranges(runs, ENGINE_BATCH_ROWS).await
-        })?;
-        let mut batches = stream.buffered(ENGINE_AHEAD);
+        let mut batches = wait(&self.path, what, reader.read(positions))?;
         while let Some(batch) = wait(&self.path, what, async { batches.next().await.transpose() })? {
             each(import(batch).map_err(|why| Error::new(&self.path, format_args!("{what}: {why}")))?)?;
         }
@@ -325,7 +302,7 @@ impl ImageTable for LanceTable {
 
     fn files(&self) -> Result<Vec<PathBuf>> {
         let mut files = vec![];
-        for fragment in self.dataset.fragments().iter() {
+        for fragment in self.dataset.manifest().fragments.iter() {
             for file in &fragment.files {
                 if file.base_id.is_some() {
                     return Err(Error::new(
@@ -333,7 +310,7 @@ impl ImageTable for LanceTable {
                         "has data files outside of its folder, which cannot be listed",
                     ));
                 }
-                files.push(self.folder.join("data").join(&file.path));
+                files.push(self.folder.join(DATA).join(&file.path));
             }
             if let Some(deleted) = &fragment.deletion_file {
                 let name = format!("{}-{}-{}", fragment.id, deleted.read_version, deleted.id);
@@ -342,7 +319,7 @@ impl ImageTable for LanceTable {
                 files.extend(found.into_iter().filter(|path| path.exists()));
             }
         }
-        if let Some(name) = self.dataset.manifest_location().path.filename() {
+        if let Some(name) = self.dataset.manifest_name() {
             files.push(self.folder.join("_versions").join(name));
         }
         Ok(files)
@@ -479,8 +456,8 @@ mod tests {
 
     #[test]
     fn null_rows_do_not_keep_this_crate_from_reading_the_others() {
-        use arrow_array_58::cast::AsArray;
-        use arrow_array_58::{RecordBatch, RecordBatchIterator, StructArray};
+        use arrow_array::StructArray;
+        use arrow_array::cast::AsArray;
         let dir = tempfile::tempdir().unwrap();
         let [from, to] = ["a.lance", "b.lance"].map(|name| dir.path().join(name));
         let mut writer = crate::writer::create(&from, &WriteOptions::default()).unwrap();
@@ -494,25 +471,28 @@ mod tests {
         }
         writer.finish().unwrap();
         let is_null = |row: usize| row % 7 == 3 || row < 2 || row == 49;
-        wait(&from, "", async {
-            let batches: Vec<_> =
-                Dataset::open(from.to_str().unwrap()).await?.scan().try_into_stream().await?.collect().await;
-            let mut row = 0;
-            let mut nulled = |batch: RecordBatch| {
-                let at = batch.schema().index_of("ome_image").unwrap();
-                let (fields, children, _) = batch.column(at).as_struct().clone().into_parts();
-                let there: Vec<_> = (row..row + batch.num_rows()).map(|row| !is_null(row)).collect();
-                row += batch.num_rows();
-                let mut columns = batch.columns().to_vec();
-                columns[at] = Arc::new(StructArray::new(fields, children, Some(there.into())));
-                RecordBatch::try_new(batch.schema(), columns).unwrap()
-            };
-            let batches: Vec<_> = batches.into_iter().map(|batch| nulled(batch.unwrap())).collect();
-            let schema = batches[0].schema();
-            let reader = RecordBatchIterator::new(batches.into_iter().map(Ok), schema);
-            Dataset::write(reader, to.to_str().unwrap(), None).await
-        })
-        .unwrap();
+        let whole = LanceTable::open(&from, &OpenOptions::default()).unwrap();
+        let (sender, receiver) = crossbeam_channel::unbounded();
+        let mut row = 0;
+        let mut nulled = |batch: RecordBatch| {
+            let at = batch.schema().index_of("ome_image").unwrap();
+            let (fields, children, _) = batch.column(at).as_struct().clone().into_parts();
+            let there: Vec<_> = (row..row + batch.num_rows()).map(|row| !is_null(row)).collect();
+            row += batch.num_rows();
+            let mut columns = batch.columns().to_vec();
+            columns[at] = Arc::new(StructArray::new(fields, children, Some(there.into())));
+            RecordBatch::try_new(batch.schema(), columns).unwrap()
+        };
+        let columns: Vec<_> = whole.schema().fields().iter().map(|f| vec![f.name().clone()]).collect();
+        let plan = whole.plan(&columns).unwrap();
+        whole
+            .read_by_engine(&plan, 0, &(0..50).collect::<Vec<_>>(), &mut |batch| {
+                sender.send(nulled(batch)).unwrap();
+                Ok(())
+            })
+            .unwrap();
+        drop(sender);
+        crate::writer::write(&to, whole.schema(), &receiver).unwrap();
         let path = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
         let size = [path(&["ome_image", "pixels_meta", "size_x"])];
         assert!(LanceTable::open(&from, &OpenOptions::default()).unwrap().is_constant(&size));
@@ -536,7 +516,7 @@ mod tests {
                     Ok(())
                 })
                 .unwrap();
-            let rows_of = |batches: &[super::RecordBatch]| -> Vec<String> {
+            let rows_of = |batches: &[RecordBatch]| -> Vec<String> {
                 let mut texts = vec![];
                 for batch in batches {
                     let column = batch.column(0);

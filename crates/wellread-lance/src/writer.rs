@@ -5,20 +5,16 @@
 //!          └─▶ fragments that the journal notes (`parts`) ──▶ one version ──▶ commit     (resumable)
 //! ```
 
+use crate::commit::{DataFileWriter, NewDataset};
 use crate::error::CANNOT_WRITE;
 use crate::export;
 use crate::parts::{PART_BYTES, Parts};
 use crate::place;
 use crate::runtime::wait;
-use arrow_array_58::RecordBatchIterator;
 use arrow_schema::{DataType, Field, FieldRef, Metadata, Schema, SchemaRef};
-use arrow_schema_58::{ArrowError, SchemaRef as TheirSchema};
 use crossbeam_channel::Receiver;
-use lance::dataset::transaction::{Operation, TransactionBuilder};
-use lance::dataset::{CommitBuilder, InsertBuilder, WriteMode, WriteParams};
-use lance::datatypes::Schema as LanceSchema;
+use lance_core::datatypes::Schema as LanceSchema;
 use lance_encoding::constants::{COMPRESSION_LEVEL_META_KEY, COMPRESSION_META_KEY};
-use lance_file::version::LanceFileVersion;
 use lance_table::format::Fragment;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,11 +26,9 @@ use wellread_store::{Compression, Error, Result, StoreWriter, Tune, WriteOptions
 /// Name of the one table of a LanceDB folder that is written.
 const TABLE: &str = "images.lance";
 
-/// Version of the file format that is written.
-const FILE_FORMAT: LanceFileVersion = LanceFileVersion::Stable;
-
-/// A batch of Lance's Arrow release.
-type TheirResult = std::result::Result<arrow_array_58::RecordBatch, ArrowError>;
+/// Rows of a fragment and bytes of its file, at most, as Lance has them by default: object stores take no more than
+/// 100 GB at once.
+const FRAGMENT_LIMITS: (u64, u64) = (1 << 20, 90 << 30);
 
 /// How pixels are encoded: metadata of their field, by which Lance chooses.
 type Encoding = Vec<(&'static str, String)>;
@@ -80,7 +74,7 @@ fn sink(staged: Staged, encoding: &Encoding, schema: &Schema) -> Result<Box<dyn 
     let schema = Arc::new(with_encoding(schema, encoding));
     let output = Output::new(target.clone(), &folder, schema)?;
     let Some(journal) = staged.journal().cloned() else {
-        let work = move |batches| output.write_at_once(batches);
+        let work = move |batches| output.write_at_once(&batches);
         return Ok(Box::new(ThreadSink::spawn(target, work, move || Ok(staged.finished()))?));
     };
     let parts = Parts::open(&target, &folder, journal)?;
@@ -105,9 +99,8 @@ fn lock(parts: &Mutex<Parts>) -> MutexGuard<'_, Parts> {
 struct Output {
     /// What errors are of.
     target: PathBuf,
-    address: String,
-    schema: TheirSchema,
-    params: WriteParams,
+    place: NewDataset,
+    schema: LanceSchema,
 }
 
 impl Output {
@@ -118,35 +111,46 @@ impl Output {
                 .hint("rename the folder"));
         };
         let empty = export(arrow_array::RecordBatch::new_empty(schema));
-        let schema =
+        let theirs =
             empty.map_err(|why| Error::new(&target, format_args!("{CANNOT_WRITE}: {why}")))?.schema();
-        let params = WriteParams {
-            mode: WriteMode::Create,
-            data_storage_version: Some(FILE_FORMAT),
-            ..WriteParams::default()
-        };
-        Ok(Self { target, address, schema, params })
-    }
-
-    /// Batches as Lance takes them.
-    fn reader<B>(&self, batches: B) -> RecordBatchIterator<impl Iterator<Item = TheirResult> + use<B>>
-    where
-        B: Iterator<Item = arrow_array::RecordBatch>,
-    {
-        let schema = Arc::clone(&self.schema);
-        let theirs = batches.map(move |batch| {
-            let batch = export(batch).map_err(ArrowError::CDataInterface)?;
-            batch.with_schema(Arc::clone(&schema))
-        });
-        RecordBatchIterator::new(theirs, Arc::clone(&self.schema))
+        let (place, schema) = wait(&target, CANNOT_WRITE, async {
+            let mut schema = LanceSchema::try_from(theirs.as_ref())?;
+            schema.try_reassign_field_ids(None)?;
+            Ok((NewDataset::at(&address).await?, schema))
+        })?;
+        Ok(Self { target, place, schema })
     }
 
     /// Writes all batches as one version.
-    fn write_at_once(&self, batches: Receiver<arrow_array::RecordBatch>) -> Result<()> {
-        wait(&self.target, CANNOT_WRITE, async {
-            let insert = InsertBuilder::new(self.address.as_str()).with_params(&self.params);
-            insert.execute_stream(self.reader(batches.into_iter())).await.map(|_| ())
-        })
+    fn write_at_once(&self, batches: &Receiver<arrow_array::RecordBatch>) -> Result<()> {
+        self.commit(&self.write_fragments(batches.iter())?)
+    }
+
+    /// Writes batches as fragments that no version has yet: one, but for very large sets.
+    fn write_fragments(
+        &self,
+        batches: impl Iterator<Item = arrow_array::RecordBatch>,
+    ) -> Result<Vec<Fragment>> {
+        let mut fragments = vec![];
+        let mut open: Option<DataFileWriter> = None;
+        for batch in batches {
+            let batch = export(batch)
+                .map_err(|why| Error::new(&self.target, format_args!("{CANNOT_WRITE}: {why}")))?;
+            let mut file = match open.take() {
+                Some(file) => file,
+                None => wait(&self.target, CANNOT_WRITE, self.place.data_file(&self.schema))?,
+            };
+            let (rows, bytes) = wait(&self.target, CANNOT_WRITE, file.write(&batch))?;
+            if rows >= FRAGMENT_LIMITS.0 || bytes >= FRAGMENT_LIMITS.1 {
+                fragments.push(wait(&self.target, CANNOT_WRITE, file.finish())?);
+            } else {
+                open = Some(file);
+            }
+        }
+        if let Some(file) = open {
+            fragments.push(wait(&self.target, CANNOT_WRITE, file.finish())?);
+        }
+        Ok(fragments)
     }
 
     /// Writes all batches as fragments that no version has yet, each noted when it is complete.
@@ -154,36 +158,30 @@ impl Output {
         while let Ok(first) = batches.recv() {
             let limit = PART_BYTES.max(parts.bytes() / 8);
             let mut bytes = first.get_array_memory_size();
-            let more = batches.clone();
-            let rest = std::iter::from_fn(move || {
-                let batch = if bytes < limit { more.recv().ok() } else { None }?;
+            let rest = std::iter::from_fn(|| {
+                let batch = if bytes < limit { batches.recv().ok() } else { None }?;
                 bytes += batch.get_array_memory_size();
                 Some(batch)
             });
-            let written = wait(&self.target, CANNOT_WRITE, async {
-                let insert = InsertBuilder::new(self.address.as_str()).with_params(&self.params);
-                insert.execute_uncommitted_stream(self.reader(std::iter::once(first).chain(rest))).await
-            })?;
-            if let Operation::Overwrite { fragments, .. } = written.operation {
-                parts.add(fragments)?;
-            }
+            parts.add(self.write_fragments(std::iter::once(first).chain(rest))?)?;
         }
         Ok(())
     }
 
     /// Makes a version of fragments that are written.
     fn commit(&self, fragments: &[Fragment]) -> Result<()> {
-        wait(&self.target, CANNOT_WRITE, async {
-            let operation = Operation::Overwrite {
-                schema: LanceSchema::try_from(self.schema.as_ref())?,
-                fragments: fragments.to_vec(),
-                config_upsert_values: None,
-                initial_bases: None,
-            };
-            let commit = CommitBuilder::new(self.address.as_str()).with_storage_format(FILE_FORMAT);
-            commit.execute(TransactionBuilder::new(0, operation).build()).await.map(|_| ())
-        })
+        wait(&self.target, CANNOT_WRITE, self.place.commit(&self.schema, fragments))
     }
+}
+
+/// Writes batches as a dataset in `folder`.
+#[cfg(test)]
+pub(crate) fn write(
+    folder: &Path,
+    schema: SchemaRef,
+    batches: &Receiver<arrow_array::RecordBatch>,
+) -> Result<()> {
+    Output::new(folder.to_owned(), folder, schema)?.write_at_once(batches)
 }
 
 /// The schema with the encoding noted at the elements of all lists of pixels.

@@ -16,10 +16,10 @@
 mod arrow;
 mod batch;
 mod choices;
-mod cli;
 mod dataset;
 mod dlpack;
 mod errors;
+mod formats;
 mod lent;
 mod loader;
 mod stream;
@@ -39,9 +39,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<loader::Batches>()?;
     module.add_class::<loader::Loader>()?;
     module.add_class::<trace::Step>()?;
-    module.add_function(wrap_pyfunction!(cli::run_cli, module)?)?;
-    module.add_function(wrap_pyfunction!(cli::formats, module)?)?;
-    module.add_function(wrap_pyfunction!(cli::parse_bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(formats::formats, module)?)?;
+    module.add_function(wrap_pyfunction!(formats::parse_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(trace::trace_start, module)?)?;
     module.add_function(wrap_pyfunction!(trace::trace_finish, module)?)?;
     Ok(())

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +21,7 @@ from torch import nn
 
 import wellread
 import wellread.torch
+from wellread._command import environment, program
 from wellread.bench import BenchmarkError
 
 if TYPE_CHECKING:
@@ -305,7 +305,10 @@ def _of_images() -> list[Any]:
 
 def _run(*arguments: Any) -> None:
     """Runs the command in a process of its own; what it prints is seen."""
-    done = subprocess.run([sys.executable, "-m", "wellread", *map(str, arguments)])
+    try:
+        done = subprocess.run([program(), *map(str, arguments)], env=environment())
+    except FileNotFoundError as error:
+        raise BenchmarkError(str(error)) from None
     if done.returncode:
         raise BenchmarkError(f"wellread {arguments[0]} ended with code {done.returncode}; its error stands above")
 

@@ -30,7 +30,7 @@ use arrow_array::{ArrayRef, GenericListArray, OffsetSizeTrait, RecordBatch, Stru
 use arrow_buffer::{Buffer, MutableBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
-use lance::datatypes::Field as LanceField;
+use lance_core::datatypes::Field as LanceField;
 use lance_encoding::decoder::{ColumnInfo, PageEncoding};
 use lance_encoding::format::metadata::page_layout::Layout;
 use levels::Starts;

@@ -6,6 +6,7 @@ upstream's command.
 
 import sys
 
+from wellread._command import become
 from wellread.bench import (
     BenchmarkConfig,
     BenchmarkError,
@@ -28,10 +29,7 @@ __all__ = [
 
 def main() -> None:
     """``wellread infer`` with the arguments of this process; its exit code ends the process."""
-    from wellread._native import run_cli
-
-    sys.stdout.flush()
-    sys.exit(run_cli(["wellread", "infer", *sys.argv[1:]]))
+    become(["infer", *sys.argv[1:]])
 
 
 if __name__ == "__main__":

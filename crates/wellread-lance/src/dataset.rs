@@ -1,0 +1,150 @@
+//! One version of a Lance dataset: its manifest, and the files that it names.
+//!
+//! Lance's crate `lance` is left out, with the query planner, the indices and the text search that it brings. What is
+//! needed of it is here, on the crates below it: which version is the latest, which rows are deleted, and where data
+//! files lie. [`crate::fragment`] reads them, [`crate::writer`] writes them.
+
+use lance_core::datatypes::Schema;
+use lance_core::{Error, Result};
+use lance_file::reader::{CachedFileMetadata, FileReader};
+use lance_file::version::ConcreteFileVersion;
+use lance_file::versions::v1;
+use lance_io::object_store::{ObjectStore, ObjectStoreParams, ObjectStoreRegistry};
+use lance_io::scheduler::{FileScheduler, ScanScheduler, SchedulerConfig};
+use lance_table::feature_flags::ensure_can_read_manifest;
+use lance_table::format::{DataFile, Fragment, Manifest, populate_manifest_schema_dictionaries};
+use lance_table::io::commit::{CommitHandler, ConditionalPutCommitHandler, ManifestLocation};
+use lance_table::io::deletion::read_deletion_file;
+use lance_table::io::manifest::read_manifest;
+use object_store::path::Path;
+use std::sync::Arc;
+
+/// The folder of data files.
+pub(crate) const DATA: &str = "data";
+
+/// A version of a dataset.
+pub(crate) struct Dataset {
+    store: Arc<ObjectStore>,
+    registry: Arc<ObjectStoreRegistry>,
+    base: Path,
+    manifest: Manifest,
+    location: ManifestLocation,
+}
+
+impl Dataset {
+    /// The latest version of the dataset in a folder.
+    ///
+    /// # Errors
+    /// No version there; a manifest that is damaged, or that needs what this release of Lance does not know.
+    pub async fn open(folder: &str) -> Result<Self> {
+        let registry = Arc::new(ObjectStoreRegistry::default());
+        let params = ObjectStoreParams::default();
+        let (store, base) = ObjectStore::from_uri_and_params(Arc::clone(&registry), folder, &params).await?;
+        let location = ConditionalPutCommitHandler.resolve_latest_location(&base, &store).await?;
+        let mut manifest = read_manifest(&store, &location.path, location.size).await?;
+        ensure_can_read_manifest(&manifest)?;
+        let reader = store.open(&location.path).await?;
+        populate_manifest_schema_dictionaries(&mut manifest, reader.as_ref()).await?;
+        Ok(Self { store, registry, base, manifest, location })
+    }
+
+    /// Columns, with the numbers by which data files name them.
+    pub const fn schema(&self) -> &Schema {
+        &self.manifest.schema
+    }
+
+    /// What the version consists of.
+    pub const fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// Name of the manifest's file.
+    pub fn manifest_name(&self) -> Option<&str> {
+        self.location.path.filename()
+    }
+
+    /// Rows of a fragment, deleted ones too.
+    ///
+    /// # Errors
+    /// A fragment without files; a file that cannot be read.
+    pub async fn physical_rows(&self, fragment: &Fragment) -> Result<usize> {
+        // Writers that did not yet note their version noted wrong numbers of rows.
+        if self.manifest.writer_version.is_some()
+            && let Some(rows) = fragment.physical_rows
+        {
+            return Ok(rows);
+        }
+        let file = fragment
+            .files
+            .first()
+            .ok_or_else(|| Error::not_found(format!("fragment {} does not contain any data", fragment.id)))?;
+        if file.file_version()? == ConcreteFileVersion::V1 {
+            return Ok(self.oldest(fragment, file).await?.len());
+        }
+        Ok(usize::try_from(self.metadata(&self.scheduler(file).await?).await?.num_rows).unwrap_or(usize::MAX))
+    }
+
+    /// Rows of a fragment that are deleted, in ascending order.
+    ///
+    /// # Errors
+    /// A deletion file that cannot be read.
+    pub async fn deleted_rows(&self, fragment: &Fragment) -> Result<Vec<u32>> {
+        let Some(deletions) = &fragment.deletion_file else { return Ok(vec![]) };
+        let base = self.root(deletions.base_id)?.0;
+        let rows = read_deletion_file(fragment.id, deletions, &base, &self.store).await?;
+        Ok(rows.to_sorted_iter().collect())
+    }
+
+    /// A data file, open for reading.
+    ///
+    /// # Errors
+    /// A file that is not there.
+    pub async fn scheduler(&self, file: &DataFile) -> Result<FileScheduler> {
+        let config = SchedulerConfig::max_bandwidth(&self.store);
+        let scheduler = ScanScheduler::new(Arc::clone(&self.store), config);
+        scheduler.open_file(&self.place(file)?, &file.file_size_bytes).await
+    }
+
+    /// What is in a data file of a format since 2.0.
+    ///
+    /// # Errors
+    /// A file that is damaged.
+    pub async fn metadata(&self, file: &FileScheduler) -> Result<Arc<CachedFileMetadata>> {
+        Ok(Arc::new(FileReader::read_all_metadata(file).await?))
+    }
+
+    /// A data file of the first format, open for reading.
+    ///
+    /// # Errors
+    /// A file that is not there or damaged.
+    pub async fn oldest(&self, fragment: &Fragment, file: &DataFile) -> Result<v1::reader::FileReader> {
+        let (first, last) = (file.fields.first().copied(), file.fields.iter().max().copied());
+        v1::reader::FileReader::try_new_with_fragment_id(
+            &self.store,
+            &self.place(file)?,
+            self.schema().clone(),
+            u32::try_from(fragment.id).unwrap_or(u32::MAX),
+            first.unwrap_or(0),
+            last.unwrap_or(0),
+            None,
+        )
+        .await
+    }
+
+    /// Where a data file is.
+    fn place(&self, file: &DataFile) -> Result<Path> {
+        let (root, is_dataset) = self.root(file.base_id)?;
+        let folder = if is_dataset { root.join(DATA) } else { root };
+        Ok(folder.join(file.path.as_str()))
+    }
+
+    /// A folder that files of the dataset are in: its own, or one that the manifest names by a number. And whether it is
+    /// a dataset, whose data files have a folder of their own.
+    fn root(&self, number: Option<u32>) -> Result<(Path, bool)> {
+        let Some(number) = number else { return Ok((self.base.clone(), true)) };
+        let base = self.manifest.base_paths.get(&number).ok_or_else(|| {
+            Error::invalid_input(format!("the manifest has no base path of number {number}"))
+        })?;
+        Ok((base.extract_path(Arc::clone(&self.registry))?, base.is_dataset_root))
+    }
+}
