@@ -185,6 +185,39 @@ def test_lance_files_of_the_oldest_format(wellread, tmp_path):
         assert np.array_equal(assemble(found)[0, 0, 0], pixels)
 
 
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2", "2.3"])
+def test_lance_files_of_other_formats_in_several_fragments(wellread, tmp_path, version):
+    made = [image(i) for i in range(9)]
+    path = tmp_path / "a.lance"
+    table = pa.table({"n": range(9), "image": pa.array([m[1] for m in made], struct_type(pa.uint16()))})
+    lance.write_dataset(table, str(path), data_storage_version=version, max_rows_per_file=4, max_rows_per_group=4)
+    about = wellread("info", path)
+    assert version in about["variant"] and about["pieces"] == "3 fragments"
+    wellread("convert", path, tmp_path / "out.parquet")
+    images = pq.read_table(tmp_path / "out.parquet")["ome_image"].to_pylist()
+    for found, (pixels, _) in zip(images, made, strict=True):
+        assert np.array_equal(assemble(found)[0, 0, 0], pixels)
+
+
+@pytest.mark.parametrize("version", ["legacy", "stable"])
+def test_columns_added_to_a_lance_table(wellread, tmp_path, version):
+    """Each lies in files of its own; one that was added without values lies in none."""
+    path = tmp_path / "a.lance"
+    table = pa.table({"n": range(9), "image": pa.array([image(i)[1] for i in range(9)], struct_type(pa.uint16()))})
+    dataset = lance.write_dataset(table, str(path), data_storage_version=version, max_rows_per_file=4)
+    dataset.add_columns({"twice": "n * 2"})
+    if version != "legacy":
+        dataset.add_columns(pa.field("dose", pa.float32()))
+    dataset.delete("n = 5")
+    wellread("convert", path, tmp_path / "out.parquet")
+    found = pq.read_table(tmp_path / "out.parquet")
+    left = [0, 1, 2, 3, 4, 6, 7, 8]
+    assert found["n"].to_pylist() == left and found["twice"].to_pylist() == [2 * n for n in left]
+    assert [i["name"] for i in found["ome_image"].to_pylist()] == [f"i{n}" for n in left]
+    if version != "legacy":
+        assert found["dose"].to_pylist() == [None] * len(left)
+
+
 def test_deleted_lance_rows_are_gone(wellread, tmp_path):
     rows = pa.array([image(i)[1] for i in range(9)], struct_type(pa.uint16()))
     path = tmp_path / "a.lance"

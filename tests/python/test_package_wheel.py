@@ -109,9 +109,7 @@ def test_wheels_work_in_an_environment_of_their_own(wheel, command_wheel, parque
     env = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "WELLREAD")}
     install = [sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-index", "--quiet"]
     try:
-        subprocess.run(
-            [*install, wheel], check=True, env=env, timeout=600
-        )
+        subprocess.run([*install, wheel], check=True, env=env, timeout=600)
         where, formats, total = subprocess.check_output(
             [python, "-c", SCRIPT, parquet], env=env, text=True, timeout=600
         ).split()

@@ -132,7 +132,7 @@ pub fn run() -> u8 {
     // What starts this program again in a process of its own: some benchmarks do. Without a path of its own, which no
     // system of today lacks, it is found as the shell found it.
     let program = std::env::current_exe().map_or_else(|_| "wellread".into(), Into::into);
-    let cli = match parse(std::env::args_os().collect()) {
+    let cli = match parse(std::env::args_os()) {
         Ok(cli) => cli,
         Err(error) => {
             // Where nobody reads it, nobody misses it.

@@ -454,6 +454,52 @@ mod tests {
         assert!(error.contains("no column ome_image.nothing"), "{error}");
     }
 
+    /// Calls `each` with batches of `rows` rows, of all columns, as Lance decodes them.
+    fn each_batch(table: &LanceTable, rows: u32, each: &mut dyn FnMut(RecordBatch)) {
+        let columns: Vec<_> = table.schema().fields().iter().map(|f| vec![f.name().clone()]).collect();
+        let plan = table.plan(&columns).unwrap();
+        for (index, fragment) in table.fragments.iter().enumerate() {
+            let positions: Vec<u32> = (0..fragment.lance.physical_rows.unwrap() as u32).collect();
+            for block in positions.chunks(rows as usize) {
+                table
+                    .read_by_engine(&plan, index, block, &mut |batch| {
+                        each(batch);
+                        Ok(())
+                    })
+                    .unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn a_large_set_has_several_fragments() {
+        let dir = tempfile::tempdir().unwrap();
+        let [from, to] = ["a.lance", "b.lance"].map(|name| dir.path().join(name));
+        let mut writer = crate::writer::create(&from, &WriteOptions::default()).unwrap();
+        let shape = Shape::plane(5, 6);
+        for row in 0..20 {
+            let metadata = ImageMetadata { name: format!("image {row}"), ..ImageMetadata::default() };
+            let image = ImageView { metadata: &metadata, shape, dtype: PixelType::U8, pixels: &[row; 30] };
+            writer.write(&image).unwrap();
+        }
+        writer.finish().unwrap();
+        let one = LanceTable::open(&from, &OpenOptions::default()).unwrap();
+        let (sender, receiver) = crossbeam_channel::unbounded();
+        each_batch(&one, 4, &mut |batch| sender.send(batch).unwrap());
+        drop(sender);
+        // Of batches of 4 rows, the second is the one that reaches 7.
+        crate::writer::write(&to, one.schema(), &receiver, 7).unwrap();
+        let several = LanceTable::open(&to, &OpenOptions::default()).unwrap();
+        let rows: Vec<_> = several.fragments.iter().map(|f| (f.lance.id, f.lance.physical_rows)).collect();
+        assert_eq!(rows, [(0, Some(8)), (1, Some(8)), (2, Some(4))]);
+        let all = |table: &LanceTable| {
+            let mut batches = vec![];
+            each_batch(table, 1, &mut |batch| batches.push(batch));
+            batches
+        };
+        assert_eq!(all(&several), all(&one));
+    }
+
     #[test]
     fn null_rows_do_not_keep_this_crate_from_reading_the_others() {
         use arrow_array::StructArray;
@@ -474,25 +520,17 @@ mod tests {
         let whole = LanceTable::open(&from, &OpenOptions::default()).unwrap();
         let (sender, receiver) = crossbeam_channel::unbounded();
         let mut row = 0;
-        let mut nulled = |batch: RecordBatch| {
+        each_batch(&whole, 50, &mut |batch| {
             let at = batch.schema().index_of("ome_image").unwrap();
             let (fields, children, _) = batch.column(at).as_struct().clone().into_parts();
             let there: Vec<_> = (row..row + batch.num_rows()).map(|row| !is_null(row)).collect();
             row += batch.num_rows();
             let mut columns = batch.columns().to_vec();
             columns[at] = Arc::new(StructArray::new(fields, children, Some(there.into())));
-            RecordBatch::try_new(batch.schema(), columns).unwrap()
-        };
-        let columns: Vec<_> = whole.schema().fields().iter().map(|f| vec![f.name().clone()]).collect();
-        let plan = whole.plan(&columns).unwrap();
-        whole
-            .read_by_engine(&plan, 0, &(0..50).collect::<Vec<_>>(), &mut |batch| {
-                sender.send(nulled(batch)).unwrap();
-                Ok(())
-            })
-            .unwrap();
+            sender.send(RecordBatch::try_new(batch.schema(), columns).unwrap()).unwrap();
+        });
         drop(sender);
-        crate::writer::write(&to, whole.schema(), &receiver).unwrap();
+        crate::writer::write(&to, whole.schema(), &receiver, u64::MAX).unwrap();
         let path = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
         let size = [path(&["ome_image", "pixels_meta", "size_x"])];
         assert!(LanceTable::open(&from, &OpenOptions::default()).unwrap().is_constant(&size));

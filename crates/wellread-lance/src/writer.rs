@@ -101,6 +101,8 @@ struct Output {
     target: PathBuf,
     place: NewDataset,
     schema: LanceSchema,
+    /// [`FRAGMENT_LIMITS`], but in tests.
+    limits: (u64, u64),
 }
 
 impl Output {
@@ -118,7 +120,7 @@ impl Output {
             schema.try_reassign_field_ids(None)?;
             Ok((NewDataset::at(&address).await?, schema))
         })?;
-        Ok(Self { target, place, schema })
+        Ok(Self { target, place, schema, limits: FRAGMENT_LIMITS })
     }
 
     /// Writes all batches as one version.
@@ -141,7 +143,7 @@ impl Output {
                 None => wait(&self.target, CANNOT_WRITE, self.place.data_file(&self.schema))?,
             };
             let (rows, bytes) = wait(&self.target, CANNOT_WRITE, file.write(&batch))?;
-            if rows >= FRAGMENT_LIMITS.0 || bytes >= FRAGMENT_LIMITS.1 {
+            if rows >= self.limits.0 || bytes >= self.limits.1 {
                 fragments.push(wait(&self.target, CANNOT_WRITE, file.finish())?);
             } else {
                 open = Some(file);
@@ -174,14 +176,16 @@ impl Output {
     }
 }
 
-/// Writes batches as a dataset in `folder`.
+/// Writes batches as a dataset in `folder`, in fragments of `rows` rows and a batch, at most.
 #[cfg(test)]
 pub(crate) fn write(
     folder: &Path,
     schema: SchemaRef,
     batches: &Receiver<arrow_array::RecordBatch>,
+    rows: u64,
 ) -> Result<()> {
-    Output::new(folder.to_owned(), folder, schema)?.write_at_once(batches)
+    let output = Output::new(folder.to_owned(), folder, schema)?;
+    Output { limits: (rows, u64::MAX), ..output }.write_at_once(batches)
 }
 
 /// The schema with the encoding noted at the elements of all lists of pixels.

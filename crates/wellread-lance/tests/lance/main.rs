@@ -1,7 +1,7 @@
-//! Lance: golden sets, round trips, LanceDB folders, tables of other writers, and files that are not as they should be.
+//! Lance: golden sets, round trips, LanceDB folders, and files that are not as they should be. Tables as other writers leave
+//! them are in `tests/python/test_engines.py`, written by Lance's Python library.
 
 mod damage;
-mod foreign;
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
