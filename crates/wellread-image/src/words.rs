@@ -21,9 +21,10 @@ pub fn there_are(count: usize, thing: &str) -> String {
     format!("there {} {}", if count == 1 { "is" } else { "are" }, counted(count, thing))
 }
 
-/// Several of a thing: `images`, `batches`, `processes`.
+/// Several of a thing: `images`, `batches`, `processes`, `epochs`.
 pub fn plural(thing: &str) -> String {
-    let ending = if thing.ends_with("ch") || thing.ends_with('s') { "es" } else { "s" };
+    let hisses = ["ch", "sh", "s", "x"].iter().any(|end| thing.ends_with(end)) && !thing.ends_with("epoch");
+    let ending = if hisses { "es" } else { "s" };
     format!("{thing}{ending}")
 }
 
@@ -35,6 +36,7 @@ mod tests {
     fn one_thing_is_in_the_singular() {
         assert_eq!([0, 1, 2].map(|n| counted(n, "image")), ["0 images", "1 image", "2 images"]);
         assert_eq!([1, 3].map(|n| counted(n, "batch")), ["1 batch", "3 batches"]);
+        assert_eq!([1, 3].map(|n| counted(n, "epoch")), ["1 epoch", "3 epochs"]);
         assert_eq!([1, 3].map(|n| counted(n, "process")), ["1 process", "3 processes"]);
         assert_eq!([1, 2].map(|n| counted_with(n, "run", ["was", "were"])), ["1 run was", "2 runs were"]);
         assert_eq!([1, 0].map(|n| there_are(n, "row")), ["there is 1 row", "there are 0 rows"]);

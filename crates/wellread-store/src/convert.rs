@@ -46,12 +46,13 @@ impl Converted {
         &self,
         source: &dyn Store,
         format: &str,
+        rows: usize,
         jobs: usize,
         done: &(dyn Fn() + Sync),
     ) -> Result<Vec<&'static str>> {
         let options = OpenOptions { format: Some(format.to_owned()), ..OpenOptions::default() };
         let target = open(self.output.path(), &options)?;
-        read_back::check(source, &self.digests, &*target, jobs, done)
+        read_back::check(source, &self.digests, &*target, rows, jobs, done)
     }
 
     /// Moves what was written to its place.

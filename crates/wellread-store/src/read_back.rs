@@ -31,8 +31,8 @@ impl Digests {
     }
 }
 
-/// Reads all of `target` with `jobs` threads and compares it with `source`, row by row: names, shapes and pixels. `done` is
-/// called once per image.
+/// Reads the first `rows` rows of `target` with `jobs` threads and compares them with those of `source`: names, shapes and
+/// pixels. `done` is called once per image.
 ///
 /// Rows without a digest (of an interrupted run) are read from the source once more. So are rows whose pixel type the
 /// target has changed; their values are compared.
@@ -45,6 +45,7 @@ pub fn check(
     source: &dyn Store,
     digests: &Digests,
     target: &dyn Store,
+    rows: usize,
     jobs: usize,
     done: &(dyn Fn() + Sync),
 ) -> Result<Vec<&'static str>> {
@@ -58,14 +59,15 @@ pub fn check(
     let group = target.rows_per_read().max(16);
     let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
     let first: Mutex<Option<(usize, Error)>> = Mutex::default();
-    crate::threads::share(jobs.clamp(1, target.len().max(1)), || {
+    let end = rows.min(target.len());
+    crate::threads::share(jobs.clamp(1, end.max(1)), || {
         while !failed.load(Ordering::Relaxed) {
             let start = next.fetch_add(group, Ordering::Relaxed);
-            if start >= target.len() {
+            if start >= end {
                 return;
             }
             let mut row = start;
-            let rows = start..(start + group).min(target.len());
+            let rows = start..(start + group).min(end);
             let checked = target.scan(rows, &mut |at, info, pixels| {
                 row = at;
                 compare(source, digests, target, at, info, pixels)?;

@@ -214,7 +214,13 @@ impl Staged {
         unfinished().retain(|path| *path != staged.temporary);
         staged.remove = false;
         staged.temporary = folder;
-        staged.create_dir()?;
+        match std::fs::create_dir_all(&staged.temporary) {
+            // It was there, and was moved to its place before it could be looked at.
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists && !staged.temporary.is_file() => {
+                return Ok(None);
+            }
+            made => made.map_err(|e| Error::io(&staged.target, "cannot make the folder", &e))?,
+        }
         let Some(journal) = Journal::open(&staged.temporary, &staged.target, of)? else { return Ok(None) };
         if journal.begun() {
             if !overwrite && staged.target.symlink_metadata().is_ok() {

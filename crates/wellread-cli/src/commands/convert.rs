@@ -201,7 +201,8 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     };
     if args.resume && !args.write.overwrite && is_complete(&*source, args, format, &options) {
         ui.say(format!(
-            "{} is complete: it has the {} of the source, and nothing is left to do",
+            "{} is complete: it has the {} of the source by name, shape and type, and nothing is left to do (pixels are \
+             compared by `wellread verify --against`)",
             args.target.display(),
             counted(source.len(), "image")
         ));
@@ -224,11 +225,12 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let failed = |error| failed(error, &*source, args, format, &options);
     let converted = converted.map_err(failed)?;
     let written = start.elapsed().as_secs_f64();
-    let (converted, checking) = if args.no_verify {
+    // What was kept is compared in any case: meanwhile the files that it was made of may have changed.
+    let (converted, checking) = if args.no_verify && resumed == 0 {
         (converted, None)
     } else {
-        let (converted, seconds) = verify(&*source, converted, args, format, ui)?;
-        (converted, Some(seconds))
+        let (converted, seconds) = verify(&*source, converted, resumed, args, format, ui)?;
+        (converted, Some(seconds).filter(|_| !args.no_verify))
     };
     let placing = std::time::Instant::now();
     converted.commit().map_err(failed)?;
@@ -278,17 +280,20 @@ fn failed(
 }
 
 /// Reads back what was written and compares it with the source; the seconds that takes. Output that differs is removed
-/// before anybody finds it at the target.
+/// before anybody finds it at the target. With `--no-verify` only what an interrupted run has left is compared: the first
+/// `resumed` images.
 fn verify(
     source: &dyn Store,
     converted: Converted,
+    resumed: usize,
     args: &Args,
     format: &Format,
     ui: Ui,
 ) -> Outcome<(Converted, f64)> {
     let start = std::time::Instant::now();
-    let bar = ui.progress(source.len() as u64, "reading back");
-    let checked = converted.check(source, format.name, args.write.jobs, &|| bar.inc(1));
+    let rows = if args.no_verify { resumed } else { source.len() };
+    let bar = ui.progress(rows as u64, "reading back");
+    let checked = converted.check(source, format.name, rows, args.write.jobs, &|| bar.inc(1));
     bar.finish_and_clear();
     let error = match checked {
         Ok(left_out) => {
@@ -307,6 +312,15 @@ fn verify(
     let row = error.row_index().map_or(String::new(), |row| format!("row {row}: "));
     let what = format!("what was written does not read back as the source: {file}{row}{}", error.cause());
     converted.output.discard();
+    if error.row_index().is_some_and(|row| row < resumed) {
+        let what = format!(
+            "what an interrupted run has left is not what the source has now: {file}{row}{}",
+            error.cause()
+        );
+        let advice =
+            "the source has changed since; nothing was left behind: the same command converts all images";
+        return Err(Failure::Failed(Error::new(&args.target, what).hint(advice).to_string()));
+    }
     let advice = error.hint_text().map_or(String::new(), |hint| format!("{hint}; "));
     let advice = format!(
         "{advice}nothing was left behind; convert again, and report this if it happens again (--no-verify leaves the \
@@ -527,7 +541,14 @@ mod tests {
             let writer = registry::create(&target, "parquet", &options).unwrap();
             let converted = convert(&*store, writer, ConvertOptions::default(), &mut |_| {}).unwrap();
             let converted = Converted { digests: Digests::default(), ..converted };
-            verify(against, converted, &command.args, known_format("parquet").unwrap(), Ui::new(false, true))
+            verify(
+                against,
+                converted,
+                0,
+                &command.args,
+                known_format("parquet").unwrap(),
+                Ui::new(false, true),
+            )
         };
         let Err(Failure::Failed(error)) = check(&*changed) else { panic!("it differs") };
         assert!(

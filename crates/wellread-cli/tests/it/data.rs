@@ -226,6 +226,48 @@ fn help_shows_lists_as_they_are_typed() {
     }
 }
 
+/// What an interrupted run has left is compared with the source, also without `--no-verify`'s check of all: meanwhile
+/// its files may have been replaced.
+#[test]
+fn a_source_that_has_changed_is_not_gone_on_with() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 12, &["--formats", "tiff"]);
+    let source = set.join("tiff");
+    let mut files: Vec<_> = std::fs::read_dir(&source).unwrap().map(|e| e.unwrap().path()).collect();
+    files.sort();
+    let whole = std::fs::read(&files[9]).unwrap();
+    for (format, more) in [("tiff", &["--no-verify"][..]), ("tiff", &[]), ("lance", &["--no-verify"])] {
+        if !has_format(format) {
+            continue;
+        }
+        let target = dir.path().join(format!("{format}-{}", more.len()));
+        let args =
+            ["convert", arg(&source), arg(&target), "--format", format, "--read-as", "tiff", "--resume"];
+        let args = [&args[..], more].concat();
+        std::fs::write(&files[9], &whole[..20]).unwrap();
+        assert_eq!(wellread(&args).code, 1);
+        std::fs::write(&files[9], &whole).unwrap();
+        let first = std::fs::read(&files[0]).unwrap();
+        // Of the same length and shape.
+        let pixels = first.len() / 2;
+        let mut other = first.clone();
+        other[pixels..pixels + 16].iter_mut().for_each(|byte| *byte ^= 1);
+        std::fs::write(&files[0], &other).unwrap();
+        let refused = wellread(&args);
+        assert_eq!(refused.code, 1, "{format} {more:?}: {}", refused.stderr);
+        for part in ["row 0", "the source has changed since"] {
+            assert!(refused.stderr.contains(part), "{format} {more:?}: {}", refused.stderr);
+        }
+        assert!(!target.exists());
+        let done = json(&args);
+        assert_eq!(done["images_resumed"], 0, "{format} {more:?}");
+        let verified = json(&["verify", arg(&target), "--against", arg(&source)]);
+        assert_eq!(verified["passed"], true, "{format} {more:?}");
+        std::fs::write(&files[0], &first).unwrap();
+    }
+}
+
 /// A conversion that failed half way goes on where it was, with the images that are complete left alone.
 #[test]
 fn an_interrupted_conversion_goes_on() {

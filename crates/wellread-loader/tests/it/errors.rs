@@ -170,7 +170,7 @@ fn choices_that_make_no_sense_are_refused() {
         (builder().channels([2]), "channel 2"),
         (builder().right_angles(RightAngles::QuarterTurns), "crop to a square"),
         (builder().resize(usize::MAX, 2), "1 TiB"),
-        (builder().grouped(Grouping::keys(["a"]), 0), "1 group keys"),
+        (builder().grouped(Grouping::keys(["a"]), 0), "1 group key was given"),
     ] {
         let text = refusal(builder);
         assert!(text.contains(expected), "{expected}: {text}");

@@ -38,11 +38,11 @@ fn every_difference_is_an_error_that_names_its_row() {
     let converted = convert(&*source, writer, ConvertOptions::default(), &mut |_| {}).unwrap();
     let digests = converted.digests.clone();
     assert!(!folder.path().join("target.parquet").exists());
-    converted.check(&*source, "parquet", 2, &|| {}).unwrap();
+    converted.check(&*source, "parquet", source.len(), 2, &|| {}).unwrap();
     converted.commit().unwrap();
     let target = open(folder.path().join("target.parquet").as_path(), &OpenOptions::default()).unwrap();
     for jobs in [1, 3] {
-        check(&*source, &digests, &*target, jobs, &|| {}).unwrap();
+        check(&*source, &digests, &*target, source.len(), jobs, &|| {}).unwrap();
     }
     type Change = fn(&mut Vec<Image>);
     let changes: [(&str, Change, &str); 6] = [
@@ -62,7 +62,8 @@ fn every_difference_is_an_error_that_names_its_row() {
         change(&mut other);
         let other = write(&folder.path().join(format!("other-{i}.parquet")), &other);
         for jobs in [1, 3] {
-            let error = check(&*source, &digests, &*other, jobs, &|| {}).unwrap_err().to_string();
+            let error =
+                check(&*source, &digests, &*other, source.len(), jobs, &|| {}).unwrap_err().to_string();
             assert!(error.contains(expected), "{what}: {error}");
         }
     }
@@ -76,9 +77,9 @@ fn every_difference_is_an_error_that_names_its_row() {
     };
     let mut widened: Vec<_> = images().iter().map(wide).collect();
     let same = write(&folder.path().join("wide.parquet"), &widened);
-    check(&*source, &digests, &*same, 2, &|| {}).unwrap();
+    check(&*source, &digests, &*same, source.len(), 2, &|| {}).unwrap();
     widened[20].3[0] ^= 1;
     let other = write(&folder.path().join("wide-other.parquet"), &widened);
-    let error = check(&*source, &digests, &*other, 2, &|| {}).unwrap_err().to_string();
+    let error = check(&*source, &digests, &*other, source.len(), 2, &|| {}).unwrap_err().to_string();
     assert!(error.contains("row 20: has other pixels"), "{error}");
 }
