@@ -288,6 +288,10 @@ fn epoch(
         let loader = bounded(builder, config.memory, config.prefetch).build()?;
         kept.insert(Opened { loader, open_s: opening.elapsed(), first_batch_s: None, first_epoch: None })
     };
+    if *cache == Cache::None {
+        // Of a loader that is kept: all formats decode in every epoch.
+        opened.loader.dataset().store().forget_pages();
+    }
     opened.loader.set_epoch(number);
     let before = opened.loader.traffic();
     let kept_before = opened.loader.dataset().cache_report();

@@ -208,29 +208,44 @@ pub fn advice(data_wait_fraction: f64) -> &'static str {
     }
 }
 
-/// Batches without end: epoch after epoch.
+/// Batches without end: epoch after epoch. Before each the set forgets the pixels that it keeps decoded, as if it were opened
+/// anew: a set of another format decodes them in every epoch.
 struct Endless<'l> {
     loader: &'l Loader,
     epoch: u64,
     batches: Batches,
+    /// Batches of this epoch that are to come.
+    left: usize,
 }
 
 impl<'l> Endless<'l> {
     fn new(loader: &'l Loader, epoch: u64) -> Self {
         loader.set_epoch(epoch);
         let batches = loader.iter();
-        Self { loader, epoch, batches }
+        Self { loader, epoch, batches, left: loader.len() }
+    }
+
+    /// What is no part of a step: at an epoch's end the set forgets its pixels.
+    fn between_steps(&self) {
+        if self.left == 0 {
+            self.loader.dataset().store().forget_pages();
+        }
     }
 
     fn next(&mut self) -> Result<wellread_loader::Batch> {
         if let Some(batch) = self.batches.next() {
+            self.left = self.left.saturating_sub(1);
             return Ok(batch?);
         }
         self.epoch += 1;
         self.loader.set_epoch(self.epoch);
         self.batches = self.loader.iter();
+        self.left = self.loader.len();
         match self.batches.next() {
-            Some(batch) => Ok(batch?),
+            Some(batch) => {
+                self.left = self.left.saturating_sub(1);
+                Ok(batch?)
+            }
             None => bail!("the loader delivers no batch: --batch-size is larger than the set"),
         }
     }
@@ -265,6 +280,7 @@ fn steps(
         if number > 0 && opening.elapsed() > run.limit {
             break;
         }
+        batches.between_steps();
         let step = Stopwatch::start();
         let batch = batches.next()?;
         let wait = step.elapsed();

@@ -107,6 +107,7 @@ fn reading(session: &Session<'_>, set: &FormatSet, batch_size: usize, enough: f6
     batches.next()?;
     let (mut images, clock) = (0, Stopwatch::start());
     for _ in 0..PROBED_BATCHES {
+        batches.between_steps();
         images += batches.next()?.rows().len();
         if clock.elapsed() > enough {
             break;
