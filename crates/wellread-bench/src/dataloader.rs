@@ -435,8 +435,9 @@ fn fastest_loader(table: &Table, judge: &Judge) -> Option<Finding> {
     let short = epoch.last().map(Series::median).filter(|s| *s < SHORT_EPOCH);
     if let Some(epoch) = short {
         detail += &format!(
-            ". An epoch took only {:.1} ms here, much of it starting threads: measure more images for figures that hold in training",
-            1e3 * epoch
+            ". An epoch took only {:.1} ms here{}: measure more images for figures that hold in training",
+            1e3 * epoch,
+            if first.label == "0" { "" } else { ", much of it starting threads" }
         );
     }
     let Some(second) = best.get(1) else {

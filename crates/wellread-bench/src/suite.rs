@@ -237,6 +237,7 @@ pub fn run(config: &Config, watch: Watch<'_>) -> Result<Outcome> {
     if !config.in_place {
         keep(Kept::Images(data));
     }
+    check_crop(config, &prepared.expected)?;
     check_shapes(config, &benchmarks, &prepared.expected)?;
     find_codecs(&mut prepared.sets);
     if benchmarks.iter().any(|b| b.name == model_loop::BENCHMARK.name) {
@@ -385,6 +386,42 @@ pub(crate) fn batch_shape(config: &Config, images: &[ImageChecksum]) -> Vec<usiz
     let (y, x) = config.crop.unwrap_or((y, x));
     let batch = config.batch_size.min(images.len());
     if t == 1 && z == 1 { vec![batch, c, y, x] } else { vec![batch, t, c, z, y, x] }
+}
+
+/// Why something that was asked for does not go with these images: wrong usage, and no fault of the images.
+#[derive(Debug)]
+pub struct WrongUsage(String);
+
+impl std::fmt::Display for WrongUsage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for WrongUsage {}
+
+/// Every image is as large as the crop that was asked for.
+fn check_crop(config: &Config, images: &[ImageChecksum]) -> Result<()> {
+    let asked = [("--crop", config.crop), ("--random-crop", config.random_crop)];
+    for (option, (height, width)) in asked.into_iter().filter_map(|(option, size)| Some((option, size?))) {
+        let is_smaller = |image: &&ImageChecksum| {
+            let [.., y, x] = image.shape_tczyx;
+            y < height || x < width
+        };
+        if let Some(small) = images.iter().find(is_smaller) {
+            let [.., y, x] = small.shape_tczyx;
+            let least =
+                |axis: usize| images.iter().map(|image| image.shape_tczyx[axis]).min().unwrap_or_default();
+            return Err(WrongUsage(format!(
+                "{option} {height}x{width} is larger than the image of row {}, which is {y}x{x} (hint: {option} {}x{} fits all)",
+                small.row,
+                least(3),
+                least(4)
+            ))
+            .into());
+        }
+    }
+    Ok(())
 }
 
 /// Images of a batch are equal in shape; where they cannot be, nothing is measured.
