@@ -9,6 +9,7 @@ use crate::framework::Frameworks;
 use crate::live::Watch;
 use crate::outcome;
 pub use crate::outcome::Outcome;
+use crate::sample::differing_stacks;
 use crate::variants::{self, Results};
 use crate::{budget, conversion, dataloader, dataset, histograms, model_loop, storage, sweep};
 use anyhow::{Context as _, Result, bail};
@@ -432,12 +433,12 @@ fn check_shapes(config: &Config, benchmarks: &[&Benchmark], images: &[ImageCheck
     let (Some(batches), Some(first)) = (batches, images.first()) else { return Ok(()) };
     let others: Vec<_> = images.iter().filter(|image| image.shape_tczyx != first.shape_tczyx).collect();
     let Some(other) = others.first() else { return Ok(()) };
+    let stacks = others.iter().find_map(|image| differing_stacks(first.shape_tczyx, image.shape_tczyx));
     let rows: Vec<_> = others.iter().take(5).map(|image| image.row.to_string()).collect();
     let least = |axis: usize| images.iter().map(|image| image.shape_tczyx[axis]).min().unwrap_or_default();
     bail!(
         "the images differ in shape, and {} joins them in batches: row {} is {} (TCZYX), row {} is {}; {} of {} rows \
-         differ from the first ({}{}) (hint: --crop {}x{} takes the centre of each; storage, dataset and conversion \
-         measure single images as they are)",
+         differ from the first ({}{}) (hint: {}; storage, dataset and conversion measure single images as they are)",
         batches.name,
         first.row,
         Shape(first.shape_tczyx),
@@ -447,8 +448,7 @@ fn check_shapes(config: &Config, benchmarks: &[&Benchmark], images: &[ImageCheck
         images.len(),
         rows.join(", "),
         if others.len() > rows.len() { " …" } else { "" },
-        least(3),
-        least(4),
+        stacks.unwrap_or_else(|| format!("--crop {}x{} takes the centre of each", least(3), least(4))),
     )
 }
 

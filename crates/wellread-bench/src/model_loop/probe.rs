@@ -126,7 +126,7 @@ fn image_seconds(config: &Config, mode: Mode, [n, c, h, w]: [usize; 4], enough: 
         let values: usize = shape.iter().product();
         let pixels: Vec<f32> = (0..values).map(|i| (i % 7) as f32 / 7.0).collect();
         let clock = Stopwatch::start();
-        run_model(&mut **model, mode, &pixels, shape)?;
+        run_model(&mut **model, mode, &pixels, shape, &[])?;
         Ok::<f64, anyhow::Error>(clock.elapsed())
     };
     let part = |side: usize, images: usize| [images, c, side.min(h), side.min(w)];
