@@ -41,7 +41,9 @@ pub fn all(tables: &[Table], noise: &BTreeMap<String, f64>, seed: u64, hint: &st
         .filter_map(|table| Some((suite::benchmark(table.name())?, own_rows(table))))
         .flat_map(|(benchmark, table)| {
             let judge = Judge::new(seed, noise.get(table.name()).copied()).with_hint(hint);
-            (benchmark.findings)(&table, &judge)
+            let found = (benchmark.findings)(&table, &judge);
+            let told = |found: Ranked| Ranked { finding: judge.not_good(found.finding), ..found };
+            found.into_iter().map(told).collect::<Vec<_>>()
         })
         .collect();
     found.sort_by_key(|found| found.rank);
@@ -84,7 +86,7 @@ pub(crate) fn in_python(table: &Table, row: usize) -> bool {
 }
 
 /// Noise floor of a benchmark above which it gives no advice.
-pub(crate) const TOO_NOISY: f64 = 0.25;
+pub(crate) use wellread_report::TOO_NOISY;
 
 /// One configuration's value per run, in order of runs.
 pub(crate) struct Series {
@@ -202,6 +204,14 @@ impl Judge {
     pub(crate) fn too_noisy(&self) -> Option<String> {
         let noise = self.noise.filter(|noise| *noise > TOO_NOISY)?;
         Some(format!("{}: measure again on an idle machine", twice(noise)))
+    }
+
+    /// The finding, which is no good news where nothing can be advised from the figures.
+    pub(crate) fn not_good(&self, finding: Finding) -> Finding {
+        match self.too_noisy() {
+            Some(_) if finding.severity == Severity::Good => Finding { severity: Severity::Info, ..finding },
+            _ => finding,
+        }
     }
 
     /// The interval of a median, where there are rounds enough for one.

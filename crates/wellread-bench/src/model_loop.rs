@@ -77,6 +77,8 @@ fn run(session: &Session<'_>) -> Result<Results> {
     remarks
         .borrow_mut()
         .extend(planned.as_ref().and_then(|planned| planned.plan.cut(&planned.asked, session.seconds())));
+    let images = session.prepared.expected.len();
+    remarks.borrow_mut().extend((config.batch_size > images).then(|| whole_set(images, config.batch_size)));
     let run = Run::of(session, planned.as_ref().map(|planned| &planned.plan));
     for &mode in &config.modes {
         let late = planned.as_ref().and_then(|planned| probe::too_long(&planned.plan, mode));
@@ -174,6 +176,14 @@ impl Run {
     }
 }
 
+/// What to say where a batch of the size that was asked for is larger than the set.
+fn whole_set(images: usize, asked: usize) -> String {
+    format!(
+        "loop: batches of {images} instead of {asked} (--batch-size): the set has only {}",
+        counted(images, "image")
+    )
+}
+
 /// What to say of runs that ended before their last step.
 fn cut_short(format: &str, mode: Mode, limit: f64) -> String {
     format!(
@@ -208,29 +218,44 @@ pub fn advice(data_wait_fraction: f64) -> &'static str {
     }
 }
 
-/// Batches without end: epoch after epoch.
+/// Batches without end: epoch after epoch. Before each the set forgets the pixels that it keeps decoded, as if it were opened
+/// anew: a set of another format decodes them in every epoch.
 struct Endless<'l> {
     loader: &'l Loader,
     epoch: u64,
     batches: Batches,
+    /// Batches of this epoch that are to come.
+    left: usize,
 }
 
 impl<'l> Endless<'l> {
     fn new(loader: &'l Loader, epoch: u64) -> Self {
         loader.set_epoch(epoch);
         let batches = loader.iter();
-        Self { loader, epoch, batches }
+        Self { loader, epoch, batches, left: loader.len() }
+    }
+
+    /// What is no part of a step: at an epoch's end the set forgets its pixels.
+    fn between_steps(&self) {
+        if self.left == 0 {
+            self.loader.dataset().store().forget_pages();
+        }
     }
 
     fn next(&mut self) -> Result<wellread_loader::Batch> {
         if let Some(batch) = self.batches.next() {
+            self.left = self.left.saturating_sub(1);
             return Ok(batch?);
         }
         self.epoch += 1;
         self.loader.set_epoch(self.epoch);
         self.batches = self.loader.iter();
+        self.left = self.loader.len();
         match self.batches.next() {
-            Some(batch) => Ok(batch?),
+            Some(batch) => {
+                self.left = self.left.saturating_sub(1);
+                Ok(batch?)
+            }
             None => bail!("the loader delivers no batch: --batch-size is larger than the set"),
         }
     }
@@ -255,7 +280,7 @@ fn steps(
     let first_batch_s = opening.elapsed();
     let [n, c, h, w] = model_shape(batch.shape())?;
     let model = built(config, model, c)?;
-    let mut loss = run_model(&mut **model, mode, batch.pixels(), [n, c, h, w])?;
+    let mut loss = run_model(&mut **model, mode, batch.pixels(), [n, c, h, w], batch.rows())?;
     drop(batch);
     let (mut waits, mut computes, mut items) = (vec![], vec![], vec![]);
     let (mut images, mut verified) = (0, true);
@@ -265,11 +290,12 @@ fn steps(
         if number > 0 && opening.elapsed() > run.limit {
             break;
         }
+        batches.between_steps();
         let step = Stopwatch::start();
         let batch = batches.next()?;
         let wait = step.elapsed();
         let running = span(Kind::Step).with(number as u64, 0);
-        loss = run_model(&mut **model, mode, batch.pixels(), [n, c, h, w])?;
+        loss = run_model(&mut **model, mode, batch.pixels(), [n, c, h, w], batch.rows())?;
         drop(running);
         let whole = step.elapsed();
         waits.push(wait);
@@ -353,7 +379,8 @@ fn differences(
     let feed = Feed::new(Box::new(|| session.open(set)), rows, how);
     let mut step = |batch: &Batch| {
         let shape = model_shape(batch.shape())?;
-        run_model(&mut **built(config, model, shape[1])?, mode, batch.pixels(), shape).map(|_| ())
+        run_model(&mut **built(config, model, shape[1])?, mode, batch.pixels(), shape, batch.rows())
+            .map(|_| ())
     };
     let synthetic = feed.pass(Place::Synthetic, Span::Steady(few), round, &mut step)?.step();
     let cached = feed.pass(Place::Cached, Span::Steady(few), round, &mut step)?.step();
@@ -381,17 +408,51 @@ fn differences(
     Ok((values, None))
 }
 
-fn run_model(model: &mut dyn Model, mode: Mode, pixels: &[f32], shape: [usize; 4]) -> Result<Option<f32>> {
+/// A step, on a batch of these rows (none of a batch of no set).
+fn run_model(
+    model: &mut dyn Model,
+    mode: Mode,
+    pixels: &[f32],
+    shape: [usize; 4],
+    rows: &[usize],
+) -> Result<Option<f32>> {
     if mode == Mode::Train {
-        let loss = model.train_step(pixels, shape)?;
-        if !loss.is_finite() {
-            bail!("the loss is {loss}: training diverged");
-        }
-        return Ok(Some(loss));
+        return trained(model, pixels, shape, rows).map(Some);
     }
     let output = model.forward(pixels, shape)?;
     std::hint::black_box(output.as_slice());
     Ok(None)
+}
+
+/// A step of training; its loss.
+///
+/// # Errors
+/// One that fails, or whose loss is no number: told of the pixels where these are none.
+pub(crate) fn trained(
+    model: &mut dyn Model,
+    pixels: &[f32],
+    shape: [usize; 4],
+    rows: &[usize],
+) -> Result<f32> {
+    let why = match model.train_step(pixels, shape) {
+        Ok(loss) if loss.is_finite() => return Ok(loss),
+        Ok(loss) => anyhow::anyhow!("the loss is {loss}: training diverged"),
+        Err(error) => error.into(),
+    };
+    Err(not_finite(pixels, rows).map_or(why, anyhow::Error::msg))
+}
+
+/// What to say of a batch that has pixels that are no finite numbers.
+fn not_finite(pixels: &[f32], rows: &[usize]) -> Option<String> {
+    let first = pixels.iter().position(|pixel| !pixel.is_finite())?;
+    let count = pixels.iter().filter(|pixel| !pixel.is_finite()).count();
+    let row = rows.get(first / (pixels.len() / rows.len().max(1)).max(1));
+    let of = row.map_or(String::new(), |row| format!(", the first of them in row {row}"));
+    Some(format!(
+        "a batch has {} that are NaN or infinite{of}, so that the loss is no number (hint: `wellread stats` counts them; leave these \
+         images out, or replace such pixels)",
+        counted(count, "pixel")
+    ))
 }
 
 /// N, C, H, W of a batch; T and Z are taken as further channels.
@@ -448,6 +509,27 @@ mod tests {
         assert_eq!(utilisation_mark(0.95), "reaches 90 %");
         assert_eq!((utilisation_mark(0.9), utilisation_mark(0.8999)), ("reaches 90 %", "reaches 70 %"));
         assert_eq!((utilisation_mark(0.7), utilisation_mark(0.69)), ("reaches 70 %", "below 70 %"));
+    }
+
+    #[test]
+    fn pixels_that_are_no_numbers_are_told_and_not_blamed_on_their_scale() {
+        let mut pixels = vec![0.5; 12];
+        assert_eq!(not_finite(&pixels, &[7, 3, 9]), None);
+        (pixels[5], pixels[11]) = (f32::NAN, f32::INFINITY);
+        let said = not_finite(&pixels, &[7, 3, 9]).unwrap();
+        assert!(
+            said.starts_with("a batch has 2 pixels that are NaN or infinite, the first of them in row 3,"),
+            "{said}"
+        );
+        assert!(said.contains("wellread stats") && !said.contains("scale"), "{said}");
+    }
+
+    #[test]
+    fn a_batch_of_the_whole_set_is_told() {
+        assert_eq!(
+            whole_set(12, 16),
+            "loop: batches of 12 instead of 16 (--batch-size): the set has only 12 images"
+        );
     }
 
     #[test]

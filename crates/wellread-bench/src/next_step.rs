@@ -17,6 +17,9 @@ use wellread_report::{Finding, Severity, Table};
 /// Share of conversion, in percent, above which upstream calls it significant.
 const MUCH_CONVERSION: f64 = 30.0;
 
+/// Share of a limit from which on it is said to bind.
+const NEAR: f64 = 0.5;
+
 /// The sentence, where the tables call for one. `noise` is the noise floor of each benchmark, by its name.
 pub(crate) fn finding(tables: &[Table], noise: &BTreeMap<String, f64>, judge: &Judge) -> Option<Finding> {
     let table = |name: &str| tables.iter().find(|table| table.name() == name && table.rows() > 0);
@@ -97,20 +100,36 @@ fn remedy(loader: &Table, format: &str, judge: &Judge) -> Option<(String, String
         return Some((text, format!("What binds the loading of {format} is told by more rounds.")));
     }
     let (bound, limit) = dataloader::limit_of(loader, batch, &best)?;
+    let share = best.median() / limit;
+    let interval = judge.interval(&best.values, |rate| percent(rate / limit));
+    if share < NEAR {
+        return Some((
+            "Next: add worker threads while their number helps, or larger batches: no limit that was measured is near".to_owned(),
+            format!(
+                "{format} runs at {}{interval} of {bound} alone, the nearest limit: none of those measured binds it.",
+                percent(share)
+            ),
+        ));
+    }
+    let packed = (0..loader.rows())
+        .find(|&row| loader.str("format", row) == Some(format))
+        .is_none_or(|row| loader.str("codec", row) != Some("none"));
     let what = match bound {
         "widening and scaling" => {
             "deliver smaller batches: crops, or pixels as they are stored, scaled on the device (float32 takes four bytes for each)"
+        }
+        _ if !packed => {
+            "add worker threads while their number helps, keep decoded images in memory where they fit (`--loader-cache memory`), \
+             or try another format: `wellread advise` tries what helps"
         }
         _ => {
             "add worker threads while their number helps, keep decoded images in memory where they fit (`--loader-cache memory`), \
              or store them with a cheaper codec: `wellread advise` tries what helps"
         }
     };
-    let share = best.median() / limit;
     let binds = if share > 1.0 {
         format!("Nothing that was measured binds {format}: it exceeds {bound} alone.")
     } else {
-        let interval = judge.interval(&best.values, |rate| percent(rate / limit));
         format!("What binds {format} is {bound}, at {}{interval} of it.", percent(share))
     };
     Some((format!("Next: {what}"), binds))
@@ -147,7 +166,7 @@ fn converting(table: &Table, judge: &Judge) -> Option<(Severity, String, String)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wellread_report::row;
+    use wellread_report::{Cell, row};
 
     fn steps(wait: f64) -> Table {
         let mut table = Table::new("loop");
@@ -234,6 +253,35 @@ mod tests {
         assert!(next(&[steps(0.6)]).text.contains("wellread bench dataloader"));
         let text = next(&[loader("reading and decoding")]).text;
         assert!(text.contains("cheaper codec") && text.contains("--loader-cache memory"), "{text}");
+    }
+
+    #[test]
+    fn what_is_far_from_its_limit_is_not_bound_by_it() {
+        let far = next(&[loader_at("reading and decoding", 0.3)]);
+        assert!(far.text.contains("no limit that was measured is near"), "{}", far.text);
+        assert!(
+            far.detail.contains("tiff runs at 30.0 %") && !far.detail.contains("What binds"),
+            "{}",
+            far.detail
+        );
+    }
+
+    #[test]
+    fn what_is_not_compressed_is_advised_no_cheaper_codec() {
+        let of = |codec: &str| {
+            let from = loader("reading and decoding");
+            let mut table = Table::new("dataloader");
+            for row in 0..from.rows() {
+                let mut cells: Vec<(String, Cell)> =
+                    from.columns().iter().map(|c| (c.name().to_owned(), from.cell(c.name(), row))).collect();
+                cells.push(("codec".to_owned(), codec.into()));
+                table.push(cells);
+            }
+            next(&[table]).text
+        };
+        assert!(of("zstd").contains("cheaper codec"));
+        let plain = of("none");
+        assert!(!plain.contains("codec") && plain.contains("another format"), "{plain}");
     }
 
     #[test]

@@ -288,6 +288,8 @@ fn reading(session: &Session<'_>, set: &FormatSet) -> Result<f64> {
         if !session.config.keep_open && epoch > 0 {
             store = session.open(set)?;
         }
+        // As the loaders do.
+        store.forget_pages();
         let clock = Stopwatch::start();
         let order = Permutation::new(store.len(), seed, epoch);
         epoch += 1;

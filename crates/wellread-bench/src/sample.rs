@@ -55,6 +55,23 @@ pub struct Sample {
     pub batch_size: usize,
 }
 
+/// What to say of two images that differ in time points, channels or planes, which no crop makes alike.
+pub(crate) fn differing_stacks(one: [usize; 5], other: [usize; 5]) -> Option<String> {
+    const AXES: [&str; 3] = ["time points (T)", "channels (C)", "planes (Z)"];
+    let differing: Vec<&str> = AXES
+        .into_iter()
+        .enumerate()
+        .filter(|(axis, _)| one[*axis] != other[*axis])
+        .map(|(_, name)| name)
+        .collect();
+    (!differing.is_empty()).then(|| {
+        format!(
+            "their numbers of {} differ, which no crop makes alike: take images of one kind",
+            differing.join(", ")
+        )
+    })
+}
+
 impl Sample {
     /// Draws rows of `store`: whole batches of `batch_size`, no more than `limits` allow.
     ///
@@ -83,13 +100,15 @@ impl Sample {
             if enough || rows.len() >= limits.images.max(batch_size) {
                 break;
             }
-            if info.shape != first.shape && crop.is_none() {
+            let beside = differing_stacks(info.shape.0, first.shape.0);
+            if beside.is_some() || info.shape != first.shape && crop.is_none() {
                 bail!(
                     "{}: the images differ in shape, and a loader joins them in batches: row {row} is {} (TCZYX), row \
-                     {first_row} is {} (hint: --crop HxW takes the centre of each)",
+                     {first_row} is {} (hint: {})",
                     store.path().display(),
                     info.shape,
-                    first.shape
+                    first.shape,
+                    beside.unwrap_or_else(|| "--crop HxW takes the centre of each".to_owned())
                 );
             }
             rows.push(row);
@@ -164,6 +183,11 @@ mod tests {
         let error = Sample::draw(&mixed, limits, 3, 0, None).unwrap_err().to_string();
         assert!(error.contains("differ in shape") && error.contains("--crop"), "{error}");
         assert!(Sample::draw(&mixed, limits, 3, 0, Some((8, 8))).is_ok());
+        assert_eq!(differing_stacks([1, 2, 3, 4, 5], [1, 2, 3, 9, 9]), None);
+        assert_eq!(
+            differing_stacks([1, 2, 3, 4, 5], [1, 4, 5, 4, 5]).unwrap(),
+            "their numbers of channels (C), planes (Z) differ, which no crop makes alike: take images of one kind"
+        );
         assert!(Sample::draw(&store(&[]), limits, 3, 0, None).unwrap_err().to_string().contains("no images"));
     }
 }

@@ -9,6 +9,7 @@ use crate::framework::Frameworks;
 use crate::live::Watch;
 use crate::outcome;
 pub use crate::outcome::Outcome;
+use crate::sample::differing_stacks;
 use crate::variants::{self, Results};
 use crate::{budget, conversion, dataloader, dataset, histograms, model_loop, storage, sweep};
 use anyhow::{Context as _, Result, bail};
@@ -237,6 +238,7 @@ pub fn run(config: &Config, watch: Watch<'_>) -> Result<Outcome> {
     if !config.in_place {
         keep(Kept::Images(data));
     }
+    check_crop(config, &prepared.expected)?;
     check_shapes(config, &benchmarks, &prepared.expected)?;
     find_codecs(&mut prepared.sets);
     if benchmarks.iter().any(|b| b.name == model_loop::BENCHMARK.name) {
@@ -387,6 +389,42 @@ pub(crate) fn batch_shape(config: &Config, images: &[ImageChecksum]) -> Vec<usiz
     if t == 1 && z == 1 { vec![batch, c, y, x] } else { vec![batch, t, c, z, y, x] }
 }
 
+/// Why something that was asked for does not go with these images: wrong usage, and no fault of the images.
+#[derive(Debug)]
+pub struct WrongUsage(String);
+
+impl std::fmt::Display for WrongUsage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for WrongUsage {}
+
+/// Every image is as large as the crop that was asked for.
+fn check_crop(config: &Config, images: &[ImageChecksum]) -> Result<()> {
+    let asked = [("--crop", config.crop), ("--random-crop", config.random_crop)];
+    for (option, (height, width)) in asked.into_iter().filter_map(|(option, size)| Some((option, size?))) {
+        let is_smaller = |image: &&ImageChecksum| {
+            let [.., y, x] = image.shape_tczyx;
+            y < height || x < width
+        };
+        if let Some(small) = images.iter().find(is_smaller) {
+            let [.., y, x] = small.shape_tczyx;
+            let least =
+                |axis: usize| images.iter().map(|image| image.shape_tczyx[axis]).min().unwrap_or_default();
+            return Err(WrongUsage(format!(
+                "{option} {height}x{width} is larger than the image of row {}, which is {y}x{x} (hint: {option} {}x{} fits all)",
+                small.row,
+                least(3),
+                least(4)
+            ))
+            .into());
+        }
+    }
+    Ok(())
+}
+
 /// Images of a batch are equal in shape; where they cannot be, nothing is measured.
 fn check_shapes(config: &Config, benchmarks: &[&Benchmark], images: &[ImageChecksum]) -> Result<()> {
     let in_batches =
@@ -395,12 +433,12 @@ fn check_shapes(config: &Config, benchmarks: &[&Benchmark], images: &[ImageCheck
     let (Some(batches), Some(first)) = (batches, images.first()) else { return Ok(()) };
     let others: Vec<_> = images.iter().filter(|image| image.shape_tczyx != first.shape_tczyx).collect();
     let Some(other) = others.first() else { return Ok(()) };
+    let stacks = others.iter().find_map(|image| differing_stacks(first.shape_tczyx, image.shape_tczyx));
     let rows: Vec<_> = others.iter().take(5).map(|image| image.row.to_string()).collect();
     let least = |axis: usize| images.iter().map(|image| image.shape_tczyx[axis]).min().unwrap_or_default();
     bail!(
         "the images differ in shape, and {} joins them in batches: row {} is {} (TCZYX), row {} is {}; {} of {} rows \
-         differ from the first ({}{}) (hint: --crop {}x{} takes the centre of each; storage, dataset and conversion \
-         measure single images as they are)",
+         differ from the first ({}{}) (hint: {}; storage, dataset and conversion measure single images as they are)",
         batches.name,
         first.row,
         Shape(first.shape_tczyx),
@@ -410,8 +448,7 @@ fn check_shapes(config: &Config, benchmarks: &[&Benchmark], images: &[ImageCheck
         images.len(),
         rows.join(", "),
         if others.len() > rows.len() { " …" } else { "" },
-        least(3),
-        least(4),
+        stacks.unwrap_or_else(|| format!("--crop {}x{} takes the centre of each", least(3), least(4))),
     )
 }
 

@@ -111,6 +111,11 @@ impl Loader {
         self.loader.set_epoch(epoch);
     }
 
+    /// Forgets decoded pixels that the set keeps, as if it were opened anew: for benchmarks.
+    fn forget_pages(&self) {
+        self.loader.dataset().store().forget_pages();
+    }
+
     /// Bytes of files read so far, and bytes of stored pixels used of them.
     #[getter]
     fn traffic(&self, py: Python<'_>) -> (u64, u64) {

@@ -102,7 +102,7 @@ const KNOWN: &[(&str, &str, Unit, Better)] = &[
     ("images_per_s", "throughput", Unit::PerSecond("images"), Better::Higher),
     ("images_per_sec", "throughput", Unit::PerSecond("images"), Better::Higher),
     ("samples_per_sec", "throughput", Unit::PerSecond("samples"), Better::Higher),
-    ("throughput_ips", "throughput", Unit::PerSecond("images"), Better::Higher),
+    ("throughput_ips", "throughput of a round", Unit::PerSecond("images"), Better::Higher),
     ("numpy_p50_s", "pixels to array, p50", Unit::Seconds, Better::Lower),
     ("conversion_p50_s", "array to tensor, p50", Unit::Seconds, Better::Lower),
     ("torch_p50_s", "both, p50", Unit::Seconds, Better::Lower),

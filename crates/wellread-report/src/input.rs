@@ -15,6 +15,9 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 
+/// Noise floor above which nothing is concluded from a benchmark's figures.
+pub const TOO_NOISY: f64 = 0.25;
+
 /// How a [`Finding`] bears on the reader's work, in ascending order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -195,6 +198,22 @@ impl ReportInput {
     pub fn noise_floor_of(&self, table: &str) -> Option<f64> {
         let of_all = self.noise_floor.filter(|_| self.noise_floors.is_empty());
         self.noise_floors.get(table).copied().or(of_all).filter(|n| n.is_finite())
+    }
+
+    /// Which tables' figures are too noisy to conclude anything from ([`TOO_NOISY`]), in one sentence; `None` where none is.
+    pub fn too_noisy(&self) -> Option<String> {
+        let noisy: Vec<&str> = self
+            .noise_floors
+            .iter()
+            .filter(|(_, floor)| **floor > TOO_NOISY)
+            .map(|(name, _)| name.as_str())
+            .collect();
+        (!noisy.is_empty()).then(|| {
+            format!(
+                "Too noisy for conclusions: {}. Repeat on an idle machine, with more images or rounds.",
+                noisy.join(", ")
+            )
+        })
     }
 
     /// The whole content of `summary.json`.

@@ -200,6 +200,10 @@ pub trait Store: Send + Sync {
         let _ = bytes;
     }
 
+    /// Forgets the decoded pixels that are kept now, as if the store were opened anew; later reads keep them again. Benchmarks
+    /// call it between epochs, so that all formats do the same work.
+    fn forget_pages(&self) {}
+
     /// Reads every request, handing decoded pieces to `sink` in any order. Pieces of one request cover its
     /// region completely, each pixel at least once.
     ///

@@ -91,6 +91,10 @@ impl Store for Subset {
         self.inner.limit_page_cache(bytes);
     }
 
+    fn forget_pages(&self) {
+        self.inner.forget_pages();
+    }
+
     fn rows_per_read(&self) -> usize {
         self.inner.rows_per_read()
     }

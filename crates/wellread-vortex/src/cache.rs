@@ -69,6 +69,11 @@ impl Cache {
         Ok(piece)
     }
 
+    /// Forgets all pieces.
+    pub fn forget(&self) {
+        *self.lock() = Inner::default();
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -103,5 +108,8 @@ mod tests {
             .unwrap();
         assert!(cache.get((2, 0), || Err("no".to_owned())).is_err());
         assert!(cache.get((2, 0), || Ok::<_, String>(Piece::of_bytes(1))).is_ok());
+        cache.forget();
+        assert_eq!(cache.lock().bytes, 0);
+        assert!(cache.get((2, 0), || Err("loaded again".to_owned())).is_err());
     }
 }

@@ -181,6 +181,10 @@ impl ImageTable for VortexTable {
         self.source.decoded.fetch_min(bytes, Ordering::Relaxed);
     }
 
+    fn forget_pages(&self) {
+        self.source.cache.forget();
+    }
+
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }

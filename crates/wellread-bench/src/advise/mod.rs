@@ -328,6 +328,7 @@ pub fn study(
     drop(images);
     notes.extend(written.notes);
     let all: Vec<Candidate> = std::iter::once(there).chain(written.candidates).collect();
+    notes.extend(kept_pages(&all, own, &sample));
     let study = Study { own, settings, sample, how, progress, clock, batches, is_cut };
     let memory = Environment::capture::<&str>(&[]);
     let memory = memory.memory.available.or_else(|| memory.usable_memory());
@@ -463,6 +464,26 @@ pub fn study(
         notes,
         sample: study.sample.clone(),
         seconds: clock.elapsed(),
+    })
+}
+
+/// What to say of formats that may keep all decoded pixels of the sample in memory: what comes again is not decoded again.
+fn kept_pages(all: &[Candidate], own: &Open<'_>, sample: &Sample) -> Option<String> {
+    let bytes = sample.image_bytes * sample.rows.len() as f64;
+    let mut formats: Vec<&str> = Vec::new();
+    for candidate in all {
+        let kept = candidate.open(own).map_or(0, |store| store.page_cache());
+        if kept as f64 >= bytes && kept > 0 && !formats.contains(&candidate.format) {
+            formats.push(candidate.format);
+        }
+    }
+    (!formats.is_empty()).then(|| {
+        format!(
+            "{} can keep the whole sample decoded in memory ({} MB), so that steady runs may not decode it again as those of other \
+             formats do: compare formats by `wellread bench dataloader`, which opens them anew in each epoch",
+            formats.join(" and "),
+            crate::findings::number(bytes / 1e6)
+        )
     })
 }
 

@@ -1,6 +1,7 @@
 //! What the tables say about frameworks: wellread beside its peers in the same framework, and beside itself in Rust.
 
 use crate::choices::Framework;
+use crate::dataloader::workers;
 use crate::findings::{Judge, Series, by_median, in_python, number, percent, series, telling_batch_size};
 use crate::model_loop::waiting::LITTLE;
 use std::collections::BTreeMap;
@@ -11,12 +12,13 @@ pub(crate) fn all(tables: &[Table], noise: &BTreeMap<String, f64>, seed: u64, hi
     let mut found = Vec::new();
     for table in tables.iter().filter(|table| (0..table.rows()).any(|row| in_python(table, row))) {
         let judge = Judge::new(seed, noise.get(table.name()).copied()).with_hint(hint);
-        match table.name() {
-            "dataloader" => found.extend(loaders(table, &judge)),
-            "loop" => found.extend(waiting(table, &judge)),
-            "conversion" => found.extend(no_ops(table)),
-            _ => {}
-        }
+        let of_table = match table.name() {
+            "dataloader" => loaders(table, &judge),
+            "loop" => waiting(table, &judge),
+            "conversion" => no_ops(table),
+            _ => vec![],
+        };
+        found.extend(of_table.into_iter().map(|finding| judge.not_good(finding)));
     }
     found
 }
@@ -44,6 +46,29 @@ fn best_loaders(table: &Table, framework: Framework, format: &str, batch: f64) -
     best
 }
 
+/// The numbers of workers that a framework's loaders were measured with, all of them or one loader's, in ascending order.
+fn measured_workers(table: &Table, framework: Framework, batch: f64, loader: Option<&str>) -> Vec<u64> {
+    let of = |row: &usize| {
+        table.cell("framework", *row) == framework.into()
+            && table.f64("batch_size", *row) == Some(batch)
+            && table.f64("samples_per_sec", *row).is_some()
+            && loader.is_none_or(|loader| table.str("loader", *row) == Some(loader))
+    };
+    let rows = (0..table.rows()).filter(of);
+    let mut all: Vec<u64> = rows.filter_map(|row| table.f64("workers", row)).map(|n| n as u64).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// These numbers of workers in words.
+fn in_words(numbers: &[u64]) -> String {
+    match numbers {
+        [one] => workers(&one.to_string()),
+        all => format!("{} workers", all.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")),
+    }
+}
+
 fn loader_of(series: &Series) -> &str {
     series.label.split(' ').next().unwrap_or_default()
 }
@@ -55,6 +80,16 @@ fn loaders(table: &Table, judge: &Judge) -> Vec<Finding> {
     for framework in frameworks(table) {
         let mut lines = Vec::new();
         let mut severity = Severity::Good;
+        let all = measured_workers(table, framework, batch, None);
+        // A loader that was measured with fewer numbers of workers than others says so.
+        let name = |s: &Series| {
+            let own = measured_workers(table, framework, batch, Some(loader_of(s)));
+            if own == all {
+                loader_of(s).to_owned()
+            } else {
+                format!("{} (measured with {} alone)", loader_of(s), in_words(&own))
+            }
+        };
         for format in table.distinct("format") {
             let format = format.text();
             let best = best_loaders(table, framework, &format, batch);
@@ -76,17 +111,21 @@ fn loaders(table: &Table, judge: &Judge) -> Vec<Finding> {
                     let (first, second) = if ahead { (own, peer) } else { (peer, own) };
                     lines.push(format!(
                         "{format}: {} {} images/s, {} {}{}{beside}",
-                        loader_of(first),
+                        name(first),
                         number(first.median()),
                         compared.times(),
-                        loader_of(second),
+                        name(second),
                         compared.doubt()
                     ));
                 }
                 (Some(only), None) | (None, Some(only)) => {
+                    let few = match judge.median(&only.values) {
+                        Some(_) => String::new(),
+                        None => format!("; {}", judge.too_few(only.values.len())),
+                    };
                     lines.push(format!(
-                        "{format}: {} {} images/s{beside}",
-                        loader_of(only),
+                        "{format}: {} {} images/s{beside}{few}",
+                        name(only),
                         number(only.median())
                     ));
                     severity = Severity::Info;
@@ -95,9 +134,14 @@ fn loaders(table: &Table, judge: &Judge) -> Vec<Finding> {
             }
         }
         if !lines.is_empty() {
+            let how = if all.len() == 1 {
+                format!("with {}, the only number that was measured", in_words(&all))
+            } else {
+                format!("each loader with its best number of workers of those measured ({})", in_words(&all))
+            };
             found.push(Finding::new(
                 severity,
-                format!("In {framework}, batches of {batch}, each loader with its best number of workers: {}", lines.join("; ")),
+                format!("In {framework}, batches of {batch}, {how}: {}", lines.join("; ")),
                 "Without --keep-open every epoch opens anew and starts its workers; with it these are later epochs of one loader.",
             ));
         }
@@ -152,7 +196,7 @@ fn no_ops(table: &Table) -> Vec<Finding> {
             }
         }
         let none = |list: Vec<String>| if list.is_empty() { "none".to_owned() } else { list.join(", ") };
-        lines.push(format!("{framework}: without a copy {}; with one {}", none(free), none(copying)));
+        lines.push(format!("{framework}: these do not: {}; these do: {}", none(free), none(copying)));
     }
     if lines.is_empty() {
         return vec![];
@@ -218,6 +262,50 @@ mod tests {
     }
 
     #[test]
+    fn the_numbers_of_workers_that_were_measured_are_told_and_so_are_few_rounds() {
+        let mut one = Table::new("dataloader");
+        for (framework, loader, rate) in [("rust", "wellread", 1300.0), ("pytorch", "tifffile", 181.0)] {
+            one.push(row![
+                ("format", "tiff"),
+                ("framework", framework),
+                ("loader", loader),
+                ("batch_size", 16),
+                ("workers", 0),
+                ("run", 0),
+                ("verified", true),
+                ("num_samples", 100),
+                ("samples_per_sec", rate)
+            ]);
+        }
+        let text = all(&[one], &BTreeMap::new(), 1, "").remove(0).text;
+        assert!(
+            text.contains("with no workers, the only number that was measured: tiff: tifffile 181 images/s"),
+            "{text}"
+        );
+        assert!(text.contains("one round is too few") && !text.contains("best"), "{text}");
+        let some = table(&[
+            ("pytorch", "wellread", 0, around(700.0)),
+            ("pytorch", "wellread", 2, around(800.0)),
+            ("pytorch", "tifffile", 0, around(50.0)),
+        ]);
+        let text = all(&[some], &BTreeMap::new(), 1, "").remove(0).text;
+        assert!(text.contains("of those measured (0, 2 workers)"), "{text}");
+        assert!(text.contains("times tifffile (measured with no workers alone)"), "{text}");
+    }
+
+    #[test]
+    fn noisy_figures_are_no_good_news() {
+        let rates =
+            table(&[("pytorch", "wellread", 2, around(800.0)), ("pytorch", "tifffile", 2, around(100.0))]);
+        let of = |noise: f64| {
+            all(std::slice::from_ref(&rates), &BTreeMap::from([("dataloader".to_owned(), noise)]), 1, "")
+                .remove(0)
+                .severity
+        };
+        assert_eq!((of(0.2), of(0.3)), (Severity::Good, Severity::Info));
+    }
+
+    #[test]
     fn a_peer_that_is_ahead_is_named_first() {
         let table = table(&[("jax", "wellread", 0, around(90.0)), ("jax", "pyarrow", 0, around(100.0))]);
         let found = all(&[table], &BTreeMap::new(), 1, "");
@@ -238,7 +326,7 @@ mod tests {
         }
         let found = all(&[table], &BTreeMap::new(), 1, "");
         assert!(
-            found[0].text.ends_with("pytorch: without a copy zero_copy; with one copy"),
+            found[0].text.ends_with("pytorch: these do not: zero_copy; these do: copy"),
             "{}",
             found[0].text
         );

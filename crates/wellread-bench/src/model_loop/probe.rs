@@ -107,6 +107,7 @@ fn reading(session: &Session<'_>, set: &FormatSet, batch_size: usize, enough: f6
     batches.next()?;
     let (mut images, clock) = (0, Stopwatch::start());
     for _ in 0..PROBED_BATCHES {
+        batches.between_steps();
         images += batches.next()?.rows().len();
         if clock.elapsed() > enough {
             break;
@@ -125,7 +126,7 @@ fn image_seconds(config: &Config, mode: Mode, [n, c, h, w]: [usize; 4], enough: 
         let values: usize = shape.iter().product();
         let pixels: Vec<f32> = (0..values).map(|i| (i % 7) as f32 / 7.0).collect();
         let clock = Stopwatch::start();
-        run_model(&mut **model, mode, &pixels, shape)?;
+        run_model(&mut **model, mode, &pixels, shape, &[])?;
         Ok::<f64, anyhow::Error>(clock.elapsed())
     };
     let part = |side: usize, images: usize| [images, c, side.min(h), side.min(w)];

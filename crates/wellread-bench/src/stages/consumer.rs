@@ -2,8 +2,8 @@
 
 use crate::feed::stand_in;
 use crate::findings::number;
-use crate::model_loop::model_shape;
-use anyhow::{Context as _, Result, bail};
+use crate::model_loop::{model_shape, trained};
+use anyhow::{Context as _, Result};
 use wellread_loader::Batch;
 use wellread_model::{Model, ModelOptions};
 
@@ -53,10 +53,7 @@ impl Step {
                     *model = Some(wellread_model::create(name, &options).context("the model")?);
                 }
                 if let Some(model) = model {
-                    let loss = model.train_step(batch.pixels(), shape)?;
-                    if !loss.is_finite() {
-                        bail!("the loss is {loss}: training diverged");
-                    }
+                    trained(&mut **model, batch.pixels(), shape, batch.rows())?;
                 }
             }
         }

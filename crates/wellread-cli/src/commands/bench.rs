@@ -436,7 +436,10 @@ pub fn run(args: &Args, program: &[OsString], ui: Ui) -> Outcome {
     } else {
         suite::run(&config, watch)
     };
-    let outcome = outcome.map_err(|e| Failure::Failed(format!("{e:#}")))?;
+    let outcome = outcome.map_err(|e| match e.downcast_ref::<suite::WrongUsage>() {
+        Some(wrong) => Failure::Usage(wrong.to_string()),
+        None => Failure::Failed(format!("{e:#}")),
+    })?;
     bar.finish_and_clear();
     if ui.json {
         ui.document(&outcome.report.to_summary())?;
@@ -510,13 +513,8 @@ fn print_outcome(outcome: &suite::Outcome, config: &Config, ui: Ui) {
         if !found.is_empty() {
             ui.tell(format!("A slow-down is found in nine of ten cases from: {}.", found.join(", ")));
         }
-        let unusable: Vec<_> =
-            report.noise_floors.iter().filter(|(_, floor)| **floor > 0.5).map(|(n, _)| n.as_str()).collect();
-        if !unusable.is_empty() {
-            ui.tell(format!(
-                "! Too noisy for conclusions: {}. Repeat on an idle machine, with more images or rounds.",
-                unusable.join(", ")
-            ));
+        if let Some(noisy) = report.too_noisy() {
+            ui.tell(format!("! {noisy}"));
         }
     }
     ui.say(format!("Report: {}", config.out.join("report.html").display()));

@@ -18,7 +18,7 @@ pub struct Args {
     #[arg(help_heading = "A set of your own", long, visible_alias = "input", value_name = "PATH")]
     pub data: Option<PathBuf>,
     /// Milliseconds that your model takes for a batch: a stand-in takes that long and leaves the processor to the loader.
-    #[arg(help_heading = "A set of your own", long, value_name = "MS", requires = "data", conflicts_with = "model", value_parser = parse_seconds)]
+    #[arg(help_heading = "A set of your own", long, value_name = "MS", requires = "data", conflicts_with = "model", value_parser = parse_step)]
     step_ms: Option<f64>,
     /// Train this model of wellread's on the processor instead: small-cnn.
     #[arg(help_heading = "A set of your own", long, requires = "data", value_parser = parse_model)]
@@ -65,6 +65,19 @@ impl Args {
     }
 }
 
+/// Milliseconds of a step from which on each turn is told.
+const LONG_MS: f64 = 1e3;
+
+/// Milliseconds of a step: an hour at most, since a run has several and none ends before its last.
+fn parse_step(text: &str) -> Result<f64, String> {
+    const MOST: f64 = 3.6e6;
+    match text.parse::<f64>() {
+        Ok(ms) if ms > MOST => Err(format!("{text} ms are more than an hour for one step")),
+        Ok(ms) if ms > 0.0 => Ok(ms),
+        _ => Err(format!("{text:?} is no positive number of milliseconds")),
+    }
+}
+
 fn parse_model(name: &str) -> Result<String, String> {
     let known: Vec<&str> = wellread_model::models().iter().map(|m| m.name).collect();
     if known.contains(&name) {
@@ -96,9 +109,19 @@ pub fn run(args: &Args, data: &Path, ui: Ui) -> Outcome {
     // What is wrong with the path is said as everywhere.
     let format = args.open.open(data)?.format();
     let bar = ui.progress(0, "measuring");
-    let found =
-        diagnose(|| args.open.open_again(data), &settings, &|done, of| shown_on(&bar)("measuring", done, of))
-            .map_err(|e| Failure::Failed(format!("{e:#}")))?;
+    // Of long steps each turn takes so long that a user wants to know where it is.
+    let is_slow = args.step_ms.is_some_and(|ms| ms >= LONG_MS);
+    if is_slow {
+        ui.phase("measuring: a turn takes several steps at least");
+    }
+    let progress = |done: usize, of: usize| {
+        shown_on(&bar)("measuring", done, of);
+        if is_slow {
+            ui.phase(&format!("measuring: {done} of {}", counted(of, "turn")));
+        }
+    };
+    let found = diagnose(|| args.open.open_again(data), &settings, &progress)
+        .map_err(|e| Failure::Failed(format!("{e:#}")))?;
     bar.finish_and_clear();
     if ui.json {
         let mut document = serde_json::to_value(&found).map_err(|e| Failure::Failed(e.to_string()))?;
@@ -195,4 +218,20 @@ pub(super) fn with_interval(figure: &Figure, text: impl Fn(f64) -> String) -> St
 /// `LOW–HIGH`; empty where there is no interval.
 pub(super) fn interval(figure: &Figure, text: impl Fn(f64) -> String) -> String {
     figure.low.zip(figure.high).map_or(String::new(), |(low, high)| format!("{}–{}", text(low), text(high)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_takes_an_hour_at_most() {
+        assert_eq!(parse_step("40"), Ok(40.0));
+        assert_eq!(parse_step("3600000"), Ok(3.6e6));
+        assert!(parse_step("1e9").is_err_and(|why| why.contains("more than an hour")));
+        assert!(parse_step("inf").is_err_and(|why| why.contains("more than an hour")));
+        for wrong in ["0", "-1", "NaN", "x"] {
+            assert!(parse_step(wrong).is_err_and(|why| why.contains("no positive number")), "{wrong}");
+        }
+    }
 }

@@ -309,6 +309,22 @@ fn caches_of_the_loader_tell_what_they_keep() {
     assert_eq!(refused.code, 2, "{}", refused.stderr);
 }
 
+/// A crop that no image has room for is wrong usage, and says nothing of damage.
+#[test]
+fn a_crop_larger_than_the_images_is_wrong_usage() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("results");
+    let images = ["bench", "dataloader", "--images", "4", "--size", "24x20", "--formats", "tiff"];
+    for option in ["--crop", "--random-crop"] {
+        let refused = wellread(&[&images[..], &[option, "16x999", "--out", arg(&out)]].concat());
+        assert_eq!(refused.code, 2, "{}", refused.stderr);
+        let said = format!("{option} 16x999 is larger than the image of row 0, which is 24x20");
+        assert!(refused.stderr.contains(&said), "{}", refused.stderr);
+        assert!(refused.stderr.contains(&format!("{option} 24x20 fits all")), "{}", refused.stderr);
+        assert!(!refused.stderr.contains("damaged"), "{}", refused.stderr);
+    }
+}
+
 /// Random crops are compared with parts of whole images, several of an image come from one read, and what was asked of
 /// the loader is in the table.
 #[test]

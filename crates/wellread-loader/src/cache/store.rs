@@ -174,6 +174,9 @@ impl Store for CachedStore {
     fn limit_page_cache(&self, bytes: usize) {
         self.kept.inner.limit_page_cache(bytes);
     }
+    fn forget_pages(&self) {
+        self.kept.inner.forget_pages();
+    }
     fn feature_names(&self) -> Vec<String> {
         self.kept.inner.feature_names()
     }

@@ -184,13 +184,26 @@ fn notes(input: &ReportInput) -> String {
             names.join(", ")
         ));
     }
+    let floors: Vec<String> = input
+        .noise_floors
+        .iter()
+        .filter(|(_, floor)| floor.is_finite())
+        .map(|(table, floor)| format!("{} {}", figures::heading(table), figures::noise_text(*floor)))
+        .collect();
     match input.noise_floor.filter(|n| n.is_finite()) {
+        // That of another benchmark says nothing of one.
+        _ if !floors.is_empty() => items.push(format!(
+            "Noise floor of each benchmark: the same thing measured twice (A/A) differed by this share. Smaller differences mean \
+             nothing: {}.",
+            floors.join(", ")
+        )),
         Some(noise) => items.push(format!(
             "Noise floor: the same thing measured twice (A/A) differed by {}. Smaller differences mean nothing.",
             figures::noise_text(noise)
         )),
         None => items.push("No noise floor was measured: differences of a few percent may be chance.".into()),
     }
+    items.extend(input.too_noisy());
     if !input.detectable.is_empty() {
         let each = input
             .detectable

@@ -245,3 +245,19 @@ fn a_table_of_comparisons_says_its_own_runs_and_its_reasons_once() {
     assert!(!page.contains("id=\"plot-tasks_compared\""));
     assert_eq!(page.matches("it did not run").count(), 1, "not among the notes too");
 }
+
+/// Each benchmark has a noise floor of its own: the largest of all says nothing of the others.
+#[test]
+fn notes_give_each_benchmark_its_noise_floor_and_name_the_noisy_ones() {
+    let input = wellread_report::ReportInput {
+        noise_floor: Some(1.48),
+        noise_floors: [("storage".to_owned(), 1.48), ("loop".to_owned(), 0.021)].into(),
+        ..sample::input()
+    };
+    let page = html::page(&input);
+    let (notes, most) = (page.find("Noise floor of each benchmark").unwrap(), "148");
+    let rest = &page[notes..];
+    assert!(rest.contains(most) && rest.contains("2.1"), "both are given");
+    assert!(page.contains("Too noisy for conclusions: storage. Repeat"), "as the terminal says");
+    assert!(!page.contains("differed by 148"), "no one figure for all");
+}

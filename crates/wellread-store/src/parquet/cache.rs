@@ -149,6 +149,17 @@ impl Cache {
         lock(&self.spare).clear();
     }
 
+    /// Forgets all entries that are loaded.
+    pub fn forget(&self) {
+        let Inner { slots, clock, bytes, spare_slots } = &mut *lock(&self.inner);
+        for (key, size) in clock.drain(..) {
+            *bytes -= size;
+            if let Some(slot) = slots.remove(&key) {
+                self.reclaim(slot, spare_slots);
+            }
+        }
+    }
+
     /// The entry of `key`, by `load` if it is not here. `load` is given memory for values, with others in it.
     pub fn get(
         &self,
@@ -293,6 +304,29 @@ mod tests {
         // The latest entry is always kept.
         cache.limit(0);
         assert_eq!(cache.bytes(), 1064);
+    }
+
+    #[test]
+    fn what_is_forgotten_is_loaded_again() {
+        let cache = Cache::new(1 << 20);
+        let loads = AtomicUsize::new(0);
+        let read = || {
+            for page in 0..3 {
+                let load = |_| {
+                    loads.fetch_add(1, Ordering::Relaxed);
+                    Ok(Entry::Pixels(vec![0; 1000]))
+                };
+                drop(cache.get(key(page), load).unwrap());
+            }
+        };
+        read();
+        read();
+        assert_eq!(loads.load(Ordering::Relaxed), 3, "the second epoch finds them");
+        cache.forget();
+        assert_eq!(cache.bytes(), 0);
+        read();
+        assert_eq!(loads.load(Ordering::Relaxed), 6);
+        assert_eq!(cache.capacity(), 1 << 20, "and they are kept again");
     }
 
     fn key(page: u32) -> Key {

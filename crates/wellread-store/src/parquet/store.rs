@@ -353,6 +353,10 @@ impl Store for ParquetStore {
         self.cache.limit(bytes);
     }
 
+    fn forget_pages(&self) {
+        self.cache.forget();
+    }
+
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
         for request in requests {
             self.check(request)?;

@@ -102,6 +102,9 @@ pub trait ImageTable: Send + Sync {
         let _ = bytes;
     }
 
+    /// Forgets the decoded pixels that are kept now: see [`crate::Store::forget_pages`].
+    fn forget_pages(&self) {}
+
     /// How pixels are kept. `variant` may be left empty: the store knows it.
     fn layout(&self) -> Result<StoreLayout>;
 

@@ -398,6 +398,10 @@ impl Store for TableStore {
         self.table.limit_page_cache(bytes);
     }
 
+    fn forget_pages(&self) {
+        self.table.forget_pages();
+    }
+
     fn layout(&self) -> Result<StoreLayout> {
         let mut layout = self.table.layout()?;
         let mut filled = [false; 2];

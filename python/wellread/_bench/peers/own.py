@@ -82,6 +82,8 @@ class Loader(Images):
     def begin(self, loader, epoch):
         """Begin an epoch; what tells the rows in the order in which it delivers them."""
         loader.set_epoch(epoch)
+        # Formats without kept pages decode in every epoch: all do the same work.
+        loader._built.forget_pages()
         return functools.cache(lambda: loader.rows(epoch))
 
 
