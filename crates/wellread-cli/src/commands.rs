@@ -21,7 +21,7 @@ pub mod trace;
 pub mod verify;
 pub mod view;
 
-use crate::output::{Failure, Outcome};
+use crate::output::{Failure, Outcome, to_stderr};
 use std::path::Path;
 use wellread_store::{OpenOptions, Store};
 
@@ -77,7 +77,7 @@ impl OpenArgs {
         if subset.left_out() > 0 {
             let rows = wellread_store::words::counted(subset.left_out(), "row");
             let were = if subset.left_out() == 1 { "was" } else { "were" };
-            eprintln!("note: {rows} without an image {were} left out");
+            to_stderr(format!("note: {rows} without an image {were} left out"));
         }
         Ok(Box::new(subset))
     }

@@ -13,7 +13,6 @@ use wellread as _;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
-use std::io::Write as _;
 use wellread_bench::suite::Kept;
 
 /// Read microscopy images into models at memory speed, and measure every step honestly.
@@ -135,9 +134,14 @@ pub fn run() -> u8 {
     let cli = match parse(std::env::args_os()) {
         Ok(cli) => cli,
         Err(error) => {
-            // Where nobody reads it, nobody misses it.
-            let _ = error.print();
-            return u8::try_from(error.exit_code()).unwrap_or(2);
+            let code = u8::try_from(error.exit_code()).unwrap_or(2);
+            if error.use_stderr() {
+                // Where nobody reads it, nobody misses it.
+                let _ = error.print();
+            } else {
+                output::to_stdout(|| error.print());
+            }
+            return ended(code);
         }
     };
     // Interrupted or asked to end: nothing half-written stays but what can be gone on with. Without a handler it would,
@@ -177,23 +181,30 @@ pub fn run() -> u8 {
             "interrupted; unfinished output was removed"
         };
         // A terminal that is gone must not keep the program from ending.
-        let _ = writeln!(std::io::stderr(), "{said}");
+        output::to_stderr(said);
         std::process::exit(130);
     });
     let ui = output::Ui::new(cli.json, cli.quiet);
     let result = execute(cli.command, vec![program], ui);
-    match result {
+    ended(match result {
         Ok(()) => 0,
         Err(output::Failure::Reported) => 1,
         Err(output::Failure::Ended(code)) => code,
         Err(output::Failure::Regression) => 3,
         Err(output::Failure::Usage(message)) => {
-            eprintln!("error: {message}");
+            output::to_stderr(format!("error: {message}"));
             2
         }
         Err(output::Failure::Failed(message)) => {
-            eprintln!("error: {message}");
+            output::to_stderr(format!("error: {message}"));
             1
         }
-    }
+    })
+}
+
+/// The exit code of a command that has ended with `code`: another one where what it printed got lost.
+fn ended(code: u8) -> u8 {
+    let Some(why) = output::lost() else { return code };
+    output::to_stderr(format!("error: {why}"));
+    if matches!(code, 0 | 3) { 1 } else { code }
 }

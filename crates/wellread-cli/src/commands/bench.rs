@@ -3,7 +3,7 @@
 use super::synthetic::{SyntheticArgs, check_disk};
 use super::trace::TraceArgs;
 use super::{parse_positive, parse_share, parse_size, parse_threads, recipe};
-use crate::output::{Failure, Outcome, TimeLeft, Ui, figures_on, shown_on};
+use crate::output::{Failure, Outcome, TimeLeft, Ui, figures_on, shown_on, to_stderr};
 use crate::text_table::text_table;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -445,7 +445,7 @@ pub fn run(args: &Args, program: &[OsString], ui: Ui) -> Outcome {
     }
     if !outcome.failures.is_empty() {
         for failure in &outcome.failures {
-            eprintln!("error: {failure}");
+            to_stderr(format!("error: {failure}"));
         }
         return Err(Failure::Reported);
     }

@@ -1,7 +1,7 @@
 //! `wellread verify PATH [--against EXPECTED.json|OTHER_PATH]`
 
 use super::{OpenArgs, default_jobs, parse_threads};
-use crate::output::{Failure, Outcome, Ui, bytes};
+use crate::output::{Failure, Outcome, Ui, bytes, to_stderr};
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use wellread_store::checksum::ImageChecksum;
@@ -109,22 +109,22 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         let expected = problem.expected_row.filter(|_| problem.row.is_none());
         let row = expected.map_or(row, |r| format!("expected row {r}: "));
         let name = problem.name.as_deref().map_or(String::new(), |n| format!("{}: ", n.escape_debug()));
-        eprintln!("error: {}: {row}{name}{}", args.path.display(), problem.problem);
+        to_stderr(format!("error: {}: {row}{name}{}", args.path.display(), problem.problem));
     }
     if outcome.problems.len() > args.show {
-        eprintln!("… and {} more (raise --show)", outcome.problems.len() - args.show);
+        to_stderr(format!("… and {} more (raise --show)", outcome.problems.len() - args.show));
     }
     let others = outcome.expected.filter(|expected| *expected != outcome.images);
-    eprintln!(
+    to_stderr(format!(
         "{} in {}{}",
         counted(outcome.problems.len(), "problem"),
         counted(outcome.images, "image"),
         others.map_or(String::new(), |expected| format!(" ({expected} expected)"))
-    );
-    outcome.summary().iter().for_each(|line| eprintln!("{line}"));
+    ));
+    outcome.summary().iter().for_each(to_stderr);
     if by_file_name && outcome.count(Kind::Order) > 0 {
-        eprintln!(
-            "hint: images of this folder stand in the order of their file names; --ignore order compares the rest"
+        to_stderr(
+            "hint: images of this folder stand in the order of their file names; --ignore order compares the rest",
         );
     }
     Err(Failure::Reported)

@@ -1,7 +1,7 @@
 //! Running the binary under test.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// What a finished process left.
 pub struct Done {
@@ -12,9 +12,20 @@ pub struct Done {
 
 /// Runs `wellread` with these arguments.
 pub fn wellread<S: AsRef<std::ffi::OsStr>>(args: &[S]) -> Done {
+    wellread_into(args, Stdio::piped(), Stdio::piped())
+}
+
+/// As [`wellread`], with stdout and stderr going there; what goes elsewhere than to a pipe is not in what it left.
+pub fn wellread_into<S: AsRef<std::ffi::OsStr>>(
+    args: &[S],
+    stdout: impl Into<Stdio>,
+    stderr: impl Into<Stdio>,
+) -> Done {
     let output = Command::new(env!("CARGO_BIN_EXE_wellread"))
         .args(args)
-        .stdin(std::process::Stdio::null())
+        .stdin(Stdio::null())
+        .stdout(stdout)
+        .stderr(stderr)
         .output()
         .expect("the binary starts");
     let done = Done {
@@ -118,8 +129,8 @@ pub fn signal(child: &std::process::Child, name: &str) {
 pub fn interrupt<S: AsRef<std::ffi::OsStr>>(args: &[S], folder: &Path, name: &str) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_wellread"))
         .args(args)
-        .stdout(std::process::Stdio::null())
-        .stderr(std::process::Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
         .spawn()
         .expect("the binary starts");
     until("it never began", || !leftovers(folder).is_empty());
