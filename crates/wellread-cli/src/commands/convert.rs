@@ -1,7 +1,7 @@
 //! `wellread convert SRC DST`
 
 use super::trace::TraceArgs;
-use super::{OpenArgs, default_jobs, known_format, parse_tczyx, parse_threads};
+use super::{OpenArgs, default_jobs, known_format, parse_tczyx, parse_threads, place_of};
 use crate::output::{Failure, Outcome, Ui, bytes};
 use clap::ValueEnum as _;
 use std::path::{Path, PathBuf};
@@ -464,14 +464,7 @@ fn guess_format(target: &Path) -> Outcome<&'static Format> {
 
 /// Refuses to write into the source, or over a folder that holds it.
 fn check_places(source: &Path, target: &Path) -> Outcome {
-    let Ok(source) = source.canonicalize() else { return Ok(()) };
-    // The target need not exist yet: the nearest folder above it that does tells where it will be.
-    let target = std::path::absolute(target).unwrap_or_else(|_| target.to_owned());
-    let Some(there) = target.ancestors().find(|p| p.exists()).and_then(|p| Some((p, p.canonicalize().ok()?)))
-    else {
-        return Ok(());
-    };
-    let place = there.1.join(target.strip_prefix(there.0).unwrap_or(Path::new("")));
+    let (Ok(source), Some(place)) = (source.canonicalize(), place_of(target)) else { return Ok(()) };
     let problem = if place == source {
         "source and target are the same place"
     } else if source.is_dir() && place.starts_with(&source) {

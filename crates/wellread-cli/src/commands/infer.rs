@@ -201,6 +201,9 @@ pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
             "--split chooses of stored images; name them with --data-source PATH".to_owned(),
         ));
     }
+    if let Some(data) = &config.data {
+        super::outside_of(data, "--output-dir", &config.output_dir)?;
+    }
     let bar = ui.progress(0, "starting");
     let missing = Missing::default();
     let run = wellread_infer::run(&config, &|event| tell(event, &missing, &bar, ui));

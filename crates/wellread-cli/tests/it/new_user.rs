@@ -1,7 +1,7 @@
 //! What a new user runs into: a short time budget, an interruption, nothing to measure, options by their other names, folders
 //! of images and masks, a column that is spelt wrong.
 
-use crate::support::{arg, generate, json, leftovers, wellread};
+use crate::support::{arg, files_below, generate, json, leftovers, wellread, wellread_in};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
@@ -414,4 +414,61 @@ fn addresses_of_object_stores_are_named() {
         "{}",
         target.stderr
     );
+}
+
+/// Outputs in a folder of images would be images of it.
+#[test]
+fn nothing_is_written_into_the_images_that_are_looked_at() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 2, &["--formats", "tiff,parquet"]);
+    let (tiff, parquet) = (set.join("tiff"), set.join("images.parquet"));
+    let before = files_below(&set);
+    let refused: [(&[&str], &str); 6] = [
+        (&["view", "."], "--out ../view.png"),
+        (&["view", "../tiff", "--row", "0"], "--out ../view.png"),
+        (&["bench", "storage", "--input", ".", "--in-place"], "--out ../results"),
+        (
+            &["bench", "storage", "--input", ".", "--out", arg(dir.path()), "--data-dir", "d"],
+            "--data-dir ../d",
+        ),
+        (&["stats", ".", "--out", "stats.json"], "--out ../stats.json"),
+        (&["infer", "--data-source", ".", "--output-dir", "new/raw"], "--output-dir ../raw"),
+    ];
+    for (args, instead) in refused {
+        let done = wellread_in(&tiff, args);
+        assert_eq!(done.code, 2, "{args:?}: {}", done.stderr);
+        assert!(done.stderr.contains("lies inside the images"), "{args:?}: {}", done.stderr);
+        assert!(done.stderr.trim_end().ends_with(instead), "{args:?}: {}", done.stderr);
+    }
+    assert_eq!(files_below(&set), before);
+    // What is said to do can be done, and a file has no inside.
+    for args in [["view", ".", "--out", "../view.png"], ["view", arg(&parquet), "--row", "0"]] {
+        let folder = if args[1] == "." { &tiff } else { &set };
+        let done = wellread_in(folder, &args);
+        assert_eq!(done.code, 0, "{args:?}: {}", done.stderr);
+        assert!(set.join("view.png").exists());
+    }
+}
+
+#[test]
+fn view_replaces_its_own_pictures_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 2, &["--formats", "parquet"]);
+    let (parquet, picture) = (set.join("images.parquet"), dir.path().join("picture.png"));
+    let view = |more: &[&str]| wellread(&[&["view", arg(&parquet), "--out", arg(&picture)], more].concat());
+    assert_eq!(view(&[]).code, 0);
+    let sheet = fs::read(&picture).unwrap();
+    assert_eq!(view(&["--row", "1"]).code, 0);
+    assert_ne!(fs::read(&picture).unwrap(), sheet);
+    // The same picture as another program writes it: without the note of who has drawn it.
+    let note = b"Software\0wellread";
+    let at = sheet.windows(note.len()).position(|found| found == note).unwrap() - 8;
+    let foreign = [&sheet[..at], &sheet[at + note.len() + 12..]].concat();
+    fs::write(&picture, &foreign).unwrap();
+    let done = view(&[]);
+    assert_eq!(done.code, 1, "{}", done.stderr);
+    assert!(done.stderr.contains("picture.png: already exists and is no picture that wellread has drawn"));
+    assert!(fs::read(&picture).unwrap() == foreign);
 }

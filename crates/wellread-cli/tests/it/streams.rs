@@ -68,7 +68,7 @@ fn output_that_does_not_arrive_is_an_error() {
     let doctor = vec!["doctor", "--python", "no-such-python"];
     for command in of_a_set.iter().chain([&doctor]) {
         for more in [&[][..], &["--json"]] {
-            let command = [command, more].concat();
+            let command = [command.as_slice(), more].concat();
             let done = wellread_into(&command, full(), Stdio::piped());
             assert_eq!((done.code, done.stderr.as_str()), (1, FULL), "{command:?}");
             // Whoever reads only the beginning has all that is wanted.

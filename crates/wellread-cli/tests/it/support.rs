@@ -15,19 +15,28 @@ pub fn wellread<S: AsRef<std::ffi::OsStr>>(args: &[S]) -> Done {
     wellread_into(args, Stdio::piped(), Stdio::piped())
 }
 
+/// As [`wellread`], with this working folder.
+pub fn wellread_in<S: AsRef<std::ffi::OsStr>>(folder: &Path, args: &[S]) -> Done {
+    finished(command(args).current_dir(folder))
+}
+
 /// As [`wellread`], with stdout and stderr going there; what goes elsewhere than to a pipe is not in what it left.
 pub fn wellread_into<S: AsRef<std::ffi::OsStr>>(
     args: &[S],
     stdout: impl Into<Stdio>,
     stderr: impl Into<Stdio>,
 ) -> Done {
-    let output = Command::new(env!("CARGO_BIN_EXE_wellread"))
-        .args(args)
-        .stdin(Stdio::null())
-        .stdout(stdout)
-        .stderr(stderr)
-        .output()
-        .expect("the binary starts");
+    finished(command(args).stdout(stdout).stderr(stderr))
+}
+
+fn command<S: AsRef<std::ffi::OsStr>>(args: &[S]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wellread"));
+    command.args(args).stdin(Stdio::null());
+    command
+}
+
+fn finished(command: &mut Command) -> Done {
+    let output = command.output().expect("the binary starts");
     let done = Done {
         code: output.status.code().expect("no signal"),
         stdout: String::from_utf8(output.stdout).expect("UTF-8"),
