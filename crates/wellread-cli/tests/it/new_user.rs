@@ -325,10 +325,11 @@ fn a_join_takes_the_columns_named_and_suggests_the_one_meant() {
     let columns = &json(&["info", arg(&target)])["feature_columns"];
     assert_eq!(*columns, serde_json::json!(["Metadata_dose", "Metadata_Well"]));
     let (wrong, target) = convert("wrong.parquet", "FileName", "Metadata_Dose");
-    assert_eq!(wrong.code, 1);
+    assert_eq!(wrong.code, 2);
     assert!(wrong.stderr.contains("has no column \"Metadata_Dose\""), "{}", wrong.stderr);
     assert!(wrong.stderr.contains("is it \"Metadata_dose\"") && !target.exists(), "{}", wrong.stderr);
     let (wrong, _) = convert("wrong.parquet", "Filenam", "Metadata_dose");
+    assert_eq!(wrong.code, 2);
     assert!(wrong.stderr.contains("to join on (hint: is it \"FileName\"?"), "{}", wrong.stderr);
     // A name that is a part of the one that was given comes first.
     let (wrong, _) = convert("wrong.parquet", "FileName", "Image_Metadata_Well");
