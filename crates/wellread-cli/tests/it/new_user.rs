@@ -452,6 +452,34 @@ fn nothing_is_written_into_the_images_that_are_looked_at() {
     }
 }
 
+/// Pixels of a compression that wellread does not read: described, and not advised to be converted by a command that fails.
+#[test]
+fn info_says_that_pixels_are_of_a_kind_that_is_not_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let noise = ["--kind", "noise", "--dtype", "uint8", "--formats", "tiff", "--compression", "none"];
+    generate(dir.path(), 1, &[&noise[..], &["--no-checksums"]].concat());
+    let tiff = dir.path().join("tiff");
+    let fine = wellread(&["info", arg(&tiff)]).stdout;
+    assert!(!fine.contains("cannot be read"), "{fine}");
+    for (path, mut bytes) in files_below(&tiff) {
+        // The tag Compression, a short: none becomes JPEG.
+        let tag = [0x03, 0x01, 3, 0, 1, 0, 0, 0, 1, 0];
+        let at = bytes.windows(tag.len()).position(|found| found == tag).unwrap();
+        bytes[at + 8] = 7;
+        fs::write(&path, bytes).unwrap();
+    }
+    let done = wellread(&["info", arg(&tiff)]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert!(
+        done.stdout.contains("the pixels cannot be read: compression JPEG (7) is not supported"),
+        "{}",
+        done.stdout
+    );
+    assert!(!done.stdout.contains("wellread convert"), "{}", done.stdout);
+    let why = &json(&["info", arg(&tiff)])["pixels_unsupported"];
+    assert!(why.as_str().is_some_and(|why| why.contains("JPEG (7)")), "{why}");
+}
+
 #[test]
 fn view_replaces_its_own_pictures_alone() {
     let dir = tempfile::tempdir().unwrap();
