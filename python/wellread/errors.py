@@ -43,7 +43,7 @@ class CorruptImageError(Error):
 
 
 class UnsupportedImageError(Error):
-    """An image that may be fine and is of a kind that is not read, such as of another compression: the message says which."""
+    """An image that may be fine, of a kind that is not read, such as another compression: the message says which."""
 
 
 class MissingError(Error, FileNotFoundError):

@@ -74,6 +74,23 @@ enum Command {
     Report(commands::report::Args),
 }
 
+impl Command {
+    /// Whether all that it writes before its end is its own affair, such as copies to measure: when it is interrupted, nobody
+    /// looks for output.
+    fn keeps_nothing(&self) -> bool {
+        matches!(
+            self,
+            Self::Info(_)
+                | Self::Checksum(_)
+                | Self::Verify(_)
+                | Self::Doctor(_)
+                | Self::Advise(_)
+                | Self::Infer(_)
+                | Self::InferWorker
+        )
+    }
+}
+
 /// Parses the arguments; a negative number is a value that is refused, not an unknown option.
 fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
     let command = Cli::command().mut_subcommands(|c| c.allow_negative_numbers(true));
@@ -146,13 +163,15 @@ pub fn run() -> u8 {
     };
     // Interrupted or asked to end: nothing half-written stays but what can be gone on with. Without a handler it would,
     // until the next run.
-    let _ = ctrlc::set_handler(|| {
+    let keeps_nothing = cli.command.keeps_nothing();
+    let _ = ctrlc::set_handler(move || {
         // Of what was done until now, before its file is removed as unfinished.
         let _ = wellread_store::trace::finish();
         wellread_model::infer::remove_unfinished();
         let tasks = wellread_tasks::stop::interrupt();
         wellread_bench::advise::candidates::stop_writing();
         commands::processes::interrupt();
+        let writing = !keeps_nothing && wellread_store::staged::is_writing();
         let resumable = wellread_store::staged::remove_unfinished();
         let of_bench = wellread_bench::suite::kept().map(|kept| match kept {
             Kept::Results(folder) => format!(
@@ -177,8 +196,10 @@ pub fn run() -> u8 {
             "interrupted; the task's processes were ended and its worktrees removed; --resume goes on with the results"
         } else if resumable {
             "interrupted; what is complete is kept: the same command goes on with it"
-        } else {
+        } else if writing {
             "interrupted; unfinished output was removed"
+        } else {
+            "interrupted"
         };
         // A terminal that is gone must not keep the program from ending.
         output::to_stderr(said);

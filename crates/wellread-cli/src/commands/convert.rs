@@ -205,7 +205,8 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
             args.target.display(),
             counted(source.len(), "image")
         ));
-        return ui.document(&verified(document(0, 0.0, source.len()), None));
+        let total = bytes_of_pixels(&*source, source.len())?;
+        return ui.document(&verified(document(total, 0.0, source.len()), None));
     }
     let writer = registry::create(&args.target, format.name, &options)?;
     let resumed = writer.complete();
@@ -214,7 +215,8 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         ui.say(format!("going on after {images} that an interrupted run has left complete"));
     }
     let bar = ui.progress(source.len() as u64, "converting");
-    let mut total = 0u64;
+    // Images that were complete before count as well.
+    let mut total = bytes_of_pixels(&*source, resumed)?;
     let start = std::time::Instant::now();
     let converted = convert(&*source, writer, ConvertOptions { memory: args.memory }, &mut |n| {
         total += n;
@@ -246,6 +248,12 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         ));
     }
     Ok(())
+}
+
+/// Bytes of the pixels of so many images, from the first on.
+fn bytes_of_pixels(source: &dyn Store, images: usize) -> wellread_store::Result<u64> {
+    let of = |row| source.row_info(row).map(|info| (info.shape.pixels() * info.dtype.size()) as u64);
+    (0..images).map(of).sum()
 }
 
 /// What is said where a conversion failed: why, and what it left.

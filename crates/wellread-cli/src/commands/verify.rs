@@ -57,6 +57,9 @@ enum Ignored {
     Names,
 }
 
+/// Formats that have no place for checksums.
+const WITHOUT_CHECKSUMS: [&str; 2] = ["lance", "vortex"];
+
 pub fn run(args: &Args, ui: Ui) -> Outcome {
     let store = args.open.open(&args.path)?;
     let mut other = None;
@@ -96,8 +99,17 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     if outcome.passed() {
         if !ui.json {
             let agreed = if args.against.is_some() { ", and all agree" } else { "" };
+            let format = store.format();
+            let unseen = if args.against.is_none() && WITHOUT_CHECKSUMS.contains(&format) {
+                format!(
+                    "; {format} has no checksums of its own, so damage that can still be read is not seen: compare with the \
+                     source or with expected checksums, --against"
+                )
+            } else {
+                String::new()
+            };
             ui.say(format!(
-                "{} ({}) read without error{agreed}",
+                "{} ({}) read without error{agreed}{unseen}",
                 counted(outcome.images, "image"),
                 bytes(outcome.bytes_of_pixels)
             ));

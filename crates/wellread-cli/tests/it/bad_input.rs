@@ -27,6 +27,9 @@ fn wrong_usage_is_exit_code_2() {
     fails(&["bench", "all", "--batch-sizes", "0", "--out", arg(&out)], 2, &["at least one"]);
     fails(&["generate", arg(&out), "--size", "100"], 2, &["HEIGHTxWIDTH"]);
     fails(&["generate", arg(&out), "--size", "9999999x9999999"], 2, &["more than wellread accepts"]);
+    let huge = wellread(&["generate", arg(&out), "--size", "1000000000000x1000000000000"]);
+    assert!(huge.code == 2 && huge.stderr.contains("are too large"), "{}", huge.stderr);
+    assert!(!huge.stderr.contains("corrupt"), "{}", huge.stderr);
     fails(&["generate", arg(&out), "--formats", "hdf5"], 2, &["hdf5", "parquet"]);
     fails(&["generate", arg(&out), "--dtype", "complex64"], 2, &["complex64", "uint16"]);
     fails(&["generate", arg(&out), "--kind", "noise", "--masks"], 2, &["--masks"]);

@@ -501,3 +501,63 @@ fn view_replaces_its_own_pictures_alone() {
     assert!(done.stderr.contains("picture.png: already exists and is no picture that wellread has drawn"));
     assert!(fs::read(&picture).unwrap() == foreign);
 }
+
+#[test]
+fn a_results_folder_of_a_benchmark_that_failed_does_not_stay() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("new/results");
+    let missing = dir.path().join("missing.parquet");
+    for more in [&[][..], &["--processes", "2"]] {
+        let command = ["bench", "storage", "--input", arg(&missing), "--in-place", "--out", arg(&out)];
+        let done = wellread(&[&command[..], more].concat());
+        assert_eq!(done.code, 1, "{}", done.stderr);
+        assert!(!dir.path().join("new").exists(), "{more:?}");
+    }
+    // One that was there stays.
+    fs::create_dir_all(&out).unwrap();
+    let done = wellread(&["bench", "storage", "--input", arg(&missing), "--in-place", "--out", arg(&out)]);
+    assert!(done.code == 1 && out.exists());
+}
+
+/// Where nothing was being written, nothing is said to have been removed.
+#[test]
+#[cfg(unix)]
+fn an_interruption_before_anything_is_written_says_no_more_than_that() {
+    let dir = tempfile::tempdir().unwrap();
+    let pipe = dir.path().join("recipe.toml");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let child = Command::new(env!("CARGO_BIN_EXE_wellread"))
+        .args(["bench", "--recipe", arg(&pipe), "--out", arg(&dir.path().join("out"))])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Opens once the program has opened it to read, and waits for what is in it.
+    let held = fs::File::options().write(true).open(&pipe).unwrap();
+    crate::support::signal(&child, "INT");
+    let done = child.wait_with_output().unwrap();
+    drop(held);
+    assert_eq!(done.status.code(), Some(130));
+    assert_eq!(String::from_utf8(done.stderr).unwrap(), "interrupted\n");
+}
+
+#[test]
+fn verify_says_where_there_are_no_checksums() {
+    let dir = tempfile::tempdir().unwrap();
+    let written = generate(dir.path(), 2, &[]);
+    let expected = dir.path().join("expected.json");
+    let verified = |set: &Path, more: &[&str]| {
+        let done = wellread(&[&["verify", arg(set)], more].concat());
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        done.stdout
+    };
+    for set in written["written"].as_array().unwrap() {
+        let format = set["format"].as_str().unwrap();
+        let Some(path) = set["path"].as_str().filter(|_| set["error"].is_null()) else { continue };
+        let said = verified(Path::new(path), &[]);
+        let unseen = said.contains("has no checksums of its own") && said.contains("--against");
+        assert_eq!(unseen, ["lance", "vortex"].contains(&format), "{format}: {said}");
+        assert!(!verified(Path::new(path), &["--against", arg(&expected)]).contains("of its own"));
+    }
+}
