@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ._native import Batch, __version__, formats
 from .dataset import Dataset
-from .errors import ChoiceError, CorruptImageError, Error, MissingError
+from .errors import ChoiceError, CorruptImageError, Error, MissingError, UnsupportedImageError
 from .loader import DataLoader
 from .tracing import step, trace
 
@@ -46,6 +46,7 @@ __all__ = [
     "Dataset",
     "Error",
     "MissingError",
+    "UnsupportedImageError",
     "__version__",
     "formats",
     "step",

@@ -193,6 +193,7 @@ class Dataset:
         Raises:
             IndexError: there is no such row, or the region lies outside the image.
             wellread.CorruptImageError: an image cannot be read; ``path`` and ``row`` say which.
+            wellread.UnsupportedImageError: an image is of a kind that is not read; it may be fine.
         """
         native = self._native
         rows = _rows.many(index, self._length) if _rows.is_several(index) else None

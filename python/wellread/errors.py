@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["ChoiceError", "CorruptImageError", "Error", "MissingError"]
+__all__ = ["ChoiceError", "CorruptImageError", "Error", "MissingError", "UnsupportedImageError"]
 
 
 # torch's DataLoader raises what a worker process raised by calling its class with the traceback's text, where the
@@ -40,6 +40,10 @@ class Error(Exception):
 
 class CorruptImageError(Error):
     """An image that cannot be read, or does not fit the others: ``path`` and ``row`` say which."""
+
+
+class UnsupportedImageError(Error):
+    """An image that may be fine, of a kind that is not read, such as another compression: the message says which."""
 
 
 class MissingError(Error, FileNotFoundError):

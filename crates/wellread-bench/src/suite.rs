@@ -24,6 +24,7 @@ use wellread_measure::environment::{CpuTimes, Environment};
 use wellread_measure::limits::{LimitSettings, measure_copy};
 use wellread_report::Table;
 use wellread_store::checksum::ImageChecksum;
+use wellread_store::staged::MadeFolder;
 use wellread_store::words::counted;
 use wellread_store::{OpenOptions, Store, WriteOptions, checksum};
 use wellread_trace::{Kind, labelled, span};
@@ -219,7 +220,7 @@ pub fn run(config: &Config, watch: Watch<'_>) -> Result<Outcome> {
     // Before images are made: a Python that is not there should not take minutes to say so.
     let converts = benchmarks.iter().any(|b| b.name == conversion::BENCHMARK.name);
     let frameworks = Frameworks::start(config, &formats_of(config)?, converts)?;
-    std::fs::create_dir_all(&config.out)
+    let _made = MadeFolder::new(&config.out)
         .with_context(|| format!("cannot make the results folder {}", config.out.display()))?;
     let mut environment = Environment::capture(&[&config.out]).with_git(std::path::Path::new("."));
     let (times_before, began, clock) = (CpuTimes::now(), SystemTime::now(), Instant::now());

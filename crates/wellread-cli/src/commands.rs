@@ -21,8 +21,9 @@ pub mod trace;
 pub mod verify;
 pub mod view;
 
-use crate::output::{Failure, Outcome};
-use std::path::Path;
+use crate::output::{Failure, Outcome, to_stderr};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 use wellread_store::{OpenOptions, Store};
 
 /// Options of every command that opens a set of images.
@@ -77,7 +78,7 @@ impl OpenArgs {
         if subset.left_out() > 0 {
             let rows = wellread_store::words::counted(subset.left_out(), "row");
             let were = if subset.left_out() == 1 { "was" } else { "were" };
-            eprintln!("note: {rows} without an image {were} left out");
+            to_stderr(format!("note: {rows} without an image {were} left out"));
         }
         Ok(Box::new(subset))
     }
@@ -86,6 +87,35 @@ impl OpenArgs {
 /// Checks a format name given on the command line.
 pub fn known_format(name: &str) -> Outcome<&'static wellread_store::Format> {
     wellread_store::registry::format_named(name).map_err(|e| Failure::Usage(e.to_string()))
+}
+
+/// Where something will be once it is written, without links: it need not exist yet, and the nearest folder above it that does
+/// tells.
+fn place_of(target: &Path) -> Option<PathBuf> {
+    let target = std::path::absolute(target).unwrap_or_else(|_| target.to_owned());
+    let there = target.ancestors().find(|p| p.exists())?;
+    Some(there.canonicalize().ok()?.join(target.strip_prefix(there).unwrap_or(Path::new(""))))
+}
+
+/// Refuses to write `target`, the value of `option`, into the folder of images `source`, which would then hold it as well.
+pub fn outside_of(source: &Path, option: &str, target: &Path) -> Outcome {
+    let (Ok(place), Some(written)) = (source.canonicalize(), place_of(target)) else { return Ok(()) };
+    if !place.is_dir() || !written.starts_with(&place) {
+        return Ok(());
+    }
+    let name = target.file_name().filter(|_| written != place).unwrap_or(OsStr::new("results"));
+    let beside = match source.file_name() {
+        Some(_) => source.with_file_name(name),
+        // A path that ends in dots.
+        None if source == Path::new(".") => Path::new("..").join(name),
+        None => source.join("..").join(name),
+    };
+    Err(Failure::Usage(format!(
+        "{option} {}: lies inside the images, {}, which would then hold both; choose a place outside: {option} {}",
+        target.display(),
+        source.display(),
+        beside.display()
+    )))
 }
 
 /// Number of threads for whole-set operations: the machine's cores.

@@ -13,7 +13,6 @@ use wellread as _;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
-use std::io::Write as _;
 use wellread_bench::suite::Kept;
 
 /// Read microscopy images into models at memory speed, and measure every step honestly.
@@ -73,6 +72,23 @@ enum Command {
     Rerun(commands::recipe::RerunArgs),
     /// Make plots and report.html again from a results folder.
     Report(commands::report::Args),
+}
+
+impl Command {
+    /// Whether all that it writes before its end is its own affair, such as copies to measure: when it is interrupted, nobody
+    /// looks for output.
+    fn keeps_nothing(&self) -> bool {
+        matches!(
+            self,
+            Self::Info(_)
+                | Self::Checksum(_)
+                | Self::Verify(_)
+                | Self::Doctor(_)
+                | Self::Advise(_)
+                | Self::Infer(_)
+                | Self::InferWorker
+        )
+    }
 }
 
 /// Parses the arguments; a negative number is a value that is refused, not an unknown option.
@@ -135,20 +151,27 @@ pub fn run() -> u8 {
     let cli = match parse(std::env::args_os()) {
         Ok(cli) => cli,
         Err(error) => {
-            // Where nobody reads it, nobody misses it.
-            let _ = error.print();
-            return u8::try_from(error.exit_code()).unwrap_or(2);
+            let code = u8::try_from(error.exit_code()).unwrap_or(2);
+            if error.use_stderr() {
+                // Where nobody reads it, nobody misses it.
+                let _ = error.print();
+            } else {
+                output::to_stdout(|| error.print());
+            }
+            return ended(code);
         }
     };
     // Interrupted or asked to end: nothing half-written stays but what can be gone on with. Without a handler it would,
     // until the next run.
-    let _ = ctrlc::set_handler(|| {
+    let keeps_nothing = cli.command.keeps_nothing();
+    let _ = ctrlc::set_handler(move || {
         // Of what was done until now, before its file is removed as unfinished.
         let _ = wellread_store::trace::finish();
         wellread_model::infer::remove_unfinished();
         let tasks = wellread_tasks::stop::interrupt();
         wellread_bench::advise::candidates::stop_writing();
         commands::processes::interrupt();
+        let writing = !keeps_nothing && wellread_store::staged::is_writing();
         let resumable = wellread_store::staged::remove_unfinished();
         let of_bench = wellread_bench::suite::kept().map(|kept| match kept {
             Kept::Results(folder) => format!(
@@ -173,27 +196,36 @@ pub fn run() -> u8 {
             "interrupted; the task's processes were ended and its worktrees removed; --resume goes on with the results"
         } else if resumable {
             "interrupted; what is complete is kept: the same command goes on with it"
-        } else {
+        } else if writing {
             "interrupted; unfinished output was removed"
+        } else {
+            "interrupted"
         };
         // A terminal that is gone must not keep the program from ending.
-        let _ = writeln!(std::io::stderr(), "{said}");
+        output::to_stderr(said);
         std::process::exit(130);
     });
     let ui = output::Ui::new(cli.json, cli.quiet);
     let result = execute(cli.command, vec![program], ui);
-    match result {
+    ended(match result {
         Ok(()) => 0,
         Err(output::Failure::Reported) => 1,
         Err(output::Failure::Ended(code)) => code,
         Err(output::Failure::Regression) => 3,
         Err(output::Failure::Usage(message)) => {
-            eprintln!("error: {message}");
+            output::to_stderr(format!("error: {message}"));
             2
         }
         Err(output::Failure::Failed(message)) => {
-            eprintln!("error: {message}");
+            output::to_stderr(format!("error: {message}"));
             1
         }
-    }
+    })
+}
+
+/// The exit code of a command that has ended with `code`: another one where what it printed got lost.
+fn ended(code: u8) -> u8 {
+    let Some(why) = output::lost() else { return code };
+    output::to_stderr(format!("error: {why}"));
+    if matches!(code, 0 | 3) { 1 } else { code }
 }

@@ -77,6 +77,7 @@ mod signals {
     use super::REFUSED;
     use std::cell::Cell;
     use std::hint::black_box;
+    use std::io::Write as _;
     use std::mem::MaybeUninit;
     use std::ptr;
     use std::sync::Mutex;
@@ -151,7 +152,8 @@ mod signals {
         if let Ok(mut reserve) = RESERVE.try_lock() {
             *reserve = Vec::new();
         }
-        eprintln!("{}", wellread_cli::out_of_memory(bytes));
+        // Nobody is told where that fails.
+        let _ = writeln!(std::io::stderr(), "{}", wellread_cli::out_of_memory(bytes));
         // SAFETY: ends the process.
         unsafe { libc::_exit(1) }
     }

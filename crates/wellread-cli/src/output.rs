@@ -2,7 +2,7 @@
 
 use console::Term;
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
-use std::io::Write;
+use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -69,7 +69,7 @@ impl Ui {
     pub fn say(self, text: impl AsRef<str>) {
         if self.json {
             if !self.quiet {
-                eprintln!("{}", text.as_ref());
+                to_stderr(text);
             }
         } else {
             print_line(text.as_ref());
@@ -85,15 +85,14 @@ impl Ui {
     /// Prints a line that helps but may be left out; in a terminal broken between words.
     pub fn hint(self, text: impl AsRef<str>) {
         if !self.quiet {
-            eprintln!("{}", broken(text.as_ref(), columns(&Term::stderr())));
+            to_stderr(broken(text.as_ref(), columns(&Term::stderr())));
         }
     }
 
     /// Prints a line about a phase of a long command that has ended, where no progress bar is shown.
     pub fn phase(self, text: &str) {
         if !self.quiet && !console_is_terminal() {
-            // Whoever reads it may have gone.
-            let _ = writeln!(std::io::stderr(), "{text}");
+            to_stderr(text);
         }
     }
 
@@ -108,11 +107,39 @@ impl Ui {
     }
 }
 
-/// Writes to stdout and ends quietly when the reader went away (`wellread … | head`).
-fn print_line(text: &str) {
-    if writeln!(std::io::stdout().lock(), "{text}").is_err() {
-        std::process::exit(0);
+/// Writes a line to stderr. Where that fails, there is nobody left to tell.
+pub fn to_stderr(text: impl AsRef<str>) {
+    let _ = writeln!(io::stderr(), "{}", text.as_ref());
+}
+
+/// By what writing to stdout failed first; nothing is written after that.
+static LOST: Mutex<Option<io::Error>> = Mutex::new(None);
+
+/// Has `write` write to stdout, unless that failed before.
+pub fn to_stdout(write: impl FnOnce() -> io::Result<()>) {
+    let mut lost = LOST.lock().unwrap_or_else(PoisonError::into_inner);
+    if lost.is_none() {
+        *lost = write().err();
     }
+}
+
+fn print_line(text: &str) {
+    to_stdout(|| writeln!(io::stdout().lock(), "{text}"));
+}
+
+/// Why what was printed on stdout has not all arrived, if it has not. A reader that went away (`wellread … | head`) wants no
+/// more: that is no failure.
+pub fn lost() -> Option<String> {
+    to_stdout(|| io::stdout().flush());
+    let lost = LOST.lock().unwrap_or_else(PoisonError::into_inner);
+    let error = lost.as_ref().filter(|error| error.kind() != io::ErrorKind::BrokenPipe)?;
+    let words = error.to_string();
+    let cause = words.split(" (os error").next().unwrap_or_default();
+    let hint = match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free some space or write elsewhere",
+        _ => "check where the output goes",
+    };
+    Some(format!("cannot write the output: {cause} (hint: {hint})"))
 }
 
 /// Widest lines that are printed for people, who find wider ones hard to read.

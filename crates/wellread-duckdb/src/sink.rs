@@ -299,6 +299,7 @@ fn refuse_held(database: &Path) -> Result<()> {
 fn codec(path: &Path, options: &WriteOptions, target: Target) -> Result<String> {
     let refuse = |has: &str| {
         Err(Error::new(path, format_args!("DuckDB has no compression {} here", options.compression))
+            .choice()
             .hint(has))
     };
     if target == Target::Database {

@@ -30,13 +30,13 @@ pub fn main() {
         std::process::exit(0);
     });
     if let Err(error) = reading {
-        eprintln!("the worker cannot start a thread: {error}");
+        complain(&format!("the worker cannot start a thread: {error}"));
         return;
     }
     let mut answers = match answers() {
         Ok(answers) => answers,
         Err(error) => {
-            eprintln!("the worker cannot keep its output to itself: {error}");
+            complain(&format!("the worker cannot keep its output to itself: {error}"));
             return;
         }
     };
@@ -56,6 +56,11 @@ pub fn main() {
             return;
         }
     }
+}
+
+/// Writes a line to stderr, which may be closed or full.
+fn complain(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
 }
 
 /// The stream for answers. Libraries print: from here on, what goes to stdout arrives at stderr, whose last lines are kept

@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use wellread_report::staged;
-use wellread_store::staged::Reserved;
+use wellread_store::staged::{MadeFolder, Reserved};
 
 /// The table of the run that is going on, once it has a row.
 static KEPT: Mutex<Option<PathBuf>> = Mutex::new(None);
@@ -24,6 +24,8 @@ pub struct Files {
     csv: PathBuf,
     json: PathBuf,
     reserved: Reserved,
+    /// Goes after the table, where nothing was kept in it.
+    _made: MadeFolder,
 }
 
 /// Makes the folder if need be and finds a name that nobody has. Writes an empty table there, so that a folder that cannot
@@ -33,7 +35,7 @@ pub struct Files {
 /// A folder that cannot be made or written.
 pub fn begin(folder: &Path) -> Result<Files> {
     let hint = || "nothing was measured; --output-dir names another folder".to_owned();
-    std::fs::create_dir_all(folder)
+    let made = MadeFolder::new(folder)
         .with_context(|| format!("cannot make the folder {}", folder.display()))
         .with_context(hint)?;
     let mut time = Zoned::now();
@@ -51,7 +53,7 @@ pub fn begin(folder: &Path) -> Result<Files> {
     };
     staged::write(&csv, header()?.as_bytes()).with_context(hint)?;
     let json = csv.with_extension("json");
-    Ok(Files { csv, json, reserved })
+    Ok(Files { csv, json, reserved, _made: made })
 }
 
 impl Files {
@@ -124,6 +126,9 @@ mod tests {
         let empty = second.csv().to_owned();
         drop(second);
         assert!(!empty.exists());
+        // A folder that was made for nothing goes with it.
+        drop(begin(&dir.path().join("other/raw")).unwrap());
+        assert!(!dir.path().join("other").exists() && folder.exists());
         let rows = [
             Row {
                 framework: "pytorch".into(),

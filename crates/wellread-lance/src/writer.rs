@@ -60,6 +60,7 @@ fn encoding(target: &Path, options: &WriteOptions) -> Result<Encoding> {
         Compression::Lz4 => Ok(named("lz4")),
         Compression::Zstd(level) => Ok(zstd(level)),
         other => Err(Error::new(target, format_args!("Lance has no compression {other}"))
+            .choice()
             .hint("it has default (bit packing), none, lz4, zstd[:LEVEL]")),
     }
 }

@@ -32,6 +32,7 @@ pub(crate) enum While {
 pub(crate) fn exception(py: Python<'_>, error: &Error, doing: While) -> PyErr {
     let name = match doing {
         _ if error.is_missing() => "MissingError",
+        _ if error.is_unsupported() => "UnsupportedImageError",
         While::Choosing if error.is_unreadable() => "CorruptImageError",
         While::Choosing => "ChoiceError",
         While::Opening | While::Reading if error.is_choice() => "ChoiceError",

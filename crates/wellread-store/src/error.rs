@@ -22,6 +22,7 @@ struct Inner {
     missing: bool,
     unreadable: bool,
     choice: bool,
+    unsupported: bool,
 }
 
 impl Error {
@@ -35,6 +36,7 @@ impl Error {
             missing: false,
             unreadable: false,
             choice: false,
+            unsupported: false,
         }))
     }
 
@@ -97,6 +99,17 @@ impl Error {
     /// Whether something was asked for that is not to be had, as far as that was said.
     pub fn is_choice(&self) -> bool {
         self.0.choice
+    }
+
+    /// Says that what is read may be fine, but is of a kind that is not read.
+    pub fn unsupported(mut self) -> Self {
+        self.0.unsupported = true;
+        self
+    }
+
+    /// Whether what is read may be fine and is of a kind that is not read, as far as that was said.
+    pub fn is_unsupported(&self) -> bool {
+        self.0.unsupported
     }
 
     /// Says what to do.

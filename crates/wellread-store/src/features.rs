@@ -310,7 +310,7 @@ fn no_column(profiles: &Path, table: &RecordBatch, left_out: &[String], name: &s
     let more = if names.len() > LISTED { " …" } else { "" };
     let there = format!("it has {}: {some}{more}", counted(names.len(), "column"));
     let hint = if near.is_empty() { there } else { format!("is it {}? {there}", near.join(" or ")) };
-    Error::new(profiles, format_args!("has no column {name:?}{purpose}")).hint(hint)
+    Error::new(profiles, format_args!("has no column {name:?}{purpose}")).choice().hint(hint)
 }
 
 /// The batch with its plain columns that are kept as a dictionary (pandas' and polars' categories) as values: what follows

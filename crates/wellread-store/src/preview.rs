@@ -5,6 +5,8 @@
 //! measurements.
 
 use crate::{Error, Result, Scratch, Store};
+use std::io::Read as _;
+use std::path::Path;
 use wellread_image::{PixelType, Region};
 
 /// An 8-bit RGB picture: `3 * width * height` bytes, rows from the top.
@@ -94,8 +96,35 @@ impl Preview {
             image::ImageFormat::Png,
         )
         .map_err(|e| Error::new("preview.png", format_args!("cannot encode the picture: {e}")))?;
-        Ok(png.into_inner())
+        Ok(signed(&png.into_inner()))
     }
+}
+
+/// Length of a PNG's signature and of its first chunk, which holds its size.
+const HEAD: usize = 33;
+/// Type and data of the chunk that says who has drawn a picture.
+const DRAWN_BY: &[u8] = b"tEXtSoftware\0wellread";
+
+/// The chunk that says who has drawn a picture.
+fn signature() -> Vec<u8> {
+    let mut crc = flate2::Crc::new();
+    crc.update(DRAWN_BY);
+    let length = DRAWN_BY.len() as u32 - 4;
+    [&length.to_be_bytes()[..], DRAWN_BY, &crc.sum().to_be_bytes()].concat()
+}
+
+/// A PNG with the note that wellread has drawn it.
+fn signed(png: &[u8]) -> Vec<u8> {
+    let (head, rest) = png.split_at(HEAD.min(png.len()));
+    [head, &signature(), rest].concat()
+}
+
+/// Whether the file is a PNG as [`Preview::to_png`] makes it.
+pub fn is_drawn(path: &Path) -> bool {
+    let signature = signature();
+    let mut begin = vec![0; HEAD + signature.len()];
+    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut begin));
+    read.is_ok() && begin.starts_with(b"\x89PNG\r\n\x1a\n") && begin.ends_with(&signature)
 }
 
 fn channel_color(channel: Option<&wellread_image::Channel>, index: usize) -> [f32; 3] {

@@ -27,11 +27,13 @@ impl Refusal {
 
     /// An error about `path`; `what` comes before the cause, `convert` says how to convert what is unsupported.
     pub fn error(&self, path: &Path, what: &str, convert: &str) -> Error {
-        let (cause, hint) = match self {
-            Self::Damaged(cause) => (cause, "the file is truncated or corrupt; copy or write it again"),
-            Self::Unsupported(cause) => (cause, convert),
-        };
-        Error::new(path, format_args!("{what}{cause}")).hint(hint)
+        let error = |cause: &str| Error::new(path, format_args!("{what}{cause}"));
+        match self {
+            Self::Damaged(cause) => {
+                error(cause).hint("the file is truncated or corrupt; copy or write it again")
+            }
+            Self::Unsupported(cause) => error(cause).unsupported().hint(convert),
+        }
     }
 }
 

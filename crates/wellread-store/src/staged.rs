@@ -52,6 +52,11 @@ pub fn hold(folder: &Path) -> Result<Option<File>> {
     }
 }
 
+/// Whether output of this process is begun and not finished.
+pub fn is_writing() -> bool {
+    !unfinished().is_empty()
+}
+
 /// Removes all output that this process has begun and not finished: for the moment before it ends on a signal. `true`
 /// where some is kept for a later run to go on with.
 pub fn remove_unfinished() -> bool {

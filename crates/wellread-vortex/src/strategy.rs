@@ -56,6 +56,7 @@ impl Codec {
             Compression::None => Ok(Self::None),
             Compression::Zstd(level) => Ok(Self::Zstd(level)),
             other => Err(Error::new(target, format_args!("Vortex has no compression {other}"))
+                .choice()
                 .hint("it has default (adaptive), none, zstd[:LEVEL]")),
         }
     }

@@ -17,6 +17,7 @@ use wellread_image::PixelType;
 use wellread_image::synthetic::Kind;
 use wellread_store::checksum::{ImageChecksum, read_expected};
 use wellread_store::convert::pixel_types;
+use wellread_store::staged::MadeFolder;
 use wellread_store::words::counted;
 use wellread_store::{Error, Format, ImageView, OpenOptions, Store, WriteOptions};
 
@@ -99,7 +100,7 @@ pub fn prepare(
     let mut written = Vec::new();
     let mut expected = known;
     if !missing.is_empty() {
-        claim(folder)?;
+        let _made = claim(folder)?;
         // Before the first set changes: should this be interrupted, the folder is known to be ours and no set
         // that is being replaced is taken for a good one.
         SetRecord::of(&made_from, held.clone()).write(folder)?;
@@ -147,10 +148,10 @@ pub(super) fn forget(folder: &Path) -> Result<()> {
 }
 
 /// Makes the folder if it is missing, and sees to it that only a benchmark's own files can be replaced in it.
-fn claim(folder: &Path) -> Result<()> {
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+fn claim(folder: &Path) -> Result<MadeFolder> {
+    let made = MadeFolder::new(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     if folder.join(RECORD).exists() {
-        return Ok(());
+        return Ok(made);
     }
     let mut entries = std::fs::read_dir(folder).map_err(|e| Error::io(folder, "cannot list", &e))?;
     if entries.next().is_some() {
@@ -161,7 +162,7 @@ fn claim(folder: &Path) -> Result<()> {
         .hint("name a new or empty folder with --data-dir (or --out), or empty this one")
         .into());
     }
-    Ok(())
+    Ok(made)
 }
 
 /// The formats that hold the set already, and its checksums; `None` when there is no record or it is of

@@ -4,7 +4,7 @@ use super::bench::{distinct, parse_seconds};
 use super::diagnosis::{percent, with_interval};
 use super::recipe::joined;
 use super::trace::TraceArgs;
-use super::{OpenArgs, parse_positive, parse_size};
+use super::{OpenArgs, outside_of, parse_positive, parse_size};
 use crate::output::{Failure, Outcome, Ui, shown_on};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -61,6 +61,9 @@ pub struct Args {
 pub fn run(args: &Args, ui: Ui) -> Outcome {
     let defaults = Settings::default();
     candidates::formats(&args.formats).map_err(|e| Failure::Usage(format!("--formats: {e}")))?;
+    if let Some(scratch) = &args.scratch {
+        outside_of(&args.path, "--scratch", scratch)?;
+    }
     let settings = Settings {
         step: args.step_ms.map(|ms| ms / 1e3),
         batch_size: args.batch_size,

@@ -2,8 +2,8 @@
 
 use super::synthetic::{SyntheticArgs, check_disk};
 use super::trace::TraceArgs;
-use super::{parse_positive, parse_share, parse_size, parse_threads, recipe};
-use crate::output::{Failure, Outcome, TimeLeft, Ui, figures_on, shown_on};
+use super::{outside_of, parse_positive, parse_share, parse_size, parse_threads, recipe};
+use crate::output::{Failure, Outcome, TimeLeft, Ui, figures_on, shown_on, to_stderr};
 use crate::text_table::text_table;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -226,6 +226,10 @@ impl Args {
         let formats =
             wellread_bench::data::parse_formats(&self.formats).map_err(|e| Failure::Usage(e.to_string()))?;
         let source = if let Some(path) = &self.input {
+            outside_of(path, "--out", &self.out)?;
+            if let Some(folder) = &self.data_dir {
+                outside_of(path, "--data-dir", folder)?;
+            }
             Source::Path { path: path.clone(), planes: self.planes.then_some(true) }
         } else {
             let spec = self.synthetic.spec()?;
@@ -448,7 +452,7 @@ pub fn run(args: &Args, program: &[OsString], ui: Ui) -> Outcome {
     }
     if !outcome.failures.is_empty() {
         for failure in &outcome.failures {
-            eprintln!("error: {failure}");
+            to_stderr(format!("error: {failure}"));
         }
         return Err(Failure::Reported);
     }

@@ -1,7 +1,7 @@
 //! `wellread convert SRC DST`
 
 use super::trace::TraceArgs;
-use super::{OpenArgs, default_jobs, known_format, parse_tczyx, parse_threads};
+use super::{OpenArgs, default_jobs, known_format, parse_tczyx, parse_threads, place_of};
 use crate::output::{Failure, Outcome, Ui, bytes};
 use clap::ValueEnum as _;
 use std::path::{Path, PathBuf};
@@ -206,7 +206,8 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
             args.target.display(),
             counted(source.len(), "image")
         ));
-        return ui.document(&verified(document(0, 0.0, source.len()), None));
+        let total = bytes_of_pixels(&*source, source.len())?;
+        return ui.document(&verified(document(total, 0.0, source.len()), None));
     }
     let writer = registry::create(&args.target, format.name, &options)?;
     let resumed = writer.complete();
@@ -215,7 +216,8 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         ui.say(format!("going on after {images} that an interrupted run has left complete"));
     }
     let bar = ui.progress(source.len() as u64, "converting");
-    let mut total = 0u64;
+    // Images that were complete before count as well.
+    let mut total = bytes_of_pixels(&*source, resumed)?;
     let start = std::time::Instant::now();
     let converted = convert(&*source, writer, ConvertOptions { memory: args.memory }, &mut |n| {
         total += n;
@@ -248,6 +250,12 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         ));
     }
     Ok(())
+}
+
+/// Bytes of the pixels of so many images, from the first on.
+fn bytes_of_pixels(source: &dyn Store, images: usize) -> wellread_store::Result<u64> {
+    let of = |row| source.row_info(row).map(|info| (info.shape.pixels() * info.dtype.size()) as u64);
+    (0..images).map(of).sum()
 }
 
 /// What is said where a conversion failed: why, and what it left.
@@ -478,14 +486,7 @@ fn guess_format(target: &Path) -> Outcome<&'static Format> {
 
 /// Refuses to write into the source, or over a folder that holds it.
 fn check_places(source: &Path, target: &Path) -> Outcome {
-    let Ok(source) = source.canonicalize() else { return Ok(()) };
-    // The target need not exist yet: the nearest folder above it that does tells where it will be.
-    let target = std::path::absolute(target).unwrap_or_else(|_| target.to_owned());
-    let Some(there) = target.ancestors().find(|p| p.exists()).and_then(|p| Some((p, p.canonicalize().ok()?)))
-    else {
-        return Ok(());
-    };
-    let place = there.1.join(target.strip_prefix(there.0).unwrap_or(Path::new("")));
+    let (Ok(source), Some(place)) = (source.canonicalize(), place_of(target)) else { return Ok(()) };
     let problem = if place == source {
         "source and target are the same place"
     } else if source.is_dir() && place.starts_with(&source) {

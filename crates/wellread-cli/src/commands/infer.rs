@@ -2,7 +2,7 @@
 
 use super::trace::TraceArgs;
 use super::{parse_positive, parse_threads};
-use crate::output::{Failure, Outcome, Ui, shown_on};
+use crate::output::{Failure, Outcome, Ui, shown_on, to_stderr};
 use indicatif::ProgressBar;
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -201,6 +201,9 @@ pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
             "--split chooses of stored images; name them with --data-source PATH".to_owned(),
         ));
     }
+    if let Some(data) = &config.data {
+        super::outside_of(data, "--output-dir", &config.output_dir)?;
+    }
     let bar = ui.progress(0, "starting");
     let missing = Missing::default();
     let run = wellread_infer::run(&config, &|event| tell(event, &missing, &bar, ui));
@@ -364,10 +367,10 @@ fn verdict(run: &Run) -> Outcome {
     }
     let invalid = of(Status::Invalid).count();
     if invalid > 0 && !run.config.check {
-        eprintln!(
+        to_stderr(format!(
             "{invalid} of {} invalid: their outputs differ from the others', and their figures must not be used.",
             counted_with(run.records.len(), "configuration", ["is", "are"])
-        );
+        ));
         if of(Status::Ok).next().is_none() {
             return Err(Failure::Failed("nothing valid was measured".to_owned()));
         }
@@ -404,7 +407,7 @@ fn verdict(run: &Run) -> Outcome {
             format!(" ({n} of {all} failed and were not compared)")
         }
     };
-    eprintln!("Outputs of all frameworks agree within {allowed:.0e} of the largest{but}.");
+    to_stderr(format!("Outputs of all frameworks agree within {allowed:.0e} of the largest{but}."));
     Ok(())
 }
 

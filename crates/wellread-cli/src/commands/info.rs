@@ -4,8 +4,9 @@ use super::OpenArgs;
 use crate::output::{Outcome, Ui, bytes};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use wellread_image::Region;
 use wellread_store::words::counted;
-use wellread_store::{Store, registry};
+use wellread_store::{Error, Scratch, Store, read_region, registry};
 
 /// Arguments.
 #[derive(clap::Args)]
@@ -42,6 +43,9 @@ struct Info {
     bytes_on_disk: u64,
     bytes_of_pixels: u64,
     bits_per_pixel: f64,
+    /// Why the pixels of the first image cannot be read, where they are of a kind that is not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pixels_unsupported: Option<String>,
     rows_sampled: usize,
     feature_columns: Vec<String>,
 }
@@ -105,7 +109,9 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         "pixels",
         format!("{} ({:.2} bits on disk per pixel)", bytes(info.bytes_of_pixels), info.bits_per_pixel),
     );
-    if let Some(note) = larger_than_pixels(&info) {
+    if let Some(why) = &info.pixels_unsupported {
+        line("note", format!("the pixels cannot be read: {why}"));
+    } else if let Some(note) = larger_than_pixels(&info) {
         line("note", note);
     }
     Ok(())
@@ -124,6 +130,18 @@ fn larger_than_pixels(info: &Info) -> Option<String> {
             info.codec
         )
     })
+}
+
+/// Why pixels of the first image cannot be read, where they are of a kind that is not. What is damaged is for `verify`.
+fn unsupported(store: &dyn Store) -> Option<String> {
+    if store.is_empty() {
+        return None;
+    }
+    let pixel = Region { start: [0; 5], size: [1; 5] };
+    let read = read_region(store, 0, &pixel, &mut Scratch::default(), &mut Vec::new());
+    let error = read.err().filter(Error::is_unsupported)?;
+    let hint = error.hint_text().map_or(String::new(), |hint| format!(" (hint: {hint})"));
+    Some(format!("{}{hint}", error.cause()))
 }
 
 fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Info> {
@@ -180,6 +198,7 @@ fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Info> {
         bytes_on_disk,
         bytes_of_pixels: bytes_of_pixels as u64,
         bits_per_pixel: if pixels == 0 { 0.0 } else { bytes_on_disk as f64 * 8.0 / pixels as f64 },
+        pixels_unsupported: unsupported(store),
         rows_sampled: rows,
         feature_columns: store.feature_names(),
     })

@@ -22,7 +22,7 @@ use wellread_compare::{append, condensed};
 use wellread_measure::bootstrap::Bootstrap;
 use wellread_measure::compare::MIN_SAMPLES;
 use wellread_report::{Cell, Fact, ReportInput, Samples, Table, columns};
-use wellread_store::staged::Staged;
+use wellread_store::staged::{MadeFolder, Staged};
 
 /// Options that a child is given by its parent, each with a value.
 const TAKEN: [&str; 5] = ["processes", "out", "output", "data-dir", "trace"];
@@ -73,7 +73,7 @@ fn output_of(command: &mut Command) -> Result<Output> {
 /// A process that fails, with what it said; a results folder that cannot be written.
 pub fn run(config: &Config, count: usize, program: &[OsString], watch: Watch<'_>) -> Result<ReportInput> {
     suite::check_out(config)?;
-    std::fs::create_dir_all(&config.out)
+    let _made = MadeFolder::new(&config.out)
         .with_context(|| format!("cannot make the results folder {}", config.out.display()))?;
     let data = config.data_folder();
     let mut words = recipe::split(&config.command).map_err(anyhow::Error::msg)?;

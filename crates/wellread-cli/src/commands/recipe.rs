@@ -18,7 +18,7 @@
 //! `{out}` in a value stands for the results folder of the study, `{recipe}` for the folder that the recipe is in.
 
 use super::bench::distinct;
-use crate::output::{Failure, Outcome, Ui};
+use crate::output::{Failure, Outcome, Ui, to_stderr};
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::ffi::OsString;
@@ -133,7 +133,7 @@ pub fn run(path: &Path, out: &Path, program: &[OsString], ui: Ui) -> Outcome {
             Err(Failure::Reported | Failure::Regression | Failure::Ended(_)) => Some("see above".to_owned()),
         };
         if let Some(message) = &error {
-            eprintln!("error: {}: {message}", step.name);
+            to_stderr(format!("error: {}: {message}", step.name));
             failed.push(step.name.clone());
         }
         done.push(

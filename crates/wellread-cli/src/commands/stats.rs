@@ -1,7 +1,7 @@
 //! `wellread stats PATH`
 
 use super::trace::TraceArgs;
-use super::{OpenArgs, default_jobs, parse_threads};
+use super::{OpenArgs, default_jobs, outside_of, parse_threads};
 use crate::output::{Failure, Outcome, Ui};
 use std::path::{Path, PathBuf};
 use wellread_loader::stats::{ChannelStats, PERCENTILES, Stats};
@@ -60,6 +60,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         error.hint("statistics are those of images of one kind: give the folder of one of them")
     })?;
     if let Some(out) = &args.out {
+        outside_of(&args.path, "--out", out)?;
         check_out(out)?;
     }
     let bar = ui.progress(store.len() as u64, "reading");

@@ -44,7 +44,13 @@ impl SyntheticArgs {
     /// The set that is asked for.
     pub fn spec(&self) -> Outcome<SetSpec> {
         let shape = Shape([self.time, self.channels, self.depth, self.size.height, self.size.width]);
-        let bytes = shape.checked_bytes(self.dtype).map_err(|e| Failure::Usage(e.to_string()))?;
+        let bytes = shape.checked_bytes(self.dtype).map_err(|_| {
+            Failure::Usage(format!(
+                "images of {shape} (TCZYX) of {} are too large: more than wellread accepts for one image (1 TiB); choose \
+                 smaller ones",
+                self.dtype
+            ))
+        })?;
         // An image being made is floats, and several threads make one each; what is written waits beside them.
         let needed = (shape.pixels() as f64 * 16.0 + bytes as f64) * self.images.min(default_jobs()) as f64;
         let memory = Environment::capture::<&Path>(&[]).memory.available;

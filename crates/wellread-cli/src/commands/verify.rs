@@ -1,7 +1,7 @@
 //! `wellread verify PATH [--against EXPECTED.json|OTHER_PATH]`
 
 use super::{OpenArgs, default_jobs, parse_threads};
-use crate::output::{Failure, Outcome, Ui, bytes};
+use crate::output::{Failure, Outcome, Ui, bytes, to_stderr};
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use wellread_store::checksum::ImageChecksum;
@@ -57,6 +57,9 @@ enum Ignored {
     Names,
 }
 
+/// Formats that have no place for checksums.
+const WITHOUT_CHECKSUMS: [&str; 2] = ["lance", "vortex"];
+
 pub fn run(args: &Args, ui: Ui) -> Outcome {
     let store = args.open.open(&args.path)?;
     let mut other = None;
@@ -96,8 +99,17 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     if outcome.passed() {
         if !ui.json {
             let agreed = if args.against.is_some() { ", and all agree" } else { "" };
+            let format = store.format();
+            let unseen = if args.against.is_none() && WITHOUT_CHECKSUMS.contains(&format) {
+                format!(
+                    "; {format} has no checksums of its own, so damage that can still be read is not seen: compare with the \
+                     source or with expected checksums, --against"
+                )
+            } else {
+                String::new()
+            };
             ui.say(format!(
-                "{} ({}) read without error{agreed}",
+                "{} ({}) read without error{agreed}{unseen}",
                 counted(outcome.images, "image"),
                 bytes(outcome.bytes_of_pixels)
             ));
@@ -109,22 +121,22 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         let expected = problem.expected_row.filter(|_| problem.row.is_none());
         let row = expected.map_or(row, |r| format!("expected row {r}: "));
         let name = problem.name.as_deref().map_or(String::new(), |n| format!("{}: ", n.escape_debug()));
-        eprintln!("error: {}: {row}{name}{}", args.path.display(), problem.problem);
+        to_stderr(format!("error: {}: {row}{name}{}", args.path.display(), problem.problem));
     }
     if outcome.problems.len() > args.show {
-        eprintln!("… and {} more (raise --show)", outcome.problems.len() - args.show);
+        to_stderr(format!("… and {} more (raise --show)", outcome.problems.len() - args.show));
     }
     let others = outcome.expected.filter(|expected| *expected != outcome.images);
-    eprintln!(
+    to_stderr(format!(
         "{} in {}{}",
         counted(outcome.problems.len(), "problem"),
         counted(outcome.images, "image"),
         others.map_or(String::new(), |expected| format!(" ({expected} expected)"))
-    );
-    outcome.summary().iter().for_each(|line| eprintln!("{line}"));
+    ));
+    outcome.summary().iter().for_each(to_stderr);
     if by_file_name && outcome.count(Kind::Order) > 0 {
-        eprintln!(
-            "hint: images of this folder stand in the order of their file names; --ignore order compares the rest"
+        to_stderr(
+            "hint: images of this folder stand in the order of their file names; --ignore order compares the rest",
         );
     }
     Err(Failure::Reported)

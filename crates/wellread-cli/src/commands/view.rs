@@ -3,7 +3,7 @@
 use super::OpenArgs;
 use crate::output::{Failure, Outcome, Ui};
 use std::path::PathBuf;
-use wellread_store::preview::{contact_sheet, preview};
+use wellread_store::preview::{contact_sheet, is_drawn, preview};
 
 /// Contrast is stretched per channel; Z is projected by its maximum. For looking, not for measuring.
 #[derive(clap::Args)]
@@ -37,29 +37,26 @@ fn check_out(out: &std::path::Path) -> Outcome {
             out.display()
         )));
     }
-    let Ok(there) = std::fs::metadata(out) else { return Ok(()) };
-    let mut head = [0; 8];
-    let is_png = there.is_file()
-        && std::fs::File::open(out).and_then(|mut f| std::io::Read::read_exact(&mut f, &mut head)).is_ok()
-        && head == *b"\x89PNG\r\n\x1a\n";
-    if is_png {
+    let Ok(there) = std::fs::symlink_metadata(out) else { return Ok(()) };
+    if there.is_file() && is_drawn(out) {
         return Ok(());
     }
     Err(Failure::Failed(format!(
-        "{}: already exists and is no PNG (hint: choose another --out)",
+        "{}: already exists and is no picture that wellread has drawn (hint: choose another --out)",
         out.display()
     )))
 }
 
 pub fn run(args: &Args, ui: Ui) -> Outcome {
     let store = args.open.open(&args.path)?;
-    check_out(&args.out)?;
     if store.files()?.iter().any(|file| super::convert::same_place(file, &args.out)) {
         return Err(Failure::Usage(format!(
             "--out {}: is one of the images to be viewed",
             args.out.display()
         )));
     }
+    super::outside_of(&args.path, "--out", &args.out)?;
+    check_out(&args.out)?;
     if store.is_empty() {
         return Err(Failure::Failed(format!("{}: there is no image in it", args.path.display())));
     }

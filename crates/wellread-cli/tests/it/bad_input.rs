@@ -1,6 +1,8 @@
 //! Bad input gives a message that names file and cause, and the right exit code; nothing is left half-written.
 
-use crate::support::{absent_formats, arg, files_below, formats, generate, json, leftovers, wellread};
+use crate::support::{
+    absent_formats, arg, files_below, formats, generate, has_format, json, leftovers, wellread,
+};
 use std::fs;
 use std::path::PathBuf;
 
@@ -25,6 +27,9 @@ fn wrong_usage_is_exit_code_2() {
     fails(&["bench", "all", "--batch-sizes", "0", "--out", arg(&out)], 2, &["at least one"]);
     fails(&["generate", arg(&out), "--size", "100"], 2, &["HEIGHTxWIDTH"]);
     fails(&["generate", arg(&out), "--size", "9999999x9999999"], 2, &["more than wellread accepts"]);
+    let huge = wellread(&["generate", arg(&out), "--size", "1000000000000x1000000000000"]);
+    assert!(huge.code == 2 && huge.stderr.contains("are too large"), "{}", huge.stderr);
+    assert!(!huge.stderr.contains("corrupt"), "{}", huge.stderr);
     fails(&["generate", arg(&out), "--formats", "hdf5"], 2, &["hdf5", "parquet"]);
     fails(&["generate", arg(&out), "--dtype", "complex64"], 2, &["complex64", "uint16"]);
     fails(&["generate", arg(&out), "--kind", "noise", "--masks"], 2, &["--masks"]);
@@ -70,6 +75,39 @@ fn options_that_contradict_or_do_nothing_are_named() {
     assert!(tuned("zarr", &["--format", "ome-zarr"]) && tuned("png", &["--format", "image-folder"]));
     assert!(tuned("lzw", &["--format", "tiff", "--compression", "lzw"]));
     assert!(!tuned("tiff", &["--format", "tiff"]) && !tuned("c.parquet", &[]));
+}
+
+/// What is asked of a format that it does not have is wrong usage, not a failure.
+#[test]
+fn what_a_format_does_not_have_is_wrong_usage() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 2, &["--formats", "tiff"]);
+    let tiff = set.join("tiff");
+    let before = files_below(dir.path());
+    let asked: [(&str, &[&str], &str); 11] = [
+        ("out.jpg", &[], "written as PNG"),
+        ("png", &["--format", "image-folder", "--compression", "lzw"], "PNG has no Lzw compression"),
+        ("png", &["--format", "image-folder", "--variant", "jpeg"], "has no variant \"jpeg\""),
+        ("a.parquet", &["--compression", "lzw"], "Parquet has no compression"),
+        ("a.parquet", &["--variant", "ome"], "no variant \"ome\""),
+        ("a.parquet", &["--shard", "1,1,1,8,8"], "no shards"),
+        ("dataset", &["--format", "ome-arrow-dataset", "--variant", "x"], "has no layout \"x\""),
+        ("a.zarr", &["--variant", "0.3"], "there are 0.4 and 0.5"),
+        ("a.zarr", &["--compression", "lzw"], "OME-Zarr has no Lzw compression"),
+        ("a.tiff", &["--variant", "0.4"], "TIFF has no variant \"0.4\""),
+        ("a.tiff", &["--compression", "snappy"], "TIFF has no compression"),
+    ];
+    for (target, more, said) in asked {
+        let target = dir.path().join(target);
+        fails(&[&["convert", arg(&tiff), arg(&target)], more].concat(), 2, &[said]);
+    }
+    for format in ["lance", "vortex", "duckdb"].into_iter().filter(|format| has_format(format)) {
+        let target = dir.path().join("table");
+        let command = ["convert", arg(&tiff), arg(&target), "--format", format, "--compression", "lzw"];
+        fails(&command, 2, &["has no compression lzw"]);
+    }
+    assert_eq!(files_below(dir.path()), before);
 }
 
 /// What this build was made without is named with the feature that brings it, wherever its name or ending is given.

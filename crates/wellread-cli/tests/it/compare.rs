@@ -19,7 +19,7 @@ fn results(folder: &Path, levels: &[(&str, f64)]) {
 }
 
 /// Three processes of a side, a tenth of a percent apart.
-fn side(folder: &Path, levels: &[(&str, f64)]) -> Vec<PathBuf> {
+pub fn side(folder: &Path, levels: &[(&str, f64)]) -> Vec<PathBuf> {
     let process = |n: u32| {
         let at = folder.join(n.to_string());
         let own = levels.iter().map(|(format, level)| (*format, level * (1.0 + 0.001 * f64::from(n))));

@@ -304,6 +304,7 @@ fn an_interrupted_conversion_goes_on() {
         std::fs::write(&files[7], &whole).unwrap();
         let done = json(&[&args[..], &["--read-as", "tiff"]].concat());
         assert_eq!(done["images_resumed"], 7, "{format}");
+        assert_eq!(done["bytes_of_pixels"], json(&["info", arg(&target)])["bytes_of_pixels"], "{format}");
         assert!(!left.exists());
         if format != "duckdb" {
             let same = target.join(first.strip_prefix(&left).unwrap());

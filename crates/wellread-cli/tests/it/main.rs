@@ -13,6 +13,8 @@ mod names;
 mod new_user;
 mod processes;
 mod recipe;
+#[cfg(target_os = "linux")]
+mod streams;
 mod support;
 mod task_native;
 mod tasks;

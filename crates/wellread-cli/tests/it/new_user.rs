@@ -1,7 +1,7 @@
 //! What a new user runs into: a short time budget, an interruption, nothing to measure, options by their other names, folders
 //! of images and masks, a column that is spelt wrong.
 
-use crate::support::{arg, generate, json, leftovers, wellread};
+use crate::support::{arg, files_below, generate, json, leftovers, wellread, wellread_in};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
@@ -325,10 +325,11 @@ fn a_join_takes_the_columns_named_and_suggests_the_one_meant() {
     let columns = &json(&["info", arg(&target)])["feature_columns"];
     assert_eq!(*columns, serde_json::json!(["Metadata_dose", "Metadata_Well"]));
     let (wrong, target) = convert("wrong.parquet", "FileName", "Metadata_Dose");
-    assert_eq!(wrong.code, 1);
+    assert_eq!(wrong.code, 2);
     assert!(wrong.stderr.contains("has no column \"Metadata_Dose\""), "{}", wrong.stderr);
     assert!(wrong.stderr.contains("is it \"Metadata_dose\"") && !target.exists(), "{}", wrong.stderr);
     let (wrong, _) = convert("wrong.parquet", "Filenam", "Metadata_dose");
+    assert_eq!(wrong.code, 2);
     assert!(wrong.stderr.contains("to join on (hint: is it \"FileName\"?"), "{}", wrong.stderr);
     // A name that is a part of the one that was given comes first.
     let (wrong, _) = convert("wrong.parquet", "FileName", "Image_Metadata_Well");
@@ -414,4 +415,149 @@ fn addresses_of_object_stores_are_named() {
         "{}",
         target.stderr
     );
+}
+
+/// Outputs in a folder of images would be images of it.
+#[test]
+fn nothing_is_written_into_the_images_that_are_looked_at() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 2, &["--formats", "tiff,parquet"]);
+    let (tiff, parquet) = (set.join("tiff"), set.join("images.parquet"));
+    let before = files_below(&set);
+    let refused: [(&[&str], &str); 6] = [
+        (&["view", "."], "--out ../view.png"),
+        (&["view", "../tiff", "--row", "0"], "--out ../view.png"),
+        (&["bench", "storage", "--input", ".", "--in-place"], "--out ../results"),
+        (
+            &["bench", "storage", "--input", ".", "--out", arg(dir.path()), "--data-dir", "d"],
+            "--data-dir ../d",
+        ),
+        (&["stats", ".", "--out", "stats.json"], "--out ../stats.json"),
+        (&["infer", "--data-source", ".", "--output-dir", "new/raw"], "--output-dir ../raw"),
+    ];
+    for (args, instead) in refused {
+        let done = wellread_in(&tiff, args);
+        assert_eq!(done.code, 2, "{args:?}: {}", done.stderr);
+        assert!(done.stderr.contains("lies inside the images"), "{args:?}: {}", done.stderr);
+        assert!(done.stderr.trim_end().ends_with(instead), "{args:?}: {}", done.stderr);
+    }
+    assert_eq!(files_below(&set), before);
+    // What is said to do can be done, and a file has no inside.
+    for args in [["view", ".", "--out", "../view.png"], ["view", arg(&parquet), "--row", "0"]] {
+        let folder = if args[1] == "." { &tiff } else { &set };
+        let done = wellread_in(folder, &args);
+        assert_eq!(done.code, 0, "{args:?}: {}", done.stderr);
+        assert!(set.join("view.png").exists());
+    }
+}
+
+/// Pixels of a compression that wellread does not read: described, and not advised to be converted by a command that fails.
+#[test]
+fn info_says_that_pixels_are_of_a_kind_that_is_not_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let noise = ["--kind", "noise", "--dtype", "uint8", "--formats", "tiff", "--compression", "none"];
+    generate(dir.path(), 1, &[&noise[..], &["--no-checksums"]].concat());
+    let tiff = dir.path().join("tiff");
+    let fine = wellread(&["info", arg(&tiff)]).stdout;
+    assert!(!fine.contains("cannot be read"), "{fine}");
+    for (path, mut bytes) in files_below(&tiff) {
+        // The tag Compression, a short: none becomes JPEG.
+        let tag = [0x03, 0x01, 3, 0, 1, 0, 0, 0, 1, 0];
+        let at = bytes.windows(tag.len()).position(|found| found == tag).unwrap();
+        bytes[at + 8] = 7;
+        fs::write(&path, bytes).unwrap();
+    }
+    let done = wellread(&["info", arg(&tiff)]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert!(
+        done.stdout.contains("the pixels cannot be read: compression JPEG (7) is not supported"),
+        "{}",
+        done.stdout
+    );
+    assert!(!done.stdout.contains("wellread convert"), "{}", done.stdout);
+    let why = &json(&["info", arg(&tiff)])["pixels_unsupported"];
+    assert!(why.as_str().is_some_and(|why| why.contains("JPEG (7)")), "{why}");
+}
+
+#[test]
+fn view_replaces_its_own_pictures_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 2, &["--formats", "parquet"]);
+    let (parquet, picture) = (set.join("images.parquet"), dir.path().join("picture.png"));
+    let view = |more: &[&str]| wellread(&[&["view", arg(&parquet), "--out", arg(&picture)], more].concat());
+    assert_eq!(view(&[]).code, 0);
+    let sheet = fs::read(&picture).unwrap();
+    assert_eq!(view(&["--row", "1"]).code, 0);
+    assert_ne!(fs::read(&picture).unwrap(), sheet);
+    // The same picture as another program writes it: without the note of who has drawn it.
+    let note = b"Software\0wellread";
+    let at = sheet.windows(note.len()).position(|found| found == note).unwrap() - 8;
+    let foreign = [&sheet[..at], &sheet[at + note.len() + 12..]].concat();
+    fs::write(&picture, &foreign).unwrap();
+    let done = view(&[]);
+    assert_eq!(done.code, 1, "{}", done.stderr);
+    assert!(done.stderr.contains("picture.png: already exists and is no picture that wellread has drawn"));
+    assert!(fs::read(&picture).unwrap() == foreign);
+}
+
+#[test]
+fn a_results_folder_of_a_benchmark_that_failed_does_not_stay() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("new/results");
+    let missing = dir.path().join("missing.parquet");
+    for more in [&[][..], &["--processes", "2"]] {
+        let command = ["bench", "storage", "--input", arg(&missing), "--in-place", "--out", arg(&out)];
+        let done = wellread(&[&command[..], more].concat());
+        assert_eq!(done.code, 1, "{}", done.stderr);
+        assert!(!dir.path().join("new").exists(), "{more:?}");
+    }
+    // One that was there stays.
+    fs::create_dir_all(&out).unwrap();
+    let done = wellread(&["bench", "storage", "--input", arg(&missing), "--in-place", "--out", arg(&out)]);
+    assert!(done.code == 1 && out.exists());
+}
+
+/// Where nothing was being written, nothing is said to have been removed.
+#[test]
+#[cfg(unix)]
+fn an_interruption_before_anything_is_written_says_no_more_than_that() {
+    let dir = tempfile::tempdir().unwrap();
+    let pipe = dir.path().join("recipe.toml");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let child = Command::new(env!("CARGO_BIN_EXE_wellread"))
+        .args(["bench", "--recipe", arg(&pipe), "--out", arg(&dir.path().join("out"))])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Opens once the program has opened it to read, and waits for what is in it.
+    let held = fs::File::options().write(true).open(&pipe).unwrap();
+    crate::support::signal(&child, "INT");
+    let done = child.wait_with_output().unwrap();
+    drop(held);
+    assert_eq!(done.status.code(), Some(130));
+    assert_eq!(String::from_utf8(done.stderr).unwrap(), "interrupted\n");
+}
+
+#[test]
+fn verify_says_where_there_are_no_checksums() {
+    let dir = tempfile::tempdir().unwrap();
+    let written = generate(dir.path(), 2, &[]);
+    let expected = dir.path().join("expected.json");
+    let verified = |set: &Path, more: &[&str]| {
+        let done = wellread(&[&["verify", arg(set)], more].concat());
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        done.stdout
+    };
+    for set in written["written"].as_array().unwrap() {
+        let format = set["format"].as_str().unwrap();
+        let Some(path) = set["path"].as_str().filter(|_| set["error"].is_null()) else { continue };
+        let said = verified(Path::new(path), &[]);
+        let unseen = said.contains("has no checksums of its own") && said.contains("--against");
+        assert_eq!(unseen, ["lance", "vortex"].contains(&format), "{format}: {said}");
+        assert!(!verified(Path::new(path), &["--against", arg(&expected)]).contains("of its own"));
+    }
 }

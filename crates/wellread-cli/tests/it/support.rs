@@ -1,7 +1,7 @@
 //! Running the binary under test.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// What a finished process left.
 pub struct Done {
@@ -12,11 +12,31 @@ pub struct Done {
 
 /// Runs `wellread` with these arguments.
 pub fn wellread<S: AsRef<std::ffi::OsStr>>(args: &[S]) -> Done {
-    let output = Command::new(env!("CARGO_BIN_EXE_wellread"))
-        .args(args)
-        .stdin(std::process::Stdio::null())
-        .output()
-        .expect("the binary starts");
+    wellread_into(args, Stdio::piped(), Stdio::piped())
+}
+
+/// As [`wellread`], with this working folder.
+pub fn wellread_in<S: AsRef<std::ffi::OsStr>>(folder: &Path, args: &[S]) -> Done {
+    finished(command(args).current_dir(folder))
+}
+
+/// As [`wellread`], with stdout and stderr going there; what goes elsewhere than to a pipe is not in what it left.
+pub fn wellread_into<S: AsRef<std::ffi::OsStr>>(
+    args: &[S],
+    stdout: impl Into<Stdio>,
+    stderr: impl Into<Stdio>,
+) -> Done {
+    finished(command(args).stdout(stdout).stderr(stderr))
+}
+
+fn command<S: AsRef<std::ffi::OsStr>>(args: &[S]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wellread"));
+    command.args(args).stdin(Stdio::null());
+    command
+}
+
+fn finished(command: &mut Command) -> Done {
+    let output = command.output().expect("the binary starts");
     let done = Done {
         code: output.status.code().expect("no signal"),
         stdout: String::from_utf8(output.stdout).expect("UTF-8"),
@@ -118,8 +138,8 @@ pub fn signal(child: &std::process::Child, name: &str) {
 pub fn interrupt<S: AsRef<std::ffi::OsStr>>(args: &[S], folder: &Path, name: &str) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_wellread"))
         .args(args)
-        .stdout(std::process::Stdio::null())
-        .stderr(std::process::Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
         .spawn()
         .expect("the binary starts");
     until("it never began", || !leftovers(folder).is_empty());

@@ -45,11 +45,12 @@ impl PngWriter {
                 return Err(Error::new(
                     path,
                     format_args!("PNG has no {other:?} compression; it has none and deflate[:LEVEL]"),
-                ));
+                )
+                .choice());
             }
         };
         if let Some(variant) = &options.variant {
-            return Err(Error::new(path, format_args!("{} has no variant {variant:?}", FORMAT.name)));
+            return Err(Error::new(path, format_args!("{} has no variant {variant:?}", FORMAT.name)).choice());
         }
         if FORMAT.has_ending(&path.to_string_lossy())
             && !path.extension().is_some_and(|e| e.eq_ignore_ascii_case("png"))
@@ -58,6 +59,7 @@ impl PngWriter {
                 path,
                 "pictures are written as PNG, because JPEG would change their pixels",
             )
+            .choice()
             .hint("give a name that ends in .png, or a folder and --format image-folder"));
         }
         let single = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("png"));

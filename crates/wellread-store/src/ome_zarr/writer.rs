@@ -66,7 +66,7 @@ impl OmeZarrWriter {
     /// # Errors
     /// An existing target (without `overwrite`), or options that OME-Zarr does not have.
     pub fn create(path: &Path, options: &WriteOptions) -> Result<Self> {
-        let wrong = |cause: String| Error::new(path, cause);
+        let wrong = |cause: String| Error::new(path, cause).choice();
         let version = match options.variant.as_deref() {
             None | Some("0.5") => Version::V05,
             Some("0.4") => Version::V04,

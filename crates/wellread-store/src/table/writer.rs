@@ -44,10 +44,13 @@ impl TableWriter {
                 target,
                 format_args!("there is no variant {variant:?} of OME-Arrow tables"),
             )
+            .choice()
             .hint("the one that is written is \"typed\""));
         }
         if options.shard.is_some() {
-            return Err(Error::new(target, "tables have no shards").hint("leave the shard size out"));
+            return Err(Error::new(target, "tables have no shards")
+                .choice()
+                .hint("leave the shard size out"));
         }
         if options.resume.is_some() && options.types.is_empty() {
             return Err(Error::new(

@@ -45,6 +45,7 @@ impl TiffWriter {
             Some("plain") => false,
             Some(other) => {
                 return Err(Error::new(path, format_args!("TIFF has no variant {other:?}"))
+                    .choice()
                     .hint("TIFF has the variants ome and plain"));
             }
         };
@@ -75,6 +76,7 @@ fn pieces(path: &Path, chunk: Option<[usize; 5]>) -> Result<(Option<[usize; 2]>,
     let Some([t, c, z, y, x]) = chunk else { return Ok((None, None)) };
     let refuse = |what: &str| {
         Err(Error::new(path, format_args!("TIFF cannot have chunks of {t},{c},{z},{y},{x} (TCZYX): {what}"))
+            .choice()
             .hint("give 1,1,1,Y,X with Y and X multiples of 16, or X = 0 for strips of Y rows"))
     };
     if t > 1 || c > 1 || z > 1 {

@@ -75,10 +75,13 @@ impl DatasetWriter {
         let asked = options.variant.as_deref().unwrap_or("z-plane");
         let Some(layout) = LAYOUTS.into_iter().find(|l| *l == asked) else {
             return Err(Error::new(path, format_args!("{} has no layout {asked:?}", FORMAT.name))
+                .choice()
                 .hint(format_args!("it has {}", LAYOUTS.join(", "))));
         };
         if options.shard.is_some() {
-            return Err(Error::new(path, "Parquet files have no shards").hint("leave the shard size out"));
+            return Err(Error::new(path, "Parquet files have no shards")
+                .choice()
+                .hint("leave the shard size out"));
         }
         let codec = codec(path, options)?;
         let staged = Staged::new(path, options.overwrite)?;

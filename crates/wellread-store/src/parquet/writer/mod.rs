@@ -82,10 +82,13 @@ impl ParquetWriter {
                 path,
                 format_args!("there is no variant {variant:?} of OME-Arrow Parquet"),
             )
+            .choice()
             .hint("the one that is written is \"typed\""));
         }
         if options.shard.is_some() {
-            return Err(Error::new(path, "Parquet files have no shards").hint("leave the shard size out"));
+            return Err(Error::new(path, "Parquet files have no shards")
+                .choice()
+                .hint("leave the shard size out"));
         }
         let collector = Collector::new(path, options, ome_arrow::list_type)?;
         let codec = codec(path, options)?;
@@ -232,6 +235,7 @@ pub(super) fn codec(path: &Path, options: &WriteOptions) -> Result<Codec> {
         }
         other @ (Compression::Lzw | Compression::PackBits) => {
             Err(Error::new(path, format_args!("Parquet has no compression {other:?}"))
+                .choice()
                 .hint("it has none, snappy, lz4, zstd[:LEVEL] and deflate[:LEVEL]"))
         }
     }
