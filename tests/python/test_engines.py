@@ -192,7 +192,7 @@ def test_lance_files_of_other_formats_in_several_fragments(wellread, tmp_path, v
     table = pa.table({"n": range(9), "image": pa.array([m[1] for m in made], struct_type(pa.uint16()))})
     lance.write_dataset(table, str(path), data_storage_version=version, max_rows_per_file=4, max_rows_per_group=4)
     about = wellread("info", path)
-    assert version in about["variant"] and about["pieces"] == "3 fragments"
+    assert version in about["variant"] and about["layout"] == "3 fragments"
     wellread("convert", path, tmp_path / "out.parquet")
     images = pq.read_table(tmp_path / "out.parquet")["ome_image"].to_pylist()
     for found, (pixels, _) in zip(images, made, strict=True):
