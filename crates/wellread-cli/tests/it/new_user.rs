@@ -463,7 +463,7 @@ fn info_says_that_pixels_are_of_a_kind_that_is_not_read() {
     assert!(!fine.contains("cannot be read"), "{fine}");
     for (path, mut bytes) in files_below(&tiff) {
         // The tag Compression, a short: none becomes JPEG.
-        let tag = [0x03, 0x01, 3, 0, 1, 0, 0, 0, 1, 0];
+        let tag = [0x03_u8, 0x01, 3, 0, 1, 0, 0, 0, 1, 0];
         let at = bytes.windows(tag.len()).position(|found| found == tag).unwrap();
         bytes[at + 8] = 7;
         fs::write(&path, bytes).unwrap();
