@@ -81,13 +81,18 @@ mod signals {
     use std::mem::MaybeUninit;
     use std::ptr;
     use std::sync::Mutex;
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     /// Stack that the first thread has for certain, however little address space is left later.
     const STACK: usize = 1 << 20;
     /// Memory that is given up to have some for ending.
     static RESERVE: Mutex<Vec<u8>> = Mutex::new(Vec::new());
-    static ENDING: AtomicBool = AtomicBool::new(false);
+    /// The thread that ends the process, once there is one.
+    static ENDING: AtomicUsize = AtomicUsize::new(0);
+    /// What is said where there is no memory to say more.
+    const SHORT: &str = "error: not enough memory\n";
+    /// Seconds that other threads leave to that one.
+    const PATIENCE: libc::c_uint = 30;
 
     pub fn prepare() {
         if is_limited() {
@@ -144,10 +149,20 @@ mod signals {
             }
             return;
         }
-        if ENDING.swap(true, Ordering::SeqCst) {
-            // Another thread is at it, or this one found no memory for it.
-            // SAFETY: ends the process.
-            unsafe { libc::_exit(1) }
+        // SAFETY: asks for a number.
+        let this = unsafe { libc::pthread_self() } as usize;
+        if let Err(other) = ENDING.compare_exchange(0, this, Ordering::SeqCst, Ordering::SeqCst) {
+            // SAFETY: writes a constant, waits, ends the process.
+            unsafe {
+                if other == this {
+                    // This thread found no memory for more.
+                    let _ = libc::write(libc::STDERR_FILENO, SHORT.as_ptr().cast(), SHORT.len());
+                } else {
+                    // Another thread is saying it, and ends the process when that is done.
+                    libc::sleep(PATIENCE);
+                }
+                libc::_exit(1)
+            }
         }
         if let Ok(mut reserve) = RESERVE.try_lock() {
             *reserve = Vec::new();
