@@ -77,7 +77,6 @@ mod signals {
     use super::REFUSED;
     use std::cell::Cell;
     use std::hint::black_box;
-    use std::io::Write as _;
     use std::mem::MaybeUninit;
     use std::ptr;
     use std::sync::Mutex;
@@ -92,7 +91,7 @@ mod signals {
     /// What is said where there is no memory to say more.
     const SHORT: &str = "error: not enough memory\n";
     /// Seconds that other threads leave to that one.
-    const PATIENCE: libc::c_uint = 30;
+    const PATIENCE: libc::c_uint = 10;
 
     pub fn prepare() {
         if is_limited() {
@@ -167,9 +166,12 @@ mod signals {
         if let Ok(mut reserve) = RESERVE.try_lock() {
             *reserve = Vec::new();
         }
-        // Nobody is told where that fails.
-        let _ = writeln!(std::io::stderr(), "{}", wellread_cli::out_of_memory(bytes));
-        // SAFETY: ends the process.
-        unsafe { libc::_exit(1) }
+        // Not by the standard library's stream, which another thread may have been writing to when it found no memory.
+        let text = wellread_cli::out_of_memory(bytes) + "\n";
+        // SAFETY: writes bytes that are there, and ends the process.
+        unsafe {
+            let _ = libc::write(libc::STDERR_FILENO, text.as_ptr().cast(), text.len());
+            libc::_exit(1)
+        }
     }
 }
