@@ -338,7 +338,7 @@ def test_wrong_choices_are_named(parquet):
         ({"order": "random"}, ValueError, "order"),
         ({"order": "balanced"}, ValueError, "by"),
         ({"order": "grouped", "by": "nowhere"}, ValueError, "nowhere"),
-        ({"weights": [1.0]}, ValueError, "weights"),
+        ({"weights": [1.0]}, ValueError, "weight was given"),
         ({"rows": [40]}, ValueError, "row 40"),
         ({"rows": [-1]}, ValueError, "rows"),
         ({"rows": "all"}, TypeError, "rows"),

@@ -258,8 +258,9 @@ def run_track3() -> pandas.DataFrame:
 
 
 def run_track4() -> pandas.DataFrame:
-    """From an array to a tensor, by ``wellread bench conversion``: a row for each format, path and run."""
-    arguments = ["--samples", TRACK1_BENCHMARK_SAMPLES, "--repeats", TRACK1_REPEATS]
+    """From an array to a tensor, by ``wellread bench conversion`` in this Python's torch and the format's usual reader: a
+    row for each format, path and run."""
+    arguments = ["--samples", TRACK1_BENCHMARK_SAMPLES, "--repeats", TRACK1_REPEATS, "--framework", "pytorch"]
     parts = [(part, name) for part in ("numpy", "conversion", "torch") for name in _STATISTICS]
     renamed = {f"{part}_{name}_s": f"{part}_{name}" for part, name in parts}
     return _track(4, "conversion", arguments, renamed, num_samples=min(TRACK1_BENCHMARK_SAMPLES, N_ROWS))
@@ -327,7 +328,8 @@ def _track(number: int, what: str, arguments: list[Any], renamed: dict[str, str]
     table = pandas.read_csv(results / f"{what}.csv")
     table = table[table["status"] == "ok"].rename(columns=renamed)
     table["format"] = table["format"].map(lambda name: labels.get(name, name))
-    table = table.reset_index(drop=True).assign(**more)
+    # Without the rows that were not measured, columns have one type again.
+    table = table.reset_index(drop=True).infer_objects().assign(**more)
     table.to_parquet(Path(DATA_DIR) / f"pytorch_benchmark_track{number}.parquet")
     return table
 
