@@ -258,8 +258,8 @@ def run_track3() -> pandas.DataFrame:
 
 
 def run_track4() -> pandas.DataFrame:
-    """From an array to a tensor, by ``wellread bench conversion`` in this Python's torch and the format's usual reader: a
-    row for each format, path and run."""
+    """From an array to a tensor, by ``wellread bench conversion`` in torch with the format's usual reader: a row for
+    each format, path and run."""
     arguments = ["--samples", TRACK1_BENCHMARK_SAMPLES, "--repeats", TRACK1_REPEATS, "--framework", "pytorch"]
     parts = [(part, name) for part in ("numpy", "conversion", "torch") for name in _STATISTICS]
     renamed = {f"{part}_{name}_s": f"{part}_{name}" for part, name in parts}
