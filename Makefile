@@ -11,7 +11,8 @@ export CARGO_TARGET_DIR ?= $(CACHE)/target
 PYTHON_ENV ?= $(CACHE)/python
 PYTHON_PACKAGE := $(CARGO_TARGET_DIR)/python
 WELLREAD := $(CARGO_TARGET_DIR)/release/wellread
-LINTS := -Dwarnings__CLIPPY_HACKERY__
+# Before a cargo that compiles: Clippy as the compiler of this workspace's crates.
+CLIPPY := RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings__CLIPPY_HACKERY__
 LIGHT_WELLREAD := $(CARGO_TARGET_DIR)-light/release/wellread
 DEMO_OUT ?= results/demo
 
@@ -36,19 +37,17 @@ install: system-packages ## put the wellread command into cargo's bin folder
 # What the Python tests need is fetched while the first build compiles, which takes longer than all else.
 # Clippy is the compiler of this workspace's crates here, so that they compile once for lints and tests; `make build` has
 # the compiler itself.
-test: export RUSTC_WORKSPACE_WRAPPER = clippy-driver
-test: export CLIPPY_ARGS = $(LINTS)
 test: ## every test: format, lints, Rust, and cross-reading with the Python libraries
 	@scripts/system-packages.sh tests
 	cargo fmt --all --check
-	$(MAKE) --no-print-directory -j2 build-all python-env browser
-	$(MAKE) --no-print-directory test-rust test-python
+	$(CLIPPY) $(MAKE) --no-print-directory -j2 build-all python-env browser
+	$(CLIPPY) $(MAKE) --no-print-directory test-rust test-python
 
 # A tree of its own, with incremental compilation: from a changed line to a tested result in a minute or two.
 check: ## what most changes break: format, lints and tests of images, stores and loaders, without the engines
 	@scripts/system-packages.sh light
 	cargo fmt --all --check
-	CARGO_TARGET_DIR="$(CARGO_TARGET_DIR)-light" RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=$(LINTS) \
+	CARGO_TARGET_DIR="$(CARGO_TARGET_DIR)-light" $(CLIPPY) \
 	  cargo test --profile quick --locked --lib --test it -p wellread-image -p wellread-store -p wellread-loader
 
 build: system-packages ## the wellread binary with all storage engines (a first build takes 40 minutes on two cores)
@@ -64,7 +63,7 @@ build-light: ## the wellread binary without the storage engines: a few minutes
 # takes ten minutes, beside building them.
 lint: system-packages
 	cargo fmt --all --check
-	RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=$(LINTS) cargo build --release --locked --workspace --all-targets
+	$(CLIPPY) cargo build --release --locked --workspace --all-targets
 
 # Binaries and tests in one go: building the command alone would compile shared crates twice.
 build-all: system-packages
