@@ -15,6 +15,7 @@ use futures::StreamExt;
 use lance_core::datatypes::{Field, Schema};
 use lance_encoding::decoder::ColumnInfo;
 use lance_file::reader::CachedFileMetadata;
+use lance_file::version::ConcreteFileVersion;
 use lance_table::format;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -71,11 +72,6 @@ struct DataFile {
     metadata: Arc<CachedFileMetadata>,
     /// Columns by fields.
     columns: HashMap<i32, usize>,
-}
-
-/// Whether a data file is of format 0.1, of before Lance's second file format, which began as 0.3.
-const fn is_oldest(major: u32, minor: u32) -> bool {
-    major == 0 && minor < 3
 }
 
 impl LanceTable {
@@ -153,7 +149,7 @@ impl LanceTable {
         let mut files = vec![];
         for file in fragment.lance.files.iter().filter(|f| f.base_id.is_none()) {
             // Files of format 0.1 have other metadata, which only Lance reads.
-            if is_oldest(file.file_major_version, file.file_minor_version) {
+            if matches!(file.file_version(), Ok(ConcreteFileVersion::V1)) {
                 continue;
             }
             let place = self.folder.join(DATA).join(&file.path);
