@@ -13,6 +13,8 @@ PYTHON_PACKAGE := $(CARGO_TARGET_DIR)/python
 WELLREAD := $(CARGO_TARGET_DIR)/release/wellread
 # Before a cargo that compiles: Clippy as the compiler of this workspace's crates.
 CLIPPY := RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings__CLIPPY_HACKERY__
+# Where the tests have DuckDB's library from: the package of that Python.
+WITH_DUCKDB := WELLREAD_DUCKDB="$(PYTHON_ENV)/bin/python"
 LIGHT_WELLREAD := $(CARGO_TARGET_DIR)-light/release/wellread
 DEMO_OUT ?= results/demo
 
@@ -69,8 +71,8 @@ lint: system-packages
 build-all: system-packages
 	cargo build --release --locked --workspace --all-targets
 
-test-rust: build-all
-	cargo test --release --locked --workspace
+test-rust: build-all python-env
+	$(WITH_DUCKDB) cargo test --release --locked --workspace
 
 # Two files of tests at a time: most of them wait for processes that start.
 test-python: build-all python-env python-package browser ## files cross-read with other libraries; the Python package
@@ -80,8 +82,8 @@ test-python: build-all python-env python-package browser ## files cross-read wit
 
 # Of each kind of set the same share; the small one is a test (tests/python/test_campaign.py, crates/wellread-cli/tests/mutations.rs).
 campaign: build-all python-env python-package ## damage to sets of every format, kills, forks: N=27000 SEED=1 SECONDS_MOST=0 KILLS=20
-	WELLREAD_MUTATIONS="$(or $(PER_SET),600)" cargo test --release --locked --workspace --test mutations -- --nocapture
-	WELLREAD="$(WELLREAD)" PYTHONPATH="$(PYTHON_PACKAGE)" "$(PYTHON_ENV)/bin/python" fuzz/campaign.py --n "$(or $(N),27000)" \
+	WELLREAD_MUTATIONS="$(or $(PER_SET),600)" $(WITH_DUCKDB) cargo test --release --locked --workspace --test mutations -- --nocapture
+	WELLREAD="$(WELLREAD)" $(WITH_DUCKDB) PYTHONPATH="$(PYTHON_PACKAGE)" "$(PYTHON_ENV)/bin/python" fuzz/campaign.py --n "$(or $(N),27000)" \
 	  --seed "$(or $(SEED),1)" --seconds "$(or $(SECONDS_MOST),0)" --kills "$(or $(KILLS),20)" --out "$(or $(OUT),results/campaign)"
 
 # Of the native module that `build-all` has left: maturin would compile everything once more.
@@ -101,7 +103,7 @@ browser: system-packages ## a Chromium, in which the tests open reports
 # `ARGS="--sets 1080 --only tensorstore"` measures a part; `ARGS=--prepare` only writes the sets.
 bench-peers: build python-package ## compare with torch DataLoader + tifffile, zarr-python, tensorstore … (installs PyTorch: large)
 	scripts/python-env.sh "$(CACHE)/peers" benches/peers/requirements.txt
-	WELLREAD="$(WELLREAD)" PYTHONPATH="$(PYTHON_PACKAGE)" "$(CACHE)/peers/bin/python" benches/peers/compare.py \
+	WELLREAD="$(WELLREAD)" WELLREAD_DUCKDB="$(CACHE)/peers/bin/python" PYTHONPATH="$(PYTHON_PACKAGE)" "$(CACHE)/peers/bin/python" benches/peers/compare.py \
 	  --out results/peers $(ARGS)
 
 docs: ## the documentation as a site, in results/docs (compiles mdbook once, a few minutes)

@@ -17,10 +17,10 @@ fi
 
 missing=()
 command -v cc >/dev/null || missing+=(gcc libc6-dev)
+# Snappy inside Blosc, which OME-Zarr's chunks can have, is C++.
+command -v c++ >/dev/null || missing+=(g++)
 if [[ ${1:-} != light ]]; then
-    # DuckDB is C++, Lance's metadata are protocol buffers, Vortex binds C by libclang.
-    command -v c++ >/dev/null || missing+=(g++)
-    command -v cmake >/dev/null || missing+=(cmake)
+    # Lance's metadata are protocol buffers, Vortex binds C by libclang.
     command -v protoc >/dev/null || missing+=(protobuf-compiler libprotobuf-dev)
     # libclang-cpp is another library, which some images have alone.
     ldconfig -p 2>/dev/null | grep -qE 'libclang(-[0-9.]+)?\.so' ||
@@ -30,6 +30,23 @@ fi
 command -v python3 >/dev/null || missing+=(python3)
 # Debian splits venv off Python; a Python from elsewhere brings its own.
 python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
+# With it, programs that are no Python load DuckDB's library from the Python package.
+if [[ ${1:-} == tests ]] && ! python3 - 2>/dev/null <<'PYTHON'; then
+import ctypes, os, sysconfig
+of = sysconfig.get_config_var
+name = f"libpython{of('py_version_short')}.so.1.0"
+for path in (os.path.join(of("LIBDIR") or "", of("INSTSONAME") or name), os.path.join(of("LIBDIR") or "", name), name):
+    try:
+        ctypes.CDLL(path)
+    except OSError:
+        continue
+    break
+else:
+    raise SystemExit(1)
+PYTHON
+    version=$(python3 -c 'import sysconfig; print(sysconfig.get_config_var("py_version_short"))' 2>/dev/null || true)
+    missing+=("libpython${version:-3-dev}")
+fi
 # The leak check of the Python module, which is left out where valgrind is not to be had.
 if [[ ${1:-} == tests && $(id -u) == 0 ]] && ! command -v valgrind >/dev/null && command -v apt-get >/dev/null; then
     missing+=(valgrind)

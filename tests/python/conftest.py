@@ -25,6 +25,8 @@ def environment():
         patch.setenv("GIT_CONFIG_NOSYSTEM", "1")
         for name in filter(NOT_OURS.fullmatch, list(os.environ)):
             patch.delenv(name)
+        if not os.environ.get("WELLREAD_DUCKDB"):
+            patch.setenv("WELLREAD_DUCKDB", sys.executable)
         yield
 
 

@@ -14,7 +14,7 @@ use wellread_measure::environment::Environment;
 use wellread_measure::limits::CopyLimits;
 use wellread_report::{Cell, Fact, Finding, ReportInput, Severity, Table, Thumbnail};
 use wellread_store::preview::{self, Preview, contact_sheet};
-use wellread_store::registry;
+use wellread_store::{Format, registry};
 
 /// What a run gives: everything in the results folder, and what to print.
 pub struct Outcome {
@@ -138,9 +138,9 @@ pub(crate) fn assemble(
     details.insert("engines".into(), serde_json::to_value(registry::engines())?);
     details.insert(
         "engines_missing".into(),
-        registry::absent_formats()
-            .iter()
-            .map(|absent| (absent.name.to_owned(), absent.how_to_get.into()))
+        registry::missing_formats()
+            .into_iter()
+            .map(|(name, how_to_get)| (name.to_owned(), how_to_get.into()))
             .collect::<serde_json::Map<_, _>>()
             .into(),
     );
@@ -218,7 +218,8 @@ fn what_figures_are(rounds: &[(&str, usize)], Over(all, one): &Over) -> String {
 /// Library and file format behind each format that was measured.
 fn engines(session: &Session<'_>) -> Vec<(String, String)> {
     let formats = session.prepared.sets.iter().filter_map(|set| registry::format_named(set.format).ok());
-    formats.map(|format| (format!("engine of {}", format.name), (format.engine)())).collect()
+    let engine = |format: &Format| Some((format!("engine of {}", format.name), (format.engine)().ok()?));
+    formats.filter_map(engine).collect()
 }
 
 /// Codec of each set, and whether it was converted for this comparison.

@@ -1,5 +1,6 @@
 //! Databases open for reading, with a connection for each thread that asks.
 
+use crate::library;
 use duckdb::{AccessMode, Config, Connection};
 use std::ops::Deref;
 use std::path::Path;
@@ -27,6 +28,7 @@ impl Database {
     /// # Errors
     /// A file that is corrupt, of a newer DuckDB, or locked by a process that writes to it.
     pub fn open(path: &Path) -> Result<Self> {
+        library::load(path)?;
         let config = config(true).and_then(|c| c.access_mode(AccessMode::ReadOnly));
         // Names such as `md:x` or `:memory:` mean something else to DuckDB; whole paths do not.
         let whole = std::path::absolute(path).map_err(|e| Error::io(path, "cannot open", &e))?;
@@ -36,6 +38,7 @@ impl Database {
 
     /// A database in memory, for reading other files.
     pub fn in_memory(path: &Path) -> Result<Self> {
+        library::load(path)?;
         let opened = config(true).and_then(Connection::open_in_memory_with_flags);
         opened.map(Self::of).map_err(|e| failed(path, "cannot start DuckDB", &e))
     }
@@ -80,17 +83,6 @@ pub(crate) fn config(read_only: bool) -> duckdb::Result<Config> {
         .custom_user_agent("wellread")?;
     // A reader must not leave a folder of temporary files beside somebody's database.
     if read_only { config.with("temp_directory", "") } else { Ok(config) }
-}
-
-/// The library's version and its storage versions.
-pub(crate) fn version() -> Result<String> {
-    let path = Path::new("duckdb");
-    let ask = || -> duckdb::Result<String> {
-        let connection = Connection::open_in_memory_with_flags(config(true)?)?;
-        let version: String = connection.query_row("SELECT version()", [], |row| row.get(0))?;
-        Ok(format!("DuckDB {version} (storage version {version} and older)"))
-    };
-    ask().map_err(|e| failed(path, "cannot start DuckDB", &e))
 }
 
 /// Whether DuckDB says that another process has the database open.

@@ -17,12 +17,14 @@
 //! joining ([`wellread_store::Store::rows_per_read`]). Tables written here have a primary key on `row_id`, by whose
 //! index DuckDB fetches single rows.
 //!
-//! [DuckDB](https://duckdb.org/docs/) 2.0 is linked in; files of older releases are read, files of newer ones refused.
+//! [DuckDB](https://duckdb.org/docs/)'s library is loaded when it is first needed (`library`), of release 2.0 or newer; files of
+//! older releases are read, files of newer ones refused.
 
 mod connection;
 mod direct;
 #[doc(hidden)]
 pub mod fuzzing;
+mod library;
 mod place;
 mod sink;
 mod sql;
@@ -83,6 +85,7 @@ fn writer(path: &std::path::Path, options: &WriteOptions, target: sink::Target) 
 }
 
 /// Library and the storage versions that it reads and writes.
-fn engine() -> String {
-    connection::version().unwrap_or_else(|e| e.to_string())
+fn engine() -> Result<String> {
+    let version = library::load(std::path::Path::new("duckdb"))?;
+    Ok(format!("DuckDB {version} (storage version {version} and older)"))
 }

@@ -1,6 +1,7 @@
 //! Writing: record batches appended to a staged database, which becomes the output or is copied to Parquet.
 
 use crate::connection::{config, failed, is_lock};
+use crate::library;
 use crate::place::mark;
 use crate::sql::{literal, quoted};
 use arrow_array::cast::AsArray;
@@ -64,6 +65,7 @@ impl DuckSink {
     /// The target exists, or options that DuckDB does not have.
     pub fn create(path: &Path, options: &WriteOptions, target: Target) -> Result<Self> {
         codec(path, options, target)?;
+        library::load(path)?;
         if target == Target::Database {
             refuse_question_mark(path)?;
             check_log(path)?;

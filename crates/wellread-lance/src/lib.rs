@@ -47,7 +47,7 @@ pub static FORMAT: Format = Format {
     has_levels: false,
     heeds_tune: |_| true,
     cannot_resume: None,
-    engine: || format!("lance {LANCE} (own page reader); Lance file format 2.2"),
+    engine: || Ok(format!("lance {LANCE} (own page reader); Lance file format 2.2")),
     recognise: place::recognise,
     open: |path, options| {
         Ok(Box::new(TableStore::open(Box::new(table::LanceTable::open(path, options)?), options)?))

@@ -32,6 +32,10 @@ use pyo3::prelude::*;
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     // Known before there are threads, of which one might ask for it first while another forks.
     wellread::store::process::id();
+    let program: Option<std::path::PathBuf> = module.py().import("sys")?.getattr("executable")?.extract()?;
+    if let Some(program) = program.filter(|path| !path.as_os_str().is_empty()) {
+        wellread::store::python::set_here(program);
+    }
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<batch::Batch>()?;
     module.add_class::<dataset::Dataset>()?;

@@ -34,6 +34,7 @@
 //! | [`trace`] | a timeline of what threads do, written to a file |
 //! | [`threads`] | threads where the system may have no more |
 //! | [`process`] | which process this is, which forks change |
+//! | [`python`] | the Python in whose packages engines look for libraries |
 //! | [`prefetch()`] | memory that is going to be copied, asked for beforehand |
 //! | [`bare_codec`] | decompressors on their own, to hold readers against |
 //! | [`preview`] | contrast-stretched thumbnails of rows |
@@ -69,6 +70,7 @@ pub mod planes;
 mod prefetch;
 pub mod preview;
 pub mod process;
+pub mod python;
 pub mod read_back;
 mod refusal;
 pub mod registry;

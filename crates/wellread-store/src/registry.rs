@@ -122,8 +122,9 @@ pub struct Format {
     pub heeds_tune: fn(&WriteOptions) -> bool,
     /// Why an interrupted writer cannot be gone on with ([`WriteOptions::resume`]); `None` where it can.
     pub cannot_resume: Option<&'static str>,
-    /// Version of the library or engine behind it, and of the file format.
-    pub engine: fn() -> String,
+    /// Version of the library or engine behind it, and of the file format. An error where the library is loaded when it is
+    /// needed, and is not there: it says how to get it.
+    pub engine: fn() -> Result<String>,
     /// Whether a probe looks like this format.
     pub recognise: fn(&Probe) -> bool,
     /// Opens for reading.
@@ -264,9 +265,30 @@ pub fn formats() -> &'static [&'static Format] {
     })
 }
 
-/// The engine behind each format of this build, with its version.
+/// The engine behind each format that can be used here, with its version.
 pub fn engines() -> BTreeMap<&'static str, String> {
-    formats().iter().map(|format| (format.name, (format.engine)())).collect()
+    formats().iter().filter_map(|format| Some((format.name, (format.engine)().ok()?))).collect()
+}
+
+/// The formats of this build that can be used here: all but those whose library is not there.
+pub fn usable_formats() -> Vec<&'static Format> {
+    formats().iter().copied().filter(|format| (format.engine)().is_ok()).collect()
+}
+
+/// Formats that the project knows and that cannot be used here, by name, each with how to get it: those that this build does not
+/// have, and those whose library is not there.
+pub fn missing_formats() -> Vec<(&'static str, String)> {
+    let absent = absent_formats().into_iter().map(|absent| (absent.name, absent.how_to_get.to_owned()));
+    let without_library = formats().iter().filter_map(|format| {
+        let error = (format.engine)().err()?;
+        Some((
+            format.name,
+            error.hint_text().map_or_else(|| error.to_string(), |hint| format!("{}; {hint}", error.cause())),
+        ))
+    });
+    let mut missing: Vec<_> = absent.chain(without_library).collect();
+    missing.sort_unstable();
+    missing
 }
 
 /// Formats that the project knows and this build does not have, by name.

@@ -70,11 +70,11 @@ pub static FORMAT: Format = Format {
          on with",
     ),
     engine: || {
-        format!(
+        Ok(format!(
             "vortex {LIBRARY} (file format {}, writes edition {})",
             vortex::file::VERSION,
             vortex::editions::DEFAULT_CORE_EDITION
-        )
+        ))
     },
     recognise: |probe| !probe.is_dir && probe.head.starts_with(&vortex::file::MAGIC_BYTES),
     open: |path, options| Ok(Box::new(TableStore::open(Box::new(VortexTable::open(path)?), options)?)),

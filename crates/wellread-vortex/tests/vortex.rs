@@ -619,7 +619,7 @@ fn rows_that_are_not_there_are_errors() {
 #[test]
 fn the_format_is_registered_and_tells_its_versions() {
     let format = wellread_store::registry::format_named("vortex").unwrap();
-    let engine = (format.engine)();
+    let engine = (format.engine)().unwrap();
     assert!(engine.contains("vortex 0.") && engine.contains("file format 1"), "{engine}");
     let lock = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.lock")).unwrap();
     let pinned = format!("name = \"vortex\"\nversion = \"{}\"", wellread_vortex::LIBRARY);

@@ -81,7 +81,7 @@ pub enum Source {
 /// An unknown name; the message lists the known ones.
 pub fn parse_formats(names: &[String]) -> Result<Vec<&'static Format>> {
     if names.iter().any(|n| n == "all") {
-        return Ok(registry::formats().to_vec());
+        return Ok(registry::usable_formats());
     }
     let mut formats: Vec<&'static Format> = Vec::new();
     for name in names.iter().filter(|n| !n.is_empty()) {
@@ -96,15 +96,15 @@ pub fn parse_formats(names: &[String]) -> Result<Vec<&'static Format>> {
     Ok(formats)
 }
 
-/// A set, with the reason why it is none, for each format that the project knows and this build does not have.
+/// A set, with the reason why it is none, for each format that the project knows and cannot be used here.
 pub(crate) fn absent_sets(folder: &Path) -> Vec<FormatSet> {
-    let set = |absent: registry::Absent| FormatSet {
-        format: absent.name,
-        path: folder.join(absent.name),
-        error: Some(absent.how_to_get.to_owned()),
+    let set = |(format, how_to_get): (&'static str, String)| FormatSet {
+        format,
+        path: folder.join(format),
+        error: Some(how_to_get),
         codec: None,
     };
-    registry::absent_formats().into_iter().map(set).collect()
+    registry::missing_formats().into_iter().map(set).collect()
 }
 
 /// File or folder name of a format's copy inside a prepared folder.

@@ -91,11 +91,12 @@ fn prepare(session: &Session<'_>, name: &str, options: &WriteOptions) -> Result<
 /// What formats do not have of a sweep's settings, which are in `column`.
 fn lacking(table: &Table, column: &str, what: &str) -> Option<Finding> {
     let mut formats: Vec<(String, Vec<String>, String)> = Vec::new();
+    let missing = registry::missing_formats();
     for r in (0..table.rows()).filter(|&r| table.str("status", r) == Some("unavailable")) {
         let text = |column: &str| table.str(column, r).unwrap_or_default().to_owned();
         let (format, setting) = (text("format"), text(column));
-        // A format that the build lacks, lacks everything; that is said once for all benchmarks.
-        if registry::absent_formats().iter().any(|absent| absent.name == format) {
+        // A format that cannot be used here lacks everything; that is said once for all benchmarks.
+        if missing.iter().any(|(name, _)| *name == format) {
             continue;
         }
         match formats.iter_mut().find(|f| f.0 == format) {

@@ -44,11 +44,11 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let environment = Environment::capture(&[Path::new(".")]);
     let formats: Vec<Value> = wellread_store::formats()
         .iter()
-        .map(|f| json!({ "name": f.name, "about": f.about, "engine": (f.engine)() }))
+        .filter_map(|f| Some(json!({ "name": f.name, "about": f.about, "engine": (f.engine)().ok()? })))
         .collect();
-    let absent: Vec<Value> = wellread_store::registry::absent_formats()
+    let absent: Vec<Value> = wellread_store::registry::missing_formats()
         .iter()
-        .map(|a| json!({ "name": a.name, "how_to_get": a.how_to_get }))
+        .map(|(name, how_to_get)| json!({ "name": name, "how_to_get": how_to_get }))
         .collect();
     let models: Vec<Value> =
         wellread_model::models().iter().map(|m| json!({ "name": m.name, "about": m.about })).collect();

@@ -1,7 +1,7 @@
 //! Bad input gives a message that names file and cause, and the right exit code; nothing is left half-written.
 
 use crate::support::{
-    absent_formats, arg, files_below, formats, generate, has_format, json, leftovers, wellread,
+    absent_formats, arg, files_below, formats, generate, has_format, json, leftovers, wellread, wellread_with,
 };
 use std::fs;
 use std::path::PathBuf;
@@ -128,6 +128,76 @@ fn formats_that_were_left_out_say_which_feature_is_off() {
         fails(&["bench", "storage", "--formats", format, "--out", arg(&target)], 2, &message);
         assert!(!target.exists());
     }
+}
+
+/// DuckDB's library is loaded when a database is opened. Without it everything else works, and each way to DuckDB says how to get it.
+#[test]
+fn a_library_that_is_not_there_is_named_with_how_to_get_it() {
+    if !has_format("duckdb") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 2, &["--formats", "tiff,duckdb"]);
+    let (tiff, database) = (set.join("tiff"), set.join("images.duckdb"));
+    let absent = dir.path().join("libduckdb.so");
+    let without = |args: &[&str]| wellread_with(("WELLREAD_DUCKDB", &absent), args);
+
+    let target = dir.path().join("x.duckdb");
+    for args in [
+        &["info", arg(&database)][..],
+        &["verify", arg(&database)],
+        &["convert", arg(&tiff), arg(&target)],
+        &["info", arg(&database), "--read-as", "duckdb"],
+    ] {
+        let done = without(args);
+        assert_eq!(done.code, 1, "{args:?}: {}", done.stderr);
+        for said in ["libduckdb.so", "WELLREAD_DUCKDB", "package duckdb"] {
+            assert!(done.stderr.contains(said), "{args:?}: {}", done.stderr);
+        }
+    }
+    assert!(!target.exists());
+    assert_eq!(without(&["info", arg(&tiff)]).code, 0);
+
+    let doctor: serde_json::Value = serde_json::from_str(&without(&["--json", "doctor"]).stdout).unwrap();
+    let missing: Vec<_> =
+        doctor["formats_missing"].as_array().unwrap().iter().map(|m| m["name"].clone()).collect();
+    assert!(["duckdb", "parquet-duckdb"].iter().all(|name| missing.contains(&(*name).into())), "{missing:?}");
+
+    // All formats are those that can be used; what cannot stands in the result with its reason.
+    let out = dir.path().join("bench");
+    let done = without(&[
+        "--json",
+        "bench",
+        "storage",
+        "--images",
+        "4",
+        "--size",
+        "16x16",
+        "--formats",
+        "all",
+        "--repeats",
+        "1",
+        "--out",
+        arg(&out),
+    ]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let done = without(&[
+        "bench",
+        "storage",
+        "--images",
+        "4",
+        "--size",
+        "16x16",
+        "--formats",
+        "duckdb",
+        "--repeats",
+        "1",
+        "--out",
+        arg(&target),
+    ]);
+    assert_eq!(done.code, 1, "{}", done.stderr);
+    assert!(done.stderr.contains("WELLREAD_DUCKDB"), "{}", done.stderr);
 }
 
 #[test]

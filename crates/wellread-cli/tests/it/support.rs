@@ -29,6 +29,11 @@ pub fn wellread_into<S: AsRef<std::ffi::OsStr>>(
     finished(command(args).stdout(stdout).stderr(stderr))
 }
 
+/// As [`wellread`], with this variable of the environment.
+pub fn wellread_with<S: AsRef<std::ffi::OsStr>>(variable: (&str, &Path), args: &[S]) -> Done {
+    finished(command(args).env(variable.0, variable.1))
+}
+
 fn command<S: AsRef<std::ffi::OsStr>>(args: &[S]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_wellread"));
     command.args(args).stdin(Stdio::null());

@@ -22,9 +22,15 @@ impl Random {
     }
 }
 
+/// A connection to the database in `path`, for writing.
+fn connected(path: &Path) -> duckdb::Connection {
+    crate::library::load(path).unwrap();
+    duckdb::Connection::open(path).unwrap()
+}
+
 /// A database made by SQL in an attached file with small row groups; the table is `db.images`.
 fn database(path: &Path, sql: &str) {
-    let connection = duckdb::Connection::open_in_memory().unwrap();
+    let connection = connected(Path::new(":memory:"));
     let attach = format!("ATTACH '{}' AS db (ROW_GROUP_SIZE 2048); ", path.display());
     connection.execute_batch(&(attach + sql)).unwrap();
 }
@@ -252,7 +258,7 @@ fn every_type_and_compression_is_read_here() {
         let path = dir.path().join(format!("{made}.duckdb"));
         database(&path, &format!("{sql}; {}", create(kind, pixel, "400 + i * 137", 14)));
         let table = open(&path);
-        let connection = duckdb::Connection::open(&path).unwrap();
+        let connection = connected(&path);
         let found: String = connection
             .query_row(
                 "SELECT string_agg(DISTINCT compression, '+' ORDER BY compression) FROM pragma_storage_info('images') \
@@ -427,7 +433,7 @@ fn changed_tables_are_left_to_duckdb() {
     ] {
         let path = path(&change.len().to_string());
         database(&path, &made);
-        let connection = duckdb::Connection::open(&path).unwrap();
+        let connection = connected(&path);
         let sql = format!("PRAGMA disable_checkpoint_on_shutdown; {change}");
         connection.execute_batch(&sql).unwrap();
         drop(connection);
@@ -464,7 +470,7 @@ fn own_tables_are_read_here_while_keys_are_places() {
         compare_all(&table, &columns);
         assert_eq!(table.rows_per_read(), 1);
     }
-    let connection = duckdb::Connection::open(&path).unwrap();
+    let connection = connected(&path);
     connection.execute_batch("UPDATE images SET row_id = 5 - row_id; CHECKPOINT").unwrap();
     drop(connection);
     let table = open(&path);

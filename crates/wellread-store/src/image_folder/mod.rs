@@ -50,7 +50,7 @@ pub static FORMAT: Format = Format {
     has_levels: false,
     heeds_tune: |_| false,
     cannot_resume: None,
-    engine: || "png 0.18, zune-jpeg 0.5".to_owned(),
+    engine: || Ok("png 0.18, zune-jpeg 0.5".to_owned()),
     recognise: layout::recognise,
     open: |path, options| Ok(Box::new(store::ImageFolder::open(path, options)?)),
     create: |path, options| Ok(Box::new(writer::PngWriter::create(path, options)?)),

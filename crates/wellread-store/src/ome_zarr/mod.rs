@@ -64,7 +64,7 @@ pub static FORMAT: Format = Format {
     has_levels: true,
     heeds_tune: |_| false,
     cannot_resume: None,
-    engine: || "own chunk reader, zarrs 0.23 for rare codecs; OME-Zarr 0.4 and 0.5".to_owned(),
+    engine: || Ok("own chunk reader, zarrs 0.23 for rare codecs; OME-Zarr 0.4 and 0.5".to_owned()),
     recognise: layout::recognise,
     open: |path, options| Ok(Box::new(store::OmeZarrStore::open(path, options)?)),
     create: |path, options| Ok(Box::new(writer::OmeZarrWriter::create(path, options)?)),

@@ -87,7 +87,7 @@ pub static FORMAT: Format = Format {
     cannot_resume: Some(NO_APPENDING),
     engine: || {
         let library = parquet::file::properties::DEFAULT_CREATED_BY;
-        format!("parquet {} (own page reader)", library.rsplit(' ').next().unwrap_or(library))
+        Ok(format!("parquet {} (own page reader)", library.rsplit(' ').next().unwrap_or(library)))
     },
     recognise: recognise::recognise,
     open: |path, options| Ok(Box::new(ParquetStore::open(path, options)?)),

@@ -69,7 +69,7 @@ pub static FORMAT: Format = Format {
     has_levels: false,
     heeds_tune: |options| options.tune == Tune::Size && options.compression == Compression::Default,
     cannot_resume: None,
-    engine: || format!("wellread {}; TIFF 6.0, BigTIFF, OME-TIFF 2016-06", env!("CARGO_PKG_VERSION")),
+    engine: || Ok(format!("wellread {}; TIFF 6.0, BigTIFF, OME-TIFF 2016-06", env!("CARGO_PKG_VERSION"))),
     recognise: listing::recognise,
     open: |path, options| Ok(Box::new(store::TiffStore::open(path, options)?)),
     create: |path, options| Ok(Box::new(writer::TiffWriter::create(path, options)?)),

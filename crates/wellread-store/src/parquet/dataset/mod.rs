@@ -45,7 +45,8 @@ pub static FORMAT: Format = Format {
     heeds_tune: |_| true,
     cannot_resume: Some(super::NO_APPENDING),
     engine: || {
-        format!("{}; typed-chunk-dataset {}", (super::FORMAT.engine)(), wellread_image::ome_arrow::VERSION)
+        let parquet = (super::FORMAT.engine)()?;
+        Ok(format!("{parquet}; typed-chunk-dataset {}", wellread_image::ome_arrow::VERSION))
     },
     recognise: |probe| {
         let has = |name: &str| probe.entries.iter().any(|e| e == name);
