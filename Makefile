@@ -16,7 +16,7 @@ CLIPPY := RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings__CLIPPY_H
 LIGHT_WELLREAD := $(CARGO_TARGET_DIR)-light/release/wellread
 DEMO_OUT ?= results/demo
 
-.PHONY: help demo install test campaign build build-light build-all lint check test-rust test-python python-env python-package wheel bench-peers docs reference system-packages browser clean
+.PHONY: help demo install test campaign build build-light build-all lint check test-rust test-python python-env python-package wheel bench-peers docs reference release-check system-packages browser clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -111,6 +111,10 @@ docs: ## the documentation as a site, in results/docs (compiles mdbook once, a f
 reference: ## docs/commands.md from the help texts of the program that `make build` has made
 	python3 scripts/command-reference.py "$(WELLREAD)" > docs/commands.md.new
 	mv docs/commands.md.new docs/commands.md
+
+# `ARGS=--verify` compiles every crate as it would be published, too: the better part of an hour.
+release-check: ## what has to hold before a release: versions, metadata, licences, workflows, wheels in dist/
+	@scripts/release-check.sh $(ARGS)
 
 system-packages:
 	@scripts/system-packages.sh
