@@ -7,11 +7,13 @@ repository=$(cd "$(dirname "$0")/.." && pwd)
 mkdir -p "$out"
 out=$(realpath "$out")
 version=$(python3 "$repository/scripts/release.py" version)
+# Of a pre-release, wheels write it in another way.
+written=$(python3 "$repository/scripts/release.py" version --python)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 shopt -s nullglob
-wheels=("$dist"/wellread_cli-"$version"-*.whl)
+wheels=("$dist"/wellread_cli-"$written"-*.whl)
 if ((${#wheels[@]} == 0)); then
     echo "no wheel of the command, version $version, in $dist" >&2
     exit 1
@@ -28,7 +30,7 @@ for wheel in "${wheels[@]}"; do
     name="wellread-$version-$target"
     mkdir "$work/$name"
     python3 -m zipfile -e "$wheel" "$work/wheel"
-    install -m 755 "$work/wheel/wellread_cli-$version.data/scripts/wellread" "$work/$name/wellread"
+    install -m 755 "$work/wheel/wellread_cli-$written.data/scripts/wellread" "$work/$name/wellread"
     rm -rf "$work/wheel"
     cp "$repository"/{LICENSE-MIT,LICENSE-APACHE,CHANGELOG.md} "$work/$name/"
     cp "$repository/crates/wellread-cli/README.md" "$work/$name/"

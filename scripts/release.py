@@ -99,6 +99,13 @@ def version() -> str:
     return read_toml(ROOT / "Cargo.toml")["workspace"]["package"]["version"]
 
 
+def python_version(version: str) -> str:
+    """As Python writes it, and maturin does: 0.2.0rc1 for 0.2.0-rc.1."""
+    return re.sub(
+        r"-(alpha|beta|rc)\.(\d+)$", lambda found: {"alpha": "a", "beta": "b"}.get(found[1], "rc") + found[2], version
+    )
+
+
 def check_order() -> list[str]:
     packages = publishable(workspace())
     private = {package["name"] for package in workspace()} - {package["name"] for package in packages}
@@ -345,7 +352,7 @@ def check_metadata() -> list[str]:
         project = read_toml(PYTHON_PACKAGES[dict(fields)["Name"]])["project"]
         extras = {value for key, value in fields if key == "Provides-Extra"}
         wanted = [
-            (dict(fields)["Version"] == version(), f"its version is not {version()}"),
+            (dict(fields)["Version"] == python_version(version()), f"its version is not {version()}"),
             (dict(fields).get("Requires-Python") == project["requires-python"], "Requires-Python differs"),
             (dict(fields).get("License-Expression") == project["license"], "the licence differs"),
             (set(project["license-files"]) <= licences, "licence files are missing"),
@@ -474,7 +481,8 @@ def main() -> int:
         "--only", action="append", default=[], metavar="NAME", help="this check, and others named so"
     )
     checking.add_argument("--verify", action="store_true", help="compile every crate as it would be published, too")
-    commands.add_parser("version", help="the version of this workspace")
+    telling = commands.add_parser("version", help="the version of this workspace")
+    telling.add_argument("--python", action="store_true", help="as Python writes it")
     setting = commands.add_parser("set", help="writes another version wherever one is stated")
     setting.add_argument("new", metavar="VERSION")
     commands.add_parser("order", help="crates in the order of publishing")
@@ -483,7 +491,7 @@ def main() -> int:
     if arguments.command == "check":
         return check(arguments.tag, arguments.verify, arguments.only)
     if arguments.command == "version":
-        print(version())
+        print(python_version(version()) if arguments.python else version())
         return 0
     if arguments.command == "set":
         set_version(ROOT, version(), arguments.new)

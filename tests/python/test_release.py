@@ -83,6 +83,11 @@ def test_another_version_is_written_wherever_one_is_stated(release, tmp_path):
         release.set_version(tmp_path, new, "2")
 
 
+def test_versions_of_pre_releases_are_written_as_python_does(release):
+    written = {"0.2.0": "0.2.0", "0.2.0-rc.1": "0.2.0rc1", "1.0.0-alpha.12": "1.0.0a12", "1.0.0-beta.3": "1.0.0b3"}
+    assert {version: release.python_version(version) for version in written} == written
+
+
 def test_sections_of_the_changelog(release):
     text = "# Changelog\n\n## Unreleased\n\n* new\n\n## 0.1.10\n\n* ten\n\n## 0.1.1 (2026-12-01)\n\n* one\n* two\n"
     assert release.changelog_section(text, "0.1.1") == "* one\n* two"
