@@ -1,8 +1,10 @@
 """check-installed.py: the installed package and command, as a user has them, on a generated set in every format.
 
 It needs nothing of the clone. The package has to read every format that the command writes, with the same pixels.
+DuckDB's formats count where the package `duckdb` is installed (for Python 3.10 there is no release from 2.0 on).
 """
 
+import importlib.util
 import json
 import shutil
 import subprocess
@@ -12,14 +14,17 @@ from pathlib import Path
 
 import wellread
 
+DUCKDB = importlib.util.find_spec("duckdb") is not None
+
 
 def main() -> None:
     command = shutil.which("wellread", path=str(Path(sys.executable).parent)) or shutil.which("wellread")
     assert command, "no command `wellread`: install the wheel wellread-cli, too"
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder) / "set"
+        formats = sorted(name for name in wellread.formats() if DUCKDB or "duckdb" not in name)
         generate = [command, "--quiet", "generate", made, "--images", "12", "--size", "64x48"]
-        subprocess.run(generate, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([*generate, "--formats", ",".join(formats)], check=True, stdout=subprocess.DEVNULL)
         sums = {}
         for path in sorted(made.iterdir()):
             if path.suffix == ".json":
