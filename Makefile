@@ -18,7 +18,7 @@ WITH_DUCKDB := WELLREAD_DUCKDB="$(PYTHON_ENV)/bin/python"
 LIGHT_WELLREAD := $(CARGO_TARGET_DIR)-light/release/wellread
 DEMO_OUT ?= results/demo
 
-.PHONY: help demo install test campaign build build-light build-all lint check test-rust test-python python-env python-package wheel bench-peers docs reference system-packages browser clean
+.PHONY: help demo install test campaign build build-light build-all lint check test-rust test-python python-env python-package wheel bench-peers docs reference release-check system-packages browser clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -33,8 +33,10 @@ demo: ## measure formats, workers and tensor paths on generated cell images; end
 	@[[ -x "$(WELLREAD)" ]] || echo "Lance, Vortex and DuckDB were left out of this build: \`make build\` makes the whole program (40 minutes), then \`make demo\` compares them too."
 	@echo "\`make install\` puts the program on your PATH. Try: wellread info $(DEMO_OUT)/data/images.parquet"
 
-install: system-packages ## put the wellread command into cargo's bin folder
-	cargo install --locked --path crates/wellread-cli
+# What a crate has when it is built alone is light; the builds of the workspace below have the engines without asking, since the
+# crate `wellread` has them by default.
+install: system-packages ## put the wellread command with all engines into cargo's bin folder
+	cargo install --locked --path crates/wellread-cli --features engines
 
 # What the Python tests need is fetched while the first build compiles, which takes longer than all else.
 # Clippy is the compiler of this workspace's crates here, so that they compile once for lints and tests; `make build` has
@@ -58,8 +60,7 @@ build: system-packages ## the wellread binary with all storage engines (a first 
 # The formats that need no engine: a few minutes. In a target folder of its own, so that neither build undoes the other.
 build-light: ## the wellread binary without the storage engines: a few minutes
 	@scripts/system-packages.sh light
-	CARGO_TARGET_DIR="$(CARGO_TARGET_DIR)-light" cargo build --release --locked -p wellread-cli \
-	  --no-default-features --features parquet,tiff,ome-zarr,image-folder
+	CARGO_TARGET_DIR="$(CARGO_TARGET_DIR)-light" cargo build --release --locked -p wellread-cli
 
 # Clippy as the compiler of this workspace's crates: `cargo clippy` would check all 600 dependencies once more, which
 # takes ten minutes, beside building them.
@@ -90,9 +91,9 @@ campaign: build-all python-env python-package ## damage to sets of every format,
 python-package: build-all
 	scripts/python-package.sh "$(CARGO_TARGET_DIR)/release/lib_native.so" "$(PYTHON_PACKAGE)"
 
-wheel: system-packages python-env ## wheels of the Python package and of the command with all engines, in dist/
-	"$(PYTHON_ENV)/bin/maturin" build --release --locked --out dist
-	"$(PYTHON_ENV)/bin/maturin" build --release --locked --out dist --manifest-path crates/wellread-cli/Cargo.toml
+wheel: system-packages python-env ## wheels of the Python package and of the command, both with all engines, in dist/
+	"$(PYTHON_ENV)/bin/maturin" build --release --locked --features engines --out dist
+	"$(PYTHON_ENV)/bin/maturin" build --release --locked --features engines --out dist --manifest-path crates/wellread-cli/Cargo.toml
 
 python-env: system-packages ## the Python environment of the tests
 	scripts/python-env.sh "$(PYTHON_ENV)" tests/python/requirements.txt
@@ -113,6 +114,10 @@ docs: ## the documentation as a site, in results/docs (compiles mdbook once, a f
 reference: ## docs/commands.md from the help texts of the program that `make build` has made
 	python3 scripts/command-reference.py "$(WELLREAD)" > docs/commands.md.new
 	mv docs/commands.md.new docs/commands.md
+
+# `ARGS=--verify` compiles every crate as it would be published, too: the better part of an hour.
+release-check: ## what has to hold before a release: versions, metadata, licences, workflows, wheels in dist/
+	@scripts/release-check.sh $(ARGS)
 
 system-packages:
 	@scripts/system-packages.sh

@@ -50,6 +50,15 @@ READERS = {
 }
 
 
+def test_a_build_of_the_workspace_has_the_engines(wellread):
+    """Of the crate `wellread` alone they are default features. What skips absent formats would skip them unseen."""
+    package = pytest.importorskip("wellread")
+    missing = {absent["name"] for absent in wellread("doctor")["formats_missing"]}
+    for engine in ("lance", "vortex", "duckdb"):
+        assert engine not in missing
+        assert engine in package.formats()
+
+
 @pytest.mark.parametrize("reader", READERS)
 def test_the_engines_libraries_read_our_tables(generated, reader):
     folder, expected, _ = generated

@@ -74,6 +74,8 @@ mod engines;
 mod docs {
     #[doc = include_str!("../../../README.md")]
     struct Readme;
+    #[doc = include_str!("../README.md")]
+    struct CratePage;
     #[doc = include_str!("../../../docs/transforms.md")]
     struct Transforms;
     #[doc = include_str!("../../../docs/tutorial.md")]

@@ -1,0 +1,22 @@
+# The command in the formats that need no engine, which build in minutes.
+class Wellread < Formula
+  desc "Fast reading and honest benchmarks of microscopy images and their formats"
+  homepage "https://github.com/wellread/wellread"
+  url "https://github.com/wellread/wellread/archive/refs/tags/v0.1.0.tar.gz"
+  # Of the released archive, which does not exist before the release: docs/releasing.md.
+  sha256 "0000000000000000000000000000000000000000000000000000000000000000"
+  license any_of: ["MIT", "Apache-2.0"]
+  head "https://github.com/wellread/wellread.git", branch: "main"
+
+  depends_on "rust" => :build
+
+  def install
+    system "cargo", "install", *std_cargo_args(path: "crates/wellread-cli")
+  end
+
+  test do
+    assert_match version.to_s, shell_output("#{bin}/wellread --version")
+    system bin/"wellread", "generate", "set", "--images", "4", "--size", "32x32", "--formats", "parquet,tiff"
+    system bin/"wellread", "verify", "set/images.parquet", "--against", "set/tiff"
+  end
+end
