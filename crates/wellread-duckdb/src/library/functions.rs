@@ -134,6 +134,7 @@ functions! {
     duckdb_fetch_chunk
     duckdb_free
     duckdb_interrupt
+    duckdb_library_version
     duckdb_nparams
     duckdb_open
     duckdb_open_ext
