@@ -5,6 +5,7 @@ use crate::output::{Failure, Outcome, Ui, bytes, to_stderr};
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use wellread_store::checksum::ImageChecksum;
+use wellread_store::registry;
 use wellread_store::verify::{Expected, Kind, expected_of, is_listed_by_file_name, verify};
 use wellread_store::words::counted;
 
@@ -57,9 +58,6 @@ enum Ignored {
     Names,
 }
 
-/// Formats that have no place for checksums.
-const WITHOUT_CHECKSUMS: [&str; 2] = ["lance", "vortex"];
-
 pub fn run(args: &Args, ui: Ui) -> Outcome {
     let store = args.open.open(&args.path)?;
     let mut other = None;
@@ -100,7 +98,8 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         if !ui.json {
             let agreed = if args.against.is_some() { ", and all agree" } else { "" };
             let format = store.format();
-            let unseen = if args.against.is_none() && WITHOUT_CHECKSUMS.contains(&format) {
+            let unchecked = registry::format_named(format).is_ok_and(|format| !format.has_checksums);
+            let unseen = if args.against.is_none() && unchecked {
                 format!(
                     "; {format} has no checksums of its own, so damage that can still be read is not seen: compare with the \
                      source or with expected checksums, --against"
