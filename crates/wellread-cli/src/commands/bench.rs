@@ -3,7 +3,7 @@
 use super::synthetic::{SyntheticArgs, check_disk};
 use super::trace::TraceArgs;
 use super::{outside_of, parse_positive, parse_share, parse_size, parse_threads, recipe};
-use crate::output::{Failure, Outcome, TimeLeft, Ui, figures_on, shown_on, to_stderr};
+use crate::output::{Failure, Outcome, TimeLeft, Ui, figures_on, shown_on};
 use crate::text_table::text_table;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -12,6 +12,7 @@ use wellread_bench::choices::{Access, ChunkLayout, Framework, Mode, SampleTransf
 use wellread_bench::data::Source;
 use wellread_bench::{Config, Watch, suite};
 use wellread_loader::Cache;
+use wellread_measure::to_stderr;
 use wellread_report::{ReportInput, Severity};
 use wellread_store::Compression;
 

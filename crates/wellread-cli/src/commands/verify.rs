@@ -1,9 +1,10 @@
 //! `wellread verify PATH [--against EXPECTED.json|OTHER_PATH]`
 
 use super::{OpenArgs, default_jobs, parse_threads};
-use crate::output::{Failure, Outcome, Ui, bytes, to_stderr};
+use crate::output::{Failure, Outcome, Ui, bytes};
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
+use wellread_measure::to_stderr;
 use wellread_store::checksum::ImageChecksum;
 use wellread_store::registry;
 use wellread_store::verify::{Expected, Kind, expected_of, is_listed_by_file_name, verify};
