@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wellread_bench::choices::{Access, ChunkLayout, Framework, Mode, SampleTransform, Sweep, in_python};
 use wellread_bench::data::Source;
-use wellread_bench::{Config, Watch, suite};
+use wellread_bench::{Config, Watch, WrongUsage, suite};
 use wellread_loader::Cache;
 use wellread_measure::to_stderr;
 use wellread_report::{ReportInput, Severity};
@@ -441,7 +441,7 @@ pub fn run(args: &Args, program: &[OsString], ui: Ui) -> Outcome {
     } else {
         suite::run(&config, watch)
     };
-    let outcome = outcome.map_err(|e| match e.downcast_ref::<suite::WrongUsage>() {
+    let outcome = outcome.map_err(|e| match e.downcast_ref::<WrongUsage>() {
         Some(wrong) => Failure::Usage(wrong.to_string()),
         None => Failure::Failed(format!("{e:#}")),
     })?;
