@@ -13,12 +13,13 @@
 //! the throughput relative to 0 workers at the same batch size, divided by the number of threads that read (`readers`:
 //! the workers and the one that waits for batches), or of cores where these are fewer.
 
+mod findings;
+
+pub(crate) use findings::{limit_of, rates, workers};
+
 use crate::choices::Preset;
 use crate::config::Config;
 use crate::data::FormatSet;
-use crate::findings::{
-    Judge, Ranked, Series, by_median, number, ranked, series, telling_batch_size, with_codec,
-};
 use crate::framework::tracks;
 use crate::suite::{Benchmark, Session};
 use crate::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
@@ -29,7 +30,7 @@ use std::time::Duration;
 use wellread_loader::{Cache, Dataset, Loader, LoaderBuilder, MemoryUse};
 use wellread_measure::clock::Stopwatch;
 use wellread_measure::interleave::Turn;
-use wellread_report::{Cell, Finding, Severity, Table};
+use wellread_report::{Cell, Table};
 use wellread_store::words::counted;
 use wellread_trace::{Kind, span};
 
@@ -49,7 +50,7 @@ pub static BENCHMARK: Benchmark = Benchmark {
         "bytes_read_per_used",
         "cache_bytes",
     ],
-    findings,
+    findings: findings::all,
 };
 
 fn run(session: &Session<'_>) -> Result<Results> {
@@ -381,190 +382,9 @@ fn with_scaling(table: &Table, cores: usize) -> Table {
     out
 }
 
-fn findings(table: &Table, judge: &Judge) -> Vec<Ranked> {
-    let found = [
-        fastest_loader(table, judge),
-        best_workers(table, judge),
-        what_binds(table, judge),
-        caching::finding(table, judge),
-    ];
-    [10, 30, 31, 32].into_iter().zip(found).filter_map(|(rank, finding)| ranked(rank, finding)).collect()
-}
-
-pub(crate) fn rates(table: &Table, batch: f64) -> Vec<Series> {
-    // Of several caches the first that was asked for: a median over all of them is none's.
-    let cache = table.str("cache", 0);
-    let all = series(table, &["workers"], "samples_per_sec", |r| {
-        table.f64("batch_size", r) == Some(batch) && table.str("cache", r) == cache
-    });
-    by_median(all)
-}
-
-pub(crate) fn workers(label: &str) -> String {
-    match label {
-        "0" => "no workers".to_owned(),
-        "1" => "1 worker".to_owned(),
-        n => format!("{n} workers"),
-    }
-}
-
-/// Epochs shorter than this are mostly starting and stopping threads.
-const SHORT_EPOCH: f64 = 0.05;
-
-fn fastest_loader(table: &Table, judge: &Judge) -> Option<Finding> {
-    let batch = telling_batch_size(table)?;
-    // Each format with its own best number of workers.
-    let mut best: Vec<Series> = Vec::new();
-    for s in rates(table, batch) {
-        if !best.iter().any(|b| b.format == s.format) {
-            best.push(s);
-        }
-    }
-    let first = best.first()?;
-    let name = |s: &Series| with_codec(table, &s.format);
-    let rate = |s: &Series| format!("{}{} images/s", number(s.median()), judge.interval(&s.values, number));
-    let about = format!("{} in batches of {batch} with {}", rate(first), workers(&first.label));
-    let mut detail = best
-        .iter()
-        .map(|s| format!("{}: {} ({})", name(s), rate(s), workers(&s.label)))
-        .collect::<Vec<_>>()
-        .join("; ");
-    let epoch = by_median(series(table, &["workers"], "epoch_s", |r| {
-        table.f64("batch_size", r) == Some(batch) && table.str("format", r) == Some(first.format.as_str())
-    }));
-    let short = epoch.last().map(Series::median).filter(|s| *s < SHORT_EPOCH);
-    if let Some(epoch) = short {
-        detail += &format!(
-            ". An epoch took only {:.1} ms here{}: measure more images for figures that hold in training",
-            1e3 * epoch,
-            if first.label == "0" { "" } else { ", much of it starting threads" }
-        );
-    }
-    let Some(second) = best.get(1) else {
-        return Some(Finding::new(Severity::Info, format!("{} delivers {about}", name(first)), detail));
-    };
-    let compared = judge.compare(first, second)?;
-    Some(if compared.is_clear() {
-        Finding::new(
-            // What asks for more measuring is no good news yet.
-            if short.is_some() { Severity::Info } else { Severity::Good },
-            format!(
-                "{} is the fastest format here: {about}, {} {}",
-                name(first),
-                compared.times(),
-                name(second)
-            ),
-            detail,
-        )
-    } else {
-        Finding::new(
-            Severity::Info,
-            format!(
-                "{}: {about}; the first is {} the second{}",
-                compared.no_verdict(&name(first), &name(second)),
-                compared.times(),
-                compared.doubt()
-            ),
-            detail,
-        )
-    })
-}
-
-fn best_workers(table: &Table, judge: &Judge) -> Option<Finding> {
-    let batch = telling_batch_size(table)?;
-    let sorted = rates(table, batch);
-    let format = sorted.first()?.format.clone();
-    let of_format: Vec<&Series> = sorted.iter().filter(|s| s.format == format).collect();
-    let best = *of_format.first()?;
-    let none = *of_format.iter().find(|s| s.label == "0")?;
-    let cores = wellread_worker::threads();
-    if best.label == "0" {
-        let second = *of_format.get(1)?;
-        let loss = judge.compare(none, second)?;
-        return Some(Finding::new(
-            Severity::Info,
-            format!(
-                "More worker threads {} {format} here: without any it is {} as fast as with {} at batches of {batch}{}",
-                if loss.is_clear() { "do not help" } else { "make no clear difference for" },
-                loss.times(),
-                second.label,
-                loss.doubt()
-            ),
-            if loss.is_clear() {
-                format!(
-                    "Starting threads and handing batches over costs more here than it saves: images are few, small or cheap to decode. This machine has {cores} cores."
-                )
-            } else {
-                format!("This machine has {cores} cores.")
-            },
-        ));
-    }
-    let gain = judge.compare(best, none)?;
-    Some(if gain.is_clear() {
-        Finding::new(
-            Severity::Good,
-            format!(
-                "{} {} best for {format}: {} the throughput without workers",
-                workers(&best.label),
-                if best.label == "1" { "is" } else { "are" },
-                gain.times()
-            ),
-            format!("This machine has {cores} cores."),
-        )
-    } else {
-        Finding::new(
-            Severity::Info,
-            format!(
-                "More worker threads make no clear difference for {format} here: {} the throughput with {}{}",
-                gain.times(),
-                workers(&best.label),
-                gain.doubt()
-            ),
-            format!("This machine has {cores} cores."),
-        )
-    })
-}
-
-/// What binds a configuration, by its name, and how many images per second that allows.
-pub(crate) fn limit_of(table: &Table, batch: f64, of: &Series) -> Option<(&'static str, f64)> {
-    let row = (0..table.rows()).find(|&r| {
-        table.str("format", r) == Some(of.format.as_str())
-            && table.f64("batch_size", r) == Some(batch)
-            && table.str("cache", r) == table.str("cache", 0)
-            && table.f64("workers", r).map(|w| w.to_string()) == Some(of.label.clone())
-    })?;
-    roofline::binding(table, row)
-}
-
-/// Which limit each format's best run comes next to.
-fn what_binds(table: &Table, judge: &Judge) -> Option<Finding> {
-    let batch = telling_batch_size(table)?;
-    let mut lines: Vec<(String, String)> = Vec::new();
-    for s in rates(table, batch) {
-        if lines.iter().any(|(format, _)| *format == s.format) {
-            continue;
-        }
-        let Some((bound, limit)) = limit_of(table, batch, &s) else { continue };
-        let share = s.median() / limit;
-        let name = with_codec(table, &s.format);
-        let with = format!("({} images/s with {})", number(limit), workers(&s.label));
-        let text = if share > 1.0 {
-            format!("{name} is bound by none of the limits measured here: it exceeds {bound} alone {with}")
-        } else {
-            let interval = judge.interval(&s.values, |rate| format!("{:.2}", rate / limit));
-            format!("{name} runs at {share:.2}{interval} of {bound} alone {with}")
-        };
-        lines.push((s.format, text));
-    }
-    let (_, first) = lines.first()?;
-    let others: Vec<_> = lines[1..].iter().map(|(_, text)| text.as_str()).collect();
-    Some(Finding::new(Severity::Info, first.clone(), others.join("; ")))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::two_formats;
     use wellread_report::row;
 
     #[test]
@@ -584,24 +404,5 @@ mod tests {
         assert_eq!(scaled.f64("scaling_efficiency", 0), Some(1.0));
         assert_eq!(scaled.f64("scaling_efficiency", 1), Some(0.75));
         assert_eq!(scaled.f64("scaling_efficiency", 2), Some(0.5), "of the four cores");
-    }
-
-    /// A card that asks for more measuring is no good news: of epochs that are mostly the starting of threads.
-    #[test]
-    fn a_card_that_says_measure_more_is_not_good() {
-        let found = |epoch_s: f64| {
-            let table = two_formats(7, &[("epoch_s", epoch_s)]);
-            fastest_loader(&table, &Judge::new(1, None)).unwrap()
-        };
-        let (short, long) = (found(SHORT_EPOCH / 2.0), found(SHORT_EPOCH * 2.0));
-        // The verdict is as clear in both.
-        for finding in [&short, &long] {
-            assert!(finding.text.contains("tiff is the fastest format here"), "{}", finding.text);
-        }
-        assert!(short.detail.contains("An epoch took only 25.0 ms here"), "{}", short.detail);
-        assert!(short.detail.contains("measure more images"), "{}", short.detail);
-        assert!(matches!(short.severity, Severity::Info), "it says measure more");
-        assert!(!long.detail.contains("measure more"), "{}", long.detail);
-        assert!(matches!(long.severity, Severity::Good), "{}", long.text);
     }
 }

@@ -29,6 +29,7 @@
 //! | [`machine`] | the machine in words |
 //! | [`findings`] | sentences computed from the results, in order |
 //! | [`suite`] | all of it in order, and the results folder |
+//! | [`WrongUsage`] | what was asked for does not go with the images |
 //! | [`outcome`] | tables, findings and facts put together |
 
 pub mod advise;
@@ -58,9 +59,11 @@ pub mod storage;
 pub mod suite;
 pub mod sweep;
 mod traffic;
+mod usage;
 pub mod variants;
 mod written;
 
 pub use config::Config;
 pub use live::Watch;
 pub use suite::{BENCHMARKS, Benchmark, Session, run};
+pub use usage::WrongUsage;

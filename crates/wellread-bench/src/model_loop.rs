@@ -224,40 +224,30 @@ struct Endless<'l> {
     loader: &'l Loader,
     epoch: u64,
     batches: Batches,
-    /// Batches of this epoch that are to come.
-    left: usize,
 }
 
 impl<'l> Endless<'l> {
     fn new(loader: &'l Loader, epoch: u64) -> Self {
         loader.set_epoch(epoch);
-        let batches = loader.iter();
-        Self { loader, epoch, batches, left: loader.len() }
+        Self { loader, epoch, batches: loader.iter() }
     }
 
     /// What is no part of a step: at an epoch's end the set forgets its pixels.
     fn between_steps(&self) {
-        if self.left == 0 {
+        if self.batches.remaining() == 0 {
             self.loader.dataset().store().forget_pages();
         }
     }
 
-    fn next(&mut self) -> Result<wellread_loader::Batch> {
+    fn next(&mut self) -> Result<Batch> {
         if let Some(batch) = self.batches.next() {
-            self.left = self.left.saturating_sub(1);
             return Ok(batch?);
         }
         self.epoch += 1;
         self.loader.set_epoch(self.epoch);
         self.batches = self.loader.iter();
-        self.left = self.loader.len();
-        match self.batches.next() {
-            Some(batch) => {
-                self.left = self.left.saturating_sub(1);
-                Ok(batch?)
-            }
-            None => bail!("the loader delivers no batch: --batch-size is larger than the set"),
-        }
+        let batch = self.batches.next();
+        Ok(batch.context("the loader delivers no batch: --batch-size is larger than the set")??)
     }
 }
 

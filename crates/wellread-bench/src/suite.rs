@@ -9,7 +9,7 @@ use crate::framework::Frameworks;
 use crate::live::Watch;
 use crate::outcome;
 pub use crate::outcome::Outcome;
-use crate::sample::differing_stacks;
+use crate::usage::{check_crop, check_shapes};
 use crate::variants::{self, Results};
 use crate::{budget, conversion, dataloader, dataset, histograms, model_loop, storage, sweep};
 use anyhow::{Context as _, Result, bail};
@@ -18,7 +18,6 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
-use wellread_image::Shape;
 use wellread_loader::{Crop, Scale, Transform};
 use wellread_measure::environment::{CpuTimes, Environment};
 use wellread_measure::limits::{LimitSettings, measure_copy};
@@ -388,69 +387,6 @@ pub(crate) fn batch_shape(config: &Config, images: &[ImageChecksum]) -> Vec<usiz
     let (y, x) = config.crop.unwrap_or((y, x));
     let batch = config.batch_size.min(images.len());
     if t == 1 && z == 1 { vec![batch, c, y, x] } else { vec![batch, t, c, z, y, x] }
-}
-
-/// Why something that was asked for does not go with these images: wrong usage, and no fault of the images.
-#[derive(Debug)]
-pub struct WrongUsage(String);
-
-impl std::fmt::Display for WrongUsage {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for WrongUsage {}
-
-/// Every image is as large as the crop that was asked for.
-fn check_crop(config: &Config, images: &[ImageChecksum]) -> Result<()> {
-    let asked = [("--crop", config.crop), ("--random-crop", config.random_crop)];
-    for (option, (height, width)) in asked.into_iter().filter_map(|(option, size)| Some((option, size?))) {
-        let is_smaller = |image: &&ImageChecksum| {
-            let [.., y, x] = image.shape_tczyx;
-            y < height || x < width
-        };
-        if let Some(small) = images.iter().find(is_smaller) {
-            let [.., y, x] = small.shape_tczyx;
-            let least =
-                |axis: usize| images.iter().map(|image| image.shape_tczyx[axis]).min().unwrap_or_default();
-            return Err(WrongUsage(format!(
-                "{option} {height}x{width} is larger than the image of row {}, which is {y}x{x} (hint: {option} {}x{} fits all)",
-                small.row,
-                least(3),
-                least(4)
-            ))
-            .into());
-        }
-    }
-    Ok(())
-}
-
-/// Images of a batch are equal in shape; where they cannot be, nothing is measured.
-fn check_shapes(config: &Config, benchmarks: &[&Benchmark], images: &[ImageChecksum]) -> Result<()> {
-    let in_batches =
-        |b: &&&Benchmark| [dataloader::BENCHMARK.name, model_loop::BENCHMARK.name].contains(&b.name);
-    let batches = benchmarks.iter().find(in_batches).filter(|_| config.crop.is_none());
-    let (Some(batches), Some(first)) = (batches, images.first()) else { return Ok(()) };
-    let others: Vec<_> = images.iter().filter(|image| image.shape_tczyx != first.shape_tczyx).collect();
-    let Some(other) = others.first() else { return Ok(()) };
-    let stacks = others.iter().find_map(|image| differing_stacks(first.shape_tczyx, image.shape_tczyx));
-    let rows: Vec<_> = others.iter().take(5).map(|image| image.row.to_string()).collect();
-    let least = |axis: usize| images.iter().map(|image| image.shape_tczyx[axis]).min().unwrap_or_default();
-    bail!(
-        "the images differ in shape, and {} joins them in batches: row {} is {} (TCZYX), row {} is {}; {} of {} rows \
-         differ from the first ({}{}) (hint: {}; storage, dataset and conversion measure single images as they are)",
-        batches.name,
-        first.row,
-        Shape(first.shape_tczyx),
-        other.row,
-        Shape(other.shape_tczyx),
-        others.len(),
-        images.len(),
-        rows.join(", "),
-        if others.len() > rows.len() { " …" } else { "" },
-        stacks.unwrap_or_else(|| format!("--crop {}x{} takes the centre of each", least(3), least(4))),
-    )
 }
 
 /// Names of files in a results folder whatever is measured.

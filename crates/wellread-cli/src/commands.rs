@@ -21,9 +21,10 @@ pub mod trace;
 pub mod verify;
 pub mod view;
 
-use crate::output::{Failure, Outcome, to_stderr};
+use crate::output::{Failure, Outcome};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use wellread_measure::to_stderr;
 use wellread_store::{OpenOptions, Store};
 
 /// Options of every command that opens a set of images.

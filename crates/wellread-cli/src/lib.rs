@@ -202,7 +202,7 @@ pub fn run() -> u8 {
             "interrupted"
         };
         // A terminal that is gone must not keep the program from ending.
-        output::to_stderr(said);
+        wellread_measure::to_stderr(said);
         std::process::exit(130);
     });
     let ui = output::Ui::new(cli.json, cli.quiet);
@@ -213,11 +213,11 @@ pub fn run() -> u8 {
         Err(output::Failure::Ended(code)) => code,
         Err(output::Failure::Regression) => 3,
         Err(output::Failure::Usage(message)) => {
-            output::to_stderr(format!("error: {message}"));
+            wellread_measure::to_stderr(format!("error: {message}"));
             2
         }
         Err(output::Failure::Failed(message)) => {
-            output::to_stderr(format!("error: {message}"));
+            wellread_measure::to_stderr(format!("error: {message}"));
             1
         }
     })
@@ -226,6 +226,6 @@ pub fn run() -> u8 {
 /// The exit code of a command that has ended with `code`: another one where what it printed got lost.
 fn ended(code: u8) -> u8 {
     let Some(why) = output::lost() else { return code };
-    output::to_stderr(format!("error: {why}"));
+    wellread_measure::to_stderr(format!("error: {why}"));
     if matches!(code, 0 | 3) { 1 } else { code }
 }

@@ -5,6 +5,7 @@ use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, P
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use wellread_measure::to_stderr;
 
 /// Why a command did not succeed.
 #[derive(Debug)]
@@ -105,11 +106,6 @@ impl Ui {
         }
         Ok(())
     }
-}
-
-/// Writes a line to stderr. Where that fails, there is nobody left to tell.
-pub fn to_stderr(text: impl AsRef<str>) {
-    let _ = writeln!(io::stderr(), "{}", text.as_ref());
 }
 
 /// By what writing to stdout failed first; nothing is written after that.

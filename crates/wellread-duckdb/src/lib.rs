@@ -45,6 +45,7 @@ pub static FORMAT: Format = Format {
     parts: &[],
     keeps_features: true,
     holds_bare_pixels: false,
+    has_checksums: true,
     has_tables: true,
     has_columns: true,
     has_levels: false,

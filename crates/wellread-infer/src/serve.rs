@@ -16,6 +16,7 @@ use std::path::Path;
 use std::sync::mpsc::channel;
 use wellread_measure::clock::{Clock, Stopwatch};
 use wellread_measure::memory::release_free_heap;
+use wellread_measure::to_stderr;
 use wellread_model::infer::Session;
 
 /// Answers requests until there are none. When the program that asks is gone, so is this, whatever it is doing.
@@ -30,13 +31,13 @@ pub fn main() {
         std::process::exit(0);
     });
     if let Err(error) = reading {
-        complain(&format!("the worker cannot start a thread: {error}"));
+        to_stderr(format!("the worker cannot start a thread: {error}"));
         return;
     }
     let mut answers = match answers() {
         Ok(answers) => answers,
         Err(error) => {
-            complain(&format!("the worker cannot keep its output to itself: {error}"));
+            to_stderr(format!("the worker cannot keep its output to itself: {error}"));
             return;
         }
     };
@@ -56,11 +57,6 @@ pub fn main() {
             return;
         }
     }
-}
-
-/// Writes a line to stderr, which may be closed or full.
-fn complain(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{text}");
 }
 
 /// The stream for answers. Libraries print: from here on, what goes to stdout arrives at stderr, whose last lines are kept

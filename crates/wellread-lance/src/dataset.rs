@@ -81,7 +81,7 @@ impl Dataset {
         if file.file_version()? == ConcreteFileVersion::V1 {
             return Ok(self.oldest(fragment, file).await?.len());
         }
-        Ok(usize::try_from(self.metadata(&self.scheduler(file).await?).await?.num_rows).unwrap_or(usize::MAX))
+        Ok(usize::try_from(metadata(&self.scheduler(file).await?).await?.num_rows).unwrap_or(usize::MAX))
     }
 
     /// Rows of a fragment that are deleted, in ascending order.
@@ -103,14 +103,6 @@ impl Dataset {
         let config = SchedulerConfig::max_bandwidth(&self.store);
         let scheduler = ScanScheduler::new(Arc::clone(&self.store), config);
         scheduler.open_file(&self.place(file)?, &file.file_size_bytes).await
-    }
-
-    /// What is in a data file of a format since 2.0.
-    ///
-    /// # Errors
-    /// A file that is damaged.
-    pub async fn metadata(&self, file: &FileScheduler) -> Result<Arc<CachedFileMetadata>> {
-        Ok(Arc::new(FileReader::read_all_metadata(file).await?))
     }
 
     /// A data file of the first format, open for reading.
@@ -147,4 +139,12 @@ impl Dataset {
         })?;
         Ok((base.extract_path(Arc::clone(&self.registry))?, base.is_dataset_root))
     }
+}
+
+/// What is in a data file of a format since 2.0.
+///
+/// # Errors
+/// A file that is damaged.
+pub(crate) async fn metadata(file: &FileScheduler) -> Result<Arc<CachedFileMetadata>> {
+    Ok(Arc::new(FileReader::read_all_metadata(file).await?))
 }

@@ -7,7 +7,7 @@
 //!
 //! A column that was added to a dataset lies in a data file of its own, or in none where all its values are null.
 
-use crate::dataset::Dataset;
+use crate::dataset::{self, Dataset};
 use arrow_array_58::{RecordBatch, new_null_array};
 use arrow_schema_58::{Field as ArrowField, Schema as ArrowSchema};
 use futures::future::{ready, try_join_all};
@@ -156,7 +156,7 @@ async fn open_file(
     let scheduler = dataset.scheduler(file).await?;
     let metadata = match known {
         Some(metadata) => metadata,
-        None => dataset.metadata(&scheduler).await?,
+        None => dataset::metadata(&scheduler).await?,
     };
     let path = scheduler.reader().path().clone();
     let io = LanceEncodingsIo::new(scheduler).with_read_chunk_size(options.read_chunk_size);

@@ -42,6 +42,7 @@ pub static FORMAT: Format = Format {
     parts: &[],
     keeps_features: true,
     holds_bare_pixels: false,
+    has_checksums: false,
     has_tables: true,
     has_columns: true,
     has_levels: false,

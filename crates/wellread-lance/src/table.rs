@@ -3,7 +3,7 @@
 //! What a set of columns takes in a fragment is worked out once and kept: the pages, the open file, Lance's reader.
 //! So a read is looking rows up and reading their bytes.
 
-use crate::dataset::{DATA, Dataset};
+use crate::dataset::{self, DATA, Dataset};
 use crate::direct::{self, Direct, Input, Stop};
 use crate::fragment::FragmentReader;
 use crate::rows::DatasetRows;
@@ -159,7 +159,7 @@ impl LanceTable {
                     .hint("the dataset is probably corrupt or incomplete; copy or write it again"));
             }
             let metadata = wait(&self.path, "cannot read the metadata of a data file", async {
-                self.dataset.metadata(&self.dataset.scheduler(file).await?).await
+                dataset::metadata(&self.dataset.scheduler(file).await?).await
             })?;
             let pairs = file.fields.iter().zip(file.column_indices.iter());
             let columns =

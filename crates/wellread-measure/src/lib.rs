@@ -19,7 +19,7 @@
 //! | [`clock`] | [`Stopwatch`], clock overhead measured and taken off |
 //! | [`samples`] | [`Samples`], [`Summary`], percentiles that need enough samples |
 //! | [`bootstrap`] | [`Bootstrap`], [`Interval`]: medians, means, ratios, rounds |
-//! | [`hypothesis`] | Mann-Whitney, Wilcoxon signed rank, Yuen's trimmed t; Holm's correction |
+//! | [`hypothesis`] | Mann-Whitney, Wilcoxon signed rank, Yuen's trimmed t, Welch's interval; Holm's correction |
 //! | [`steady`] | changes in a series: warm-up, steady state, history |
 //! | [`precision`] | [`Precision`]: repeats until an interval is narrow enough |
 //! | [`mod@compare`] | [`Verdict`] from a ratio and a noise floor |
@@ -33,6 +33,7 @@
 //! | [`checksum`] | [`RowChecksum`], independent of order |
 //! | [`process`] | ending a program that is measured, with all it started |
 //! | [`rng`] | the seeded generator behind orders and resampling |
+//! | [`stderr`] | [`to_stderr`]: a line that may get lost |
 //!
 //! ```
 //! use wellread_measure::{Bootstrap, Pairing, Samples, Verdict, compare};
@@ -72,6 +73,7 @@ pub mod precision;
 pub mod process;
 pub mod rng;
 pub mod samples;
+pub mod stderr;
 pub mod steady;
 mod sys;
 
@@ -88,4 +90,5 @@ pub use memory::{PeakGuard, PeakMemory, Scope};
 pub use page_cache::DropReport;
 pub use precision::Precision;
 pub use samples::{Samples, Summary};
+pub use stderr::to_stderr;
 pub use steady::{ChangePoint, ChangePoints};

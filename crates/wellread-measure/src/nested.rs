@@ -18,7 +18,7 @@
 //! where rounds within a process say that its median is not well known.
 
 use crate::bootstrap::{Bootstrap, Interval, Method};
-use crate::hypothesis::Welch;
+use crate::hypothesis::{Welch, moments};
 use crate::rng::Rng;
 use crate::samples::median;
 
@@ -55,10 +55,8 @@ impl Side {
         let rounds: Vec<Vec<f64>> =
             processes.iter().map(|rounds| rounds.iter().map(|value| value.ln()).collect()).collect();
         let medians = rounds.iter().map(|rounds| median(rounds)).collect::<Option<Vec<f64>>>()?;
-        let n = medians.len() as f64;
-        let mean = medians.iter().sum::<f64>() / n;
-        let squares: f64 = medians.iter().map(|value| (value - mean).powi(2)).sum();
-        Some(Self { rounds, mean, error: squares / (n * (n - 1.0)) })
+        let (mean, error, _) = moments(&medians);
+        Some(Self { rounds, mean, error })
     }
 
     /// The mean of the medians of processes drawn with replacement, of whose rounds each is drawn with replacement.

@@ -4,21 +4,19 @@
 //! signals) or is killed (the next writer of the same target cleans up). Nothing is synchronised to the disk, so
 //! it does not hold when the machine loses power within seconds after.
 
+mod cleaning;
+
+pub use cleaning::{MadeFolder, is_writing, remove_unfinished, try_remove_unfinished};
+use cleaning::{RESUMABLE, unfinished};
+
 use crate::journal::{self, Journal};
 use crate::{Error, Result, WriteOptions, registry};
 use std::fs::{File, FileType, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError as TryLock};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Temporary names in use by this process.
-static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
-/// Folders that this process has made to write outputs into, the outer ones first.
-static MADE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
-/// Outputs of this process that are kept when they are interrupted.
-static RESUMABLE: AtomicUsize = AtomicUsize::new(0);
 /// What names of output that is not finished begin with; the process, a number and the target's name follow.
 const PARTIAL: &str = ".wellread-partial-";
 /// What the name of output ends with that was moved aside to be replaced.
@@ -27,14 +25,6 @@ const OLD: &str = ".old";
 const ATTEMPTS: usize = 100;
 /// How often a folder is looked at again before it is said not to be replaceable.
 const LOOKS: usize = 10;
-
-fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
-    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn made() -> MutexGuard<'static, Vec<PathBuf>> {
-    MADE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Holds `folder` for writing several outputs that belong together, until the handle is dropped. `None` where the file
 /// system has no locks of folders.
@@ -49,81 +39,6 @@ pub fn hold(folder: &Path) -> Result<Option<File>> {
             Err(Error::new(folder, "another process is writing to it").hint("wait until it has finished"))
         }
         Err(TryLockError::Error(_)) => Ok(None),
-    }
-}
-
-/// Whether output of this process is begun and not finished.
-pub fn is_writing() -> bool {
-    !unfinished().is_empty()
-}
-
-/// Removes all output that this process has begun and not finished: for the moment before it ends on a signal. `true`
-/// where some is kept for a later run to go on with.
-pub fn remove_unfinished() -> bool {
-    let kept = remove_all(&mut unfinished());
-    remove_made();
-    kept
-}
-
-/// As [`remove_unfinished`], for a thread that may hold the lock that this takes: then nothing is done, and `None` says so.
-pub fn try_remove_unfinished() -> Option<bool> {
-    let kept = match UNFINISHED.try_lock() {
-        Ok(mut paths) => Some(remove_all(&mut paths)),
-        Err(TryLock::Poisoned(paths)) => Some(remove_all(&mut paths.into_inner())),
-        Err(TryLock::WouldBlock) => None,
-    };
-    remove_made();
-    kept
-}
-
-/// Removes the folders of [`MadeFolder`] in which nothing is; a thread that holds their lock removes its own itself.
-fn remove_made() {
-    if let Ok(mut folders) = MADE.try_lock() {
-        folders.drain(..).rev().for_each(|folder| drop(std::fs::remove_dir(folder)));
-    }
-}
-
-fn remove_all(paths: &mut Vec<PathBuf>) -> bool {
-    for path in paths.drain(..) {
-        // Threads that are still writing to a folder may put something there while it is being emptied.
-        for _ in 0..5 * LOOKS {
-            remove_any(&path);
-            if path.symlink_metadata().is_err() {
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
-    RESUMABLE.load(Ordering::Relaxed) > 0
-}
-
-/// A folder to write outputs into: where it was made for that and nothing is in it, it goes when this is dropped or the
-/// program is interrupted.
-#[derive(Debug)]
-#[must_use = "the folder goes when this is dropped before anything is in it"]
-pub struct MadeFolder {
-    /// Those that were not there before, the inner ones first.
-    made: Vec<PathBuf>,
-}
-
-impl MadeFolder {
-    /// Makes the folder, and those that it lies in, where they are not there.
-    ///
-    /// # Errors
-    /// As the system says.
-    pub fn new(path: &Path) -> io::Result<Self> {
-        let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
-        let folder = Self { made: path.ancestors().take_while(is_missing).map(Path::to_owned).collect() };
-        made().extend(folder.made.iter().rev().cloned());
-        std::fs::create_dir_all(path)?;
-        Ok(folder)
-    }
-}
-
-impl Drop for MadeFolder {
-    fn drop(&mut self) {
-        made().retain(|folder| !self.made.contains(folder));
-        self.made.iter().for_each(|folder| drop(std::fs::remove_dir(folder)));
     }
 }
 

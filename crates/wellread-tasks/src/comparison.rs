@@ -22,8 +22,8 @@
 use crate::results::{Entry, Repeat};
 use serde::{Deserialize, Serialize};
 use wellread_measure::compare::{self, NoiseFloor, Verdict, compare};
-use wellread_measure::hypothesis::{holm, yuen, yuen_paired};
-use wellread_measure::samples::{mean, median};
+use wellread_measure::hypothesis::{holm, welch, yuen, yuen_paired};
+use wellread_measure::samples::median;
 use wellread_measure::{Bootstrap, Interval, Pairing};
 
 /// Fewest runs of which intervals are resampled.
@@ -75,6 +75,12 @@ pub struct Ratio {
     pub low: Option<f64>,
     /// Upper end.
     pub high: Option<f64>,
+}
+
+impl From<Interval> for Ratio {
+    fn from(Interval { estimate, low, high, .. }: Interval) -> Self {
+        Self { estimate, low: Some(low), high: Some(high) }
+    }
 }
 
 /// One phase of two tasks compared.
@@ -244,7 +250,8 @@ fn phase(name: &str, repeated: bool, a: &Entry, b: &Entry, settings: &Bootstrap)
         (found(&compare(&new, &base, pairing, None, settings)).unwrap_or(without), test)
     } else if fewest >= 2 {
         let enough = repeated || fewest >= FEWEST;
-        let compared = welch(&new, &base).map(|ratio| {
+        let compared = welch(&new, &base, settings.confidence).map(|interval| {
+            let ratio = Ratio::from(interval);
             let verdict = if enough { word(&ratio) } else { Verdict::TooFewData };
             (ratio, verdict)
         });
@@ -273,9 +280,7 @@ fn single(base: &[f64], new: &[f64], settings: &Bootstrap) -> Option<(Ratio, Ver
 }
 
 fn found(comparison: &wellread_measure::Comparison) -> Option<(Ratio, Verdict)> {
-    let ratio = comparison.ratio?;
-    let Interval { estimate, low, high, .. } = ratio;
-    Some((Ratio { estimate, low: Some(low), high: Some(high) }, comparison.verdict))
+    Some((comparison.ratio?.into(), comparison.verdict))
 }
 
 fn word(ratio: &Ratio) -> Verdict {
@@ -286,35 +291,6 @@ fn word(ratio: &Ratio) -> Verdict {
     } else {
         Verdict::NoDifference
     }
-}
-
-/// The ratio of two sets' geometric means with Welch's 95 % interval; `None` where a value is not above zero.
-fn welch(new: &[f64], base: &[f64]) -> Option<Ratio> {
-    let logs = |values: &[f64]| -> Option<Vec<f64>> {
-        values.iter().map(|value| Some(value.ln()).filter(|ln| ln.is_finite())).collect()
-    };
-    let spread = |logs: &[f64]| -> Option<(f64, f64)> {
-        let mean = mean(logs)?;
-        let squares: f64 = logs.iter().map(|ln| (ln - mean).powi(2)).sum();
-        // The variance of the mean.
-        Some((mean, squares / (logs.len() as f64 - 1.0) / logs.len() as f64))
-    };
-    let (new, base) = (logs(new)?, logs(base)?);
-    let ((mean_new, var_new), (mean_base, var_base)) = (spread(&new)?, spread(&base)?);
-    let difference = mean_new - mean_base;
-    let variance = var_new + var_base;
-    let terms = var_new.powi(2) / (new.len() as f64 - 1.0) + var_base.powi(2) / (base.len() as f64 - 1.0);
-    let degrees = if terms > 0.0 { variance.powi(2) / terms } else { f64::INFINITY };
-    let half = student(degrees) * variance.sqrt();
-    let (low, high) = ((difference - half).exp(), (difference + half).exp());
-    Some(Ratio { estimate: difference.exp(), low: Some(low), high: Some(high) })
-}
-
-/// The 97.5 % quantile of Student's distribution, with degrees of freedom rounded down, which widens.
-fn student(degrees: f64) -> f64 {
-    const QUANTILES: [f64; 10] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
-    let at = (degrees.floor().max(1.0) as usize).min(QUANTILES.len());
-    QUANTILES[at - 1]
 }
 
 /// Settings in which two tasks differ besides the branch: then it is not the branch alone that is compared.

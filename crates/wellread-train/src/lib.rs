@@ -47,13 +47,17 @@ pub use task::{Mode, Task};
 use anyhow::{Context as _, Result};
 use phases::Phases;
 use std::io::Write as _;
+use wellread_measure::to_stderr;
 
 /// Runs the task that the environment names, and returns the exit code of the process: 0 done, 1 failed (said on stderr
 /// and in the file of phases), 2 where no task is named. With `check`, the task and its settings are looked at and nothing
 /// is run.
 pub fn main(check: bool) -> u8 {
     let (Some(task), phases) = (std::env::var_os(task::TASK), std::env::var_os(task::PHASES)) else {
-        complain(&format!("{} names no task; this command is started by `wellread tasks`", task::TASK));
+        to_stderr(format!(
+            "error: {} names no task; this command is started by `wellread tasks`",
+            task::TASK
+        ));
         return 2;
     };
     if check {
@@ -64,7 +68,7 @@ pub fn main(check: bool) -> u8 {
         return match looked {
             Ok(_) => 0,
             Err(error) => {
-                complain(&format!("{error:#}"));
+                to_stderr(format!("error: {error:#}"));
                 1
             }
         };
@@ -72,7 +76,7 @@ pub fn main(check: bool) -> u8 {
     let mut phases = match Phases::open(phases.as_deref().map(std::path::Path::new)) {
         Ok(phases) => phases,
         Err(error) => {
-            complain(&format!("{error:#}"));
+            to_stderr(format!("error: {error:#}"));
             return 1;
         }
     };
@@ -80,17 +84,12 @@ pub fn main(check: bool) -> u8 {
         Ok(()) => 0,
         Err(error) => {
             let text = format!("{error:#}");
-            complain(&text);
+            to_stderr(format!("error: {text}"));
             // Where the file cannot be written either, the exit code tells.
             let _ = phases.error(&text);
             1
         }
     }
-}
-
-/// Says an error on stderr, which may be closed or full.
-fn complain(error: &str) {
-    let _ = writeln!(std::io::stderr(), "error: {error}");
 }
 
 /// Prints a line for people on stdout. A reader that is gone must not end the task.

@@ -344,22 +344,7 @@ mod tests {
                 let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
                 Err(Error::io(path, "cannot write", &full))
             },
-            name: whole.name,
-            about: whole.about,
-            endings: whole.endings,
-            set_ending: whole.set_ending,
-            holds_images: whole.holds_images,
-            parts: whole.parts,
-            keeps_features: whole.keeps_features,
-            holds_bare_pixels: whole.holds_bare_pixels,
-            has_tables: whole.has_tables,
-            has_columns: whole.has_columns,
-            has_levels: whole.has_levels,
-            heeds_tune: whole.heeds_tune,
-            cannot_resume: whole.cannot_resume,
-            engine: whole.engine,
-            recognise: whole.recognise,
-            open: whole.open,
+            ..*whole
         }))
     }
 

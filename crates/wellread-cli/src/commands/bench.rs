@@ -3,15 +3,16 @@
 use super::synthetic::{SyntheticArgs, check_disk};
 use super::trace::TraceArgs;
 use super::{outside_of, parse_positive, parse_share, parse_size, parse_threads, recipe};
-use crate::output::{Failure, Outcome, TimeLeft, Ui, figures_on, shown_on, to_stderr};
+use crate::output::{Failure, Outcome, TimeLeft, Ui, figures_on, shown_on};
 use crate::text_table::text_table;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wellread_bench::choices::{Access, ChunkLayout, Framework, Mode, SampleTransform, Sweep, in_python};
 use wellread_bench::data::Source;
-use wellread_bench::{Config, Watch, suite};
+use wellread_bench::{Config, Watch, WrongUsage, suite};
 use wellread_loader::Cache;
+use wellread_measure::to_stderr;
 use wellread_report::{ReportInput, Severity};
 use wellread_store::Compression;
 
@@ -440,7 +441,7 @@ pub fn run(args: &Args, program: &[OsString], ui: Ui) -> Outcome {
     } else {
         suite::run(&config, watch)
     };
-    let outcome = outcome.map_err(|e| match e.downcast_ref::<suite::WrongUsage>() {
+    let outcome = outcome.map_err(|e| match e.downcast_ref::<WrongUsage>() {
         Some(wrong) => Failure::Usage(wrong.to_string()),
         None => Failure::Failed(format!("{e:#}")),
     })?;

@@ -11,7 +11,7 @@ use wellread_store::convert::{ConvertOptions, Converted, convert, one_pixel_type
 use wellread_store::features::{self, FeatureColumns};
 use wellread_store::words::{counted, counted_with};
 use wellread_store::{
-    Compression, Error, Format, OpenOptions, Store, Tune, WriteOptions, masks, registry, staged,
+    Compression, Error, Format, OpenOptions, RowInfo, Store, Tune, WriteOptions, masks, registry, staged,
 };
 
 /// Pixels are kept to the byte, metadata (names, channels, wavelengths, physical sizes) as far as the target
@@ -199,14 +199,16 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         document["verify_seconds"] = seconds.into();
         document
     };
-    if args.resume && !args.write.overwrite && is_complete(&*source, args, format, &options) {
+    if args.resume
+        && !args.write.overwrite
+        && let Some(total) = complete(&*source, args, format, &options)
+    {
         ui.say(format!(
             "{} is complete: it has the {} of the source by name, shape and type, and nothing is left to do (pixels are \
              compared by `wellread verify --against`)",
             args.target.display(),
             counted(source.len(), "image")
         ));
-        let total = bytes_of_pixels(&*source, source.len())?;
         return ui.document(&verified(document(total, 0.0, source.len()), None));
     }
     let writer = registry::create(&args.target, format.name, &options)?;
@@ -254,8 +256,12 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
 
 /// Bytes of the pixels of so many images, from the first on.
 fn bytes_of_pixels(source: &dyn Store, images: usize) -> wellread_store::Result<u64> {
-    let of = |row| source.row_info(row).map(|info| (info.shape.pixels() * info.dtype.size()) as u64);
-    (0..images).map(of).sum()
+    (0..images).map(|row| source.row_info(row).map(size)).sum()
+}
+
+/// Bytes of the pixels of an image.
+fn size(info: RowInfo) -> u64 {
+    (info.shape.pixels() * info.dtype.size()) as u64
 }
 
 /// What is said where a conversion failed: why, and what it left.
@@ -337,25 +343,29 @@ fn verify(
     Err(Failure::Failed(Error::new(&args.target, what).hint(advice).to_string()))
 }
 
-/// Whether an earlier run has finished the target: no part of it is waiting to be gone on with, and it has the images of
-/// the source, in their order, by name, shape and type, and the columns that belong beside them.
-fn is_complete(source: &dyn Store, args: &Args, format: &Format, options: &WriteOptions) -> bool {
+/// The bytes of all pixels where an earlier run has finished the target: no part of it is waiting to be gone on with, and it has
+/// the images of the source, in their order, by name, shape and type, and the columns that belong beside them.
+fn complete(source: &dyn Store, args: &Args, format: &Format, options: &WriteOptions) -> Option<u64> {
     if staged::part(&args.target).is_some() {
-        return false;
+        return None;
     }
     let open = OpenOptions { format: Some(format.name.to_owned()), ..OpenOptions::default() };
-    let Ok(target) = wellread_store::open(&args.target, &open) else { return false };
-    let images = |store: &dyn Store| -> wellread_store::Result<Vec<_>> {
-        let image = |row| store.row_info(row).and_then(|i| Ok((store.name(row)?, i.shape.0, i.dtype)));
-        (0..store.len()).map(image).collect()
-    };
+    let target = wellread_store::open(&args.target, &open).ok()?;
     let names = target.feature_names();
     let has_columns = options
         .features
         .as_ref()
         .is_none_or(|columns| columns.schema().fields().iter().all(|f| names.contains(f.name())));
-    let same = |a, b| matches!((a, b), (Ok(a), Ok(b)) if a == b);
-    target.len() == source.len() && has_columns && same(images(&*target), images(source))
+    if target.len() != source.len() || !has_columns {
+        return None;
+    }
+    let image =
+        |store: &dyn Store, row| store.row_info(row).and_then(|info| Ok((store.name(row)?, info))).ok();
+    let same = |row| {
+        let (name, info) = image(source, row)?;
+        (image(&*target, row)? == (name, info)).then(|| size(info))
+    };
+    (0..source.len()).map(same).sum()
 }
 
 /// What a resumable set is made of: the source, by place and number of images, and all that decides what is written.

@@ -2,7 +2,7 @@
 
 use super::trace::TraceArgs;
 use super::{parse_positive, parse_threads};
-use crate::output::{Failure, Outcome, Ui, shown_on, to_stderr};
+use crate::output::{Failure, Outcome, Ui, shown_on};
 use indicatif::ProgressBar;
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -14,6 +14,7 @@ use wellread_infer::config::{Config, DEVICES, PROVIDERS};
 use wellread_infer::protocol::Opened;
 use wellread_infer::results::{Row, Run, Status};
 use wellread_infer::{Event, report};
+use wellread_measure::to_stderr;
 use wellread_model::infer::Dtype;
 use wellread_report::Fact;
 use wellread_store::words::{counted, counted_with};

@@ -18,12 +18,13 @@
 //! `{out}` in a value stands for the results folder of the study, `{recipe}` for the folder that the recipe is in.
 
 use super::bench::distinct;
-use crate::output::{Failure, Outcome, Ui, to_stderr};
+use crate::output::{Failure, Outcome, Ui};
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use wellread_compare::{Results, provenance};
+use wellread_measure::to_stderr;
 use wellread_report::summary;
 use wellread_store::words::counted;
 

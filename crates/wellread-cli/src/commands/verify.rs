@@ -1,10 +1,12 @@
 //! `wellread verify PATH [--against EXPECTED.json|OTHER_PATH]`
 
 use super::{OpenArgs, default_jobs, parse_threads};
-use crate::output::{Failure, Outcome, Ui, bytes, to_stderr};
+use crate::output::{Failure, Outcome, Ui, bytes};
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
+use wellread_measure::to_stderr;
 use wellread_store::checksum::ImageChecksum;
+use wellread_store::registry;
 use wellread_store::verify::{Expected, Kind, expected_of, is_listed_by_file_name, verify};
 use wellread_store::words::counted;
 
@@ -57,9 +59,6 @@ enum Ignored {
     Names,
 }
 
-/// Formats that have no place for checksums.
-const WITHOUT_CHECKSUMS: [&str; 2] = ["lance", "vortex"];
-
 pub fn run(args: &Args, ui: Ui) -> Outcome {
     let store = args.open.open(&args.path)?;
     let mut other = None;
@@ -100,7 +99,8 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         if !ui.json {
             let agreed = if args.against.is_some() { ", and all agree" } else { "" };
             let format = store.format();
-            let unseen = if args.against.is_none() && WITHOUT_CHECKSUMS.contains(&format) {
+            let unchecked = registry::format_named(format).is_ok_and(|format| !format.has_checksums);
+            let unseen = if args.against.is_none() && unchecked {
                 format!(
                     "; {format} has no checksums of its own, so damage that can still be read is not seen: compare with the \
                      source or with expected checksums, --against"

@@ -3,13 +3,14 @@
 //! [`mann_whitney`] for two independent sets, [`signed_rank`] for two sets measured round by round; both work
 //! on ranks, so a single outlier cannot decide. [`yuen`] and [`yuen_paired`] are their counterparts for tables of
 //! many tests, where ranks of few values can never give the small probabilities needed. All tests are two-sided.
+//! [`welch`] gives the ratio of two sets of few values with its interval.
 //!
 //! Of 20 tests at 5 %, one is expected to be significant by chance alone: [`holm`] corrects a whole table of them.
 
 mod trimmed;
 
-pub(crate) use trimmed::Welch;
-pub use trimmed::{yuen, yuen_paired};
+pub(crate) use trimmed::{Welch, moments};
+pub use trimmed::{welch, yuen, yuen_paired};
 
 use serde::{Deserialize, Serialize};
 

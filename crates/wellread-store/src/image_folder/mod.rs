@@ -45,6 +45,7 @@ pub static FORMAT: Format = Format {
     parts: &[],
     keeps_features: false,
     holds_bare_pixels: false,
+    has_checksums: true,
     has_tables: true,
     has_columns: false,
     has_levels: false,

@@ -64,6 +64,7 @@ pub static FORMAT: Format = Format {
     parts: &[],
     keeps_features: false,
     holds_bare_pixels: true,
+    has_checksums: true,
     has_tables: false,
     has_columns: false,
     has_levels: false,

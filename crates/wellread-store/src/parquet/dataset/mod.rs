@@ -39,6 +39,7 @@ pub static FORMAT: Format = Format {
     parts: &[IMAGES, CHUNKS, INDEX, DESCRIPTION],
     keeps_features: true,
     holds_bare_pixels: false,
+    has_checksums: true,
     has_tables: false,
     has_columns: false,
     has_levels: false,

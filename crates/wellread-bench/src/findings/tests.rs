@@ -1,0 +1,177 @@
+//! What is said of which tables.
+
+use super::*;
+use wellread_report::row;
+
+fn loader_table(rates: &[(&str, i64, [f64; 6])]) -> Table {
+    let mut table = Table::new("dataloader");
+    for (format, workers, values) in rates {
+        for (run, rate) in values.iter().enumerate() {
+            table.push(row![
+                ("format", *format),
+                ("batch_size", 16),
+                ("workers", *workers),
+                ("run", run),
+                ("verified", true),
+                ("num_samples", 100),
+                ("samples_per_sec", *rate)
+            ]);
+        }
+    }
+    table
+}
+
+#[test]
+fn a_clear_difference_is_said_and_an_unclear_one_is_not() {
+    let clear = loader_table(&[
+        ("tiff", 0, [200.0, 201.0, 199.0, 200.5, 200.2, 199.6]),
+        ("parquet", 0, [100.0, 101.0, 99.0, 100.2, 100.1, 99.5]),
+    ]);
+    assert!(
+        all(std::slice::from_ref(&clear), &BTreeMap::new(), 1, "")[0]
+            .text
+            .contains("tiff is the fastest format here")
+    );
+    let noisy = BTreeMap::from([("dataloader".to_owned(), 2.3)]);
+    let text = all(std::slice::from_ref(&clear), &noisy, 1, "")[0].text.clone();
+    assert!(text.contains("cannot be told apart") && text.contains("230 %"), "{text}");
+    // Twice as fast, but the interval begins at 1.994: not beyond a floor of 99.5 %.
+    let close = BTreeMap::from([("dataloader".to_owned(), 0.995)]);
+    let text = all(std::slice::from_ref(&clear), &close, 1, "")[0].text.clone();
+    assert!(text.contains("cannot be told apart"), "{text}");
+    let unclear = loader_table(&[
+        ("tiff", 0, [200.0, 90.0, 110.0, 100.0, 95.0, 130.0]),
+        ("parquet", 0, [100.0, 190.0, 99.0, 101.0, 120.0, 97.0]),
+    ]);
+    assert!(all(&[unclear], &BTreeMap::new(), 1, "")[0].text.contains("cannot be told apart"));
+}
+
+#[test]
+fn rounds_that_one_lacks_are_left_out_of_both() {
+    // The machine is ten times slower in every other round, and the second format lacks the first one.
+    let rate = |run: i64| if run % 2 == 0 { 10.0 } else { 100.0 };
+    let mut table = Table::new("dataloader");
+    for (format, factor, first) in [("tiff", 2.0, 0), ("parquet", 1.0, 1)] {
+        for run in first..9 {
+            table.push(row![("format", format), ("run", run), ("samples_per_sec", factor * rate(run))]);
+        }
+    }
+    let of = series(&table, &[], "samples_per_sec", |_| true);
+    let compared = Judge::new(1, None).compare(&of[0], &of[1]).unwrap();
+    assert_eq!((compared.ratio.n, compared.ratio.low, compared.ratio.high), (8, 2.0, 2.0));
+    assert!(compared.is_clear());
+}
+
+#[test]
+fn two_rounds_give_no_interval_and_no_verdict() {
+    let found = all(&[two_formats(2, &[])], &BTreeMap::new(), 1, "");
+    assert!(
+        found[0].text.contains("2 rounds are too few") && !found[0].text.contains('–'),
+        "{}",
+        found[0].text
+    );
+    assert!(found.iter().all(|f| !f.text.contains("worker threads")), "one number of workers says nothing");
+}
+
+/// Seven rounds were asked for and there was no time for them: that seven would give a verdict is no advice then.
+#[test]
+fn rounds_that_were_asked_for_and_had_no_time_are_told() {
+    let text_of = |runs: i64, asked: usize| {
+        let hint = more_rounds(asked, "--repeats");
+        all(&[two_formats(runs, &[])], &BTreeMap::new(), 1, &hint)[0].text.clone()
+    };
+    let text = |asked| text_of(2, asked);
+    let had = "(6 are needed; 7 were asked for, but the time was short: --time-budget)";
+    let short = text(7);
+    assert!(short.contains(&format!("2 rounds are too few for a verdict {had}")), "{short}");
+    assert!(!short.contains("gives one"), "{short}");
+    // Where two were asked for, more are the advice.
+    let few = text(2);
+    assert!(few.contains("2 rounds are too few for a verdict (--repeats 7 gives one)"), "{few}");
+    assert!(!few.contains("the time was short"), "{few}");
+    // As many as are needed are enough to have asked for.
+    assert!(more_rounds(MIN_SAMPLES - 1, "--processes").contains("--processes 7 gives one"));
+    assert!(more_rounds(MIN_SAMPLES, "--processes").contains("6 were asked for, but the time was short"));
+    // The same of one round.
+    let one = text_of(1, 7);
+    assert!(
+        one.contains("too early to say")
+            && one.contains(&format!("one round is too few for a verdict {had}")),
+        "{one}"
+    );
+}
+
+#[test]
+fn a_verdict_rests_on_batches_of_which_there_are_several() {
+    let table = |images: i64| {
+        let mut table = Table::new("dataloader");
+        for batch in [1, 4, 16] {
+            table.push(row![("format", "tiff"), ("batch_size", batch), ("num_samples", images)]);
+        }
+        table
+    };
+    assert_eq!(telling_batch_size(&table(100)), Some(16.0));
+    assert_eq!(telling_batch_size(&table(17)), Some(4.0));
+    assert_eq!(telling_batch_size(&table(3)), Some(1.0));
+}
+
+#[test]
+fn unverified_runs_are_no_evidence() {
+    let mut table = loader_table(&[("tiff", 0, [1.0; 6])]);
+    table.push(row![
+        ("format", "wrong"),
+        ("batch_size", 16),
+        ("workers", 0),
+        ("run", 0),
+        ("num_samples", 100),
+        ("verified", false),
+        ("samples_per_sec", 1e9)
+    ]);
+    assert!(all(&[table], &BTreeMap::new(), 1, "").iter().all(|f| !f.text.contains("wrong")));
+}
+
+#[test]
+fn a_batch_size_that_is_impossible_is_not_a_format_that_is_missing() {
+    let mut table = loader_table(&[("tiff", 0, [1.0; 6])]);
+    for batch_size in [32, 64, 32] {
+        table.push(row![
+            ("format", "tiff"),
+            ("batch_size", batch_size),
+            ("status", "unavailable"),
+            ("reason", "the set has only 20 images")
+        ]);
+    }
+    table.push(row![
+        ("format", "lance"),
+        ("batch_size", 32),
+        ("status", "unavailable"),
+        ("reason", "left out of this build")
+    ]);
+    let last = all(&[table], &BTreeMap::new(), 1, "").pop().unwrap();
+    assert_eq!(last.text, "Not measured: batches of 32, batches of 64, lance");
+    assert!(last.detail.contains("batches of 64: the set has only 20 images"), "{}", last.detail);
+    assert!(last.detail.contains("lance: left out of this build"), "{}", last.detail);
+}
+
+#[test]
+fn a_page_cache_that_stays_full_is_not_a_format_that_is_missing() {
+    let mut table = Table::new("storage");
+    for operation in ["open", "read_all"] {
+        table.push(row![("format", "tiff"), ("operation", operation), ("cache", "warm"), ("seconds", 1.0)]);
+        table.push(row![
+            ("format", "tiff"),
+            ("operation", operation),
+            ("cache", "cold"),
+            ("status", "unavailable"),
+            ("reason", "pages stayed")
+        ]);
+    }
+    let last = all(&[table], &BTreeMap::new(), 1, "").pop().unwrap();
+    assert_eq!(last.text, "Not measured: tiff from a cold page cache");
+}
+
+#[test]
+fn no_table_gives_no_sentence() {
+    assert!(all(&[], &BTreeMap::new(), 1, "").is_empty());
+    assert!(all(&[Table::new("dataloader")], &BTreeMap::new(), 1, "").is_empty());
+}

@@ -1,0 +1,82 @@
+//! Whether what was asked for goes with the images that are there, found out before anything is measured.
+
+use crate::config::Config;
+use crate::sample::differing_stacks;
+use crate::suite::Benchmark;
+use crate::{dataloader, model_loop};
+use anyhow::{Result, bail};
+use wellread_image::Shape;
+use wellread_store::checksum::ImageChecksum;
+
+/// Why something that was asked for does not go with these images: wrong usage, and no fault of the images.
+#[derive(Debug)]
+pub struct WrongUsage(String);
+
+impl std::fmt::Display for WrongUsage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for WrongUsage {}
+
+/// Every image is as large as the crop that was asked for.
+pub(crate) fn check_crop(config: &Config, images: &[ImageChecksum]) -> Result<()> {
+    let asked = [("--crop", config.crop), ("--random-crop", config.random_crop)];
+    for (option, (height, width)) in asked.into_iter().filter_map(|(option, size)| Some((option, size?))) {
+        let is_smaller = |image: &&ImageChecksum| {
+            let [.., y, x] = image.shape_tczyx;
+            y < height || x < width
+        };
+        if let Some(small) = images.iter().find(is_smaller) {
+            let [.., y, x] = small.shape_tczyx;
+            return Err(WrongUsage(format!(
+                "{option} {height}x{width} is larger than the image of row {}, which is {y}x{x} (hint: {option} {}x{} fits all)",
+                small.row,
+                least(images, 3),
+                least(images, 4)
+            ))
+            .into());
+        }
+    }
+    Ok(())
+}
+
+/// Images of a batch are equal in shape; where they cannot be, nothing is measured.
+pub(crate) fn check_shapes(
+    config: &Config,
+    benchmarks: &[&Benchmark],
+    images: &[ImageChecksum],
+) -> Result<()> {
+    let in_batches =
+        |b: &&&Benchmark| [dataloader::BENCHMARK.name, model_loop::BENCHMARK.name].contains(&b.name);
+    let batches = benchmarks.iter().find(in_batches).filter(|_| config.crop.is_none());
+    let (Some(batches), Some(first)) = (batches, images.first()) else { return Ok(()) };
+    let others: Vec<_> = images.iter().filter(|image| image.shape_tczyx != first.shape_tczyx).collect();
+    let Some(other) = others.first() else { return Ok(()) };
+    let stacks = others.iter().find_map(|image| differing_stacks(first.shape_tczyx, image.shape_tczyx));
+    let rows: Vec<_> = others.iter().take(5).map(|image| image.row.to_string()).collect();
+    bail!(
+        "the images differ in shape, and {} joins them in batches: row {} is {} (TCZYX), row {} is {}; {} of {} rows \
+         differ from the first ({}{}) (hint: {}; storage, dataset and conversion measure single images as they are)",
+        batches.name,
+        first.row,
+        Shape(first.shape_tczyx),
+        other.row,
+        Shape(other.shape_tczyx),
+        others.len(),
+        images.len(),
+        rows.join(", "),
+        if others.len() > rows.len() { " …" } else { "" },
+        stacks.unwrap_or_else(|| format!(
+            "--crop {}x{} takes the centre of each",
+            least(images, 3),
+            least(images, 4)
+        )),
+    )
+}
+
+/// Length of the shortest image along an axis (TCZYX).
+fn least(images: &[ImageChecksum], axis: usize) -> usize {
+    images.iter().map(|image| image.shape_tczyx[axis]).min().unwrap_or_default()
+}
