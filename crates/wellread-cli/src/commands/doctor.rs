@@ -83,7 +83,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     for format in &absent {
         ui.say(format!("  missing  {:<19}{}", text(&format["name"]), text(&format["how_to_get"])));
     }
-    if !absent.is_empty() {
+    if !wellread_store::registry::absent_formats().is_empty() {
         ui.say(format!("           {HOW_TO_BUILD}"));
     }
     ui.say("\nModels of this build");

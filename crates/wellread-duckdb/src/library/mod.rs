@@ -168,8 +168,8 @@ fn open(file: &OsStr) -> std::result::Result<Loaded, String> {
     let shown = Path::new(file).display();
     // SAFETY: DuckDB's library starts no threads and changes nothing outside itself when it is loaded. It is never unloaded.
     let library = unsafe { Library::new(file) };
-    let library =
-        library.map_err(|e| format!("DuckDB's library cannot be loaded from {shown}: {}", cause(&e)))?;
+    let library = library
+        .map_err(|e| format!("DuckDB's library cannot be loaded from {shown}: {}", cause(&e, file)))?;
     let table = functions::table(&library);
     let table = table
         .map_err(|name| format!("{shown} is no library of DuckDB that can be used here: it has no {name}"))?;
@@ -185,12 +185,13 @@ fn open(file: &OsStr) -> std::result::Result<Loaded, String> {
 }
 
 /// What the system says about a library, without the library's name where it repeats it.
-fn cause(error: &libloading::Error) -> String {
+fn cause(error: &libloading::Error, file: &OsStr) -> String {
     let text = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
+    let text = text.trim_start_matches(&format!("{}: ", Path::new(file).display()));
     if text.contains("undefined symbol: Py") || text.contains("undefined symbol: _Py") {
         return format!("{text} (it is a Python package's, and that Python's libpython is not there)");
     }
-    text
+    text.to_owned()
 }
 
 /// Whether a version such as `v1.5.6` or `v2.1.0-dev12` is older than `than`; one that says nothing is not.
