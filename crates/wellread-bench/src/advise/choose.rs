@@ -162,12 +162,9 @@ fn judged_cold(candidates: &[&Candidate], figures: &Figures, need: Need) -> bool
     too_large && figures.cold.values.iter().all(|values| !values.is_empty())
 }
 
-/// Seconds of a step that stand for none that does not wait.
-const NEVER: f64 = 1e3;
-
-/// Whether a step of so many milliseconds stands for none that does not wait.
+/// Whether a step of so many milliseconds stands for none that does not wait ([`Speed::enough`]).
 pub fn is_never(ms: f64) -> bool {
-    ms >= 1e3 * NEVER
+    !ms.is_finite()
 }
 
 /// Chooses a number of workers by the step with its wait, or by what is read in the background.
@@ -179,14 +176,20 @@ pub fn workers(
 ) -> Option<(Choice, Series)> {
     let of = |speed: &Speed| match step {
         Some(step) => step + speed.wait(step),
-        // A loader that reads nothing in the background has an epoch's time for it.
-        None => speed.enough().min(NEVER),
+        None => speed.enough(),
     };
     let series = Series::of(speeds.iter().map(|of_count| of_count.iter().map(of).collect()).collect(), seed);
-    let best = series.best()?;
+    // A number of workers with which every step waited, be it in one round only, is not judged by the other rounds.
+    let nevers = |i: usize| series.values[i].iter().filter(|s| !s.is_finite()).count();
+    let judged = |(i, values): (usize, &Vec<f64>)| if nevers(i) > 0 { vec![] } else { values.clone() };
+    let judged = Series::of(series.values.iter().enumerate().map(judged).collect(), seed);
     let mut order: Vec<usize> = (0..counts.len()).collect();
     order.sort_by_key(|&i| counts[i]);
-    let index = order.into_iter().find(|&i| !series.is_clearly_worse(i, NEGLIGIBLE))?;
+    let (best, index) = match judged.best() {
+        Some(best) => (best, order.into_iter().find(|&i| !judged.is_clearly_worse(i, NEGLIGIBLE))?),
+        // Where none can be judged, one is taken all the same.
+        None => series.best().map(|best| (best, best))?,
+    };
     let workers = counted(counts[index], "worker");
     // Without a step time, what it comes to is measured at the end, with everything that is recommended.
     let mut reasons = vec![match step {
@@ -206,12 +209,20 @@ pub fn workers(
             reasons.push(format!("{} with {}", times(&versus), counts[fewer]));
         }
     }
+    let unclear = |i: usize| {
+        let rounds = counted(series.values[i].len(), "round");
+        format!("{} (every step waited in {} of {rounds})", counted(counts[i], "worker"), nevers(i))
+    };
+    let unclear: Vec<String> = (0..counts.len()).filter(|&i| nevers(i) > 0).map(unclear).collect();
+    if !unclear.is_empty() {
+        reasons.push(format!("unclear with {}", unclear.join(", ")));
+    }
     Some((Choice { index, reasons }, series))
 }
 
 /// From which step on nothing waits, of milliseconds.
 pub fn no_wait(from_ms: &Figure) -> String {
-    if !from_ms.value.is_finite() || is_never(from_ms.value) {
+    if is_never(from_ms.value) {
         return "every step waits, as far as these rounds tell".to_owned();
     }
     format!("no wait for steps from {} ms{}", number(from_ms.value), ends(from_ms))
@@ -219,8 +230,11 @@ pub fn no_wait(from_ms: &Figure) -> String {
 
 /// ` (LOW to HIGH)`, where there is an interval.
 pub fn ends(figure: &Figure) -> String {
-    let ends = figure.low.zip(figure.high);
-    ends.map_or(String::new(), |(low, high)| format!(" ({} to {})", number(low), number(high)))
+    let Some((low, high)) = figure.low.zip(figure.high) else { return String::new() };
+    if is_never(high) {
+        return format!(" ({} or more)", number(low));
+    }
+    format!(" ({} to {})", number(low), number(high))
 }
 
 /// Chooses a batch size by the time of an image.
@@ -396,13 +410,51 @@ mod tests {
     }
 
     #[test]
+    fn never_takes_no_part_in_figures_and_choices() {
+        let speed = |background: f64| Speed { background, waiting: 4000.0 };
+        // Steps of 0.4 ms do not wait, or every step does, by turns.
+        let one: Vec<Speed> = (0..10).map(|r| speed(if r % 2 == 0 { 2500.0 } else { 0.0 })).collect();
+        let four = vec![speed(3500.0); 10];
+        let (choice, series) = workers(&[1, 4], &[one.clone(), four], None, 1).unwrap();
+        assert_eq!(choice.index, 1);
+        let unclear = "unclear with 1 worker (every step waited in 5 of 10 rounds)";
+        assert_eq!(choice.reasons, ["4 workers", unclear]);
+        let figure = series.figure(0, |s| 1e3 * s);
+        assert!(is_never(figure.value) && figure.high.is_some_and(is_never), "{figure:?}");
+        assert!(figure.low.is_some_and(|low| (low - 0.4).abs() < 1e-9), "{figure:?}");
+        let versus = series.versus(1, 0);
+        assert!(versus.ratio.is_none() && versus.verdict == Verdict::TooFewData, "{versus:?}");
+        // Two rounds of ten reach an end of the interval only.
+        let mostly: Vec<Speed> = (0..10).map(|r| speed(if r % 5 == 3 { 0.0 } else { 2500.0 })).collect();
+        let (choice, series) = workers(&[1], std::slice::from_ref(&mostly), None, 1).unwrap();
+        let figure = series.figure(0, |s| 1e3 * s);
+        assert!((figure.value - 0.4).abs() < 1e-9 && figure.high.is_some_and(is_never), "{figure:?}");
+        assert_eq!(
+            choice.reasons,
+            ["1 worker", "unclear with 1 worker (every step waited in 2 of 10 rounds)"]
+        );
+        // Where all are so, one is taken, and it is said.
+        let (choice, _) = workers(&[1, 4], &[one.clone(), one], None, 1).unwrap();
+        let said = choice.reasons.last().unwrap();
+        assert!(said.starts_with(unclear) && said.contains("4 workers"), "{choice:?}");
+        let never = vec![speed(0.0); 10];
+        assert_eq!(workers(&[1, 4], &[never, mostly], None, 1).unwrap().0.index, 1);
+        // Half of nothing is no smaller than a number.
+        assert_eq!(Series::of(vec![vec![1.0, f64::INFINITY], vec![9.0, 9.0]], 1).best(), Some(1));
+    }
+
+    #[test]
     fn one_sentence_says_from_which_step_on_nothing_waits() {
         let figure = |value, low, high| Figure { value, low, high };
         assert_eq!(
             no_wait(&figure(12.0, Some(11.0), Some(13.0))),
             "no wait for steps from 12.0 ms (11.0 to 13.0)"
         );
-        for value in [f64::INFINITY, f64::NAN, 1e3 * NEVER] {
+        assert_eq!(
+            no_wait(&figure(12.0, Some(11.0), Some(f64::INFINITY))),
+            "no wait for steps from 12.0 ms (11.0 or more)"
+        );
+        for value in [f64::INFINITY, f64::NAN] {
             assert!(no_wait(&figure(value, None, None)).starts_with("every step waits"), "{value}");
         }
         // The reason for a number of workers has no figure of its own.

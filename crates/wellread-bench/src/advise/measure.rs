@@ -58,15 +58,22 @@ impl Series {
         Self { failures: vec![None; values.len()], values, noise: None, seed }
     }
 
-    /// The alternative of the smallest median.
+    /// The alternative of the smallest median; of one that touches "never" it is larger than every number.
     pub fn best(&self) -> Option<usize> {
-        let medians = self.values.iter().enumerate().filter_map(|(i, values)| Some((i, median(values)?)));
+        let told = |median: f64| if median.is_nan() { f64::INFINITY } else { median };
+        let medians =
+            self.values.iter().enumerate().filter_map(|(i, values)| Some((i, told(median(values)?))));
         medians.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(i, _)| i)
     }
 
-    /// One alternative against another, round by round.
+    /// Whether an alternative was measured in rounds that all gave a number: an infinite one stands for "never".
+    fn is_in_numbers(&self, one: usize) -> bool {
+        !self.values[one].is_empty() && self.values[one].iter().all(|v| v.is_finite())
+    }
+
+    /// One alternative against another, round by round. Of "never" there is no ratio.
     pub fn versus(&self, one: usize, other: usize) -> Versus {
-        if self.values[one].is_empty() || self.values[other].is_empty() {
+        if !self.is_in_numbers(one) || !self.is_in_numbers(other) {
             return Versus { ratio: None, verdict: Verdict::TooFewData };
         }
         let compared = compare(

@@ -135,7 +135,7 @@ pub struct SettingTried {
     /// The value.
     pub value: String,
     /// Milliseconds: a step with its wait, or where no step time is given the shortest step without wait (workers);
-    /// microseconds of an image (batch sizes, caches).
+    /// microseconds of an image (batch sizes, caches). Infinite where every step waits.
     pub time: Figure,
 }
 

@@ -28,6 +28,9 @@ use wellread_measure::interleave::Plan;
 /// is read meanwhile, short enough that the loop still waits.
 pub const LOADED: f64 = 0.8;
 
+/// Seconds of a step that no model has: a loader that is waited for until then is always waited for.
+const NEVER: f64 = 1e3;
+
 /// How fast a loader is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Speed {
@@ -62,9 +65,10 @@ impl Speed {
         Self { background: self.background / parts, waiting: self.waiting / parts }
     }
 
-    /// Shortest step that does not wait.
+    /// Shortest step that does not wait; infinite where every step waits.
     pub fn enough(&self) -> f64 {
-        1.0 / self.background
+        let step = 1.0 / self.background;
+        if step < NEVER { step } else { f64::INFINITY }
     }
 }
 
