@@ -14,6 +14,7 @@
 
 use anyhow::{Result, bail};
 use std::cell::{Cell, RefCell};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use wellread_loader::{Batch, Cache, Dataset, Loader, Transform};
 use wellread_measure::clock::Stopwatch;
@@ -240,12 +241,17 @@ impl<'a> Feed<'a> {
         Ok(pass)
     }
 
-    /// Drops the pages of the set's files; says why where some stayed.
+    /// Files that the rows are read from: of a folder of thousands, those of the sample.
+    fn files(&self) -> Result<Vec<PathBuf>> {
+        Ok((self.open)()?.files_of(&self.rows)?)
+    }
+
+    /// Drops the pages of the rows' files; says why where some stayed.
     ///
     /// # Errors
     /// A set that cannot be opened.
     pub fn drop_pages(&self) -> Result<Option<String>> {
-        let files = (self.open)()?.files()?;
+        let files = self.files()?;
         self.warm.set(false);
         let report = page_cache::drop_pages(&files);
         Ok((!report.complete).then(|| report.reason.unwrap_or_else(|| "pages stayed".to_owned())))
@@ -270,18 +276,65 @@ pub fn stand_in(seconds: f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wellread_image::{PixelType, Shape};
+    use std::path::Path;
+    use wellread_image::{ImageMetadata, PixelType, Shape};
     use wellread_loader::MemoryStore;
+    use wellread_store::{PixelSink, Request, RowInfo, Scratch, StoreLayout};
 
-    fn feed(workers: usize) -> Feed<'static> {
-        let open = || -> Result<Box<dyn Store>> {
-            let mut store = MemoryStore::new("set");
-            for i in 0..12 {
-                store.push(format!("{i}"), Shape::plane(4, 4), PixelType::U8, vec![i; 16])?;
-            }
-            Ok(Box::new(store))
-        };
-        let how = How {
+    /// A set of one file for each image.
+    struct Files(MemoryStore);
+
+    impl Files {
+        fn path_of(row: usize) -> PathBuf {
+            PathBuf::from(format!("no/such/{row}.tif"))
+        }
+    }
+
+    impl Store for Files {
+        fn format(&self) -> &'static str {
+            "files"
+        }
+        fn path(&self) -> &Path {
+            self.0.path()
+        }
+        fn len(&self) -> usize {
+            self.0.len()
+        }
+        fn row_info(&self, row: usize) -> wellread_store::Result<RowInfo> {
+            self.0.row_info(row)
+        }
+        fn metadata(&self, row: usize) -> wellread_store::Result<ImageMetadata> {
+            self.0.metadata(row)
+        }
+        fn layout(&self) -> wellread_store::Result<StoreLayout> {
+            self.0.layout()
+        }
+        fn files(&self) -> wellread_store::Result<Vec<PathBuf>> {
+            Ok((0..self.len()).map(Self::path_of).collect())
+        }
+        fn files_of(&self, rows: &[usize]) -> wellread_store::Result<Vec<PathBuf>> {
+            Ok(rows.iter().copied().map(Self::path_of).collect())
+        }
+        fn read(
+            &self,
+            requests: &[Request],
+            scratch: &mut Scratch,
+            sink: &mut dyn PixelSink,
+        ) -> wellread_store::Result<()> {
+            self.0.read(requests, scratch, sink)
+        }
+    }
+
+    fn twelve() -> Result<MemoryStore> {
+        let mut store = MemoryStore::new("set");
+        for i in 0..12 {
+            store.push(format!("{i}"), Shape::plane(4, 4), PixelType::U8, vec![i; 16])?;
+        }
+        Ok(store)
+    }
+
+    fn how(workers: usize) -> How {
+        How {
             batch_size: 4,
             workers,
             seed: 1,
@@ -289,8 +342,22 @@ mod tests {
             cache: Cache::None,
             memory: None,
             prefetch: None,
-        };
-        Feed::new(Box::new(open), (0..12).collect(), how)
+        }
+    }
+
+    fn feed(workers: usize) -> Feed<'static> {
+        let open = || -> Result<Box<dyn Store>> { Ok(Box::new(twelve()?)) };
+        Feed::new(Box::new(open), (0..12).collect(), how(workers))
+    }
+
+    #[test]
+    fn pages_of_the_rows_files_are_dropped_and_of_no_others() {
+        let open = || -> Result<Box<dyn Store>> { Ok(Box::new(Files(twelve()?))) };
+        let feed = Feed::new(Box::new(open), vec![3, 7], how(0));
+        assert_eq!(feed.files().unwrap(), [Files::path_of(3), Files::path_of(7)]);
+        // None of them is there, and one more is counted beside the first.
+        let why = feed.drop_pages().unwrap().unwrap();
+        assert!(why.contains("3.tif") && why.contains("and 1 more"), "{why}");
     }
 
     #[test]

@@ -79,6 +79,10 @@ impl Store for Colors {
         self.0.files()
     }
 
+    fn files_of(&self, rows: &[usize]) -> Result<Vec<PathBuf>> {
+        self.0.files_of(rows)
+    }
+
     fn working_bytes(&self, row: usize) -> Result<usize> {
         self.0.working_bytes(row)
     }

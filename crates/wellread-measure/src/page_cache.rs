@@ -1,9 +1,10 @@
 //! Cold and warm files: what of them is in the kernel's page cache, and how to change that.
 //!
 //! A file read a second time comes from memory, so a benchmark must say which it measured. [`drop_pages`]
-//! writes a file's dirty pages out, asks the kernel to forget the clean ones (`posix_fadvise` with
-//! `DONTNEED`, which needs no privilege and touches no other file), and then *counts* with `mincore` what is
-//! still there: [`DropReport::complete`] is a fact, not a hope. [`warm`] reads files into the cache.
+//! asks the kernel to forget a file's pages (`posix_fadvise` with `DONTNEED`, which needs no privilege and
+//! touches no other file), and then *counts* with `mincore` what is still there: [`DropReport::complete`] is a
+//! fact, not a hope. Only where pages stay are they written out, and asked for once more: of a file that was
+//! only read, none is dirty. [`warm`] reads files into the cache.
 //!
 //! What this does not reach: names and inodes of the files stay cached, as do caches inside the disk or the
 //! host of a virtual machine.
@@ -220,8 +221,34 @@ struct Dropped {
     problem: Option<String>,
 }
 
-/// Dropping is a request: pages that another CPU holds in a batch for a moment are skipped, so ask again.
-const ATTEMPTS: u32 = 4;
+/// Dropping is a request: pages that another CPU holds in a batch for a moment are skipped, so ask again. The first time
+/// nothing is written out before.
+const ATTEMPTS: u32 = 5;
+
+/// Asks for a file's pages to be dropped until none is left. Only clean pages can be forgotten: what stays the first time is
+/// written out before the next one. An inner error is that the pages cannot be counted: they are written out and asked for once
+/// more all the same.
+fn forget(
+    attempts: u32,
+    mut ask: impl FnMut() -> Result<Result<Residency>>,
+    mut write_out: impl FnMut() -> Result<()>,
+) -> Result<Result<Residency>> {
+    let mut left = ask()?;
+    for attempt in 1..attempts {
+        if left.as_ref().is_ok_and(|left| left.resident_bytes == 0) {
+            break;
+        }
+        if attempt > 1 {
+            std::thread::sleep(std::time::Duration::from_millis(1 << (attempt - 1)));
+        }
+        write_out()?;
+        left = ask()?;
+        if left.is_err() {
+            break;
+        }
+    }
+    Ok(left)
+}
 
 fn drop_file(path: &Path) -> Result<Dropped> {
     let file = File::open(path).map_err(Error::io("open", path))?;
@@ -231,21 +258,13 @@ fn drop_file(path: &Path) -> Result<Dropped> {
         resident_bytes: 0,
     };
     let before = residency_of(&file, path);
-    let mut after = Ok(unknown);
     // Nothing can be dropped of a file that is nowhere else: waiting would not help.
     let attempts = if sys::lives_in_memory(path) { 1 } else { ATTEMPTS };
-    for attempt in 0..attempts {
-        if attempt > 0 {
-            std::thread::sleep(std::time::Duration::from_millis(1 << attempt));
-        }
-        // Only clean pages can be forgotten.
-        file.sync_all().map_err(Error::io("write out", path))?;
+    let ask = || -> Result<Result<Residency>> {
         sys::advise_dont_need(&file).map_err(Error::io("drop the cached pages of", path))?;
-        after = residency_of(&file, path);
-        if after.as_ref().map_or(true, |left| left.resident_bytes == 0) {
-            break;
-        }
-    }
+        Ok(residency_of(&file, path))
+    };
+    let after = forget(attempts, ask, || file.sync_all().map_err(Error::io("write out", path)))?;
     Ok(match (before, after) {
         (Ok(before), Ok(after)) => {
             let problem = (after.resident_bytes > 0).then(|| {
@@ -349,6 +368,32 @@ mod tests {
             as_expected
         });
         assert!(as_expected, "{found:?}");
+    }
+
+    #[test]
+    fn only_what_stays_is_written_out() {
+        // Bytes that each attempt leaves, `None` where they cannot be counted; attempts and writes that it takes.
+        let counts = |attempts: u32, leaves: &[Option<u64>]| {
+            let (mut asked, mut written) = (0_usize, 0);
+            let ask = || -> Result<Result<Residency>> {
+                let left = leaves[asked.min(leaves.len() - 1)];
+                asked += 1;
+                let counted = left.map(|left| Residency { files: 1, bytes: 9, resident_bytes: left });
+                let hidden = || Error::Unsupported { what: "page cache residency", reason: "no".to_owned() };
+                Ok(counted.ok_or_else(hidden))
+            };
+            let write_out = || -> Result<()> {
+                written += 1;
+                Ok(())
+            };
+            let left = forget(attempts, ask, write_out).unwrap().map(|left| left.resident_bytes).ok();
+            (left, asked, written)
+        };
+        assert_eq!(counts(5, &[Some(0)]), (Some(0), 1, 0));
+        assert_eq!(counts(5, &[Some(9), Some(0)]), (Some(0), 2, 1));
+        assert_eq!(counts(3, &[Some(9)]), (Some(9), 3, 2));
+        assert_eq!(counts(1, &[Some(9)]), (Some(9), 1, 0));
+        assert_eq!(counts(5, &[None]), (None, 2, 1));
     }
 
     #[test]

@@ -115,6 +115,15 @@ impl Store for PlaneStore {
         self.inner.files()
     }
 
+    fn files_of(&self, rows: &[usize]) -> Result<Vec<PathBuf>> {
+        let mut images = Vec::with_capacity(rows.len());
+        for &row in rows {
+            self.row_info(row)?;
+            images.push(self.locate(row).0);
+        }
+        self.inner.files_of(&images)
+    }
+
     fn working_bytes(&self, row: usize) -> Result<usize> {
         self.row_info(row)?;
         self.inner.working_bytes(self.locate(row).0)

@@ -129,6 +129,15 @@ pub trait Store: Send + Sync {
     /// Files that hold the pixels (for size on disk and for dropping them from the page cache).
     fn files(&self) -> Result<Vec<std::path::PathBuf>>;
 
+    /// Those of [`Self::files`] that some rows are read from, each once: all of them where the format does not know better.
+    ///
+    /// # Errors
+    /// As [`Self::files`]; a row that is not there or cannot be looked into.
+    fn files_of(&self, rows: &[usize]) -> Result<Vec<std::path::PathBuf>> {
+        let _ = rows;
+        self.files()
+    }
+
     /// Bytes of [`Self::files`].
     ///
     /// # Errors

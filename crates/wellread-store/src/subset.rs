@@ -79,6 +79,11 @@ impl Store for Subset {
         self.inner.files()
     }
 
+    fn files_of(&self, rows: &[usize]) -> Result<Vec<PathBuf>> {
+        let rows = rows.iter().map(|&row| self.row(row)).collect::<Result<Vec<_>>>()?;
+        self.inner.files_of(&rows)
+    }
+
     fn working_bytes(&self, row: usize) -> Result<usize> {
         self.inner.working_bytes(self.row(row)?)
     }

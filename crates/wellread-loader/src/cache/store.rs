@@ -156,6 +156,9 @@ impl Store for CachedStore {
     fn files(&self) -> Result<Vec<PathBuf>> {
         self.kept.inner.files()
     }
+    fn files_of(&self, rows: &[usize]) -> Result<Vec<PathBuf>> {
+        self.kept.inner.files_of(rows)
+    }
     fn position(&self, row: usize) -> u64 {
         self.kept.inner.position(row)
     }

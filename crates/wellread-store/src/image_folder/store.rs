@@ -11,6 +11,7 @@ use crate::{
     Block, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout, room,
 };
 use arrow_array::RecordBatch;
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use wellread_image::ImageMetadata;
@@ -124,9 +125,9 @@ impl Store for ImageFolder {
             self.rows.path_of(self.rows.row(0)?).extension().is_some_and(|e| e.eq_ignore_ascii_case("png"));
         let codec = if is_png { "png (deflate)" } else { "jpeg" };
         let classes = self.rows.iter().filter_map(|r| super::class_of(&r.place.name));
-        let classes: std::collections::BTreeSet<_> = classes.collect();
+        let classes: BTreeSet<_> = classes.collect();
         let splits = self.rows.iter().filter_map(|row| layout::split_of_place(&row.place));
-        let splits: std::collections::BTreeSet<_> = splits.collect();
+        let splits: BTreeSet<_> = splits.collect();
         let variant = match classes.len() {
             0 => "files".to_owned(),
             n if splits.is_empty() => format!("{n} class folders"),
@@ -138,6 +139,11 @@ impl Store for ImageFolder {
 
     fn files(&self) -> Result<Vec<PathBuf>> {
         Ok(self.rows.iter().map(|row| self.rows.path_of(row)).collect())
+    }
+
+    fn files_of(&self, rows: &[usize]) -> Result<Vec<PathBuf>> {
+        let rows: BTreeSet<usize> = rows.iter().copied().collect();
+        rows.into_iter().map(|row| Ok(self.rows.path_of(self.rows.row(row)?))).collect()
     }
 
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {

@@ -8,12 +8,13 @@ use super::order::Reorder;
 use super::plans::Plans;
 use super::shard::{IndexCache, Piece, ShardCodec, joint_reads};
 use super::{FORMAT, plausible};
-use crate::file_rows::FileRows;
+use crate::file_rows::{FileRow, FileRows};
 use crate::file_table;
 use crate::open_files::{OpenFile, OpenFiles};
 use crate::regular;
 use crate::room;
 use crate::{Block, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
+use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -68,6 +69,20 @@ impl OmeZarrStore {
             return Err(error);
         }
         Ok(store)
+    }
+
+    /// Adds the files of a row: metadata and chunks of the level that was opened, and the group's metadata.
+    fn add_files(&self, row: usize, entry: &FileRow<Arc<ArrayPlan>>, files: &mut Vec<PathBuf>) -> Result<()> {
+        let plan = self.plan(row)?;
+        let dir = self.rows.path_of(entry);
+        files.extend(
+            ["zarr.json", ".zgroup", ".zattrs"].map(|n| dir.join(n)).into_iter().filter(|f| f.is_file()),
+        );
+        plausible::visit_files(&dir.join(&plan.dataset), &mut |path, _| {
+            files.push(path.to_owned());
+            true
+        })
+        .map_err(|e| e.row(row))
     }
 
     fn plan(&self, row: usize) -> Result<&Arc<ArrayPlan>> {
@@ -338,16 +353,15 @@ impl Store for OmeZarrStore {
     fn files(&self) -> Result<Vec<PathBuf>> {
         let mut files = vec![];
         for (row, entry) in self.rows.iter().enumerate() {
-            let plan = self.plan(row)?;
-            let dir = self.rows.path_of(entry);
-            files.extend(
-                ["zarr.json", ".zgroup", ".zattrs"].map(|n| dir.join(n)).into_iter().filter(|f| f.is_file()),
-            );
-            plausible::visit_files(&dir.join(&plan.dataset), &mut |path, _| {
-                files.push(path.to_owned());
-                true
-            })
-            .map_err(|e| e.row(row))?;
+            self.add_files(row, entry, &mut files)?;
+        }
+        Ok(files)
+    }
+
+    fn files_of(&self, rows: &[usize]) -> Result<Vec<PathBuf>> {
+        let mut files = vec![];
+        for row in rows.iter().copied().collect::<BTreeSet<usize>>() {
+            self.add_files(row, self.rows.row(row)?, &mut files)?;
         }
         Ok(files)
     }

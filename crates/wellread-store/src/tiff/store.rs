@@ -386,6 +386,27 @@ impl Store for TiffStore {
         Ok(all.filter(|p| seen.insert(p.clone())).collect())
     }
 
+    fn files_of(&self, rows: &[usize]) -> Result<Vec<PathBuf>> {
+        let mut seen = HashSet::new();
+        let mut files = vec![];
+        for &row in rows {
+            let (place, path) = self.row(row)?;
+            if !seen.insert(path.to_owned()) {
+                continue;
+            }
+            files.push(path.to_owned());
+            // In a folder of which only some files were looked into, none holds planes of another's image.
+            if self.sampled {
+                continue;
+            }
+            let index = self.index(place.file as usize).map_err(|e| e.row(row))?;
+            files.extend(
+                index.others().filter(|p| p.exists() && seen.insert((*p).to_owned())).map(Path::to_owned),
+            );
+        }
+        Ok(files)
+    }
+
     fn position(&self, row: usize) -> u64 {
         if self.is_folder {
             return row as u64;

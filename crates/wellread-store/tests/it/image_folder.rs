@@ -106,6 +106,8 @@ fn every_kind_of_png() {
     assert_eq!((store.format(), store.len()), ("image-folder", 8));
     assert_eq!(store.name(3).unwrap(), "3");
     assert_eq!(store.files().unwrap().len(), 8);
+    assert_eq!(store.files_of(&[5, 3, 5]).unwrap().len(), 2);
+    assert!(store.files_of(&[8]).is_err());
 }
 
 /// A PNG of the given chunks.

@@ -68,6 +68,10 @@ impl Store for BinaryStore {
         self.0.files()
     }
 
+    fn files_of(&self, rows: &[usize]) -> Result<Vec<PathBuf>> {
+        self.0.files_of(rows)
+    }
+
     fn position(&self, row: usize) -> u64 {
         self.0.position(row)
     }

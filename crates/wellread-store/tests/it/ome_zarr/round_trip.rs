@@ -124,6 +124,7 @@ fn rows_of_a_folder_stand_as_written_and_are_read_in_any_order() {
         }
         // 4 images of a group file, an array file and two chunks each.
         assert_eq!(store.files().unwrap().len(), 16);
+        assert_eq!(store.files_of(&[2, 0, 2]).unwrap().len(), 8);
     }
 }
 

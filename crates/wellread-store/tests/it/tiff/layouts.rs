@@ -249,6 +249,15 @@ fn ome_over_several_files() {
     assert_eq!(store.name(0).unwrap(), "one");
     assert_eq!(read_image(&*store, 1).unwrap().1, [30]);
     assert_eq!(store.files().unwrap().len(), 3);
+    // A row is read from its own file and the others that hold planes of it, each named once.
+    let of = |rows: &[usize]| {
+        let files = open(dir.path()).unwrap().files_of(rows).unwrap();
+        let names = files.iter().map(|file| file.file_name().unwrap().to_str().unwrap().to_owned());
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(of(&[0]), ["one.ome.tif", "two.ome.tif"]);
+    assert_eq!(of(&[1, 0, 1]), ["zzz.tif", "one.ome.tif", "two.ome.tif"]);
+    assert!(store.files_of(&[2]).is_err());
     // As many rows as files, though not one for each.
     let two_sizes = [Page::grey(1, 1, 8, &[&[1]]), Page::grey(2, 1, 8, &[&[2, 3]])];
     std::fs::write(dir.path().join("zzz.tif"), tiff(true, &two_sizes)).unwrap();
