@@ -15,6 +15,7 @@ pub use consumer::Consumer;
 
 use crate::feed::{Feed, How, Open, Pass, Place, Span};
 use crate::findings::percent;
+use crate::model_loop::UTILISATION_MARKS;
 use crate::sample::{Limits, Sample};
 use anyhow::{Context as _, Result, bail};
 use consumer::Step;
@@ -452,6 +453,30 @@ fn verdict(
     };
     let text = format!("{what} {from}: {} of the time of an image is {}{then}.", share(stage), stage.about);
     text[..1].to_uppercase() + &text[1..]
+}
+
+impl Diagnosis {
+    /// The stage to do something about, of [`remedy`]: the one that binds, or where that is the model and loading does not hide
+    /// behind it, the largest of the others. `None` where none stands out.
+    pub fn worth_a_remedy(&self) -> Option<&'static str> {
+        // From the slowest place, which the stages are of.
+        let utilisation = self.utilisation.last().map(|(_, figure)| figure.value);
+        worth_a_remedy(&self.stages, self.binds, utilisation)
+    }
+}
+
+fn worth_a_remedy(
+    stages: &[Stage],
+    binds: Option<&'static str>,
+    utilisation: Option<f64>,
+) -> Option<&'static str> {
+    let binds = binds?;
+    let hides = utilisation.is_none_or(|share| UTILISATION_MARKS.iter().any(|(mark, _)| share >= *mark));
+    if binds != "model" || hides {
+        return Some(binds);
+    }
+    let others = stages.iter().filter(|stage| stage.name != "model" && stage.share.value > 0.0);
+    others.max_by(|a, b| a.share.value.total_cmp(&b.share.value)).map(|stage| stage.name)
 }
 
 /// What can be done about a stage that binds.

@@ -44,6 +44,20 @@ fn the_largest_difference_binds() {
 }
 
 #[test]
+fn nothing_is_to_be_done_only_where_loading_hides() {
+    let (stages, binds) = found([10.0, 7.2, 6.2, 6.0], 10, 0.001);
+    assert_eq!(binds, Some("model"));
+    let of = |utilisation| worth_a_remedy(&stages, binds, utilisation);
+    // A step that takes most of the time, and an accelerator that waits for the rest of it.
+    assert_eq!(of(Some(0.565)), Some("storage"));
+    assert!(!remedy("storage").contains("nothing") && remedy("model").starts_with("nothing about the data"));
+    assert_eq!((of(Some(0.7)), of(Some(0.95)), of(None)), (Some("model"), Some("model"), Some("model")));
+    let (stages, binds) = found([10.0, 9.0, 2.0, 1.0], 10, 0.001);
+    assert_eq!(worth_a_remedy(&stages, binds, Some(0.1)), Some("decoding"));
+    assert_eq!(worth_a_remedy(&stages, None, Some(0.1)), None);
+}
+
+#[test]
 fn what_cannot_be_told_is_not_told() {
     let (stages, binds) = found([10.0, 6.0, 2.0, 1.5], 10, 0.03);
     assert_eq!(binds, None, "4 against 4");

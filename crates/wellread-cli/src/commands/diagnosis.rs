@@ -190,8 +190,13 @@ fn print(found: &Diagnosis, data: &Path, format: &str, ui: Ui) {
         ));
     }
     ui.say(format!("\n{}", found.verdict));
-    if let Some(stage) = found.binds {
-        ui.say(format!("What helps: {}.", remedy(stage)));
+    if let Some(stage) = found.worth_a_remedy() {
+        let why = if found.binds == Some(stage) {
+            String::new()
+        } else {
+            format!("Loading does not hide behind it, and most of that is {stage}. ")
+        };
+        ui.say(format!("{why}What helps: {}.", remedy(stage)));
     }
     for note in &found.notes {
         ui.say(format!("note: {note}"));
