@@ -50,6 +50,13 @@ struct Info {
     feature_columns: Vec<String>,
 }
 
+impl Info {
+    /// Whether there are rows that were not looked at.
+    fn is_sampled(&self) -> bool {
+        self.rows_sampled < self.images
+    }
+}
+
 #[derive(serde::Serialize)]
 struct ShapeCount {
     shape_tczyx: [usize; 5],
@@ -67,6 +74,16 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let line = |what: &str, value: String| ui.say(format!("  {what:<16}{value}"));
     line("format", format!("{} ({})", info.format, info.variant));
     line("images", info.images.to_string());
+    // What is reckoned from some rows is not shown as if it had been looked at.
+    let about = if info.is_sampled() { "about " } else { "" };
+    if info.is_sampled() {
+        let images = counted(info.images, "image");
+        let first = info.rows_sampled;
+        line(
+            "sampled",
+            format!("shapes and pixel types are those of the first {first} of {images} (--rows)"),
+        );
+    }
     for shape in &info.shapes {
         let [t, c, z, y, x] = shape.shape_tczyx;
         line(
@@ -107,7 +124,11 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     line("on disk", format!("{} in {}", bytes(info.bytes_on_disk), counted(info.files, "file")));
     line(
         "pixels",
-        format!("{} ({:.2} bits on disk per pixel)", bytes(info.bytes_of_pixels), info.bits_per_pixel),
+        format!(
+            "{about}{} ({about}{:.2} bits on disk per pixel)",
+            bytes(info.bytes_of_pixels),
+            info.bits_per_pixel
+        ),
     );
     if let Some(why) = &info.pixels_unsupported {
         line("note", format!("the pixels cannot be read: {why}"));
@@ -125,7 +146,8 @@ fn larger_than_pixels(info: &Info) -> Option<String> {
     let as_they_are = registry::format_named(info.format).is_ok_and(|format| format.holds_bare_pixels);
     (as_they_are && !plain && pixels > 0 && disk > pixels).then(|| {
         format!(
-            "the files are {:.0} % larger than the pixels: {} saves nothing here (wellread convert --compression none)",
+            "the files are {}{:.0} % larger than the pixels: {} saves nothing here (wellread convert --compression none)",
+            if info.is_sampled() { "about " } else { "" },
             100.0 * (disk as f64 / pixels as f64 - 1.0),
             info.codec
         )

@@ -65,6 +65,27 @@ fn one_image_is_one_image() {
     assert!(failed.stderr.contains("holds 1 image, rows 0 to 0"), "{}", failed.stderr);
 }
 
+#[test]
+fn what_is_reckoned_from_some_rows_is_marked() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 7, &["--formats", "parquet"]);
+    let path = set.join("images.parquet");
+    let said = |more: &[&str]| {
+        let done = wellread(&[&["info", arg(&path)][..], more].concat());
+        assert_eq!(done.code, 0, "{more:?}: {}", done.stderr);
+        done.stdout
+    };
+    let sampled = said(&["--rows", "1"]);
+    assert!(sampled.contains("those of the first 1 of 7 images (--rows)"), "{sampled}");
+    // 7 x 40 x 56 pixels of two bytes.
+    assert!(sampled.contains("about 30.6 KiB (about "), "{sampled}");
+    for all in [said(&[]), said(&["--rows", "7"])] {
+        assert!(!all.contains("sampled") && !all.contains("about"), "{all}");
+        assert!(all.contains(" 30.6 KiB ("), "{all}");
+    }
+}
+
 /// What an interrupted command made is removed with the folder that it made for that; a folder that was there stays.
 #[cfg(unix)]
 #[test]
