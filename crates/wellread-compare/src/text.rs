@@ -33,7 +33,7 @@ pub fn verdict(c: &Comparison) -> String {
             "No verdict on {rows} within these runs only, of fewer than {MIN_PROCESSES} processes a side"
         );
     }
-    if c.count(Word::Unclear) == c.rows.len() {
+    if is_unclear(c) {
         return match c.rows.len() {
             1 => "Nothing can be told: the only row is unclear".to_owned(),
             n => format!("Nothing can be told: of {n} rows all are unclear"),
@@ -104,11 +104,16 @@ fn is_within(c: &Comparison) -> bool {
     c.comparable && c.rows.iter().any(|row| row.scope == Scope::Within)
 }
 
+/// Whether nothing can be told of any row.
+fn is_unclear(c: &Comparison) -> bool {
+    c.count(Word::Unclear) == c.rows.len()
+}
+
 /// The comparison as Markdown.
 pub fn markdown(c: &Comparison) -> String {
     let mut out = String::new();
     let mark = match c.regressions {
-        0 if is_within(c) => "❔",
+        0 if c.comparable && (is_within(c) || is_unclear(c)) => "❔",
         0 if c.comparable => "✅",
         _ => "❌",
     };

@@ -105,6 +105,29 @@ fn other_pixels_make_no_regression() {
     let said = text::plain(&c);
     assert!(said.contains("!! checksum of the pixels differs: 00ff / abcd"), "{said}");
     assert!(said.contains("cannot be compared"), "{said}");
+    assert!(text::markdown(&c).starts_with("### ❌"));
+}
+
+#[test]
+fn a_page_is_marked_good_only_where_something_was_told() {
+    let alike = |runs: usize| {
+        let mut table = Table::new("dataset");
+        for run in 0..runs {
+            let seconds = 1.0 + 0.001 * (run % 3) as f64;
+            table.push(row![("format", "tiff"), ("run", run), ("p50_s", seconds), ("verified", true)]);
+        }
+        Results { tables: vec![table], label: "x".into(), ..Results::default() }
+    };
+    let page = |runs: usize| {
+        let c = compare(&alike(runs), &alike(runs), &of_runs()).unwrap();
+        (c.rows[0].verdict, text::markdown(&c))
+    };
+    let (verdict, good) = page(10);
+    assert_eq!(verdict, Word::Same);
+    assert!(good.starts_with("### ✅ No regression"), "{good}");
+    let (verdict, untold) = page(5);
+    assert_eq!(verdict, Word::Unclear);
+    assert!(untold.starts_with("### ❔ Nothing can be told"), "{untold}");
 }
 
 #[test]
