@@ -39,6 +39,10 @@ def test_frameworks_stand_beside_rust_in_one_report(bench):
     copied = {(row["framework"], row["path"]): row["copied_bytes"] for row in of(tables["conversion"], format="tiff")}
     for path in ("zero_copy", "dlpack", "float_of_float32"):
         assert copied["pytorch", path] == 0, path
+    # XLA takes memory that begins as that of wellread's batches does.
+    assert copied["jax", "dlpack"] == 0
+    said = {(row["framework"], row["path"]): row["copied"] for row in of(tables["conversion"], format="tiff")}
+    assert (said["jax", "dlpack"], said["jax", "copy"]) == ("never", "always")
     for path in (("pytorch", "copy"), ("pytorch", "float_of_stored"), ("jax", "copy"), ("jax", "float_of_stored")):
         assert copied[path] == pixels, path
     import torch
@@ -131,6 +135,17 @@ def test_single_images_are_normalised_as_in_rust(bench):
         ("pytorch", "jax"), {"none", "normalize"}
     )
     assert {row["loader"] for row in of(rows, framework="jax", transform="normalize")} == {"wellread", "tifffile"}
+
+
+def test_measured_arrays_begin_where_batches_do():
+    from _wellread_bench.images import aligned
+
+    for width in range(1, 40):
+        pixels = np.arange(3 * width, dtype=np.uint16).reshape(1, 3, width)
+        for dtype in (np.float32, np.uint16):
+            copy = aligned(pixels, dtype)
+            assert copy.ctypes.data % 64 == 0 and copy.dtype == dtype and copy.flags.c_contiguous
+            assert copy.flags.writeable and (copy == pixels).all()
 
 
 @pytest.mark.parametrize("name", ["small-cnn", "linear-probe", None])

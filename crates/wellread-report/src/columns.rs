@@ -55,6 +55,7 @@ const NOTES: &[&str] = &[
     "cut",
     "bound_by",
     "note",
+    "copied",
     "checksum",
     "git_commit",
     "device_type",

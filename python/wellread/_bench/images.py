@@ -9,6 +9,8 @@ import numpy as np
 AXES = "tczyx"
 # Names of OME pixel types that NumPy calls otherwise.
 DTYPES = {"float": "float32", "double": "float64", "bit": "uint8"}
+# What the memory of wellread's batches begins at a multiple of: XLA takes such memory as it is, and copies other.
+ALIGNMENT = 64
 
 
 class Finish:
@@ -21,8 +23,11 @@ class Finish:
         self.crop, self.scale, self.dtype = crop, scale, dtype
 
     def __call__(self, native):
-        values = self.cropped(native).astype(np.float32)
-        factor, offset = self.factors(native.dtype)
+        return self.scaled(self.cropped(native).astype(np.float32), native.dtype)
+
+    def scaled(self, values, dtype):
+        """Floats of pixels of `dtype`, scaled in place."""
+        factor, offset = self.factors(dtype)
         if factor != 1:
             values *= factor
         if offset:
@@ -49,6 +54,16 @@ class Finish:
             return np.float32(1), np.float32(0)
         low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
         return np.float32(1 / (high - low)), np.float32(-low / (high - low))
+
+
+def aligned(array, dtype):
+    """A copy as `dtype` that begins where a batch of wellread's does; NumPy's own memory does so by chance only."""
+    size = array.size * np.dtype(dtype).itemsize
+    memory = np.empty(size + ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % ALIGNMENT
+    copy = memory[start : start + size].view(dtype).reshape(array.shape)
+    np.copyto(copy, array, casting="unsafe")
+    return copy
 
 
 def as_tczyx(array, axes):

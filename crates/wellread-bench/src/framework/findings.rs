@@ -1,5 +1,6 @@
 //! What the tables say about frameworks: wellread beside its peers in the same framework, and beside itself in Rust.
 
+use super::tracks::{ALWAYS, NEVER};
 use crate::choices::Framework;
 use crate::dataloader::workers;
 use crate::findings::{Judge, Series, by_median, in_python, number, percent, series, telling_batch_size};
@@ -184,19 +185,32 @@ fn waiting(table: &Table, judge: &Judge) -> Vec<Finding> {
 fn no_ops(table: &Table) -> Vec<Finding> {
     let mut lines = Vec::new();
     for framework in frameworks(table) {
-        let (mut free, mut copying) = (Vec::new(), Vec::new());
+        let (mut free, mut copying, mut sometimes) = (Vec::new(), Vec::new(), Vec::new());
         for path in table.distinct("path") {
-            let copied: Vec<f64> = (0..table.rows())
-                .filter(|&r| table.cell("framework", r) == framework.into() && table.cell("path", r) == path)
-                .filter_map(|r| table.f64("copied_bytes", r))
-                .collect();
+            let rows = (0..table.rows())
+                .filter(|&r| table.cell("framework", r) == framework.into() && table.cell("path", r) == path);
+            let copied: Vec<&str> = rows.filter_map(|r| table.str("copied", r)).collect();
+            let all = |how: &str| copied.iter().all(|copied| *copied == how);
             if !copied.is_empty() {
-                let list = if copied.iter().all(|bytes| *bytes == 0.0) { &mut free } else { &mut copying };
+                let list = match (all(NEVER), all(ALWAYS)) {
+                    (true, _) => &mut free,
+                    (_, true) => &mut copying,
+                    _ => &mut sometimes,
+                };
                 list.push(path.text());
             }
         }
         let none = |list: Vec<String>| if list.is_empty() { "none".to_owned() } else { list.join(", ") };
-        lines.push(format!("{framework}: these do not: {}; these do: {}", none(free), none(copying)));
+        let sometimes = if sometimes.is_empty() {
+            String::new()
+        } else {
+            format!("; sometimes: {}", sometimes.join(", "))
+        };
+        lines.push(format!(
+            "{framework}: these do not: {}; these do: {}{sometimes}",
+            none(free),
+            none(copying)
+        ));
     }
     if lines.is_empty() {
         return vec![];
@@ -211,6 +225,7 @@ fn no_ops(table: &Table) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::framework::tracks::SOMETIMES;
     use wellread_report::row;
 
     fn table(rates: &[(&str, &str, i64, [f64; 6])]) -> Table {
@@ -316,17 +331,27 @@ mod tests {
     #[test]
     fn what_copied_nothing_is_listed() {
         let mut table = Table::new("conversion");
-        for (path, copied) in [("zero_copy", 0.0), ("copy", 40.0)] {
+        // One path copied some images of a turn; another all images of one turn and none of another.
+        let paths = [
+            ("zero_copy", NEVER),
+            ("copy", ALWAYS),
+            ("dlpack", SOMETIMES),
+            ("asarray", NEVER),
+            ("asarray", ALWAYS),
+        ];
+        for (path, copied) in paths {
             table.push(row![
                 ("format", "tiff"),
                 ("framework", "pytorch"),
                 ("path", path),
-                ("copied_bytes", copied)
+                ("copied", copied)
             ]);
         }
         let found = all(&[table], &BTreeMap::new(), 1, "");
         assert!(
-            found[0].text.ends_with("pytorch: these do not: zero_copy; these do: copy"),
+            found[0]
+                .text
+                .ends_with("pytorch: these do not: zero_copy; these do: copy; sometimes: dlpack, asarray"),
             "{}",
             found[0].text
         );

@@ -32,6 +32,10 @@ const LEAST_FULL: f64 = 10.0;
 const LEAST: usize = 4;
 /// Steps of a warm-up turn, in which every pixel is compared.
 const WARMUP_STEPS: usize = 2;
+/// How often a conversion copied the pixels of an image.
+pub(super) const NEVER: &str = "never";
+pub(super) const ALWAYS: &str = "always";
+pub(super) const SOMETIMES: &str = "sometimes";
 /// Epochs of a turn are repeated until so many seconds have gone by; most epochs of a turn.
 const TURN: (f64, u64) = (0.12, 50);
 
@@ -513,9 +517,20 @@ fn convert(source: &Source<'_>, way: &Conversion, share: f64, turn: Turn) -> Res
         let copied = answer.copied_bytes.iter().sum::<u64>() as f64 / answer.copied_bytes.len().max(1) as f64;
         let mut measured = conversions::measurement(&arrays, &conversions, copied);
         measured.texts.push(("note", answer.note));
+        measured.texts.push(("copied", how_often(&answer.copied_bytes).to_owned()));
         Ok(measured)
     })?;
     Ok(measured)
+}
+
+/// How often pixels were copied, of the bytes that each image had copied.
+fn how_often(copied_bytes: &[u64]) -> &'static str {
+    let copied = copied_bytes.iter().filter(|bytes| **bytes > 0).count();
+    match copied {
+        0 => NEVER,
+        all if all == copied_bytes.len() => ALWAYS,
+        _ => SOMETIMES,
+    }
 }
 
 /// Why the loop's model cannot run in this program, if it cannot.
