@@ -1,7 +1,7 @@
 //! `wellread advise PATH`
 
 use super::bench::{distinct, parse_seconds};
-use super::diagnosis::{percent, with_interval};
+use super::diagnosis::{parse_step, percent, with_interval};
 use super::recipe::joined;
 use super::trace::TraceArgs;
 use super::{OpenArgs, outside_of, parse_positive, parse_size};
@@ -28,7 +28,7 @@ pub struct Args {
     /// A file or folder of images.
     path: PathBuf,
     /// Milliseconds that your model takes for a batch: the prediction is for that, and is checked against a real loop.
-    #[arg(long, value_name = "MS", value_parser = parse_seconds)]
+    #[arg(long, value_name = "MS", value_parser = parse_step)]
     step_ms: Option<f64>,
     /// Images of a batch; by default 16 (fewer where images are large), or what is recommended.
     #[arg(long, value_parser = parse_positive)]

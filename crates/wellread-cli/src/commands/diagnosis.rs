@@ -69,7 +69,7 @@ impl Args {
 const LONG_MS: f64 = 1e3;
 
 /// Milliseconds of a step: an hour at most, since a run has several and none ends before its last.
-fn parse_step(text: &str) -> Result<f64, String> {
+pub(super) fn parse_step(text: &str) -> Result<f64, String> {
     const MOST: f64 = 3.6e6;
     match text.parse::<f64>() {
         Ok(ms) if ms > MOST => Err(format!("{text} ms are more than an hour for one step")),

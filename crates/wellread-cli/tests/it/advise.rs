@@ -122,7 +122,8 @@ fn what_makes_no_sense_is_refused() {
         (&["doctor", "--data", "x", "--step-ms", "1", "--model", "small-cnn"], "cannot be used with"),
         (&["doctor", "--data", "x", "--model", "large"], "small-cnn"),
         (&["advise"], "<PATH>"),
-        (&["advise", "x", "--step-ms", "0"], "positive"),
+        (&["advise", "x", "--step-ms", "0"], "no positive number of milliseconds"),
+        (&["advise", "x", "--step-ms=-3"], "no positive number of milliseconds"),
         (&["advise", "x", "--formats", "gif"], "gif"),
     ] {
         let done = wellread(args);
