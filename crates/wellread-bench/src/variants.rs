@@ -37,7 +37,7 @@ const NOTABLE: f64 = 0.1;
 /// Configurations that a remark names.
 const NAMED: usize = 3;
 /// How the reason begins of a configuration that was not measured because there was no time for it.
-pub const LEFT_OUT: &str = "left out for want of time";
+pub const LEFT_OUT: &str = wellread_report::columns::LEFT_OUT;
 
 /// Columns that tell one configuration from another, in order, `format` first. A `codec` among them is none of that:
 /// it stands in for the codec of the session's set.

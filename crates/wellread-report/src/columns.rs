@@ -64,6 +64,9 @@ const NOTES: &[&str] = &[
     "batches_ahead",
 ];
 
+/// How the reason begins of a configuration that was not measured because there was no time for it.
+pub const LEFT_OUT: &str = "left out for want of time";
+
 /// Tables that are computed from others of the same folder, for people to read.
 const DERIVED: [&str; 2] = ["tasks_summary", "tasks_compared"];
 

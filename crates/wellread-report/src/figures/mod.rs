@@ -25,7 +25,7 @@ use crate::columns::{self, Better};
 use crate::input::ReportInput;
 use crate::number;
 use crate::table::{Cell, IntervalKind, Table};
-use crate::words::plural;
+use crate::words::{self, plural};
 use std::path::{Path, PathBuf};
 
 /// How a table is shown: one value per benchmark, in the file that draws it.
@@ -85,7 +85,7 @@ pub fn figure(table: &Table, about: &ReportInput) -> Option<Figure> {
         Some(spec) => (spec.title.to_owned(), (spec.sections)(table)),
         None => (heading(table.name()), generic::sections(table)),
     };
-    let sections = without_empty(sections);
+    let sections = without_late(without_empty(sections));
     if sections.is_empty() {
         return None;
     }
@@ -111,6 +111,33 @@ fn without_empty(mut sections: Vec<Section>) -> Vec<Section> {
         }
     }
     sections.retain(|section| !section.panels.is_empty());
+    sections
+}
+
+/// The sections without rows of which nothing was measured for want of time, which the notes count; where no other row is there,
+/// all stay.
+fn without_late(mut sections: Vec<Section>) -> Vec<Section> {
+    let is_late = |mark: &Mark| matches!(mark, Mark::Unavailable(why) if why.contains(columns::LEFT_OUT));
+    for section in &mut sections {
+        let Layout::Rows { series, variants } = &mut section.layout else { continue };
+        let each = variants.len().max(1);
+        let stays = |row: usize| {
+            let marks = || {
+                section.panels.iter().flat_map(move |panel| panel.marks.iter().skip(row * each).take(each))
+            };
+            !marks().any(is_late) || marks().any(|mark| !is_late(mark) && *mark != Mark::Nothing)
+        };
+        let kept: Vec<usize> = (0..series.len()).filter(|&row| stays(row)).collect();
+        if kept.is_empty() {
+            continue;
+        }
+        for panel in &mut section.panels {
+            panel.marks.resize(series.len() * each, Mark::Nothing);
+            panel.marks =
+                kept.iter().flat_map(|&row| panel.marks[row * each..(row + 1) * each].to_vec()).collect();
+        }
+        *series = kept.iter().map(|&row| series[row].clone()).collect();
+    }
     sections
 }
 
@@ -163,7 +190,19 @@ fn notes(table: &Table, about: &ReportInput) -> Vec<String> {
         second += &format!("Noise floor (A/A): differences below {floor} are noise.");
     }
     let mut notes = vec![first, codecs(table), second];
-    notes.extend(missing(&keys, &all).into_iter().map(|(who, why)| format!("{who}: {why}")));
+    let is_late = |why: &str| why.contains(columns::LEFT_OUT);
+    let late = all.iter().filter(|c| c.unavailable.as_deref().is_some_and(is_late)).count();
+    let (of_time, others): (Vec<_>, Vec<_>) =
+        missing(&keys, &all).into_iter().partition(|(_, why)| is_late(why));
+    notes.extend(others.into_iter().map(|(who, why)| format!("{who}: {why}")));
+    if late > 0 {
+        // Each may have a reason of its own; the table has them.
+        let why = match of_time.as_slice() {
+            [(_, why)] => why.as_str(),
+            _ => columns::LEFT_OUT,
+        };
+        notes.push(format!("{}: {why}", words::counted(late, "configuration")));
+    }
     let unverified: Vec<_> = all.iter().filter(|c| c.unverified).collect();
     if let Some(some) = unverified.first() {
         let mut formats: Vec<_> =
@@ -532,6 +571,29 @@ mod tests {
         assert_eq!(labelled_name(&keys, &cells), "tiff, batch size 16, workers 2, cache none");
         let unknown = [cells[0].clone(), Cell::Null, Cell::Null, Cell::Null];
         assert_eq!(labelled_name(&keys, &unknown), "tiff");
+    }
+
+    #[test]
+    fn rows_left_out_for_want_of_time_are_counted_and_not_drawn() {
+        let mut table = storage();
+        for (format, why) in [
+            ("lance", "left out for want of time: one step takes 9 s"),
+            ("vortex", "left out for want of time: one step takes 8 s"),
+            ("duckdb", "not in this build"),
+        ] {
+            table.push(row![("format", format), ("status", "unavailable"), ("reason", why)]);
+        }
+        let figure = figure(&table, &ReportInput::default()).unwrap();
+        for section in &figure.sections {
+            let Layout::Rows { series, variants } = &section.layout else { panic!("rows") };
+            let mut names: Vec<_> = series.iter().map(|s| s.name.as_str()).collect();
+            names.sort_unstable();
+            assert_eq!(names, ["duckdb", "ome-zarr", "parquet", "tiff"]);
+            assert!(section.panels.iter().all(|p| p.marks.len() == series.len() * variants.len()));
+        }
+        let late: Vec<_> = figure.notes.iter().filter(|note| note.contains("want of time")).collect();
+        assert_eq!(late, ["2 configurations: left out for want of time"]);
+        assert!(figure.notes.iter().any(|note| note.contains("not in this build")), "{:?}", figure.notes);
     }
 
     #[test]
