@@ -41,9 +41,10 @@ pub(super) fn draw(
     let marks: Vec<Vec<Mark>> = section.panels.iter().map(|p| slots(p, count)).collect();
     let xs: Vec<Option<f64>> =
         (0..count).map(|i| xs.get(i).copied().flatten().filter(|x| x.is_finite())).collect();
+    let has_line = front && marks.iter().any(|marks| has_line(marks, &xs));
     let columns = section.columns.clamp(1, section.panels.len().max(1));
-    let height = PLOT_HEIGHT.max((series.len() + usize::from(front)) as f64 * NAME_HEIGHT + 10.0);
-    let names = series.iter().map(|s| s.name.as_str()).chain(front.then_some(FRONT));
+    let height = PLOT_HEIGHT.max((series.len() + usize::from(has_line)) as f64 * NAME_HEIGHT + 10.0);
+    let names = series.iter().map(|s| s.name.as_str()).chain(has_line.then_some(FRONT));
     let names = names.map(|name| LABEL.width(name)).fold(0.0, f64::max).min(MAX_NAME) + 40.0;
     let y_axes: Vec<Placed> = section
         .panels
@@ -109,7 +110,7 @@ pub(super) fn draw(
             }
             plot.points(svg, &panel.title, &marks[first + i], &xs, series, points, (x_axis, front));
             if i + 1 == chunk.len() {
-                legend(svg, &shown, front, (plot.left + plot_width + 16.0, plot_top), names - 40.0);
+                legend(svg, &shown, has_line, (plot.left + plot_width + 16.0, plot_top), names - 40.0);
             }
         }
         top = plot_top + height + 33.0 + x_title.len() as f64 * 13.5;
@@ -118,7 +119,7 @@ pub(super) fn draw(
 }
 
 /// The series with their points' shapes.
-fn legend(svg: &mut Svg, series: &[&Series], front: bool, (left, top): (f64, f64), width: f64) {
+fn legend(svg: &mut Svg, series: &[&Series], has_line: bool, (left, top): (f64, f64), width: f64) {
     for (i, one) in series.iter().enumerate() {
         let at = top + 12.0 + i as f64 * NAME_HEIGHT;
         let paint = Paint::Series(one.slot);
@@ -128,7 +129,7 @@ fn legend(svg: &mut Svg, series: &[&Series], front: bool, (left, top): (f64, f64
             svg.text(left + 22.0, at + 4.0, &LABEL.fit(&one.name, width), LABEL, Anchor::Start, Paint::Ink);
         });
     }
-    if front && !series.is_empty() {
+    if has_line && !series.is_empty() {
         let at = top + 12.0 + series.len() as f64 * NAME_HEIGHT;
         svg.line((left, at), (left + 16.0, at), Paint::Soft, 1.6, DASHED);
         svg.text(left + 22.0, at + 4.0, FRONT, LABEL, Anchor::Start, Paint::Ink);
@@ -159,6 +160,12 @@ fn front(points: &[(f64, f64)]) -> Vec<usize> {
         better
     });
     order
+}
+
+/// Whether the front of a panel is a line: of a single point it is none.
+fn has_line(marks: &[Mark], xs: &[Option<f64>]) -> bool {
+    let place = |(mark, x): (&Mark, &Option<f64>)| Some(((*x)?, point(mark)?[1]));
+    front(&marks.iter().zip(xs).filter_map(place).collect::<Vec<_>>()).len() > 1
 }
 
 /// Left, top, right, bottom.
@@ -270,7 +277,8 @@ impl Plot<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::front;
+    use super::super::{Mark, Spread};
+    use super::{front, has_line};
 
     #[test]
     fn the_front_is_what_no_other_point_beats() {
@@ -278,5 +286,15 @@ mod tests {
         let points = [(1.0, 10.0), (2.0, 9.0), (4.0, 30.0), (4.0, 20.0), (3.0, 10.0), (8.0, 31.0)];
         assert_eq!(front(&points), [0, 2, 5]);
         assert!(front(&[]).is_empty());
+    }
+
+    #[test]
+    fn a_front_of_one_point_is_no_line() {
+        let at = |rate: f64| Mark::Spread(Spread { p50: Some(rate), ..Spread::default() });
+        // The first is the quickest and gives the most.
+        assert!(!has_line(&[at(10.0), at(9.0)], &[Some(1.0), Some(2.0)]));
+        assert!(has_line(&[at(10.0), at(11.0)], &[Some(1.0), Some(2.0)]));
+        assert!(!has_line(&[at(10.0), at(11.0)], &[Some(1.0), None]));
+        assert!(!has_line(&[Mark::Nothing, at(11.0)], &[Some(1.0), Some(2.0)]));
     }
 }

@@ -250,6 +250,8 @@ fn timeline(samples: &Samples, chosen: &Chosen) -> Option<Section> {
             xs: xs.iter().copied().cycle().take(chosen.series.len() * most * parts).collect(),
             x_axis: Axis {
                 whole: true,
+                // To the end of the last run: of a single one there would be one tick, at its beginning.
+                at_least: Some(most as f64),
                 ..Axis::new("measured so far", Unit::Plain("runs")).scale(Scale::Linear)
             },
             front: false,
@@ -304,6 +306,16 @@ mod tests {
             assert_eq!(figure.notes, ["n = 300 measurements of 3 runs each."]);
             assert!(figure.png(1.0).is_ok());
         }
+    }
+
+    #[test]
+    fn the_time_of_a_single_run_goes_from_its_beginning_to_its_end() {
+        let mut samples = Samples::new("dataset");
+        samples.push(row![("format", "tiff"), ("run", 0)], vec![1e-3; 9]);
+        let figures = figures(&samples, &ReportInput::default());
+        let Layout::Scatter { x_axis, xs, .. } = &figures[1].0.sections[0].layout else { panic!("points") };
+        assert!(xs.iter().flatten().all(|x| *x < 1.0), "{xs:?}");
+        assert_eq!((x_axis.at_least, x_axis.whole), (Some(1.0), true));
     }
 
     #[test]
