@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 /// Result of everything that reads or writes results.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+/// What to do where a disk is full.
+const FULL: &str = "free some space or choose another --out folder";
+
 /// What went wrong with a result file, and what to do about it.
 ///
 /// Printed as `FILE: cause (hint: …)`.
@@ -29,9 +32,16 @@ impl Error {
         match error.kind() {
             K::NotFound => e.hint("check the path; `wellread bench` writes the results"),
             K::PermissionDenied => e.hint("check the permissions of the file and of its folder"),
-            K::StorageFull | K::QuotaExceeded => e.hint("free some space or choose another --out folder"),
+            K::StorageFull | K::QuotaExceeded => e.hint(FULL),
             _ => e,
         }
+    }
+
+    /// What a library said that was writing `path`: an error of the disk is a text by then.
+    pub(crate) fn writing(path: impl AsRef<Path>, cause: &str) -> Self {
+        let e = Self::new(path, format_args!("cannot write: {}", cause.trim_start_matches("External: ")));
+        let is_full = ["No space left", "quota exceeded"].iter().any(|words| cause.contains(words));
+        if is_full { e.hint(FULL) } else { e }
     }
 
     /// Says what to do.

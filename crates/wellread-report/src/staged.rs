@@ -28,7 +28,7 @@ pub fn write_with(
     }
     let mut file = builder.tempfile_in(parent).map_err(|e| io(&e))?;
     let mut out = BufWriter::new(file.as_file_mut());
-    fill(&mut out).map_err(|cause| Error::new(target, format_args!("cannot write: {cause}")))?;
+    fill(&mut out).map_err(|cause| Error::writing(target, &cause))?;
     out.flush().map_err(|e| io(&e))?;
     drop(out);
     file.as_file().sync_all().map_err(|e| io(&e))?;
@@ -58,6 +58,13 @@ mod tests {
             Err("out of ideas".to_owned())
         });
         assert!(failed.unwrap_err().to_string().contains("out of ideas"));
+        // As Parquet's writer says it.
+        let full = write_with(&target, |_| Err("External: No space left on device (os error 28)".to_owned()));
+        let said = full.unwrap_err().to_string();
+        assert!(
+            said.contains("cannot write: No space left") && said.contains("hint: free some space"),
+            "{said}"
+        );
         assert_eq!(std::fs::read(&target).unwrap(), b"old");
         write(&target, b"new").unwrap();
         assert_eq!(std::fs::read(&target).unwrap(), b"new");
