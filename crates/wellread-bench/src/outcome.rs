@@ -45,18 +45,13 @@ pub(crate) fn assemble(
     if !rest.is_empty() {
         warnings.push(format!("the run ended before these were measured: {}", rest.join(", ")));
     }
-    let rounds: Vec<(&str, usize)> = measured.iter().map(|(name, results)| (*name, results.rounds)).collect();
+    let rounds: Vec<(&str, usize)> =
+        measured.iter().map(|(name, results)| (*name, rounds_of(&results.table, results.rounds))).collect();
     for (name, results) in measured {
         noise.insert((*name).to_owned(), results.noise_floor.into());
         detectable.extend(results.detectable.map(|least| ((*name).to_owned(), least)));
         warnings.extend(results.notes.iter().cloned());
-        for row in 0..results.table.rows() {
-            if results.table.str("status", row) == Some("failed") {
-                let format = results.table.str("format", row).unwrap_or("?").to_owned();
-                failures
-                    .push(format!("{name}: {format}: {}", results.table.str("reason", row).unwrap_or("")));
-            }
-        }
+        failures.extend(failures_of(name, &results.table));
         tables.push(results.table.clone());
         if !results.samples.seconds().is_empty() {
             samples.push(results.samples.clone());
@@ -167,6 +162,26 @@ pub(crate) fn assemble(
     Ok(Outcome { report, verified, failures })
 }
 
+/// Rounds of a table that has so many, of which none counts where nothing was measured.
+fn rounds_of(table: &Table, rounds: usize) -> usize {
+    let any = (0..table.rows()).any(|row| table.str("status", row) == Some("ok"));
+    if any { rounds } else { 0 }
+}
+
+/// The variants of a table that failed, in words: each reason once for each format.
+fn failures_of(name: &str, table: &Table) -> Vec<String> {
+    let mut failures: Vec<String> = Vec::new();
+    for row in (0..table.rows()).filter(|&row| table.str("status", row) == Some("failed")) {
+        let text = |column: &str| table.str(column, row).unwrap_or_default();
+        let format = if text("format").is_empty() { "?" } else { text("format") };
+        let failure = format!("{name}: {format}: {}", text("reason"));
+        if !failures.contains(&failure) {
+            failures.push(failure);
+        }
+    }
+    failures
+}
+
 /// `storage 2, loop 1`.
 fn listed(rounds: &[(&str, usize)]) -> String {
     rounds.iter().map(|(name, rounds)| format!("{name} {rounds}")).collect::<Vec<_>>().join(", ")
@@ -182,6 +197,9 @@ pub const PROCESSES: Over = Over("processes, each the median of its rounds,", "p
 
 /// What was measured, and what the figures are that so many rounds, or processes, of each benchmark give.
 pub fn description(images: &str, rounds: &[(&str, usize)], over: &Over) -> String {
+    if rounds.iter().all(|(_, rounds)| *rounds == 0) {
+        return format!("Nothing was measured on {images}.");
+    }
     format!(
         "Measured on {images}. {}; every run's pixels were compared with a checksum.",
         what_figures_are(rounds, over)
@@ -253,7 +271,32 @@ fn bytes(n: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{PROCESSES, RUNS};
+    use super::{PROCESSES, RUNS, Table, description, failures_of, rounds_of};
+    use wellread_report::row;
+
+    #[test]
+    fn what_failed_is_told_once_and_has_no_figures() {
+        let mut table = Table::new("dataloader");
+        for (format, workers) in [("tiff", 0), ("tiff", 2), ("parquet", 0), ("parquet", 2)] {
+            table.push(row![
+                ("format", format),
+                ("workers", workers),
+                ("status", "failed"),
+                ("reason", "1 KB is too little")
+            ]);
+        }
+        assert_eq!(
+            failures_of("dataloader", &table),
+            ["dataloader: tiff: 1 KB is too little", "dataloader: parquet: 1 KB is too little"]
+        );
+        assert_eq!(rounds_of(&table, 10), 0);
+        assert_eq!(description("4 images", &[("dataloader", 0)], &RUNS), "Nothing was measured on 4 images.");
+        table.push(row![("format", "tiff"), ("workers", 4), ("status", "ok")]);
+        assert_eq!(rounds_of(&table, 10), 10);
+        assert!(
+            description("4 images", &[("dataloader", 10)], &RUNS).starts_with("Measured on 4 images. Every")
+        );
+    }
 
     #[test]
     fn an_interval_is_said_only_where_there_are_runs_enough() {

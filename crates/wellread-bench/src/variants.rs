@@ -206,11 +206,8 @@ pub fn run(
         let mut misleading = 0;
         for (variant, (keys, peer)) in outcome.visible().zip(&keys) {
             if let Some(failure) = &variant.failure {
+                // What is unavailable is told as a finding, grouped by reason; what failed, as an error.
                 stamp.row(keys, if *peer { "unavailable" } else { "failed" }, &failure.message);
-                // What is unavailable is told as a finding, grouped by reason.
-                if !peer {
-                    results.notes.push(format!("{}: {}", name_of(keys), failure.message));
-                }
                 continue;
             }
             if variant.left_out {
