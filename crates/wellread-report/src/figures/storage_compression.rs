@@ -18,7 +18,7 @@ pub(super) static SPEC: Spec = Spec {
 };
 
 /// Codecs in the order of the lines; others follow as they come.
-const CODECS: [&str; 5] = ["none", "lz4", "zstd:1", "zstd:3", "zstd:6"];
+const CODECS: [&str; 6] = ["none", "lz4", "blosc-lz4", "zstd:1", "zstd:3", "zstd:6"];
 const OPERATIONS: [(&str, &str); 3] =
     [("read_random", "read in random order"), ("read_all", "read all, in order"), ("write", "write")];
 
