@@ -18,6 +18,7 @@
 //! `{out}` in a value stands for the results folder of the study, `{recipe}` for the folder that the recipe is in.
 
 use super::bench::distinct;
+use super::convert::same_place;
 use crate::output::{Failure, Outcome, Ui};
 use serde_json::{Value, json};
 use std::cell::RefCell;
@@ -276,6 +277,7 @@ pub fn rerun(args: &RerunArgs, program: &[OsString], ui: Ui) -> Outcome {
         .and_then(|path| path.file_name().map(|n| n.to_string_lossy().into_owned()));
     let beside = || folder.join("..").join(format!("{}-rerun", name.as_deref().unwrap_or("results")));
     let out = args.out.clone().unwrap_or_else(beside);
+    check_out(folder, target, &out)?;
     // The old run's timeline and report are kept, and none of its results are taken over.
     for option in ["trace", "report", "out-report"] {
         remove(&mut words, option);
@@ -305,6 +307,18 @@ pub fn rerun(args: &RerunArgs, program: &[OsString], ui: Ui) -> Outcome {
     }
     ui.hint(format!("Next: wellread compare {} {}", folder.display(), results.display()));
     ui.document(&json!({ "command": command, "out": out, "results": results, "differences": differences }))
+}
+
+/// Refuses a folder of new results where they would replace those of `folder`, which are repeated.
+fn check_out(folder: &Path, target: &str, out: &Path) -> Outcome {
+    let report = results("output", out);
+    if !same_place(folder, out) && !(target == "output" && same_place(folder, &report)) {
+        return Ok(());
+    }
+    Err(Failure::Usage(format!(
+        "{} is what is repeated: the new results would replace it (hint: name another folder by --out, or leave --out out)",
+        folder.display()
+    )))
 }
 
 /// The folder below `out` that holds the summary of the run that has just ended.
