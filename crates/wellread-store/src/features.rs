@@ -429,9 +429,10 @@ pub(crate) fn names(schema: &Schema, image: &str) -> Vec<String> {
     plain_columns(schema).filter(|n| !own.contains(n)).map(str::to_owned).collect()
 }
 
-/// The columns of `schema` that are neither features nor the image nor a written table's own.
+/// The columns of `schema` that are neither features nor the image nor the row number: other columns of images too, also where
+/// one has the name of a written table's own.
 pub(crate) fn left_out(schema: &Schema, image: &str) -> Vec<String> {
-    let own = [ROW_ID, COLUMN, image];
+    let own = [ROW_ID, image];
     other_columns(schema).filter(|n| !own.contains(n)).map(str::to_owned).collect()
 }
 

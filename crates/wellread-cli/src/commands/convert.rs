@@ -404,7 +404,7 @@ struct Features {
 fn features_of(source: &dyn Store, args: &Args, format: &Format, ui: Ui) -> Outcome<Features> {
     let mut own = features::all(source)?;
     let mut joined = None;
-    let mut left_out = if format.keeps_features { source.columns_left_out() } else { vec![] };
+    let mut left_out = source.columns_left_out();
     if let (Some(profiles), Some(on)) = (&args.join, &args.on) {
         if !format.keeps_features {
             let can: Vec<_> =

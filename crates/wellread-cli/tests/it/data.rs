@@ -443,6 +443,39 @@ fn columns_that_are_left_out_are_named() {
     assert!(!said.contains("left out"), "{said}");
 }
 
+/// Of a table with two columns of images, the one that is not converted is named, whichever it is and whatever is written.
+#[test]
+fn a_column_of_images_that_is_left_out_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 2, &["--formats", "parquet"]);
+    let file = std::fs::File::open(set.join("images.parquet")).unwrap();
+    let batch =
+        ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap().next().unwrap().unwrap();
+    let images = batch.column_by_name("ome_image").unwrap();
+    let two = dir.path().join("two.parquet");
+    write_parquet(&two, [("ome_image", images.clone()), ("second", images.clone())]);
+    let formats = ["parquet", "ome-arrow-dataset", "tiff"];
+    for (i, (column, other)) in
+        [(None, "second"), (Some("ome_image"), "second"), (Some("second"), "ome_image")]
+            .into_iter()
+            .enumerate()
+    {
+        for format in formats {
+            let target = dir.path().join(format!("{i}-{format}"));
+            let mut args = vec!["--json", "convert", arg(&two), arg(&target), "--format", format];
+            if let Some(name) = column {
+                args.extend(["--column", name]);
+            }
+            let done = wellread(&args);
+            assert_eq!(done.code, 0, "{}", done.stderr);
+            let document: Value = serde_json::from_str(&done.stdout).unwrap();
+            assert_eq!(document["columns_left_out"], serde_json::json!([other]), "{column:?} {format}");
+            assert!(done.stderr.contains(&format!("binary: {other}")), "{}", done.stderr);
+        }
+    }
+}
+
 fn write_parquet<'a>(path: &std::path::Path, columns: impl IntoIterator<Item = (&'a str, ArrayRef)>) {
     let columns = columns.into_iter().map(|(name, column)| (name, column, true));
     let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
