@@ -64,6 +64,8 @@ pub static PARQUET_FORMAT: Format = Format {
     about: "OME-Arrow Parquet read and written by DuckDB, to be compared with wellread's own reader",
     endings: &[],
     set_ending: "-duckdb.parquet",
+    // Its writer makes none, and its reader compares none.
+    has_checksums: false,
     has_tables: false,
     has_columns: true,
     has_levels: false,

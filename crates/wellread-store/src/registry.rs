@@ -112,7 +112,8 @@ pub struct Format {
     /// Whether pixels lie in the files as they are where no codec was chosen: not in a table, which holds more than them, nor
     /// in PNG, which is never without a codec.
     pub holds_bare_pixels: bool,
-    /// Whether files have a place for checksums of their own: where they have none, damage that can still be read is not seen.
+    /// Whether files have a place for checksums of their own: where they have none, damage that can still be read is not seen. Whether
+    /// a set has them says [`Store::has_checksums`].
     pub has_checksums: bool,
     /// Whether a path can hold several tables, of which one is opened ([`OpenOptions::table`]).
     pub has_tables: bool,
