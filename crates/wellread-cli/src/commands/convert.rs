@@ -447,6 +447,22 @@ fn features_of(source: &dyn Store, args: &Args, format: &Format, ui: Ui) -> Outc
         ));
         own = None;
     }
+    let numbers: Vec<String> = own
+        .iter()
+        .filter(|_| !format.keeps_durations)
+        .flat_map(features::durations)
+        .map(|(name, unit)| {
+            let unit = format!("{unit:?}s").to_lowercase();
+            format!("{name} ({unit})")
+        })
+        .collect();
+    if !numbers.is_empty() {
+        ui.hint(format!(
+            "note: {} has no durations; they are kept as whole numbers: {}",
+            format.name,
+            numbers.join(", ")
+        ));
+    }
     if !left_out.is_empty() {
         ui.hint(format!(
             "note: left out, because they hold nothing but nulls or are nested or binary: {}",
