@@ -87,8 +87,8 @@ def stack(as_: str) -> Callable[[list], Any]:
 
 
 def _jax_column() -> Callable[[Any], Any]:
-    """As :func:`of_column`, for JAX, which has 64 bits only where it is told so: whole numbers that 32 bits do not hold
-    become others, which is said once."""
+    """As :func:`of_column`, for JAX, which has 64 bits only where it is told so: whole numbers that 32 bits do not
+    hold become others, which is said once."""
     import jax.numpy
     import numpy
 
