@@ -182,6 +182,8 @@ fn results_that_are_repeated_are_never_replaced() {
     };
     write("ba", "wellread bench dataset --images=2 --size=8x8 --formats=tiff --out=ba");
     write("all/tasks.report", "wellread tasks train --output=all/tasks.json");
+    write("page", "wellread tasks train --output all/tasks.json --report page");
+    fs::write(at("all/tasks.json"), "[]").unwrap();
     let before = files_below(dir.path());
     for (what, out) in [
         ("ba", "ba"),
@@ -190,6 +192,7 @@ fn results_that_are_repeated_are_never_replaced() {
         ("all/tasks.report", "all/tasks.report"),
         // Where the report of tasks lies beside their results.
         ("all/tasks.report", "all"),
+        ("page", "all"),
     ] {
         let done = wellread_in(dir.path(), &["rerun", what, "--out", out]);
         assert_eq!(done.code, 2, "{what} {out}: {}", done.stderr);
