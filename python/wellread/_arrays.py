@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -85,6 +86,35 @@ def stack(as_: str) -> Callable[[list], Any]:
     return numpy.stack
 
 
+def _jax_column() -> Callable[[Any], Any]:
+    """As :func:`of_column`, for JAX, which has 64 bits only where it is told so: whole numbers that 32 bits do not
+    hold become others, which is said once."""
+    import jax.numpy
+    import numpy
+
+    told = False
+
+    def convert(values):
+        nonlocal told
+        if values.dtype.kind not in "biuf":
+            return values.tolist()
+        made = jax.numpy.asarray(values)
+        if not told and values.dtype.kind in "iu" and made.dtype.itemsize < values.dtype.itemsize and values.size:
+            kept = numpy.iinfo(made.dtype)
+            if values.min() < kept.min or values.max() > kept.max:
+                told = True
+                warnings.warn(
+                    f"labels of dtype {values.dtype} are not available, and will be truncated to dtype {made.dtype}. "
+                    "To enable more dtypes, set the jax_enable_x64 configuration option or the JAX_ENABLE_X64 shell "
+                    "environment variable.",
+                    UserWarning,
+                    stacklevel=2,
+                )
+        return made
+
+    return convert
+
+
 def of_column(as_: str) -> Callable[[Any], Any]:
     """The function from a column's values (NumPy) to labels: an array of the library, or a list of texts."""
     if as_ == "torch":
@@ -96,7 +126,5 @@ def of_column(as_: str) -> Callable[[Any], Any]:
 
         return convert
     if as_ == "jax":
-        import jax.numpy
-
-        return lambda values: jax.numpy.asarray(values) if values.dtype.kind in "biuf" else values.tolist()
+        return _jax_column()
     return lambda values: values if values.dtype.kind in "biufmM" else values.tolist()

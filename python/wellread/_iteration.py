@@ -32,13 +32,21 @@ class Labels:
             import numpy
 
             try:
-                # A copy: what the caller does with theirs afterwards changes no batch.
-                self._one = numpy.array(labels)
+                # A copy: what the caller does with theirs afterwards changes no batch. In two steps, since torch's
+                # tensors do not know the keyword by which NumPy asks for one.
+                self._one = numpy.array(numpy.asarray(labels))
             except (TypeError, ValueError, RuntimeError) as error:
                 raise ValueError(
                     f"labels must be a column's name or {len(dataset)} values, one per row of the dataset, "
                     f"not {_check.kind(labels)} ({error})"
                 ) from None
+            if self._one.dtype.kind in "SU" and isinstance(labels, (list, tuple)):
+                mixed = {isinstance(value, (str, bytes)): type(value).__name__ for value in labels}
+                if len(mixed) > 1:
+                    raise ValueError(
+                        f"labels mix {mixed[True]} and {mixed[False]}, of which NumPy makes texts: give values of "
+                        "one kind"
+                    )
             if self._one.shape[:1] != (len(dataset),):
                 raise ValueError(
                     f"labels must be a column's name or {len(dataset)} values, one per row of the dataset, "

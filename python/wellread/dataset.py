@@ -47,7 +47,7 @@ class Dataset:
     ``ds[i]`` is an array in the stored type, of shape (C, Y, X), or (T, C, Z, Y, X) where an image has more than one
     time point or depth. Negative rows count from the end. ``ds[2:8]``, ``ds[[3, 1]]`` and ``ds[mask]`` read all their
     rows in one request: one array with the images along the first axis, or a list of arrays where images differ in
-    shape or type.
+    shape or type. Of no rows it is an empty array, (0, C, Y, X) by the shape and type of the first image.
 
     A folder with masks beside the images, told by the names of folders and files, is opened with a UserWarning: both
     are images of the set.
@@ -187,8 +187,8 @@ class Dataset:
 
         Returns:
             An array (C, Y, X), or (T, C, Z, Y, X) where the region has more than one time point or depth; for several
-            rows the same with an axis before that, or a list of arrays where images differ in shape or type. The
-            memory is the caller's, aligned to 64 bytes and writable.
+            rows the same with an axis before that (of length 0 where there is no row), or a list of arrays where
+            images differ in shape or type. The memory is the caller's, aligned to 64 bytes and writable.
 
         Raises:
             IndexError: there is no such row, or the region lies outside the image.
@@ -202,9 +202,25 @@ class Dataset:
 
         if rows is None:
             return numpy.asarray(native.read([row], self._box(row, region)))[0]
-        if rows and native.alike(rows):
+        if not rows:
+            return self._none(region)
+        if native.alike(rows):
             return numpy.asarray(native.read(rows, self._box(rows[0], region)))
         return [numpy.asarray(native.read([row], self._box(row, region)))[0] for row in rows]
+
+    def _none(self, region) -> NDArray[Any] | list[NDArray[Any]]:
+        """No image of the first one's shape and type; a list where there is none or it cannot be read."""
+        import numpy
+
+        if not self._length:
+            return []
+        try:
+            shape, dtype = self._native.info(0)
+        except Error:
+            return []
+        box = self._box(0, region)
+        t, c, z, y, x = shape if box is None else box[1]
+        return numpy.empty((0, c, y, x) if t == z == 1 else (0, t, c, z, y, x), dtype)
 
     def _box(self, row: int, region) -> tuple[list[int], list[int]] | None:
         if region is None:

@@ -24,6 +24,8 @@ __all__ = ["PhaseTimer", "WellreadDataModule"]
 _PARTS = ("train", "val", "test")
 # Choices that say which rows come when.
 _ORDER = {"shuffle", *OrderChoices.__annotations__}
+# Choices that a loader takes at all.
+_KNOWN = {"as_", *TrainChoices.__annotations__}
 
 
 class WellreadDataModule(pl.LightningDataModule):
@@ -52,7 +54,7 @@ class WellreadDataModule(pl.LightningDataModule):
     ranks, or another batch size.
 
     Raises:
-        TypeError: choices of the order that are not in `train_choices`.
+        TypeError: choices of the order that are not in `train_choices`; choices that a loader does not have.
         ValueError: shares that are none, a part for training that is empty, fewer rows than ranks.
     """
 
@@ -86,10 +88,16 @@ class WellreadDataModule(pl.LightningDataModule):
             part: None if rows is None else _check.wholes(part, rows)
             for part, rows in zip(_PARTS, (train, val, test), strict=True)
         }
+        unknown = [name for name in choices if name not in _KNOWN]
+        if unknown:
+            raise TypeError(f"WellreadDataModule() got an unexpected keyword argument {unknown[0]!r}")
         of_order = sorted(_ORDER.intersection(choices))
         if of_order:
             raise TypeError(f"{', '.join(of_order)}: choices of the order belong in train_choices")
         self._train_choices = dict(train_choices or {})
+        unknown = [name for name in self._train_choices if name not in _KNOWN]
+        if unknown:
+            raise TypeError(f"train_choices has {unknown[0]!r}, which wellread.DataLoader does not take")
         self._choices = {**choices, "labels": labels}
         self._rows: dict[str, list[int]] | None = None
         self._train: DataLoader | None = None

@@ -3,6 +3,7 @@
 import gc
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -164,6 +165,21 @@ def test_jax_devices_are_asked_for_at_once(parquet):
     for device in ("cuda", "cpu", 0, True, ["cpu"]):
         with pytest.raises(ValueError, match=r"device must be a device or sharding of JAX, such as jax\.devices"):
             wr.DataLoader(parquet, 8, as_="jax", device=device)
+
+
+def test_jax_tells_once_of_labels_that_do_not_fit(parquet):
+    import jax
+
+    if jax.config.jax_enable_x64:
+        pytest.skip("JAX has 64 bits here")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for labels in (np.arange(40), np.arange(40) - 2**31):
+            list(wr.DataLoader(parquet, 8, as_="jax", labels=labels))
+        assert not [one for one in told if "truncated" in str(one.message)]
+        list(wr.DataLoader(parquet, 8, as_="jax", labels=np.arange(40) + 2**40))
+    (one,) = [one for one in told if "truncated" in str(one.message)]
+    assert "labels of dtype int64" in str(one.message) and "jax_enable_x64" in str(one.message)
 
 
 def test_jax_scales_on_its_device(parquet):

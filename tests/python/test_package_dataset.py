@@ -68,7 +68,9 @@ def test_rows_are_asked_for_as_in_numpy(parquet):
     assert np.array_equal(ds[-1], every[-1])
     assert np.array_equal(ds[np.int32(4)], every[4])
     assert np.array_equal(np.stack(list(ds)), every)
-    assert ds[[]] == []
+    for nothing in (ds[[]], ds[3:3], ds[np.zeros(40, bool)]):
+        assert nothing.shape == (0, *every.shape[1:]) and nothing.dtype == every.dtype
+    assert ds.read([], (slice(0, 3), slice(1, 5))).shape == (0, *every.shape[1:-2], 3, 4)
     for index in (40, -41, 2**70):
         with pytest.raises(IndexError, match="out of range"):
             ds[index]

@@ -142,6 +142,10 @@ def test_wrong_labels_are_named(parquet):
         with pytest.raises(ValueError, match="labels must be a column's name or 40 values"):
             wr.DataLoader(parquet, 4, labels=wrong)
     assert next(iter(wr.DataLoader(parquet, 4, labels=both[1])))[1].tolist() == [0, 1, 2, 0]
+    for mixed in ([1, "a"] * 20, ("a", 2.5) * 20, [*["a"] * 39, True]):
+        with pytest.raises(ValueError, match="labels mix str and (int|float|bool)"):
+            wr.DataLoader(parquet, 4, labels=mixed)
+    assert next(iter(wr.DataLoader(parquet, 2, labels=["a", "b"] * 20)))[1] == ["a", "b"]
 
 
 @pytest.mark.parametrize("how", [copy.copy, copy.deepcopy, pickle.dumps])

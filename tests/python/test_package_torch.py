@@ -289,6 +289,15 @@ def test_devices_are_asked_for_when_a_loader_is_made(parquet):
     assert next(iter(loader)).device.type == "meta"
 
 
+def test_tensors_are_labels_without_a_warning(parquet):
+    labels = torch.arange(40)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        loader = wr.DataLoader(parquet, 8, labels=labels)
+    labels[:] = -1
+    assert next(iter(loader))[1].tolist() == list(range(8))
+
+
 def test_labels_and_rows_go_with_batches_to_a_device(labelled):
     choices = {"columns": ["class", "well"], "transform": lambda image: image[:1], "batch_transform": lambda b: b + 1}
     here = next(iter(wr.DataLoader(labelled, 8, as_="torch", **choices)))

@@ -98,10 +98,16 @@ def test_a_split_follows_from_names_alone(parquet, labelled, cells):
         ({"split_by": [1, 2]}, ValueError, "one key per row"),
         ({"split_by": "nothing"}, KeyError, "nothing"),
         ({"drop_last": True}, TypeError, "train_choices"),
+        ({"nonsense": 1}, TypeError, "unexpected keyword argument 'nonsense'"),
+        ({"train_choices": {"nonsense": 1}}, TypeError, "train_choices has 'nonsense'"),
         ({"train": [99]}, ValueError, "99"),
     ):
         with pytest.raises(error, match=said):
             data(parquet, **wrong).train_dataloader()
+    # Names are looked at before anything is opened.
+    for choices in ({"nonsense": 1}, {"train_choices": {"nonsense": 1}}):
+        with pytest.raises(TypeError, match="nonsense"):
+            WellreadDataModule("no such set", 4, **choices)
     with pytest.raises(ValueError, match="no image is in the part for training"):
         data(parquet, split_by=["same"] * 40, split=(0, 0.5, 0.5)).train_dataloader()
 

@@ -91,8 +91,20 @@ pub(crate) fn is_lock(error: &duckdb::Error) -> bool {
     text.contains("lock on file") || text.contains("already open in")
 }
 
-/// What DuckDB says, as an error about `path`, with a hint for the usual causes.
+/// What DuckDB says of a file that is read, as an error about `path`, with a hint for the usual causes.
 pub(crate) fn failed(path: &Path, what: &str, error: &duckdb::Error) -> Error {
+    said(path, what, error, "the file may be corrupt; copy or write it again")
+}
+
+/// What DuckDB says of a file that is written, as [`failed`] does.
+pub(crate) fn failed_to_write(path: &Path, error: &duckdb::Error) -> Error {
+    let otherwise =
+        "DuckDB did not take what was to be written; write another format, such as parquet, and report this";
+    said(path, "cannot write", error, otherwise)
+}
+
+/// What DuckDB says, with a hint for the usual causes, or `otherwise`.
+fn said(path: &Path, what: &str, error: &duckdb::Error, otherwise: &str) -> Error {
     let text = error.to_string();
     let first = text.lines().next().unwrap_or_default();
     let hint = if is_lock(error) {
@@ -109,7 +121,22 @@ pub(crate) fn failed(path: &Path, what: &str, error: &duckdb::Error) -> Error {
     } else if text.contains("No space left") || text.contains("disk full") {
         "free some space or write elsewhere"
     } else {
-        "the file may be corrupt; copy or write it again"
+        otherwise
     };
     Error::new(path, format_args!("{what}: {first}")).hint(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_written_is_no_corrupt_file() {
+        let text = "Catalog Error: Column with name \"well\" already exists!".to_owned();
+        let error = duckdb::Error::InvalidParameterName(text);
+        let path = Path::new("a.duckdb");
+        let written = failed_to_write(path, &error).to_string();
+        assert!(written.contains("already exists") && !written.contains("corrupt"), "{written}");
+        assert!(failed(path, "cannot read", &error).to_string().contains("corrupt"));
+    }
 }

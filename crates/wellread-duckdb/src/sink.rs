@@ -1,16 +1,18 @@
 //! Writing: record batches appended to a staged database, which becomes the output or is copied to Parquet.
 
-use crate::connection::{config, failed, is_lock};
+use crate::connection::{config, failed, failed_to_write, is_lock};
 use crate::library;
 use crate::place::mark;
 use crate::sql::{literal, quoted};
 use arrow_array::cast::AsArray;
+use arrow_array::types::{Float16Type, Float32Type};
 use arrow_array::{Array, ArrayRef, RecordBatch, StructArray, new_null_array};
 use arrow_schema::{DataType, Field, Fields, Schema, TimeUnit};
 use duckdb::{AccessMode, Connection};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use wellread_image::ome_arrow::ROW_ID;
+use wellread_image::ome_arrow::{COLUMN, ROW_ID};
 use wellread_store::journal::Journal;
 use wellread_store::staged::{Finished, Staged};
 use wellread_store::table::TableSink;
@@ -62,9 +64,10 @@ impl DuckSink {
     /// Stages the output.
     ///
     /// # Errors
-    /// The target exists, or options that DuckDB does not have.
+    /// The target exists, or options and columns that DuckDB does not have.
     pub fn create(path: &Path, options: &WriteOptions, target: Target) -> Result<Self> {
         codec(path, options, target)?;
+        check_columns(path, options)?;
         library::load(path)?;
         if target == Target::Database {
             refuse_question_mark(path)?;
@@ -101,7 +104,8 @@ impl DuckSink {
             // By the key's index single rows are fetched without reading their neighbours.
             let key =
                 if field.name() == ROW_ID && self.target == Target::Database { " PRIMARY KEY" } else { "" };
-            Ok(format!("{name} {}{key}", sql_type(field.data_type())?))
+            let of = sql_type(field.data_type()).map_err(|why| format!("column {name}: {why}"))?;
+            Ok(format!("{name} {of}{key}"))
         });
         let columns: std::result::Result<Vec<String>, String> = columns.collect();
         let columns = columns.map_err(|why| Error::new(self.staged.target(), why))?.join(", ");
@@ -154,7 +158,7 @@ impl DuckSink {
     }
 
     fn failed(&self, error: &duckdb::Error) -> Error {
-        failed(self.staged.target(), "cannot write", error)
+        failed_to_write(self.staged.target(), error)
     }
 
     /// The statement that writes the Parquet file.
@@ -202,7 +206,7 @@ impl TableSink for DuckSink {
         };
         let append = || -> duckdb::Result<()> {
             let mut appender = connection.appender(TABLE)?;
-            appender.append_record_batch(without_null_types(&batch))?;
+            appender.append_record_batch(as_taken(&batch))?;
             appender.flush()
         };
         append().map_err(|e| self.failed(&e))?;
@@ -256,6 +260,30 @@ fn refuse_question_mark(database: &Path) -> Result<()> {
     }
     Err(Error::new(database, "DuckDB cannot write to a path that contains '?'")
         .hint("choose another name, or another folder where the '?' is in the folder's"))
+}
+
+/// Refuses columns that a table of DuckDB cannot have, before anything is written.
+fn check_columns(path: &Path, options: &WriteOptions) -> Result<()> {
+    let Some(columns) = &options.features else { return Ok(()) };
+    let mut seen: HashMap<String, &str> = HashMap::from([ROW_ID, COLUMN].map(|own| (own.to_owned(), own)));
+    for field in columns.schema_ref().fields() {
+        let name = field.name().as_str();
+        let problem = if name.is_empty() {
+            Some("DuckDB has no columns without a name".to_owned())
+        } else if let Some(other) = seen.insert(name.to_ascii_lowercase(), name) {
+            Some(format!(
+                "DuckDB takes the columns {other:?} and {name:?} for one: it tells no capital letters apart"
+            ))
+        } else {
+            sql_type(field.data_type()).err().map(|why| format!("column {name:?}: {why}"))
+        };
+        if let Some(problem) = problem {
+            return Err(Error::new(path, problem).choice().hint(
+                "rename the column, or leave it out: of joined profiles, --columns takes those that it names alone",
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Refuses a name beside which the log of a database lies that is not there.
@@ -361,8 +389,9 @@ fn sql_type(of: &DataType) -> std::result::Result<String, String> {
     })
 }
 
-/// The batch with texts in place of columns without a type.
-fn without_null_types(batch: &RecordBatch) -> RecordBatch {
+/// The batch as DuckDB's appender takes it: with texts in place of columns without a type, and wider numbers in place of those of
+/// 16 bits with a point.
+fn as_taken(batch: &RecordBatch) -> RecordBatch {
     let columns: Vec<ArrayRef> = batch.columns().iter().map(typed).collect();
     let fields: Fields = batch.schema().fields().iter().zip(&columns).map(|(f, c)| field_of(f, c)).collect();
     RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).expect("as many rows as before")
@@ -375,6 +404,9 @@ fn field_of(field: &Field, column: &ArrayRef) -> Field {
 fn typed(column: &ArrayRef) -> ArrayRef {
     match column.data_type() {
         DataType::Null => new_null_array(&DataType::Utf8, column.len()),
+        DataType::Float16 => {
+            Arc::new(column.as_primitive::<Float16Type>().unary::<_, Float32Type>(f32::from))
+        }
         DataType::Struct(fields) if fields.iter().any(|f| has_null_type(f.data_type())) => {
             let structure = column.as_struct();
             let columns: Vec<ArrayRef> = structure.columns().iter().map(typed).collect();

@@ -1,7 +1,11 @@
 //! DuckDB tables and Parquet through DuckDB: golden files, round trips, bad input.
 
+use arrow_array::cast::AsArray as _;
+use arrow_array::types::{ArrowPrimitiveType, Float16Type, Float32Type};
+use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch};
 use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use wellread_image::synthetic::{self, Kind, Spec};
 use wellread_image::{ImageMetadata, PixelType, Region, Shape};
 use wellread_store::checksum::sha256_hex;
@@ -304,6 +308,51 @@ fn feature_columns_stand_beside_images() {
             "{format}"
         );
         assert_eq!(read_image(&*copy, 3).unwrap().1, read_image(&*store, 3).unwrap().1);
+    }
+}
+
+#[test]
+fn columns_that_duckdb_does_not_take_are_refused_before_any_work() {
+    let dir = tempfile::tempdir().unwrap();
+    let numbers: ArrayRef = Arc::new(Int64Array::from(vec![1]));
+    for (format, name) in FORMATS {
+        for (names, named) in [
+            (["Well", "well"], &["\"Well\"", "\"well\""][..]),
+            (["dose", "Row_ID"], &["\"row_id\"", "\"Row_ID\""]),
+            (["dose", "OME_Image"], &["\"ome_image\"", "\"OME_Image\""]),
+            (["dose", ""], &["without a name"]),
+        ] {
+            let columns = names.map(|name| (name, numbers.clone()));
+            let options = WriteOptions {
+                features: Some(RecordBatch::try_from_iter(columns).unwrap()),
+                ..WriteOptions::default()
+            };
+            let error = create(dir.path().join(name), format, &options).err().unwrap();
+            let text = error.to_string();
+            assert!(named.iter().all(|part| text.contains(part)), "{text}");
+            assert!(text.contains("--columns") && !text.contains("corrupt") && error.is_choice(), "{text}");
+            assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+        }
+    }
+}
+
+#[test]
+fn numbers_of_16_bits_with_a_point_are_widened() {
+    let dir = tempfile::tempdir().unwrap();
+    let wide = Float32Array::from(vec![Some(0.5), None]);
+    let halves: ArrayRef =
+        Arc::new(wide.unary::<_, Float16Type>(<Float16Type as ArrowPrimitiveType>::Native::from_f32));
+    for (format, name) in FORMATS {
+        let path = dir.path().join(name);
+        let options = WriteOptions {
+            features: Some(RecordBatch::try_from_iter([("dose", halves.clone())]).unwrap()),
+            ..WriteOptions::default()
+        };
+        let images = [0, 1].map(|row| made(row, Shape::plane(8, 8), PixelType::U8));
+        write(&path, format, &options, &images).unwrap();
+        let store = open(&path, &self::options(format)).unwrap();
+        let columns = wellread_store::features::all(&*store).unwrap().unwrap();
+        assert_eq!(columns.column(0).as_primitive::<Float32Type>(), &wide, "{format}");
     }
 }
 

@@ -41,6 +41,7 @@ pub static FORMAT: Format = Format {
     holds_images: place::holds_tables,
     parts: &[],
     keeps_features: true,
+    keeps_durations: true,
     holds_bare_pixels: false,
     has_checksums: false,
     has_tables: true,

@@ -99,6 +99,20 @@ impl fmt::Display for Bytes {
     }
 }
 
+/// The same, not less than there is: an amount to be given. In KiB at least, with tenths.
+struct Enough(usize);
+
+impl fmt::Display for Enough {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let units = ["KiB", "MiB", "GiB", "TiB"];
+        let unit = (self.0.max(1).ilog2() as usize / 10).clamp(1, units.len());
+        let tenths = (self.0 as u128 * 10).div_ceil(1 << (10 * unit));
+        let (whole, tenth) = (tenths / 10, tenths % 10);
+        let unit = units[unit - 1];
+        if tenth == 0 { write!(f, "{whole} {unit}") } else { write!(f, "{whole}.{tenth} {unit}") }
+    }
+}
+
 /// How much memory reading takes, the output aside.
 pub(crate) struct Needs<'a> {
     pub(crate) dataset: &'a Dataset,
@@ -267,8 +281,12 @@ pub(crate) fn fit(wanted: &Wanted<'_>) -> Result<(Ahead, MemoryUse)> {
     }
     let (own, most) = share(ahead, left)?;
     if total(ahead, left)? > left {
-        let least = total(ahead, left)?.saturating_add(caches);
-        return Err(too_small(wanted, batch, own.max(most), caches, least));
+        let mut least = total(ahead, left)?;
+        // With more memory, each thread has a larger share of its own.
+        while total(ahead, least)? > least {
+            least = total(ahead, least)?;
+        }
+        return Err(too_small(wanted, batch, own.max(most), caches, least.saturating_add(caches)));
     }
     let extra = left - (total(ahead, left)? - most.saturating_sub(own));
     // A thread that is alone needs no more than the largest image does, as far as that is known.
@@ -313,7 +331,7 @@ fn too_small(wanted: &Wanted<'_>, batch: usize, thread: usize, caches: usize, le
     let cache = if caches > 0 { ", a smaller cache" } else { "" };
     Error::new(wanted.needs.dataset.store().path(), cause).hint(format_args!(
         "choose a smaller batch size or crop, float16 or stored pixels{cache}, or give at least {} of memory",
-        Bytes(least)
+        Enough(least)
     ))
 }
 
@@ -423,5 +441,25 @@ impl Drop for Extra<'_> {
     fn drop(&mut self) {
         *self.working.free.lock().unwrap_or_else(PoisonError::into_inner) += self.bytes;
         self.working.freed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::parse_bytes;
+
+    #[test]
+    fn an_amount_to_be_given_is_not_less_than_what_is_needed() {
+        let kib = 1 << 10;
+        let more =
+            [1, 700, kib, kib + 1, 53_800_000, (51 << 20) + kib * 512, (1 << 30) - 1, 1 << 40, 3 << 50];
+        for bytes in more {
+            let text = Enough(bytes).to_string();
+            let given = usize::try_from(parse_bytes(&text).unwrap()).unwrap();
+            assert!(given >= bytes && given <= bytes + bytes / 9 + kib, "{bytes}: {text}");
+        }
+        assert_eq!(Enough((51 << 20) + (300 << 10)).to_string(), "51.3 MiB");
+        assert_eq!(Enough((51 << 20) + (310 << 10)).to_string(), "51.4 MiB");
     }
 }

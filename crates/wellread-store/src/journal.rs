@@ -33,7 +33,12 @@ impl Journal {
     /// A journal of something else; one that a living process writes.
     pub(crate) fn open(folder: &Path, target: &Path, of: &str) -> Result<Option<Self>> {
         let path = folder.join(NAME);
-        let io = |e: std::io::Error| Error::io(target, "cannot open the journal of the interrupted run", &e);
+        let what = if path.exists() {
+            "cannot open the journal of the interrupted run"
+        } else {
+            "cannot begin the journal, by which a later run could go on"
+        };
+        let io = |e: std::io::Error| Error::io(target, what, &e);
         let mut file = match OpenOptions::new().read(true).append(true).create(true).open(&path) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             opened => opened.map_err(io)?,
@@ -52,7 +57,11 @@ impl Journal {
         // A first line that was cut off is of a run that had completed nothing.
         let begun = !text.contains(&b'\n');
         if begun {
-            file.set_len(0).and_then(|()| file.write_all(first.as_bytes())).map_err(io)?;
+            file.set_len(0).and_then(|()| file.write_all(first.as_bytes())).map_err(|e| {
+                // One that could not be begun says nothing.
+                let _ = std::fs::remove_file(&path);
+                io(e)
+            })?;
         } else if !text.starts_with(first.as_bytes()) {
             return Err(Error::new(
                 target,
@@ -193,5 +202,18 @@ mod tests {
         std::fs::write(&path, "a to").unwrap();
         assert!(open("a to b").unwrap().begun());
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "a to b\n");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_journal_that_cannot_be_begun_is_of_no_interrupted_run() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(NAME);
+        let error = || Journal::open(dir.path(), Path::new("set"), "a").unwrap_err().to_string();
+        std::os::unix::fs::symlink(&path, &path).unwrap();
+        assert!(error().contains("cannot begin the journal"), "{}", error());
+        std::fs::remove_file(&path).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        assert!(error().contains("cannot open the journal of the interrupted run"), "{}", error());
     }
 }

@@ -153,6 +153,10 @@ impl Store for PlaneStore {
         self.inner.columns_left_out()
     }
 
+    fn has_checksums(&self) -> bool {
+        self.inner.has_checksums()
+    }
+
     fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
         let images = (0..self.len()).map(|row| Some(self.locate(row).0 as u64));
         crate::features::of_rows(&*self.inner, names, images)

@@ -5,7 +5,7 @@
 //! large to compile) join by [`register_format!`](crate::register_format) where they are linked, and are said to
 //! be missing ([`Absent`]) where they are not.
 
-use crate::{Error, Result, Store, StoreWriter, WriteOptions};
+use crate::{Error, Result, Store, StoreWriter, WriteOptions, features};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -109,10 +109,13 @@ pub struct Format {
     pub parts: &'static [&'static str],
     /// Whether columns of plain values can stand beside the images: [`WriteOptions::features`].
     pub keeps_features: bool,
+    /// Whether such columns can be durations; [`create`] makes whole numbers of them where they cannot.
+    pub keeps_durations: bool,
     /// Whether pixels lie in the files as they are where no codec was chosen: not in a table, which holds more than them, nor
     /// in PNG, which is never without a codec.
     pub holds_bare_pixels: bool,
-    /// Whether files have a place for checksums of their own: where they have none, damage that can still be read is not seen.
+    /// Whether files have a place for checksums of their own: where they have none, damage that can still be read is not seen. Whether
+    /// a set has them says [`Store::has_checksums`].
     pub has_checksums: bool,
     /// Whether a path can hold several tables, of which one is opened ([`OpenOptions::table`]).
     pub has_tables: bool,
@@ -432,6 +435,13 @@ pub fn create(path: impl AsRef<Path>, format: &str, options: &WriteOptions) -> R
     match format.cannot_resume.filter(|_| options.resume.is_some()) {
         Some(why) => Err(Error::new(path, format_args!("{} cannot be resumed: {why}", format.name))
             .hint("leave WriteOptions::resume out")),
-        None => (format.create)(path.as_ref(), options),
+        None => match &options.features {
+            Some(columns) if !format.keeps_durations && features::has_durations(columns) => {
+                let columns = features::without_durations(columns).map_err(|e| Error::new(&path, e))?;
+                let options = WriteOptions { features: Some(columns), ..options.clone() };
+                (format.create)(path.as_ref(), &options)
+            }
+            _ => (format.create)(path.as_ref(), options),
+        },
     }
 }

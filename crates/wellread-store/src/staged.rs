@@ -141,7 +141,11 @@ impl Staged {
             }
             made => made.map_err(|e| Error::io(&staged.target, "cannot make the folder", &e))?,
         }
-        let Some(journal) = Journal::open(&staged.temporary, &staged.target, of)? else { return Ok(None) };
+        let opened = Journal::open(&staged.temporary, &staged.target, of).inspect_err(|_| {
+            // Nothing is left of a folder that could not be begun; what is in one stays.
+            let _ = std::fs::remove_dir(&staged.temporary);
+        });
+        let Some(journal) = opened? else { return Ok(None) };
         if journal.begun() {
             if !overwrite && staged.target.symlink_metadata().is_ok() {
                 staged.remove = true;
@@ -174,8 +178,11 @@ impl Staged {
     /// As [`Self::new`] and [`Self::resumable`]; a target that is a single image and cannot be resumed.
     pub(crate) fn folder(target: &Path, options: &WriteOptions, single: bool) -> Result<Self> {
         match &options.resume {
-            Some(_) if single => Err(Error::new(target, "one image cannot be gone on with")
-                .hint("leave --resume out, or write a folder")),
+            Some(_) if single => Err(Error::new(
+                target,
+                "is written as a whole, not image by image, so that an interrupted run cannot be gone on with",
+            )
+            .hint("leave --resume out, or write a folder of images: a name without an ending, and --format")),
             Some(of) => Self::resumable(target, options.overwrite, of),
             None => Self::new(target, options.overwrite),
         }

@@ -175,6 +175,12 @@ pub trait Store: Send + Sync {
         vec![]
     }
 
+    /// Whether the pixels of this set have checksums, as far as can be told from its first files or its pages' headers: where they
+    /// have none, damage that can still be read is not seen.
+    fn has_checksums(&self) -> bool {
+        crate::registry::format_named(self.format()).is_ok_and(|format| format.has_checksums)
+    }
+
     /// Where the row's pixels start, as a number that grows with position on disk. Readers of several rows
     /// ask in this order. Formats with one file per row may return the row itself.
     fn position(&self, row: usize) -> u64 {

@@ -112,6 +112,10 @@ impl Store for Subset {
         self.inner.columns_left_out()
     }
 
+    fn has_checksums(&self) -> bool {
+        self.inner.has_checksums()
+    }
+
     fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
         crate::features::of_rows(&*self.inner, names, self.rows.iter().map(|&row| Some(row as u64)))
     }

@@ -60,6 +60,7 @@ pub static FORMAT: Format = Format {
     holds_images: file::holds_images,
     parts: &[],
     keeps_features: true,
+    keeps_durations: false,
     holds_bare_pixels: false,
     has_checksums: false,
     has_tables: false,

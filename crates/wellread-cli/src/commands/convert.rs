@@ -404,7 +404,7 @@ struct Features {
 fn features_of(source: &dyn Store, args: &Args, format: &Format, ui: Ui) -> Outcome<Features> {
     let mut own = features::all(source)?;
     let mut joined = None;
-    let mut left_out = if format.keeps_features { source.columns_left_out() } else { vec![] };
+    let mut left_out = source.columns_left_out();
     if let (Some(profiles), Some(on)) = (&args.join, &args.on) {
         if !format.keeps_features {
             let can: Vec<_> =
@@ -446,6 +446,22 @@ fn features_of(source: &dyn Store, args: &Args, format: &Format, ui: Ui) -> Outc
             columns.schema().field(0).name()
         ));
         own = None;
+    }
+    let numbers: Vec<String> = own
+        .iter()
+        .filter(|_| !format.keeps_durations)
+        .flat_map(features::durations)
+        .map(|(name, unit)| {
+            let unit = format!("{unit:?}s").to_lowercase();
+            format!("{name} ({unit})")
+        })
+        .collect();
+    if !numbers.is_empty() {
+        ui.hint(format!(
+            "note: {} has no durations; they are kept as whole numbers: {}",
+            format.name,
+            numbers.join(", ")
+        ));
     }
     if !left_out.is_empty() {
         ui.hint(format!(

@@ -18,6 +18,7 @@
 //! `{out}` in a value stands for the results folder of the study, `{recipe}` for the folder that the recipe is in.
 
 use super::bench::distinct;
+use super::convert::same_place;
 use crate::output::{Failure, Outcome, Ui};
 use serde_json::{Value, json};
 use std::cell::RefCell;
@@ -276,6 +277,7 @@ pub fn rerun(args: &RerunArgs, program: &[OsString], ui: Ui) -> Outcome {
         .and_then(|path| path.file_name().map(|n| n.to_string_lossy().into_owned()));
     let beside = || folder.join("..").join(format!("{}-rerun", name.as_deref().unwrap_or("results")));
     let out = args.out.clone().unwrap_or_else(beside);
+    check_out(folder, &words, target, &out)?;
     // The old run's timeline and report are kept, and none of its results are taken over.
     for option in ["trace", "report", "out-report"] {
         remove(&mut words, option);
@@ -305,6 +307,34 @@ pub fn rerun(args: &RerunArgs, program: &[OsString], ui: Ui) -> Outcome {
     }
     ui.hint(format!("Next: wellread compare {} {}", folder.display(), results.display()));
     ui.document(&json!({ "command": command, "out": out, "results": results, "differences": differences }))
+}
+
+/// Refuses a folder of new results where they would replace those of `folder`, which are repeated and were written by the
+/// command `words`.
+fn check_out(folder: &Path, words: &[String], target: &str, out: &Path) -> Outcome {
+    // Tasks write a file, with a report beside it or elsewhere.
+    let file = out.join(TASKS_FILE);
+    let old_file = ["output", "out"].iter().find_map(|option| value(words, option));
+    let replaces = same_place(folder, out)
+        || target == "output"
+            && (same_place(folder, &results(target, out))
+                || old_file.is_some_and(|old| same_place(Path::new(old), &file)));
+    if !replaces {
+        return Ok(());
+    }
+    Err(Failure::Usage(format!(
+        "{} is what is repeated: the new results would replace it (hint: name another folder by --out, or leave --out out)",
+        folder.display()
+    )))
+}
+
+/// The value of an option, in whichever form it was given.
+fn value<'w>(words: &'w [String], option: &str) -> Option<&'w str> {
+    let name = format!("--{option}");
+    words.iter().enumerate().find_map(|(i, word)| match word.strip_prefix(&name)? {
+        "" => words.get(i + 1).map(String::as_str),
+        rest => rest.strip_prefix('='),
+    })
 }
 
 /// The folder below `out` that holds the summary of the run that has just ended.
@@ -351,6 +381,8 @@ mod tests {
         let mut words = ["bench", "--out", "a", "x", "--out=b"].map(str::to_owned).to_vec();
         replace(&mut words, "out", "c");
         assert_eq!(words, ["bench", "x", "--out=c"]);
+        assert_eq!((value(&words, "out"), value(&words, "o")), (Some("c"), None));
+        assert_eq!(value(&["--out", "a b"].map(str::to_owned), "out"), Some("a b"));
         remove(&mut words, "out");
         remove(&mut words, "trace");
         assert_eq!(words, ["bench", "x"]);

@@ -6,18 +6,17 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use wellread_measure::to_stderr;
 use wellread_store::checksum::ImageChecksum;
-use wellread_store::registry;
 use wellread_store::verify::{Expected, Kind, expected_of, is_listed_by_file_name, verify};
 use wellread_store::words::counted;
 
 /// Reads every pixel; exit code 1 when something is corrupt or differs.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Reads every pixel; exit code 1 when something cannot be read or differs. What has no checksums (Lance,
-Vortex; files of other programs, or written with --no-checksums) may be damaged and still be read: compare it
-with expected checksums or with its source (--against). Images must then agree in order, name, shape,
-pixel type and pixels. What differs is told apart: images in another row, under another name,
-with other pixels.
+Reads every pixel; exit code 1 when something cannot be read or differs. What has no checksums
+(Lance, Vortex, parquet-duckdb; files of other programs, or written with --no-checksums) may be
+damaged and still be read: compare it with expected checksums or with its source (--against).
+Images must then agree in order, name, shape, pixel type and pixels. What differs is told apart:
+images in another row, under another name, with other pixels.
 
 Examples:
   wellread verify plate.parquet
@@ -98,15 +97,11 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     if outcome.passed() {
         if !ui.json {
             let agreed = if args.against.is_some() { ", and all agree" } else { "" };
-            let format = store.format();
-            let unchecked = registry::format_named(format).is_ok_and(|format| !format.has_checksums);
-            let unseen = if args.against.is_none() && unchecked {
-                format!(
-                    "; {format} has no checksums of its own, so damage that can still be read is not seen: compare with the \
-                     source or with expected checksums, --against"
-                )
+            let unseen = if args.against.is_none() && !store.has_checksums() {
+                "; the set has no checksums of its own, so damage that can still be read is not seen: compare with the \
+                 source or with expected checksums, --against"
             } else {
-                String::new()
+                ""
             };
             ui.say(format!(
                 "{} ({}) read without error{agreed}{unseen}",

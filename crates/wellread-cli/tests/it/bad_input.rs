@@ -87,16 +87,16 @@ fn what_a_format_does_not_have_is_wrong_usage() {
     let before = files_below(dir.path());
     let asked: [(&str, &[&str], &str); 11] = [
         ("out.jpg", &[], "written as PNG"),
-        ("png", &["--format", "image-folder", "--compression", "lzw"], "PNG has no Lzw compression"),
+        ("png", &["--format", "image-folder", "--compression", "lzw"], "PNG has no compression lzw"),
         ("png", &["--format", "image-folder", "--variant", "jpeg"], "has no variant \"jpeg\""),
-        ("a.parquet", &["--compression", "lzw"], "Parquet has no compression"),
+        ("a.parquet", &["--compression", "lzw"], "Parquet has no compression lzw"),
         ("a.parquet", &["--variant", "ome"], "no variant \"ome\""),
         ("a.parquet", &["--shard", "1,1,1,8,8"], "no shards"),
         ("dataset", &["--format", "ome-arrow-dataset", "--variant", "x"], "has no layout \"x\""),
         ("a.zarr", &["--variant", "0.3"], "there are 0.4 and 0.5"),
-        ("a.zarr", &["--compression", "lzw"], "OME-Zarr has no Lzw compression"),
+        ("a.zarr", &["--compression", "lzw"], "OME-Zarr has no compression lzw"),
         ("a.tiff", &["--variant", "0.4"], "TIFF has no variant \"0.4\""),
-        ("a.tiff", &["--compression", "snappy"], "TIFF has no compression"),
+        ("a.tiff", &["--compression", "snappy"], "TIFF has no compression snappy"),
     ];
     for (target, more, said) in asked {
         let target = dir.path().join(target);

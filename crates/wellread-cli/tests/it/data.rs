@@ -3,7 +3,7 @@
 #[cfg(unix)]
 use crate::support::interrupt;
 use crate::support::{absent_formats, arg, formats, generate, has_format, json, wellread};
-use arrow_array::{ArrayRef, Int64Array, NullArray, RecordBatch, StringArray};
+use arrow_array::{ArrayRef, DurationMicrosecondArray, Int64Array, NullArray, RecordBatch, StringArray};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::Value;
@@ -462,6 +462,80 @@ fn columns_that_are_left_out_are_named() {
     let (document, said) = convert(&dir.path().join("again-parquet"), "whole.parquet", &[]);
     assert_eq!(document["columns_left_out"], serde_json::json!([]));
     assert!(!said.contains("left out"), "{said}");
+}
+
+/// Of a table with two columns of images, the one that is not converted is named, whichever it is and whatever is written.
+#[test]
+fn a_column_of_images_that_is_left_out_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 2, &["--formats", "parquet"]);
+    let file = std::fs::File::open(set.join("images.parquet")).unwrap();
+    let batch =
+        ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap().next().unwrap().unwrap();
+    let images = batch.column_by_name("ome_image").unwrap();
+    let two = dir.path().join("two.parquet");
+    write_parquet(&two, [("ome_image", images.clone()), ("second", images.clone())]);
+    let formats = ["parquet", "ome-arrow-dataset", "tiff"];
+    for (i, (column, other)) in
+        [(None, "second"), (Some("ome_image"), "second"), (Some("second"), "ome_image")]
+            .into_iter()
+            .enumerate()
+    {
+        for format in formats {
+            let target = dir.path().join(format!("{i}-{format}"));
+            let mut args = vec!["--json", "convert", arg(&two), arg(&target), "--format", format];
+            if let Some(name) = column {
+                args.extend(["--column", name]);
+            }
+            let done = wellread(&args);
+            assert_eq!(done.code, 0, "{}", done.stderr);
+            let document: Value = serde_json::from_str(&done.stdout).unwrap();
+            assert_eq!(document["columns_left_out"], serde_json::json!([other]), "{column:?} {format}");
+            assert!(done.stderr.contains(&format!("binary: {other}")), "{}", done.stderr);
+        }
+    }
+}
+
+/// Durations stay durations where the format has them, from profiles and from a set; elsewhere it is said what they become.
+#[test]
+fn durations_are_kept_or_said_to_become_numbers() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 3, &["--formats", "tiff"]);
+    let names = json(&["checksum", arg(&set.join("tiff"))]);
+    let names = names.as_array().unwrap().iter().map(|image| image["name"].as_str().unwrap().to_owned());
+    let image: ArrayRef = Arc::new(StringArray::from_iter_values(names));
+    let waits: ArrayRef = Arc::new(DurationMicrosecondArray::from(vec![Some(7), None, Some(-1)]));
+    let profiles = dir.path().join("profiles.parquet");
+    write_parquet(&profiles, [("image", image), ("Wait", waits.clone())]);
+    let kept = |path: &std::path::Path| {
+        let file = std::fs::File::open(path).unwrap();
+        let batch =
+            ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap().next().unwrap().unwrap();
+        assert_eq!(batch.column_by_name("Wait"), Some(&waits), "{}", path.display());
+    };
+    let joined = dir.path().join("joined.parquet");
+    let join = ["--join", arg(&profiles), "--on", "image"];
+    let done = wellread(&[&["convert", arg(&set.join("tiff")), arg(&joined)], &join[..]].concat());
+    assert!(done.code == 0 && !done.stderr.contains("whole numbers"), "{}", done.stderr);
+    kept(&joined);
+    for format in ["parquet", "ome-arrow-dataset", "lance", "vortex", "duckdb"] {
+        if !has_format(format) {
+            continue;
+        }
+        let target = dir.path().join(format);
+        let done = wellread(&["convert", arg(&joined), arg(&target), "--format", format]);
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        let becomes_numbers = ["vortex", "duckdb"].contains(&format);
+        let said = done.stderr.contains("has no durations") && done.stderr.contains("Wait (microseconds)");
+        assert_eq!(said, becomes_numbers, "{format}: {}", done.stderr);
+        let back = dir.path().join(format!("{format}-back.parquet"));
+        json(&["convert", arg(&target), arg(&back)]);
+        if !becomes_numbers {
+            kept(&back);
+        }
+    }
 }
 
 fn write_parquet<'a>(path: &std::path::Path, columns: impl IntoIterator<Item = (&'a str, ArrayRef)>) {

@@ -557,7 +557,39 @@ fn verify_says_where_there_are_no_checksums() {
         let Some(path) = set["path"].as_str().filter(|_| set["error"].is_null()) else { continue };
         let said = verified(Path::new(path), &[]);
         let unseen = said.contains("has no checksums of its own") && said.contains("--against");
-        assert_eq!(unseen, ["lance", "vortex"].contains(&format), "{format}: {said}");
+        let without = ["lance", "vortex", "parquet-duckdb"].contains(&format);
+        assert_eq!(unseen, without, "{format}: {said}");
         assert!(!verified(Path::new(path), &["--against", arg(&expected)]).contains("of its own"));
+    }
+    // Those whose files have a place for them, which was left empty, or which the codec fills.
+    let source = dir.path().join("images.parquet");
+    for (i, (format, compression, more, unseen)) in [
+        ("parquet", "none", &["--no-checksums"][..], true),
+        ("parquet", "zstd:3", &["--no-checksums"], true),
+        ("parquet", "zstd:3", &[], false),
+        ("ome-arrow-dataset", "zstd:3", &["--no-checksums"], true),
+        ("tiff", "none", &["--no-checksums"], true),
+        ("tiff", "deflate", &["--no-checksums"], false),
+        ("ome-zarr", "none", &["--no-checksums", "--variant", "0.5"], true),
+        ("ome-zarr", "none", &["--variant", "0.5"], false),
+        ("ome-zarr", "none", &["--variant", "0.4"], true),
+        ("ome-zarr", "zstd:3", &["--no-checksums", "--variant", "0.5"], true),
+        ("ome-zarr", "zstd:3", &["--no-checksums", "--variant", "0.5", "--shard", "1,1,1,40,56"], true),
+        ("ome-zarr", "zstd:3", &["--variant", "0.5"], false),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let target = dir.path().join(format!("again-{i}"));
+        let convert =
+            ["convert", arg(&source), arg(&target), "--format", format, "--compression", compression];
+        let done = wellread(&[&convert[..], more].concat());
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        let said = verified(&target, &[]);
+        assert_eq!(
+            said.contains("no checksums of its own"),
+            unseen,
+            "{format} {compression} {more:?}: {said}"
+        );
     }
 }

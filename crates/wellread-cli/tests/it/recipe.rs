@@ -1,6 +1,6 @@
 //! Studies in a file, repeating a run, and measuring to a precision.
 
-use crate::support::{arg, json, wellread};
+use crate::support::{arg, files_below, json, wellread, wellread_in};
 #[cfg(target_os = "linux")]
 use crate::tasks;
 use serde_json::Value;
@@ -167,6 +167,38 @@ fn bad_recipes_and_summaries_end_before_anything_is_run() {
     .unwrap();
     let done = wellread(&["rerun", arg(&at("summary.json"))]);
     assert!(done.code == 1 && done.stderr.contains("which command"), "{}", done.stderr);
+}
+
+#[test]
+fn results_that_are_repeated_are_never_replaced() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let write = |folder: &str, command: &str| {
+        fs::create_dir_all(at(folder)).unwrap();
+        let summary = serde_json::json!({
+            "aggregates": {"dataset": [{"format": "tiff"}]}, "configuration": {"command": command},
+        });
+        fs::write(at(folder).join("summary.json"), summary.to_string()).unwrap();
+    };
+    write("ba", "wellread bench dataset --images=2 --size=8x8 --formats=tiff --out=ba");
+    write("all/tasks.report", "wellread tasks train --output=all/tasks.json");
+    write("page", "wellread tasks train --output all/tasks.json --report page");
+    fs::write(at("all/tasks.json"), "[]").unwrap();
+    let before = files_below(dir.path());
+    for (what, out) in [
+        ("ba", "ba"),
+        ("ba/summary.json", "ba"),
+        ("ba", "all/../ba"),
+        ("all/tasks.report", "all/tasks.report"),
+        // Where the report of tasks lies beside their results.
+        ("all/tasks.report", "all"),
+        ("page", "all"),
+    ] {
+        let done = wellread_in(dir.path(), &["rerun", what, "--out", out]);
+        assert_eq!(done.code, 2, "{what} {out}: {}", done.stderr);
+        assert!(done.stderr.contains("would replace it (hint: name another folder"), "{}", done.stderr);
+        assert_eq!(files_below(dir.path()), before, "{what} {out}");
+    }
 }
 
 #[test]

@@ -294,6 +294,16 @@ impl LoaderBuilder {
             turn: 0,
             turns: 1,
         };
+        if steps.len() == 0 && !self.drop_last {
+            let images = counted(order.len(), "image");
+            return Err(error(&format_args!(
+                "there are more ranks than images: {world} ranks, {images}, and leaving out what does not divide leaves none"
+            ))
+            .hint(format_args!(
+                "choose {} ranks at most, or let ranks have the same images, by uneven=\"pad\" (Uneven::Pad)",
+                order.len()
+            )));
+        }
         if steps.len() == 0 {
             let ranks = if world == 1 { String::new() } else { format!(" on each of {world} ranks") };
             return Err(error(&format_args!(

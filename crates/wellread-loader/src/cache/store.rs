@@ -186,6 +186,9 @@ impl Store for CachedStore {
     fn columns_left_out(&self) -> Vec<String> {
         self.kept.inner.columns_left_out()
     }
+    fn has_checksums(&self) -> bool {
+        self.kept.inner.has_checksums()
+    }
     fn features(&self, names: &[String]) -> Result<Option<wellread_store::features::FeatureColumns>> {
         self.kept.inner.features(names)
     }

@@ -2,8 +2,9 @@
 
 use crate::support::{Fault, TestStore, bits, images};
 use wellread_image::{PixelType, Shape};
+use wellread_loader::cache::parse_bytes;
 use wellread_loader::{
-    Dataset, Grouping, ItemContext, Loader, LoaderBuilder, MemoryStore, RightAngles, Transform,
+    Cache, Dataset, Grouping, ItemContext, Loader, LoaderBuilder, MemoryStore, RightAngles, Transform,
 };
 use wellread_store::Error;
 
@@ -174,6 +175,24 @@ fn choices_that_make_no_sense_are_refused() {
     ] {
         let text = refusal(builder);
         assert!(text.contains(expected), "{expected}: {text}");
+    }
+}
+
+/// Who gives the memory that a refusal names is not refused again.
+#[test]
+fn the_memory_that_is_advised_is_enough() {
+    for side in [20, 57, 64, 111, 300] {
+        let dataset = TestStore::new(images(9, Shape::plane(side, side), PixelType::U16)).dataset();
+        let preloaded = dataset.clone().with_cache(&Cache::Preload { limit: 1 << 20 }).unwrap();
+        for dataset in [dataset, preloaded] {
+            let loader = |memory| Loader::builder(&dataset).batch_size(4).workers(2).memory(memory).build();
+            let error = loader(1).unwrap_err();
+            let hint = error.hint_text().unwrap();
+            let (_, amount) = hint.split_once("give at least ").unwrap();
+            let amount = parse_bytes(amount.trim_end_matches(" of memory")).unwrap();
+            let enough = loader(usize::try_from(amount).unwrap());
+            assert!(enough.is_ok(), "{side}: {error}, and then {}", enough.unwrap_err());
+        }
     }
 }
 

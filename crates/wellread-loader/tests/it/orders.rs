@@ -196,6 +196,8 @@ proptest! {
         if per_rank == 0 {
             let error = loader(0).unwrap_err().to_string();
             prop_assert!(error.contains("leaves none"), "{error}");
+            prop_assert_eq!(error.contains("dropping the last batch"), drop_last, "{}", error);
+            prop_assert_eq!(error.contains("more ranks than images") && error.contains("pad"), !drop_last);
             return Ok(());
         }
         let mut all = vec![];

@@ -44,6 +44,7 @@ pub static FORMAT: Format = Format {
     holds_images: |_| true,
     parts: &[],
     keeps_features: false,
+    keeps_durations: false,
     holds_bare_pixels: false,
     has_checksums: true,
     has_tables: true,

@@ -30,6 +30,8 @@ pub(super) struct WithName<W> {
     /// Bytes of the header still to come.
     head: usize,
     chunk: Vec<u8>,
+    /// What the writer beneath said when it failed: of that the encoder passes the text on alone.
+    pub failed: Option<std::io::Error>,
 }
 
 impl<W: Write> WithName<W> {
@@ -46,12 +48,10 @@ impl<W: Write> WithName<W> {
             // A name that nobody reads is left to the index of names.
             _ => chunk.clear(),
         }
-        Self { to, head: HEAD, chunk }
+        Self { to, head: HEAD, chunk, failed: None }
     }
-}
 
-impl<W: Write> Write for WithName<W> {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+    fn write_on(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         if self.head == 0 {
             return self.to.write(bytes);
         }
@@ -61,6 +61,15 @@ impl<W: Write> Write for WithName<W> {
             self.to.write_all(&self.chunk)?;
         }
         Ok(taken)
+    }
+}
+
+impl<W: Write> Write for WithName<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.write_on(bytes).inspect_err(|e| {
+            let same = e.raw_os_error().map(std::io::Error::from_raw_os_error);
+            self.failed = Some(same.unwrap_or_else(|| e.kind().into()));
+        })
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
@@ -88,6 +97,32 @@ pub(super) fn name_in(path: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A disk with room for so many bytes.
+    struct Small(usize);
+
+    impl Write for Small {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            let room = self.0.min(bytes.len());
+            self.0 -= room;
+            if room == 0 { Err(std::io::ErrorKind::StorageFull.into()) } else { Ok(room) }
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_full_disk_is_known_as_such() {
+        for room in [0, 20, HEAD, HEAD + 10, HEAD + 60] {
+            let mut named = WithName::new(Small(room), "a");
+            let encoder = image::codecs::png::PngEncoder::new(&mut named);
+            let kind = image::ExtendedColorType::L8;
+            assert!(image::ImageEncoder::write_image(encoder, &[7; 6], 3, 2, kind).is_err());
+            assert_eq!(named.failed.unwrap().kind(), std::io::ErrorKind::StorageFull, "{room}");
+        }
+    }
 
     #[test]
     fn the_name_stands_behind_the_header() {

@@ -44,7 +44,7 @@ impl PngWriter {
             other => {
                 return Err(Error::new(
                     path,
-                    format_args!("PNG has no {other:?} compression; it has none and deflate[:LEVEL]"),
+                    format_args!("PNG has no compression {other}; it has none and deflate[:LEVEL]"),
                 )
                 .choice());
             }
@@ -181,12 +181,12 @@ impl StoreWriter for PngWriter {
         } else {
             pixels
         };
-        let named = WithName::new(&mut out, &image.metadata.name);
-        PngEncoder::new_with_quality(named, self.compression, FilterType::Adaptive)
+        let mut named = WithName::new(&mut out, &image.metadata.name);
+        PngEncoder::new_with_quality(&mut named, self.compression, FilterType::Adaptive)
             .write_image(pixels, width, height, color)
-            .map_err(|e| match e {
-                image::ImageError::IoError(e) => cannot(&e),
-                other => wrong(&self.target, format!("cannot encode: {other}")),
+            .map_err(|e| match (named.failed.take(), e) {
+                (Some(e), _) | (None, image::ImageError::IoError(e)) => cannot(&e),
+                (None, other) => wrong(&self.target, format!("cannot encode: {other}")),
             })?;
         out.flush().map_err(|e| cannot(&e))?;
         self.staged.as_ref().map_or(Ok(()), |staged| staged.completed(row))

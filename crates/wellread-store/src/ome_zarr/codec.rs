@@ -24,6 +24,8 @@ pub(super) struct Chain {
     pub reorder: Option<Reorder>,
     /// For `wellread info`, such as `zstd` or `blosc(lz4, shuffle)`.
     pub label: String,
+    /// Whether chunks have a checksum, as far as the codecs tell.
+    pub checked: bool,
 }
 
 #[derive(Debug)]
@@ -135,7 +137,22 @@ pub(super) fn resolve(codecs: &[Value], target: &Target<'_>) -> Result<Chain, Re
         Kind::Chunk(_) => Reorder::new(shape, &order),
         Kind::Shard(_) => None,
     };
-    Ok(Chain { kind, reorder, label })
+    Ok(Chain { kind, reorder, label, checked: is_checked(codecs) })
+}
+
+/// Whether one of the codecs makes a checksum. Zarr v2 does not say whether frames of Zstandard have one; ours have.
+fn is_checked(codecs: &[Value]) -> bool {
+    codecs.iter().any(|codec| {
+        let Ok((name, configuration)) = named(codec) else { return false };
+        match name.trim_start_matches("numcodecs.") {
+            "crc32c" | "crc32" | "adler32" | "fletcher32" | "gzip" | "zlib" => true,
+            "zstd" => configuration.get("checksum").and_then(Value::as_bool).unwrap_or(true),
+            "sharding_indexed" => {
+                configuration.get("codecs").and_then(Value::as_array).is_some_and(|inner| is_checked(inner))
+            }
+            _ => false,
+        }
+    })
 }
 
 fn general(codecs: &[Value], target: &Target<'_>) -> Result<(Kind, String), Refusal> {

@@ -25,7 +25,7 @@ impl Compressor {
             Compression::Zstd(level) => Ok(Self::Zstd(level)),
             Compression::Deflate(level) => Ok(Self::Gzip(level.clamp(0, 9))),
             other => Err(format!(
-                "OME-Zarr has no {other:?} compression; it has none, lz4 (blosc), zstd[:LEVEL], deflate[:LEVEL] (gzip)"
+                "OME-Zarr has no compression {other}; it has none, lz4 (blosc), zstd[:LEVEL], deflate[:LEVEL] (gzip)"
             )),
         }
     }

@@ -58,6 +58,7 @@ pub static FORMAT: Format = Format {
     holds_images: |_| true,
     parts: &[],
     keeps_features: false,
+    keeps_durations: false,
     holds_bare_pixels: true,
     has_checksums: true,
     has_tables: false,

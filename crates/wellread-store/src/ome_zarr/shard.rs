@@ -69,7 +69,7 @@ impl ShardCodec {
         }
         let codecs = configuration.get("codecs").and_then(Value::as_array);
         let codecs = codecs.ok_or("sharding_indexed has no codecs")?;
-        let Chain { kind: Kind::Chunk(codec), reorder, label } =
+        let Chain { kind: Kind::Chunk(codec), reorder, label, .. } =
             resolve(codecs, &Target { chunk: &inner, ..*target })?
         else {
             return Err(Refusal::unsupported("shards inside shards are not supported"));

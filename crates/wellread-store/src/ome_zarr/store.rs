@@ -331,6 +331,10 @@ impl Store for OmeZarrStore {
         group.metadata(&entry.place.name, self.level).map_err(|e| e.row(row))
     }
 
+    fn has_checksums(&self) -> bool {
+        self.plan(0).is_ok_and(|plan| plan.chain.checked)
+    }
+
     fn layout(&self) -> Result<StoreLayout> {
         let plan = self.plan(0)?;
         let group = Group::load(&self.rows.path_of(self.rows.row(0)?))?;

@@ -213,6 +213,17 @@ pub(super) fn check_sums(
     Ok(())
 }
 
+/// Whether each page of these columns has a checksum. Columns whose pages cannot be found have none that was compared.
+pub(super) fn have_sums(file: &PositionalFile, metadata: &ArrowReaderMetadata, leaves: &[usize]) -> bool {
+    metadata.metadata().row_groups().iter().all(|group| {
+        leaves.iter().all(|&leaf| {
+            super::pages::scan(file, group.column(leaf)).is_ok_and(|found| {
+                found.dictionary.iter().chain(&found.data).all(|page| page.header.crc.is_some())
+            })
+        })
+    })
+}
+
 /// [`guard::guarded`] for calls of the `parquet` crate that read columns.
 pub(super) fn guarded<T>(
     file: &PositionalFile,

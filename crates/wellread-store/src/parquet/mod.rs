@@ -79,6 +79,7 @@ pub static FORMAT: Format = Format {
     holds_images: recognise::holds_images,
     parts: &[],
     keeps_features: true,
+    keeps_durations: true,
     holds_bare_pixels: false,
     has_checksums: true,
     has_tables: false,

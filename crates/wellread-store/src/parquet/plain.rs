@@ -5,8 +5,8 @@ use super::file::{PositionalFile, check_sums, footer};
 use crate::ome_arrow::{other_columns, plain_columns};
 use crate::{Error, Result, features};
 use arrow_array::RecordBatch;
-use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::{ProjectionMask, parquet_to_arrow_schema};
 use std::path::Path;
 
 /// Bytes of plain columns that are read at most: a table of profiles is megabytes, one of single cells gigabytes.
@@ -59,5 +59,13 @@ pub(super) fn read_columns(
     if batches.is_empty() {
         return Err(Error::new(file.path(), "the table has no rows"));
     }
-    features::gathered(file.path(), &batches, names)
+    let batch = features::gathered(file.path(), &batches, names)?;
+    // Arrow's own schema is left aside but for what Parquet has no type for.
+    let pairs = metadata.metadata().file_metadata().key_value_metadata();
+    let declared = guarded(file, "cannot read the Arrow schema", || parquet_to_arrow_schema(schema, pairs));
+    match declared {
+        Ok(declared) => features::with_durations(&batch, &declared).map_err(|e| Error::new(file.path(), e)),
+        // Of another's file, whose Parquet can be read: that is what counts.
+        Err(_) => Ok(batch),
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::cache::Cache;
 use super::check;
-use super::file::{PositionalFile, footer};
+use super::file::{PositionalFile, footer, have_sums};
 use super::layout::{self, GroupLayout};
 use super::metadata;
 use super::pages;
@@ -317,6 +317,11 @@ impl Store for ParquetStore {
 
     fn columns_left_out(&self) -> Vec<String> {
         features::left_out(self.metadata.schema(), &self.column.name)
+    }
+
+    fn has_checksums(&self) -> bool {
+        let leaves: Vec<usize> = self.column.pieces.iter().flatten().map(|list| list.pixels.leaf).collect();
+        have_sums(&self.file, &self.metadata, &leaves)
     }
 
     fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {

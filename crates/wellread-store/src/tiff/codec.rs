@@ -233,7 +233,7 @@ impl Packing {
             Compression::Deflate(level) => (Codec::Deflate, level),
             Compression::Zstd(level) => (Codec::Zstd, level),
             Compression::Lz4 | Compression::Snappy => {
-                return Err(Error::new(path, format_args!("TIFF has no compression {compression:?}"))
+                return Err(Error::new(path, format_args!("TIFF has no compression {compression}"))
                     .choice()
                     .hint("TIFF has none, lzw, deflate[:LEVEL], packbits and zstd[:LEVEL]"));
             }

@@ -407,6 +407,16 @@ impl Store for TiffStore {
         Ok(files)
     }
 
+    fn has_checksums(&self) -> bool {
+        let first = self.with(0, |index, series, _, _| {
+            let page = series.planes.iter().find(|p| p.source == 0).map_or(0, |p| p.page as usize);
+            let page = &index.pages[page];
+            // What Deflate holds ends with a checksum, whoever has written it.
+            Ok(page.sums.is_some() || page.format.codec == Codec::Deflate)
+        });
+        first.unwrap_or(false)
+    }
+
     fn position(&self, row: usize) -> u64 {
         if self.is_folder {
             return row as u64;

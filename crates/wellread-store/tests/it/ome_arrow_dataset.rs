@@ -52,7 +52,8 @@ fn metadata(row: usize, channels: usize) -> ImageMetadata {
                 emission_um: Some(0.5),
                 excitation_um: (c == 0).then_some(0.4),
                 illumination: Some("Epifluorescence".to_owned()),
-                color_rgba: Some(0xff00_00ff + c as u32),
+                // The last of three has none, which is not white.
+                color_rgba: (c < 2).then_some(0xff00_00ff + c as u32),
             })
             .collect(),
         physical_size_x: size(0.65),

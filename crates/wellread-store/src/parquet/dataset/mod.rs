@@ -38,6 +38,7 @@ pub static FORMAT: Format = Format {
     holds_images: |_| true,
     parts: &[IMAGES, CHUNKS, INDEX, DESCRIPTION],
     keeps_features: true,
+    keeps_durations: true,
     holds_bare_pixels: false,
     has_checksums: true,
     has_tables: false,

@@ -1,7 +1,7 @@
 //! Reading: requests to chunks, chunks to row groups, row groups to pages.
 
 use super::super::file::guarded;
-use super::super::file::{PositionalFile, footer};
+use super::super::file::{PositionalFile, footer, have_sums};
 use super::super::pages::{self, ColumnPages};
 use super::super::plain;
 use super::super::store::{codec_name, is_own};
@@ -270,6 +270,10 @@ impl Store for DatasetStore {
 
     fn columns_left_out(&self) -> Vec<String> {
         self.tables.left_out.clone()
+    }
+
+    fn has_checksums(&self) -> bool {
+        have_sums(&self.file, &self.metadata, &self.leaves)
     }
 
     fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {

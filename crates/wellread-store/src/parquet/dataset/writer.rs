@@ -367,7 +367,8 @@ fn channels_json(metadata: &ImageMetadata) -> String {
                 "id": c.id, "name": c.name, "emission_um": c.emission_um.unwrap_or(0.0),
                 "excitation_um": c.excitation_um.unwrap_or(0.0),
                 "illumination": c.illumination.as_deref().unwrap_or(ome_arrow::UNKNOWN_ILLUMINATION),
-                "color_rgba": c.color_rgba.unwrap_or(u32::MAX),
+                // Null where it has none, as in the reference's own struct.
+                "color_rgba": c.color_rgba,
             })
         })
         .collect();

@@ -234,7 +234,7 @@ pub(super) fn codec(path: &Path, options: &WriteOptions) -> Result<Codec> {
             Ok(Codec::GZIP(GzipLevel::try_new(level.unsigned_abs()).map_err(invalid)?))
         }
         other @ (Compression::Lzw | Compression::PackBits) => {
-            Err(Error::new(path, format_args!("Parquet has no compression {other:?}"))
+            Err(Error::new(path, format_args!("Parquet has no compression {other}"))
                 .choice()
                 .hint("it has none, snappy, lz4, zstd[:LEVEL] and deflate[:LEVEL]"))
         }
