@@ -30,7 +30,7 @@ demo: ## measure formats, workers and tensor paths on generated cell images; end
 	  --transform augment --batch-sizes 16 --workers 0,2 --time-budget 100 --out $(DEMO_OUT)
 	@echo
 	@echo "Open $(DEMO_OUT)/report.html in a browser. Images: $(DEMO_OUT)/images.png; plots: $(DEMO_OUT)/*.png"
-	@[[ -x "$(WELLREAD)" ]] || echo "Lance, Vortex and DuckDB were left out of this build: \`make build\` makes the whole program (40 minutes), then \`make demo\` compares them too."
+	@[[ -x "$(WELLREAD)" ]] || echo "Lance, Vortex and DuckDB were left out of this build: \`make build\` makes the whole program (20 minutes), then \`make demo\` compares them too."
 	@echo "\`make install\` puts the program on your PATH. Try: wellread info $(DEMO_OUT)/data/images.parquet"
 
 # What a crate has when it is built alone is light; the builds of the workspace below have the engines without asking, since the
@@ -54,7 +54,7 @@ check: ## what most changes break: format, lints and tests of images, stores and
 	CARGO_TARGET_DIR="$(CARGO_TARGET_DIR)-light" $(CLIPPY) \
 	  cargo test --profile quick --locked --lib --test it -p wellread-image -p wellread-store -p wellread-loader
 
-build: system-packages ## the wellread binary with all storage engines (a first build takes 40 minutes on two cores)
+build: system-packages ## the wellread binary with all storage engines (a first build takes 20 minutes on two cores)
 	cargo build --release --locked --workspace --bins
 
 # The formats that need no engine: a few minutes. In a target folder of its own, so that neither build undoes the other.
@@ -115,7 +115,7 @@ reference: ## docs/commands.md from the help texts of the program that `make bui
 	python3 scripts/command-reference.py "$(WELLREAD)" > docs/commands.md.new
 	mv docs/commands.md.new docs/commands.md
 
-# `ARGS=--verify` compiles every crate as it would be published, too: the better part of an hour.
+# `ARGS=--verify` compiles every crate as it would be published, too: a long time.
 release-check: ## what has to hold before a release: versions, metadata, licences, workflows, wheels in dist/
 	@scripts/release-check.sh $(ARGS)
 
