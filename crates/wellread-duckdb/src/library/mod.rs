@@ -170,16 +170,19 @@ fn open(file: &OsStr) -> std::result::Result<Loaded, String> {
     let library = unsafe { Library::new(file) };
     let library = library
         .map_err(|e| format!("DuckDB's library cannot be loaded from {shown}: {}", cause(&e, file)))?;
-    let table = functions::table(&library);
-    let table = table
-        .map_err(|name| format!("{shown} is no library of DuckDB that can be used here: it has no {name}"))?;
-    let version = table.duckdb_library_version.expect("asked for by name");
+    let lacks =
+        |name: &str| format!("{shown} is no library of DuckDB that can be used here: it has no {name}");
     // SAFETY: the function takes nothing and returns a text that stays, which ends with a zero.
-    let version = unsafe { CStr::from_ptr(version()) }.to_string_lossy().into_owned();
+    let version = unsafe {
+        let version = library.get::<unsafe extern "C" fn() -> *const c_char>("duckdb_library_version");
+        let version = version.map_err(|_| lacks("duckdb_library_version"))?;
+        CStr::from_ptr(version()).to_string_lossy().into_owned()
+    };
     if is_older(&version, OLDEST) {
         let (major, minor) = OLDEST;
         return Err(format!("{shown} is DuckDB {version}; {major}.{minor} or newer is needed"));
     }
+    let table = functions::table(&library).map_err(lacks)?;
     std::mem::forget(library);
     Ok(Loaded { version, table })
 }
