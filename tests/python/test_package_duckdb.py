@@ -9,7 +9,7 @@ import pytest
 
 BOTH = """
 import duckdb, wellread, json, sys
-theirs = duckdb.connect(sys.argv[1], read_only=True).sql("SELECT count(*) FROM images").fetchone()[0]
+theirs = duckdb.connect(sys.argv[1], read_only=True).sql("SELECT count(*) FROM images").fetchall()[0][0]
 images = wellread.Dataset(sys.argv[1])
 mapped = {line.split()[-1] for line in open("/proc/self/maps") if "duckdb" in line.rsplit("/", 1)[-1]}
 print(json.dumps({"theirs": theirs, "ours": len(images), "sum": int(images[0].sum()), "mapped": sorted(mapped)}))

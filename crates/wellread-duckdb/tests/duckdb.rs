@@ -432,6 +432,8 @@ fn a_database_that_is_being_written_says_so() {
 #[ignore = "run by another test"]
 fn holds_a_database() {
     let Some(path) = std::env::var_os("WELLREAD_TEST_HOLD") else { return };
+    // What loads the library.
+    (wellread_duckdb::FORMAT.engine)().unwrap();
     let held = duckdb::Connection::open(path).unwrap();
     held.execute_batch("CREATE TABLE IF NOT EXISTS other (a INTEGER); DROP TABLE other").unwrap();
     println!("held");

@@ -179,6 +179,7 @@ fn results_that_are_repeated_are_never_replaced() {
             "aggregates": {"dataset": [{"format": "tiff"}]}, "configuration": {"command": command},
         });
         fs::write(at(folder).join("summary.json"), summary.to_string()).unwrap();
+        fs::write(at(folder).join("dataset.csv"), "format,status\ntiff,ok\n").unwrap();
     };
     write("ba", "wellread bench dataset --images=2 --size=8x8 --formats=tiff --out=ba");
     write("all/tasks.report", "wellread tasks train --output=all/tasks.json");
