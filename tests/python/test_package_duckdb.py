@@ -65,3 +65,13 @@ def test_the_program_takes_the_library_of_a_python(wellread, generated, monkeypa
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(variable, sys.executable)
     assert wellread("info", folder / "images.duckdb")["images"] == len(expected)
+
+
+def test_nothing_in_the_current_folder_is_run(wellread, generated, monkeypatch, tmp_path):
+    """`python -c` has that folder among the places of modules."""
+    folder, expected, _ = generated
+    (tmp_path / "sysconfig.py").write_text("raise SystemExit('run')\n")
+    (tmp_path / "_duckdb.so").write_text("no library\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WELLREAD_DUCKDB", sys.executable)
+    assert wellread("info", folder / "images.duckdb")["images"] == len(expected)

@@ -32,10 +32,7 @@ use pyo3::prelude::*;
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     // Known before there are threads, of which one might ask for it first while another forks.
     wellread::store::process::id();
-    let program: Option<std::path::PathBuf> = module.py().import("sys")?.getattr("executable")?.extract()?;
-    if let Some(program) = program.filter(|path| !path.as_os_str().is_empty()) {
-        wellread::store::python::set_here(program);
-    }
+    wellread::store::python::set_here(file_of_module);
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<batch::Batch>()?;
     module.add_class::<dataset::Dataset>()?;
@@ -48,4 +45,12 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(trace::trace_start, module)?)?;
     module.add_function(wrap_pyfunction!(trace::trace_finish, module)?)?;
     Ok(())
+}
+
+/// The file of a Python module, which is not imported.
+fn file_of_module(name: &str) -> Option<std::path::PathBuf> {
+    Python::attach(|py| {
+        let spec = py.import("importlib.util").ok()?.call_method1("find_spec", (name,)).ok()?;
+        spec.getattr("origin").ok()?.extract().ok()
+    })
 }

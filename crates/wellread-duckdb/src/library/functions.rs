@@ -8,9 +8,11 @@ use libduckdb_sys::duckdb_ext_api_v1;
 use libloading::Library;
 
 macro_rules! functions {
-    ($($name:ident)*) => {
+    (needed { $($name:ident)* } going { $($going:ident)* }) => {
         // None is missing, which the crate `duckdb` would find out in a call.
-        const _: () = assert!(size_of::<duckdb_ext_api_v1>() == [$(stringify!($name)),*].len() * size_of::<fn()>());
+        const _: () = assert!(
+            size_of::<duckdb_ext_api_v1>() == [$(stringify!($name),)* $(stringify!($going)),*].len() * size_of::<fn()>()
+        );
 
         /// The table of functions, of `library`.
         ///
@@ -24,12 +26,17 @@ macro_rules! functions {
                 // that signature, generated from DuckDB's header.
                 table.$name = Some(*unsafe { library.get(stringify!($name)) }.map_err(|_| stringify!($name))?);
             )*
+            $(
+                // SAFETY: as above.
+                table.$going = unsafe { library.get(stringify!($going)) }.ok().map(|function| *function);
+            )*
             Ok(table)
         }
     };
 }
 
 functions! {
+needed {
     duckdb_add_aggregate_function_to_set
     duckdb_add_replacement_scan
     duckdb_add_scalar_function_to_set
@@ -85,11 +92,6 @@ functions! {
     duckdb_array_type_array_size
     duckdb_array_type_child_type
     duckdb_array_vector_get_child
-    duckdb_arrow_array_scan
-    duckdb_arrow_column_count
-    duckdb_arrow_row_count
-    duckdb_arrow_rows_changed
-    duckdb_arrow_scan
     duckdb_bind_add_result_column
     duckdb_bind_blob
     duckdb_bind_boolean
@@ -143,7 +145,6 @@ functions! {
     duckdb_client_context_get_file_system
     duckdb_close
     duckdb_column_count
-    duckdb_column_data
     duckdb_column_has_default
     duckdb_column_logical_type
     duckdb_column_name
@@ -264,10 +265,8 @@ functions! {
     duckdb_decimal_width
     duckdb_destroy_aggregate_function
     duckdb_destroy_aggregate_function_set
-    duckdb_destroy_arrow
     duckdb_destroy_arrow_converted_schema
     duckdb_destroy_arrow_options
-    duckdb_destroy_arrow_stream
     duckdb_destroy_cast_function
     duckdb_destroy_catalog
     duckdb_destroy_catalog_entry
@@ -308,7 +307,6 @@ functions! {
     duckdb_execute_n_tasks_state
     duckdb_execute_pending
     duckdb_execute_prepared
-    duckdb_execute_prepared_arrow
     duckdb_execute_prepared_streaming
     duckdb_execute_tasks
     duckdb_execute_tasks_state
@@ -415,7 +413,6 @@ functions! {
     duckdb_map_type_key_type
     duckdb_map_type_value_type
     duckdb_nparams
-    duckdb_nullmask_data
     duckdb_open
     duckdb_open_ext
     duckdb_param_logical_type
@@ -426,11 +423,9 @@ functions! {
     duckdb_pending_execute_task
     duckdb_pending_execution_is_finished
     duckdb_pending_prepared
-    duckdb_pending_prepared_streaming
     duckdb_prepare
     duckdb_prepare_error
     duckdb_prepare_extracted_statement
-    duckdb_prepared_arrow_schema
     duckdb_prepared_statement_column_count
     duckdb_prepared_statement_column_logical_type
     duckdb_prepared_statement_column_name
@@ -441,10 +436,6 @@ functions! {
     duckdb_profiling_info_get_metrics
     duckdb_profiling_info_get_value
     duckdb_query
-    duckdb_query_arrow
-    duckdb_query_arrow_array
-    duckdb_query_arrow_error
-    duckdb_query_arrow_schema
     duckdb_query_progress
     duckdb_register_aggregate_function
     duckdb_register_aggregate_function_set
@@ -459,13 +450,9 @@ functions! {
     duckdb_replacement_scan_add_parameter
     duckdb_replacement_scan_set_error
     duckdb_replacement_scan_set_function_name
-    duckdb_result_arrow_array
-    duckdb_result_chunk_count
     duckdb_result_error
     duckdb_result_error_type
     duckdb_result_get_arrow_options
-    duckdb_result_get_chunk
-    duckdb_result_is_streaming
     duckdb_result_return_type
     duckdb_result_statement_type
     duckdb_row_count
@@ -500,7 +487,6 @@ functions! {
     duckdb_selection_vector_get_data_ptr
     duckdb_set_config
     duckdb_slice_vector
-    duckdb_stream_fetch_chunk
     duckdb_string_is_inlined
     duckdb_string_t_data
     duckdb_string_t_length
@@ -543,6 +529,41 @@ functions! {
     duckdb_validity_set_row_invalid
     duckdb_validity_set_row_valid
     duckdb_validity_set_row_validity
+    duckdb_value_to_string
+    duckdb_vector_assign_string_element
+    duckdb_vector_assign_string_element_len
+    duckdb_vector_copy_sel
+    duckdb_vector_ensure_validity_writable
+    duckdb_vector_get_column_type
+    duckdb_vector_get_data
+    duckdb_vector_get_validity
+    duckdb_vector_reference_value
+    duckdb_vector_reference_vector
+    duckdb_vector_size
+}
+// DuckDB's header says that these are going to be removed; the crate `duckdb` calls none of them.
+going {
+    duckdb_arrow_array_scan
+    duckdb_arrow_column_count
+    duckdb_arrow_row_count
+    duckdb_arrow_rows_changed
+    duckdb_arrow_scan
+    duckdb_column_data
+    duckdb_destroy_arrow
+    duckdb_destroy_arrow_stream
+    duckdb_execute_prepared_arrow
+    duckdb_nullmask_data
+    duckdb_pending_prepared_streaming
+    duckdb_prepared_arrow_schema
+    duckdb_query_arrow
+    duckdb_query_arrow_array
+    duckdb_query_arrow_error
+    duckdb_query_arrow_schema
+    duckdb_result_arrow_array
+    duckdb_result_chunk_count
+    duckdb_result_get_chunk
+    duckdb_result_is_streaming
+    duckdb_stream_fetch_chunk
     duckdb_value_blob
     duckdb_value_boolean
     duckdb_value_date
@@ -560,7 +581,6 @@ functions! {
     duckdb_value_string_internal
     duckdb_value_time
     duckdb_value_timestamp
-    duckdb_value_to_string
     duckdb_value_uhugeint
     duckdb_value_uint16
     duckdb_value_uint32
@@ -568,14 +588,5 @@ functions! {
     duckdb_value_uint8
     duckdb_value_varchar
     duckdb_value_varchar_internal
-    duckdb_vector_assign_string_element
-    duckdb_vector_assign_string_element_len
-    duckdb_vector_copy_sel
-    duckdb_vector_ensure_validity_writable
-    duckdb_vector_get_column_type
-    duckdb_vector_get_data
-    duckdb_vector_get_validity
-    duckdb_vector_reference_value
-    duckdb_vector_reference_vector
-    duckdb_vector_size
+}
 }

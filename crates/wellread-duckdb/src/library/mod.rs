@@ -17,8 +17,8 @@ mod functions;
 use libloading::Library;
 use std::ffi::{CStr, OsStr, OsString, c_char, c_void};
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::OnceLock;
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use wellread_store::{Error, Result, python};
 
 /// Names the library, or a Python whose package `duckdb` has it.
@@ -26,7 +26,7 @@ const NAMED: &str = "WELLREAD_DUCKDB";
 /// The oldest release whose tables are read here as its own reader reads them.
 const OLDEST: (u32, u32) = (2, 0);
 /// What to do to have the library.
-const HOW_TO_GET: &str = "pip install duckdb, for the Python that python3 (or WELLREAD_PYTHON) starts, or set WELLREAD_DUCKDB to \
+const HOW_TO_GET: &str = "pip install duckdb in a virtual environment and set WELLREAD_DUCKDB to its Python, or set it to \
                           the file of libduckdb";
 /// The same in a Python.
 const HOW_TO_GET_HERE: &str = "pip install duckdb, or set WELLREAD_DUCKDB to the file of libduckdb";
@@ -40,9 +40,12 @@ const FILE: &str = if cfg!(windows) {
     "libduckdb.so"
 };
 
-/// Prints the file with the library, then the folder, name and version of `libpython`, a line each.
-const ASK: &str = "import importlib.util as u, sysconfig as s; \
-     f = u.find_spec('_duckdb') or u.find_spec('duckdb') and u.find_spec('duckdb.duckdb'); g = s.get_config_var; \
+/// The module of the Python package that has the library.
+const MODULE: &str = "_duckdb";
+/// Prints the file of that module, then the folder, name and version of `libpython`, a line each. What lies in the current folder is
+/// not run.
+const ASK: &str = "import sys; sys.path[:] = [p for p in sys.path if p]; \
+     import importlib.util as u, sysconfig as s; f = u.find_spec('_duckdb'); g = s.get_config_var; \
      print(f.origin if f else '', g('LIBDIR') or '', g('INSTSONAME') or g('LDLIBRARY') or '', g('py_version_short'), sep='\\n')";
 
 /// A library that was loaded.
@@ -61,30 +64,43 @@ struct Missing {
 
 impl Missing {
     fn new(cause: String) -> Self {
-        Self { cause, hint: if python::is_here() { HOW_TO_GET_HERE } else { HOW_TO_GET }.to_owned() }
+        Self { cause, hint: if python::here().is_some() { HOW_TO_GET_HERE } else { HOW_TO_GET }.to_owned() }
     }
 }
 
-/// The library of this process: the crate `duckdb` has one table of functions.
-static LIBRARY: OnceLock<std::result::Result<Loaded, Missing>> = OnceLock::new();
+/// The functions of the library of this process: the crate `duckdb` has one table of them.
+static TABLE: OnceLock<libduckdb_sys::duckdb_ext_api_v1> = OnceLock::new();
+/// Its version, once `duckdb` has the table.
+static VERSION: OnceLock<String> = OnceLock::new();
+/// Why a program has none. In a Python, which lives long, a package may be installed after all: it looks again.
+static MISSING: Mutex<Option<Missing>> = Mutex::new(None);
 
 /// Loads the library unless that was done; its version, such as `v2.0.0`.
 ///
 /// # Errors
 /// There is no library, or it cannot be used; the error is about `path`, the file that needs it.
 pub(crate) fn load(path: &Path) -> Result<&'static str> {
-    match LIBRARY.get_or_init(find) {
-        Ok(loaded) => {
-            // SAFETY: `api` follows the contract of an extension's host: it returns the table for the version asked for.
-            // The table is filled and never changes.
-            let begun = unsafe {
-                libduckdb_sys::duckdb_rs_extension_api_init(std::ptr::null_mut(), &raw const ACCESS, "v1.2.0")
-            };
-            debug_assert_eq!(begun, Ok(true));
-            Ok(&loaded.version)
-        }
-        Err(missing) => Err(Error::new(path, &missing.cause).hint(&missing.hint)),
+    if let Some(version) = VERSION.get() {
+        return Ok(version);
     }
+    let failed = |missing: &Missing| Error::new(path, &missing.cause).hint(&missing.hint);
+    // One thread looks, others wait for what it finds.
+    let mut missing = MISSING.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(missing) = missing.as_ref().filter(|_| python::here().is_none()) {
+        return Err(failed(missing));
+    }
+    if let Some(version) = VERSION.get() {
+        return Ok(version);
+    }
+    let loaded = find().map_err(|why| failed(missing.insert(why)))?;
+    TABLE.get_or_init(|| loaded.table);
+    // SAFETY: `api` follows the contract of an extension's host: it returns the table for the version asked for. The table is
+    // filled and never changes.
+    let begun = unsafe {
+        libduckdb_sys::duckdb_rs_extension_api_init(std::ptr::null_mut(), &raw const ACCESS, "v1.2.0")
+    };
+    debug_assert_eq!(begun, Ok(true));
+    Ok(VERSION.get_or_init(|| loaded.version))
 }
 
 /// What `duckdb` asks for the table.
@@ -92,10 +108,7 @@ static ACCESS: libduckdb_sys::duckdb_extension_access =
     libduckdb_sys::duckdb_extension_access { set_error: None, get_database: None, get_api: Some(api) };
 
 unsafe extern "C" fn api(_: libduckdb_sys::duckdb_extension_info, _: *const c_char) -> *const c_void {
-    match LIBRARY.get() {
-        Some(Ok(loaded)) => (&raw const loaded.table).cast(),
-        _ => std::ptr::null(),
-    }
+    TABLE.get().map_or(std::ptr::null(), |table| std::ptr::from_ref(table).cast())
 }
 
 /// Looks where the library can be, and loads the first that is there.
@@ -103,29 +116,41 @@ fn find() -> std::result::Result<Loaded, Missing> {
     if let Some(named) = std::env::var_os(NAMED).filter(|value| !value.is_empty()) {
         let named = PathBuf::from(named);
         let is_python = named.file_name().is_some_and(|name| name.to_string_lossy().starts_with("python"));
-        let loaded = if is_python { of_python(&named) } else { open(named.as_os_str()) };
+        let file = || if named.is_file() { std::path::absolute(&named).ok() } else { None };
+        let loaded = match python::here() {
+            _ if !is_python => open(file().as_deref().unwrap_or(&named).as_os_str()),
+            Some(find) => of_this_python(find),
+            None => of_python(&named),
+        };
         return loaded.map_err(|cause| Missing {
-            hint: format!("{NAMED} names it: set it to the file of libduckdb, or to a Python that has the package duckdb"),
+            hint: format!(
+                "{NAMED} names it: set it to the file of libduckdb, or to a Python that has the package duckdb"
+            ),
             ..Missing::new(cause)
         });
     }
-    let program = python::program();
-    if python::is_here() {
+    if let Some(find) = python::here() {
         // The library that the user's own `import duckdb` loads.
-        return of_python(&program).or_else(|cause| open(OsStr::new(FILE)).map_err(|_| Missing::new(cause)));
+        return of_this_python(find).or_else(|cause| open(OsStr::new(FILE)).map_err(|_| Missing::new(cause)));
     }
     let beside = std::env::current_exe().ok().map(|program| program.with_file_name(FILE));
     match beside.filter(|path| path.is_file()) {
         Some(path) => open(path.as_os_str()).map_err(Missing::new),
         // A library of the system that cannot be used may be one of several.
-        None => open(OsStr::new(FILE)).or_else(|_| of_python(&program)).map_err(Missing::new),
+        None => open(OsStr::new(FILE)).or_else(|_| of_python(&python::program())).map_err(Missing::new),
     }
 }
 
-/// The library in the package `duckdb` of a Python.
+/// The library in the package `duckdb` of the Python that this process is.
+fn of_this_python(find: python::FindModule) -> std::result::Result<Loaded, String> {
+    let file = find(MODULE).ok_or("DuckDB's library was not found: this Python has no package duckdb")?;
+    open(file.as_os_str())
+}
+
+/// The library in the package `duckdb` of another Python.
 fn of_python(program: &Path) -> std::result::Result<Loaded, String> {
     let shown = program.display();
-    let answer = Command::new(program).args(["-c", ASK]).output();
+    let answer = Command::new(program).args(["-c", ASK]).stdin(Stdio::null()).output();
     let answer =
         answer.map_err(|e| format!("DuckDB's library was not found: {shown} does not start: {e}"))?;
     let text = String::from_utf8_lossy(&answer.stdout);
@@ -136,9 +161,7 @@ fn of_python(program: &Path) -> std::result::Result<Loaded, String> {
     if library.is_empty() {
         return Err(format!("DuckDB's library was not found: {shown} has no package duckdb"));
     }
-    if !python::is_here() {
-        load_python(Path::new(folder), name, version);
-    }
+    load_python(Path::new(folder), name, version);
     open(OsStr::new(library))
 }
 
