@@ -18,24 +18,26 @@ WITH_DUCKDB := WELLREAD_DUCKDB="$(PYTHON_ENV)/bin/python"
 LIGHT_WELLREAD := $(CARGO_TARGET_DIR)-light/release/wellread
 DEMO_OUT ?= results/demo
 
-.PHONY: help demo install test campaign build build-light build-all lint check test-rust test-python python-env python-package wheel bench-peers docs reference release-check system-packages browser clean
+.PHONY: help demo install test campaign build build-light build-all lint check test-rust test-python python-env python-package wheel bench-peers docs reference release-check system-packages engine-packages browser clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
-# The demo shows the formats that build in minutes; once `make build` has made the whole program, all of them.
+# The demo shows the formats that build in minutes; once `make build` has made the whole program, the engines' too. DuckDB's
+# library is that of the tests' Python where it is there and nothing else is named.
 demo: ## measure formats, workers and tensor paths on generated cell images; ends with a report to open
 	@if [[ -x "$(WELLREAD)" ]]; then $(MAKE) --no-print-directory build; else $(MAKE) --no-print-directory build-light; fi
+	[[ -n "$${WELLREAD_DUCKDB:-}" || ! -x "$(PYTHON_ENV)/bin/python" ]] || export $(WITH_DUCKDB); \
 	"$$( [[ -x "$(WELLREAD)" ]] && echo "$(WELLREAD)" || echo "$(LIGHT_WELLREAD)" )" bench all --images 384 --size 192x192 --kind cells --batch-size 16 --steps 50 --samples 32 --access random \
 	  --transform augment --batch-sizes 16 --workers 0,2 --time-budget 100 --out $(DEMO_OUT)
 	@echo
 	@echo "Open $(DEMO_OUT)/report.html in a browser. Images: $(DEMO_OUT)/images.png; plots: $(DEMO_OUT)/*.png"
-	@[[ -x "$(WELLREAD)" ]] || echo "Lance, Vortex and DuckDB were left out of this build: \`make build\` makes the whole program (20 minutes), then \`make demo\` compares them too."
+	@[[ -x "$(WELLREAD)" ]] || echo "Lance, Vortex and DuckDB were left out of this build: \`make build\` makes the whole program (some 20 minutes), then \`make demo\` compares them too, DuckDB where its library is (pip install duckdb)."
 	@echo "\`make install\` puts the program on your PATH. Try: wellread info $(DEMO_OUT)/data/images.parquet"
 
 # What a crate has when it is built alone is light; the builds of the workspace below have the engines without asking, since the
 # crate `wellread` has them by default.
-install: system-packages ## put the wellread command with all engines into cargo's bin folder
+install: engine-packages ## put the wellread command with all engines into cargo's bin folder
 	cargo install --locked --path crates/wellread-cli --features engines
 
 # What the Python tests need is fetched while the first build compiles, which takes longer than all else.
@@ -54,7 +56,7 @@ check: ## what most changes break: format, lints and tests of images, stores and
 	CARGO_TARGET_DIR="$(CARGO_TARGET_DIR)-light" $(CLIPPY) \
 	  cargo test --profile quick --locked --lib --test it -p wellread-image -p wellread-store -p wellread-loader
 
-build: system-packages ## the wellread binary with all storage engines (a first build takes 20 minutes on two cores)
+build: engine-packages ## the wellread binary with all storage engines (a first build takes some 20 minutes on two cores)
 	cargo build --release --locked --workspace --bins
 
 # The formats that need no engine: a few minutes. In a target folder of its own, so that neither build undoes the other.
@@ -64,12 +66,12 @@ build-light: ## the wellread binary without the storage engines: a few minutes
 
 # Clippy as the compiler of this workspace's crates: `cargo clippy` would check all 600 dependencies once more, which
 # takes ten minutes, beside building them.
-lint: system-packages
+lint: engine-packages
 	cargo fmt --all --check
 	$(CLIPPY) cargo build --release --locked --workspace --all-targets
 
 # Binaries and tests in one go: building the command alone would compile shared crates twice.
-build-all: system-packages
+build-all: engine-packages
 	cargo build --release --locked --workspace --all-targets
 
 test-rust: build-all python-env
@@ -102,7 +104,7 @@ browser: system-packages ## a Chromium, in which the tests open reports
 	@scripts/browser.sh
 
 # `ARGS="--sets 1080 --only tensorstore"` measures a part; `ARGS=--prepare` only writes the sets.
-bench-peers: build python-package ## compare with torch DataLoader + tifffile, zarr-python, tensorstore … (installs PyTorch: large)
+bench-peers: system-packages build python-package ## compare with torch DataLoader + tifffile, zarr-python, tensorstore … (installs PyTorch: large)
 	scripts/python-env.sh "$(CACHE)/peers" benches/peers/requirements.txt
 	WELLREAD="$(WELLREAD)" WELLREAD_DUCKDB="$(CACHE)/peers/bin/python" PYTHONPATH="$(PYTHON_PACKAGE)" "$(CACHE)/peers/bin/python" benches/peers/compare.py \
 	  --out results/peers $(ARGS)
@@ -119,7 +121,11 @@ reference: ## docs/commands.md from the help texts of the program that `make bui
 release-check: ## what has to hold before a release: versions, metadata, licences, workflows, wheels in dist/
 	@scripts/release-check.sh $(ARGS)
 
-system-packages:
+engine-packages:
+	@scripts/system-packages.sh engines
+
+# After the other, so that two of them never install at once.
+system-packages: engine-packages
 	@scripts/system-packages.sh
 
 clean: ## remove results (builds live in $(CARGO_TARGET_DIR))

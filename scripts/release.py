@@ -299,7 +299,10 @@ def check_deny() -> list[str]:
         ["cargo", "deny", "--offline", "check", "licenses", "bans", "sources"],
         cwd=ROOT, capture_output=True, text=True,
     )  # fmt: skip
-    return [line for line in done.stderr.splitlines() if line.startswith("error")] if done.returncode else []
+    if done.returncode == 0:
+        return []
+    said = (done.stdout + done.stderr).strip().splitlines()
+    return [line for line in said if line.startswith("error")] or said[-5:] or ["cargo deny failed"]
 
 
 # --- workflows, Python packages, wheels ---
@@ -396,7 +399,9 @@ def check_symbols() -> list[str]:
                         continue
                 path = packed.extract(entry, folder)
                 # Only what is asked for: a library that is static here may define versions of its own.
-                listing = subprocess.check_output([tool, "--wide", "--version-info", path], text=True)
+                # Its headings are in the language of the environment.
+                command, plain = [tool, "--wide", "--version-info", path], {**os.environ, "LC_ALL": "C"}
+                listing = subprocess.check_output(command, env=plain, text=True)
                 needed = listing.partition("Version needs section")[2]
                 wrong += [f"{wheel.name}: {entry.filename} needs {fault}" for fault in too_new(needed)]
     return wrong

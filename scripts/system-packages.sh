@@ -1,8 +1,16 @@
 #!/usr/bin/env bash
-# system-packages.sh [light|tests]: installs what the build needs and is missing, all of it, without the storage engines, or
-# with what only tests use.
+# system-packages.sh [light|engines|tests]: installs what is missing. Each mode has what those before it have:
+#   light    the build without the storage engines: a C and a C++ compiler
+#   engines  the build with them: protoc and libclang
+#   (none)   what uses Python: Python with venv
+#   tests    what only tests use: libpython and valgrind, where they are to be had
 # Rust is only looked for, Debian packages are installed when root.
 set -euo pipefail
+mode=${1:-python}
+case $mode in
+light | engines | python | tests) ;;
+*) echo "system-packages.sh [light|engines|tests], not $mode" >&2 && exit 2 ;;
+esac
 
 if ! command -v cargo >/dev/null; then
     echo "wellread needs Rust 1.95 or newer (cargo): see https://rustup.rs or your distribution's packages." >&2
@@ -19,7 +27,7 @@ missing=()
 command -v cc >/dev/null || missing+=(gcc libc6-dev)
 # Snappy inside Blosc, which OME-Zarr's chunks can have, is C++.
 command -v c++ >/dev/null || missing+=(g++)
-if [[ ${1:-} != light ]]; then
+if [[ $mode != light ]]; then
     # Lance's metadata are protocol buffers, Vortex binds C by libclang.
     command -v protoc >/dev/null || missing+=(protobuf-compiler libprotobuf-dev)
     # libclang-cpp is another library, which some images have alone.
@@ -27,11 +35,35 @@ if [[ ${1:-} != light ]]; then
         compgen -G '/usr/lib/llvm-*/lib/libclang.so*' >/dev/null ||
         compgen -G '/usr/lib/llvm-*/lib/libclang-[0-9]*.so*' >/dev/null || missing+=(libclang-dev)
 fi
-command -v python3 >/dev/null || missing+=(python3)
-# Debian splits venv off Python; a Python from elsewhere brings its own.
-python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
-# With it, programs that are no Python load DuckDB's library from the Python package.
-if [[ ${1:-} == tests ]] && ! python3 - 2>/dev/null <<'PYTHON'; then
+if [[ $mode == python || $mode == tests ]]; then
+    command -v python3 >/dev/null || missing+=(python3)
+    # Debian splits venv off Python; a Python from elsewhere brings its own.
+    python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
+fi
+
+can_install() {
+    [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null
+}
+install_all() {
+    echo "installing $*" >&2
+    apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+}
+if ((${#missing[@]} > 0)); then
+    if ! can_install; then
+        echo "wellread needs these packages: ${missing[*]}" >&2
+        echo "Install them, for example: sudo apt-get install ${missing[*]}" >&2
+        exit 1
+    fi
+    install_all "${missing[@]}"
+fi
+if [[ $mode != tests ]]; then
+    exit 0
+fi
+
+# What some tests use. Where it is not to be had, they say so themselves.
+# With libpython, programs that are no Python load DuckDB's library from the Python package.
+if ! python3 - 2>/dev/null <<'PYTHON'; then
 import ctypes, os, sysconfig
 of = sysconfig.get_config_var
 name = f"libpython{of('py_version_short')}.so.1.0"
@@ -44,22 +76,16 @@ for path in (os.path.join(of("LIBDIR") or "", of("INSTSONAME") or name), os.path
 else:
     raise SystemExit(1)
 PYTHON
-    version=$(python3 -c 'import sysconfig; print(sysconfig.get_config_var("py_version_short"))' 2>/dev/null || true)
-    missing+=("libpython${version:-3-dev}")
+    version=$(python3 -c 'import sysconfig; print(sysconfig.get_config_var("py_version_short"))')
+    # Debian has that of its own Python alone.
+    if ! can_install || ! install_all "libpython$version"; then
+        echo "no libpython$version here (for example: sudo apt-get install libpython$version; a Python from elsewhere has to" \
+            "be one with a shared library): programs cannot load DuckDB's library from the package duckdb" >&2
+    fi
 fi
-# The leak check of the Python module, which is left out where valgrind is not to be had.
-if [[ ${1:-} == tests && $(id -u) == 0 ]] && ! command -v valgrind >/dev/null && command -v apt-get >/dev/null; then
-    missing+=(valgrind)
-fi
-if ((${#missing[@]} == 0)); then
-    exit 0
-fi
-if [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null; then
-    echo "installing ${missing[*]}" >&2
-    apt-get update -qq
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
-else
-    echo "wellread needs these packages: ${missing[*]}" >&2
-    echo "Install them, for example: sudo apt-get install ${missing[*]}" >&2
-    exit 1
+# The leak check of the Python module.
+if ! command -v valgrind >/dev/null; then
+    if ! can_install || ! install_all valgrind; then
+        echo "no valgrind here (for example: sudo apt-get install valgrind): the check for leaks is left out" >&2
+    fi
 fi

@@ -239,26 +239,58 @@ def test_publishing_leaves_what_is_there_waits_and_stops_at_an_error(release, tm
     assert f"{order[1]} is published already" in done.stdout and f"{order[2]} has to wait" in done.stdout
 
 
-def test_what_a_release_has_to_download(release, tmp_path):
-    dist, out = tmp_path / "dist", tmp_path / "out"
+CARGO_DENY = """#!/bin/sh
+[ "$1" = deny ] || exit 9
+printf '%b' 'SAID' >&2
+exit CODE
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "faults"),
+    [
+        (0, r"error: of no account\n", []),
+        (1, r"error[a]: one\n  here\nerror[b]: two\n", ["error[a]: one", "error[b]: two"]),
+        (2, r"[ERROR] failed to load config\n", ["[ERROR] failed to load config"]),
+        (2, r"1\n2\n3\n4\n5\n6\n", ["2", "3", "4", "5", "6"]),
+        (101, "", ["cargo deny failed"]),
+    ],
+)
+def test_whatever_cargo_deny_says_when_it_fails_is_a_fault(release, tmp_path, monkeypatch, code, said, faults):
+    (tmp_path / "cargo").write_text(CARGO_DENY.replace("SAID", said).replace("CODE", str(code)))
+    (tmp_path / "cargo-deny").write_text("#!/bin/sh\n")
+    for name in ("cargo", "cargo-deny"):
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert release.check_deny() == faults
+
+
+@pytest.mark.parametrize(("version", "written"), [("0.2.0", "0.2.0"), ("0.2.0-rc.1", "0.2.0rc1")])
+def test_what_a_release_has_to_download(tmp_path, version, written):
+    """By the scripts of a tree that has this version, and what they pack of it."""
+    dist, out, tree = tmp_path / "dist", tmp_path / "out", tmp_path / "tree"
     dist.mkdir()
+    packed_too = ("LICENSE-MIT", "LICENSE-APACHE", "CHANGELOG.md", "crates/wellread-cli/README.md")
+    for file in ("scripts/release.py", "scripts/release-assets.sh", *packed_too):
+        (tree / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / file, tree / file)
+    (tree / "Cargo.toml").write_text(f'[workspace.package]\nversion = "{version}"\n')
     (tmp_path / "sbom.json").write_text("{}")
     for target in ("x86_64", "aarch64"):
-        name = f"wellread_cli-{release.version()}"
+        name = f"wellread_cli-{written}"
         with zipfile.ZipFile(dist / f"{name}-py3-none-manylinux_2_28_{target}.whl", "w") as packed:
             packed.writestr(f"{name}.data/scripts/wellread", f"the program for {target}")
-    command = [ROOT / "scripts/release-assets.sh", dist, tmp_path / "sbom.json", out]
+    command = [tree / "scripts/release-assets.sh", dist, tmp_path / "sbom.json", out]
     subprocess.run(command, check=True, capture_output=True)
-    version = release.version()
-    packs = [f"wellread-{version}-{target}-unknown-linux-gnu.tar.gz" for target in ("aarch64", "x86_64")]
-    assert sorted(path.name for path in out.iterdir()) == ["SHA256SUMS", *packs, f"wellread-{version}.cdx.json"]
+    packs = {f"wellread-{version}-{target}-unknown-linux-gnu.tar.gz": target for target in ("aarch64", "x86_64")}
+    assert {path.name for path in out.iterdir()} == {"SHA256SUMS", *packs, f"wellread-{version}.cdx.json"}
     subprocess.run(["sha256sum", "--check", "--strict", "SHA256SUMS"], cwd=out, check=True, capture_output=True)
-    for pack in packs:
+    for pack, target in packs.items():
         subprocess.run(["tar", "xzf", pack], cwd=out, check=True)
         folder = out / pack.removesuffix(".tar.gz")
         assert {path.name for path in folder.iterdir()} >= {"wellread", "LICENSE-MIT", "LICENSE-APACHE"}
         assert os.access(folder / "wellread", os.X_OK)
-        assert (folder / "wellread").read_text() == f"the program for {pack.split('-')[2]}"
+        assert (folder / "wellread").read_text() == f"the program for {target}"
 
 
 def test_both_packages_show_what_a_page_of_pypi_needs(release):
