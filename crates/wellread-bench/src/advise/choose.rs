@@ -4,7 +4,8 @@
 //!   is given, what is read within it anyway. Of these, the set as it is stays unless another needs less than [`WORTH`] of
 //!   its bytes; else the smallest. A set that does not fit into memory is judged by batches from cold files.
 //! * **Workers.** The fewest with which a step is not clearly longer than with the best; without a step time, with which not
-//!   clearly fewer batches are read in the background.
+//!   clearly fewer batches are read in the background. Of what has no median, as every step waited in half of the rounds or more,
+//!   one is taken only where all are so.
 //! * **Batch size.** The smallest that is as fast per image; as asked for, where it was.
 //! * **Cache.** None, unless another is clearly faster, fits, and there is something to gain at the step time.
 
@@ -15,6 +16,7 @@ use crate::findings::{number, percent};
 use crate::stages::Figure;
 use wellread_loader::Cache;
 use wellread_measure::compare::Verdict;
+use wellread_measure::samples::median;
 use wellread_store::words::counted;
 
 /// A copy must need less than this share of the bytes of a set that is fast enough as it is, to be worth making.
@@ -179,16 +181,23 @@ pub fn workers(
         None => speed.enough(),
     };
     let series = Series::of(speeds.iter().map(|of_count| of_count.iter().map(of).collect()).collect(), seed);
-    // A number of workers with which every step waited, be it in one round only, is not judged by the other rounds.
+    // A number of workers with which every step waited in half of the rounds or more has no median, and cannot be judged.
     let nevers = |i: usize| series.values[i].iter().filter(|s| !s.is_finite()).count();
-    let judged = |(i, values): (usize, &Vec<f64>)| if nevers(i) > 0 { vec![] } else { values.clone() };
-    let judged = Series::of(series.values.iter().enumerate().map(judged).collect(), seed);
+    let has_median = |values: &[f64]| median(values).is_some_and(f64::is_finite);
+    let judged = |values: &Vec<f64>| if has_median(values) { values.clone() } else { vec![] };
+    let judged = Series::of(series.values.iter().map(judged).collect(), seed);
     let mut order: Vec<usize> = (0..counts.len()).collect();
     order.sort_by_key(|&i| counts[i]);
-    let (best, index) = match judged.best() {
-        Some(best) => (best, order.into_iter().find(|&i| !judged.is_clearly_worse(i, NEGLIGIBLE))?),
-        // Where none can be judged, one is taken all the same.
-        None => series.best().map(|best| (best, best))?,
+    let judged_best = judged.best();
+    let (best, index) = if let Some(best) = judged_best {
+        // Fewer workers are no gain where every step waited more often.
+        let does = |i: usize| nevers(i) <= nevers(best) && !judged.is_clearly_worse(i, NEGLIGIBLE);
+        (best, order.into_iter().find(|&i| does(i))?)
+    } else {
+        // Where none can be judged, one is taken all the same: that with which it was so least often.
+        let share = |i: usize| nevers(i) as f64 / series.values[i].len() as f64;
+        let measured = order.into_iter().filter(|&i| !series.values[i].is_empty());
+        measured.min_by(|&a, &b| share(a).total_cmp(&share(b))).map(|least| (least, least))?
     };
     let workers = counted(counts[index], "worker");
     // Without a step time, what it comes to is measured at the end, with everything that is recommended.
@@ -208,6 +217,12 @@ pub fn workers(
         if versus.ratio.is_some() {
             reasons.push(format!("{} with {}", times(&versus), counts[fewer]));
         }
+    }
+    if judged_best.is_none() {
+        reasons.push(
+            "the choice is open: every number of workers waited in some rounds: measure longer (--time-budget)"
+                .to_owned(),
+        );
     }
     let unclear = |i: usize| {
         let rounds = counted(series.values[i].len(), "round");
@@ -439,8 +454,39 @@ mod tests {
         assert!(said.starts_with(unclear) && said.contains("4 workers"), "{choice:?}");
         let never = vec![speed(0.0); 10];
         assert_eq!(workers(&[1, 4], &[never, mostly], None, 1).unwrap().0.index, 1);
+        // The one with which it was so least often.
+        let often = |nevers: usize| -> Vec<Speed> {
+            (0..10).map(|r| speed(if r < nevers { 0.0 } else { 2500.0 })).collect()
+        };
+        let open = "the choice is open: every number of workers waited in some rounds: measure longer (--time-budget)";
+        for (nevers, index) in [([7, 5], 1), ([5, 7], 0), ([6, 6], 0)] {
+            let (choice, _) = workers(&[1, 4], &nevers.map(often), None, 1).unwrap();
+            assert_eq!((choice.index, choice.reasons[1].as_str()), (index, open), "{choice:?}");
+        }
         // Half of nothing is no smaller than a number.
         assert_eq!(Series::of(vec![vec![1.0, f64::INFINITY], vec![9.0, 9.0]], 1).best(), Some(1));
+    }
+
+    #[test]
+    fn one_round_of_never_is_outweighed_by_nine_that_are_faster() {
+        let speeds = |background: f64, nevers: usize| -> Vec<Speed> {
+            let speed = |background| Speed { background, waiting: 4000.0 };
+            (0..10).map(|r| speed(if r < nevers { 0.0 } else { background })).collect()
+        };
+        let chosen = |one: Vec<Speed>, four: Vec<Speed>| workers(&[1, 4], &[one, four], None, 1).unwrap().0;
+        let choice = chosen(speeds(800.0, 0), speeds(3500.0, 1));
+        assert_eq!(choice.index, 1);
+        assert_eq!(
+            choice.reasons,
+            ["4 workers", "unclear with 4 workers (every step waited in 1 of 10 rounds)"]
+        );
+        // Of four that are, the others do not tell.
+        let choice = chosen(speeds(800.0, 0), speeds(3500.0, 4));
+        assert_eq!(choice.index, 0);
+        assert_eq!(choice.reasons[1], "more are not clearly faster (best median: 4)");
+        // Fewer workers that are as fast, but with which it was so and with the others it was not.
+        assert_eq!(chosen(speeds(2500.0, 1), speeds(2510.0, 0)).index, 1);
+        assert_eq!(chosen(speeds(2500.0, 1), speeds(2510.0, 1)).index, 0);
     }
 
     #[test]

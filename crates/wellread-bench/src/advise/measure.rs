@@ -98,7 +98,8 @@ impl Series {
     }
 
     /// Whether an alternative is worse than the best by more than `negligible` and beyond doubt. Of rounds that are too few for an
-    /// interval it is where it was so in each of them; of one or two rounds by more than [`FEW`].
+    /// interval it is where it was so in each of them; of one or two rounds by more than [`FEW`]. Where some of many rounds say
+    /// "never", of which there is no ratio, it is where it was so in all but [`exceptions`].
     pub fn is_clearly_worse(&self, one: usize, negligible: f64) -> bool {
         let Some(best) = self.best().filter(|_| !self.values[one].is_empty()) else { return true };
         if one == best {
@@ -111,7 +112,8 @@ impl Series {
             Verdict::TooFewData => {
                 let pairs = || self.values[one].iter().zip(&self.values[best]);
                 let most = 1.0 + if pairs().count() < 3 { FEW } else { negligible };
-                pairs().all(|(this, of_best)| *this > most * of_best)
+                let worse = pairs().filter(|(this, of_best)| **this > most * **of_best).count();
+                worse + exceptions(pairs().count()) >= pairs().count()
             }
         }
     }
@@ -121,6 +123,21 @@ impl Series {
         let values: Vec<f64> = self.values[one].iter().map(|v| of(*v)).collect();
         Figure::of(&values, &Bootstrap::seeded(self.seed))
     }
+}
+
+/// In how many of so many rounds it may have been otherwise, for the rest to tell beyond doubt: a sign test at 5 %, both sides.
+/// None of few rounds.
+fn exceptions(rounds: usize) -> usize {
+    let all = 2f64.powi(rounds as i32);
+    let (mut ways, mut chance) = (1.0, 0.0);
+    for others in 0..rounds {
+        chance += 2.0 * ways / all;
+        if chance >= 0.05 {
+            return others.saturating_sub(1);
+        }
+        ways *= (rounds - others) as f64 / (others + 1) as f64;
+    }
+    0
 }
 
 /// What a turn of a candidate measured, seconds of an image.
@@ -301,4 +318,14 @@ fn by<'a, A, M: Clone>(
     }
     let values = outcome.variants.iter().map(|v| v.runs.iter().map(|run| run.value.clone()).collect());
     Ok(values.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exceptions_are_those_of_a_sign_test() {
+        assert_eq!([1, 5, 6, 8, 9, 10, 20].map(exceptions), [0, 0, 0, 0, 1, 1, 5]);
+    }
 }

@@ -13,10 +13,10 @@ use wellread_store::words::counted;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Reads every pixel; exit code 1 when something cannot be read or differs. What has no checksums
-(Lance, Vortex, parquet-duckdb; files of other programs, or written with --no-checksums) may be
-damaged and still be read: compare it with expected checksums or with its source (--against).
-Images must then agree in order, name, shape, pixel type and pixels. What differs is told apart:
-images in another row, under another name, with other pixels.
+(JPEG, Lance, Vortex, parquet-duckdb; files of other programs, or written with --no-checksums)
+may be damaged and still be read: compare it with expected checksums or with its source
+(--against). Images must then agree in order, name, shape, pixel type and pixels. What differs is
+told apart: images in another row, under another name, with other pixels.
 
 Examples:
   wellread verify plate.parquet

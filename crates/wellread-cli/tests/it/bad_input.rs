@@ -182,6 +182,12 @@ fn a_library_that_is_not_there_is_named_with_how_to_get_it() {
         arg(&out),
     ]);
     assert_eq!(done.code, 0, "{}", done.stderr);
+    let summary = fs::read(out.join("summary.json")).unwrap();
+    let summary: serde_json::Value = serde_json::from_slice(&summary).unwrap();
+    for format in ["duckdb", "parquet-duckdb"] {
+        let why = &summary["engines_missing"][format];
+        assert!(why.as_str().is_some_and(|why| why.contains("WELLREAD_DUCKDB")), "{format}: {why}");
+    }
     let done = without(&[
         "bench",
         "storage",

@@ -592,4 +592,19 @@ fn verify_says_where_there_are_no_checksums() {
             "{format} {compression} {more:?}: {said}"
         );
     }
+    // PNG has checksums, JPEG has none, whatever the files are called; one JPEG is enough.
+    let pictures = dir.path().join("pictures");
+    fs::create_dir(&pictures).unwrap();
+    let at = |name: &str| pictures.join(name);
+    let is_unseen = || verified(&pictures, &[]).contains("no checksums of its own");
+    let picture = image::RgbImage::from_fn(16, 16, |x, y| image::Rgb([x as u8, y as u8, 7]));
+    picture.save(at("a.png")).unwrap();
+    assert!(!is_unseen());
+    picture.save(at("b.jpg")).unwrap();
+    assert!(is_unseen());
+    fs::rename(at("b.jpg"), at("b.png")).unwrap();
+    assert!(is_unseen());
+    fs::remove_file(at("b.png")).unwrap();
+    fs::rename(at("a.png"), at("a.jpg")).unwrap();
+    assert!(!is_unseen());
 }

@@ -28,6 +28,8 @@ const WORK_BYTES: usize = 64 << 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Header {
     pub info: RowInfo,
+    /// Whether it is a PNG, whatever the file is called; else it is a JPEG.
+    pub is_png: bool,
 }
 
 enum Decoder<'a> {
@@ -92,11 +94,11 @@ impl<'a> Decoder<'a> {
         };
         let shape = Shape([1, channels, 1, height, width]);
         shape.checked_bytes(dtype).map_err(Refusal::damaged)?;
-        Ok(Header { info: RowInfo { shape, dtype } })
+        Ok(Header { info: RowInfo { shape, dtype }, is_png: matches!(self, Self::Png(_)) })
     }
 
     /// Decodes to `target`, which has the size that the header says: colours interleaved, little-endian.
-    fn decode(self, target: &mut [u8], Header { info }: Header) -> Result<(), Refusal> {
+    fn decode(self, target: &mut [u8], Header { info, .. }: Header) -> Result<(), Refusal> {
         match self {
             Self::Png(mut reader) => {
                 reader.next_frame(target).map_err(Refusal::damaged)?;
@@ -142,7 +144,7 @@ fn is_of_inks(decoder: &zune_jpeg::JpegDecoder<ZCursor<&[u8]>>) -> bool {
 pub(super) fn header(bytes: &[u8], length: u64) -> Result<Header, Refusal> {
     let decoder = Decoder::new(bytes, WORK_BYTES)?;
     let header = decoder.header()?;
-    let ratio = if matches!(decoder, Decoder::Png(_)) { PNG_RATIO } else { JPEG_RATIO };
+    let ratio = if header.is_png { PNG_RATIO } else { JPEG_RATIO };
     if header.bytes() as u64 > length.saturating_mul(ratio) {
         let Shape([_, _, _, y, x]) = header.info.shape;
         return Err(Refusal::damaged(format_args!(

@@ -86,6 +86,10 @@ fn unreadable(path: &Path, row: usize, refusal: &Refusal) -> Error {
     refusal.error(path, "the picture cannot be decoded: ", convert).row(row)
 }
 
+fn is_called_png(path: &Path) -> bool {
+    path.extension().is_some_and(|e| e.eq_ignore_ascii_case("png"))
+}
+
 impl Store for ImageFolder {
     fn format(&self) -> &'static str {
         FORMAT.name
@@ -121,8 +125,7 @@ impl Store for ImageFolder {
     }
 
     fn layout(&self) -> Result<StoreLayout> {
-        let is_png =
-            self.rows.path_of(self.rows.row(0)?).extension().is_some_and(|e| e.eq_ignore_ascii_case("png"));
+        let is_png = is_called_png(&self.rows.path_of(self.rows.row(0)?));
         let codec = if is_png { "png (deflate)" } else { "jpeg" };
         let classes = self.rows.iter().filter_map(|r| super::class_of(&r.place.name));
         let classes: BTreeSet<_> = classes.collect();
@@ -135,6 +138,14 @@ impl Store for ImageFolder {
         };
         let pieces = format!("whole picture, {}", self.header(0)?.describe());
         Ok(StoreLayout { codec: codec.to_owned(), pieces, variant })
+    }
+
+    /// A PNG has checksums, a JPEG has none. A file that was not looked into yet is taken for what it is called.
+    fn has_checksums(&self) -> bool {
+        self.rows.iter().all(|row| match row.loaded.get() {
+            Some(header) => header.is_png,
+            None => is_called_png(&self.rows.path_of(row)),
+        })
     }
 
     fn files(&self) -> Result<Vec<PathBuf>> {
