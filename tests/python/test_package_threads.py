@@ -8,6 +8,7 @@ import threading
 
 import numpy as np
 import wellread as wr
+from own_process import run_alone
 
 THREADS = 8
 U16 = np.float32(1 / 65535)
@@ -63,6 +64,11 @@ def tasks():
 
 def test_no_workers_means_no_threads(parquet):
     """`num_workers=0` reads in the thread that asks; workers are threads, there before it asks."""
+    # In a process of its own: libraries that other tests have imported start threads when they like.
+    run_alone(count_threads, parquet)
+
+
+def count_threads(parquet):
     ds = wr.Dataset(parquet)
     before = tasks()
     batches = 0
