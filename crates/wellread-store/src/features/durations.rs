@@ -1,0 +1,75 @@
+//! Columns of durations: kept as they are where a format has the type, as whole numbers elsewhere.
+
+use arrow_array::{RecordBatch, make_array};
+use arrow_schema::{ArrowError, DataType, Field, Schema, TimeUnit};
+use std::sync::Arc;
+
+/// Whether a column is of durations.
+pub fn has_durations(batch: &RecordBatch) -> bool {
+    durations(batch).next().is_some()
+}
+
+/// The columns of durations, and what these are counted in.
+pub fn durations(batch: &RecordBatch) -> impl Iterator<Item = (&str, TimeUnit)> {
+    batch.schema_ref().fields().iter().filter_map(|field| match field.data_type() {
+        DataType::Duration(unit) => Some((field.name().as_str(), *unit)),
+        _ => None,
+    })
+}
+
+/// The batch with durations as whole numbers.
+///
+/// # Errors
+/// What Arrow says.
+pub fn without_durations(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    retyped(batch, |field| match field.data_type() {
+        DataType::Duration(_) => Some(DataType::Int64),
+        _ => None,
+    })
+}
+
+/// The batch with whole numbers of 64 bits as durations where `declared`, a schema, has a column of that name and type: Parquet
+/// has no durations, so its columns are those of numbers.
+pub(crate) fn with_durations(batch: &RecordBatch, declared: &Schema) -> Result<RecordBatch, ArrowError> {
+    retyped(batch, |field| {
+        let declared = declared.field_with_name(field.name()).ok()?.data_type();
+        let is_one = *field.data_type() == DataType::Int64 && matches!(declared, DataType::Duration(_));
+        is_one.then(|| declared.clone())
+    })
+}
+
+/// The batch with columns of other types of the same bytes.
+fn retyped(
+    batch: &RecordBatch,
+    wanted: impl Fn(&Field) -> Option<DataType>,
+) -> Result<RecordBatch, ArrowError> {
+    let (mut fields, mut columns) = (vec![], vec![]);
+    for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
+        if let Some(wanted) = wanted(field) {
+            fields.push(field.as_ref().clone().with_data_type(wanted.clone()));
+            columns.push(make_array(column.to_data().into_builder().data_type(wanted).build()?));
+        } else {
+            fields.push(field.as_ref().clone());
+            columns.push(Arc::clone(column));
+        }
+    }
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::{Array, ArrayRef, DurationMicrosecondArray, Int64Array};
+
+    #[test]
+    fn durations_are_numbers_and_back() {
+        let waits: ArrayRef = Arc::new(DurationMicrosecondArray::from(vec![Some(5), None]));
+        let counts: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
+        let batch = RecordBatch::try_from_iter([("wait", waits), ("count", counts)]).unwrap();
+        assert_eq!(durations(&batch).collect::<Vec<_>>(), [("wait", TimeUnit::Microsecond)]);
+        let numbers = without_durations(&batch).unwrap();
+        assert!(!has_durations(&numbers));
+        assert_eq!(numbers.column(0).to_data(), Int64Array::from(vec![Some(5), None]).to_data());
+        assert_eq!(with_durations(&numbers, batch.schema_ref()).unwrap(), batch);
+    }
+}
