@@ -114,10 +114,15 @@ fn without_empty(mut sections: Vec<Section>) -> Vec<Section> {
     sections
 }
 
+/// Whether a reason is want of time.
+fn is_late(why: &str) -> bool {
+    why.contains(columns::LEFT_OUT)
+}
+
 /// The sections without rows of which nothing was measured for want of time, which the notes count; where no other row is there,
 /// all stay.
 fn without_late(mut sections: Vec<Section>) -> Vec<Section> {
-    let is_late = |mark: &Mark| matches!(mark, Mark::Unavailable(why) if why.contains(columns::LEFT_OUT));
+    let late = |mark: &Mark| matches!(mark, Mark::Unavailable(why) if is_late(why));
     for section in &mut sections {
         let Layout::Rows { series, variants } = &mut section.layout else { continue };
         let each = variants.len().max(1);
@@ -125,7 +130,7 @@ fn without_late(mut sections: Vec<Section>) -> Vec<Section> {
             let marks = || {
                 section.panels.iter().flat_map(move |panel| panel.marks.iter().skip(row * each).take(each))
             };
-            !marks().any(is_late) || marks().any(|mark| !is_late(mark) && *mark != Mark::Nothing)
+            !marks().any(late) || marks().any(|mark| !late(mark) && *mark != Mark::Nothing)
         };
         let kept: Vec<usize> = (0..series.len()).filter(|&row| stays(row)).collect();
         if kept.is_empty() {
@@ -190,7 +195,6 @@ fn notes(table: &Table, about: &ReportInput) -> Vec<String> {
         second += &format!("Noise floor (A/A): differences below {floor} are noise.");
     }
     let mut notes = vec![first, codecs(table), second];
-    let is_late = |why: &str| why.contains(columns::LEFT_OUT);
     let late = all.iter().filter(|c| c.unavailable.as_deref().is_some_and(is_late)).count();
     let (of_time, others): (Vec<_>, Vec<_>) =
         missing(&keys, &all).into_iter().partition(|(_, why)| is_late(why));
@@ -514,117 +518,4 @@ fn counted(cell: &Cell, thing: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::row;
-
-    fn storage() -> Table {
-        let mut table = Table::new("storage");
-        let rates = [("tiff", 100.0, 900.0), ("parquet", 300.0, 100.0), ("ome-zarr", 200.0, 500.0)];
-        for (format, all, random) in rates {
-            for (operation, rate) in [("read_all", all), ("read_random", random)] {
-                table.push(row![
-                    ("format", format),
-                    ("operation", operation),
-                    ("cache", "warm"),
-                    ("run", 0),
-                    ("images_per_s", rate)
-                ]);
-            }
-        }
-        table
-    }
-
-    #[test]
-    fn rows_that_panels_share_are_sorted_by_the_first_of_them() {
-        let figure = figure(&storage(), &ReportInput::default()).unwrap();
-        let section = &figure.sections[0];
-        assert_eq!(section.panels.len(), 2);
-        let Layout::Rows { series, .. } = &section.layout else { panic!("rows") };
-        let names: Vec<_> = series.iter().map(|s| s.name.as_str()).collect();
-        assert_eq!(names, ["parquet", "ome-zarr", "tiff"]);
-        let values =
-            |panel: usize| section.panels[panel].marks.iter().filter_map(value_of).collect::<Vec<_>>();
-        assert_eq!((values(0), values(1)), (vec![300.0, 200.0, 100.0], vec![100.0, 500.0, 900.0]));
-    }
-
-    #[test]
-    fn a_row_without_a_result_in_the_first_panel_comes_after_those_with_one() {
-        let mut table = storage();
-        table.push(row![
-            ("format", "lance"),
-            ("operation", "read_random"),
-            ("cache", "warm"),
-            ("run", 0),
-            ("images_per_s", 1e6)
-        ]);
-        let figure = figure(&table, &ReportInput::default()).unwrap();
-        let Layout::Rows { series, .. } = &figure.sections[0].layout else { panic!("rows") };
-        assert_eq!(series.last().unwrap().name, "lance");
-    }
-
-    #[test]
-    fn numbers_in_the_name_of_what_is_missing_bear_their_columns_name() {
-        let key = row![("format", "tiff"), ("batch_size", 16), ("workers", 2), ("cache", "none")];
-        let keys: Vec<&str> = key.iter().map(|(name, _)| name.as_str()).collect();
-        let cells: Vec<Cell> = key.iter().map(|(_, cell)| cell.clone()).collect();
-        assert_eq!(labelled_name(&keys, &cells), "tiff, batch size 16, workers 2, cache none");
-        let unknown = [cells[0].clone(), Cell::Null, Cell::Null, Cell::Null];
-        assert_eq!(labelled_name(&keys, &unknown), "tiff");
-    }
-
-    #[test]
-    fn rows_left_out_for_want_of_time_are_counted_and_not_drawn() {
-        let mut table = storage();
-        for (format, why) in [
-            ("lance", "left out for want of time: one step takes 9 s"),
-            ("vortex", "left out for want of time: one step takes 8 s"),
-            ("duckdb", "not in this build"),
-        ] {
-            table.push(row![("format", format), ("status", "unavailable"), ("reason", why)]);
-        }
-        let figure = figure(&table, &ReportInput::default()).unwrap();
-        for section in &figure.sections {
-            let Layout::Rows { series, variants } = &section.layout else { panic!("rows") };
-            let mut names: Vec<_> = series.iter().map(|s| s.name.as_str()).collect();
-            names.sort_unstable();
-            assert_eq!(names, ["duckdb", "ome-zarr", "parquet", "tiff"]);
-            assert!(section.panels.iter().all(|p| p.marks.len() == series.len() * variants.len()));
-        }
-        let late: Vec<_> = figure.notes.iter().filter(|note| note.contains("want of time")).collect();
-        assert_eq!(late, ["2 configurations: left out for want of time"]);
-        assert!(figure.notes.iter().any(|note| note.contains("not in this build")), "{:?}", figure.notes);
-    }
-
-    #[test]
-    fn panels_in_which_nothing_was_measured_are_dropped_and_told_in_the_notes() {
-        let why = "unavailable: left out for want of time: dataset had 2 s";
-        let mut table = Table::new("dataset");
-        for access in ["sequential", "random"] {
-            for transform in ["none", "normalize", "augment"] {
-                let mut row =
-                    row![("format", "tiff"), ("access", access), ("transform", transform), ("cache", "none")];
-                if (access, transform) == ("sequential", "none") {
-                    row.extend(row![
-                        ("run", 0),
-                        ("status", "ok"),
-                        ("p50_s", 1e-3),
-                        ("samples_per_sec", 1000.0)
-                    ]);
-                } else {
-                    row.extend(row![("status", "unavailable"), ("reason", why)]);
-                }
-                table.push(row);
-            }
-        }
-        let figure = figure(&table, &ReportInput::default()).unwrap();
-        for section in &figure.sections {
-            assert_eq!(section.panels.len(), 1, "{}", section.title);
-        }
-        assert!(
-            figure.notes.iter().any(|note| note.contains("left out for want of time")),
-            "{:?}",
-            figure.notes
-        );
-    }
-}
+mod tests;
