@@ -283,8 +283,12 @@ pub(crate) fn fit(wanted: &Wanted<'_>) -> Result<(Ahead, MemoryUse)> {
     if total(ahead, left)? > left {
         let mut least = total(ahead, left)?;
         // With more memory, each thread has a larger share of its own.
-        while total(ahead, least)? > least {
-            least = total(ahead, least)?;
+        loop {
+            let more = total(ahead, least)?;
+            if more <= least {
+                break;
+            }
+            least = more;
         }
         return Err(too_small(wanted, batch, own.max(most), caches, least.saturating_add(caches)));
     }
