@@ -1,10 +1,10 @@
 //! DuckDB's library, loaded when a database is first opened.
 //!
 //! ```text
-//!  WELLREAD_DUCKDB ─┐
-//!  beside the program ─┤
-//!  the system's         ├─▶ Place ──open──▶ version, functions ──▶ the table by which the crate `duckdb` calls DuckDB
-//!  a Python's package ─┘      (once per process; what went wrong is kept too)
+//!  WELLREAD_DUCKDB ────────┐
+//!  beside the program      ├─▶ file ──open──▶ version, functions ──▶ the table by which the crate `duckdb` calls DuckDB
+//!  the system's            │        (once per process; a program also keeps what went wrong)
+//!  a Python's package ─────┘  first in a Python, of that Python
 //! ```
 //!
 //! DuckDB is larger than all else that a build compiles, and most who have `.duckdb` files have its library: in the Python
@@ -141,9 +141,13 @@ fn find() -> std::result::Result<Loaded, Missing> {
     }
 }
 
+fn not_found(why: &str) -> String {
+    format!("DuckDB's library was not found: {why}")
+}
+
 /// The library in the package `duckdb` of the Python that this process is.
 fn of_this_python(find: python::FindModule) -> std::result::Result<Loaded, String> {
-    let file = find(MODULE).ok_or("DuckDB's library was not found: this Python has no package duckdb")?;
+    let file = find(MODULE).ok_or_else(|| not_found("this Python has no package duckdb"))?;
     open(file.as_os_str())
 }
 
@@ -151,15 +155,14 @@ fn of_this_python(find: python::FindModule) -> std::result::Result<Loaded, Strin
 fn of_python(program: &Path) -> std::result::Result<Loaded, String> {
     let shown = program.display();
     let answer = Command::new(program).args(["-c", ASK]).stdin(Stdio::null()).output();
-    let answer =
-        answer.map_err(|e| format!("DuckDB's library was not found: {shown} does not start: {e}"))?;
+    let answer = answer.map_err(|e| not_found(&format!("{shown} does not start: {e}")))?;
     let text = String::from_utf8_lossy(&answer.stdout);
     let lines: Vec<&str> = text.lines().collect();
     let &[library, folder, name, version] = &lines[..] else {
-        return Err(format!("DuckDB's library was not found: {shown} does not say where its packages are"));
+        return Err(not_found(&format!("{shown} does not say where its packages are")));
     };
     if library.is_empty() {
-        return Err(format!("DuckDB's library was not found: {shown} has no package duckdb"));
+        return Err(not_found(&format!("{shown} has no package duckdb")));
     }
     load_python(Path::new(folder), name, version);
     open(OsStr::new(library))
