@@ -166,21 +166,13 @@ fn a_library_that_is_not_there_is_named_with_how_to_get_it() {
 
     // All formats are those that can be used; what cannot stands in the result with its reason.
     let out = dir.path().join("bench");
-    let done = without(&[
-        "--json",
-        "bench",
-        "storage",
-        "--images",
-        "4",
-        "--size",
-        "16x16",
-        "--formats",
-        "all",
-        "--repeats",
-        "1",
-        "--out",
-        arg(&out),
-    ]);
+    let bench = |formats: &str, out: &std::path::Path| {
+        let images = ["--images", "4", "--size", "16x16", "--repeats", "1"];
+        without(
+            &[&["--json", "bench", "storage", "--formats", formats, "--out", arg(out)], &images[..]].concat(),
+        )
+    };
+    let done = bench("all", &out);
     assert_eq!(done.code, 0, "{}", done.stderr);
     let summary = fs::read(out.join("summary.json")).unwrap();
     let summary: serde_json::Value = serde_json::from_slice(&summary).unwrap();
@@ -188,20 +180,7 @@ fn a_library_that_is_not_there_is_named_with_how_to_get_it() {
         let why = &summary["engines_missing"][format];
         assert!(why.as_str().is_some_and(|why| why.contains("WELLREAD_DUCKDB")), "{format}: {why}");
     }
-    let done = without(&[
-        "bench",
-        "storage",
-        "--images",
-        "4",
-        "--size",
-        "16x16",
-        "--formats",
-        "duckdb",
-        "--repeats",
-        "1",
-        "--out",
-        arg(&target),
-    ]);
+    let done = bench("duckdb", &target);
     assert_eq!(done.code, 1, "{}", done.stderr);
     assert!(done.stderr.contains("WELLREAD_DUCKDB"), "{}", done.stderr);
 }

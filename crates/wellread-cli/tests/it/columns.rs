@@ -1,0 +1,139 @@
+//! Columns beside images in conversions: what goes along, what is left out and named, what becomes another type.
+
+use crate::support::{arg, generate, has_format, json, wellread};
+use arrow_array::{ArrayRef, DurationMicrosecondArray, Int64Array, NullArray, RecordBatch, StringArray};
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// Columns that cannot go along are named once, on stderr and in the document: those of the profiles, and those of the
+/// set itself.
+#[test]
+fn columns_that_are_left_out_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 3, &["--formats", "tiff"]);
+    let tiff = set.join("tiff");
+    let names = json(&["checksum", arg(&tiff)]);
+    let names = names.as_array().unwrap().iter().map(|image| image["name"].as_str().unwrap().to_owned());
+    let image: ArrayRef = Arc::new(StringArray::from_iter_values(names));
+    let empty: ArrayRef = Arc::new(NullArray::new(3));
+    let dose: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
+    let profiles = dir.path().join("profiles.parquet");
+    let columns = [("image", image), ("Metadata_Empty", empty.clone()), ("dose", dose)];
+    write_parquet(&profiles, columns);
+    let convert = |source: &std::path::Path, name: &str, more: &[&str]| {
+        let target = dir.path().join(name);
+        let done = wellread(&[&["--json", "convert", arg(source), arg(&target)], more].concat());
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        (serde_json::from_str::<Value>(&done.stdout).unwrap(), done.stderr)
+    };
+    let join = ["--join", arg(&profiles), "--on", "image"];
+    let (document, said) = convert(&tiff, "joined.parquet", &join);
+    assert_eq!(document["columns_left_out"], serde_json::json!(["Metadata_Empty"]));
+    assert_eq!(document["feature_columns"], 2);
+    assert_eq!(said.matches("Metadata_Empty").count(), 1, "{said}");
+    assert!(!said.contains("dose"), "{said}");
+    // The same in a set of images that somebody else has written.
+    let joined = dir.path().join("joined.parquet");
+    let file = std::fs::File::open(&joined).unwrap();
+    let batch =
+        ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap().next().unwrap().unwrap();
+    let schema = batch.schema();
+    let columns = schema.fields().iter().zip(batch.columns()).map(|(f, c)| (f.name().as_str(), c.clone()));
+    let columns = columns.chain([("Metadata_Void", empty)]);
+    write_parquet(&joined, columns);
+    for format in ["parquet", "ome-arrow-dataset"] {
+        let (document, said) = convert(&joined, &format!("again-{format}"), &["--format", format]);
+        assert_eq!(document["columns_left_out"], serde_json::json!(["Metadata_Void"]));
+        assert_eq!(document["feature_columns"], 2);
+        assert_eq!(said.matches("Metadata_Void").count(), 1, "{said}");
+    }
+    let (document, said) = convert(&dir.path().join("again-parquet"), "whole.parquet", &[]);
+    assert_eq!(document["columns_left_out"], serde_json::json!([]));
+    assert!(!said.contains("left out"), "{said}");
+}
+
+/// Of a table with two columns of images, the one that is not converted is named, whichever it is and whatever is written.
+#[test]
+fn a_column_of_images_that_is_left_out_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 2, &["--formats", "parquet"]);
+    let file = std::fs::File::open(set.join("images.parquet")).unwrap();
+    let batch =
+        ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap().next().unwrap().unwrap();
+    let images = batch.column_by_name("ome_image").unwrap();
+    let two = dir.path().join("two.parquet");
+    write_parquet(&two, [("ome_image", images.clone()), ("second", images.clone())]);
+    let formats = ["parquet", "ome-arrow-dataset", "tiff"];
+    for (i, (column, other)) in
+        [(None, "second"), (Some("ome_image"), "second"), (Some("second"), "ome_image")]
+            .into_iter()
+            .enumerate()
+    {
+        for format in formats {
+            let target = dir.path().join(format!("{i}-{format}"));
+            let mut args = vec!["--json", "convert", arg(&two), arg(&target), "--format", format];
+            if let Some(name) = column {
+                args.extend(["--column", name]);
+            }
+            let done = wellread(&args);
+            assert_eq!(done.code, 0, "{}", done.stderr);
+            let document: Value = serde_json::from_str(&done.stdout).unwrap();
+            assert_eq!(document["columns_left_out"], serde_json::json!([other]), "{column:?} {format}");
+            assert!(done.stderr.contains(&format!("binary: {other}")), "{}", done.stderr);
+        }
+    }
+}
+
+/// Durations stay durations where the format has them, from profiles and from a set; elsewhere it is said what they become.
+#[test]
+fn durations_are_kept_or_said_to_become_numbers() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 3, &["--formats", "tiff"]);
+    let names = json(&["checksum", arg(&set.join("tiff"))]);
+    let names = names.as_array().unwrap().iter().map(|image| image["name"].as_str().unwrap().to_owned());
+    let image: ArrayRef = Arc::new(StringArray::from_iter_values(names));
+    let waits: ArrayRef = Arc::new(DurationMicrosecondArray::from(vec![Some(7), None, Some(-1)]));
+    let profiles = dir.path().join("profiles.parquet");
+    write_parquet(&profiles, [("image", image), ("Wait", waits.clone())]);
+    let kept = |path: &std::path::Path| {
+        let file = std::fs::File::open(path).unwrap();
+        let batch =
+            ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap().next().unwrap().unwrap();
+        assert_eq!(batch.column_by_name("Wait"), Some(&waits), "{}", path.display());
+    };
+    let joined = dir.path().join("joined.parquet");
+    let join = ["--join", arg(&profiles), "--on", "image"];
+    let done = wellread(&[&["convert", arg(&set.join("tiff")), arg(&joined)], &join[..]].concat());
+    assert!(done.code == 0 && !done.stderr.contains("whole numbers"), "{}", done.stderr);
+    kept(&joined);
+    for format in ["parquet", "ome-arrow-dataset", "lance", "vortex", "duckdb"] {
+        if !has_format(format) {
+            continue;
+        }
+        let target = dir.path().join(format);
+        let done = wellread(&["convert", arg(&joined), arg(&target), "--format", format]);
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        let becomes_numbers = ["vortex", "duckdb"].contains(&format);
+        let said = done.stderr.contains("has no durations") && done.stderr.contains("Wait (microseconds)");
+        assert_eq!(said, becomes_numbers, "{format}: {}", done.stderr);
+        let back = dir.path().join(format!("{format}-back.parquet"));
+        json(&["convert", arg(&target), arg(&back)]);
+        if !becomes_numbers {
+            kept(&back);
+        }
+    }
+}
+
+fn write_parquet<'a>(path: &std::path::Path, columns: impl IntoIterator<Item = (&'a str, ArrayRef)>) {
+    let columns = columns.into_iter().map(|(name, column)| (name, column, true));
+    let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
+    let file = std::fs::File::create(path).unwrap();
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+}
