@@ -1,0 +1,330 @@
+#!/usr/bin/env python3
+"""The house in figures: lines of each crate, files that are long, imports that run in a circle.
+
+    python3 scripts/house.py [--crate NAME] [--json]
+
+Reads `crates/*/src` as text, needs nothing but Python 3.10, and ends with 1 when a crate's files import each other in a
+circle, or when a folder and a file beside it do. How it reads an import:
+
+    file -> `use` lines and paths in code (crate::a::B, super::B, a::B) -> re-exports followed -> file that defines the name
+
+A `pub use` is a door, not an import. `mod x;` is none either. Tests (`#[cfg(test)]`, `tests.rs`, `tests/`) are left out:
+they may look anywhere. Macros' `$crate::` paths belong to those who call them and are left out too.
+"""
+
+import argparse
+import json
+import re
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+# More lines than this need a reason in the head of the file: a line `//! Long because …`.
+LONG = 400
+REASON = re.compile(r"^//! Long because ", re.MULTILINE)
+
+LITERALS = re.compile(
+    r"//[^\n]*|/\*.*?\*/|\bb?r(#*)\".*?\"\1|b?\"(?:\\.|[^\"\\])*\"|b?'(?:\\.[^']*|[^'\\])'", re.DOTALL
+)
+ITEM = re.compile(
+    r"^\s*(?:pub(?:\([^)]*\))?\s+)?(?:default\s+)?(?:const\s+|async\s+|unsafe\s+|extern\s+\"\"\s+)*"
+    r"(?:fn|struct|enum|trait|type|union|static(?:\s+mut)?|const|macro_rules!)\s+(\w+)",
+    re.MULTILINE,
+)
+USE = re.compile(r"^\s*(pub(?:\([^)]*\))?\s+)?use\s+([^;]+);", re.MULTILINE)
+MODULE = re.compile(r"^\s*(?:pub(?:\([^)]*\))?\s+)?mod\s+(\w+)\s*;", re.MULTILINE)
+PATH = re.compile(r"(?<![\w:$])(?:crate|self|super|[a-z_]\w*)(?:\s*::\s*(?:super|\w+))+")
+TEST = re.compile(r"#\[cfg\((?:all\()?test\b[^\]]*\]")
+
+
+@dataclass
+class Module:
+    """A file: what it defines, what it hands on, what it takes."""
+
+    file: Path
+    path: tuple
+    text: str
+    children: dict = field(default_factory=dict)
+    items: set = field(default_factory=set)
+    doors: dict = field(default_factory=dict)
+    globs: list = field(default_factory=list)
+
+
+def plain(text: str) -> str:
+    """Code without comments, texts and tests; as many lines as before."""
+    text = LITERALS.sub(lambda found: '""' + "\n" * found[0].count("\n"), text)
+    while found := TEST.search(text):
+        text = (
+            text[: found.start()]
+            + "\n" * text.count("\n", found.start(), end_of_item(text, found.end()))
+            + text[end_of_item(text, found.end()) :]
+        )
+    return text
+
+
+def end_of_item(text: str, start: int) -> int:
+    """Where the item that begins at `start` ends: after its `;` or its outermost braces."""
+    depth = 0
+    for at in range(start, len(text)):
+        letter = text[at]
+        if letter in "{([":
+            depth += 1
+        elif letter in "})]":
+            depth -= 1
+            if depth == 0 and letter == "}":
+                return at + 1
+        elif letter == ";" and depth == 0:
+            return at + 1
+    return len(text)
+
+
+def leaves(tree: str):
+    """The paths of a `use` tree with the names they get: `a::{b, c as d}` gives (a, b) as b and (a, c) as d."""
+    tree = tree.strip()
+    brace = tree.find("{")
+    if brace < 0:
+        path, _, name = (part.strip() for part in tree.partition(" as "))
+        steps = tuple(step.strip() for step in path.split("::") if step.strip())
+        if steps:
+            yield steps, name or (steps[-2] if steps[-1] == "self" and len(steps) > 1 else steps[-1])
+        return
+    before = tuple(step.strip() for step in tree[:brace].split("::") if step.strip())
+    depth, part = 0, ""
+    for letter in tree[brace + 1 : tree.rfind("}")] + ",":
+        depth += (letter == "{") - (letter == "}")
+        if letter == "," and depth == 0:
+            for steps, name in leaves(part):
+                full = before + steps
+                yield (full[:-1] if full[-1] == "self" else full), (before[-1] if steps == ("self",) else name)
+            part = ""
+        else:
+            part += letter
+
+
+def modules(source: Path) -> dict:
+    """Module path -> module, for the files that the crate's root reaches."""
+    found = {}
+
+    def read(file: Path, path: tuple) -> None:
+        text = plain(file.read_text(encoding="utf-8"))
+        module = found[path] = Module(file, path, text)
+        module.items = set(ITEM.findall(text))
+        folder = file.parent if file.name in ("mod.rs", "lib.rs", "main.rs") else file.parent / file.stem
+        for name in MODULE.findall(text):
+            for candidate in (folder / f"{name}.rs", folder / name / "mod.rs"):
+                if candidate.exists():
+                    module.children[name] = (*path, name)
+                    read(candidate, (*path, name))
+                    break
+        for door, tree in USE.findall(text):
+            for steps, name in leaves(tree):
+                if steps[-1] == "*":
+                    if door:
+                        module.globs.append(steps[:-1])
+                elif door:
+                    module.doors[name] = steps
+
+    root = source / "lib.rs"
+    read(root if root.exists() else source / "main.rs", ())
+    return found
+
+
+def resolve(found: dict, module: Module, steps: tuple, seen: frozenset = frozenset()):
+    """The file that defines what `steps` names, as `module` writes it; None when it is of another crate."""
+    key = (module.path, steps)
+    if key in seen or not steps:
+        return module.file if not steps else None
+    seen = seen | {key}
+    first, rest = steps[0], steps[1:]
+    if first == "crate":
+        return resolve(found, found[()], rest, seen)
+    if first == "self":
+        return resolve(found, module, rest, seen)
+    if first == "super":
+        return resolve(found, found[module.path[:-1]], rest, seen) if module.path else None
+    if first in module.children:
+        return resolve(found, found[module.children[first]], rest, seen)
+    if first in module.doors and module.doors[first] != steps:
+        return resolve(found, module, module.doors[first] + rest, seen)
+    if first in module.items:
+        return module.file
+    for steps_of_glob in module.globs:
+        target = resolve(found, module, (*steps_of_glob, *steps), seen)
+        if target:
+            return target
+    return None
+
+
+def imports(source: Path) -> dict:
+    """File -> {file that it imports from: names}."""
+    found = modules(source)
+    arrows = {module.file: {} for module in found.values()}
+    for module in found.values():
+        taken, inner = [], USE.sub(lambda use: "\n" * use[0].count("\n"), module.text)
+        for door, tree in USE.findall(module.text):
+            if not door:
+                taken += [steps[:-1] if steps[-1] == "*" else steps for steps, _ in leaves(tree)]
+        local = {name: steps for door, tree in USE.findall(module.text) if not door for steps, name in leaves(tree)}
+        for path in PATH.findall(re.sub(r"\s*::\s*", "::", inner)):
+            steps = tuple(path.split("::"))
+            if steps[0] in ("crate", "self", "super") or steps[0] in module.children or steps[0] in module.doors:
+                taken.append(steps)
+            elif steps[0] in local:
+                taken.append(local[steps[0]] + steps[1:])
+        for steps in taken:
+            target = None
+            # The longest part that names something: what follows may be a variant or an associated function.
+            for length in range(len(steps), 0, -1):
+                target = resolve(found, module, steps[:length])
+                if target:
+                    break
+            if target and target != module.file:
+                arrows[module.file].setdefault(target, set()).add(steps[-1])
+    return arrows
+
+
+def circles(arrows: dict) -> list:
+    """The sets of nodes that reach each other (Tarjan), the largest first."""
+    index, low, stack, held, result = {}, {}, [], set(), []
+
+    def visit(node):
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        held.add(node)
+        for target in arrows.get(node, ()):
+            if target not in index:
+                visit(target)
+                low[node] = min(low[node], low[target])
+            elif target in held:
+                low[node] = min(low[node], index[target])
+        if low[node] == index[node]:
+            part = []
+            while True:
+                other = stack.pop()
+                held.discard(other)
+                part.append(other)
+                if other == node:
+                    break
+            if len(part) > 1:
+                result.append(sorted(part))
+
+    sys.setrecursionlimit(10_000)
+    for node in sorted(arrows):
+        if node not in index:
+            visit(node)
+    return sorted(result, key=len, reverse=True)
+
+
+def rooms(source: Path, arrows: dict) -> dict:
+    """The same arrows between a crate's top-level modules; a folder and the file that opens it are one room."""
+
+    def room(file: Path) -> str:
+        return file.relative_to(source).parts[0].removesuffix(".rs")
+
+    between = {}
+    for file, targets in arrows.items():
+        for target in targets:
+            if room(file) != room(target) and "lib" not in (room(file), room(target)):
+                between.setdefault(room(file), {}).setdefault(room(target), set()).add(
+                    f"{file.relative_to(source)} -> {target.relative_to(source)}"
+                )
+    return between
+
+
+def of_crate(folder: Path) -> dict:
+    """What is said of one crate."""
+    source = folder / "src"
+    files = sorted(source.rglob("*.rs"))
+    lines = {file: len(file.read_text(encoding="utf-8").splitlines()) for file in files}
+    long = {
+        file: count
+        for file, count in lines.items()
+        if count > LONG and not REASON.search(file.read_text(encoding="utf-8"))
+    }
+    arrows = imports(source)
+    between = rooms(source, arrows)
+
+    def name(file: Path) -> str:
+        return str(file.relative_to(ROOT))
+
+    return {
+        "crate": folder.name,
+        "lines": sum(lines.values()),
+        "files": len(files),
+        "long": {name(file): count for file, count in sorted(long.items(), key=lambda item: -item[1])},
+        "circles": [
+            {
+                "files": [name(file) for file in part],
+                "ties": [
+                    f"{name(file)} -> {name(target)}: {', '.join(sorted(names))}"
+                    for file in part
+                    for target, names in sorted(arrows[file].items())
+                    if target in part
+                ],
+            }
+            for part in circles(arrows)
+        ],
+        "circles_of_rooms": [
+            {
+                "rooms": part,
+                "ties": sorted(
+                    tie
+                    for one in part
+                    for other, ties in between.get(one, {}).items()
+                    if other in part
+                    for tie in ties
+                ),
+            }
+            for part in circles(between)
+        ],
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--crate", help="only this one: wellread-store")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    folders = [
+        path.parent for path in sorted(ROOT.glob("crates/*/Cargo.toml")) if options.crate in (None, path.parent.name)
+    ]
+    if not folders:
+        parser.error(f"there is no crates/{options.crate}")
+    found = [of_crate(folder) for folder in folders]
+    if options.json:
+        print(json.dumps(found, indent=1))
+    else:
+        show(found)
+    return 1 if any(crate["circles"] or crate["circles_of_rooms"] for crate in found) else 0
+
+
+def show(found: list) -> None:
+    """The figures as a table, then each circle with what ties it."""
+    print(f"{'crate':<20}{'lines':>8}{'files':>7}{'long':>6}{'circles':>9}{'of rooms':>10}")
+    rows = [
+        (
+            crate["crate"],
+            crate["lines"],
+            crate["files"],
+            len(crate["long"]),
+            len(crate["circles"]),
+            len(crate["circles_of_rooms"]),
+        )
+        for crate in found
+    ]
+    for row in [*rows, ("all", *(sum(column) for column in list(zip(*rows, strict=True))[1:]))]:
+        print(f"{row[0]:<20}{row[1]:>8,}{row[2]:>7}{row[3]:>6}{row[4]:>9}{row[5]:>10}")
+    for crate in found:
+        for file, count in crate["long"].items():
+            print(f"long: {file}: {count} lines")
+        for what in ("circles", "circles_of_rooms"):
+            for circle in crate[what]:
+                members = circle.get("files") or circle["rooms"]
+                print(f"circle of {len(members)} in {crate['crate']}: {', '.join(members)}")
+                for tie in circle["ties"]:
+                    print(f"  {tie}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
