@@ -18,7 +18,7 @@ WITH_DUCKDB := WELLREAD_DUCKDB="$(PYTHON_ENV)/bin/python"
 LIGHT_WELLREAD := $(CARGO_TARGET_DIR)-light/release/wellread
 DEMO_OUT ?= results/demo
 
-.PHONY: help demo install test campaign build build-light build-all lint check test-rust test-python python-env python-package wheel bench-peers docs reference release-check system-packages engine-packages browser clean
+.PHONY: help demo install test campaign build build-light build-all lint check test-rust test-python python-env python-package wheel bench-peers docs reference release-check house system-packages engine-packages browser clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -53,6 +53,7 @@ test: ## every test: format, lints, Rust, and cross-reading with the Python libr
 check: ## what most changes break: format, lints and tests of images, stores and loaders, without the engines
 	@scripts/system-packages.sh light
 	cargo fmt --all --check
+	python3 scripts/house.py > /dev/null || python3 scripts/house.py
 	CARGO_TARGET_DIR="$(CARGO_TARGET_DIR)-light" $(CLIPPY) \
 	  cargo test --profile quick --locked --lib --test it -p wellread-image -p wellread-store -p wellread-loader
 
@@ -116,6 +117,9 @@ docs: ## the documentation as a site, in results/docs (compiles mdbook once, a f
 reference: ## docs/commands.md from the help texts of the program that `make build` has made
 	python3 scripts/command-reference.py "$(WELLREAD)" > docs/commands.md.new
 	mv docs/commands.md.new docs/commands.md
+
+house: ## lines of each crate, long files, imports in circles (none may be left)
+	@python3 scripts/house.py $(ARGS)
 
 # `ARGS=--verify` compiles every crate as it would be published, too: a long time.
 release-check: ## what has to hold before a release: versions, metadata, licences, workflows, wheels in dist/

@@ -3,16 +3,19 @@
 
     python3 scripts/house.py [--crate NAME] [--json]
 
-Reads `crates/*/src` as text, needs nothing but Python 3.10, and ends with 1 when a crate's files import each other in a
-circle, or when a folder and a file beside it do. How it reads an import:
+Reads `crates/*/src` and `python/wellread`, needs nothing but Python 3.10, and ends with 1 when the files of a crate
+or of the package import each other in a circle, or when a crate's top-level modules do: then none of them is below
+the others. How an import is read:
 
-    file -> `use` lines and paths in code (crate::a::B, super::B, a::B) -> re-exports followed -> file that defines the name
+    file -> `use` lines and paths in code (crate::a::B, super::B, a::B) -> re-exports -> the file that defines a name
 
-A `pub use` is a door, not an import. `mod x;` is none either. Tests (`#[cfg(test)]`, `tests.rs`, `tests/`) are left out:
-they may look anywhere. Macros' `$crate::` paths belong to those who call them and are left out too.
+A `pub use` hands a name on and is no import. `mod x;` is none either. Tests (`#[cfg(test)]`, `tests.rs`) are left
+out: they may look anywhere. Macros' `$crate::` paths belong to those who call them and are left out too. In Python
+the imports of a module count, and those inside of its functions do not.
 """
 
 import argparse
+import ast
 import json
 import re
 import sys
@@ -22,7 +25,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 # More lines than this need a reason in the head of the file: a line `//! Long because …`.
 LONG = 400
-REASON = re.compile(r"^//! Long because ", re.MULTILINE)
+REASON = re.compile(r"^(?://! )?Long because ", re.MULTILINE)
 
 LITERALS = re.compile(
     r"//[^\n]*|/\*.*?\*/|\bb?r(#*)\".*?\"\1|b?\"(?:\\.|[^\"\\])*\"|b?'(?:\\.[^']*|[^'\\])'", re.DOTALL
@@ -232,24 +235,75 @@ def rooms(source: Path, arrows: dict) -> dict:
     return between
 
 
+def python_imports(package: Path) -> dict:
+    """The same of a Python package: file -> {file that it imports from when it is imported: names}."""
+
+    def file_of(steps: list):
+        path = package.parent.joinpath(*steps)
+        return next(
+            (
+                file
+                for file in (path / "__init__.py", path.with_suffix(".py"), path.with_suffix(".pyi"))
+                if file.exists()
+            ),
+            None,
+        )
+
+    arrows = {file: {} for file in sorted(package.rglob("*.py"))}
+    for file, targets in arrows.items():
+        here = list(file.relative_to(package.parent).with_suffix("").parts)
+        waiting = list(ast.parse(file.read_text(encoding="utf-8")).body)
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, ast.Import):
+                taken = [(name.name.split("."), name.name) for name in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                base = here[: len(here) - node.level] if node.level else []
+                steps = base + (node.module.split(".") if node.module else [])
+                taken = [
+                    (steps + [name.name] if file_of(steps + [name.name]) else steps, name.name) for name in node.names
+                ]
+            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or is_for_types(node):
+                continue
+            else:
+                waiting += ast.iter_child_nodes(node)
+                continue
+            for steps, name in taken:
+                target = file_of(steps) if steps[0] == package.name else None
+                if target and target != file and target.suffix == ".py":
+                    targets.setdefault(target, set()).add(name)
+    return arrows
+
+
+def is_for_types(node) -> bool:
+    """`if TYPE_CHECKING:`, which nobody runs."""
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+
+
+def label(folder: Path) -> str:
+    """What a crate or package is called here."""
+    return "python" if folder.parent.name == "python" else folder.name
+
+
 def of_crate(folder: Path) -> dict:
     """What is said of one crate."""
-    source = folder / "src"
-    files = sorted(source.rglob("*.rs"))
+    rust = (folder / "Cargo.toml").exists()
+    source = folder / "src" if rust else folder
+    files = sorted(source.rglob("*.rs" if rust else "*.py"))
     lines = {file: len(file.read_text(encoding="utf-8").splitlines()) for file in files}
     long = {
         file: count
         for file, count in lines.items()
         if count > LONG and not REASON.search(file.read_text(encoding="utf-8"))
     }
-    arrows = imports(source)
-    between = rooms(source, arrows)
+    arrows = imports(source) if rust else python_imports(source)
+    between = rooms(source, arrows) if rust else {}
 
     def name(file: Path) -> str:
         return str(file.relative_to(ROOT))
 
     return {
-        "crate": folder.name,
+        "crate": label(folder),
         "lines": sum(lines.values()),
         "files": len(files),
         "long": {name(file): count for file, count in sorted(long.items(), key=lambda item: -item[1])},
@@ -286,11 +340,10 @@ def main() -> int:
     parser.add_argument("--crate", help="only this one: wellread-store")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    folders = [
-        path.parent for path in sorted(ROOT.glob("crates/*/Cargo.toml")) if options.crate in (None, path.parent.name)
-    ]
+    folders = [path.parent for path in sorted(ROOT.glob("crates/*/Cargo.toml"))] + [ROOT / "python" / "wellread"]
+    folders = [folder for folder in folders if options.crate in (None, label(folder))]
     if not folders:
-        parser.error(f"there is no crates/{options.crate}")
+        parser.error(f"there is no {options.crate}")
     found = [of_crate(folder) for folder in folders]
     if options.json:
         print(json.dumps(found, indent=1))

@@ -1,0 +1,115 @@
+"""The structure: no imports in circles, and a reader of imports that finds them where they are."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def load():
+    spec = importlib.util.spec_from_file_location("house", ROOT / "scripts" / "house.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["house"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+house = load()
+FOLDERS = [path.parent for path in sorted(ROOT.glob("crates/*/Cargo.toml"))] + [ROOT / "python" / "wellread"]
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=house.label)
+def test_nothing_imports_in_a_circle(folder):
+    found = house.of_crate(folder)
+    assert found["lines"] > 100 and found["files"] > 0
+    assert [circle["ties"] for circle in found["circles"]] == []
+    assert [circle["ties"] for circle in found["circles_of_rooms"]] == []
+
+
+def test_every_long_file_says_why():
+    long = {file: lines for folder in FOLDERS for file, lines in house.of_crate(folder)["long"].items()}
+    assert long == {}, "split the file, or say in its head why it is one: //! Long because …"
+
+
+def arrows(folder, files):
+    for name, text in files.items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    return {
+        (str(file.relative_to(folder)), str(target.relative_to(folder)))
+        for file, targets in house.imports(folder).items()
+        for target in targets
+    }
+
+
+def test_an_import_ends_at_the_file_that_defines_the_name(tmp_path):
+    found = arrows(
+        tmp_path,
+        {
+            "lib.rs": "pub mod a;\nmod b;\nmod deep;\npub use b::{One, inner::Two as Other};\npub use deep::*;\n",
+            "a.rs": 'use crate::{One, Other};\nuse crate::Three;\nfn f() { let a = "crate::b::One"; } // crate::b\n',
+            "b/mod.rs": "pub mod inner;\npub struct One;\n",
+            "b/inner.rs": "pub enum Two { X }\npub(crate) fn g() {}\n",
+            "deep.rs": "pub struct Three;\nfn h() { super::b::inner::g(); self::i(); }\nfn i() {}\n",
+        },
+    )
+    assert found == {
+        ("a.rs", "b/mod.rs"),
+        ("a.rs", "b/inner.rs"),
+        ("a.rs", "deep.rs"),
+        ("deep.rs", "b/inner.rs"),
+    }
+
+
+def test_a_circle_is_found_and_tests_do_not_close_one(tmp_path):
+    files = {
+        "lib.rs": "mod a;\nmod b;\nmod c;\n",
+        "a.rs": "use super::b::Low;\npub struct High;\npub enum Kind { One }\n",
+        "b.rs": "use crate::c;\npub struct Low;\n#[cfg(test)]\nmod tests {\n    use crate::a::High;\n}\n",
+        "c.rs": "pub const N: usize = 1;\n",
+    }
+    assert arrows(tmp_path, files) == {("a.rs", "b.rs"), ("b.rs", "c.rs")}
+    assert house.circles(house.imports(tmp_path)) == []
+    files["c.rs"] = "fn f() -> bool { matches!(g(), crate::a::Kind::One) }\n"
+    assert ("c.rs", "a.rs") in arrows(tmp_path, files)
+    (circle,) = house.circles(house.imports(tmp_path))
+    assert [file.name for file in circle] == ["a.rs", "b.rs", "c.rs"]
+
+
+def test_folders_that_need_each_other_are_a_circle_of_rooms(tmp_path):
+    arrows(
+        tmp_path,
+        {
+            "lib.rs": "mod a;\nmod b;\n",
+            "a/mod.rs": "pub mod one;\npub mod two;\n",
+            "a/one.rs": "use crate::b::three::Three;\n",
+            "a/two.rs": "pub struct Two;\n",
+            "b/mod.rs": "pub mod three;\n",
+            "b/three.rs": "pub use crate::a::two::Two;\npub struct Three(crate::a::two::Two);\n",
+        },
+    )
+    found = house.imports(tmp_path)
+    assert house.circles(found) == []
+    assert house.circles(house.rooms(tmp_path, found)) == [["a", "b"]]
+
+
+def test_imports_of_python_modules_count_and_those_of_functions_do_not(tmp_path):
+    package = tmp_path / "parcel"
+    package.mkdir()
+    (package / "__init__.py").write_text("from .one import f\n")
+    (package / "one.py").write_text("from . import two\n\n\ndef f():\n    import parcel.three\n")
+    (package / "two.py").write_text("import parcel.one\nimport json\n")
+    (package / "three.py").write_text("from .two import json\n")
+    found = {
+        (file.name, target.name) for file, targets in house.python_imports(package).items() for target in targets
+    }
+    assert found == {
+        ("__init__.py", "one.py"),
+        ("one.py", "two.py"),
+        ("two.py", "one.py"),
+        ("three.py", "two.py"),
+    }
