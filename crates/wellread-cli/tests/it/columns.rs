@@ -129,6 +129,57 @@ fn durations_are_kept_or_said_to_become_numbers() {
     }
 }
 
+/// Images that only the endings of their files tell apart have the profiles of their whole names.
+#[test]
+fn a_join_tells_images_apart_by_the_endings_of_their_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let (set, alike) = (dir.path().join("set"), dir.path().join("alike"));
+    generate(&set, 1, &["--formats", "tiff"]);
+    std::fs::create_dir(&alike).unwrap();
+    let file = std::fs::read_dir(set.join("tiff"))
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.path())
+        .find(|path| path.extension().is_some_and(|ending| ending == "tif" || ending == "tiff"))
+        .unwrap();
+    for name in ["a.tif", "a.tiff"] {
+        std::fs::copy(&file, alike.join(name)).unwrap();
+    }
+    let (profiles, target) = (dir.path().join("profiles.parquet"), dir.path().join("plate.parquet"));
+    let joined = |rows: &[(&str, &str)]| {
+        let text = |values: Vec<&str>| Arc::new(StringArray::from(values)) as ArrayRef;
+        let (images, wells) = rows.iter().copied().unzip();
+        write_parquet(&profiles, [("image", text(images)), ("Well", text(wells))]);
+        let join = ["--join", arg(&profiles), "--on", "image", "--overwrite"];
+        wellread(&[&["convert", arg(&alike), arg(&target)], &join[..]].concat())
+    };
+    let wells = |rows: &[(&str, &str)]| -> Vec<Option<String>> {
+        let done = joined(rows);
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        let file = std::fs::File::open(&target).unwrap();
+        let batch =
+            ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap().next().unwrap().unwrap();
+        let wells = batch.column_by_name("Well").unwrap().as_any();
+        let wells = wells.downcast_ref::<StringArray>().unwrap();
+        wells.iter().map(|well| well.map(str::to_owned)).collect()
+    };
+    let [a1, b2] = ["A1", "B2"].map(|well| Some(well.to_owned()));
+    assert_eq!(wells(&[("a.tiff", "B2"), ("a.tif", "A1")]), [a1.clone(), b2]);
+    // A profile of the one is none of the other.
+    assert_eq!(wells(&[("/far/a.tif", "A1")]), [a1, None]);
+    // Without the ending, or with that of another file, it could be of either.
+    for name in ["a", "a.png"] {
+        let refused = joined(&[(name, "A1"), ("b", "B2")]);
+        assert_eq!(refused.code, 1, "{}", refused.stdout);
+        assert!(refused.stderr.contains("row 0 fits two images, a.tif and a.tiff"), "{}", refused.stderr);
+        assert!(refused.stderr.contains("give the whole name of each image"), "{}", refused.stderr);
+    }
+    // With one image alone, a profile of its whole name goes before one of another ending.
+    std::fs::remove_file(alike.join("a.tiff")).unwrap();
+    assert_eq!(wells(&[("a.png", "B2"), ("a.tif", "A1")]), [Some("A1".to_owned())]);
+    assert_eq!(wells(&[("a.png", "B2")]), [Some("B2".to_owned())]);
+}
+
 fn write_parquet<'a>(path: &std::path::Path, columns: impl IntoIterator<Item = (&'a str, ArrayRef)>) {
     let columns = columns.into_iter().map(|(name, column)| (name, column, true));
     let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
