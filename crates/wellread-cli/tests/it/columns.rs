@@ -1,7 +1,10 @@
 //! Columns beside images in conversions: what goes along, what is left out and named, what becomes another type.
 
 use crate::support::{arg, generate, has_format, json, wellread};
-use arrow_array::{ArrayRef, DurationMicrosecondArray, Int64Array, NullArray, RecordBatch, StringArray};
+use arrow_array::{
+    ArrayRef, Date64Array, DurationMicrosecondArray, Int64Array, NullArray, RecordBatch, StringArray,
+    TimestampSecondArray,
+};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::Value;
@@ -126,6 +129,32 @@ fn durations_are_kept_or_said_to_become_numbers() {
         if !becomes_numbers {
             kept(&back);
         }
+    }
+}
+
+/// Times in seconds and dates in milliseconds, which Parquet has no type for, are what Arrow's schema in the file says.
+#[test]
+fn times_in_seconds_and_dates_in_milliseconds_are_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 2, &["--formats", "tiff"]);
+    let names = json(&["checksum", arg(&set.join("tiff"))]);
+    let names = names.as_array().unwrap().iter().map(|image| image["name"].as_str().unwrap().to_owned());
+    let image: ArrayRef = Arc::new(StringArray::from_iter_values(names));
+    let seen: ArrayRef = Arc::new(TimestampSecondArray::from(vec![Some(1_700_000_000), None]));
+    let day: ArrayRef = Arc::new(Date64Array::from(vec![Some(86_400_000), Some(0)]));
+    let profiles = dir.path().join("profiles.parquet");
+    write_parquet(&profiles, [("image", image), ("Seen", seen.clone()), ("Day", day.clone())]);
+    let [joined, again] = ["joined.parquet", "again.parquet"].map(|name| dir.path().join(name));
+    let join = ["--join", arg(&profiles), "--on", "image"];
+    json(&[&["convert", arg(&set.join("tiff")), arg(&joined)], &join[..]].concat());
+    json(&["convert", arg(&joined), arg(&again)]);
+    for path in [joined, again] {
+        let file = std::fs::File::open(&path).unwrap();
+        let batch =
+            ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap().next().unwrap().unwrap();
+        assert_eq!(batch.column_by_name("Seen"), Some(&seen), "{}", path.display());
+        assert_eq!(batch.column_by_name("Day"), Some(&day), "{}", path.display());
     }
 }
 
