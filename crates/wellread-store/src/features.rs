@@ -82,7 +82,8 @@ pub fn join(
                 rows.push(&parts(&value), row);
                 let full = full_parts(&value);
                 whole.push(&full, row);
-                if full.last().is_none_or(|file| !namesakes.files.contains(*file)) {
+                let of_no_namesake = full.last().is_none_or(|file| !namesakes.files.contains(*file));
+                if of_no_namesake && !namesakes.images.is_empty() {
                     loose.push(&parts(&value), row);
                 }
             }
