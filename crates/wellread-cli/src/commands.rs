@@ -21,10 +21,11 @@ pub mod trace;
 pub mod verify;
 pub mod view;
 
-use crate::output::{Failure, Outcome};
+use crate::output::{Failure, Outcome, Ui, bytes};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use wellread_measure::to_stderr;
+use wellread_store::staged::{self, Leftover};
 use wellread_store::{OpenOptions, Store};
 
 /// Options of every command that opens a set of images.
@@ -96,6 +97,36 @@ fn place_of(target: &Path) -> Option<PathBuf> {
     let target = std::path::absolute(target).unwrap_or_else(|_| target.to_owned());
     let there = target.ancestors().find(|p| p.exists())?;
     Some(there.canonicalize().ok()?.join(target.strip_prefix(there).unwrap_or(Path::new(""))))
+}
+
+/// Most leftovers that are named.
+const LEFTOVERS: usize = 5;
+
+/// Says what killed runs have left directly in a folder, and what can be done with it.
+pub fn note_leftovers(folder: &Path, ui: Ui) {
+    let left = staged::leftovers(folder);
+    let named = |resumable: bool| -> Option<String> {
+        let of_kind: Vec<&Leftover> = left.iter().filter(|one| one.resumable == resumable).collect();
+        let some = of_kind.iter().take(LEFTOVERS);
+        let some: Vec<_> = some.map(|one| format!("{} ({})", one.path.display(), bytes(one.bytes))).collect();
+        let more = of_kind.len().saturating_sub(LEFTOVERS);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        (!of_kind.is_empty()).then(|| some.join(", ") + &more)
+    };
+    let unused = named(false).map(|all| format!("{all}: no process of this machine writes it, remove it"));
+    let begun = named(true)
+        .map(|all| format!("{all}: the same command, with --resume, goes on with it; else remove it"));
+    let all: Vec<String> = unused.into_iter().chain(begun).collect();
+    if !all.is_empty() {
+        ui.hint(format!("note: runs that were ended have left {}", all.join("; ")));
+    }
+}
+
+/// As [`note_leftovers`], for the folder that a target lies in.
+pub fn note_leftovers_beside(target: &Path, ui: Ui) {
+    if let Some(folder) = place_of(target).as_deref().and_then(Path::parent) {
+        note_leftovers(folder, ui);
+    }
 }
 
 /// Refuses to write `target`, the value of `option`, into the folder of images `source`, which would then hold it as well.

@@ -52,11 +52,15 @@ pub struct Joined {
 /// `P1/a` and of `a`, not of `P2/a`. Of several that fit, the one with the most folders in common is taken, those that a folder of
 /// images lies in counted too. Images without a profile get nulls.
 ///
+/// Whole names go first: where a folder holds `a.tif` and `a.tiff`, each has the profile of its file name, and a profile of `a`
+/// is an error.
+///
 /// Text, whole numbers and the like are taken; columns of nulls alone, nested and binary ones are not. Where `columns` names
 /// some, only those are, in that order.
 ///
 /// # Errors
-/// No such table or column; two profiles for one image; no image with a profile.
+/// No such table or column; two profiles for one image; one that could be of either of two images that only their endings tell
+/// apart; no image with a profile.
 pub fn join(
     source: &dyn Store,
     profiles: &Path,
@@ -65,7 +69,10 @@ pub fn join(
 ) -> Result<(RecordBatch, Joined)> {
     let (table, mut left_out) = read_plain_columns(profiles)?;
     let images: Vec<String> = (0..source.len()).map(|row| source.name(row)).collect::<Result<_>>()?;
-    let mut rows = Profiles::of_images(images.iter().map(|name| parts(name)));
+    let namesakes = Namesakes::of(source, &images)?;
+    let none = || Profiles::of_images(images.iter().map(|name| parts(name)));
+    // By names without endings, by whole names, and by those that are the whole name of no namesake.
+    let (mut rows, mut whole, mut loose) = (none(), none(), none());
     for key in keys.split(',').map(str::trim) {
         let Some(column) = table.column_by_name(key) else {
             return Err(no_column(profiles, &table, &left_out, key, " to join on"));
@@ -73,6 +80,12 @@ pub fn join(
         for row in 0..column.len() {
             if let Some(value) = key_at(column, row) {
                 rows.push(&parts(&value), row);
+                let full = full_parts(&value);
+                whole.push(&full, row);
+                let of_no_namesake = full.last().is_none_or(|file| !namesakes.files.contains(*file));
+                if of_no_namesake && !namesakes.images.is_empty() {
+                    loose.push(&parts(&value), row);
+                }
             }
         }
     }
@@ -81,8 +94,27 @@ pub fn join(
     let mut found = Vec::with_capacity(images.len());
     let mut spread = Spread::default();
     let mut elsewhere = None;
-    for name in &images {
-        let at = rows.of(&base, &parts(name)).map_err(|[first, second]| {
+    for (image, name) in images.iter().enumerate() {
+        let at = if let Some([full, other]) = namesakes.images.get(&image) {
+            let at = whole.of(&base, &full_parts(full));
+            if at == Ok(None)
+                && let Ok(Some(Place { row, .. })) | Err([row, _]) = loose.of(&base, &parts(name))
+            {
+                let cause = format_args!("row {row} fits two images, {full} and {other}");
+                return Err(Error::new(profiles, cause)
+                    .hint("give the whole name of each image, with its ending, in the column"));
+            }
+            at
+        } else {
+            match rows.of(&base, &parts(name)) {
+                Err(two) => match whole.of(&base, &full_parts(&full_name(source, image, name)?)) {
+                    Ok(Some(at)) if at.unconfirmed.is_none() => Ok(Some(at)),
+                    _ => Err(two),
+                },
+                found => found,
+            }
+        };
+        let at = at.map_err(|[first, second]| {
             let cause = format_args!("rows {first} and {second} both have the profile of the image {name:?}");
             Error::new(profiles, cause).hint(
                 "one row per image: aggregate rows of the same image; images of several plates are told apart by folders, in the \
@@ -122,11 +154,63 @@ pub fn join(
     Ok((rows, joined))
 }
 
+/// Images of a set that only the endings of their names tell apart, such as `a.tif` and `a.tiff`.
+#[derive(Default)]
+struct Namesakes {
+    /// By their rows: the whole name, and that of another one.
+    images: HashMap<usize, [String; 2]>,
+    /// The last parts of their whole names.
+    files: HashSet<String>,
+}
+
+impl Namesakes {
+    fn of(source: &dyn Store, images: &[String]) -> Result<Self> {
+        let mut alike: HashMap<String, Vec<usize>> = HashMap::new();
+        for (row, name) in images.iter().enumerate() {
+            alike.entry(parts(name).join("/")).or_default().push(row);
+        }
+        let mut found = Self::default();
+        for rows in alike.into_values().filter(|rows| rows.len() > 1) {
+            let names: Vec<String> =
+                rows.iter().map(|&row| full_name(source, row, &images[row])).collect::<Result<_>>()?;
+            // Images of the very same name are told apart by nothing: they share a profile.
+            let first = &names[0];
+            let Some(other) = names.iter().find(|name| *name != first) else { continue };
+            for (row, name) in rows.iter().zip(&names) {
+                found.files.extend(full_parts(name).last().map(|file| (*file).to_owned()));
+                let another = if name == first { other } else { first };
+                found.images.insert(*row, [name.clone(), another.clone()]);
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The name of an image with the ending of its file, where it has a file of that name.
+fn full_name(source: &dyn Store, row: usize, name: &str) -> Result<String> {
+    let mut parts = full_parts(name);
+    let last = parts.pop().unwrap_or(name);
+    if stem(last) != last || is_table(source) {
+        return Ok(name.to_owned());
+    }
+    // The first of several lies in a folder of that name (OME-Zarr).
+    let files = source.files_of(&[row])?;
+    let above = files.iter().take(1).flat_map(|file| file.ancestors());
+    let file =
+        above.filter_map(|path| path.file_name()?.to_str()).find(|file| *file != last && stem(file) == last);
+    parts.push(file.unwrap_or(last));
+    Ok(parts.join("/"))
+}
+
+/// Whether a set is a table, whose images have no files of their own.
+fn is_table(source: &dyn Store) -> bool {
+    crate::registry::formats().iter().any(|f| f.name == source.format() && f.keeps_features)
+}
+
 /// The folders that a folder of images lies in, itself last; of a table none.
 fn folders_of(source: &dyn Store) -> Vec<String> {
-    let is_table = crate::registry::formats().iter().any(|f| f.name == source.format() && f.keeps_features);
     let path = std::path::absolute(source.path()).unwrap_or_default();
-    if is_table || !path.is_dir() {
+    if is_table(source) || !path.is_dir() {
         return vec![];
     }
     path.components().map(|part| part.as_os_str().to_string_lossy().into_owned()).collect()
@@ -221,12 +305,20 @@ fn end(name: &[&str], folders: usize) -> String {
     name[name.len() - 1 - folders..].join("/")
 }
 
-/// Folders, and what is in them without the ending of a file.
-fn parts(name: &str) -> Vec<&str> {
+/// Folders, and what is in them.
+fn full_parts(name: &str) -> Vec<&str> {
     let is_folder = |part: &&str| !part.is_empty() && *part != ".";
     let mut parts: Vec<&str> = name.split(['/', '\\']).collect();
     let last = parts.pop().unwrap_or(name);
     parts.retain(is_folder);
+    parts.push(last);
+    parts
+}
+
+/// As [`full_parts`], without the ending of a file.
+fn parts(name: &str) -> Vec<&str> {
+    let mut parts = full_parts(name);
+    let last = parts.pop().unwrap_or(name);
     parts.push(stem(last));
     parts
 }

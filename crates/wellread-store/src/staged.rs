@@ -5,6 +5,9 @@
 //! it does not hold when the machine loses power within seconds after.
 
 mod cleaning;
+mod leftovers;
+
+pub use leftovers::{Leftover, leftovers};
 
 pub use cleaning::{MadeFolder, is_writing, remove_unfinished, try_remove_unfinished};
 use cleaning::{RESUMABLE, unfinished};
@@ -19,6 +22,8 @@ use std::time::Duration;
 
 /// What names of output that is not finished begin with; the process, a number and the target's name follow.
 const PARTIAL: &str = ".wellread-partial-";
+/// What names of folders begin with in which a part of an output is kept to be gone on with; the target's name follows.
+const RESUME: &str = ".wellread-resume-";
 /// What the name of output ends with that was moved aside to be replaced.
 const OLD: &str = ".old";
 /// How often a target is cleared that other processes write to at the same time.
@@ -52,7 +57,7 @@ pub fn part(target: &Path) -> Option<PathBuf> {
 /// Where a part of `target` is kept when writing is interrupted.
 fn resume_folder(target: &Path) -> PathBuf {
     let name = target.file_name().unwrap_or_default().to_string_lossy();
-    target.with_file_name(format!(".wellread-resume-{name}"))
+    target.with_file_name(format!("{RESUME}{name}"))
 }
 
 /// A file or folder being written under a temporary name beside its final place.
@@ -510,15 +515,25 @@ fn remove_leftovers(parent: &Path, name: &str) {
     let replaced = parent.join(name).symlink_metadata().is_ok();
     for entry in entries.flatten() {
         let file = entry.file_name();
-        let Some(rest) = file.to_str().and_then(|f| f.strip_prefix(PARTIAL)) else { continue };
-        let mut parts = rest.splitn(3, '-');
-        let (Some(pid), Some(_), Some(of)) = (parts.next(), parts.next(), parts.next()) else { continue };
-        let alive = pid.parse::<u32>().is_ok_and(|pid| Path::new("/proc").join(pid.to_string()).exists());
+        let Some((process, of)) = file.to_str().and_then(written_by) else { continue };
         let ours = of == name || replaced && of.strip_suffix(OLD) == Some(name);
-        if ours && !alive && Path::new("/proc/self").exists() {
+        if ours && is_gone(process) {
             remove_any(&entry.path());
         }
     }
+}
+
+/// The process in the temporary name of an output, and the name of its target.
+fn written_by(file: &str) -> Option<(&str, &str)> {
+    let mut parts = file.strip_prefix(PARTIAL)?.splitn(3, '-');
+    let (process, _, of) = (parts.next()?, parts.next()?, parts.next()?);
+    Some((process, of))
+}
+
+/// Whether a process no longer lives; `false` where the system does not say.
+fn is_gone(process: &str) -> bool {
+    let lives = process.parse::<u32>().is_ok_and(|id| Path::new("/proc").join(id.to_string()).exists());
+    !lives && Path::new("/proc/self").exists()
 }
 
 #[cfg(test)]

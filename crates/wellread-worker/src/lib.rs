@@ -23,13 +23,13 @@ mod sources;
 
 pub use process::{Launch, Pixels, Worker};
 pub use sources::{TASKS, unpack_tasks};
+pub use wellread_store::python::command as python_command;
 
 use std::path::{Path, PathBuf};
 
-/// The Python to use: the one given, else that of `WELLREAD_PYTHON`, else `python3` on the `PATH`.
+/// The Python to use: the one given, else [that of this program](wellread_store::python::program).
 pub fn python(given: Option<&Path>) -> PathBuf {
-    let named = std::env::var_os("WELLREAD_PYTHON").filter(|value| !value.is_empty());
-    given.map(PathBuf::from).or(named.map(PathBuf::from)).unwrap_or_else(|| PathBuf::from("python3"))
+    given.map_or_else(wellread_store::python::program, Path::to_owned)
 }
 
 /// Threads that every framework is told to use where nobody says otherwise: the processors this process may run on.

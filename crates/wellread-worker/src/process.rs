@@ -109,8 +109,8 @@ impl Launch {
         let (mut command, folder) = match &self.program {
             Program::Python(python) => {
                 let folder = sources::unpack()?;
-                let mut command = Command::new(python);
-                command.args(["-c", sources::BOOTSTRAP]).arg(folder.path());
+                let mut command = crate::python_command(python, sources::BOOTSTRAP);
+                command.arg(folder.path());
                 (command, Some(folder))
             }
             Program::Native(line) => {

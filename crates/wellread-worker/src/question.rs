@@ -1,5 +1,6 @@
 //! A program that is run once, for what it prints: a Python that is asked what it has, without importing it.
 
+use crate::python_command;
 use std::ffi::OsStr;
 use std::io::Read as _;
 use std::path::Path;
@@ -16,14 +17,26 @@ const LOOK: Duration = Duration::from_millis(10);
 /// # Errors
 /// A program that cannot be started, fails, or does not end in time.
 pub fn ask(program: impl AsRef<OsStr>, args: &[&str], limit: Duration) -> Result<String, String> {
-    let name = program.as_ref().to_string_lossy();
-    let mut child = Command::new(&program)
-        .args(args)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .map_err(|e| {
+    answer(Command::new(program).args(args), limit)
+}
+
+/// As [`ask`], with code that a Python runs: see [`python_command`].
+///
+/// # Errors
+/// As [`ask`].
+pub fn ask_python(
+    python: impl AsRef<OsStr>,
+    code: &str,
+    args: &[&str],
+    limit: Duration,
+) -> Result<String, String> {
+    answer(python_command(python, code).args(args), limit)
+}
+
+fn answer(command: &mut Command, limit: Duration) -> Result<String, String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().map_err(|e| {
             if e.kind() == std::io::ErrorKind::NotFound { "not found".to_owned() } else { e.to_string() }
         })?;
     let start = Instant::now();
@@ -49,8 +62,8 @@ pub fn ask(program: impl AsRef<OsStr>, args: &[&str], limit: Duration) -> Result
 /// Why a Python has no module of this name, in words; `None` where it has one, which may still fail to be imported.
 pub fn lacks(python: &Path, module: &str) -> Option<String> {
     const CODE: &str =
-        "import importlib.util, sys; print('no' if importlib.util.find_spec(sys.argv[1]) is None else 'yes')";
-    match ask(python, &["-c", CODE, module], STARTING) {
+        "import importlib.util; print('no' if importlib.util.find_spec(sys.argv[1]) is None else 'yes')";
+    match ask_python(python, CODE, &[module], STARTING) {
         Ok(said) if said.trim() == "yes" => None,
         Ok(_) => Some(format!("{} has no {module}", python.display())),
         Err(why) => Some(format!("{}: {why}", python.display())),

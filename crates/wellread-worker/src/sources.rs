@@ -21,11 +21,12 @@ const PACKAGE: &str = "_wellread_bench";
 pub const TASKS: &str = "_wellread_tasks";
 
 /// What Python runs first; its argument is the folder of the sources. With `-c` there is no main module that
-/// processes of a data loader would import again.
+/// processes of a data loader would import again. The current folder, where the user's own models are looked for, comes last: a
+/// file `torch.py` in it is not PyTorch.
 pub(crate) const BOOTSTRAP: &str = "\
 import sys
 if sys.version_info < (3, 10): sys.exit('Python 3.10 or newer is needed, this is ' + sys.version.split()[0])
-sys.path.append(sys.argv[1])
+sys.path.extend([sys.argv[1], ''])
 from _wellread_bench.worker import main
 main()
 ";
@@ -80,6 +81,7 @@ mod tests {
             assert!(folder.path().join(PACKAGE).join(name).is_file(), "{name}");
         }
         assert!(BOOTSTRAP.contains(PACKAGE));
+        assert!(BOOTSTRAP.contains("sys.path.extend([sys.argv[1], ''])"), "the current folder comes last");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::synthetic::{SyntheticArgs, check_disk};
 use super::trace::TraceArgs;
-use super::{outside_of, parse_positive, parse_share, parse_size, parse_threads, recipe};
+use super::{note_leftovers, outside_of, parse_positive, parse_share, parse_size, parse_threads, recipe};
 use crate::output::{Failure, Outcome, TimeLeft, Ui, figures_on, shown_on};
 use crate::text_table::text_table;
 use std::ffi::OsString;
@@ -522,5 +522,6 @@ fn print_outcome(outcome: &suite::Outcome, config: &Config, ui: Ui) {
             ui.tell(format!("! {noisy}"));
         }
     }
+    note_leftovers(&config.out, ui);
     ui.say(format!("Report: {}", config.out.join("report.html").display()));
 }

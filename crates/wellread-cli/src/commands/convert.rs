@@ -1,7 +1,9 @@
 //! `wellread convert SRC DST`
 
 use super::trace::TraceArgs;
-use super::{OpenArgs, default_jobs, known_format, parse_tczyx, parse_threads, place_of};
+use super::{
+    OpenArgs, default_jobs, known_format, note_leftovers_beside, parse_tczyx, parse_threads, place_of,
+};
 use crate::output::{Failure, Outcome, Ui, bytes};
 use clap::ValueEnum as _;
 use std::path::{Path, PathBuf};
@@ -211,7 +213,16 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         ));
         return ui.document(&verified(document(total, 0.0, source.len()), None));
     }
+    let part = staged::part(&args.target).filter(|_| !args.resume);
     let writer = registry::create(&args.target, format.name, &options)?;
+    if let Some(part) = part.filter(|part| !part.exists()) {
+        ui.hint(format!(
+            "note: {}, which an interrupted run with --resume had left, was removed: this run begins anew",
+            part.display()
+        ));
+    }
+    // What was left of this target is removed by now.
+    note_leftovers_beside(&args.target, ui);
     let resumed = writer.complete();
     if resumed > 0 {
         let images = counted(resumed, "image");

@@ -2,7 +2,7 @@
 
 use super::bench::parse_seconds;
 use super::trace::TraceArgs;
-use super::{OpenArgs, parse_positive, parse_size, parse_threads};
+use super::{OpenArgs, note_leftovers, note_leftovers_beside, parse_positive, parse_size, parse_threads};
 use crate::output::{Failure, Outcome, Ui, shown_on};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -108,6 +108,8 @@ pub fn run(args: &Args, data: &Path, ui: Ui) -> Outcome {
     };
     // What is wrong with the path is said as everywhere.
     let format = args.open.open(data)?.format();
+    note_leftovers(data, ui);
+    note_leftovers_beside(data, ui);
     let bar = ui.progress(0, "measuring");
     // Of long steps each turn takes so long that a user wants to know where it is.
     let is_slow = args.step_ms.is_some_and(|ms| ms >= LONG_MS);

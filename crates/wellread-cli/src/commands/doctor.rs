@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wellread_measure::environment::Environment;
-use wellread_worker::question::ask;
+use wellread_worker::question::{ask, ask_python};
 
 /// Looks at the machine, the storage engines of this build, and the frameworks of the Python on the PATH.
 #[derive(clap::Args)]
@@ -54,7 +54,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         wellread_model::models().iter().map(|m| json!({ "name": m.name, "about": m.about })).collect();
     let program = wellread_worker::python(args.python.as_deref());
     let program = program.to_string_lossy();
-    let python = ask(&*program, &["-c", PACKAGES], ANSWER)
+    let python = ask_python(&*program, PACKAGES, &[], ANSWER)
         .and_then(|text| serde_json::from_str::<Value>(&text).map_err(|e| e.to_string()));
     let library = wellread_infer::backend::onnxruntime::find(None, args.python.as_deref())
         .map_err(|e| format!("{e:#}"));

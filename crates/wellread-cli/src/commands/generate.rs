@@ -1,6 +1,7 @@
 //! `wellread generate OUT`
 
 use super::convert::WriteArgs;
+use super::note_leftovers;
 use super::synthetic::{SyntheticArgs, check_disk};
 use crate::output::{Failure, Outcome, Ui};
 use std::path::PathBuf;
@@ -45,6 +46,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         data::generate(&args.out, &spec, &formats, &args.write.options(), args.masks, &|| bar.inc(1))
             .map_err(|e| Failure::Failed(format!("{e:#}")))?;
     bar.finish_and_clear();
+    note_leftovers(&args.out, ui);
     ui.document(&serde_json::json!({ "out": args.out, "images": spec.images, "written": written }))?;
     if !ui.json {
         for set in &written {

@@ -1,7 +1,10 @@
 //! Columns beside images in conversions: what goes along, what is left out and named, what becomes another type.
 
 use crate::support::{arg, generate, has_format, json, wellread};
-use arrow_array::{ArrayRef, DurationMicrosecondArray, Int64Array, NullArray, RecordBatch, StringArray};
+use arrow_array::{
+    ArrayRef, Date64Array, DurationMicrosecondArray, Int64Array, NullArray, RecordBatch, StringArray,
+    TimestampSecondArray,
+};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::Value;
@@ -127,6 +130,83 @@ fn durations_are_kept_or_said_to_become_numbers() {
             kept(&back);
         }
     }
+}
+
+/// Times in seconds and dates in milliseconds, which Parquet has no type for, are what Arrow's schema in the file says.
+#[test]
+fn times_in_seconds_and_dates_in_milliseconds_are_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 2, &["--formats", "tiff"]);
+    let names = json(&["checksum", arg(&set.join("tiff"))]);
+    let names = names.as_array().unwrap().iter().map(|image| image["name"].as_str().unwrap().to_owned());
+    let image: ArrayRef = Arc::new(StringArray::from_iter_values(names));
+    let seen: ArrayRef = Arc::new(TimestampSecondArray::from(vec![Some(1_700_000_000), None]));
+    let day: ArrayRef = Arc::new(Date64Array::from(vec![Some(86_400_000), Some(0)]));
+    let profiles = dir.path().join("profiles.parquet");
+    write_parquet(&profiles, [("image", image), ("Seen", seen.clone()), ("Day", day.clone())]);
+    let [joined, again] = ["joined.parquet", "again.parquet"].map(|name| dir.path().join(name));
+    let join = ["--join", arg(&profiles), "--on", "image"];
+    json(&[&["convert", arg(&set.join("tiff")), arg(&joined)], &join[..]].concat());
+    json(&["convert", arg(&joined), arg(&again)]);
+    for path in [joined, again] {
+        let file = std::fs::File::open(&path).unwrap();
+        let batch =
+            ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap().next().unwrap().unwrap();
+        assert_eq!(batch.column_by_name("Seen"), Some(&seen), "{}", path.display());
+        assert_eq!(batch.column_by_name("Day"), Some(&day), "{}", path.display());
+    }
+}
+
+/// Images that only the endings of their files tell apart have the profiles of their whole names.
+#[test]
+fn a_join_tells_images_apart_by_the_endings_of_their_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let (set, alike) = (dir.path().join("set"), dir.path().join("alike"));
+    generate(&set, 1, &["--formats", "tiff"]);
+    std::fs::create_dir(&alike).unwrap();
+    let file = std::fs::read_dir(set.join("tiff"))
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.path())
+        .find(|path| path.extension().is_some_and(|ending| ending == "tif" || ending == "tiff"))
+        .unwrap();
+    for name in ["a.tif", "a.tiff"] {
+        std::fs::copy(&file, alike.join(name)).unwrap();
+    }
+    let (profiles, target) = (dir.path().join("profiles.parquet"), dir.path().join("plate.parquet"));
+    let joined = |rows: &[(&str, &str)]| {
+        let text = |values: Vec<&str>| Arc::new(StringArray::from(values)) as ArrayRef;
+        let (images, wells) = rows.iter().copied().unzip();
+        write_parquet(&profiles, [("image", text(images)), ("Well", text(wells))]);
+        let join = ["--join", arg(&profiles), "--on", "image", "--overwrite"];
+        wellread(&[&["convert", arg(&alike), arg(&target)], &join[..]].concat())
+    };
+    let wells = |rows: &[(&str, &str)]| -> Vec<Option<String>> {
+        let done = joined(rows);
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        let file = std::fs::File::open(&target).unwrap();
+        let batch =
+            ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap().next().unwrap().unwrap();
+        let wells = batch.column_by_name("Well").unwrap().as_any();
+        let wells = wells.downcast_ref::<StringArray>().unwrap();
+        wells.iter().map(|well| well.map(str::to_owned)).collect()
+    };
+    let [a1, b2] = ["A1", "B2"].map(|well| Some(well.to_owned()));
+    assert_eq!(wells(&[("a.tiff", "B2"), ("a.tif", "A1")]), [a1.clone(), b2]);
+    // A profile of the one is none of the other.
+    assert_eq!(wells(&[("/far/a.tif", "A1")]), [a1, None]);
+    // Without the ending, or with that of another file, it could be of either.
+    for name in ["a", "a.png"] {
+        let refused = joined(&[(name, "A1"), ("b", "B2")]);
+        assert_eq!(refused.code, 1, "{}", refused.stdout);
+        assert!(refused.stderr.contains("row 0 fits two images, a.tif and a.tiff"), "{}", refused.stderr);
+        assert!(refused.stderr.contains("give the whole name of each image"), "{}", refused.stderr);
+    }
+    // With one image alone, a profile of its whole name goes before one of another ending.
+    std::fs::remove_file(alike.join("a.tiff")).unwrap();
+    assert_eq!(wells(&[("a.png", "B2"), ("a.tif", "A1")]), [Some("A1".to_owned())]);
+    assert_eq!(wells(&[("a.png", "B2")]), [Some("B2".to_owned())]);
 }
 
 fn write_parquet<'a>(path: &std::path::Path, columns: impl IntoIterator<Item = (&'a str, ArrayRef)>) {

@@ -11,6 +11,7 @@ mod false_alarms;
 mod infer;
 mod limits;
 mod names;
+mod new_set;
 mod new_user;
 mod processes;
 mod recipe;

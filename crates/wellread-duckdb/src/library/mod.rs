@@ -17,7 +17,7 @@ mod functions;
 use libloading::Library;
 use std::ffi::{CStr, OsStr, OsString, c_char, c_void};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use wellread_store::{Error, Result, python};
 
@@ -42,10 +42,8 @@ const FILE: &str = if cfg!(windows) {
 
 /// The module of the Python package that has the library.
 const MODULE: &str = "_duckdb";
-/// Prints the file of that module, then the folder, name and version of `libpython`, a line each. What lies in the current folder is
-/// not run.
-const ASK: &str = "import sys; sys.path[:] = [p for p in sys.path if p]; \
-     import importlib.util as u, sysconfig as s; f = u.find_spec('_duckdb'); g = s.get_config_var; \
+/// Prints the file of that module, then the folder, name and version of `libpython`, a line each.
+const ASK: &str = "import importlib.util as u, sysconfig as s; f = u.find_spec('_duckdb'); g = s.get_config_var; \
      print(f.origin if f else '', g('LIBDIR') or '', g('INSTSONAME') or g('LDLIBRARY') or '', g('py_version_short'), sep='\\n')";
 
 /// A library that was loaded.
@@ -154,7 +152,7 @@ fn of_this_python(find: python::FindModule) -> std::result::Result<Loaded, Strin
 /// The library in the package `duckdb` of another Python.
 fn of_python(program: &Path) -> std::result::Result<Loaded, String> {
     let shown = program.display();
-    let answer = Command::new(program).args(["-c", ASK]).stdin(Stdio::null()).output();
+    let answer = python::command(program, ASK).stdin(Stdio::null()).output();
     let answer = answer.map_err(|e| not_found(&format!("{shown} does not start: {e}")))?;
     let text = String::from_utf8_lossy(&answer.stdout);
     let lines: Vec<&str> = text.lines().collect();

@@ -67,8 +67,10 @@ impl FromStr for Provider {
 /// # Errors
 /// Neither; the message says where it was looked for.
 pub fn find_library(python: Option<&Path>) -> Result<PathBuf> {
-    /// Finds the package without importing it.
-    const ASK: &str = "import importlib.util as u; s = u.find_spec('onnxruntime'); \
+    /// Finds the package without importing it. As `wellread_store::python::command` does, which this crate does not know: a file of
+    /// the current folder is not what is imported.
+    const ASK: &str = "import sys; sys.path[:] = [p for p in sys.path if p]; \
+                       import importlib.util as u; s = u.find_spec('onnxruntime'); \
                        print(next(iter(s.submodule_search_locations)) if s else '')";
     if let Some(path) = std::env::var_os("ORT_DYLIB_PATH").filter(|path| !path.is_empty()) {
         return Ok(path.into());
@@ -79,7 +81,7 @@ pub fn find_library(python: Option<&Path>) -> Result<PathBuf> {
             "pip install onnxruntime (or onnxruntime-gpu) for that Python, or set ORT_DYLIB_PATH to libonnxruntime",
         )
     };
-    let asked = Command::new(python).args(["-c", ASK]).output();
+    let asked = Command::new(python).env("PYTHONSAFEPATH", "1").args(["-c", ASK]).output();
     let answer = asked.map_err(|e| missing(&format_args!("{} does not start: {e}", python.display())))?;
     let package = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
     if !answer.status.success() || package.is_empty() {

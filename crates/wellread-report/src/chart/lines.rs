@@ -7,11 +7,16 @@ use super::render::{AXIS_TITLE, LABEL, PANEL_GAP, PANEL_TITLE, TICK};
 use super::rows::{axis_title, slots};
 use super::svg::{Anchor, Svg};
 use super::{Mark, Panel, Section, Series};
+use crate::columns::Better;
 
 /// Height of a plot, unless there are more names at its right side than fit.
 const PLOT_HEIGHT: f64 = 210.0;
 /// Distance of the names at the ends of the lines.
 const NAME_HEIGHT: f64 = 14.0;
+/// Most names at the ends of lines: a plot grows with them. Others are told by pointing at a line.
+const MOST_NAMES: usize = 24;
+/// Most reasons below the panels why something is missing.
+const MOST_REASONS: usize = 24;
 /// Widest name at the end of a line.
 const MAX_NAME: f64 = 130.0;
 
@@ -28,7 +33,7 @@ pub(super) fn draw(
 ) -> f64 {
     let marks: Vec<Vec<Mark>> = section.panels.iter().map(|p| slots(p, series.len() * xs.len())).collect();
     let columns = section.columns.clamp(1, section.panels.len().max(1));
-    let height = PLOT_HEIGHT.max(series.len() as f64 * NAME_HEIGHT + 10.0);
+    let height = PLOT_HEIGHT.max(series.len().min(MOST_NAMES) as f64 * NAME_HEIGHT + 10.0);
     let names = series.iter().map(|s| LABEL.width(&s.name)).fold(0.0, f64::max).min(MAX_NAME) + 16.0;
     let axes = place(section, &marks, height);
     let ticks = axes.iter().flat_map(|a| a.ticks(|_| TICK.size)).map(|t| TICK.width(&t.label));
@@ -201,10 +206,26 @@ impl Plot<'_> {
             return;
         }
         ends.sort_by(|a, b| a.2.total_cmp(&b.2));
-        let wanted: Vec<f64> = ends.iter().map(|e| e.2).collect();
+        // Where there are too many, the better ones have names, and the place behind them says how many the others are.
+        let unnamed = if ends.len() > MOST_NAMES { ends.len() + 1 - MOST_NAMES } else { 0 };
+        let low_is_better = panel.axis.better == Better::Lower;
+        let named = if low_is_better { unnamed..ends.len() } else { 0..ends.len() - unnamed };
+        let ends = &ends[named];
+        let mut wanted: Vec<f64> = ends.iter().map(|e| e.2).collect();
+        match unnamed {
+            0 => {}
+            _ if low_is_better => wanted.insert(0, self.top),
+            _ => wanted.push(self.top + self.height),
+        }
         let heights = spread_out(&wanted, NAME_HEIGHT, self.top + 4.0, self.top + self.height - 4.0);
         let right = self.left + self.width;
-        for ((s, x, y), at) in ends.into_iter().zip(heights) {
+        let note = if low_is_better { heights.first() } else { heights.last() };
+        if let Some(at) = note.filter(|_| unnamed > 0) {
+            let more = format!("and {unnamed} more");
+            svg.text(right + 11.0, at + 4.0, &more, LABEL, Anchor::Start, Paint::Soft);
+        }
+        let behind_note = usize::from(unnamed > 0 && low_is_better);
+        for (&(s, x, y), &at) in ends.iter().zip(&heights[behind_note..]) {
             let paint = Paint::Series(series[s].slot);
             svg.of_series(&series[s].name, |svg| {
                 svg.polyline(&[(x + 6.0, y), (right - 4.0, y), (right + 8.0, at)], paint, 0.7);
@@ -273,6 +294,11 @@ fn missing(
             });
         }
     }
+    let more = texts.len().saturating_sub(MOST_REASONS);
+    if more > 0 {
+        texts.truncate(MOST_REASONS);
+        texts.push(format!("and {more} more that are missing: the table has the reasons"));
+    }
     let mut at = y;
     for text in texts {
         for line in TICK.wrap(&text, width) {
@@ -285,7 +311,10 @@ fn missing(
 
 #[cfg(test)]
 mod tests {
+    use super::super::Axis;
     use super::*;
+    use crate::number::Unit;
+    use crate::table::Estimate;
 
     #[test]
     fn names_are_pushed_apart_and_stay_inside() {
@@ -293,5 +322,51 @@ mod tests {
         assert!(at.windows(2).all(|w| w[1] - w[0] >= 13.999), "{at:?}");
         assert!(at[0] >= 4.0 && at[4] <= 100.0, "{at:?}");
         assert_eq!(spread_out(&[20.0, 60.0], 14.0, 0.0, 100.0), [20.0, 60.0]);
+    }
+
+    /// The height of a figure of so many lines over two values, with what is drawn.
+    fn drawn(lines: usize, better: Better, mark: impl Fn(usize) -> Mark) -> (f64, String) {
+        let series: Vec<Series> = (0..lines).map(|i| Series::from(format!("line-{i:03}"))).collect();
+        let xs = ["1", "2"].map(str::to_owned);
+        let section = Section {
+            title: String::new(),
+            layout: super::super::Layout::Lines {
+                series: series.clone(),
+                xs: xs.to_vec(),
+                x_title: "workers".to_owned(),
+            },
+            panels: vec![Panel {
+                title: String::new(),
+                axis: Axis { better, ..Axis::new("rate", Unit::Plain("")) },
+                marks: (0..2 * lines).map(|slot| mark(slot / 2)).collect(),
+            }],
+            columns: 1,
+            share_axis: false,
+        };
+        let mut svg = Svg::default();
+        let height = draw(&mut svg, &section, &series, &xs, "workers", 0.0, 0.0, 800.0);
+        (height, svg.finish("f", 800.0, height, "", ""))
+    }
+
+    #[test]
+    fn many_lines_make_no_taller_figure() {
+        let value = |line: usize| Mark::Value(Estimate::exact(1.0 + line as f64));
+        let (full, svg) = drawn(MOST_NAMES, Better::Higher, value);
+        assert!(svg.contains(">line-000<") && svg.contains(">line-023<") && !svg.contains("more<"));
+        let (height, svg) = drawn(100, Better::Higher, value);
+        assert_eq!(height, full);
+        // The better ones are named.
+        assert!(svg.contains(">and 77 more<") && svg.contains(">line-099<") && svg.contains(">line-077<"));
+        assert!(!svg.contains(">line-076<"));
+        let (height, svg) = drawn(100, Better::Lower, value);
+        assert_eq!(height, full);
+        assert!(svg.contains(">and 77 more<") && svg.contains(">line-000<") && svg.contains(">line-022<"));
+        assert!(!svg.contains(">line-023<"));
+        // Each for a reason of its own.
+        let reason = |line: usize| Mark::Unavailable(format!("reason {line}"));
+        let (height, svg) = drawn(100, Better::Higher, reason);
+        assert!(
+            height < 2.0 * full && svg.contains("and 76 more that are missing: the table has the reasons")
+        );
     }
 }

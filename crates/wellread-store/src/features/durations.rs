@@ -1,4 +1,5 @@
-//! Columns of durations: kept as they are where a format has the type, as whole numbers elsewhere.
+//! Columns of durations: kept as they are where a format has the type, as whole numbers elsewhere. Times in seconds and dates in
+//! milliseconds, which Parquet has no type for either.
 
 use arrow_array::{RecordBatch, make_array};
 use arrow_schema::{ArrowError, DataType, Field, Schema, TimeUnit};
@@ -28,13 +29,14 @@ pub fn without_durations(batch: &RecordBatch) -> Result<RecordBatch, ArrowError>
     })
 }
 
-/// The batch with whole numbers of 64 bits as durations where `declared`, a schema, has a column of that name and type: Parquet
-/// has no durations, so its columns are those of numbers.
+/// The batch with whole numbers of 64 bits as what `declared`, a schema, says that they are: durations, times in seconds, dates in
+/// milliseconds. Parquet has none of these, so its columns are those of numbers.
 pub(crate) fn with_durations(batch: &RecordBatch, declared: &Schema) -> Result<RecordBatch, ArrowError> {
     retyped(batch, |field| {
         let declared = declared.field_with_name(field.name()).ok()?.data_type();
-        let is_one = *field.data_type() == DataType::Int64 && matches!(declared, DataType::Duration(_));
-        is_one.then(|| declared.clone())
+        let is_of_64_bits =
+            matches!(declared, DataType::Duration(_) | DataType::Timestamp(_, _) | DataType::Date64);
+        (*field.data_type() == DataType::Int64 && is_of_64_bits).then(|| declared.clone())
     })
 }
 
@@ -59,7 +61,9 @@ fn retyped(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow_array::{Array, ArrayRef, DurationMicrosecondArray, Int64Array};
+    use arrow_array::{
+        Array, ArrayRef, Date64Array, DurationMicrosecondArray, Int64Array, TimestampSecondArray,
+    };
 
     #[test]
     fn durations_are_numbers_and_back() {
@@ -71,5 +75,21 @@ mod tests {
         assert!(!has_durations(&numbers));
         assert_eq!(numbers.column(0).to_data(), Int64Array::from(vec![Some(5), None]).to_data());
         assert_eq!(with_durations(&numbers, batch.schema_ref()).unwrap(), batch);
+    }
+
+    #[test]
+    fn numbers_that_are_declared_as_times_and_dates_are_these() {
+        let numbers: ArrayRef = Arc::new(Int64Array::from(vec![Some(86_400_000), None]));
+        let times: ArrayRef = Arc::new(TimestampSecondArray::from(vec![Some(86_400_000), None]));
+        let dates: ArrayRef = Arc::new(Date64Array::from(vec![Some(86_400_000), None]));
+        let batch = |columns: [&ArrayRef; 3]| {
+            let [a, b, c] = columns.map(Arc::clone);
+            RecordBatch::try_from_iter([("time", a), ("date", b), ("count", c)]).unwrap()
+        };
+        let declared = batch([&times, &dates, &numbers]);
+        let read = batch([&numbers, &numbers, &numbers]);
+        assert_eq!(with_durations(&read, declared.schema_ref()).unwrap(), declared);
+        // What is declared of another column, or of one that is no number, changes nothing.
+        assert_eq!(with_durations(&declared, read.schema_ref()).unwrap(), declared);
     }
 }

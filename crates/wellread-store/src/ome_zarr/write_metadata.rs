@@ -2,6 +2,9 @@
 //!
 //! The name, and what OME-Zarr has no place for (wavelengths, acquisition time, identifiers), are kept under the
 //! attribute `wellread`, which other readers ignore.
+//!
+//! Both versions ask for a colour of every channel in `omero` (their schemas require `color` and `window`), so that one without is
+//! written there as white. What wellread reads comes from its own attribute, in which such a channel has none.
 
 use super::encode::Compressor;
 use super::group::unit_name;
@@ -103,6 +106,9 @@ fn scale(metadata: &ImageMetadata) -> [f64; 5] {
     ]
 }
 
+/// What `omero` says of a channel that has no colour: white, as viewers draw a channel of which nothing is known.
+const NO_COLOR: u32 = 0xffff_ffff;
+
 fn omero(version: Version, channels: &[Channel], dtype: PixelType) -> Value {
     let (low, high) = dtype.range();
     let channels: Vec<Value> = channels
@@ -110,7 +116,7 @@ fn omero(version: Version, channels: &[Channel], dtype: PixelType) -> Value {
         .map(|c| {
             json!({
                 "label": c.name,
-                "color": format!("{:06X}", c.color_rgba.unwrap_or(0xffff_ffff) >> 8),
+                "color": format!("{:06X}", c.color_rgba.unwrap_or(NO_COLOR) >> 8),
                 "active": true,
                 "window": {"min": low, "max": high, "start": low, "end": high},
             })

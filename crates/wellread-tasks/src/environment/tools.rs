@@ -37,7 +37,7 @@ impl Tools {
     /// Looks for them.
     pub fn find() -> Self {
         let base = wellread_worker::python(None);
-        let answer = said(Command::new(&base).args(["-c", ASK])).unwrap_or_default();
+        let answer = said(&mut wellread_worker::python_command(&base, ASK)).unwrap_or_default();
         let mut lines = answer.lines();
         let version = lines.next().unwrap_or_default().to_owned();
         // A Python may have uv beside it without being on the PATH, as one of a virtual environment.

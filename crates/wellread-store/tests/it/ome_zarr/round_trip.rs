@@ -86,6 +86,7 @@ fn metadata_survives() {
         let path = dir.path().join("set/field.zarr");
         let store = open_at(&path);
         assert_eq!(store.metadata(0).unwrap(), metadata);
+        assert_eq!(store.metadata(0).unwrap().channels[1].color_rgba, None);
         // Without wellread's own attribute, what omero and the axes say remains.
         let file = path.join(if version == "0.5" { "zarr.json" } else { ".zattrs" });
         let text = std::fs::read_to_string(&file).unwrap().replace("\"wellread\"", "\"other\"");
@@ -93,6 +94,8 @@ fn metadata_survives() {
         let plain = store.metadata(0).unwrap();
         assert_eq!(plain.channels.iter().map(|c| c.name.as_str()).collect::<Vec<_>>(), ["DAPI", "GFP"]);
         assert_eq!(plain.channels[0].color_rgba, Some(0x0000_ffff));
+        // OME-Zarr requires a colour: other readers find white where there is none.
+        assert_eq!(plain.channels[1].color_rgba, Some(0xffff_ffff));
         assert_eq!((plain.physical_size_x, plain.physical_size_z), (metadata.physical_size_x.clone(), None));
     }
 }

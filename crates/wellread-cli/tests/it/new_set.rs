@@ -1,0 +1,351 @@
+//! What a new user runs into with a set of images: masks among them, a column that is spelt wrong, what `info`, `view` and `verify` say
+//! of it, what a killed run has left beside it.
+
+use crate::support::{arg, files_below, generate, json, wellread};
+use std::fs;
+use std::path::Path;
+use wellread_report::{Table, row};
+
+#[test]
+fn images_and_masks_in_one_folder_are_refused_unless_wanted() {
+    let dir = tempfile::tempdir().unwrap();
+    let both = dir.path().join("both");
+    for (name, dtype) in [("images", "uint16"), ("masks", "uint8")] {
+        let set = dir.path().join(name);
+        generate(&set, 2, &["--formats", "tiff", "--dtype", dtype]);
+        fs::create_dir_all(both.join(name)).unwrap();
+        for entry in fs::read_dir(set.join("tiff")).unwrap().flatten() {
+            let file = format!("{name}-{}", entry.file_name().to_str().unwrap());
+            fs::copy(entry.path(), both.join(name).join(file)).unwrap();
+        }
+    }
+    let target = dir.path().join("plate.parquet");
+    let refused = wellread(&["convert", arg(&both), arg(&target)]);
+    assert_eq!(refused.code, 1, "{}", refused.stdout);
+    // As `stats` says it.
+    let stats = wellread(&["stats", arg(&both)]);
+    for done in [&refused, &stats] {
+        assert!(done.stderr.contains("row 2: the image is uint8, but row 0 is uint16"), "{}", done.stderr);
+    }
+    assert!(
+        refused.stderr.contains("images and masks are two sets") && !target.exists(),
+        "{}",
+        refused.stderr
+    );
+    assert_eq!(json(&["convert", arg(&both.join("masks")), arg(&target)])["images"], 2);
+    let mixed = dir.path().join("mixed.parquet");
+    assert_eq!(json(&["convert", arg(&both), arg(&mixed), "--mixed"])["images"], 4);
+    assert_eq!(json(&["verify", arg(&mixed), "--against", arg(&both)])["images"], 4);
+}
+
+/// Masks of the images' own pixel type are told by their names.
+#[test]
+fn masks_of_the_images_own_type_are_refused_unless_wanted() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 2, &["--formats", "tiff", "--dtype", "uint16", "--masks"]);
+    let target = dir.path().join("plate.parquet");
+    let refused = wellread(&["convert", arg(&set), arg(&target)]);
+    assert_eq!(refused.code, 1, "{}", refused.stdout);
+    for done in [&refused, &wellread(&["stats", arg(&set)])] {
+        assert!(
+            done.code == 1 && done.stderr.contains("is a mask of") && done.stderr.contains("masks/"),
+            "{}",
+            done.stderr
+        );
+    }
+    assert!(refused.stderr.contains("--mixed") && !target.exists(), "{}", refused.stderr);
+    assert_eq!(json(&["convert", arg(&set.join("tiff")), arg(&target)])["images"], 2);
+    let mixed = dir.path().join("mixed.parquet");
+    assert_eq!(json(&["convert", arg(&set), arg(&mixed), "--mixed"])["images"], 4);
+}
+
+/// Two plates have files of the same names: a profile belongs to the image of its own plate.
+#[test]
+fn a_join_compares_folders() {
+    let dir = tempfile::tempdir().unwrap();
+    let (set, plates) = (dir.path().join("set"), dir.path().join("plates"));
+    generate(&set, 2, &["--formats", "tiff"]);
+    let mut names = vec![];
+    for plate in ["P1", "P2"] {
+        fs::create_dir_all(plates.join(plate)).unwrap();
+        for entry in fs::read_dir(set.join("tiff")).unwrap().flatten() {
+            let name = entry.file_name().into_string().unwrap();
+            fs::copy(entry.path(), plates.join(plate).join(&name)).unwrap();
+            names.push(format!("{plate}/{name}"));
+        }
+    }
+    let joined = |set: &Path, profiles: &[(&str, &str)]| {
+        let mut table = Table::new("profiles");
+        for (image, well) in profiles {
+            table.push(row![("Image", *image), ("Well", *well)]);
+        }
+        let (path, target) = (dir.path().join("profiles.parquet"), dir.path().join("plates.parquet"));
+        table.write_parquet(&path).unwrap();
+        let join = ["--join", arg(&path), "--on", "Image", "--overwrite"];
+        let done = wellread(&[&["convert", arg(set), arg(&target)], &join[..]].concat());
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        done.stdout + &done.stderr
+    };
+    names.sort_unstable();
+    let [first, .., last] = names.as_slice() else { panic!("{names:?}") };
+    let said = joined(&plates, &[(first, "A1"), (last, "B2")]);
+    assert!(said.contains("2 of 4 images have a profile") && !said.contains("note: one profile"), "{said}");
+    // Without a folder one profile goes to both plates, and that is told.
+    let (_, name) = first.split_once('/').unwrap();
+    let said = joined(&plates, &[(name, "A1")]);
+    assert!(said.contains("2 of 4 images have a profile"), "{said}");
+    assert!(said.contains("note: one profile") && said.contains("P1/") && said.contains("P2/"), "{said}");
+    // One plate alone: its folder tells the profiles apart, and those of another plate are told.
+    let alone = |plate: &str, profiles: &[(&str, &str)]| joined(&plates.join(plate), profiles);
+    let of_p1: Vec<(&str, &str)> =
+        names.iter().filter(|n| n.starts_with("P1")).map(|n| (n.as_str(), "A1")).collect();
+    let of_both: Vec<(&str, &str)> = names.iter().map(|n| (n.as_str(), "A1")).collect();
+    let said = alone("P2", &of_both);
+    assert!(said.contains("2 of 2 images have a profile") && !said.contains("note: profiles name"), "{said}");
+    let said = alone("P2", &of_p1);
+    assert!(said.contains("note: profiles name folders that") && said.contains("such as P1/"), "{said}");
+    let said = alone("P1", &of_p1);
+    assert!(said.contains("2 of 2 images have a profile") && !said.contains("note: profiles name"), "{said}");
+}
+
+#[test]
+fn a_join_takes_the_columns_named_and_suggests_the_one_meant() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 3, &["--formats", "tiff"]);
+    let tiff = set.join("tiff");
+    let mut names: Vec<String> = fs::read_dir(&tiff)
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.file_name().to_str().unwrap().to_owned())
+        .filter(|name| Path::new(name).extension().is_some_and(|ending| ending == "tif" || ending == "tiff"))
+        .collect();
+    names.sort_unstable();
+    let mut profiles = Table::new("profiles");
+    for (i, name) in names.iter().enumerate() {
+        profiles.push(row![
+            ("FileName", name.as_str()),
+            ("Metadata_Well", "A1"),
+            ("Metadata_dose", i),
+            ("Cells_Area", 1.5)
+        ]);
+    }
+    let path = dir.path().join("profiles.parquet");
+    profiles.write_parquet(&path).unwrap();
+    let convert = |target: &str, on: &str, columns: &str| {
+        let target = dir.path().join(target);
+        let join = ["--join", arg(&path), "--on", on, "--columns", columns];
+        (wellread(&[&["convert", arg(&tiff), arg(&target)], &join[..]].concat()), target)
+    };
+    let (done, target) = convert("plate.parquet", "FileName", "Metadata_dose,Metadata_Well");
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let columns = &json(&["info", arg(&target)])["feature_columns"];
+    assert_eq!(*columns, serde_json::json!(["Metadata_dose", "Metadata_Well"]));
+    let (wrong, target) = convert("wrong.parquet", "FileName", "Metadata_Dose");
+    assert_eq!(wrong.code, 2);
+    assert!(wrong.stderr.contains("has no column \"Metadata_Dose\""), "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("is it \"Metadata_dose\"") && !target.exists(), "{}", wrong.stderr);
+    let (wrong, _) = convert("wrong.parquet", "Filenam", "Metadata_dose");
+    assert_eq!(wrong.code, 2);
+    assert!(wrong.stderr.contains("to join on (hint: is it \"FileName\"?"), "{}", wrong.stderr);
+    // A name that is a part of the one that was given comes first.
+    let (wrong, _) = convert("wrong.parquet", "FileName", "Image_Metadata_Well");
+    assert!(wrong.stderr.contains("is it \"Metadata_Well\""), "{}", wrong.stderr);
+    let (wrong, _) = convert("wrong.parquet", "Image_FileName_DNA", "Metadata_dose");
+    assert!(wrong.stderr.contains("is it \"FileName\"?"), "{}", wrong.stderr);
+    let (wrong, _) = convert("wrong.parquet", "FileName", "Metadata_Compound");
+    for near in ["is it \"Metadata_", "\"Metadata_dose\"", "\"Metadata_Well\""] {
+        assert!(wrong.stderr.contains(near), "{}", wrong.stderr);
+    }
+    let (wrong, _) = convert("wrong.parquet", "FileName", "zzzzzz");
+    assert!(
+        !wrong.stderr.contains("is it ") && wrong.stderr.contains("it has 4 columns: "),
+        "{}",
+        wrong.stderr
+    );
+}
+
+#[test]
+fn info_says_where_compression_made_files_larger() {
+    let dir = tempfile::tempdir().unwrap();
+    let noise = dir.path().join("noise");
+    let kind = ["--kind", "noise", "--dtype", "uint8", "--formats", "tiff", "--compression"];
+    json(&[&["generate", arg(&noise), "--images", "2", "--size", "64x64"], &kind[..], &["lzw"]].concat());
+    let said = wellread(&["info", arg(&noise.join("tiff"))]).stdout;
+    assert!(said.contains("% larger than the pixels: "), "{said}");
+    let cells = dir.path().join("cells");
+    json(&[
+        "generate",
+        arg(&cells),
+        "--images",
+        "2",
+        "--size",
+        "128x128",
+        "--formats",
+        "tiff",
+        "--compression",
+        "zstd",
+    ]);
+    let said = wellread(&["info", arg(&cells.join("tiff"))]).stdout;
+    assert!(!said.contains("larger than the pixels"), "{said}");
+    // Tables hold more than pixels, and PNG is never without a codec.
+    let bare = wellread_store::registry::formats().iter().filter(|format| format.holds_bare_pixels);
+    let mut bare: Vec<_> = bare.map(|format| format.name).collect();
+    bare.sort_unstable();
+    assert_eq!(bare, ["ome-zarr", "tiff"]);
+}
+
+/// Pixels of a compression that wellread does not read: described, and not advised to be converted by a command that fails.
+#[test]
+fn info_says_that_pixels_are_of_a_kind_that_is_not_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let noise = ["--kind", "noise", "--dtype", "uint8", "--formats", "tiff", "--compression", "none"];
+    generate(dir.path(), 1, &[&noise[..], &["--no-checksums"]].concat());
+    let tiff = dir.path().join("tiff");
+    let fine = wellread(&["info", arg(&tiff)]).stdout;
+    assert!(!fine.contains("cannot be read"), "{fine}");
+    for (path, mut bytes) in files_below(&tiff) {
+        // The tag Compression, a short: none becomes JPEG.
+        let tag = [0x03_u8, 0x01, 3, 0, 1, 0, 0, 0, 1, 0];
+        let at = bytes.windows(tag.len()).position(|found| found == tag).unwrap();
+        bytes[at + 8] = 7;
+        fs::write(&path, bytes).unwrap();
+    }
+    let done = wellread(&["info", arg(&tiff)]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert!(
+        done.stdout.contains("the pixels cannot be read: compression JPEG (7) is not supported"),
+        "{}",
+        done.stdout
+    );
+    assert!(!done.stdout.contains("wellread convert"), "{}", done.stdout);
+    let why = &json(&["info", arg(&tiff)])["pixels_unsupported"];
+    assert!(why.as_str().is_some_and(|why| why.contains("JPEG (7)")), "{why}");
+}
+
+#[test]
+fn view_replaces_its_own_pictures_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 2, &["--formats", "parquet"]);
+    let (parquet, picture) = (set.join("images.parquet"), dir.path().join("picture.png"));
+    let view = |more: &[&str]| wellread(&[&["view", arg(&parquet), "--out", arg(&picture)], more].concat());
+    assert_eq!(view(&[]).code, 0);
+    let sheet = fs::read(&picture).unwrap();
+    assert_eq!(view(&["--row", "1"]).code, 0);
+    assert_ne!(fs::read(&picture).unwrap(), sheet);
+    // The same picture as another program writes it: without the note of who has drawn it.
+    let note = b"Software\0wellread";
+    let at = sheet.windows(note.len()).position(|found| found == note).unwrap() - 8;
+    let foreign = [&sheet[..at], &sheet[at + note.len() + 12..]].concat();
+    fs::write(&picture, &foreign).unwrap();
+    let done = view(&[]);
+    assert_eq!(done.code, 1, "{}", done.stderr);
+    assert!(done.stderr.contains("picture.png: already exists and is no picture that wellread has drawn"));
+    assert!(fs::read(&picture).unwrap() == foreign);
+}
+
+#[test]
+fn verify_says_where_there_are_no_checksums() {
+    let dir = tempfile::tempdir().unwrap();
+    let written = generate(dir.path(), 2, &[]);
+    let expected = dir.path().join("expected.json");
+    let verified = |set: &Path, more: &[&str]| {
+        let done = wellread(&[&["verify", arg(set)], more].concat());
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        done.stdout
+    };
+    for set in written["written"].as_array().unwrap() {
+        let format = set["format"].as_str().unwrap();
+        let Some(path) = set["path"].as_str().filter(|_| set["error"].is_null()) else { continue };
+        let said = verified(Path::new(path), &[]);
+        let unseen = said.contains("has no checksums of its own") && said.contains("--against");
+        let without = ["lance", "vortex", "parquet-duckdb"].contains(&format);
+        assert_eq!(unseen, without, "{format}: {said}");
+        assert!(!verified(Path::new(path), &["--against", arg(&expected)]).contains("of its own"));
+    }
+    // Those whose files have a place for them, which was left empty, or which the codec fills.
+    let source = dir.path().join("images.parquet");
+    for (i, (format, compression, more, unseen)) in [
+        ("parquet", "none", &["--no-checksums"][..], true),
+        ("parquet", "zstd:3", &["--no-checksums"], true),
+        ("parquet", "zstd:3", &[], false),
+        ("ome-arrow-dataset", "zstd:3", &["--no-checksums"], true),
+        ("tiff", "none", &["--no-checksums"], true),
+        ("tiff", "deflate", &["--no-checksums"], false),
+        ("ome-zarr", "none", &["--no-checksums", "--variant", "0.5"], true),
+        ("ome-zarr", "none", &["--variant", "0.5"], false),
+        ("ome-zarr", "none", &["--variant", "0.4"], true),
+        ("ome-zarr", "zstd:3", &["--no-checksums", "--variant", "0.5"], true),
+        ("ome-zarr", "zstd:3", &["--no-checksums", "--variant", "0.5", "--shard", "1,1,1,40,56"], true),
+        ("ome-zarr", "zstd:3", &["--variant", "0.5"], false),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let target = dir.path().join(format!("again-{i}"));
+        let convert =
+            ["convert", arg(&source), arg(&target), "--format", format, "--compression", compression];
+        let done = wellread(&[&convert[..], more].concat());
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        let said = verified(&target, &[]);
+        assert_eq!(
+            said.contains("no checksums of its own"),
+            unseen,
+            "{format} {compression} {more:?}: {said}"
+        );
+    }
+    // PNG has checksums, JPEG has none, whatever the files are called; one JPEG is enough.
+    let pictures = dir.path().join("pictures");
+    fs::create_dir(&pictures).unwrap();
+    let at = |name: &str| pictures.join(name);
+    let is_unseen = || verified(&pictures, &[]).contains("no checksums of its own");
+    let picture = image::RgbImage::from_fn(16, 16, |x, y| image::Rgb([x as u8, y as u8, 7]));
+    picture.save(at("a.png")).unwrap();
+    assert!(!is_unseen());
+    picture.save(at("b.jpg")).unwrap();
+    assert!(is_unseen());
+    fs::rename(at("b.jpg"), at("b.png")).unwrap();
+    assert!(is_unseen());
+    fs::remove_file(at("b.png")).unwrap();
+    fs::rename(at("a.png"), at("a.jpg")).unwrap();
+    assert!(!is_unseen());
+}
+
+/// What a killed run has left of another target is named, with its size; what is left of the target itself goes.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_killed_runs_have_left_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 2, &["--formats", "tiff"]);
+    let place = |name: &str| dir.path().join(name);
+    // No process has this number.
+    for name in [".wellread-partial-4294967294-0-other", ".wellread-partial-4294967294-0-plate.parquet"] {
+        fs::write(place(name), [0; 2048]).unwrap();
+    }
+    for name in [".wellread-resume-third", ".wellread-resume-plate.parquet"] {
+        fs::create_dir(place(name)).unwrap();
+        fs::write(place(name).join("a.tif"), [0; 512]).unwrap();
+    }
+    let convert = |more: &[&str]| {
+        wellread(&[&["convert", arg(&set.join("tiff")), arg(&place("plate.parquet"))], more].concat())
+    };
+    let done = convert(&[]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let notes: Vec<&str> = done.stderr.lines().collect();
+    let [removed, named] = notes.as_slice() else { panic!("{}", done.stderr) };
+    assert!(removed.contains(".wellread-resume-plate.parquet, which an interrupted run"), "{removed}");
+    assert!(!place(".wellread-resume-plate.parquet").exists());
+    assert!(named.contains(".wellread-partial-4294967294-0-other (2.0 KiB): no process"), "{named}");
+    assert!(named.contains(".wellread-resume-third (512 B): the same command, with --resume"), "{named}");
+    assert!(!named.contains("plate.parquet"), "{named}");
+    assert!(
+        place(".wellread-partial-4294967294-0-other").exists() && place(".wellread-resume-third").exists()
+    );
+    // Once they are gone, there is nothing to say.
+    fs::remove_file(place(".wellread-partial-4294967294-0-other")).unwrap();
+    fs::remove_dir_all(place(".wellread-resume-third")).unwrap();
+    assert_eq!(convert(&["--overwrite"]).stderr, "");
+}

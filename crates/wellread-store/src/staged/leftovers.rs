@@ -1,0 +1,82 @@
+//! What runs that were killed have left in a folder: found and named. A writer removes what was left of its own target; the rest
+//! may be wanted, or be another machine's that writes there, so that the user decides.
+
+use super::{RESUME, is_gone, written_by};
+use crate::journal::Journal;
+use std::path::{Path, PathBuf};
+
+/// Something that a run has left which ended before it was done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leftover {
+    /// The file or folder.
+    pub path: PathBuf,
+    /// Bytes of it, with all that is in it.
+    pub bytes: u64,
+    /// Whether it is kept to be gone on with, by the same command.
+    pub resumable: bool,
+}
+
+/// What lies directly in `folder` of runs that no process of this machine goes on with, by name. Nothing where that is no folder, or
+/// cannot be listed.
+pub fn leftovers(folder: &Path) -> Vec<Leftover> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return vec![] };
+    let mut found: Vec<Leftover> = entries.flatten().filter_map(|entry| leftover(&entry.path())).collect();
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    found
+}
+
+fn leftover(path: &Path) -> Option<Leftover> {
+    let name = path.file_name()?.to_str()?;
+    let resumable = name.starts_with(RESUME);
+    let is_left = if resumable {
+        path.is_dir() && !Journal::is_busy(path)
+    } else {
+        written_by(name).is_some_and(|(process, _)| is_gone(process))
+    };
+    is_left.then(|| Leftover { path: path.to_owned(), bytes: size(path), resumable })
+}
+
+/// Bytes of a file, or of all files in a folder; what cannot be looked at has none.
+fn size(path: &Path) -> u64 {
+    let mut bytes = 0;
+    let mut places = vec![path.to_owned()];
+    while let Some(place) = places.pop() {
+        match place.symlink_metadata() {
+            Ok(meta) if meta.is_dir() => {
+                places.extend(std::fs::read_dir(&place).into_iter().flatten().flatten().map(|e| e.path()));
+            }
+            Ok(meta) => bytes += meta.len(),
+            Err(_) => {}
+        }
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Staged;
+    use super::*;
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn what_no_process_writes_is_named_with_its_size() {
+        let dir = tempfile::tempdir().unwrap();
+        let partial = dir.path().join(".wellread-partial-4294967294-0-set");
+        std::fs::create_dir_all(partial.join("inner")).unwrap();
+        std::fs::write(partial.join("inner/a.tif"), [0; 5]).unwrap();
+        std::fs::write(partial.join("b.tif"), [0; 2]).unwrap();
+        let resumable = dir.path().join(".wellread-resume-other");
+        std::fs::create_dir(&resumable).unwrap();
+        std::fs::write(resumable.join("a.tif"), [0; 3]).unwrap();
+        // What is being written, and what is none of wellread's.
+        let [one, other] = ["one", "two"].map(|name| dir.path().join(name));
+        let staged = Staged::new(&one, false).unwrap();
+        std::fs::write(staged.path(), b"half").unwrap();
+        let busy = Staged::resumable(&other, false, "a to b").unwrap();
+        std::fs::write(dir.path().join(".hidden"), b"").unwrap();
+        let of = |path: PathBuf, bytes, resumable| Leftover { path, bytes, resumable };
+        assert_eq!(leftovers(dir.path()), [of(partial, 7, false), of(resumable, 3, true)]);
+        drop((staged, busy));
+        assert!(leftovers(&dir.path().join("none")).is_empty());
+    }
+}
