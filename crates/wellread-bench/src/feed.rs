@@ -210,7 +210,7 @@ impl<'a> Feed<'a> {
             .shuffle(how.seed)
             .workers(how.workers)
             .transform(how.transform.clone());
-        Ok(crate::dataloader::bounded(builder, how.memory, how.prefetch).build()?)
+        Ok(crate::core::bounds::bounded(builder, how.memory, how.prefetch).build()?)
     }
 
     fn synthetic(&self, span: Span, step: &mut Step<'_>) -> Result<Pass> {

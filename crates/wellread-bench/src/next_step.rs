@@ -8,7 +8,9 @@
 //! binds ([`Binds::Unclear`]), the sentence says why.
 
 use crate::choices::Mode;
-use crate::findings::{Judge, TOO_NOISY, by_median, percent, series, telling_batch_size};
+use crate::core::judge::{Judge, TOO_NOISY};
+use crate::core::series::{by_median, series, telling_batch_size};
+use crate::core::words::percent;
 use crate::model_loop::waiting::{self, Binds, Waiting};
 use crate::{conversion, dataloader, model_loop};
 use std::collections::BTreeMap;

@@ -2,10 +2,10 @@
 
 use crate::choices::Preset;
 use crate::config::Config;
+use crate::core::Session;
+use crate::core::variants::Results;
 use crate::data::{FormatSet, Source};
-use crate::suite::Session;
-use crate::variants::Results;
-use crate::{findings, framework, machine};
+use crate::{findings, machine};
 use anyhow::Result;
 use std::collections::{BTreeMap, HashSet};
 use wellread_measure::clock::Clock;
@@ -66,7 +66,7 @@ pub(crate) fn assemble(
     let largest_noise = noise.values().filter_map(serde_json::Value::as_f64).reduce(f64::max);
     let hint = findings::more_rounds(config.repeats, "--repeats");
     let mut found = findings::all(&tables, &noise_floors, config.seed, &hint);
-    let frameworks = framework::findings::all(&tables, &noise_floors, config.seed, &hint);
+    let frameworks = findings::frameworks::all(&tables, &noise_floors, config.seed, &hint);
     found.splice(0..0, frameworks);
     if !verified {
         found.insert(

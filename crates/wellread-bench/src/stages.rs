@@ -13,8 +13,8 @@ mod consumer;
 
 pub use consumer::Consumer;
 
+use crate::core::words::percent;
 use crate::feed::{Feed, How, Open, Pass, Place, Span};
-use crate::findings::percent;
 use crate::model_loop::UTILISATION_MARKS;
 use crate::sample::{Limits, Sample};
 use anyhow::{Context as _, Result, bail};

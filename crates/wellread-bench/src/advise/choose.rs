@@ -12,7 +12,7 @@
 use super::candidates::Candidate;
 use super::measure::{Figures, Series, Versus};
 use super::predict::Speed;
-use crate::findings::{number, percent};
+use crate::core::words::{number, percent};
 use crate::stages::Figure;
 use wellread_loader::Cache;
 use wellread_measure::compare::Verdict;

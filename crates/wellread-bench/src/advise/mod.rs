@@ -25,8 +25,8 @@ mod loading;
 pub mod measure;
 pub mod predict;
 
+use crate::core::words::percent;
 use crate::feed::{Feed, How, Open};
-use crate::findings::percent;
 use crate::sample::{Limits, Sample};
 use crate::stages::Figure;
 use allowance::{Allowance, Batches, batches_of_loop, batches_of_run};
@@ -288,7 +288,7 @@ pub fn study(
             "batches of {} instead of {usual} were measured, to keep to the time (--time-budget): an image takes {} ms to be \
              read{told}",
             batches.measured,
-            crate::findings::number(1e3 * allowance.image)
+            crate::core::words::number(1e3 * allowance.image)
         ));
     }
     let is_cut = batches.meant < usual;
@@ -482,7 +482,7 @@ fn kept_pages(all: &[Candidate], own: &Open<'_>, sample: &Sample) -> Option<Stri
             "{} can keep the whole sample decoded in memory ({} MB), so that steady runs may not decode it again as those of other \
              formats do: compare formats by `wellread bench dataloader`, which opens them anew in each epoch",
             formats.join(" and "),
-            crate::findings::number(bytes / 1e6)
+            crate::core::words::number(bytes / 1e6)
         )
     })
 }

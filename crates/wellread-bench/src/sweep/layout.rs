@@ -14,13 +14,15 @@
 //! `read_amplification` is their ratio. Both follow from the chunk grid, not from what a format really fetched: a
 //! table that reads whole rows reads more, and then its time says so.
 
-use super::{lacking, prepare};
+use super::sets::{lacking, prepare};
 use crate::choices::{ChunkLayout, Extent};
+use crate::core::judge::{Judge, Ranked, ranked};
+use crate::core::series::{Series, by_median, series};
+use crate::core::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
+use crate::core::words::number;
+use crate::core::{Benchmark, Session};
 use crate::data::FormatSet;
-use crate::findings::{Judge, Ranked, Series, by_median, number, ranked, series};
 use crate::storage::{self, InMemory};
-use crate::suite::{Benchmark, Session};
-use crate::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
 use anyhow::{Result, bail};
 use std::rc::Rc;
 use wellread_image::{Region, Shape, clip_runs};
