@@ -60,6 +60,8 @@ pub mod stages;
 pub mod storage;
 pub mod suite;
 pub mod sweep;
+#[cfg(test)]
+mod test_store;
 mod traffic;
 mod usage;
 mod written;

@@ -14,7 +14,7 @@ use wellread_measure::environment::Environment;
 use wellread_measure::limits::CopyLimits;
 use wellread_report::{Cell, Fact, Finding, ReportInput, Severity, Table, Thumbnail};
 use wellread_store::preview::{self, Preview, contact_sheet};
-use wellread_store::{Format, registry};
+use wellread_store::registry;
 
 /// What a run gives: everything in the results folder, and what to print.
 pub struct Outcome {
@@ -111,7 +111,8 @@ pub(crate) fn assemble(
             ),
         ))
     }));
-    facts.extend(engines(session).into_iter().map(Fact::from));
+    let engines = registry::engines();
+    facts.extend(engines_of(session, &engines).into_iter().map(Fact::from));
     let (in_python, python_details) = session.frameworks.facts();
     facts.extend(in_python.into_iter().map(Fact::from));
     let mut details = serde_json::Map::new();
@@ -130,7 +131,7 @@ pub(crate) fn assemble(
     details.insert("clock".into(), serde_json::to_value(Clock::calibrated())?);
     details.insert("limits".into(), serde_json::to_value(limits)?);
     details.insert("frameworks".into(), python_details);
-    details.insert("engines".into(), serde_json::to_value(registry::engines())?);
+    details.insert("engines".into(), serde_json::to_value(&engines)?);
     details.insert(
         "engines_missing".into(),
         registry::missing_formats()
@@ -234,10 +235,10 @@ fn what_figures_are(rounds: &[(&str, usize)], Over(all, one): &Over) -> String {
 }
 
 /// Library and file format behind each format that was measured.
-fn engines(session: &Session<'_>) -> Vec<(String, String)> {
-    let formats = session.prepared.sets.iter().filter_map(|set| registry::format_named(set.format).ok());
-    let engine = |format: &Format| Some((format!("engine of {}", format.name), (format.engine)().ok()?));
-    formats.filter_map(engine).collect()
+fn engines_of(session: &Session<'_>, engines: &BTreeMap<&'static str, String>) -> Vec<(String, String)> {
+    let engine =
+        |set: &FormatSet| Some((format!("engine of {}", set.format), engines.get(set.format)?.clone()));
+    session.prepared.sets.iter().filter_map(engine).collect()
 }
 
 /// Codec of each set, and whether it was converted for this comparison.
