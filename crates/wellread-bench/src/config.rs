@@ -87,7 +87,7 @@ pub struct Config {
     pub find_torch: bool,
     /// Readers by name that frameworks are measured with, or `all`.
     pub loaders: Vec<String>,
-    /// The Python that has the frameworks; `None` for [`crate::framework::python`]'s choice.
+    /// The Python that has the frameworks; `None` for [`wellread_worker::python`]'s choice.
     pub python: Option<PathBuf>,
     /// End a Python worker that has not answered for so long.
     #[serde(rename = "turn_limit_s", serialize_with = "seconds")]

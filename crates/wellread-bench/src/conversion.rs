@@ -9,14 +9,21 @@
 //! This program's own rows have the framework `candle`. Beside them stand NumPy and torch (framework `pytorch`) where a
 //! Python with torch is found, and whatever else `--framework` names; a note says what the rows are.
 
+mod columns;
+pub(crate) mod python;
+
+pub use columns::advice;
+
 use crate::choices::{Access, Preset, TensorPath};
+use crate::core::access::rows_of;
+use crate::core::judge::{Judge, Ranked, ranked};
+use crate::core::series::{Series, by_median, series};
+use crate::core::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
+use crate::core::{Benchmark, Session};
 use crate::data::FormatSet;
-use crate::findings::{Judge, Ranked, Series, by_median, ranked, series};
-use crate::framework::tracks;
 use crate::roofline::with_share_of_copy;
-use crate::suite::{Benchmark, Session};
-use crate::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
 use anyhow::Result;
+use columns::measurement;
 use wellread_loader::{Dataset, ItemContext};
 use wellread_measure::clock::Stopwatch;
 use wellread_measure::interleave::Turn;
@@ -67,7 +74,7 @@ fn run(session: &Session<'_>) -> Result<Results> {
         }
     }
     let own = variants.len();
-    tracks::conversion(session, own, (&mut variants, &mut unavailable));
+    python::add_variants(session, own, (&mut variants, &mut unavailable));
     let settings = Settings {
         name: BENCHMARK.name,
         intervals: &["numpy_p50_s", "conversion_p50_s", "conversion_overhead_pct"],
@@ -80,17 +87,6 @@ fn run(session: &Session<'_>) -> Result<Results> {
     Ok(results)
 }
 
-/// Upstream's advice for the share of conversion in the total, in percent.
-pub fn advice(overhead_pct: f64) -> &'static str {
-    if overhead_pct < 10.0 {
-        "negligible: look at reading instead"
-    } else if overhead_pct <= 30.0 {
-        "measurable but acceptable"
-    } else {
-        "significant: use the path without copy"
-    }
-}
-
 fn convert(
     session: &Session<'_>,
     set: &FormatSet,
@@ -101,7 +97,7 @@ fn convert(
     let (round, full) = (turn.round as u64, turn.warmup);
     let recipe = session.transform(Preset::None)?;
     let n = session.prepared.expected.len();
-    let rows = crate::dataset::rows_of(Access::Random, n, session.config, round);
+    let rows = rows_of(Access::Random, n, session.config, round);
     let dataset = Dataset::from_store(session.open(set)?);
     let mut context = ItemContext::new();
     let (mut array_s, mut conversion_s) = (Samples::new(), Samples::new());
@@ -132,33 +128,6 @@ fn convert(
     }
     let copied = copied as f64 / array_s.len().max(1) as f64;
     Ok(Measurement { verified, ..measurement(&array_s, &conversion_s, copied) })
-}
-
-/// What both clocks of each image say, in the columns of the table; `copied` is in bytes per image.
-pub(crate) fn measurement(array_s: &Samples, conversion_s: &Samples, copied: f64) -> Measurement {
-    let both = array_s.values().iter().zip(conversion_s.values());
-    let total_s: Samples = both.map(|(array, conversion)| array + conversion).collect();
-    let mut values = vec![("copied_bytes", copied)];
-    for (names, samples) in [
-        (["numpy_mean_s", "numpy_p50_s", "numpy_p95_s", "numpy_p99_s"], array_s),
-        (["conversion_mean_s", "conversion_p50_s", "conversion_p95_s", "conversion_p99_s"], conversion_s),
-    ] {
-        if let Some(s) = samples.summary() {
-            let enough = |percentile: Option<f64>| percentile.unwrap_or(f64::NAN);
-            values.extend(names.into_iter().zip([s.mean, s.p50, enough(s.p95), enough(s.p99)]));
-        }
-    }
-    let overhead = 100.0 * conversion_s.total() / total_s.total();
-    values.push(("conversion_overhead_pct", overhead));
-    values.push(("numpy_samples_per_sec", array_s.len() as f64 / array_s.total()));
-    values.push(("torch_samples_per_sec", total_s.len() as f64 / total_s.total()));
-    let items = total_s.values().to_vec();
-    Measurement {
-        values,
-        texts: vec![("advice", advice(overhead).to_owned())],
-        items,
-        ..Measurement::default()
-    }
 }
 
 fn findings(table: &Table, judge: &Judge) -> Vec<Ranked> {

@@ -13,21 +13,24 @@
 //! the throughput relative to 0 workers at the same batch size, divided by the number of threads that read (`readers`:
 //! the workers and the one that waits for batches), or of cores where these are fewer.
 
+mod caching;
+mod crops;
 mod findings;
+mod python;
 
-pub(crate) use findings::{limit_of, rates, workers};
+pub(crate) use findings::{limit_of, rates};
 
 use crate::choices::Preset;
-use crate::config::Config;
+use crate::core::bounds::{bounded, bounds};
+use crate::core::sources::mark_own;
+use crate::core::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
+use crate::core::{Benchmark, Session};
 use crate::data::FormatSet;
-use crate::framework::tracks;
-use crate::suite::{Benchmark, Session};
-use crate::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
-use crate::{caching, crops, roofline, traffic};
+use crate::{roofline, traffic};
 use anyhow::{Result, bail};
 use std::cell::RefCell;
 use std::time::Duration;
-use wellread_loader::{Cache, Dataset, Loader, LoaderBuilder, MemoryUse};
+use wellread_loader::{Cache, Dataset, Loader, MemoryUse};
 use wellread_measure::clock::Stopwatch;
 use wellread_measure::interleave::Turn;
 use wellread_report::{Cell, Table};
@@ -94,9 +97,9 @@ fn run(session: &Session<'_>) -> Result<Results> {
             }
         }
     }
-    tracks::mark_own(session, (&mut variants, &mut unavailable));
+    mark_own(session, (&mut variants, &mut unavailable));
     let own = variants.len();
-    tracks::dataloader(session, own, (&mut variants, &mut unavailable));
+    python::add_variants(session, own, (&mut variants, &mut unavailable));
     let settings = Settings {
         name: BENCHMARK.name,
         intervals: &["samples_per_sec", "first_epoch_images_per_s", "first_batch_s", "epoch_s"],
@@ -121,25 +124,6 @@ fn misfit(session: &Session<'_>, batch_size: usize) -> Option<String> {
         return Some(format!("a batch of {batch_size} does not hold {crops} crops of each image"));
     }
     (batch_size > images * crops).then(|| format!("the set has only {}", counted(images, "image")))
-}
-
-/// Bounds a loader as `--memory` and `--prefetch` ask for.
-pub(crate) fn bounded(builder: LoaderBuilder, memory: Option<u64>, prefetch: Option<usize>) -> LoaderBuilder {
-    let builder = match memory {
-        Some(bytes) => builder.memory(usize::try_from(bytes).unwrap_or(usize::MAX)),
-        None => builder,
-    };
-    match prefetch {
-        Some(batches) => builder.prefetch(batches),
-        None => builder,
-    }
-}
-
-/// What a loader that is bounded as the configuration asks for came to: `memory_bytes`, `prefetch`.
-pub(crate) fn bounds(loader: &Loader, config: &Config) -> impl Iterator<Item = (&'static str, f64)> {
-    let memory = loader.memory().map(|memory| ("memory_bytes", memory.total() as f64));
-    let asked = memory.is_some() || config.prefetch.is_some();
-    memory.into_iter().chain(asked.then(|| ("prefetch", loader.prefetch() as f64)))
 }
 
 /// Says once for each format, batch size and number of workers what the bound on memory made of them.

@@ -12,17 +12,20 @@
 //! [`wellread_loader::OrderQuality`]). `instructions_per_sample` counts what the reading thread executes (user mode), where
 //! the machine counts instructions: noise hardly changes it. `bytes_read_per_used` is the read amplification.
 
+mod python;
+
 use crate::choices::{Access, Preset};
-use crate::config::Config;
+use crate::core::access::rows_of;
+use crate::core::judge::{Judge, Ranked, ranked};
+use crate::core::series::{Series, by_median, series};
+use crate::core::sources::mark_own;
+use crate::core::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
+use crate::core::words::{number, with_codec};
+use crate::core::{Benchmark, Session};
 use crate::data::FormatSet;
-use crate::findings::{Judge, Ranked, Series, by_median, number, ranked, series, with_codec};
-use crate::framework::tracks;
-use crate::suite::{Benchmark, Session};
 use crate::traffic;
-use crate::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
 use anyhow::Result;
 use wellread_loader::order::quality::{self, Spread};
-use wellread_loader::order::{BlockPermutation, Permutation};
 use wellread_loader::{Cache, Dataset, ItemContext};
 use wellread_measure::clock::Stopwatch;
 use wellread_measure::counters::Instructions;
@@ -63,7 +66,7 @@ fn run(session: &Session<'_>) -> Result<Results> {
     for set in sets {
         for name in &config.user_transforms {
             let keys = vec![("format", Cell::from(set.format)), ("transform", Cell::from(name))];
-            let reason = tracks::only_in_python(name);
+            let reason = python::only_in_python(name);
             unavailable.push(Unavailable { keys, reason: set.error.clone().unwrap_or(reason) });
         }
         for &access in &config.access {
@@ -89,11 +92,11 @@ fn run(session: &Session<'_>) -> Result<Results> {
             }
         }
     }
-    tracks::mark_own(session, (&mut variants, &mut unavailable));
+    mark_own(session, (&mut variants, &mut unavailable));
     let own = variants.len();
     let plain = config.transforms.contains(&Preset::None);
     if plain || !config.user_transforms.is_empty() {
-        tracks::dataset(session, own, (&mut variants, &mut unavailable));
+        python::add_variants(session, own, (&mut variants, &mut unavailable));
     }
     let settings = Settings {
         name: BENCHMARK.name,
@@ -111,30 +114,6 @@ fn run(session: &Session<'_>) -> Result<Results> {
         );
     }
     Ok(results)
-}
-
-/// Rows of one run.
-pub fn rows_of(access: Access, n: usize, config: &Config, round: u64) -> Vec<usize> {
-    let Config { samples, seed, block_rows, block_window, .. } = *config;
-    let samples = samples.min(n);
-    match access {
-        Access::Random => {
-            let order = Permutation::new(n, seed, round);
-            (0..samples).map(|i| order.at(i)).collect()
-        }
-        Access::Grouped => {
-            let order = Permutation::new(n.div_ceil(block_rows), seed, round);
-            (0..n.div_ceil(block_rows))
-                .flat_map(|g| order.at(g) * block_rows..(order.at(g) * block_rows + block_rows).min(n))
-                .take(samples)
-                .collect()
-        }
-        Access::Block => {
-            let order = BlockPermutation::new(n, block_rows, block_window, seed, round);
-            (0..samples).map(|i| order.at(i)).collect()
-        }
-        Access::Sequential => (0..samples).collect(),
-    }
 }
 
 fn take_samples(
@@ -268,26 +247,4 @@ fn single_images(table: &Table, judge: &Judge) -> Option<Finding> {
         )
     };
     Some(Finding::new(Severity::Info, text, detail))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn grouped_rows_are_blocks_in_another_order() {
-        let config = |samples| Config { samples, seed: 1, ..Config::default() };
-        let rows = rows_of(Access::Grouped, 95, &config(95), 0);
-        let mut sorted = rows.clone();
-        sorted.sort_unstable();
-        assert_eq!(sorted, (0..95).collect::<Vec<_>>());
-        assert_ne!(rows, sorted);
-        let steps = rows.windows(2).filter(|w| w[1] == w[0] + 1).count();
-        assert!(steps >= 95 - 10 - 1);
-        assert_eq!(rows_of(Access::Sequential, 10, &config(4), 0), [0, 1, 2, 3]);
-        assert_eq!(rows_of(Access::Random, 10, &config(400), 0).len(), 10);
-        let mut rows = rows_of(Access::Block, 95, &config(95), 0);
-        rows.sort_unstable();
-        assert_eq!(rows, sorted);
-    }
 }

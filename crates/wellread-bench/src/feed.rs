@@ -210,7 +210,7 @@ impl<'a> Feed<'a> {
             .shuffle(how.seed)
             .workers(how.workers)
             .transform(how.transform.clone());
-        Ok(crate::dataloader::bounded(builder, how.memory, how.prefetch).build()?)
+        Ok(crate::core::bounds::bounded(builder, how.memory, how.prefetch).build()?)
     }
 
     fn synthetic(&self, span: Span, step: &mut Step<'_>) -> Result<Pass> {
@@ -276,61 +276,15 @@ pub fn stand_in(seconds: f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
-    use wellread_image::{ImageMetadata, PixelType, Shape};
-    use wellread_loader::MemoryStore;
-    use wellread_store::{PixelSink, Request, RowInfo, Scratch, StoreLayout};
+    use crate::test_store::TestStore;
 
-    /// A set of one file for each image.
-    struct Files(MemoryStore);
-
-    impl Files {
-        fn path_of(row: usize) -> PathBuf {
-            PathBuf::from(format!("no/such/{row}.tif"))
-        }
+    /// The file of a row.
+    fn path_of(row: usize) -> PathBuf {
+        PathBuf::from(format!("no/such/{row}.tif"))
     }
 
-    impl Store for Files {
-        fn format(&self) -> &'static str {
-            "files"
-        }
-        fn path(&self) -> &Path {
-            self.0.path()
-        }
-        fn len(&self) -> usize {
-            self.0.len()
-        }
-        fn row_info(&self, row: usize) -> wellread_store::Result<RowInfo> {
-            self.0.row_info(row)
-        }
-        fn metadata(&self, row: usize) -> wellread_store::Result<ImageMetadata> {
-            self.0.metadata(row)
-        }
-        fn layout(&self) -> wellread_store::Result<StoreLayout> {
-            self.0.layout()
-        }
-        fn files(&self) -> wellread_store::Result<Vec<PathBuf>> {
-            Ok((0..self.len()).map(Self::path_of).collect())
-        }
-        fn files_of(&self, rows: &[usize]) -> wellread_store::Result<Vec<PathBuf>> {
-            Ok(rows.iter().copied().map(Self::path_of).collect())
-        }
-        fn read(
-            &self,
-            requests: &[Request],
-            scratch: &mut Scratch,
-            sink: &mut dyn PixelSink,
-        ) -> wellread_store::Result<()> {
-            self.0.read(requests, scratch, sink)
-        }
-    }
-
-    fn twelve() -> Result<MemoryStore> {
-        let mut store = MemoryStore::new("set");
-        for i in 0..12 {
-            store.push(format!("{i}"), Shape::plane(4, 4), PixelType::U8, vec![i; 16])?;
-        }
-        Ok(store)
+    fn twelve() -> Result<TestStore> {
+        Ok(TestStore::squares(12, 4)?)
     }
 
     fn how(workers: usize) -> How {
@@ -352,9 +306,10 @@ mod tests {
 
     #[test]
     fn pages_of_the_rows_files_are_dropped_and_of_no_others() {
-        let open = || -> Result<Box<dyn Store>> { Ok(Box::new(Files(twelve()?))) };
+        let open =
+            || -> Result<Box<dyn Store>> { Ok(Box::new(TestStore { path_of: Some(path_of), ..twelve()? })) };
         let feed = Feed::new(Box::new(open), vec![3, 7], how(0));
-        assert_eq!(feed.files().unwrap(), [Files::path_of(3), Files::path_of(7)]);
+        assert_eq!(feed.files().unwrap(), [path_of(3), path_of(7)]);
         // None of them is there, and one more is counted beside the first.
         let why = feed.drop_pages().unwrap().unwrap();
         assert!(why.contains("3.tif") && why.contains("and 1 more"), "{why}");

@@ -19,28 +19,35 @@
 //! that takes far longer than that ends before its last step: its rows say so in the column `cut`.
 
 mod probe;
+mod python;
+mod step;
+pub(crate) mod thresholds;
 pub(crate) mod waiting;
+
+pub(crate) use step::{model_shape, trained};
+pub use thresholds::{UTILISATION_MARKS, advice, utilisation_mark};
 
 use crate::budget::{self, LoopPlan};
 use crate::choices::{Mode, Preset};
 use crate::config::Config;
+use crate::core::bounds::bounds;
+use crate::core::judge::{Judge, Ranked};
+use crate::core::sources::mark_own;
+use crate::core::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
+use crate::core::{Benchmark, Session};
 use crate::data::FormatSet;
 use crate::feed::{Feed, How, Place, Span};
-use crate::findings::{Judge, Ranked, percent, series};
-use crate::framework::tracks;
 use crate::roofline;
-use crate::suite::{Benchmark, Session};
 use crate::traffic;
-use crate::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
-use anyhow::{Context as _, Result, bail};
+use anyhow::Result;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
-use wellread_loader::{Batch, Batches, Cache, Dataset, Loader};
+use step::{Endless, Slot, built, loader, not_for_rust, run_model};
+use wellread_loader::{Batch, Cache};
 use wellread_measure::clock::Stopwatch;
 use wellread_measure::interleave::Turn;
 use wellread_measure::samples::median;
-use wellread_model::{Model, ModelOptions};
 use wellread_report::{Cell, Table};
 use wellread_store::words::counted;
 use wellread_trace::{Kind, span};
@@ -60,14 +67,6 @@ pub static BENCHMARK: Benchmark = Benchmark {
     ],
     findings,
 };
-
-/// Shares of computing that MLPerf Storage asks for, and what is said of a run that reaches them.
-pub const UTILISATION_MARKS: [(f64, &str); 2] = [(0.9, "reaches 90 %"), (0.7, "reaches 70 %")];
-
-/// Which of MLPerf Storage's marks a share of computing reaches.
-pub fn utilisation_mark(utilisation: f64) -> &'static str {
-    UTILISATION_MARKS.iter().find(|(mark, _)| utilisation >= *mark).map_or("below 70 %", |(_, said)| said)
-}
 
 fn run(session: &Session<'_>) -> Result<Results> {
     let config = session.config;
@@ -97,7 +96,7 @@ fn run(session: &Session<'_>) -> Result<Results> {
                 ("model", Cell::from(&config.model)),
                 ("batch_size", Cell::from(run.batch_size)),
             ];
-            let reason = set.error.clone().or(tracks::not_for_rust(&config.model)).or(late.clone()).or(slow);
+            let reason = set.error.clone().or(not_for_rust(&config.model)).or(late.clone()).or(slow);
             if let Some(reason) = reason {
                 unavailable.push(Unavailable { keys, reason });
                 continue;
@@ -129,9 +128,9 @@ fn run(session: &Session<'_>) -> Result<Results> {
             });
         }
     }
-    tracks::mark_own(session, (&mut variants, &mut unavailable));
+    mark_own(session, (&mut variants, &mut unavailable));
     let own = variants.len();
-    tracks::model_loop(session, own, (&mut variants, &mut unavailable));
+    python::add_variants(session, own, (&mut variants, &mut unavailable));
     let settings = Settings {
         name: BENCHMARK.name,
         intervals: &[
@@ -194,63 +193,6 @@ fn cut_short(format: &str, mode: Mode, limit: f64) -> String {
     )
 }
 
-/// The loader that feeds the model.
-fn loader(session: &Session<'_>, set: &FormatSet, batch_size: usize) -> Result<Loader> {
-    let config = session.config;
-    let dataset = Dataset::from_store(session.open(set)?);
-    let builder = Loader::builder(&dataset)
-        .batch_size(batch_size.min(dataset.len()))
-        .drop_last(true)
-        .shuffle(config.seed)
-        .workers(config.loop_workers)
-        .transform(session.transform(Preset::None)?);
-    Ok(crate::dataloader::bounded(builder, config.memory, config.prefetch).build()?)
-}
-
-/// Upstream's advice for a share of waiting.
-pub fn advice(data_wait_fraction: f64) -> &'static str {
-    if data_wait_fraction < 0.30 {
-        "loading is no bottleneck"
-    } else if data_wait_fraction <= 0.50 {
-        "loading is significant but acceptable"
-    } else {
-        "loading is the bottleneck: add workers, a larger batch, or a faster format"
-    }
-}
-
-/// Batches without end: epoch after epoch. Before each the set forgets the pixels that it keeps decoded, as if it were opened
-/// anew: a set of another format decodes them in every epoch.
-struct Endless<'l> {
-    loader: &'l Loader,
-    epoch: u64,
-    batches: Batches,
-}
-
-impl<'l> Endless<'l> {
-    fn new(loader: &'l Loader, epoch: u64) -> Self {
-        loader.set_epoch(epoch);
-        Self { loader, epoch, batches: loader.iter() }
-    }
-
-    /// What is no part of a step: at an epoch's end the set forgets its pixels.
-    fn between_steps(&self) {
-        if self.batches.remaining() == 0 {
-            self.loader.dataset().store().forget_pages();
-        }
-    }
-
-    fn next(&mut self) -> Result<Batch> {
-        if let Some(batch) = self.batches.next() {
-            return Ok(batch?);
-        }
-        self.epoch += 1;
-        self.loader.set_epoch(self.epoch);
-        self.batches = self.loader.iter();
-        let batch = self.batches.next();
-        Ok(batch.context("the loader delivers no batch: --batch-size is larger than the set")??)
-    }
-}
-
 /// Measures the steps of one run; with it the number of batches that are read ahead.
 fn steps(
     session: &Session<'_>,
@@ -310,7 +252,7 @@ fn steps(
         ("steps", items.len() as f64),
         ("batches_ahead", ahead as f64),
     ];
-    values.extend(crate::dataloader::bounds(&loader, config));
+    values.extend(bounds(&loader, config));
     // From opening on: of a small set the first batches read all pages.
     values.extend(traffic::amplification(loader.traffic()));
     if let Some(loss) = loss {
@@ -325,18 +267,6 @@ fn steps(
         texts.push(("cut", format!("after {} of {}", items.len(), counted(steps, "step"))));
     }
     Ok((Measurement { values, texts, items, verified, ..Measurement::default() }, ahead))
-}
-
-/// A model, once it was needed.
-type Slot = Option<Box<dyn Model>>;
-
-/// The model in `slot`, built for that many channels if there is none yet.
-fn built<'m>(config: &Config, slot: &'m mut Slot, channels: usize) -> Result<&'m mut Box<dyn Model>> {
-    if slot.is_none() {
-        let options = ModelOptions { seed: config.seed, in_channels: channels, ..ModelOptions::default() };
-        *slot = Some(wellread_model::create(&config.model, &options).context("the model")?);
-    }
-    slot.as_mut().context("the model was just built")
 }
 
 /// Named values, and what to say where files stayed in memory.
@@ -398,62 +328,6 @@ fn differences(
     Ok((values, None))
 }
 
-/// A step, on a batch of these rows (none of a batch of no set).
-fn run_model(
-    model: &mut dyn Model,
-    mode: Mode,
-    pixels: &[f32],
-    shape: [usize; 4],
-    rows: &[usize],
-) -> Result<Option<f32>> {
-    if mode == Mode::Train {
-        return trained(model, pixels, shape, rows).map(Some);
-    }
-    let output = model.forward(pixels, shape)?;
-    std::hint::black_box(output.as_slice());
-    Ok(None)
-}
-
-/// A step of training; its loss.
-///
-/// # Errors
-/// One that fails, or whose loss is no number: told of the pixels where these are none.
-pub(crate) fn trained(
-    model: &mut dyn Model,
-    pixels: &[f32],
-    shape: [usize; 4],
-    rows: &[usize],
-) -> Result<f32> {
-    let why = match model.train_step(pixels, shape) {
-        Ok(loss) if loss.is_finite() => return Ok(loss),
-        Ok(loss) => anyhow::anyhow!("the loss is {loss}: training diverged"),
-        Err(error) => error.into(),
-    };
-    Err(not_finite(pixels, rows).map_or(why, anyhow::Error::msg))
-}
-
-/// What to say of a batch that has pixels that are no finite numbers.
-fn not_finite(pixels: &[f32], rows: &[usize]) -> Option<String> {
-    let first = pixels.iter().position(|pixel| !pixel.is_finite())?;
-    let count = pixels.iter().filter(|pixel| !pixel.is_finite()).count();
-    let row = rows.get(first / (pixels.len() / rows.len().max(1)).max(1));
-    let of = row.map_or(String::new(), |row| format!(", the first of them in row {row}"));
-    Some(format!(
-        "a batch has {} that are NaN or infinite{of}, so that the loss is no number (hint: `wellread stats` counts them; leave these \
-         images out, or replace such pixels)",
-        counted(count, "pixel")
-    ))
-}
-
-/// N, C, H, W of a batch; T and Z are taken as further channels.
-pub(crate) fn model_shape(shape: &[usize]) -> Result<[usize; 4]> {
-    match *shape {
-        [n, c, h, w] => Ok([n, c, h, w]),
-        [n, t, c, z, h, w] => Ok([n, t * c * z, h, w]),
-        _ => bail!("a batch of shape {shape:?} cannot be fed to a 2D model"),
-    }
-}
-
 /// The rank of what binds: before the fastest format.
 const BINDS: u32 = 5;
 
@@ -463,56 +337,9 @@ fn findings(table: &Table, judge: &Judge) -> Vec<Ranked> {
     found.map(|(at, finding)| Ranked { rank: if at == 0 { BINDS } else { 20 }, finding }).collect()
 }
 
-/// Waiting by difference of a format, for the detail of its finding; empty where the rounds are too few for an interval: the
-/// noise of a difference is that of both sides.
-fn by_difference(table: &Table, format: &str, is: impl Fn(usize) -> bool + Copy, judge: &Judge) -> String {
-    let of = |column: &str| {
-        let found = series(table, &["model"], column, |r| is(r) && table.str("format", r) == Some(format));
-        let interval = judge.median(&found.first()?.values)?;
-        Some(format!(
-            "{} ({} to {})",
-            percent(interval.estimate),
-            percent(interval.low),
-            percent(interval.high)
-        ))
-    };
-    let Some(warm) = of("wait_by_difference_fraction") else { return String::new() };
-    let cold = of("wait_by_difference_cold_fraction")
-        .map_or(String::new(), |cold| format!(", {cold} with cold files"));
-    format!("; by difference from full batches {warm} is waiting{cold}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn advice_has_upstreams_thresholds() {
-        assert!(advice(0.29).contains("no bottleneck"));
-        assert!(advice(0.30).contains("acceptable"));
-        assert!(advice(0.50).contains("acceptable"));
-        assert!(advice(0.51).contains("is the bottleneck"));
-    }
-
-    #[test]
-    fn marks_are_those_of_mlperf_storage() {
-        assert_eq!(utilisation_mark(0.95), "reaches 90 %");
-        assert_eq!((utilisation_mark(0.9), utilisation_mark(0.8999)), ("reaches 90 %", "reaches 70 %"));
-        assert_eq!((utilisation_mark(0.7), utilisation_mark(0.69)), ("reaches 70 %", "below 70 %"));
-    }
-
-    #[test]
-    fn pixels_that_are_no_numbers_are_told_and_not_blamed_on_their_scale() {
-        let mut pixels = vec![0.5; 12];
-        assert_eq!(not_finite(&pixels, &[7, 3, 9]), None);
-        (pixels[5], pixels[11]) = (f32::NAN, f32::INFINITY);
-        let said = not_finite(&pixels, &[7, 3, 9]).unwrap();
-        assert!(
-            said.starts_with("a batch has 2 pixels that are NaN or infinite, the first of them in row 3,"),
-            "{said}"
-        );
-        assert!(said.contains("wellread stats") && !said.contains("scale"), "{said}");
-    }
 
     #[test]
     fn a_batch_of_the_whole_set_is_told() {
@@ -520,11 +347,5 @@ mod tests {
             whole_set(12, 16),
             "loop: batches of 12 instead of 16 (--batch-size): the set has only 12 images"
         );
-    }
-
-    #[test]
-    fn stacks_become_channels() {
-        assert_eq!(model_shape(&[4, 2, 3, 5, 8, 9]).unwrap(), [4, 30, 8, 9]);
-        assert!(model_shape(&[4]).is_err());
     }
 }

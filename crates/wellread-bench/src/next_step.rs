@@ -8,7 +8,10 @@
 //! binds ([`Binds::Unclear`]), the sentence says why.
 
 use crate::choices::Mode;
-use crate::findings::{Judge, TOO_NOISY, by_median, percent, series, telling_batch_size};
+use crate::core::judge::{Judge, TOO_NOISY};
+use crate::core::series::{by_median, series, telling_batch_size};
+use crate::core::words::percent;
+use crate::model_loop::thresholds::LITTLE;
 use crate::model_loop::waiting::{self, Binds, Waiting};
 use crate::{conversion, dataloader, model_loop};
 use std::collections::BTreeMap;
@@ -48,7 +51,7 @@ pub(crate) fn finding(tables: &[Table], noise: &BTreeMap<String, f64>, judge: &J
         _ => String::new(),
     };
     let (severity, text, detail) = match (waiting, loader) {
-        (Some(wait), _) if wait.share() < waiting::LITTLE => enough(&wait, &told(&wait)),
+        (Some(wait), _) if wait.share() < LITTLE => enough(&wait, &told(&wait)),
         (Some(wait), Some(loader)) => {
             let (text, detail) = remedy(loader, wait.format(), judge)?;
             (Severity::Caution, text, format!("{}{}. {detail}", told(&wait), doubt(&wait)))

@@ -2,10 +2,10 @@
 
 use crate::choices::Preset;
 use crate::config::Config;
+use crate::core::Session;
+use crate::core::variants::Results;
 use crate::data::{FormatSet, Source};
-use crate::suite::Session;
-use crate::variants::Results;
-use crate::{findings, framework, machine};
+use crate::{findings, machine};
 use anyhow::Result;
 use std::collections::{BTreeMap, HashSet};
 use wellread_measure::clock::Clock;
@@ -14,7 +14,7 @@ use wellread_measure::environment::Environment;
 use wellread_measure::limits::CopyLimits;
 use wellread_report::{Cell, Fact, Finding, ReportInput, Severity, Table, Thumbnail};
 use wellread_store::preview::{self, Preview, contact_sheet};
-use wellread_store::{Format, registry};
+use wellread_store::registry;
 
 /// What a run gives: everything in the results folder, and what to print.
 pub struct Outcome {
@@ -66,7 +66,7 @@ pub(crate) fn assemble(
     let largest_noise = noise.values().filter_map(serde_json::Value::as_f64).reduce(f64::max);
     let hint = findings::more_rounds(config.repeats, "--repeats");
     let mut found = findings::all(&tables, &noise_floors, config.seed, &hint);
-    let frameworks = framework::findings::all(&tables, &noise_floors, config.seed, &hint);
+    let frameworks = findings::frameworks::all(&tables, &noise_floors, config.seed, &hint);
     found.splice(0..0, frameworks);
     if !verified {
         found.insert(
@@ -111,7 +111,8 @@ pub(crate) fn assemble(
             ),
         ))
     }));
-    facts.extend(engines(session).into_iter().map(Fact::from));
+    let engines = registry::engines();
+    facts.extend(engines_of(session, &engines).into_iter().map(Fact::from));
     let (in_python, python_details) = session.frameworks.facts();
     facts.extend(in_python.into_iter().map(Fact::from));
     let mut details = serde_json::Map::new();
@@ -130,7 +131,7 @@ pub(crate) fn assemble(
     details.insert("clock".into(), serde_json::to_value(Clock::calibrated())?);
     details.insert("limits".into(), serde_json::to_value(limits)?);
     details.insert("frameworks".into(), python_details);
-    details.insert("engines".into(), serde_json::to_value(registry::engines())?);
+    details.insert("engines".into(), serde_json::to_value(&engines)?);
     details.insert(
         "engines_missing".into(),
         registry::missing_formats()
@@ -234,10 +235,10 @@ fn what_figures_are(rounds: &[(&str, usize)], Over(all, one): &Over) -> String {
 }
 
 /// Library and file format behind each format that was measured.
-fn engines(session: &Session<'_>) -> Vec<(String, String)> {
-    let formats = session.prepared.sets.iter().filter_map(|set| registry::format_named(set.format).ok());
-    let engine = |format: &Format| Some((format!("engine of {}", format.name), (format.engine)().ok()?));
-    formats.filter_map(engine).collect()
+fn engines_of(session: &Session<'_>, engines: &BTreeMap<&'static str, String>) -> Vec<(String, String)> {
+    let engine =
+        |set: &FormatSet| Some((format!("engine of {}", set.format), engines.get(set.format)?.clone()));
+    session.prepared.sets.iter().filter_map(engine).collect()
 }
 
 /// Codec of each set, and whether it was converted for this comparison.

@@ -14,16 +14,17 @@
 //! and writes each byte in buffers that exceed the caches; batches that stay in a cache exceed it.
 
 mod kernel;
+mod passes;
 
 use crate::choices::Preset;
+use crate::core::Session;
 use crate::data::FormatSet;
 use crate::feed;
-use crate::suite::Session;
 use anyhow::Result;
 use kernel::Batches;
+use passes::rate;
 use std::collections::HashMap;
 use std::hint::black_box;
-use std::time::Duration;
 use wellread_image::{PixelType, Region};
 use wellread_loader::order::Permutation;
 use wellread_loader::{Cache, Placement};
@@ -34,10 +35,6 @@ use wellread_report::{Cell, Table};
 use wellread_store::bare_codec::BareCodec;
 use wellread_store::{Block, PixelSink, Request, Scratch, Store};
 
-/// Time of one limit of one set.
-const BUDGET: Duration = Duration::from_millis(300);
-/// Fewest passes behind a limit, and most.
-const PASSES: (usize, usize) = (3, 50);
 /// Most images of a pass of reading; another pass reads others, so that nothing is found in a cache that an epoch
 /// would not find there.
 const READ_IMAGES: usize = 1 << 15;
@@ -357,18 +354,6 @@ fn disk(files: &[std::path::PathBuf], images: usize, format: &str, notes: &mut V
     }
 }
 
-/// Things per second over repeated passes of `count` of them, each of which tells its seconds: of the fastest.
-fn rate(count: usize, mut pass: impl FnMut() -> Result<f64>) -> Result<f64> {
-    // Caches fill, buffers grow.
-    pass()?;
-    let whole = Stopwatch::start();
-    let mut times = Vec::new();
-    while times.len() < PASSES.0 || (times.len() < PASSES.1 && whole.elapsed() < BUDGET.as_secs_f64()) {
-        times.push(pass()?);
-    }
-    Ok(count as f64 / times.into_iter().fold(f64::INFINITY, f64::min))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -410,16 +395,5 @@ mod tests {
         let both = [named("share_of_copy", Some(0.25)), named("share_of_device_copy", Some(0.05))];
         assert_eq!(share(Some(500.0), Some(1e10)), both);
         assert_eq!(share(None, Some(1e10)).iter().filter(|cell| cell.1.is_some()).count(), 0);
-    }
-
-    #[test]
-    fn a_rate_is_things_per_second() {
-        let mut passes = 0;
-        let found = rate(100, || {
-            passes += 1;
-            // Of the fastest pass; the first, of 9 s, fills caches.
-            Ok([0.01, 9.0, 0.02, 0.02, 0.05][passes.min(4)])
-        });
-        assert_eq!(found.unwrap(), 100.0 / 0.02, "{passes} passes");
     }
 }

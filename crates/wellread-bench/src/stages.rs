@@ -10,16 +10,19 @@
 //! model computes costs nothing and counts nothing. The four stages add up to the time of an image from cold files.
 
 mod consumer;
+mod diagnosis;
+mod figure;
 
 pub use consumer::Consumer;
+pub use diagnosis::{Diagnosis, Run, Stage};
+pub use figure::Figure;
 
+use crate::core::words::percent;
 use crate::feed::{Feed, How, Open, Pass, Place, Span};
-use crate::findings::percent;
 use crate::model_loop::UTILISATION_MARKS;
 use crate::sample::{Limits, Sample};
 use anyhow::{Context as _, Result, bail};
 use consumer::Step;
-use serde::{Serialize, Serializer};
 use std::cell::RefCell;
 use std::time::Duration;
 use wellread_loader::{Batch, Cache, Crop, Transform};
@@ -66,115 +69,6 @@ impl Default for Settings {
             seed: 42,
         }
     }
-}
-
-/// A figure with its 95 % interval, of which there is none where the rounds are too few.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Figure {
-    /// Median over the rounds.
-    pub value: f64,
-    /// Lower end.
-    pub low: Option<f64>,
-    /// Upper end.
-    pub high: Option<f64>,
-}
-
-impl Figure {
-    /// The median of one value per round. Infinite values stand for "never" and take no part in arithmetic: a median, or an end
-    /// of the interval, that touches one is infinite itself.
-    pub fn of(values: &[f64], bootstrap: &Bootstrap) -> Self {
-        if !values.contains(&f64::INFINITY) {
-            return Self::of_numbers(values, bootstrap);
-        }
-        let largest = values.iter().copied().filter(|v| v.is_finite()).fold(f64::NEG_INFINITY, f64::max);
-        // Larger than all numbers: only what was made with it is larger than those.
-        let never = 2.0 * largest.max(0.0) + 1.0;
-        let numbers: Vec<f64> = values.iter().map(|v| if *v == f64::INFINITY { never } else { *v }).collect();
-        let figure = Self::of_numbers(&numbers, bootstrap);
-        let told = |v: f64| if v > largest { f64::INFINITY } else { v };
-        Self { value: told(figure.value), low: figure.low.map(told), high: figure.high.map(told) }
-    }
-
-    fn of_numbers(values: &[f64], bootstrap: &Bootstrap) -> Self {
-        let interval = bootstrap.median(values).filter(|_| values.len() >= MIN_SAMPLES);
-        Self {
-            value: median(values).unwrap_or(f64::NAN),
-            low: interval.map(|i| i.low),
-            high: interval.map(|i| i.high),
-        }
-    }
-}
-
-/// One way of running the loop.
-#[derive(Clone, Debug, Serialize)]
-pub struct Run {
-    /// `cold`, `warm`, `cached`, `synthetic`.
-    pub name: &'static str,
-    /// Microseconds of an image.
-    pub us_per_image: Figure,
-    /// Images per second at the median; none of a run that does nothing.
-    pub images_per_s: Option<f64>,
-    /// Bytes of batches per second as a share of memory copy by as many threads.
-    pub share_of_copy: Option<f64>,
-    /// One value per round, microseconds.
-    pub rounds_us: Vec<f64>,
-}
-
-/// What one stage adds.
-#[derive(Clone, Debug, Serialize)]
-pub struct Stage {
-    /// `storage`, `decoding`, `copying`, `model`.
-    pub name: &'static str,
-    /// What it is.
-    pub about: &'static str,
-    /// Microseconds that it adds to an image. Below zero where noise is larger than what it adds.
-    pub us_per_image: Figure,
-    /// The same as a share of the slowest run's time.
-    pub share: Figure,
-    /// One share per round.
-    #[serde(skip)]
-    shares: Vec<f64>,
-}
-
-/// What was found.
-#[derive(Clone, Debug, Serialize)]
-pub struct Diagnosis {
-    /// The images.
-    pub sample: Sample,
-    /// Images of a batch.
-    pub batch_size: usize,
-    /// Threads that read ahead.
-    pub workers: usize,
-    /// The model, in words.
-    pub model: String,
-    /// Rounds that were measured.
-    pub rounds: usize,
-    /// The loop from each place, slowest source first.
-    pub runs: Vec<Run>,
-    /// What each stage adds, in the order in which pixels go through them.
-    pub stages: Vec<Stage>,
-    /// Name of the stage that binds; `None` where the data do not tell.
-    pub binds: Option<&'static str>,
-    /// Name of the stage that binds once files are in the page cache.
-    pub binds_warm: Option<&'static str>,
-    /// Time of computing over all time, from files in the page cache and from cold ones: accelerator utilisation. Only with
-    /// a model.
-    pub utilisation: Vec<(&'static str, Figure)>,
-    /// The answer in a sentence.
-    pub verdict: String,
-    /// What was not as it should be.
-    pub notes: Vec<String>,
-    /// Memory copy, the limit that shares are of.
-    #[serde(serialize_with = "bandwidths")]
-    pub memory_copy: CopyLimits,
-}
-
-fn bandwidths<S: Serializer>(limits: &CopyLimits, serializer: S) -> Result<S::Ok, S::Error> {
-    let rate = |b: wellread_measure::limits::Bandwidth| b.bytes_per_second;
-    serializer.collect_map([
-        ("one_thread_bytes_per_s", rate(limits.one_thread)),
-        ("all_threads_bytes_per_s", rate(limits.all_threads)),
-    ])
 }
 
 /// Runs of a turn are repeated for this many seconds, so that small samples are no matter of microseconds, and at most so

@@ -10,10 +10,12 @@
 //! request: [`crate::sweep`].
 
 use crate::choices::{Operation, PageCache};
+use crate::core::judge::{Judge, Ranked, ranked};
+use crate::core::series::{by_median, series};
+use crate::core::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
+use crate::core::words::with_codec;
+use crate::core::{Benchmark, Session};
 use crate::data::{FormatSet, set_name};
-use crate::findings::{Judge, Ranked, by_median, ranked, series, with_codec};
-use crate::suite::{Benchmark, Session};
-use crate::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
 use crate::written::Written;
 use anyhow::{Result, bail};
 use std::rc::Rc;

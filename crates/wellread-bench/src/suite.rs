@@ -1,185 +1,32 @@
-//! All benchmarks in order, and the results folder.
+//! The benchmarks that were asked for in order, and the results folder.
+
+pub use crate::benchmarks::{BENCHMARKS, benchmark, select};
+pub use crate::outcome::Outcome;
 
 use crate::choices::Preset;
 use crate::config::Config;
+use crate::core::frameworks::Frameworks;
+use crate::core::session::{Pace, batch_shape};
+use crate::core::variants::{self, Results};
+use crate::core::{Benchmark, Session};
 use crate::data::{self, FormatSet, Prepared, Source};
 use crate::expected::ExpectedPixels;
-use crate::findings::{Judge, Ranked};
-use crate::framework::Frameworks;
 use crate::live::Watch;
 use crate::outcome;
-pub use crate::outcome::Outcome;
 use crate::usage::{check_crop, check_shapes};
-use crate::variants::{self, Results};
-use crate::{budget, conversion, dataloader, dataset, histograms, model_loop, storage, sweep};
+use crate::{budget, conversion, dataset, histograms, model_loop, storage, sweep};
 use anyhow::{Context as _, Result, bail};
-use std::cell::Cell;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
-use wellread_loader::{Crop, Scale, Transform};
+use wellread_loader::Transform;
 use wellread_measure::environment::{CpuTimes, Environment};
 use wellread_measure::limits::{LimitSettings, measure_copy};
-use wellread_report::Table;
-use wellread_store::checksum::ImageChecksum;
 use wellread_store::staged::MadeFolder;
 use wellread_store::words::counted;
-use wellread_store::{OpenOptions, Store, WriteOptions, checksum};
-use wellread_trace::{Kind, labelled, span};
-
-/// One benchmark: its name, what it measures, how, and what its table says.
-pub struct Benchmark {
-    /// Name on the command line and of its result files.
-    pub name: &'static str,
-    /// One line for help texts.
-    pub about: &'static str,
-    /// Measures.
-    pub run: fn(&Session<'_>) -> Result<Results>,
-    /// Transforms whose floats it has delivered and compares with [`Session::expected`].
-    pub transforms: fn(&Config) -> Vec<Preset>,
-    /// Columns of its table that fit a terminal.
-    pub headline: &'static [&'static str],
-    /// What its table says, in sentences.
-    pub findings: fn(&Table, &Judge) -> Vec<Ranked>,
-}
-
-/// All benchmarks in the order of a report. One line each.
-pub static BENCHMARKS: &[&Benchmark] = &[
-    &storage::BENCHMARK,
-    &dataset::BENCHMARK,
-    &dataloader::BENCHMARK,
-    &model_loop::BENCHMARK,
-    &conversion::BENCHMARK,
-];
-
-/// What a benchmark is given.
-pub struct Session<'a> {
-    /// What was asked for.
-    pub config: &'a Config,
-    /// The sets.
-    pub prepared: &'a Prepared,
-    /// What must be delivered.
-    pub expected: ExpectedPixels,
-    /// Options the sets were written with.
-    pub write_options: WriteOptions,
-    /// Options the sets are opened with.
-    pub open_options: OpenOptions,
-    /// Told the benchmark's name, turns done, turns in all; and current figures.
-    pub watch: Watch<'a>,
-    /// Remarks to be printed beside every benchmark's figures.
-    pub notes: Vec<String>,
-    /// Frameworks in Python that are measured.
-    pub frameworks: &'a Frameworks,
-    /// How far the run is.
-    pub pace: Pace,
-}
-
-/// So much of its time a benchmark has for measuring, whatever came before.
-const LEAST_LEFT: f64 = 0.25;
-/// A benchmark is late from so much of its time on.
-const LATE: f64 = 1.25;
-
-/// How far a run is, and what time its benchmarks have.
-pub struct Pace {
-    /// The time budget of all benchmarks.
-    whole: Duration,
-    /// When the first benchmark began.
-    began: Instant,
-    /// Benchmarks in all, and those that follow the running one.
-    all: usize,
-    later: Cell<usize>,
-    /// The time of the running one, and when it began.
-    current: Cell<Duration>,
-    since: Cell<Instant>,
-}
-
-impl Pace {
-    /// For so many benchmarks from now on.
-    fn new(whole: Duration, all: usize) -> Self {
-        let current = Cell::new(budget::share(whole, Duration::ZERO, all, all));
-        let now = Instant::now();
-        Self {
-            whole,
-            began: now,
-            all,
-            later: Cell::new(all.saturating_sub(1)),
-            current,
-            since: Cell::new(now),
-        }
-    }
-
-    /// The next benchmark begins, when so many are left with it.
-    fn next(&self, left: usize) {
-        self.since.set(Instant::now());
-        self.later.set(left.saturating_sub(1));
-        self.current.set(budget::share(self.whole, self.began.elapsed(), left, self.all));
-    }
-}
-
-impl Session<'_> {
-    /// The time that the running benchmark may take.
-    pub fn budget(&self) -> Duration {
-        self.pace.current.get()
-    }
-
-    /// What of that is left: what a benchmark looks at before it measures is part of its time. A part of it remains however long
-    /// that took.
-    pub fn remaining(&self) -> Duration {
-        let budget = self.budget();
-        budget.saturating_sub(self.pace.since.get().elapsed()).max(budget.mul_f64(LEAST_LEFT))
-    }
-
-    /// Whether the running benchmark has taken more than that: what only stands beside its figures is left out then.
-    pub fn is_late(&self) -> bool {
-        self.pace.since.get().elapsed() > self.budget().mul_f64(LATE)
-    }
-
-    /// The same in seconds.
-    pub fn seconds(&self) -> f64 {
-        self.budget().as_secs_f64()
-    }
-
-    /// The time left of all benchmarks at most, when the running one needs so much.
-    pub fn left(&self, current: Duration) -> Duration {
-        let Pace { whole, began, all, later, .. } = &self.pace;
-        budget::left_of_all(*whole, began.elapsed(), current, later.get(), *all)
-    }
-
-    /// The sets that this program itself is measured with: all, or none where it is not asked for.
-    pub fn own_sets(&self) -> &[FormatSet] {
-        if self.config.rust() { &self.prepared.sets } else { &[] }
-    }
-
-    /// Opens a format's copy of the set.
-    pub fn open(&self, set: &FormatSet) -> Result<Box<dyn Store>> {
-        let _open = span(Kind::OpenSet);
-        if self.config.in_place {
-            // What was found out once: looking at every shape again would change what opening costs.
-            return data::open_source(&set.path, self.prepared.planes);
-        }
-        let options = OpenOptions { format: Some(set.format.to_owned()), ..self.open_options.clone() };
-        Ok(wellread_store::open(&set.path, &options)?)
-    }
-
-    /// A transform preset with the configured crop and scale.
-    pub fn transform(&self, preset: Preset) -> Result<Transform> {
-        let mut transform =
-            preset.transform().with_context(|| format!("the loader has no transform {preset}"))?;
-        if let Some((height, width)) = self.config.crop {
-            transform.crop = Crop::Center { height, width };
-        }
-        if let Some(factor) = self.config.scale {
-            transform.scale = Scale::By(factor);
-        }
-        Ok(transform)
-    }
-
-    /// Bytes of the files of a set.
-    pub fn bytes_on_disk(&self, set: &FormatSet) -> Option<u64> {
-        self.open(set).ok()?.bytes_on_disk().ok()
-    }
-}
+use wellread_store::{OpenOptions, WriteOptions, checksum};
+use wellread_trace::{Kind, labelled};
 
 /// What figures are told with that were taken while a timeline was recorded.
 const TRACED: &str = "a timeline was recorded meanwhile (--trace), which makes loading up to 3 % slower; leave it out for figures to compare";
@@ -240,7 +87,7 @@ pub fn run(config: &Config, watch: Watch<'_>) -> Result<Outcome> {
     }
     check_crop(config, &prepared.expected)?;
     check_shapes(config, &benchmarks, &prepared.expected)?;
-    find_codecs(&mut prepared.sets);
+    data::find_codecs(&mut prepared.sets);
     if benchmarks.iter().any(|b| b.name == model_loop::BENCHMARK.name) {
         frameworks.check_model(config, &batch_shape(config, &prepared.expected))?;
     }
@@ -381,14 +228,6 @@ fn formats_of(config: &Config) -> Result<Vec<&'static str>> {
     }
 }
 
-/// The shape of a batch of the loop, as loaders deliver it: time points and planes are axes where there are several.
-pub(crate) fn batch_shape(config: &Config, images: &[ImageChecksum]) -> Vec<usize> {
-    let [t, c, z, y, x] = images.first().map_or([1; 5], |image| image.shape_tczyx);
-    let (y, x) = config.crop.unwrap_or((y, x));
-    let batch = config.batch_size.min(images.len());
-    if t == 1 && z == 1 { vec![batch, c, y, x] } else { vec![batch, t, c, z, y, x] }
-}
-
 /// Names of files in a results folder whatever is measured.
 const RESULTS: [&str; 3] = ["summary.json", "report.html", "images.png"];
 
@@ -417,26 +256,6 @@ pub fn check_out(config: &Config) -> Result<()> {
     }
 }
 
-/// The benchmark or sweep of that name, which is also that of its table.
-pub fn benchmark(name: &str) -> Option<&'static Benchmark> {
-    let sweeps = sweep::SWEEPS.iter().map(|(_, benchmark)| *benchmark);
-    BENCHMARKS.iter().copied().chain(sweeps).find(|benchmark| benchmark.name == name)
-}
-
-/// The benchmarks of these names, in report order.
-///
-/// # Errors
-/// An unknown name.
-pub fn select(names: &[String]) -> Result<Vec<&'static Benchmark>> {
-    let is_known = |name: &str| name == "all" || BENCHMARKS.iter().any(|b| b.name == name);
-    if let Some(unknown) = names.iter().find(|name| !is_known(name)) {
-        let known: Vec<_> = BENCHMARKS.iter().map(|b| b.name).collect();
-        bail!("unknown benchmark {unknown:?}; there are all, {}", known.join(", "));
-    }
-    let wanted = |b: &&&Benchmark| names.iter().any(|n| n == "all" || n == b.name);
-    Ok(BENCHMARKS.iter().filter(wanted).copied().collect())
-}
-
 fn prepare(
     config: &Config,
     options: &WriteOptions,
@@ -459,7 +278,7 @@ fn prepare(
     }
     let formats = data::parse_formats(&config.formats)?;
     let folder = config.data_folder();
-    let mut prepared = prepare_in(&folder, &config.source, &formats, options, progress)?;
+    let mut prepared = data::prepare_in_thread(&folder, &config.source, &formats, options, progress)?;
     if prepared.sets.iter().all(|s| s.error.is_some()) {
         let reasons: Vec<_> = prepared.sets.iter().filter_map(|s| s.error.clone()).collect();
         bail!("no format can hold these images: {}", reasons.join("; "));
@@ -468,42 +287,6 @@ fn prepare(
         prepared.sets.extend(data::absent_sets(&folder));
     }
     Ok(prepared)
-}
-
-/// [`data::prepare`], which reports from several threads, with a callback that is for one.
-pub(crate) fn prepare_in(
-    folder: &std::path::Path,
-    source: &Source,
-    formats: &[&'static wellread_store::Format],
-    options: &WriteOptions,
-    progress: &dyn Fn(&str, usize, usize),
-) -> Result<Prepared> {
-    let done = std::sync::Mutex::new((0, 0));
-    std::thread::scope(|scope| {
-        let work = || {
-            data::prepare(folder, source, formats, options, &|n, of| {
-                *done.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = (n, of);
-            })
-        };
-        let work = std::thread::Builder::new()
-            .spawn_scoped(scope, work)
-            .context("cannot start the thread that prepares images")?;
-        while !work.is_finished() {
-            std::thread::sleep(std::time::Duration::from_millis(20));
-            let (n, of) = *done.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            progress("preparing images", n, of);
-        }
-        work.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
-}
-
-/// Notes the codec of every set that does not know it.
-pub(crate) fn find_codecs(sets: &mut [FormatSet]) {
-    for set in sets.iter_mut().filter(|s| s.error.is_none() && s.codec.is_none()) {
-        let options = OpenOptions { format: Some(set.format.to_owned()), ..OpenOptions::default() };
-        let layout = wellread_store::open(&set.path, &options).and_then(|store| store.layout());
-        set.codec = layout.ok().map(|l| l.codec);
-    }
 }
 
 /// Verifies the pixels of one copy of the set and computes what must be delivered.

@@ -1,7 +1,7 @@
 //! Read amplification beside each result: bytes read of files for each byte of pixels used, and a remark where no bytes
 //! were counted.
 
-use crate::findings::in_python;
+use crate::core::series::in_python;
 use wellread_loader::{Cache, Traffic};
 use wellread_report::Table;
 

@@ -1,8 +1,8 @@
 //! Whether what was asked for goes with the images that are there, found out before anything is measured.
 
 use crate::config::Config;
+use crate::core::Benchmark;
 use crate::sample::differing_stacks;
-use crate::suite::Benchmark;
 use crate::{dataloader, model_loop};
 use anyhow::{Result, bail};
 use wellread_image::Shape;

@@ -1,7 +1,7 @@
 //! The sample written in several ways: every format of the build, codecs, chunk sizes; each measured once while it is
 //! written, and never more than the disk has room for.
 
-use super::Settings;
+use super::settings::Settings;
 use crate::data::set_name;
 use crate::sample::Sample;
 use crate::storage::InMemory;
@@ -21,6 +21,8 @@ const CODECS: [Compression; 4] =
     [Compression::Default, Compression::None, Compression::Lz4, Compression::Zstd(3)];
 /// Chunk sizes along Y and X that are tried for images larger than that.
 const TILE: usize = 256;
+/// Share of the time budget that writing may take.
+const WRITING: f64 = 0.3;
 /// What stays free on the disk in any case.
 const SPARE: u64 = 256 << 20;
 
@@ -164,7 +166,7 @@ pub(crate) fn write(
     let ways = ways(&formats(&settings.formats)?, shape);
     let (mut candidates, mut notes) = (Vec::<Candidate>::new(), Vec::<String>::new());
     let clock = Stopwatch::start();
-    let budget = settings.time_budget.as_secs_f64() * super::WRITING;
+    let budget = settings.time_budget.as_secs_f64() * WRITING;
     let mut slowest: f64 = 0.0;
     for (number, (format, compression, chunk)) in ways.iter().enumerate() {
         progress(number, ways.len());

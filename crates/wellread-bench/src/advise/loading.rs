@@ -1,10 +1,11 @@
 //! How to load what is kept as was chosen: workers, then a batch size, then a cache, each measured with what was chosen before.
 
+use super::advice::SettingTried;
 use super::candidates::Candidate;
 use super::choose::{self, Choice};
+use super::context::{NO_TIME, ROUNDS, Study, section};
 use super::measure::{self, Series};
 use super::predict::Speed;
-use super::{NO_TIME, ROUNDS, SettingTried, Study, section};
 use crate::feed::How;
 use anyhow::{Context as _, Result};
 use wellread_loader::Cache;

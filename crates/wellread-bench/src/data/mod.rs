@@ -8,163 +8,22 @@
 //!
 //! | module | what it holds |
 //! |---|---|
+//! | `source` | synthetic sets, and sets that are there |
+//! | `formats` | the copy of a set in each format |
+//! | `record` | `set.json` and `expected.json` |
 //! | [`write`] | one writer per format side by side; `wellread generate` |
 //! | [`prepare`](mod@prepare) | keeping a folder of sets up to date for a benchmark |
 
+mod formats;
 pub mod prepare;
+mod record;
+mod source;
 pub mod write;
 
+pub use formats::{FormatSet, parse_formats, set_name};
+pub(crate) use formats::{absent_sets, find_codecs};
+pub(crate) use prepare::prepare_in_thread;
 pub use prepare::{Prepared, prepare};
-pub use write::{FormatSet, generate};
-
-use anyhow::{Result, bail};
-use serde::Serialize;
-use std::path::{Path, PathBuf};
-use wellread_image::synthetic::{self, Kind};
-use wellread_image::{PixelType, Shape};
-use wellread_store::convert::one_pixel_type;
-use wellread_store::{Format, masks, registry};
-
-/// What a synthetic set is.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct SetSpec {
-    /// Number of images.
-    pub images: usize,
-    /// Size of each along T, C, Z, Y, X.
-    pub shape: Shape,
-    /// Pixel type.
-    pub dtype: PixelType,
-    /// Cells or noise.
-    pub kind: Kind,
-    /// Seed of the images.
-    pub seed: u64,
-}
-
-impl Default for SetSpec {
-    /// Upstream's size and number of images.
-    fn default() -> Self {
-        Self {
-            images: 1000,
-            shape: Shape::plane(100, 100),
-            dtype: PixelType::U16,
-            kind: Kind::Cells,
-            seed: 42,
-        }
-    }
-}
-
-impl SetSpec {
-    /// What one image of the set is.
-    fn image(&self) -> synthetic::Spec {
-        synthetic::Spec { kind: self.kind, shape: self.shape, dtype: self.dtype, seed: self.seed }
-    }
-}
-
-/// Where a benchmark's images come from.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Source {
-    /// Generated.
-    Synthetic(SetSpec),
-    /// An existing set in any format; `planes` makes every plane a row.
-    Path {
-        /// File or folder.
-        path: PathBuf,
-        /// Whether to take every plane as an image of its own; `None` does so when shapes differ.
-        planes: Option<bool>,
-    },
-}
-
-/// Resolves `all` or a list of format names.
-///
-/// # Errors
-/// An unknown name; the message lists the known ones.
-pub fn parse_formats(names: &[String]) -> Result<Vec<&'static Format>> {
-    if names.iter().any(|n| n == "all") {
-        return Ok(registry::usable_formats());
-    }
-    let mut formats: Vec<&'static Format> = Vec::new();
-    for name in names.iter().filter(|n| !n.is_empty()) {
-        let format = registry::format_named(name)?;
-        if !formats.iter().any(|f| f.name == format.name) {
-            formats.push(format);
-        }
-    }
-    if formats.is_empty() {
-        bail!("no format named; pass all or a list such as parquet,tiff");
-    }
-    Ok(formats)
-}
-
-/// A set, with the reason why it is none, for each format that the project knows and cannot be used here.
-pub(crate) fn absent_sets(folder: &Path) -> Vec<FormatSet> {
-    let set = |(format, how_to_get): (&'static str, String)| FormatSet {
-        format,
-        path: folder.join(format),
-        error: Some(how_to_get),
-        codec: None,
-    };
-    registry::missing_formats().into_iter().map(set).collect()
-}
-
-/// File or folder name of a format's copy inside a prepared folder.
-pub fn set_name(format: &Format) -> String {
-    if format.set_ending.is_empty() { format.name.to_owned() } else { format!("images{}", format.set_ending) }
-}
-
-/// What to do about images and masks in one folder.
-const TWO_SETS: &str = "images and masks are two sets: give the folder of one of them; or put both types into one set: wellread \
-                        convert --mixed";
-
-/// Checks that no files of a folder of images are masks of others. In a table masks are among images because somebody put them there.
-///
-/// # Errors
-/// As [`masks::none_beside_images`].
-pub fn no_masks(store: &dyn wellread_store::Store) -> wellread_store::Result<()> {
-    if registry::format_named(store.format()).is_ok_and(|format| format.keeps_features) {
-        return Ok(());
-    }
-    masks::none_beside_images(store).map_err(|error| error.hint(TWO_SETS))
-}
-
-/// Opens a set that was looked at before ([`open_checked`]), as planes where that said so: nothing but opening.
-pub fn open_source(path: &Path, planes: bool) -> Result<Box<dyn wellread_store::Store>> {
-    let store = wellread_store::open(path, &wellread_store::OpenOptions::default())?;
-    Ok(if planes { Box::new(wellread_store::planes::PlaneStore::new(store)?) } else { store })
-}
-
-/// Opens the source set, as planes when asked for or when shapes differ, with the number of images where planes are the rows; looks
-/// at all of its rows for what is none of one set of images.
-///
-/// # Errors
-/// No image in it; images and masks.
-pub(crate) fn open_checked(
-    path: &Path,
-    planes: Option<bool>,
-) -> Result<(Box<dyn wellread_store::Store>, Option<usize>)> {
-    let store = wellread_store::open(path, &wellread_store::OpenOptions::default())?;
-    if store.is_empty() {
-        bail!("{}: there is no image in it", path.display());
-    }
-    one_pixel_type(&*store).map_err(|error| error.hint(TWO_SETS))?;
-    no_masks(&*store)?;
-    let mixed = || -> Result<bool> {
-        let first = store.row_info(0)?;
-        for row in 1..store.len() {
-            if store.row_info(row)?.shape != first.shape {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    };
-    let as_planes = match planes {
-        Some(planes) => planes,
-        None => mixed()?,
-    };
-    if as_planes {
-        let planes = wellread_store::planes::PlaneStore::new(store)?;
-        let images = planes.images();
-        return Ok((Box::new(planes), Some(images)));
-    }
-    Ok((store, None))
-}
+pub(crate) use source::open_checked;
+pub use source::{SetSpec, Source, no_masks, open_source};
+pub use write::generate;

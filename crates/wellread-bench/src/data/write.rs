@@ -1,8 +1,9 @@
 //! Writing the same images in several formats at once.
 
-use super::{SetSpec, prepare, set_name};
+use super::formats::{FormatSet, set_name};
+use super::record::{EXPECTED, forget, write_expected};
+use super::source::SetSpec;
 use anyhow::{Context as _, Result, bail};
-use serde::Serialize;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,22 +12,6 @@ use wellread_image::{ImageMetadata, PixelType, Shape};
 use wellread_store::checksum::{ImageChecksum, sha256_hex};
 use wellread_store::staged::{self, MadeFolder};
 use wellread_store::{Error, Format, ImageView, StoreWriter, WriteOptions, registry};
-
-/// The list of checksums in a folder of sets.
-pub(super) const EXPECTED: &str = "expected.json";
-
-/// One format's copy of a set, or why there is none.
-#[derive(Clone, Debug, Serialize)]
-pub struct FormatSet {
-    /// Format name.
-    pub format: &'static str,
-    /// Where it is.
-    pub path: PathBuf,
-    /// Why it could not be written.
-    pub error: Option<String>,
-    /// Compression of its pixels, once it was opened.
-    pub codec: Option<String>,
-}
 
 /// Writes a synthetic set in all `formats` below `out`, with `expected.json` and, if asked for, label masks.
 ///
@@ -58,7 +43,7 @@ pub fn generate(
             .into());
     }
     // Should a benchmark have prepared this folder, what it noted down is true no longer.
-    prepare::forget(out)?;
+    forget(out)?;
     let mut mask_writer = if masks {
         let options = WriteOptions { compression: wellread_store::Compression::Zstd(3), ..options.clone() };
         Some(registry::create(&mask_folder, "tiff", &options)?)
@@ -211,14 +196,6 @@ impl Writers {
         };
         (self.writers.into_iter().map(finish).collect(), self.sums)
     }
-}
-
-pub(super) fn write_expected(path: &Path, sums: &[ImageChecksum]) -> Result<()> {
-    write_json(path, &serde_json::json!({ "images": sums }))
-}
-
-pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
-    Ok(staged::write(path, serde_json::to_vec_pretty(value)?)?)
 }
 
 #[cfg(test)]

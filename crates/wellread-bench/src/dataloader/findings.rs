@@ -1,9 +1,10 @@
 //! What the table of the data loader says: the fastest format, the best number of workers, what binds.
 
-use crate::findings::{
-    Judge, Ranked, Series, by_median, number, ranked, series, telling_batch_size, with_codec,
-};
-use crate::{caching, roofline};
+use super::caching;
+use crate::core::judge::{Judge, Ranked, ranked};
+use crate::core::series::{Series, by_median, series, telling_batch_size};
+use crate::core::words::{number, with_codec, workers};
+use crate::roofline;
 use wellread_report::{Finding, Severity, Table};
 
 /// Findings of the table of the data loader.
@@ -24,14 +25,6 @@ pub(crate) fn rates(table: &Table, batch: f64) -> Vec<Series> {
         table.f64("batch_size", r) == Some(batch) && table.str("cache", r) == cache
     });
     by_median(all)
-}
-
-pub(crate) fn workers(label: &str) -> String {
-    match label {
-        "0" => "no workers".to_owned(),
-        "1" => "1 worker".to_owned(),
-        n => format!("{n} workers"),
-    }
 }
 
 /// Epochs shorter than this are mostly starting and stopping threads.

@@ -5,16 +5,16 @@
 //!  a few batches of each set ─▶ seconds to open, and of an image ┴─▶ LoopPlan::of ─▶ Planned: steps, rounds, limits of runs
 //! ```
 
-use super::{Endless, built, loader, model_shape, run_model};
+use super::step::{Endless, built, loader, model_shape, not_for_rust, run_model};
 use crate::budget::{self, Asked, LoopPlan, Reading};
 use crate::choices::Mode;
 use crate::config::Config;
+use crate::core::Session;
+use crate::core::session::batch_shape;
+use crate::core::variants::LEFT_OUT;
+use crate::core::words::number;
 use crate::data::FormatSet;
 use crate::feed;
-use crate::findings::number;
-use crate::framework::tracks;
-use crate::suite::{Session, batch_shape};
-use crate::variants::LEFT_OUT;
 use anyhow::Result;
 use wellread_measure::clock::Stopwatch;
 
@@ -65,7 +65,7 @@ impl Planned {
 pub(super) fn plan(session: &Session<'_>) -> Result<Option<Planned>> {
     let config = session.config;
     let sets: Vec<&FormatSet> = session.own_sets().iter().filter(|set| set.error.is_none()).collect();
-    if sets.is_empty() || tracks::not_for_rust(&config.model).is_some() {
+    if sets.is_empty() || not_for_rust(&config.model).is_some() {
         return Ok(None);
     }
     let asked = Asked {

@@ -7,17 +7,15 @@
 //! A share is small for two reasons: loading is fast, or the loader had read the batches before the first step was counted.
 //! Rows tell them apart: `steps` that do not outnumber `batches_ahead` measured no loading. Such a share is a lower bound.
 
-use super::{advice, by_difference, utilisation_mark};
+use super::thresholds::{LITTLE, MUCH, advice, utilisation_mark};
 use crate::choices::Mode;
-use crate::findings::{Judge, Series, number, percent, series};
+use crate::core::judge::Judge;
+use crate::core::series::{Series, series};
+use crate::core::words::{number, percent};
 use wellread_measure::bootstrap::Interval;
 use wellread_measure::samples::median;
 use wellread_report::{Finding, Severity, Table};
 
-/// Share of a step below which loading is no bottleneck, as upstream has it.
-pub(crate) const LITTLE: f64 = 0.3;
-/// Share of a step above which it is one.
-const MUCH: f64 = 0.5;
 /// Slow formats that the sentence names.
 const NAMED: usize = 3;
 
@@ -209,6 +207,25 @@ fn would_bind(mut slow: Vec<&Waiting>) -> String {
     let more = slow.len().saturating_sub(NAMED);
     let more = if more > 0 { format!("; and {more} more") } else { String::new() };
     format!("; loading would {verb} {}{more}", named.join(", "))
+}
+
+/// Waiting by difference of a format, for the detail of its finding; empty where the rounds are too few for an interval: the
+/// noise of a difference is that of both sides.
+fn by_difference(table: &Table, format: &str, is: impl Fn(usize) -> bool + Copy, judge: &Judge) -> String {
+    let of = |column: &str| {
+        let found = series(table, &["model"], column, |r| is(r) && table.str("format", r) == Some(format));
+        let interval = judge.median(&found.first()?.values)?;
+        Some(format!(
+            "{} ({} to {})",
+            percent(interval.estimate),
+            percent(interval.low),
+            percent(interval.high)
+        ))
+    };
+    let Some(warm) = of("wait_by_difference_fraction") else { return String::new() };
+    let cold = of("wait_by_difference_cold_fraction")
+        .map_or(String::new(), |cold| format!(", {cold} with cold files"));
+    format!("; by difference from full batches {warm} is waiting{cold}")
 }
 
 #[cfg(test)]

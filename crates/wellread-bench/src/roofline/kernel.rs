@@ -9,7 +9,7 @@
 //! batch of them fits into, buffers are as few as a loader has, nothing is read, ordered, handed over or checked. The fastest pass
 //! counts, as in STREAM (McCalpin, <https://www.cs.virginia.edu/stream/ref.html>): what disturbs a limit makes it smaller.
 
-use super::{BUDGET, PASSES};
+use super::passes::{BUDGET, PASSES};
 use std::hint::black_box;
 use std::sync::{Barrier, OnceLock};
 use std::time::Instant;

@@ -1,7 +1,7 @@
 //! What takes the batches: nothing, a stand-in that takes its time, or a model.
 
+use crate::core::words::number;
 use crate::feed::stand_in;
-use crate::findings::number;
 use crate::model_loop::{model_shape, trained};
 use anyhow::{Context as _, Result};
 use wellread_loader::Batch;

@@ -5,13 +5,15 @@
 //! a Parquet column, a block of a database), or an image that is a `file`. The same images at the same level stand
 //! side by side in one table. Page cache warm: a cold one measures the disk, which `storage` does.
 
-use super::{lacking, prepare};
+use super::sets::{lacking, prepare};
 use crate::choices::{CompressedBy, Operation};
+use crate::core::judge::{Judge, Ranked, ranked};
+use crate::core::series::{Series, by_median, series};
+use crate::core::variants::{self, Keys, Results, Unavailable, Variant};
+use crate::core::words::number;
+use crate::core::{Benchmark, Session};
 use crate::data::FormatSet;
-use crate::findings::{Judge, Ranked, Series, by_median, number, ranked, series};
 use crate::storage;
-use crate::suite::{Benchmark, Session};
-use crate::variants::{self, Keys, Results, Unavailable, Variant};
 use anyhow::Result;
 use std::rc::Rc;
 use wellread_report::{Cell, Finding, Severity, Table};

@@ -3,11 +3,10 @@
 use super::*;
 use crate::feed::How;
 use crate::sample::Limits;
-use std::path::{Path, PathBuf};
-use wellread_image::{ImageMetadata, PixelType, Shape};
-use wellread_loader::{Cache, MemoryStore, Transform};
+use crate::test_store::TestStore;
+use wellread_loader::{Cache, Transform};
 use wellread_measure::rng::Rng;
-use wellread_store::{PixelSink, Request, RowInfo, Scratch, Store, StoreLayout};
+use wellread_store::Store;
 
 /// A pipeline in simulated time: workers and the one that waits claim batches in order, `ahead` of the one delivered last at
 /// most, and read each in `read` seconds of one thread, more or less.
@@ -151,51 +150,9 @@ fn noise_cannot_make_speeds_absurd() {
     assert_eq!((agrees(&few(1.1)), agrees(&few(1.5))), (Some(true), None));
 }
 
-/// A set of which reading an image takes a given time, whatever else the machine does: it sleeps.
-struct Slow {
-    inner: MemoryStore,
-    each: Duration,
-}
-
-impl Store for Slow {
-    fn format(&self) -> &'static str {
-        "slow"
-    }
-    fn path(&self) -> &Path {
-        self.inner.path()
-    }
-    fn len(&self) -> usize {
-        self.inner.len()
-    }
-    fn row_info(&self, row: usize) -> wellread_store::Result<RowInfo> {
-        self.inner.row_info(row)
-    }
-    fn metadata(&self, row: usize) -> wellread_store::Result<ImageMetadata> {
-        self.inner.metadata(row)
-    }
-    fn layout(&self) -> wellread_store::Result<StoreLayout> {
-        self.inner.layout()
-    }
-    fn files(&self) -> wellread_store::Result<Vec<PathBuf>> {
-        Ok(vec![])
-    }
-    fn read(
-        &self,
-        requests: &[Request],
-        scratch: &mut Scratch,
-        sink: &mut dyn PixelSink,
-    ) -> wellread_store::Result<()> {
-        std::thread::sleep(self.each * requests.len() as u32);
-        self.inner.read(requests, scratch, sink)
-    }
-}
-
+/// A set of which reading an image takes 2 ms.
 fn slow() -> Result<Box<dyn Store>> {
-    let mut inner = MemoryStore::new("slow");
-    for i in 0..24 {
-        inner.push(format!("{i}"), Shape::plane(8, 8), PixelType::U8, vec![i; 64])?;
-    }
-    Ok(Box::new(Slow { inner, each: Duration::from_millis(2) }))
+    Ok(Box::new(TestStore { each: Duration::from_millis(2), ..TestStore::squares(24, 8)? }))
 }
 
 fn feed_of(workers: usize) -> Feed<'static> {

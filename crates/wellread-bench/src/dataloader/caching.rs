@@ -1,7 +1,9 @@
 //! What a loader's cache keeps, what that costs, and how often it serves: columns of the data-loader benchmark, and what they
 //! say.
 
-use crate::findings::{Judge, Series, by_median, number, percent, series, telling_batch_size};
+use crate::core::judge::Judge;
+use crate::core::series::{Series, by_median, series, telling_batch_size};
+use crate::core::words::{number, percent};
 use wellread_loader::CacheReport;
 use wellread_measure::samples::median;
 use wellread_report::number::Unit;
@@ -38,7 +40,7 @@ pub(crate) fn finding(table: &Table, judge: &Judge) -> Option<Finding> {
             keep(r) && table.str("cache", r) == Some(policy) && table.cell("workers", r).text() == workers
         };
         let cost = cost(table, policy, rows).map_or(String::new(), |cost| format!(", {cost}"));
-        let threads = crate::dataloader::workers(workers);
+        let threads = crate::core::words::workers(workers);
         format!("{policy} {}{interval} images/s ({threads}){cost}", number(s.median()))
     });
     let what = if best.len() == 1 { "The cache" } else { "Caches" };

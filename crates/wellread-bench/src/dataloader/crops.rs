@@ -5,7 +5,7 @@
 //! only, as reading them a second time would be what is timed.
 
 use crate::choices::Preset;
-use crate::suite::Session;
+use crate::core::Session;
 use anyhow::Result;
 use wellread_image::Shape;
 use wellread_loader::{Batch, Dataset, ItemContext, Loader, Placement, Transform};

@@ -1,10 +1,12 @@
 //! What the tables say about frameworks: wellread beside its peers in the same framework, and beside itself in Rust.
 
-use super::tracks::{ALWAYS, NEVER};
 use crate::choices::Framework;
-use crate::dataloader::workers;
-use crate::findings::{Judge, Series, by_median, in_python, number, percent, series, telling_batch_size};
-use crate::model_loop::waiting::LITTLE;
+use crate::conversion::python::{ALWAYS, NEVER};
+use crate::core::judge::Judge;
+use crate::core::series::{Series, by_median, in_python, series, telling_batch_size};
+use crate::core::words::workers;
+use crate::core::words::{number, percent};
+use crate::model_loop::thresholds::LITTLE;
 use std::collections::BTreeMap;
 use wellread_report::{Cell, Finding, Severity, Table};
 
@@ -225,7 +227,7 @@ fn no_ops(table: &Table) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::framework::tracks::SOMETIMES;
+    use crate::conversion::python::SOMETIMES;
     use wellread_report::row;
 
     fn table(rates: &[(&str, &str, i64, [f64; 6])]) -> Table {

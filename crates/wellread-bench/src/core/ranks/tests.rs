@@ -1,6 +1,7 @@
 //! Which configurations are left out first.
 
 use super::*;
+use wellread_report::Cell;
 
 fn keys(format: &str, operation: &str, cache: &str) -> (Keys, bool) {
     let cells = [("format", format), ("operation", operation), ("cache", cache)];

@@ -12,17 +12,18 @@
 //! configurations freed is given back to the kernel first, which would slow timed turns down; therefore it is
 //! done before the turn that is not timed.
 
-use crate::Session;
+use super::ranks::ranks;
+use super::session::Session;
+use super::table::{Stamp, intervals};
 use crate::budget;
 use crate::live::Live;
 use anyhow::{Context as _, Result};
 use std::cell::RefCell;
 use wellread_measure::bootstrap::Bootstrap;
-use wellread_measure::compare::MIN_SAMPLES;
 use wellread_measure::interleave::{Event, Outcome, Plan, Run, Stopped, Turn, VariantResult};
 use wellread_measure::memory::{PeakGuard, PeakMemory, PeakSource, Scope, release_free_heap};
 use wellread_measure::precision::Precision;
-use wellread_measure::samples::{Samples, median_in_place};
+use wellread_measure::samples::median_in_place;
 use wellread_measure::steady::{ChangePoints, Shape, course};
 use wellread_report::columns::{Better, quantity};
 use wellread_report::table::samples::{BATCHES, medians_tell};
@@ -30,80 +31,14 @@ use wellread_report::{Cell, Row, Samples as RawSamples, Table};
 use wellread_store::words::{counted, counted_with};
 use wellread_trace::{Kind, labelled};
 
+pub use super::measurement::{Keys, LEFT_OUT, Measurement, Results, Settings, Unavailable, Variant, name_of};
+
 /// Most rounds of a benchmark that measures until a precision is reached.
 const MOST_ROUNDS: usize = 1_000;
 /// Changes within a run that are told: smaller shares matter to nobody.
 const NOTABLE: f64 = 0.1;
 /// Configurations that a remark names.
 const NAMED: usize = 3;
-/// How the reason begins of a configuration that was not measured because there was no time for it.
-pub const LEFT_OUT: &str = wellread_report::columns::LEFT_OUT;
-
-/// Columns that tell one configuration from another, in order, `format` first. A `codec` among them is none of that:
-/// it stands in for the codec of the session's set.
-pub type Keys = Vec<(&'static str, Cell)>;
-
-/// What one turn measured.
-#[derive(Clone, Debug, Default)]
-pub struct Measurement {
-    /// Named values; names are column names. NaN is no value, such as a percentile of too few samples.
-    pub values: Vec<(&'static str, f64)>,
-    /// Named texts, such as advice.
-    pub texts: Vec<(&'static str, String)>,
-    /// Latency of each item (image, batch or step) in seconds.
-    pub items: Vec<f64>,
-    /// Whether the checksum of what was delivered agreed.
-    pub verified: bool,
-    /// Peak memory of the turn; filled in by [`run`], unless the job watched another process.
-    pub peak: Option<PeakMemory>,
-}
-
-/// One configuration to measure.
-pub struct Variant<'a> {
-    /// What tells it apart.
-    pub keys: Keys,
-    /// Whether it may be impossible here, as somebody else's library or a cold page cache may: one that fails is
-    /// unavailable, and no failure of this run.
-    pub peer: bool,
-    /// Measures once.
-    pub job: Box<dyn FnMut(Turn) -> Result<Measurement> + 'a>,
-}
-
-/// A configuration that cannot be measured, and why.
-pub struct Unavailable {
-    /// What tells it apart.
-    pub keys: Keys,
-    /// Why.
-    pub reason: String,
-}
-
-/// What a benchmark gives.
-pub struct Results {
-    /// One row per configuration and run.
-    pub table: Table,
-    /// Time of every item of every run.
-    pub samples: RawSamples,
-    /// Relative difference below which this benchmark cannot tell two variants apart.
-    pub noise_floor: Option<f64>,
-    /// Remarks that belong beside the measured.
-    pub notes: Vec<String>,
-    /// Smallest slow-down, as a share, that this benchmark would find in nine of ten cases, as far as its A/A pair shows.
-    pub detectable: Option<f64>,
-    /// Rounds that were measured.
-    pub rounds: usize,
-}
-
-/// How to run.
-pub struct Settings<'s> {
-    /// Name of the benchmark and of its table.
-    pub name: &'s str,
-    /// Measurement that get intervals.
-    pub intervals: &'s [&'static str],
-    /// The figure of the A/A pair.
-    pub noise_figure: &'static str,
-    /// Prefix of the latency columns (`""` gives `p50_s` …, `"step_"` gives `step_p50_s` …).
-    pub item_prefix: &'static str,
-}
 
 /// Runs all variants and makes the table.
 ///
@@ -271,41 +206,6 @@ pub fn run(
     Ok(results)
 }
 
-/// What storage is read for, the most telling first: without these a short run would say nothing of reading.
-const OPERATIONS: [&str; 5] = ["read_all", "read_random", "write", "open", "read_files"];
-
-/// How little a configuration tells: reading whole from the page cache tells most, cold files come after all else.
-fn weight(keys: &Keys) -> usize {
-    let of = |column: &str| keys.iter().find(|(name, _)| *name == column).map(|(_, cell)| cell.text());
-    let operation = of("operation").and_then(|name| OPERATIONS.iter().position(|known| *known == name));
-    let cold = of("cache").is_some_and(|cache| cache == "cold" || cache == "direct");
-    operation.unwrap_or(0) + if cold { OPERATIONS.len() } else { 0 }
-}
-
-/// Which configurations are the last to be left out: of each format, or framework and reader, the most telling, then the
-/// second, so that the same formats are in every table.
-fn ranks(keys: &[(Keys, bool)]) -> Vec<usize> {
-    let mut seen: Vec<(Vec<String>, usize)> = Vec::new();
-    let mut rank = |(keys, _): &(Keys, bool)| {
-        let of = ["format", "framework", "loader"];
-        let who: Vec<String> =
-            keys.iter().filter(|(name, _)| of.contains(name)).map(|(_, cell)| cell.text()).collect();
-        if let Some((_, count)) = seen.iter_mut().find(|(known, _)| *known == who) {
-            *count += 1;
-            return *count;
-        }
-        seen.push((who, 0));
-        0
-    };
-    let mut order: Vec<usize> = (0..keys.len()).collect();
-    order.sort_by_key(|&at| weight(&keys[at].0));
-    let mut ranks = vec![0; keys.len()];
-    for at in order {
-        ranks[at] = rank(&keys[at]);
-    }
-    ranks
-}
-
 /// Takes the rounds that turn out to be warm-up out of the measured ones, and says so; says too where the runs of a
 /// configuration begin slower than they go on.
 fn settle(outcome: &mut Outcome<Measurement>, settings: &Settings<'_>, seed: u64) -> Vec<String> {
@@ -432,131 +332,9 @@ fn inexact_peak(peak: &PeakMemory) -> Option<String> {
     }
 }
 
-/// A variant's name for people: its keys joined.
-pub fn name_of(keys: &Keys) -> String {
-    let telling = keys.iter().filter(|(name, _)| *name != "codec").map(|(_, cell)| cell.text());
-    telling.filter(|t| !t.is_empty()).collect::<Vec<_>>().join(" ")
-}
-
 fn value(measured: &Measurement, settings: &Settings<'_>) -> Option<f64> {
     if settings.noise_figure.strip_prefix(settings.item_prefix) == Some("p50_s") {
         return median_in_place(&mut measured.items.clone());
     }
     measured.values.iter().find(|(name, _)| *name == settings.noise_figure).map(|(_, v)| *v)
 }
-
-type Intervals = Vec<(String, f64, f64)>;
-
-fn intervals(runs: &[&Measurement], settings: &Settings<'_>, bootstrap: &Bootstrap) -> Intervals {
-    let mut out = Vec::new();
-    // Fewer runs are shown by their range.
-    if runs.len() < MIN_SAMPLES {
-        return out;
-    }
-    for &name in settings.intervals {
-        let values: Vec<f64> =
-            runs.iter().filter_map(|r| r.values.iter().find(|(n, _)| *n == name).map(|(_, v)| *v)).collect();
-        if let Some(i) = bootstrap.median(&values) {
-            out.push((name.to_owned(), i.low, i.high));
-        }
-    }
-    let groups: Vec<&[f64]> = runs.iter().map(|r| r.items.as_slice()).filter(|i| !i.is_empty()).collect();
-    if let Some(i) = bootstrap.clustered_median(&groups) {
-        out.push((format!("{}p50_s", settings.item_prefix), i.low, i.high));
-    }
-    out
-}
-
-struct Stamp<'t, 's> {
-    session: &'t Session<'s>,
-    table: &'t mut Table,
-}
-
-impl Stamp<'_, '_> {
-    /// What every row begins with.
-    fn begin(&self, keys: &Keys, run: Option<usize>) -> Row {
-        let mut row: Row = keys.iter().map(|(n, c)| ((*n).to_owned(), c.clone())).collect();
-        row.extend(run.map(|run| ("run".into(), Cell::from(run))));
-        let of = |column: &str| keys.iter().find(|(name, _)| *name == column).map(|(_, cell)| cell.text());
-        if of("codec").is_none() {
-            let format = of("format");
-            let set = self.session.prepared.sets.iter().find(|s| Some(s.format) == format.as_deref());
-            row.push(("codec".into(), set.and_then(|s| s.codec.as_deref()).map_or(Cell::Null, Cell::from)));
-        }
-        row.push(("seed".into(), Cell::from(self.session.config.seed as i64)));
-        row.push(("timestamp".into(), Cell::from(now())));
-        row
-    }
-
-    fn row(&mut self, keys: &Keys, status: &str, reason: &str) {
-        let mut row = self.begin(keys, None);
-        row.push(("status".into(), Cell::from(status)));
-        row.push(("reason".into(), Cell::from(reason)));
-        self.table.push(row);
-    }
-
-    fn run(
-        &mut self,
-        keys: &Keys,
-        run: usize,
-        measured: &Measurement,
-        verified: bool,
-        (prefix, hidden): (&str, Option<&str>),
-        intervals: &Intervals,
-        peak: Option<&PeakMemory>,
-    ) {
-        let mut row = self.begin(keys, Some(run));
-        row.push(("verified".into(), Cell::from(verified)));
-        row.push(("status".into(), Cell::from("ok")));
-        for (name, value) in &measured.values {
-            row.push(((*name).to_owned(), Cell::from(Some(*value).filter(|v| !v.is_nan()))));
-        }
-        for (name, text) in &measured.texts {
-            row.push(((*name).to_owned(), Cell::from(text.as_str())));
-        }
-        row.extend(item_columns(&measured.items, prefix).into_iter().map(|(name, cell)| {
-            let cell = if hidden == Some(name.as_str()) { Cell::Null } else { cell };
-            (name, cell)
-        }));
-        for (name, low, high) in intervals {
-            row.push((format!("{name}_ci_low"), Cell::from(*low)));
-            row.push((format!("{name}_ci_high"), Cell::from(*high)));
-        }
-        let megabytes = |bytes: u64| Cell::from(bytes as f64 / 1e6);
-        if let Some(bytes) = peak.and_then(|peak| peak.bytes) {
-            row.push(("peak_rss_mb".into(), megabytes(bytes)));
-        }
-        let is_bound = |peak: &&PeakMemory| {
-            matches!(peak.source, PeakSource::HighWaterMarkOfProcess { exact: false, .. })
-        };
-        if let Some(growth) = peak.filter(|peak| !is_bound(peak)).and_then(PeakMemory::growth) {
-            row.push(("peak_growth_mb".into(), megabytes(growth)));
-        }
-        self.table.push(row);
-    }
-}
-
-fn item_columns(items: &[f64], prefix: &str) -> Vec<(String, Cell)> {
-    let samples: Samples = items.iter().copied().collect();
-    let Some(s) = samples.summary() else { return vec![] };
-    let optional = |v: Option<f64>| v.map_or(Cell::Null, Cell::from);
-    [
-        ("mean_s", Cell::from(s.mean)),
-        ("std_s", optional(s.std)),
-        ("p50_s", Cell::from(s.p50)),
-        ("p95_s", optional(s.p95)),
-        ("p99_s", optional(s.p99)),
-        ("min_s", Cell::from(s.min)),
-        ("max_s", Cell::from(s.max)),
-    ]
-    .into_iter()
-    .map(|(name, cell)| (format!("{prefix}{name}"), cell))
-    .collect()
-}
-
-fn now() -> String {
-    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
-}
-
-#[cfg(test)]
-mod tests;

@@ -1,9 +1,9 @@
-//! The same benchmarks through PyTorch and JAX: `--framework pytorch,jax`.
+//! Frameworks in Python, each with the process that runs it: `--framework pytorch,jax`.
 //!
 //! ```text
 //!  Config ─▶ Frameworks::start ─▶ a Python per framework: what it has, which readers, which conversions
 //!                                     │
-//!  dataset, dataloader, loop, conversion ─▶ tracks: a variant per reader, in the same rounds as the Rust ones
+//!  dataset, dataloader, loop, conversion ─▶ sources: a variant per reader, in the same rounds as the Rust ones
 //!                                     │
 //!                worker: one turn ─▶ raw nanoseconds, pixels ─▶ the same statistics, columns and checks
 //! ```
@@ -12,18 +12,10 @@
 //!
 //! The worker is a Python program that this one carries ([`wellread_worker`]); no Python package needs to be
 //! installed but the frameworks and the peers themselves. What is missing becomes rows that say so.
-//!
-//! | module | what it holds |
-//! |---|---|
-//! | `tracks` | one turn of each benchmark: requests, and measurements from raw samples |
-//! | `findings` | what the tables say about frameworks, and how they compare |
 
-pub(crate) mod findings;
-pub(crate) mod tracks;
-
+use super::measurement::Measurement;
 use crate::choices::{Framework, Mode};
 use crate::config::Config;
-use crate::variants::Measurement;
 use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -367,7 +359,7 @@ impl InPython {
 
     /// One turn: asks, and watches the memory of the worker's processes when the turn is warm-up. `measure` makes a
     /// measurement of the answer.
-    fn turn(
+    pub(super) fn turn(
         &self,
         turn: Turn,
         request: &Value,

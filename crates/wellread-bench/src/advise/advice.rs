@@ -1,0 +1,98 @@
+//! What a study gives: what was tried, what is recommended and why, what a model will wait.
+
+use super::candidates::Candidate;
+use super::predict::Prediction;
+use crate::sample::Sample;
+use crate::stages::Figure;
+use serde::{Serialize, Serializer};
+use wellread_loader::Cache;
+use wellread_measure::compare::Verdict;
+
+/// One candidate with its figures.
+#[derive(Clone, Debug, Serialize)]
+pub struct Tried {
+    /// What it is.
+    #[serde(flatten)]
+    pub candidate: Candidate,
+    /// Its name in sentences.
+    pub name: String,
+    /// Bytes of the whole set, extrapolated from the sample.
+    pub bytes_of_set: f64,
+    /// Images per second in batches, files in memory.
+    pub images_per_s: Figure,
+    /// The same as a share of memory copy.
+    pub share_of_copy: f64,
+    /// Microseconds of a single image at random.
+    pub single_us: Figure,
+    /// Images per second from cold files, where they can be dropped from memory.
+    pub cold_images_per_s: Option<Figure>,
+    /// Time in batches over that of the fastest, where it was measured with it.
+    pub versus_fastest: Option<Figure>,
+    /// Whether that is a difference; `too few data` of those that were only screened.
+    pub verdict: Verdict,
+    /// Whether it was measured further after screening.
+    pub finalist: bool,
+}
+
+/// One setting of the loader with its figure.
+#[derive(Clone, Debug, Serialize)]
+pub struct SettingTried {
+    /// The value.
+    pub value: String,
+    /// Milliseconds: a step with its wait, or where no step time is given the shortest step without wait (workers);
+    /// microseconds of an image (batch sizes, caches). Infinite where every step waits.
+    pub time: Figure,
+}
+
+/// What is recommended.
+#[derive(Clone, Debug, Serialize)]
+pub struct Recommendation {
+    /// Format name.
+    pub format: &'static str,
+    /// For `convert --compression`; `None` where the set stays as it is.
+    pub compression: Option<wellread_store::Compression>,
+    /// For `convert --chunk`.
+    pub chunk: Option<[usize; 5]>,
+    /// Whether the set stays as it is.
+    pub as_it_is: bool,
+    /// Threads that read ahead.
+    pub workers: usize,
+    /// Images of a batch: as asked for, where it was.
+    pub batch_size: usize,
+    /// What to keep of images.
+    #[serde(serialize_with = "as_text")]
+    pub cache: Cache,
+    /// Why, in sentences: format, workers, batch size, cache.
+    pub reasons: [Vec<String>; 4],
+}
+
+fn as_text<S: Serializer>(value: &Cache, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(value)
+}
+
+/// Everything the study found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Advice {
+    /// The images.
+    pub sample: Sample,
+    /// Every way that was tried, the set as it is first.
+    pub tried: Vec<Tried>,
+    /// Numbers of workers that were tried.
+    pub workers: Vec<SettingTried>,
+    /// Batch sizes that were tried; none where one was asked for.
+    pub batch_sizes: Vec<SettingTried>,
+    /// Caches that were tried.
+    pub caches: Vec<SettingTried>,
+    /// What to do.
+    pub recommendation: Recommendation,
+    /// What a model will wait.
+    pub predictions: Vec<Prediction>,
+    /// Shortest step that does not wait, milliseconds.
+    pub no_wait_from_ms: Figure,
+    /// Images per second of the first epoch at most, when files come from the disk.
+    pub first_epoch_images_per_s: Option<Figure>,
+    /// What was left out or not as it should be.
+    pub notes: Vec<String>,
+    /// How long the study took.
+    pub seconds: f64,
+}

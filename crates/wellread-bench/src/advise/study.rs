@@ -1,0 +1,326 @@
+//! The study itself: its sections one after the other, each with what was chosen before.
+//!
+//! ```text
+//!  Settings ─▶ Allowance ─▶ Sample ─▶ candidates ─▶ Figures ─▶ choose::format ─▶ loading::loader ─▶ predict ─▶ Advice
+//! ```
+
+use super::advice::{Advice, Recommendation, Tried};
+use super::allowance::{Allowance, batches_of_loop, batches_of_run};
+use super::candidates::{self, Candidate};
+use super::choose::{self, Need};
+use super::context::{NO_TIME, ROUNDS, RUNS_OF_PREDICTING, Study, section};
+use super::loading;
+use super::measure::Figures;
+use super::predict;
+use super::settings::Settings;
+use crate::core::words::{number, percent};
+use crate::feed::{How, Open};
+use crate::roofline::share_of_copy;
+use crate::sample::{Limits, Sample};
+use anyhow::{Context as _, Result};
+use std::time::Duration;
+use wellread_image::Shape;
+use wellread_loader::{Cache, Crop, Transform};
+use wellread_measure::clock::Stopwatch;
+use wellread_measure::compare::Verdict;
+use wellread_measure::environment::Environment;
+use wellread_measure::limits::{LimitSettings, measure_copy};
+use wellread_store::staged::Staged;
+use wellread_store::words::counted;
+
+/// Shares of the time budget: screening, measuring candidates, predicting; those of the loader are in [`super::loading`].
+const SCREENING: f64 = 0.2;
+const MEASURING: f64 = 0.2;
+const PREDICTING: f64 = 0.12;
+/// Steady runs of a loader that measuring candidates consists of at least.
+const RUNS_OF_MEASURING: f64 = 6.0;
+/// Candidates that are measured after screening: the fastest ones, beside the set as it is and the smallest.
+const FINALISTS: usize = 4;
+/// Shares of waiting, measured twice in one study, that differ by more say that the machine changed.
+const UNSTEADY: f64 = 0.1;
+/// Step times (milliseconds) that are predicted where none is given.
+const STEPS_MS: [f64; 5] = [5.0, 20.0, 50.0, 100.0, 200.0];
+
+/// Studies the set that `open` opens.
+///
+/// # Errors
+/// A set that cannot be opened, read or batched; a scratch folder that cannot be written.
+pub fn study(
+    open: impl Fn() -> Result<Box<dyn wellread_store::Store>>,
+    settings: &Settings,
+    progress: &dyn Fn(&str, usize, usize),
+) -> Result<Advice> {
+    let clock = Stopwatch::start();
+    let own: &Open<'_> = &open;
+    let store = own()?;
+    let cores = wellread_worker::threads();
+    // A core is left to what feeds the device.
+    let workers = cores.saturating_sub(1).clamp(1, 8);
+    let allowance = Allowance::probe(&*store, cores, settings.time_budget.as_secs_f64());
+    let mut notes = Vec::new();
+    let usual = match settings.batch_size {
+        Some(asked) => asked,
+        None => crate::sample::batch_size(&*store, settings.crop)?,
+    };
+    let usual = usual.min(store.len().max(1));
+    // A step time is one of a batch: of the usual size, where none is asked for.
+    let is_given = settings.batch_size.is_some() || settings.step.is_some();
+    let batches = allowance.batches(usual, is_given, workers);
+    if batches.measured < usual {
+        let told = if is_given {
+            format!("; times of a step are of batches of {}, in proportion", batches.meant)
+        } else {
+            String::new()
+        };
+        notes.push(format!(
+            "batches of {} instead of {usual} were measured, to keep to the time (--time-budget): an image takes {} ms to be \
+             read{told}",
+            batches.measured,
+            number(1e3 * allowance.image)
+        ));
+    }
+    let is_cut = batches.meant < usual;
+    let images = allowance.images(settings.limits.images, batches.measured);
+    let limits = Limits { images, ..settings.limits };
+    let sample = Sample::draw(&*store, limits, batches.measured, settings.seed, settings.crop)?;
+    if limits.images < settings.limits.images.min(sample.of) {
+        notes.push(format!(
+            "the sample is of {} at most, to keep to the time (--time-budget)",
+            counted(limits.images, "image")
+        ));
+    }
+    let there = candidates::as_it_is(&*store)?;
+    let images = candidates::load(store, &sample)?;
+    let mut transform = Transform::preset("none").context("the loader has no transform none")?;
+    if let Some((height, width)) = settings.crop {
+        transform.crop = Crop::Center { height, width };
+    }
+    let how = How {
+        batch_size: sample.batch_size,
+        workers,
+        seed: settings.seed,
+        transform,
+        cache: Cache::None,
+        memory: None,
+        prefetch: None,
+    };
+    std::fs::create_dir_all(&settings.scratch)
+        .with_context(|| format!("cannot make the folder {}", settings.scratch.display()))?;
+    // Never moved into place: it goes when this is dropped, when the program is interrupted, or with the next study.
+    let scratch = Staged::new(&settings.scratch.join("wellread-advise"), true)?;
+    let shape = Shape(sample.shape_tczyx);
+    let folder = scratch.create_dir()?;
+    let report = |n, of| progress("writing candidates", n, of);
+    let written =
+        section("writing candidates", 7, || candidates::write(&images, settings, folder, shape, &report))?;
+    drop(images);
+    notes.extend(written.notes);
+    let all: Vec<Candidate> = std::iter::once(there).chain(written.candidates).collect();
+    notes.extend(kept_pages(&all, own, &sample));
+    let study = Study { own, settings, sample, how, progress, clock, batches, is_cut };
+    let memory = Environment::capture::<&str>(&[]);
+    let memory = memory.memory.available.or_else(|| memory.usable_memory());
+
+    // Candidates: all of them briefly, the promising ones at length.
+    let refs: Vec<&Candidate> = all.iter().collect();
+    let screened = study.measure(("screening formats", 6), &refs, false, study.pace(SCREENING, ROUNDS.0))?;
+    for (candidate, why) in all.iter().zip(&screened.batches.failures) {
+        notes.extend(why.as_ref().map(|why| format!("{}: {why}", candidate.name())));
+    }
+    let left_out = |(candidate, (values, failure)): (&Candidate, (&Vec<f64>, &Option<String>))| {
+        (values.is_empty() && failure.is_none()).then(|| candidate.name())
+    };
+    let tries = screened.batches.values.iter().zip(&screened.batches.failures);
+    let untried: Vec<String> = all.iter().zip(tries).filter_map(left_out).collect();
+    if !untried.is_empty() {
+        notes.push(format!("not measured within the time (--time-budget): {}", untried.join(", ")));
+    }
+    // What a steady run takes with what was screened as the fastest.
+    let run_of = |figures: &Figures, at: usize| {
+        let image = figures.batches.figure(at, |s| s).value;
+        batches_of_run(workers) * study.sample.batch_size as f64 * image
+    };
+    let fastest = screened.batches.best().context("no candidate could be measured")?;
+    let finalists = if study.has_time_for(RUNS_OF_MEASURING, run_of(&screened, fastest)) {
+        finalists(&all, &screened)
+    } else {
+        notes.push(format!("more rounds of the fastest formats, and cold files: {NO_TIME}"));
+        vec![]
+    };
+    let measured = if finalists.is_empty() {
+        None
+    } else {
+        let chosen: Vec<&Candidate> = finalists.iter().map(|&i| &all[i]).collect();
+        let pace = study.pace(MEASURING, ROUNDS.1);
+        Some(study.measure(("measuring formats", 5), &chosen, true, pace)?)
+    };
+    // Without more rounds, those of screening must do.
+    let figures = measured.as_ref().unwrap_or(&screened);
+    let chosen: Vec<&Candidate> =
+        if measured.is_some() { finalists.iter().map(|&i| &all[i]).collect() } else { refs.clone() };
+    // One that was left out for want of time has no figure at all.
+    let mut all_figures = figures.batches.values.iter().zip(&figures.cold.values);
+    if measured.is_some() && all_figures.any(|(batches, cold)| !batches.is_empty() && cold.is_empty()) {
+        notes.push(
+            "cold files were not measured for all: their pages cannot be dropped from memory there"
+                .to_owned(),
+        );
+    }
+    let enough = settings.step.map(|step| {
+        let workers = study.how.workers as f64;
+        step / study.batches.meant as f64 * workers / (workers + 1.0)
+    });
+    let need = Need { images: study.sample.of, memory, enough };
+    let format = choose::format(&chosen, figures, need).context("no candidate could be measured")?;
+    let best = chosen[format.index];
+
+    // The loader: one thing after the other, with what was chosen before.
+    let run = run_of(figures, format.index);
+    let (mut loader, mut how) = loading::loader(&study, best, memory, run)?;
+    notes.append(&mut loader.notes);
+    how.cache = loader.cache.clone();
+    let steps: Vec<f64> = match settings.step {
+        Some(step) => vec![step],
+        None => STEPS_MS.iter().map(|ms| ms / 1e3).collect(),
+    };
+    let feed = study.feed(best, how.clone());
+    let mut predicting = study.pace(PREDICTING, ROUNDS.1);
+    let parts = batches.parts();
+    // A loop waits for steps that it does not count, too.
+    let of_step = |step: f64| batches_of_loop(step / parts, how.workers) * step / parts;
+    let loops: f64 = settings.step.map_or(0.0, of_step);
+    let round = RUNS_OF_PREDICTING * run * how.batch_size as f64 / study.sample.batch_size as f64;
+    let checks = settings.step.is_some() && round + loops <= study.left();
+    if settings.step.is_some() && !checks {
+        notes.push(format!("a real loop to check the prediction against: {NO_TIME}"));
+    }
+    // One round to warm up, and one that counts.
+    if 2.0 * (round + if checks { loops } else { 0.0 }) > study.left() {
+        predicting.budget = Duration::ZERO;
+    }
+    let (predictions, no_wait_from_ms) = section("predicting", 1, || {
+        predict::predict(
+            &feed,
+            how.workers,
+            parts,
+            &steps,
+            checks,
+            (predicting.rounds, predicting.budget, predicting.seed),
+            &|n, of| progress("predicting", n, of),
+        )
+    })?;
+    // Said here, of the figure that is shown again below: that of the numbers of workers was of less of what is recommended.
+    if settings.step.is_none()
+        && let Some(first) = loader.workers.reasons.first_mut()
+    {
+        *first = format!("{first}: {}", choose::no_wait(&no_wait_from_ms));
+    }
+    // The same figure twice, minutes apart.
+    if let (Some(before), [at_the_end]) = (loader.wait, predictions.as_slice())
+        && how.cache == Cache::None
+        && (at_the_end.data_wait_fraction.value - before).abs() > UNSTEADY
+    {
+        notes.push(format!(
+            "a step waited {} of its time when workers were tried, and {} at the end: the machine was busy with something else, \
+             so study the set again before you rely on this",
+            percent(before),
+            percent(at_the_end.data_wait_fraction.value)
+        ));
+    }
+    let first_epoch = Some(&figures.cold).filter(|cold| !cold.values[format.index].is_empty());
+    let first_epoch_images_per_s = first_epoch.map(|cold| cold.figure(format.index, |s| 1.0 / s));
+    let recommendation = Recommendation {
+        format: best.format,
+        compression: best.compression,
+        chunk: best.chunk,
+        as_it_is: best.is_there(),
+        workers: how.workers,
+        batch_size: loader.batch_size,
+        cache: how.cache.clone(),
+        reasons: [format.reasons, loader.workers.reasons, loader.batch_reasons, loader.cache_reasons],
+    };
+    let tried = tried(&study, &all, &screened, &finalists, figures);
+    Ok(Advice {
+        tried,
+        workers: loader.workers_tried,
+        batch_sizes: loader.batches_tried,
+        caches: loader.caches_tried,
+        recommendation,
+        predictions,
+        no_wait_from_ms,
+        first_epoch_images_per_s,
+        notes,
+        sample: study.sample.clone(),
+        seconds: clock.elapsed(),
+    })
+}
+
+/// What to say of formats that may keep all decoded pixels of the sample in memory: what comes again is not decoded again.
+fn kept_pages(all: &[Candidate], own: &Open<'_>, sample: &Sample) -> Option<String> {
+    let bytes = sample.image_bytes * sample.rows.len() as f64;
+    let mut formats: Vec<&str> = Vec::new();
+    for candidate in all {
+        let kept = candidate.open(own).map_or(0, |store| store.page_cache());
+        if kept as f64 >= bytes && kept > 0 && !formats.contains(&candidate.format) {
+            formats.push(candidate.format);
+        }
+    }
+    (!formats.is_empty()).then(|| {
+        format!(
+            "{} can keep the whole sample decoded in memory ({} MB), so that steady runs may not decode it again as those of other \
+             formats do: compare formats by `wellread bench dataloader`, which opens them anew in each epoch",
+            formats.join(" and "),
+            number(bytes / 1e6)
+        )
+    })
+}
+
+/// The set as it is, the fastest of screening, and the smallest.
+fn finalists(all: &[Candidate], screened: &Figures) -> Vec<usize> {
+    let median = |i: usize| screened.batches.figure(i, |s| s).value;
+    let mut known: Vec<usize> = (0..all.len()).filter(|&i| !screened.batches.values[i].is_empty()).collect();
+    known.sort_by(|&a, &b| median(a).total_cmp(&median(b)));
+    let smallest =
+        known.iter().copied().min_by(|&a, &b| all[a].bytes_per_image.total_cmp(&all[b].bytes_per_image));
+    let mut finalists = vec![0];
+    for i in known.into_iter().take(FINALISTS).chain(smallest) {
+        if !finalists.contains(&i) {
+            finalists.push(i);
+        }
+    }
+    finalists
+}
+
+fn tried(
+    study: &Study<'_>,
+    all: &[Candidate],
+    screened: &Figures,
+    finalists: &[usize],
+    figures: &Figures,
+) -> Vec<Tried> {
+    let copy = measure_copy(&LimitSettings::default());
+    let delivered = study.sample.delivered_bytes(study.settings.crop);
+    let best = figures.batches.best();
+    let is_measured = |figures: &Figures, at: usize| !figures.batches.values[at].is_empty();
+    let measured = all.iter().enumerate().filter(|(i, _)| is_measured(screened, *i));
+    let tried = measured.map(|(i, candidate)| {
+        let place = finalists.iter().position(|&f| f == i).filter(|&at| is_measured(figures, at));
+        let (from, at) = place.map_or((screened, i), |at| (figures, at));
+        let images_per_s = from.batches.figure(at, |s| 1.0 / s);
+        let versus = place.zip(best).map(|(at, best)| figures.batches.versus(at, best));
+        Tried {
+            name: candidate.name(),
+            bytes_of_set: candidate.bytes_per_image * study.sample.of as f64,
+            images_per_s,
+            share_of_copy: share_of_copy(images_per_s.value, delivered, study.how.workers + 1, &copy),
+            single_us: from.single.figure(at, |s| 1e6 * s),
+            cold_images_per_s: Some(from.cold.figure(at, |s| 1.0 / s))
+                .filter(|figure| figure.value.is_finite()),
+            versus_fastest: versus.and_then(|v| v.ratio),
+            verdict: versus.map_or(Verdict::TooFewData, |v| v.verdict),
+            finalist: place.is_some(),
+            candidate: candidate.clone(),
+        }
+    });
+    tried.collect()
+}

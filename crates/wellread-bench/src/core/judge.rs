@@ -1,0 +1,208 @@
+//! Says whether two series differ, and how findings are ranked.
+//!
+//! ```text
+//!  two Series, paired by round ─▶ Judge::compare: ratio, interval, noise floor ─▶ Comparison: verdict, doubt, words
+//! ```
+//!
+//! Two series differ only where there are rounds enough and the 95 % interval of their ratio (the median of the ratios of
+//! rounds) lies beyond 1 and the benchmark's own noise floor.
+
+use super::series::Series;
+use super::words::number;
+use wellread_measure::bootstrap::{Bootstrap, Interval, Method, Pairing};
+use wellread_measure::compare::MIN_SAMPLES;
+/// Noise floor of a benchmark above which it gives no advice.
+pub(crate) use wellread_report::TOO_NOISY;
+use wellread_report::{Finding, Severity};
+
+/// A finding and its place among those of all benchmarks: smaller ranks are told first.
+pub struct Ranked {
+    /// Its place.
+    pub rank: u32,
+    /// The finding.
+    pub finding: Finding,
+}
+
+/// Ranks a finding, if there is one.
+pub(crate) fn ranked(rank: u32, finding: Option<Finding>) -> Option<Ranked> {
+    finding.map(|finding| Ranked { rank, finding })
+}
+
+/// How to come to rounds enough for a verdict, where `asked` were asked for with `option`.
+pub fn more_rounds(asked: usize, option: &str) -> String {
+    if asked < MIN_SAMPLES {
+        format!("({option} 7 gives one)")
+    } else {
+        format!("({MIN_SAMPLES} are needed; {asked} were asked for, but the time was short: --time-budget)")
+    }
+}
+
+/// Says whether two series differ.
+pub struct Judge {
+    bootstrap: Bootstrap,
+    noise: Option<f64>,
+    hint: String,
+}
+
+/// How two series compare.
+pub(crate) struct Comparison {
+    ratio: Interval,
+    verdict: Verdict,
+    /// How there are more rounds.
+    hint: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Verdict {
+    /// The first is larger beyond doubt.
+    Clear,
+    /// The interval holds 1.
+    Unclear,
+    /// The interval excludes 1, but reaches into what the same variant measured twice differed by: this share.
+    Noise(f64),
+    /// Too few rounds to tell.
+    TooFew(usize),
+}
+
+impl Judge {
+    /// For a benchmark with this noise floor: the share by which the same variant differed when measured twice.
+    pub fn new(seed: u64, noise: Option<f64>) -> Self {
+        Self { bootstrap: Bootstrap::seeded(seed), noise, hint: more_rounds(1, "--repeats") }
+    }
+
+    /// The same, which says this of how there are more rounds.
+    pub fn with_hint(self, hint: &str) -> Self {
+        Self { hint: hint.to_owned(), ..self }
+    }
+
+    /// Compares the larger with the smaller, paired by round.
+    pub(crate) fn compare(&self, a: &Series, b: &Series) -> Option<Comparison> {
+        let (x, y) = a.paired(b);
+        let ratio = self.bootstrap.ratio(&x, &y, Pairing::Paired).or_else(|| ratio_of_one(&x, &y))?;
+        let noise = self.noise.unwrap_or(0.0);
+        let verdict = if ratio.n < MIN_SAMPLES {
+            Verdict::TooFew(ratio.n)
+        } else if ratio.low <= 1.0 {
+            Verdict::Unclear
+        } else if ratio.low <= 1.0 + noise {
+            Verdict::Noise(noise)
+        } else {
+            Verdict::Clear
+        };
+        Some(Comparison { ratio, verdict, hint: self.hint.clone() })
+    }
+
+    /// Why nothing is advised from figures of this noise; `None` where it is small enough.
+    pub(crate) fn too_noisy(&self) -> Option<String> {
+        let noise = self.noise.filter(|noise| *noise > TOO_NOISY)?;
+        Some(format!("{}: measure again on an idle machine", twice(noise)))
+    }
+
+    /// The finding, which is no good news where nothing can be advised from the figures.
+    pub(crate) fn not_good(&self, finding: Finding) -> Finding {
+        match self.too_noisy() {
+            Some(_) if finding.severity == Severity::Good => Finding { severity: Severity::Info, ..finding },
+            _ => finding,
+        }
+    }
+
+    /// The interval of a median, where there are rounds enough for one.
+    pub(crate) fn median(&self, values: &[f64]) -> Option<Interval> {
+        self.bootstrap.median(values).filter(|_| values.len() >= MIN_SAMPLES)
+    }
+
+    /// Why so many rounds give no verdict.
+    pub(crate) fn too_few(&self, rounds: usize) -> String {
+        too_few(rounds, &self.hint)
+    }
+
+    /// The interval of a median as it stands behind its number, ` (63,000–66,000)`; nothing where there are too few rounds
+    /// for one.
+    pub(crate) fn interval(&self, values: &[f64], show: impl Fn(f64) -> String) -> String {
+        self.median(values).map_or(String::new(), |i| format!(" ({}–{})", show(i.low), show(i.high)))
+    }
+}
+
+/// What a noise floor is.
+fn twice(noise: f64) -> String {
+    format!("one variant measured twice differed by up to {:.0} %", 100.0 * noise)
+}
+
+/// Why so many rounds give no verdict; `hint` says how there are more.
+fn too_few(rounds: usize, hint: &str) -> String {
+    match rounds {
+        1 => format!("one round is too few for a verdict {hint}"),
+        n => format!("{n} rounds are too few for a verdict {hint}"),
+    }
+}
+
+/// The ratio of one round, which has no interval.
+fn ratio_of_one(x: &[f64], y: &[f64]) -> Option<Interval> {
+    let ([x], [y]) = (x, y) else { return None };
+    let estimate = Some(x / y).filter(|ratio| ratio.is_finite())?;
+    Some(Interval {
+        estimate,
+        low: estimate,
+        high: estimate,
+        confidence: 0.0,
+        n: 1,
+        method: Method::Percentile,
+    })
+}
+
+impl Comparison {
+    /// Whether the first is larger beyond doubt.
+    pub(crate) fn is_clear(&self) -> bool {
+        self.verdict == Verdict::Clear
+    }
+
+    /// `2.1 (2.0–2.3) times`; without the interval where the rounds are too few for one.
+    pub(crate) fn times(&self) -> String {
+        let i = &self.ratio;
+        match self.verdict {
+            Verdict::TooFew(_) => format!("{} times", number(i.estimate)),
+            _ => format!("{} ({}–{}) times", number(i.estimate), number(i.low), number(i.high)),
+        }
+    }
+
+    /// How a sentence begins that gives no verdict on two formats.
+    pub(crate) fn no_verdict(&self, first: &str, second: &str) -> String {
+        match self.verdict {
+            Verdict::TooFew(_) => format!("It is too early to say which of {first} and {second} is faster"),
+            _ => format!("{first} and {second} cannot be told apart here"),
+        }
+    }
+
+    /// Why there is no verdict; empty where there is one.
+    pub(crate) fn doubt(&self) -> String {
+        match self.verdict {
+            Verdict::Clear => String::new(),
+            Verdict::Unclear => "; the interval holds 1".to_owned(),
+            Verdict::Noise(noise) => format!("; but {}", twice(noise)),
+            Verdict::TooFew(n) => format!("; {}", too_few(n, &self.hint)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::series::series;
+    use wellread_report::{Table, row};
+
+    #[test]
+    fn rounds_that_one_lacks_are_left_out_of_both() {
+        // The machine is ten times slower in every other round, and the second format lacks the first one.
+        let rate = |run: i64| if run % 2 == 0 { 10.0 } else { 100.0 };
+        let mut table = Table::new("dataloader");
+        for (format, factor, first) in [("tiff", 2.0, 0), ("parquet", 1.0, 1)] {
+            for run in first..9 {
+                table.push(row![("format", format), ("run", run), ("samples_per_sec", factor * rate(run))]);
+            }
+        }
+        let of = series(&table, &[], "samples_per_sec", |_| true);
+        let compared = Judge::new(1, None).compare(&of[0], &of[1]).unwrap();
+        assert_eq!((compared.ratio.n, compared.ratio.low, compared.ratio.high), (8, 2.0, 2.0));
+        assert!(compared.is_clear());
+    }
+}

@@ -1,0 +1,86 @@
+//! What a benchmark is made of, and what it gives.
+//!
+//! ```text
+//!  Variant (keys, job) ─▶ a Measurement of each turn ─▶ Results: one row per configuration and run
+//!  Unavailable (keys, reason) ────────────────────────▶ a row that says why
+//! ```
+
+use anyhow::Result;
+use wellread_measure::interleave::Turn;
+use wellread_measure::memory::PeakMemory;
+use wellread_report::{Cell, Samples as RawSamples, Table};
+
+/// How the reason begins of a configuration that was not measured because there was no time for it.
+pub const LEFT_OUT: &str = wellread_report::columns::LEFT_OUT;
+
+/// Columns that tell one configuration from another, in order, `format` first. A `codec` among them is none of that:
+/// it stands in for the codec of the session's set.
+pub type Keys = Vec<(&'static str, Cell)>;
+
+/// What one turn measured.
+#[derive(Clone, Debug, Default)]
+pub struct Measurement {
+    /// Named values; names are column names. NaN is no value, such as a percentile of too few samples.
+    pub values: Vec<(&'static str, f64)>,
+    /// Named texts, such as advice.
+    pub texts: Vec<(&'static str, String)>,
+    /// Latency of each item (image, batch or step) in seconds.
+    pub items: Vec<f64>,
+    /// Whether the checksum of what was delivered agreed.
+    pub verified: bool,
+    /// Peak memory of the turn; filled in by [`run`](super::variants::run), unless the job watched another process.
+    pub peak: Option<PeakMemory>,
+}
+
+/// One configuration to measure.
+pub struct Variant<'a> {
+    /// What tells it apart.
+    pub keys: Keys,
+    /// Whether it may be impossible here, as somebody else's library or a cold page cache may: one that fails is
+    /// unavailable, and no failure of this run.
+    pub peer: bool,
+    /// Measures once.
+    pub job: Box<dyn FnMut(Turn) -> Result<Measurement> + 'a>,
+}
+
+/// A configuration that cannot be measured, and why.
+pub struct Unavailable {
+    /// What tells it apart.
+    pub keys: Keys,
+    /// Why.
+    pub reason: String,
+}
+
+/// What a benchmark gives.
+pub struct Results {
+    /// One row per configuration and run.
+    pub table: Table,
+    /// Time of every item of every run.
+    pub samples: RawSamples,
+    /// Relative difference below which this benchmark cannot tell two variants apart.
+    pub noise_floor: Option<f64>,
+    /// Remarks that belong beside the measured.
+    pub notes: Vec<String>,
+    /// Smallest slow-down, as a share, that this benchmark would find in nine of ten cases, as far as its A/A pair shows.
+    pub detectable: Option<f64>,
+    /// Rounds that were measured.
+    pub rounds: usize,
+}
+
+/// How to run.
+pub struct Settings<'s> {
+    /// Name of the benchmark and of its table.
+    pub name: &'s str,
+    /// Measurement that get intervals.
+    pub intervals: &'s [&'static str],
+    /// The figure of the A/A pair.
+    pub noise_figure: &'static str,
+    /// Prefix of the latency columns (`""` gives `p50_s` …, `"step_"` gives `step_p50_s` …).
+    pub item_prefix: &'static str,
+}
+
+/// A variant's name for people: its keys joined.
+pub fn name_of(keys: &Keys) -> String {
+    let telling = keys.iter().filter(|(name, _)| *name != "codec").map(|(_, cell)| cell.text());
+    telling.filter(|t| !t.is_empty()).collect::<Vec<_>>().join(" ")
+}

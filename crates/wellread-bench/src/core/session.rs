@@ -1,0 +1,158 @@
+//! What a benchmark is given, and how far the run is.
+//!
+//! ```text
+//!  Config, Prepared, ExpectedPixels, Frameworks ─▶ Session ─▶ a benchmark: sets to open, transforms, what must be delivered
+//!                              time budget ─▶ Pace ─▶ the time it has, and what is left of that
+//! ```
+
+use super::frameworks::Frameworks;
+use crate::budget;
+use crate::choices::Preset;
+use crate::config::Config;
+use crate::data::{self, FormatSet, Prepared};
+use crate::expected::ExpectedPixels;
+use crate::live::Watch;
+use anyhow::{Context as _, Result};
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+use wellread_loader::{Crop, Scale, Transform};
+use wellread_store::checksum::ImageChecksum;
+use wellread_store::{OpenOptions, Store, WriteOptions};
+use wellread_trace::{Kind, span};
+
+/// What a benchmark is given.
+pub struct Session<'a> {
+    /// What was asked for.
+    pub config: &'a Config,
+    /// The sets.
+    pub prepared: &'a Prepared,
+    /// What must be delivered.
+    pub expected: ExpectedPixels,
+    /// Options the sets were written with.
+    pub write_options: WriteOptions,
+    /// Options the sets are opened with.
+    pub open_options: OpenOptions,
+    /// Told the benchmark's name, turns done, turns in all; and current figures.
+    pub watch: Watch<'a>,
+    /// Remarks to be printed beside every benchmark's figures.
+    pub notes: Vec<String>,
+    /// Frameworks in Python that are measured.
+    pub frameworks: &'a Frameworks,
+    /// How far the run is.
+    pub pace: Pace,
+}
+
+/// So much of its time a benchmark has for measuring, whatever came before.
+const LEAST_LEFT: f64 = 0.25;
+
+/// A benchmark is late from so much of its time on.
+const LATE: f64 = 1.25;
+
+/// How far a run is, and what time its benchmarks have.
+pub struct Pace {
+    /// The time budget of all benchmarks.
+    whole: Duration,
+    /// When the first benchmark began.
+    began: Instant,
+    /// Benchmarks in all, and those that follow the running one.
+    all: usize,
+    later: Cell<usize>,
+    /// The time of the running one, and when it began.
+    current: Cell<Duration>,
+    since: Cell<Instant>,
+}
+
+impl Pace {
+    /// For so many benchmarks from now on.
+    pub(crate) fn new(whole: Duration, all: usize) -> Self {
+        let current = Cell::new(budget::share(whole, Duration::ZERO, all, all));
+        let now = Instant::now();
+        Self {
+            whole,
+            began: now,
+            all,
+            later: Cell::new(all.saturating_sub(1)),
+            current,
+            since: Cell::new(now),
+        }
+    }
+
+    /// The next benchmark begins, when so many are left with it.
+    pub(crate) fn next(&self, left: usize) {
+        self.since.set(Instant::now());
+        self.later.set(left.saturating_sub(1));
+        self.current.set(budget::share(self.whole, self.began.elapsed(), left, self.all));
+    }
+}
+
+impl Session<'_> {
+    /// The time that the running benchmark may take.
+    pub fn budget(&self) -> Duration {
+        self.pace.current.get()
+    }
+
+    /// What of that is left: what a benchmark looks at before it measures is part of its time. A part of it remains however long
+    /// that took.
+    pub fn remaining(&self) -> Duration {
+        let budget = self.budget();
+        budget.saturating_sub(self.pace.since.get().elapsed()).max(budget.mul_f64(LEAST_LEFT))
+    }
+
+    /// Whether the running benchmark has taken more than that: what only stands beside its figures is left out then.
+    pub fn is_late(&self) -> bool {
+        self.pace.since.get().elapsed() > self.budget().mul_f64(LATE)
+    }
+
+    /// The same in seconds.
+    pub fn seconds(&self) -> f64 {
+        self.budget().as_secs_f64()
+    }
+
+    /// The time left of all benchmarks at most, when the running one needs so much.
+    pub fn left(&self, current: Duration) -> Duration {
+        let Pace { whole, began, all, later, .. } = &self.pace;
+        budget::left_of_all(*whole, began.elapsed(), current, later.get(), *all)
+    }
+
+    /// The sets that this program itself is measured with: all, or none where it is not asked for.
+    pub fn own_sets(&self) -> &[FormatSet] {
+        if self.config.rust() { &self.prepared.sets } else { &[] }
+    }
+
+    /// Opens a format's copy of the set.
+    pub fn open(&self, set: &FormatSet) -> Result<Box<dyn Store>> {
+        let _open = span(Kind::OpenSet);
+        if self.config.in_place {
+            // What was found out once: looking at every shape again would change what opening costs.
+            return data::open_source(&set.path, self.prepared.planes);
+        }
+        let options = OpenOptions { format: Some(set.format.to_owned()), ..self.open_options.clone() };
+        Ok(wellread_store::open(&set.path, &options)?)
+    }
+
+    /// A transform preset with the configured crop and scale.
+    pub fn transform(&self, preset: Preset) -> Result<Transform> {
+        let mut transform =
+            preset.transform().with_context(|| format!("the loader has no transform {preset}"))?;
+        if let Some((height, width)) = self.config.crop {
+            transform.crop = Crop::Center { height, width };
+        }
+        if let Some(factor) = self.config.scale {
+            transform.scale = Scale::By(factor);
+        }
+        Ok(transform)
+    }
+
+    /// Bytes of the files of a set.
+    pub fn bytes_on_disk(&self, set: &FormatSet) -> Option<u64> {
+        self.open(set).ok()?.bytes_on_disk().ok()
+    }
+}
+
+/// The shape of a batch of the loop, as loaders deliver it: time points and planes are axes where there are several.
+pub(crate) fn batch_shape(config: &Config, images: &[ImageChecksum]) -> Vec<usize> {
+    let [t, c, z, y, x] = images.first().map_or([1; 5], |image| image.shape_tczyx);
+    let (y, x) = config.crop.unwrap_or((y, x));
+    let batch = config.batch_size.min(images.len());
+    if t == 1 && z == 1 { vec![batch, c, y, x] } else { vec![batch, t, c, z, y, x] }
+}

@@ -1,0 +1,174 @@
+//! What frameworks in Python read, and one turn of it: the request, and the check of the pixels of its answer.
+//!
+//! ```text
+//!  Frameworks × sets × readers ─▶ sources ─▶ Source::variant ─▶ Source::turn: request ─▶ answer, pixels compared ─▶ Measurement
+//! ```
+//!
+//! A benchmark lists its own variants and then adds those of the frameworks (its file `python.rs`): one per source and
+//! whatever the benchmark varies.
+
+use super::frameworks::{InPython, Reader};
+use super::measurement::{Keys, Measurement, Unavailable, Variant};
+use super::session::Session;
+use crate::choices::Preset;
+use crate::data::FormatSet;
+use anyhow::Result;
+use serde_json::{Map, Value, json};
+use wellread_measure::interleave::Turn;
+use wellread_report::Cell;
+use wellread_worker::Pixels;
+
+/// Turns of a variant that are taken whatever the time budget: a warm-up and two rounds.
+const LEAST_ROUNDS: usize = 3;
+/// Fewest seconds that a turn is given, so that a loader's processes can start.
+const LEAST_SHARE: f64 = 0.4;
+/// Seconds that a peer is given to have all its pixels compared, at least.
+const LEAST_FULL: f64 = 10.0;
+/// Fewest images or steps of a turn, however slow they are.
+const LEAST: usize = 4;
+
+/// What a benchmark is made of: variants that are measured, and what cannot be.
+pub(crate) type Lists<'l, 's> = (&'l mut Vec<Variant<'s>>, &'l mut Vec<Unavailable>);
+
+/// Marks a benchmark's own variants as such, where frameworks stand beside them.
+pub(crate) fn mark_own(session: &Session<'_>, (variants, unavailable): Lists<'_, '_>) {
+    if session.config.in_python() {
+        let keys =
+            variants.iter_mut().map(|v| &mut v.keys).chain(unavailable.iter_mut().map(|u| &mut u.keys));
+        for keys in keys {
+            keys.splice(1..1, [("framework", Cell::from("rust")), ("loader", Cell::from("wellread"))]);
+        }
+    }
+}
+
+/// Seconds that each of so many variants may take in a turn.
+pub(crate) fn share(session: &Session<'_>, variants: usize) -> f64 {
+    (session.seconds() / (variants * LEAST_ROUNDS).max(1) as f64).max(LEAST_SHARE)
+}
+
+/// A framework, a set and a reader of it.
+#[derive(Clone, Copy)]
+pub(crate) struct Source<'s> {
+    pub(crate) session: &'s Session<'s>,
+    pub(crate) python: &'s InPython,
+    pub(crate) set: &'s FormatSet,
+    pub(crate) reader: &'s Reader,
+}
+
+impl<'s> Source<'s> {
+    /// What tells a variant of it apart.
+    pub(crate) fn keys(&self, more: Keys) -> Keys {
+        let mut keys: Keys = vec![
+            ("format", Cell::from(self.set.format)),
+            ("framework", Cell::from(self.python.framework)),
+            ("loader", Cell::from(&self.reader.name)),
+        ];
+        keys.extend(more);
+        keys
+    }
+
+    /// What a worker is asked for a turn.
+    pub(crate) fn request(&self, track: &str, share_s: f64, full: bool, more: Value) -> Value {
+        let config = self.session.config;
+        let mut request = Map::new();
+        let common = json!({
+            "do": track, "format": self.set.format, "path": self.set.path, "reader": self.reader.name,
+            "crop": config.crop, "scale": config.scale, "dtype": self.session.expected.pixel_type(), "seed": config.seed, "full": full, "share_s": share_s,
+            "full_s": (!self.reader.is_own()).then(|| (share_s * LEAST_ROUNDS as f64).max(LEAST_FULL)),
+            "least": LEAST,
+        });
+        for part in [common, more] {
+            if let Value::Object(part) = part {
+                request.extend(part);
+            }
+        }
+        request.into()
+    }
+
+    /// One turn, its pixels compared with those of a preset; `measure` makes a measurement of the answer.
+    pub(crate) fn turn(
+        &self,
+        turn: Turn,
+        preset: Preset,
+        request: &Value,
+        measure: impl FnOnce(&Value) -> Result<Measurement>,
+    ) -> Result<(Measurement, Check<'s>)> {
+        let mut check = Check::new(self.session, preset);
+        let measured = self.python.turn(turn, request, |pixels| check.look(pixels), measure)?;
+        Ok((Measurement { verified: check.verified, ..measured }, check))
+    }
+
+    /// A variant that measures by `job`.
+    pub(crate) fn variant(
+        self,
+        keys: Keys,
+        job: impl FnMut(&Self, Turn) -> Result<Measurement> + 's,
+    ) -> Variant<'s> {
+        let (keys, peer, mut job) = (self.keys(keys), !self.reader.is_own(), job);
+        Variant { keys, peer, job: Box::new(move |turn| job(&self, turn)) }
+    }
+}
+
+/// Every framework with every set and every reader of it; what is missing goes to `unavailable`.
+pub(crate) fn sources<'s>(
+    session: &'s Session<'s>,
+    track: &'static str,
+    unavailable: &mut Vec<Unavailable>,
+) -> Vec<Source<'s>> {
+    let mut sources = Vec::new();
+    for python in session.frameworks.of(track) {
+        for set in &session.prepared.sets {
+            let planes = session.config.in_place && session.prepared.planes;
+            let planes = planes.then_some(
+                "the rows are planes of images, which readers in Python do not make (leave out --in-place)",
+            );
+            if let Some(reason) = python.unavailable().or(set.error.as_deref()).or(planes) {
+                let keys =
+                    vec![("format", Cell::from(set.format)), ("framework", Cell::from(python.framework))];
+                unavailable.push(Unavailable { keys, reason: reason.to_owned() });
+                continue;
+            }
+            for reader in python.readers(session.config, set.format, track) {
+                let source = Source { session, python, set, reader };
+                match &reader.unavailable {
+                    Some(reason) => {
+                        unavailable.push(Unavailable { keys: source.keys(vec![]), reason: reason.clone() });
+                    }
+                    None => sources.push(source),
+                }
+            }
+        }
+    }
+    sources
+}
+
+/// Compares what a worker delivered with what must be.
+pub(crate) struct Check<'s> {
+    session: &'s Session<'s>,
+    preset: Preset,
+    verified: bool,
+    /// How often each row came, where all of them are to come.
+    pub(crate) seen: Vec<usize>,
+}
+
+impl<'s> Check<'s> {
+    fn new(session: &'s Session<'s>, preset: Preset) -> Self {
+        Self { session, preset, verified: true, seen: vec![0; session.prepared.expected.len()] }
+    }
+
+    fn look(&mut self, pixels: &Pixels) {
+        let each = pixels.values.len() / pixels.rows.len().max(1);
+        self.verified &= each * pixels.rows.len() == pixels.values.len();
+        for (&row, values) in pixels.rows.iter().zip(pixels.values.chunks(each.max(1))) {
+            self.verified &= self.session.expected.agrees(self.preset, row, values, pixels.all);
+            if let Some(seen) = self.seen.get_mut(row) {
+                *seen += 1;
+            }
+        }
+    }
+}
+
+/// Nanoseconds of a worker as seconds.
+pub(crate) fn seconds(nanoseconds: &[u64]) -> Vec<f64> {
+    nanoseconds.iter().map(|&ns| ns as f64 * 1e-9).collect()
+}

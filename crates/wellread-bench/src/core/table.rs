@@ -1,0 +1,131 @@
+//! The rows of a benchmark's table.
+//!
+//! ```text
+//!  keys, run, Measurement, intervals, peak memory ─▶ Stamp ─▶ one row: what tells it apart, what was measured, when
+//! ```
+
+use super::measurement::{Keys, Measurement, Settings};
+use super::session::Session;
+use wellread_measure::bootstrap::Bootstrap;
+use wellread_measure::compare::MIN_SAMPLES;
+use wellread_measure::memory::{PeakMemory, PeakSource};
+use wellread_measure::samples::Samples;
+use wellread_report::{Cell, Row, Table};
+
+/// Columns with both ends of their interval.
+pub(super) type Intervals = Vec<(String, f64, f64)>;
+
+/// The intervals of a configuration, of its measured runs; none where they are too few.
+pub(super) fn intervals(runs: &[&Measurement], settings: &Settings<'_>, bootstrap: &Bootstrap) -> Intervals {
+    let mut out = Vec::new();
+    // Fewer runs are shown by their range.
+    if runs.len() < MIN_SAMPLES {
+        return out;
+    }
+    for &name in settings.intervals {
+        let values: Vec<f64> =
+            runs.iter().filter_map(|r| r.values.iter().find(|(n, _)| *n == name).map(|(_, v)| *v)).collect();
+        if let Some(i) = bootstrap.median(&values) {
+            out.push((name.to_owned(), i.low, i.high));
+        }
+    }
+    let groups: Vec<&[f64]> = runs.iter().map(|r| r.items.as_slice()).filter(|i| !i.is_empty()).collect();
+    if let Some(i) = bootstrap.clustered_median(&groups) {
+        out.push((format!("{}p50_s", settings.item_prefix), i.low, i.high));
+    }
+    out
+}
+
+/// Writes the rows of a table.
+pub(super) struct Stamp<'t, 's> {
+    pub(super) session: &'t Session<'s>,
+    pub(super) table: &'t mut Table,
+}
+
+impl Stamp<'_, '_> {
+    /// What every row begins with.
+    fn begin(&self, keys: &Keys, run: Option<usize>) -> Row {
+        let mut row: Row = keys.iter().map(|(n, c)| ((*n).to_owned(), c.clone())).collect();
+        row.extend(run.map(|run| ("run".into(), Cell::from(run))));
+        let of = |column: &str| keys.iter().find(|(name, _)| *name == column).map(|(_, cell)| cell.text());
+        if of("codec").is_none() {
+            let format = of("format");
+            let set = self.session.prepared.sets.iter().find(|s| Some(s.format) == format.as_deref());
+            row.push(("codec".into(), set.and_then(|s| s.codec.as_deref()).map_or(Cell::Null, Cell::from)));
+        }
+        row.push(("seed".into(), Cell::from(self.session.config.seed as i64)));
+        row.push(("timestamp".into(), Cell::from(now())));
+        row
+    }
+
+    /// A configuration that was not measured, and why.
+    pub(super) fn row(&mut self, keys: &Keys, status: &str, reason: &str) {
+        let mut row = self.begin(keys, None);
+        row.push(("status".into(), Cell::from(status)));
+        row.push(("reason".into(), Cell::from(reason)));
+        self.table.push(row);
+    }
+
+    /// A run of a configuration.
+    pub(super) fn run(
+        &mut self,
+        keys: &Keys,
+        run: usize,
+        measured: &Measurement,
+        verified: bool,
+        (prefix, hidden): (&str, Option<&str>),
+        intervals: &Intervals,
+        peak: Option<&PeakMemory>,
+    ) {
+        let mut row = self.begin(keys, Some(run));
+        row.push(("verified".into(), Cell::from(verified)));
+        row.push(("status".into(), Cell::from("ok")));
+        for (name, value) in &measured.values {
+            row.push(((*name).to_owned(), Cell::from(Some(*value).filter(|v| !v.is_nan()))));
+        }
+        for (name, text) in &measured.texts {
+            row.push(((*name).to_owned(), Cell::from(text.as_str())));
+        }
+        row.extend(item_columns(&measured.items, prefix).into_iter().map(|(name, cell)| {
+            let cell = if hidden == Some(name.as_str()) { Cell::Null } else { cell };
+            (name, cell)
+        }));
+        for (name, low, high) in intervals {
+            row.push((format!("{name}_ci_low"), Cell::from(*low)));
+            row.push((format!("{name}_ci_high"), Cell::from(*high)));
+        }
+        let megabytes = |bytes: u64| Cell::from(bytes as f64 / 1e6);
+        if let Some(bytes) = peak.and_then(|peak| peak.bytes) {
+            row.push(("peak_rss_mb".into(), megabytes(bytes)));
+        }
+        let is_bound = |peak: &&PeakMemory| {
+            matches!(peak.source, PeakSource::HighWaterMarkOfProcess { exact: false, .. })
+        };
+        if let Some(growth) = peak.filter(|peak| !is_bound(peak)).and_then(PeakMemory::growth) {
+            row.push(("peak_growth_mb".into(), megabytes(growth)));
+        }
+        self.table.push(row);
+    }
+}
+
+fn item_columns(items: &[f64], prefix: &str) -> Vec<(String, Cell)> {
+    let samples: Samples = items.iter().copied().collect();
+    let Some(s) = samples.summary() else { return vec![] };
+    let optional = |v: Option<f64>| v.map_or(Cell::Null, Cell::from);
+    [
+        ("mean_s", Cell::from(s.mean)),
+        ("std_s", optional(s.std)),
+        ("p50_s", Cell::from(s.p50)),
+        ("p95_s", optional(s.p95)),
+        ("p99_s", optional(s.p99)),
+        ("min_s", Cell::from(s.min)),
+        ("max_s", Cell::from(s.max)),
+    ]
+    .into_iter()
+    .map(|(name, cell)| (format!("{prefix}{name}"), cell))
+    .collect()
+}
+
+fn now() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}

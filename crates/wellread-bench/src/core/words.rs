@@ -1,0 +1,32 @@
+//! Figures in words, as findings tell them.
+
+use wellread_report::Table;
+
+/// A format with its codec, as measured: `tiff (none)`; formats differ by their compression as much as by anything.
+pub(crate) fn with_codec(table: &Table, format: &str) -> String {
+    let rows = (0..table.rows()).find(|&r| table.str("format", r) == Some(format));
+    match rows.and_then(|r| table.str("codec", r)) {
+        Some("none") => format!("{format} (uncompressed)"),
+        Some(codec) if !codec.is_empty() => format!("{format} ({codec})"),
+        _ => format.to_owned(),
+    }
+}
+
+/// A share as text; what rounds to nothing says so.
+pub(crate) fn percent(share: f64) -> String {
+    if share > 0.0 && share < 0.001 { "<0.1 %".to_owned() } else { format!("{:.1} %", 100.0 * share) }
+}
+
+/// Three significant digits, with thousands separators.
+pub(crate) fn number(v: f64) -> String {
+    wellread_report::number::significant(v)
+}
+
+/// A number of workers, which is the label of a series.
+pub(crate) fn workers(label: &str) -> String {
+    match label {
+        "0" => "no workers".to_owned(),
+        "1" => "1 worker".to_owned(),
+        n => format!("{n} workers"),
+    }
+}

@@ -1,0 +1,138 @@
+//! What is made again, and what is left alone.
+
+use super::*;
+use wellread_image::{PixelType, Shape};
+use wellread_store::registry::format_named;
+
+#[test]
+fn a_crop_leaves_of_each_image_what_it_has() {
+    let image = |row, y, x| ImageChecksum {
+        row,
+        name: String::new(),
+        shape_tczyx: [1, 2, 1, y, x],
+        dtype: "uint16".to_owned(),
+        sha256: String::new(),
+    };
+    let prepared = Prepared {
+        folder: PathBuf::new(),
+        sets: vec![],
+        expected: vec![image(0, 10, 20), image(1, 4, 30)],
+        about: String::new(),
+        planes: false,
+    };
+    assert_eq!(prepared.delivered_bytes(None), 4.0 * (400.0 + 240.0) / 2.0);
+    assert_eq!(prepared.delivered_bytes(Some((2, 5))), 4.0 * 20.0);
+    assert_eq!(prepared.delivered_bytes(Some((8, 25))), 4.0 * (320.0 + 200.0) / 2.0, "clipped to each");
+}
+
+fn source() -> Source {
+    Source::Synthetic(SetSpec { images: 4, shape: Shape::plane(16, 16), ..SetSpec::default() })
+}
+
+fn prepare_in(folder: &Path, source: &Source, formats: &[&'static Format]) -> Result<Prepared> {
+    prepare(folder, source, formats, &WriteOptions::default(), &|_, _| ())
+}
+
+/// A format of this name whose writer fails as on a full disk.
+fn on_a_full_disk(name: &str) -> &'static Format {
+    let whole = format_named(name).unwrap();
+    Box::leak(Box::new(Format {
+        create: |path, _| {
+            let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
+            Err(Error::io(path, "cannot write", &full))
+        },
+        ..*whole
+    }))
+}
+
+#[test]
+fn a_failure_that_has_passed_is_forgotten_and_the_other_sets_are_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("data");
+    let tiff = format_named("tiff").unwrap();
+    let first = prepare_in(&folder, &source(), &[tiff, on_a_full_disk("parquet")]).unwrap();
+    assert!(first.sets[0].error.is_none());
+    assert!(first.sets[1].error.as_deref().is_some_and(|e| e.contains("space")), "{:?}", first.sets);
+    let modified = |set: &FormatSet| std::fs::metadata(&set.path).unwrap().modified().unwrap();
+    let before = modified(&first.sets[0]);
+    let second = prepare_in(&folder, &source(), &[tiff, format_named("parquet").unwrap()]).unwrap();
+    assert!(second.sets.iter().all(|set| set.error.is_none()), "{:?}", second.sets);
+    assert_eq!(second.expected, first.expected);
+    assert_eq!(modified(&second.sets[0]), before, "a good set was written again");
+}
+
+#[test]
+fn images_that_a_format_cannot_hold_stay_unavailable_and_cost_one_image() {
+    let dir = tempfile::tempdir().unwrap();
+    let spec = SetSpec { images: 5, dtype: PixelType::F32, ..SetSpec::default() };
+    let formats = [format_named("tiff").unwrap(), format_named("image-folder").unwrap()];
+    for _ in 0..2 {
+        let prepared = prepare_in(dir.path(), &Source::Synthetic(spec), &formats).unwrap();
+        assert!(prepared.sets[0].error.is_none() && prepared.sets[1].error.is_some());
+        assert_eq!(prepared.expected.len(), 5);
+    }
+    let done = std::sync::Mutex::new(0);
+    prepare(dir.path(), &Source::Synthetic(spec), &formats, &WriteOptions::default(), &|n, _| {
+        *done.lock().unwrap() = n;
+    })
+    .unwrap();
+    assert_eq!(*done.lock().unwrap(), 0, "the images were written once more for nobody");
+}
+
+#[test]
+fn files_of_others_are_not_replaced() {
+    let dir = tempfile::tempdir().unwrap();
+    let precious = dir.path().join("images.parquet");
+    std::fs::write(&precious, b"precious").unwrap();
+    let error = prepare_in(dir.path(), &source(), &[format_named("parquet").unwrap()]).unwrap_err();
+    assert!(error.to_string().contains("--data-dir"), "{error}");
+    assert_eq!(std::fs::read(&precious).unwrap(), b"precious");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn names_and_their_order_are_those_of_the_source_in_every_format() {
+    let dir = tempfile::tempdir().unwrap();
+    let source_path = dir.path().join("plate.parquet");
+    let parquet = format_named("parquet").unwrap();
+    let mut writer = (parquet.create)(&source_path, &WriteOptions::default()).unwrap();
+    let names = ["r02c01f01", "r01c01f01", "r01c01f01", "b/a"];
+    for (i, name) in names.iter().enumerate() {
+        let metadata = wellread_image::ImageMetadata::named((*name).to_owned());
+        let pixels = vec![i as u8; 64];
+        let image = ImageView {
+            metadata: &metadata,
+            shape: Shape::plane(8, 8),
+            dtype: PixelType::U8,
+            pixels: &pixels,
+        };
+        writer.write(&image).unwrap();
+    }
+    writer.finish().unwrap();
+    let source = Source::Path { path: source_path, planes: None };
+    let formats: Vec<_> =
+        ["tiff", "parquet", "image-folder", "ome-zarr"].map(|name| format_named(name).unwrap()).to_vec();
+    let prepared = prepare_in(&dir.path().join("data"), &source, &formats).unwrap();
+    let expected: Vec<&str> = prepared.expected.iter().map(|image| image.name.as_str()).collect();
+    assert_eq!(expected, names);
+    for set in &prepared.sets {
+        assert_eq!(set.error, None, "{}", set.format);
+        let options = OpenOptions { format: Some(set.format.to_owned()), ..OpenOptions::default() };
+        let store = wellread_store::open(&set.path, &options).unwrap();
+        for (row, name) in names.iter().enumerate() {
+            assert_eq!(store.metadata(row).unwrap().name, *name, "{}", set.format);
+        }
+    }
+}
+
+#[test]
+fn another_source_makes_the_folder_stale() {
+    let dir = tempfile::tempdir().unwrap();
+    let formats = [format_named("parquet").unwrap()];
+    let first = prepare_in(dir.path(), &source(), &formats).unwrap();
+    let other = SetSpec { images: 3, shape: Shape::plane(16, 16), seed: 7, ..SetSpec::default() };
+    let second = prepare_in(dir.path(), &Source::Synthetic(other), &formats).unwrap();
+    assert_eq!((first.expected.len(), second.expected.len()), (4, 3));
+    let store = (formats[0].open)(&second.sets[0].path, &OpenOptions::default()).unwrap();
+    assert_eq!(store.len(), 3);
+}

@@ -1,0 +1,116 @@
+//! Where images come from: a synthetic set, or a set that is there, opened and looked at.
+
+use anyhow::{Result, bail};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use wellread_image::synthetic::{self, Kind};
+use wellread_image::{PixelType, Shape};
+use wellread_store::convert::one_pixel_type;
+use wellread_store::{masks, registry};
+
+/// What a synthetic set is.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct SetSpec {
+    /// Number of images.
+    pub images: usize,
+    /// Size of each along T, C, Z, Y, X.
+    pub shape: Shape,
+    /// Pixel type.
+    pub dtype: PixelType,
+    /// Cells or noise.
+    pub kind: Kind,
+    /// Seed of the images.
+    pub seed: u64,
+}
+
+impl Default for SetSpec {
+    /// Upstream's size and number of images.
+    fn default() -> Self {
+        Self {
+            images: 1000,
+            shape: Shape::plane(100, 100),
+            dtype: PixelType::U16,
+            kind: Kind::Cells,
+            seed: 42,
+        }
+    }
+}
+
+impl SetSpec {
+    /// What one image of the set is.
+    pub(super) fn image(&self) -> synthetic::Spec {
+        synthetic::Spec { kind: self.kind, shape: self.shape, dtype: self.dtype, seed: self.seed }
+    }
+}
+
+/// Where a benchmark's images come from.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// Generated.
+    Synthetic(SetSpec),
+    /// An existing set in any format; `planes` makes every plane a row.
+    Path {
+        /// File or folder.
+        path: PathBuf,
+        /// Whether to take every plane as an image of its own; `None` does so when shapes differ.
+        planes: Option<bool>,
+    },
+}
+
+/// What to do about images and masks in one folder.
+const TWO_SETS: &str = "images and masks are two sets: give the folder of one of them; or put both types into one set: wellread \
+                        convert --mixed";
+
+/// Checks that no files of a folder of images are masks of others. In a table masks are among images because somebody put them there.
+///
+/// # Errors
+/// As [`masks::none_beside_images`].
+pub fn no_masks(store: &dyn wellread_store::Store) -> wellread_store::Result<()> {
+    if registry::format_named(store.format()).is_ok_and(|format| format.keeps_features) {
+        return Ok(());
+    }
+    masks::none_beside_images(store).map_err(|error| error.hint(TWO_SETS))
+}
+
+/// Opens a set that was looked at before ([`open_checked`]), as planes where that said so: nothing but opening.
+pub fn open_source(path: &Path, planes: bool) -> Result<Box<dyn wellread_store::Store>> {
+    let store = wellread_store::open(path, &wellread_store::OpenOptions::default())?;
+    Ok(if planes { Box::new(wellread_store::planes::PlaneStore::new(store)?) } else { store })
+}
+
+/// Opens the source set, as planes when asked for or when shapes differ, with the number of images where planes are the rows; looks
+/// at all of its rows for what is none of one set of images.
+///
+/// # Errors
+/// No image in it; images and masks.
+pub(crate) fn open_checked(
+    path: &Path,
+    planes: Option<bool>,
+) -> Result<(Box<dyn wellread_store::Store>, Option<usize>)> {
+    let store = wellread_store::open(path, &wellread_store::OpenOptions::default())?;
+    if store.is_empty() {
+        bail!("{}: there is no image in it", path.display());
+    }
+    one_pixel_type(&*store).map_err(|error| error.hint(TWO_SETS))?;
+    no_masks(&*store)?;
+    let mixed = || -> Result<bool> {
+        let first = store.row_info(0)?;
+        for row in 1..store.len() {
+            if store.row_info(row)?.shape != first.shape {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    };
+    let as_planes = match planes {
+        Some(planes) => planes,
+        None => mixed()?,
+    };
+    if as_planes {
+        let planes = wellread_store::planes::PlaneStore::new(store)?;
+        let images = planes.images();
+        return Ok((Box::new(planes), Some(images)));
+    }
+    Ok((store, None))
+}
