@@ -44,7 +44,6 @@ mod crew;
 pub mod dataset;
 mod draw;
 pub mod dtype;
-pub mod field;
 mod fill;
 mod finish;
 mod item;
@@ -76,7 +75,6 @@ pub use builder::LoaderBuilder;
 pub use cache::{Cache, CacheReport};
 pub use dataset::Dataset;
 pub use dtype::{DType, Element, Output};
-pub use field::Field;
 pub use item::ItemContext;
 pub use loader::Loader;
 pub use memory::MemoryStore;
@@ -87,6 +85,7 @@ pub use skip::{OnError, Skipped};
 pub use state::LoaderState;
 pub use stats::Stats;
 pub use traffic::Traffic;
+pub use transform::field::{self, Field};
 pub use transform::{
     Crop, Filter, Jitter, Noise, Normalize, Placement, Resize, RightAngles, Scale, Transform, TransformError,
 };

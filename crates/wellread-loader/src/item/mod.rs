@@ -413,7 +413,7 @@ impl ItemContext {
                 |c| recipe.affine_at(c, factor(jitter, jitter.brightness, Purpose::Brightness, draws, c));
             self.affine.extend((0..recipe.channels.len()).map(of));
         }
-        let orientation = Orientation::of(&placement);
+        let orientation = placement.orientation();
         self.items.push(Item {
             row,
             info,
