@@ -6,8 +6,9 @@ use crate::budget::{self, Ahead, Needs, Wanted};
 use crate::dataset::Dataset;
 use crate::dtype::Output;
 use crate::item::Reference;
-use crate::loader::{Loader, Plan};
+use crate::loader::Loader;
 use crate::order::{Grouping, Order, RowOrder, Rows, Steps, Uneven};
+use crate::plan::Plan;
 use crate::pool::BatchMemory;
 use crate::recipe::{Recipe, check_output};
 use crate::skip::{OnError, Skipped};
@@ -67,6 +68,13 @@ impl fmt::Debug for LoaderBuilder {
             .field("output", &self.output)
             .field("transform", &self.transform)
             .finish_non_exhaustive()
+    }
+}
+
+impl Loader {
+    /// Starts choosing; see [`LoaderBuilder`] for what there is and the defaults.
+    pub fn builder(dataset: &Dataset) -> LoaderBuilder {
+        LoaderBuilder::new(dataset)
     }
 }
 

@@ -29,7 +29,6 @@ mod permutation;
 pub mod quality;
 mod rows;
 mod shard;
-mod split;
 mod weighted;
 
 use crate::draw::{Digest, key};

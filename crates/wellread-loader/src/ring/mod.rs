@@ -18,12 +18,14 @@
 //! One mutex guards the ring. It is taken twice per slice and once per batch, which is nothing beside
 //! reading a slice; threads are woken only when they are asleep.
 
+mod fill;
+
 use crate::crew::{Task, lock};
-use crate::fill::{Failed, Fill};
 use crate::item::ItemContext;
-use crate::loader::{Inner, Plan};
 use crate::order::{EpochOrder, Steps};
-use crate::pool::{BatchBuffer, PartMemory};
+use crate::plan::{Inner, Plan};
+use crate::pool::{BatchBuffer, Fill, PartMemory};
+use crate::skip::Failed;
 use crate::standby::Standby;
 use std::collections::VecDeque;
 use std::ops::Range;
