@@ -1,12 +1,11 @@
 //! Panels of lines over a parameter: points with intervals, named at the end of each line.
 
-use super::axis::{self, Placed};
+use super::axis::{self, Placed, axis_title};
 use super::color::Paint;
-use super::marks;
-use super::render::{AXIS_TITLE, LABEL, PANEL_GAP, PANEL_TITLE, TICK};
-use super::rows::{axis_title, slots};
+use super::figure::{Mark, Panel, Section, Series};
+use super::marks::{self, slots};
+use super::style::{AXIS_TITLE, LABEL, PANEL_GAP, PANEL_TITLE, TICK};
 use super::svg::{Anchor, Svg};
-use super::{Mark, Panel, Section, Series};
 
 /// Height of a plot, unless there are more names at its right side than fit.
 const PLOT_HEIGHT: f64 = 210.0;
