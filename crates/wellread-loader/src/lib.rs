@@ -15,6 +15,14 @@
 //! resumed from one small record. Everything that is large is
 //! reused: in steady state nothing is allocated.
 //!
+//! Modules import downwards only:
+//!
+//! ```text
+//!  builder ─▶ loader ─▶ pipeline ─▶ ring ─▶ plan ─▶ item ─▶ budget ─▶ dataset ─▶ cache, order
+//!                          └▶ batch ─▶ pool          └▶ recipe ─▶ finish ─▶ transform ─▶ kernels ─▶ orientation, simd
+//!                                                                  stats ──────┘
+//! ```
+//!
 //! | module | what it holds |
 //! |---|---|
 //! | [`dataset`] | [`Dataset`]: a store that is cheap to clone, its splits |
