@@ -307,7 +307,7 @@ def test_a_split_is_that_of_the_rust_api(tmp_path, labelled):
         tifffile.imwrite(tmp_path / f"image {i}.tif", np.zeros((1, 1), np.uint8))
     ds = wr.Dataset(tmp_path)
     parts = ds.split((0.8, 0.1, 0.1), seed=1)
-    # Pinned in crates/wellread-loader/src/order/split.rs as well.
+    # Pinned in crates/wellread-loader/src/dataset/split.rs as well.
     assert {ds.name(row) for row in parts[1]} == {f"image {i}" for i in (10, 31, 32, 47)}
     assert sorted(sum(parts, [])) == list(range(48)) and all(part == sorted(part) for part in parts)
     assert ds.split([0.8], seed=1) == parts[:1] and ds.split(seed=2) != parts

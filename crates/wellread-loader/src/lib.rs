@@ -15,15 +15,26 @@
 //! resumed from one small record. Everything that is large is
 //! reused: in steady state nothing is allocated.
 //!
+//! Modules import downwards only:
+//!
+//! ```text
+//!  builder ─▶ loader ─▶ pipeline ─▶ ring ─▶ plan ─▶ item ─▶ budget ─▶ dataset ─▶ cache, order
+//!                          └▶ batch ─▶ pool          └▶ recipe ─▶ finish ─▶ transform ─▶ kernels ─▶ orientation, simd
+//!                                                                  stats ──────┘
+//! ```
+//!
 //! | module | what it holds |
 //! |---|---|
-//! | [`dataset`] | [`Dataset`]: a store that is cheap to clone, single items |
+//! | [`dataset`] | [`Dataset`]: a store that is cheap to clone, its splits |
+//! | `item` | rows to batches and single items: what one thread does |
 //! | [`cache`] | [`Cache`]: what is kept of images that have been read |
 //! | [`loader`] | [`Loader`] and [`LoaderBuilder`] |
+//! | `plan` | what the epochs of a loader have in common |
+//! | `ring` | the batches of an epoch that threads fill |
 //! | [`pipeline`] | [`Batches`], the iterator that owns the worker threads |
 //! | [`batch`] | [`Batch`], whose aligned memory comes from a pool, or from you ([`BatchMemory`]) |
 //! | `pool` | [`BatchMemory`], and the pool that buffers of batches come from and return to |
-//! | [`order`] | [`Order`], [`Grouping`], keyed permutations, splits; how random an order is |
+//! | [`order`] | [`Order`], [`Grouping`], keyed permutations; how random an order is |
 //! | `budget` | [`MemoryUse`]: the bound on memory, and what it is made of |
 //! | [`state`] | [`LoaderState`], where an epoch is: saved and resumed |
 //! | [`skip`] | [`OnError`]: what becomes of rows that cannot be read |
@@ -44,8 +55,6 @@ mod crew;
 pub mod dataset;
 mod draw;
 pub mod dtype;
-pub mod field;
-mod fill;
 mod finish;
 mod item;
 pub mod kernels;
@@ -55,11 +64,11 @@ pub mod memory;
 pub mod order;
 mod orientation;
 pub mod pipeline;
+mod plan;
 mod pool;
 mod ranks;
 mod recipe;
 mod resample;
-
 mod ring;
 pub mod simd;
 mod sink;
@@ -76,7 +85,6 @@ pub use builder::LoaderBuilder;
 pub use cache::{Cache, CacheReport};
 pub use dataset::Dataset;
 pub use dtype::{DType, Element, Output};
-pub use field::Field;
 pub use item::ItemContext;
 pub use loader::Loader;
 pub use memory::MemoryStore;
@@ -87,6 +95,7 @@ pub use skip::{OnError, Skipped};
 pub use state::LoaderState;
 pub use stats::Stats;
 pub use traffic::Traffic;
+pub use transform::field::{self, Field};
 pub use transform::{
     Crop, Filter, Jitter, Noise, Normalize, Placement, Resize, RightAngles, Scale, Transform, TransformError,
 };

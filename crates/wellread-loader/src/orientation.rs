@@ -4,8 +4,16 @@
 //! `first + y * row_step + x * column_step` of the turned plane, so turning costs no pass of its own: the
 //! pixels are written where they belong.
 
-use crate::kernels::Turn;
-use crate::transform::Placement;
+/// Flips and a quarter turn of a plane, for [`convert_plane`](crate::kernels::convert_plane).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Turn {
+    /// Whether left and right are exchanged.
+    pub flip_horizontal: bool,
+    /// Whether top and bottom are exchanged.
+    pub flip_vertical: bool,
+    /// Turns by 90 degrees counter-clockwise, after the flips: 0 to 3.
+    pub quarter_turns: u8,
+}
 
 /// Where the pixels of a plane go in the turned plane, both in C order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,12 +27,6 @@ pub(crate) struct Orientation {
 }
 
 impl Orientation {
-    /// That of a placement.
-    pub(crate) fn of(placement: &Placement) -> Self {
-        let &Placement { height, width, flip_horizontal, flip_vertical, quarter_turns, .. } = placement;
-        Self::new([height, width], Turn { flip_horizontal, flip_vertical, quarter_turns })
-    }
-
     /// That of a plane: flips first, then `quarter_turns` counter-clockwise (as `numpy.rot90`).
     pub(crate) fn new([height, width]: [usize; 2], turn: Turn) -> Self {
         let (h, w) = (height as isize, width as isize);
@@ -48,6 +50,7 @@ impl Orientation {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transform::Placement;
 
     #[test]
     fn every_symmetry_is_a_bijection_and_agrees_with_composition() {
@@ -77,7 +80,7 @@ mod tests {
                 quarter_turns: turns,
                 degrees: 0.0,
             };
-            let o = Orientation::of(&placement);
+            let o = placement.orientation();
             let mut got = vec![usize::MAX; h * w];
             for y in 0..h {
                 for x in 0..w {

@@ -2,13 +2,12 @@
 //! or reads each batch itself.
 
 use crate::batch::Batch;
-use crate::fill::{Failed, Fill};
 use crate::item::ItemContext;
-use crate::loader::Inner;
 use crate::order::Steps;
-use crate::pool::BatchBuffer;
+use crate::plan::Inner;
+use crate::pool::{BatchBuffer, Fill};
 use crate::ring::{Filled, Shared};
-use crate::skip::{OnError, Skipped};
+use crate::skip::{Failed, OnError, Skipped};
 use crate::state::LoaderState;
 use std::collections::VecDeque;
 use std::fmt;

@@ -21,6 +21,9 @@ pub enum OnError {
     Skip,
 }
 
+/// Images of a batch that could not be read, where they are skipped: index in the batch, and why.
+pub(crate) type Failed = Vec<(usize, Error)>;
+
 /// Rows that an iteration has left out.
 #[derive(Debug, Default)]
 pub struct Skipped {

@@ -18,6 +18,7 @@
 //! | [`number`] | numbers and units as text |
 //! | [`summary`] | `summary.json` |
 //! | [`input`] | [`ReportInput`] and its parts |
+//! | `folder` | how it lies in a results folder |
 //! | [`chart`] | figures as data; SVG and PNG |
 //! | [`figures`] | the figure of each benchmark |
 //! | [`html`] | the report |
@@ -27,6 +28,7 @@ pub mod chart;
 pub mod columns;
 pub mod error;
 pub mod figures;
+mod folder;
 pub mod html;
 pub mod input;
 pub mod number;

@@ -3,6 +3,9 @@
 //! A thread writes to a chunk of its own and publishes each event by the chunk's length, so that a recording can be ended
 //! from any thread while others go on. A thread that ends leaves its chunk, and its lane (the line of the timeline that it
 //! is drawn in), to the next: the threads of a hundred epochs are drawn as those of one.
+//!
+//! Long because chunks, threads and the lock that they share are one argument: why an event is written by one thread only, and
+//! read when it changes no more.
 
 use crate::Kind;
 use crate::clock::{self, Anchor};

@@ -28,10 +28,12 @@
 //! |---|---|
 //! | `mod.rs` | [`OmeImage`], [`TiffData`], [`OmeXmlError`], [`decode`] |
 //! | `read.rs` | [`read`]: a walk over the XML events, no tree, no entity expansion |
+//! | `attributes.rs` | what the attributes of an element say |
 //! | `write.rs` | [`write`] |
 //! | `planes.rs` | [`DimensionOrder`], [`PlaneMap`]: from `TiffData` blocks to the IFD of each plane |
 //! | `units.rs` | OME's units of length |
 
+mod attributes;
 mod planes;
 mod read;
 #[cfg(test)]

@@ -4,17 +4,11 @@
 //! XML inside annotations cannot be mistaken for image descriptions. Entities declared in a DOCTYPE are
 //! unknown to this reader, hence never expanded; a few HTML names that sloppy writers use are known.
 
-use super::units::{canonical_unit, micrometres};
-use super::{DimensionOrder, NAMES, OmeImage, OmeXmlError, TiffData};
-use crate::{Channel, ImageMetadata, PhysicalSize, PixelType, Shape};
-use quick_xml::XmlVersion;
-use quick_xml::escape::resolve_predefined_entity;
+use super::attributes::{Attributes, entity, shorten, syntax};
+use super::{NAMES, OmeImage, OmeXmlError};
+use crate::{Channel, ImageMetadata};
 use quick_xml::events::{BytesRef, BytesStart, Event};
 use quick_xml::reader::Reader;
-use std::str::FromStr;
-
-/// Most channels that a header may declare; more is taken as corruption.
-const MAX_CHANNELS: usize = 1 << 14;
 
 /// Reads OME-XML: every `Image` that has `Pixels`, in the order of the file.
 ///
@@ -56,21 +50,6 @@ pub fn read(xml: &str) -> Result<Vec<OmeImage>, OmeXmlError> {
     if walk.images.is_empty() { Err(OmeXmlError::NoImage) } else { Ok(walk.images) }
 }
 
-fn syntax(position: u64, cause: &dyn std::fmt::Display) -> OmeXmlError {
-    OmeXmlError::Syntax { position, cause: cause.to_string() }
-}
-
-/// XML's five entities and the HTML ones that units are written with.
-fn entity(name: &str) -> Option<&'static str> {
-    match name {
-        "micro" | "mu" => Some("µ"),
-        "Aring" | "angst" => Some("Å"),
-        "nbsp" => Some("\u{a0}"),
-        "deg" => Some("°"),
-        _ => resolve_predefined_entity(name),
-    }
-}
-
 /// The character that a reference in running text stands for.
 fn resolve(reference: &BytesRef<'_>, position: u64) -> Result<char, OmeXmlError> {
     if let Some(c) = reference.resolve_char_ref().map_err(|e| syntax(position, &e))? {
@@ -79,14 +58,6 @@ fn resolve(reference: &BytesRef<'_>, position: u64) -> Result<char, OmeXmlError>
     entity(reference)
         .and_then(|text| text.chars().next())
         .ok_or_else(|| syntax(position, &format_args!("unknown entity &{};", shorten(reference))))
-}
-
-fn shorten(value: &str) -> String {
-    const LONGEST: usize = 60;
-    match value.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}…", &value[..end]),
-        None => value.to_owned(),
-    }
 }
 
 /// The elements that matter, each at its one place.
@@ -322,153 +293,5 @@ impl Draft {
         image.metadata = self.metadata;
         image.samples_per_pixel = samples_per_pixel;
         Ok(Some(image))
-    }
-}
-
-/// The attributes of one element, by local name.
-struct Attributes<'a> {
-    image: usize,
-    values: Vec<(&'a str, String)>,
-}
-
-impl<'a> Attributes<'a> {
-    fn of(start: &'a BytesStart<'_>, position: u64, image: usize) -> Result<Self, OmeXmlError> {
-        let mut values = Vec::new();
-        for attribute in start.attributes() {
-            let attribute = attribute.map_err(|e| syntax(position, &e))?;
-            let value = attribute
-                .normalized_value_with(XmlVersion::Explicit1_0, 1, entity)
-                .map_err(|e| syntax(position, &e))?;
-            values.push((attribute.key.local_name().into_inner(), value.into_owned()));
-        }
-        Ok(Self { image, values })
-    }
-
-    fn get(&self, name: &str) -> Option<&str> {
-        self.values.iter().find(|(key, _)| *key == name).map(|(_, value)| value.as_str())
-    }
-
-    fn text(&self, name: &str) -> Option<String> {
-        self.get(name).filter(|value| !value.is_empty()).map(str::to_owned)
-    }
-
-    /// A positive, finite number; anything else counts as unknown.
-    fn positive(&self, name: &str) -> Option<f64> {
-        self.get(name)?.trim().parse().ok().filter(|v: &f64| v.is_finite() && *v > 0.0)
-    }
-
-    /// `attribute` is the name in error messages.
-    fn parse<T: FromStr<Err: std::fmt::Display>>(
-        &self,
-        name: &str,
-        attribute: &'static str,
-    ) -> Result<Option<T>, OmeXmlError> {
-        let Some(value) = self.get(name) else { return Ok(None) };
-        value.trim().parse().map(Some).map_err(|e: T::Err| OmeXmlError::Invalid {
-            image: self.image,
-            attribute,
-            value: shorten(value),
-            cause: e.to_string(),
-        })
-    }
-
-    fn number(&self, name: &str, attribute: &'static str) -> Result<Option<usize>, OmeXmlError> {
-        self.parse(name, attribute)
-    }
-
-    fn require<T>(&self, value: Option<T>, attribute: &'static str) -> Result<T, OmeXmlError> {
-        value.ok_or(OmeXmlError::Missing { image: self.image, attribute })
-    }
-
-    fn pixels(&self, file_uuid: Option<String>) -> Result<OmeImage, OmeXmlError> {
-        let size = |name, attribute| self.require(self.number(name, attribute)?, attribute);
-        let shape = Shape([
-            size("SizeT", "Pixels/@SizeT")?,
-            size("SizeC", "Pixels/@SizeC")?,
-            size("SizeZ", "Pixels/@SizeZ")?,
-            size("SizeY", "Pixels/@SizeY")?,
-            size("SizeX", "Pixels/@SizeX")?,
-        ]);
-        // `PixelType` until 2009.
-        let dtype: Option<PixelType> = match self.parse("Type", "Pixels/@Type")? {
-            None => self.parse("PixelType", "Pixels/@PixelType")?,
-            found => found,
-        };
-        let dtype = self.require(dtype, "Pixels/@Type")?;
-        let order: Option<DimensionOrder> = self.parse("DimensionOrder", "Pixels/@DimensionOrder")?;
-        let dimension_order = self.require(order, "Pixels/@DimensionOrder")?;
-        shape.checked_bytes(dtype).map_err(|cause| OmeXmlError::Shape { image: self.image, cause })?;
-        if shape.c() > MAX_CHANNELS {
-            return Err(OmeXmlError::Invalid {
-                image: self.image,
-                attribute: "Pixels/@SizeC",
-                value: shape.c().to_string(),
-                cause: format!("more than {MAX_CHANNELS} channels; the header is probably corrupt"),
-            });
-        }
-        Ok(OmeImage {
-            metadata: ImageMetadata::default(),
-            shape,
-            dtype,
-            dimension_order,
-            samples_per_pixel: Vec::new(),
-            planes: Vec::new(),
-            has_exact_name: false,
-            big_endian: match self.get("BigEndian").map(str::trim) {
-                Some("true" | "1") => Some(true),
-                Some("false" | "0") => Some(false),
-                _ => None,
-            },
-            without_pages: false,
-            file_uuid,
-        })
-    }
-
-    fn physical_size(&self, name: &str) -> Option<PhysicalSize> {
-        let value = self.positive(name)?;
-        let unit = match self.get(&format!("{name}Unit")) {
-            Some(unit) => canonical_unit(unit).map_or_else(|| unit.trim().to_owned(), str::to_owned),
-            None => "µm".to_owned(),
-        };
-        Some(PhysicalSize { value, unit })
-    }
-
-    fn channel(&self) -> Channel {
-        // The short names are those of the schemas before 2009.
-        let wavelength = |name: &str, short: &str| {
-            let value = self.positive(name).or_else(|| self.positive(short))?;
-            micrometres(value, self.get(&format!("{name}Unit")).unwrap_or("nm"))
-        };
-        Channel {
-            id: self.text("ID").unwrap_or_default(),
-            name: self.text("Name").unwrap_or_default(),
-            emission_um: wavelength("EmissionWavelength", "EmWave"),
-            excitation_um: wavelength("ExcitationWavelength", "ExWave"),
-            illumination: self.text("IlluminationType"),
-            color_rgba: self.color(),
-        }
-    }
-
-    /// OME keeps 0xRRGGBBAA in a signed integer; some writers forget the sign.
-    fn color(&self) -> Option<u32> {
-        let value: i64 = self.get("Color")?.trim().parse().ok()?;
-        i32::try_from(value).map(|v| v as u32).or_else(|_| u32::try_from(value)).ok()
-    }
-
-    fn tiff_data(&self) -> Result<TiffData, OmeXmlError> {
-        // `NumPlanes` is the name of `PlaneCount` in old schemas.
-        let plane_count = match self.number("PlaneCount", "TiffData/@PlaneCount")? {
-            None => self.number("NumPlanes", "TiffData/@NumPlanes")?,
-            found => found,
-        };
-        Ok(TiffData {
-            first_t: self.number("FirstT", "TiffData/@FirstT")?.unwrap_or(0),
-            first_c: self.number("FirstC", "TiffData/@FirstC")?.unwrap_or(0),
-            first_z: self.number("FirstZ", "TiffData/@FirstZ")?.unwrap_or(0),
-            ifd: self.number("IFD", "TiffData/@IFD")?,
-            plane_count,
-            uuid: None,
-            file_name: None,
-        })
     }
 }

@@ -1,7 +1,7 @@
 //! The choices that make up the transform, one by one.
 
 use super::LoaderBuilder;
-use crate::field::Field;
+use crate::transform::field::Field;
 use crate::transform::{Jitter, Noise, Normalize, Resize, RightAngles, Scale, Transform};
 use std::sync::Arc;
 

@@ -22,6 +22,7 @@
 
 mod compressed;
 mod fingerprint;
+mod kept;
 mod lru;
 mod mapped;
 mod memory;

@@ -1,6 +1,6 @@
 //! A thread that fills a cache while the training starts.
 
-use super::store::Kept;
+use super::kept::Kept;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::Builder;

@@ -1,6 +1,7 @@
 //! A store that keeps what was read from another.
 
 use super::compressed::{Compressed, CompressedLru};
+use super::kept::Kept;
 use super::lru::Lru;
 use super::mapped::Mapped;
 use super::memory::Memory;
@@ -8,11 +9,9 @@ use super::preload::Preload;
 use super::{Cache, CacheReport, Shelf};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use wellread_image::ImageMetadata;
-use wellread_store::{
-    Block, CopySink, Error, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout,
-};
+use wellread_store::{Block, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
 
 /// Images of an inner store, kept from the first read on while there is room. Reading a kept row copies
 /// nothing: its pixels are handed over as one block. Rows for which there is no room are read from the inner
@@ -21,16 +20,6 @@ pub(crate) struct CachedStore {
     kept: Arc<Kept>,
     /// Ends with the store.
     _preload: Option<Preload>,
-}
-
-/// The inner store and what is kept of it; shared with the thread that preloads.
-pub(super) struct Kept {
-    inner: Arc<dyn Store>,
-    shelf: Box<dyn Shelf>,
-    /// Rows that are read together when one of them is missing.
-    chunk: usize,
-    hits: AtomicU64,
-    misses: AtomicU64,
 }
 
 /// Hands blocks on under the number that their request had in the caller's list.
@@ -42,67 +31,6 @@ struct Renumbered<'a> {
 impl PixelSink for Renumbered<'_> {
     fn put(&mut self, request: usize, block: &Block<'_>) -> Result<()> {
         self.sink.put(self.numbers[request], block)
-    }
-}
-
-impl Kept {
-    pub fn inner(&self) -> &dyn Store {
-        &*self.inner
-    }
-
-    pub fn has(&self, row: usize) -> bool {
-        self.shelf.has(row)
-    }
-
-    /// Reads whole images, all in one call, and keeps those for which there is room. Returns whether there was any
-    /// for which there was none.
-    pub fn fill(&self, missing: &[usize], scratch: &mut Scratch) -> Result<bool> {
-        let path = self.inner.path();
-        let mut images = Vec::with_capacity(missing.len());
-        let mut full = false;
-        for &row in missing {
-            let info = self.inner.row_info(row)?;
-            let bytes =
-                info.shape.checked_bytes(info.dtype).map_err(|error| Error::new(path, error).row(row))?;
-            if !self.shelf.reserve(bytes) {
-                full = true;
-                continue;
-            }
-            let mut pixels: Vec<u8> = Vec::new();
-            pixels.try_reserve_exact(bytes).map_err(|_| {
-                // What was reserved for this image and those before it is free again.
-                let before: usize = images.iter().map(|(.., pixels): &(_, _, Vec<u8>)| pixels.len()).sum();
-                self.shelf.release(bytes + before);
-                Error::new(path, format_args!("not enough memory to keep an image of {bytes} bytes"))
-                    .row(row)
-                    .hint("read without the memory cache, or give it a limit")
-            })?;
-            pixels.resize(bytes, 0);
-            images.push((Request { row, region: info.shape.full() }, info.dtype, pixels));
-        }
-        let requests: Vec<Request> = images.iter().map(|(request, ..)| *request).collect();
-        let targets = images
-            .iter_mut()
-            .map(|(request, dtype, pixels)| (request.region, *dtype, pixels.as_mut_slice()))
-            .collect();
-        let result = self.inner.read(&requests, scratch, &mut CopySink::new(targets));
-        for (request, _, pixels) in images {
-            match result {
-                Ok(()) => self.shelf.keep(request.row, pixels),
-                Err(_) => self.shelf.release(pixels.len()),
-            }
-        }
-        result.map(|()| full)
-    }
-
-    /// Rows that are read when `row` is missing: those of its chunk that are missing too.
-    fn with_neighbours(&self, row: usize, missing: &mut Vec<usize>) {
-        let first = row / self.chunk * self.chunk;
-        let chunk = first..(first + self.chunk).min(self.inner.len());
-        // A neighbour that is no image is an error where it is asked for.
-        let wanted =
-            |&other: &usize| !self.shelf.has(other) && (other == row || self.inner.row_info(other).is_ok());
-        missing.extend(chunk.filter(wanted));
     }
 }
 

@@ -5,31 +5,29 @@
 //! follows from the intermediate buffer (`complete`).
 
 mod complete;
+mod job;
 mod read;
+mod sample;
 
-use crate::budget::{Needs, Working};
+pub(crate) use job::{Job, Reference};
+
+use crate::budget::{INTERMEDIATE, Needs};
 use crate::cover::{Box2, Cover};
 use crate::dataset::Dataset;
 use crate::draw::{Draws, Purpose};
 use crate::dtype::Output;
 use crate::finish::factor;
-use crate::kernels::{Affine, bytes_of};
+use crate::kernels::Affine;
 use crate::orientation::Orientation;
 use crate::ranks::Ranks;
-use crate::recipe::{Recipe, check_output};
+use crate::recipe::Recipe;
 use crate::resample::Resampler;
 use crate::sink::{Target, Via};
 use crate::traffic::Traffic;
-use crate::transform::{Placement, Transform};
+use crate::transform::Placement;
 use std::ops::Range;
-use std::sync::atomic::AtomicBool;
-use wellread_image::Shape;
 use wellread_store::{Error, Request, Result, RowInfo, Scratch};
 use wellread_trace::{Kind, span};
-
-/// Floats of intermediate images that are read in one call; one image may be larger. The bound keeps memory
-/// per thread small and the second pass in cache, and still lets small images be read many at a time.
-pub(crate) const INTERMEDIATE: usize = 1 << 20;
 
 /// Buffers that one thread reuses from item to item, so that in steady state nothing is allocated, and the
 /// seed and epoch of its random draws.
@@ -120,30 +118,6 @@ impl Item {
     }
 }
 
-/// The row that all others of a batch must agree with.
-#[derive(Debug)]
-pub(crate) struct Reference {
-    pub(crate) row: usize,
-    pub(crate) info: RowInfo,
-    /// Shape of its output.
-    pub(crate) output: Shape,
-}
-
-/// What a slice of a batch is made by; shared by all threads.
-pub(crate) struct Job<'a> {
-    pub(crate) dataset: &'a Dataset,
-    pub(crate) recipe: &'a Recipe,
-    /// `None` for single items, which may have any shape.
-    pub(crate) reference: Option<&'a Reference>,
-    /// Crops of each row: as many images, one after the other.
-    pub(crate) crops: usize,
-    pub(crate) seed: u64,
-    pub(crate) epoch: u64,
-    pub(crate) stop: Option<&'a AtomicBool>,
-    /// What may be used of memory; `None` where nobody set a bound.
-    pub(crate) working: Option<&'a Working>,
-}
-
 impl Job<'_> {
     /// Bytes that are read for crops of a row, about.
     fn cost(&self, row: usize, info: RowInfo, crops: &[Item]) -> usize {
@@ -156,91 +130,9 @@ impl Job<'_> {
         }
         whole / plane * cropped
     }
-
-    /// Checks that a row makes an output like the reference row's.
-    fn check(&self, row: usize, info: RowInfo) -> Result<()> {
-        let path = self.dataset.store().path();
-        let output =
-            self.recipe.transform.output_shape(info.shape).map_err(|error| error.at(path, Some(row)))?;
-        let Some(reference) = self.reference else { return Ok(()) };
-        if info.dtype != reference.info.dtype {
-            return Err(Error::new(
-                path,
-                format_args!(
-                    "the image is {}, but row {} is {}; one loader delivers one pixel type",
-                    info.dtype, reference.row, reference.info.dtype
-                ),
-            )
-            .row(row)
-            .choice()
-            .hint("load the rows of each pixel type by a loader of their own (rows), or convert the set to one type"));
-        }
-        if output == reference.output {
-            return Ok(());
-        }
-        let [a, b] = [info.shape, reference.info.shape];
-        let error = Error::new(
-            path,
-            format_args!(
-                "the image has shape {a} (TCZYX), but row {} has {b}; the images of a batch must be equal in shape",
-                reference.row
-            ),
-        )
-        .row(row)
-        .choice();
-        Err(if (a.t(), a.c(), a.z()) == (b.t(), b.c(), b.z()) {
-            error.hint(format_args!(
-                "crop to at most {}x{}, or resize to any size",
-                a.y().min(b.y()),
-                a.x().min(b.x())
-            ))
-        } else {
-            error.hint(
-                "crop and resize change Y and X only: select channels that all images have, or load these rows by a loader of their own (rows)",
-            )
-        })
-    }
 }
 
 impl ItemContext {
-    /// Reads and transforms one row into `out`, resized to fit. Returns the shape (TCZYX) of what it holds.
-    pub(crate) fn sample(
-        &mut self,
-        dataset: &Dataset,
-        row: usize,
-        transform: &Transform,
-        out: &mut Vec<f32>,
-    ) -> Result<Shape> {
-        let info = dataset.row_info(row)?;
-        let path = dataset.store().path();
-        let recipe = match self.recipe.take() {
-            Some(recipe) if recipe.fits(transform, info) => recipe,
-            _ => {
-                transform.check().map_err(|error| error.at(path, None))?;
-                transform.check_dtype(info.dtype).map_err(|error| error.at(path, Some(row)))?;
-                transform.output_shape(info.shape).map_err(|error| error.at(path, Some(row)))?;
-                Recipe::new(transform, Output::F32, info)
-            }
-        };
-        let shape = transform.output_shape(info.shape).map_err(|error| error.at(path, Some(row)))?;
-        check_output(shape).map_err(|error| Error::new(path, error).row(row))?;
-        grow(out, shape.pixels(), dataset)?;
-        out.truncate(shape.pixels());
-        let job = Job {
-            dataset,
-            recipe: &recipe,
-            reference: None,
-            crops: 1,
-            seed: self.seed,
-            epoch: self.epoch,
-            stop: None,
-            working: None,
-        };
-        let result = self.fetch(&job, &[row], &[0], &mut [bytes_of(out)]);
-        self.recipe = Some(recipe);
-        result.map(|()| shape)
-    }
-
     /// Reads and transforms `rows`, each with the draws of its occurrence, into `out`, one after the other, the crops of a
     /// row together: into the memory of one batch or, joined, of several in turn, of which all but the last are as long as
     /// the first.
@@ -325,7 +217,10 @@ impl ItemContext {
                 last += job.crops;
             }
             let extra = match job.working {
-                Some(working) => working.take(job, self.need(job, first..last, floats)?)?,
+                Some(working) => {
+                    let need = self.need(job, first..last, floats)?;
+                    working.take(job.dataset.store().path(), job.stop, need)?
+                }
                 None => None,
             };
             let result = self.read_and_complete(job, first..last, floats, out);
@@ -413,7 +308,7 @@ impl ItemContext {
                 |c| recipe.affine_at(c, factor(jitter, jitter.brightness, Purpose::Brightness, draws, c));
             self.affine.extend((0..recipe.channels.len()).map(of));
         }
-        let orientation = Orientation::of(&placement);
+        let orientation = placement.orientation();
         self.items.push(Item {
             row,
             info,

@@ -1,6 +1,6 @@
 //! What is done to whole planes before or after they are converted: the maximum over depth, fields.
 
-use super::Patch;
+use super::patch::Patch;
 use crate::simd::{Kernel, Level, dispatch};
 use std::marker::PhantomData;
 use wellread_image::PixelType;

@@ -2,7 +2,11 @@
 
 use super::*;
 use crate::Placement;
+use crate::dtype::Output;
+use crate::orientation::Orientation;
+use crate::simd::Level;
 use proptest::prelude::*;
+use wellread_image::PixelType;
 
 fn widened(dtype: PixelType, bytes: &[u8]) -> f32 {
     match dtype {
@@ -89,7 +93,7 @@ proptest! {
         let placement = Placement {
             top: 0, left: 0, height, width, flip_horizontal, flip_vertical, quarter_turns, degrees: 0.0,
         };
-        let to = Orientation::of(&placement).at(y, x);
+        let to = placement.orientation().at(y, x);
         let stride = columns + extra;
         let (pixel, size) = (dtype.size(), output.dtype(dtype).size());
         let noise = (0..rows * stride * pixel).map(|i| (crate::draw::mix(seed ^ i as u64) >> 32) as u8);

@@ -1,8 +1,8 @@
 //! What pixels become once they lie in the order of the target.
 
-use super::Affine;
+use super::affine::Affine;
 use super::narrow::{bf16_of, f16_of};
-use super::place::Raw;
+use super::raw::Raw;
 use crate::dtype::Output;
 use crate::simd::Level;
 use std::marker::PhantomData;

@@ -8,8 +8,8 @@
 //! The images of a class come in passes over the class, each pass in an order of its own. Passes go on from
 //! epoch to epoch: no image of a large class waits forever.
 
-use super::Permutation;
 use super::grouping::Groups;
+use super::permutation::Permutation;
 use crate::draw::key;
 
 /// Classes with their rows, and the number of images of an epoch.

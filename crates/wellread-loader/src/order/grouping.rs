@@ -1,7 +1,8 @@
 //! What makes rows belong together: their names, given keys, or columns of the table; and the groups of rows
 //! that follow.
 
-use super::{Permutation, Rows};
+use super::permutation::Permutation;
+use super::rows::Rows;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;

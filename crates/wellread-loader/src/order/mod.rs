@@ -27,8 +27,8 @@ mod block;
 mod grouping;
 mod permutation;
 pub mod quality;
+mod rows;
 mod shard;
-mod split;
 mod weighted;
 
 use crate::draw::{Digest, key};
@@ -42,6 +42,7 @@ pub use block::BlockPermutation;
 pub use grouping::Grouping;
 pub use permutation::Permutation;
 pub use quality::OrderQuality;
+pub(crate) use rows::Rows;
 pub(crate) use shard::Steps;
 pub use shard::Uneven;
 
@@ -99,50 +100,6 @@ enum Kind {
     Grouped(Groups),
     Weighted(Weighted),
     Balanced(Balanced),
-}
-
-/// The rows to be loaded.
-#[derive(Clone, Debug)]
-pub(crate) enum Rows {
-    /// `0..n`.
-    All(usize),
-    /// These.
-    Some(Arc<[usize]>),
-}
-
-impl Rows {
-    pub(crate) fn len(&self) -> usize {
-        match self {
-            Self::All(n) => *n,
-            Self::Some(rows) => rows.len(),
-        }
-    }
-
-    pub(crate) fn get(&self, i: usize) -> usize {
-        match self {
-            Self::All(_) => i,
-            Self::Some(rows) => rows[i],
-        }
-    }
-
-    /// Whether a row is given more than once.
-    fn repeat(&self) -> bool {
-        match self {
-            Self::All(_) => false,
-            Self::Some(rows) => {
-                let mut sorted = rows.to_vec();
-                sorted.sort_unstable();
-                sorted.windows(2).any(|pair| pair[0] == pair[1])
-            }
-        }
-    }
-
-    fn digest(&self, digest: &mut Digest) {
-        match self {
-            Self::All(n) => digest.number(*n as u64),
-            Self::Some(rows) => digest.numbers(rows.iter().map(|&row| row as u64)),
-        }
-    }
 }
 
 impl RowOrder {

@@ -1,7 +1,7 @@
 //! Weighted draws with replacement: an alias table (Walker 1977, built as Vose 1991), so that a draw costs the
 //! same however many rows there are. A draw is a function of (seed, epoch, position).
 
-use super::Rows;
+use super::rows::Rows;
 use crate::draw::{Digest, key, mix};
 use wellread_store::words::{counted, counted_with};
 use wellread_store::{Error, Result, Store};

@@ -1,7 +1,9 @@
 //! Buffers that come back, that are waited for, of others, and in forked processes.
 
+use super::aligned::LARGE_PAGE;
 use super::*;
 use crate::{Batch, DType};
+use std::ptr::NonNull;
 
 #[test]
 fn large_buffers_are_zero_and_can_be_written_to() {

@@ -1,6 +1,6 @@
 //! Counts of values: of every value of 8- and 16-bit types, else of bins that widen with the value.
 
-use super::{Histogram, Percentile};
+use super::document::{Histogram, Percentile};
 use wellread_image::PixelType;
 
 /// Bits of a wide value's key: sign, exponent and nine bits of the fraction.

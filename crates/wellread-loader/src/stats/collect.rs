@@ -1,8 +1,8 @@
 //! The pass over a set.
 
 use super::bins::{Counts, WIDE_ERROR, bins, is_exact};
+use super::document::{ChannelStats, FORMAT, Stats, VERSION};
 use super::moments::Moments;
-use super::{ChannelStats, FORMAT, Stats, VERSION};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use wellread_image::PixelType;
@@ -27,12 +27,17 @@ struct Pass<'a> {
 /// Moments of a group of rows, by its number.
 type Group = (usize, Vec<Moments>);
 
-pub(super) fn collect(
-    store: &dyn Store,
-    percents: &[f64],
-    jobs: usize,
-    done: &(dyn Fn() + Sync),
-) -> Result<Stats> {
+impl Stats {
+    /// Reads every pixel of a set, with `jobs` threads. `done` is called once per row.
+    ///
+    /// # Errors
+    /// The first row that cannot be read; images of several pixel types; more channels than memory has room to count.
+    pub fn of(store: &dyn Store, percents: &[f64], jobs: usize, done: &(dyn Fn() + Sync)) -> Result<Self> {
+        collect(store, percents, jobs, done)
+    }
+}
+
+fn collect(store: &dyn Store, percents: &[f64], jobs: usize, done: &(dyn Fn() + Sync)) -> Result<Stats> {
     if store.is_empty() {
         return Err(Error::new(store.path(), "there are no images to compute statistics of"));
     }

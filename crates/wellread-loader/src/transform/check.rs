@@ -1,32 +1,9 @@
 //! What makes no sense, or does not fit an image.
 
-use super::{Crop, Normalize, Resize, RightAngles, Scale, Transform};
+use super::compose::Transform;
+use super::error::TransformError;
+use super::steps::{Crop, Normalize, Resize, RightAngles, Scale};
 use wellread_image::{PixelType, Shape};
-
-/// A transform that cannot be applied: what is wrong and what to do.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{cause} (hint: {hint})")]
-pub struct TransformError {
-    /// What is wrong.
-    pub cause: String,
-    /// What to do about it.
-    pub hint: String,
-}
-
-impl TransformError {
-    pub(crate) fn new(cause: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { cause: cause.into(), hint: hint.into() }
-    }
-
-    /// As an error about a file, and a row of it if one is at fault.
-    pub(crate) fn at(self, path: &std::path::Path, row: Option<usize>) -> wellread_store::Error {
-        let error = wellread_store::Error::new(path, self.cause).hint(self.hint);
-        match row {
-            Some(row) => error.row(row),
-            None => error,
-        }
-    }
-}
 
 type Checked<T = ()> = Result<T, TransformError>;
 

@@ -1,7 +1,10 @@
 //! What the geometry of a transform comes to for one row in one epoch.
 
-use super::{Crop, RightAngles, Transform, TransformError};
+use super::compose::Transform;
+use super::error::TransformError;
+use super::steps::{Crop, RightAngles};
 use crate::draw::{Draws, Purpose};
+use crate::orientation::{Orientation, Turn};
 use wellread_image::Shape;
 
 /// What a transform came to for one row in one epoch. Apply the same to a mask by hand, or ask for it again:
@@ -34,6 +37,12 @@ impl Placement {
         } else {
             (self.width, self.height)
         }
+    }
+
+    /// Its flips and turns as a map of pixels.
+    pub(crate) fn orientation(&self) -> Orientation {
+        let &Self { height, width, flip_horizontal, flip_vertical, quarter_turns, .. } = self;
+        Orientation::new([height, width], Turn { flip_horizontal, flip_vertical, quarter_turns })
     }
 }
 

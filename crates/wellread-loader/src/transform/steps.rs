@@ -1,9 +1,5 @@
 //! The steps that a [`super::Transform`] is made of.
 
-use crate::stats::Stats;
-use std::path::Path;
-use wellread_store::Result;
-
 /// Which part of the image is taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Crop {
@@ -119,16 +115,6 @@ pub enum Scale {
     },
 }
 
-impl Scale {
-    /// The range between two percentiles of each channel of a set, of the file that `wellread stats --out` writes.
-    ///
-    /// # Errors
-    /// A file that cannot be read or is none of statistics, percentiles that it does not hold, channels of one value.
-    pub fn from_stats(path: impl AsRef<Path>, low: f64, high: f64) -> Result<Self> {
-        Stats::open(path.as_ref())?.range(path.as_ref(), low, high)
-    }
-}
-
 /// Means and standard deviations to normalise by.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Normalize {
@@ -151,16 +137,6 @@ pub enum Normalize {
     /// By the mean and (population) standard deviation of each channel of each image as delivered, of its finite
     /// values. A channel of one value becomes 0.
     PerImage,
-}
-
-impl Normalize {
-    /// The means and standard deviations of a set, of the file that `wellread stats --out` writes.
-    ///
-    /// # Errors
-    /// A file that cannot be read or is none of statistics; a channel of one value.
-    pub fn from_stats(path: impl AsRef<Path>) -> Result<Self> {
-        Stats::open(path.as_ref())?.normalize(path.as_ref())
-    }
 }
 
 /// Random changes of intensity: each a factor drawn anew for every image. 0 switches a change off.

@@ -1,7 +1,11 @@
+//! Orders, twins, failures, budgets, what is left out.
+
 use super::*;
 use crate::bootstrap::Bootstrap;
+use crate::rng::Rng;
 use crate::steady::ChangePoints;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::time::Duration;
 
 #[expect(clippy::unnecessary_wraps, reason = "the shape of a variant's closure")]
 fn ok(value: f64) -> std::result::Result<f64, String> {

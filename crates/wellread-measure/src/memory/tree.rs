@@ -1,6 +1,6 @@
 //! The proportional sets of a process and its descendants, added up.
 
-use super::{Status, kibibytes_field, missing};
+use super::status::{Status, kibibytes_field, missing};
 use crate::error::{Error, Result};
 use std::fs;
 

@@ -1,6 +1,6 @@
 //! From values to pixels: domains, scales and ticks whose labels do not touch.
 
-use super::{Axis, Mark, Panel, Scale};
+use super::figure::{Axis, Mark, Panel, Scale};
 use crate::number::{self, Unit};
 
 /// Log axes cover at least this many decades, so that at least two of 1, 2, 5, 10 … are on them.
@@ -241,6 +241,13 @@ fn apart(ticks: &[Tick], extent: impl Fn(&str) -> f64) -> bool {
     ticks
         .windows(2)
         .all(|t| (t[1].at - t[0].at).abs() >= extent(&t[0].label).midpoint(extent(&t[1].label)) + 10.0)
+}
+
+/// Title and unit of an axis: `throughput (images/s, log scale)`.
+pub(super) fn axis_title(title: &str, unit: &str, log: bool) -> String {
+    let inside: Vec<_> =
+        [unit, if log { "log scale" } else { "" }].into_iter().filter(|s| !s.is_empty()).collect();
+    if inside.is_empty() { title.to_owned() } else { format!("{title} ({})", inside.join(", ")) }
 }
 
 #[cfg(test)]

@@ -1,12 +1,11 @@
 //! Panels of lines over a parameter: points with intervals, named at the end of each line.
 
-use super::axis::{self, Placed};
+use super::axis::{self, Placed, axis_title};
 use super::color::Paint;
-use super::marks;
-use super::render::{AXIS_TITLE, LABEL, PANEL_GAP, PANEL_TITLE, TICK};
-use super::rows::{axis_title, slots};
+use super::figure::{Mark, Panel, Section, Series};
+use super::marks::{self, slots};
+use super::style::{AXIS_TITLE, LABEL, PANEL_GAP, PANEL_TITLE, TICK};
 use super::svg::{Anchor, Svg};
-use super::{Mark, Panel, Section, Series};
 use crate::columns::Better;
 
 /// Height of a plot, unless there are more names at its right side than fit.
@@ -311,7 +310,7 @@ fn missing(
 
 #[cfg(test)]
 mod tests {
-    use super::super::Axis;
+    use super::super::figure::{Axis, Layout};
     use super::*;
     use crate::number::Unit;
     use crate::table::Estimate;
@@ -330,7 +329,7 @@ mod tests {
         let xs = ["1", "2"].map(str::to_owned);
         let section = Section {
             title: String::new(),
-            layout: super::super::Layout::Lines {
+            layout: Layout::Lines {
                 series: series.clone(),
                 xs: xs.to_vec(),
                 x_title: "workers".to_owned(),

@@ -1,8 +1,9 @@
 //! Single marks: how a value looks, what its label and its tooltip say.
 
 use super::color::Paint;
+use super::figure::{Mark, Panel};
+use super::sample::Spread;
 use super::svg::Svg;
-use super::{Mark, Spread};
 use crate::number::{self, Unit};
 use crate::table::{Estimate, IntervalKind};
 use crate::words::{counted, plural};
@@ -41,6 +42,11 @@ pub(super) fn drawable(mark: &Mark) -> Mark {
         Mark::Sample(sample) if sample.sorted.is_empty() => Mark::Unavailable(NOT_FINITE.into()),
         other => other.clone(),
     }
+}
+
+/// The marks of a panel, exactly `count`, all of them drawable.
+pub(super) fn slots(panel: &Panel, count: usize) -> Vec<Mark> {
+    (0..count).map(|i| panel.marks.get(i).map_or(Mark::Nothing, drawable)).collect()
 }
 
 /// The text beside a mark.

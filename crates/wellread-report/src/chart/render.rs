@@ -1,9 +1,10 @@
 //! The layout of a figure: title, sections from top to bottom, notes.
 
 use super::color::Paint;
+use super::figure::{Figure, Layout, Mark};
 use super::font::Style;
 use super::svg::{Anchor, Svg};
-use super::{Figure, Layout, Mark, lines, marks, rows, scatter};
+use super::{legend, lines, marks, rows, scatter};
 
 /// Width of every figure, in pixels.
 const WIDTH: f64 = 1040.0;
@@ -12,16 +13,6 @@ const TITLE: Style = Style::bold(17.0);
 const SUBTITLE: Style = Style::regular(12.0);
 const SECTION_TITLE: Style = Style::bold(13.0);
 const NOTE: Style = Style::regular(10.5);
-/// Titles of panels.
-pub(super) const PANEL_TITLE: Style = Style::bold(11.5);
-/// Names of series and values of marks.
-pub(super) const LABEL: Style = Style::regular(11.0);
-/// Labels of ticks, legends and what is unavailable.
-pub(super) const TICK: Style = Style::regular(10.5);
-/// Titles of axes.
-pub(super) const AXIS_TITLE: Style = Style::regular(10.5);
-/// Space between panels.
-pub(super) const PANEL_GAP: f64 = 36.0;
 
 /// Draws a figure.
 pub(super) fn svg(figure: &Figure) -> String {
@@ -55,7 +46,7 @@ pub(super) fn svg(figure: &Figure) -> String {
             Layout::Rows { series, variants } => {
                 let one = [String::new()];
                 let variants = if variants.is_empty() { &one[..] } else { variants };
-                let legend = rows::legend(&mut svg, section, variants, MARGIN, y, inner);
+                let legend = legend::draw(&mut svg, section, variants, MARGIN, y, inner);
                 let gap = if legend > 0.0 { legend + 4.0 } else { 0.0 };
                 gap + rows::draw(&mut svg, section, series, variants, MARGIN, y + gap, inner)
             }

@@ -1,6 +1,5 @@
-//! Single measurements as a mark: their shape over an axis.
+//! Distributions as marks: by their quantiles, and by single measurements, whose shape stands over an axis.
 
-use super::Spread;
 use wellread_measure::samples::{enough_for, percentile_of_sorted};
 
 /// Most values that are kept: evenly spaced ones of the sorted measurements, the ends among them.
@@ -71,7 +70,31 @@ impl Sample {
     }
 }
 
+/// A distribution by its quantiles; those that are unknown are left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Spread {
+    /// Smallest.
+    pub min: Option<f64>,
+    /// Lower quartile.
+    pub p25: Option<f64>,
+    /// Median; without it nothing is drawn.
+    pub p50: Option<f64>,
+    /// Upper quartile.
+    pub p75: Option<f64>,
+    /// 95th percentile.
+    pub p95: Option<f64>,
+    /// 99th percentile.
+    pub p99: Option<f64>,
+    /// Largest.
+    pub max: Option<f64>,
+}
+
 impl Spread {
+    /// All that is known.
+    pub(super) fn values(&self) -> Vec<f64> {
+        [self.min, self.p25, self.p50, self.p75, self.p95, self.p99, self.max].into_iter().flatten().collect()
+    }
+
     /// The quantiles of ascending values; one for which there are too few is unknown.
     pub fn of_sorted(sorted: &[f64]) -> Self {
         let n = sorted.len();

@@ -4,13 +4,12 @@
 //! where it touches nothing that was drawn before; where there is none, its tooltip and the figure's description
 //! name it. The names of the series stand in a column right of the last panel.
 
-use super::axis::{self, Placed};
+use super::axis::{self, Placed, axis_title};
 use super::color::Paint;
-use super::marks;
-use super::render::{AXIS_TITLE, LABEL, PANEL_GAP, PANEL_TITLE, TICK};
-use super::rows::{axis_title, slots};
+use super::figure::{Axis, Mark, Scale, Section, Series};
+use super::marks::{self, slots};
+use super::style::{AXIS_TITLE, LABEL, PANEL_GAP, PANEL_TITLE, TICK};
 use super::svg::{Anchor, Svg};
-use super::{Axis, Mark, Scale, Section, Series};
 
 /// Height of a plot, unless there are more names at its right side than fit.
 const PLOT_HEIGHT: f64 = 300.0;

@@ -1,6 +1,8 @@
 //! Track 4: pixels to host array, host array to tensor, by copy and without.
 
-use super::{Spec, axis, bars, cross, facet, facet_title, has, mark, rows_section, series};
+use super::panel::{axis, bars, mark, rows_section};
+use super::select::{cross, facet, facet_title, has, series};
+use super::spec::Spec;
 use crate::chart::{Panel, Scale, Section, Series, color};
 use crate::columns::key_text;
 use crate::table::{Cell, Table};

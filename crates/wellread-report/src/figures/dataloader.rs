@@ -1,9 +1,11 @@
 //! Track 2: throughput, first batch and scaling over the number of workers, by batch size.
 
-use super::{Cell, Spec, axis, counted, facet, has, loaders, mark, rows_section, series_by, sorted};
+use super::panel::{axis, mark, rows_section};
+use super::select::{self, counted, facet, has, loaders, series_by, sorted};
+use super::spec::Spec;
 use crate::chart::{Layout, Mark, Panel, Scale, Section, Series};
 use crate::columns::key_text;
-use crate::table::Table;
+use crate::table::{Cell, Table};
 
 /// The figure's registration.
 pub(super) static SPEC: Spec = Spec {
@@ -41,7 +43,7 @@ fn sections(table: &Table) -> Vec<Section> {
         for framework in sorted(table, "framework", &["rust"]) {
             let of = |s: &&Named| {
                 let this = s.1.contains(&("framework", framework.clone()));
-                this && super::rows(table, &s.1).iter().any(|&row| table.f64(column, row).is_some())
+                this && select::rows(table, &s.1).iter().any(|&row| table.f64(column, row).is_some())
             };
             let mut series: Vec<_> = all.iter().filter(of).cloned().collect();
             // Which framework it is, the section says.

@@ -1,6 +1,8 @@
 //! Track 1: the latency of one image by access, transform and cache; throughput; opening and memory.
 
-use super::{Spec, axis, bars, cross, facet, facet_title, has, reason, rows, rows_section, series};
+use super::panel::{axis, bars, rows_section};
+use super::select::{cross, facet, facet_title, has, reason, rows, series};
+use super::spec::Spec;
 use crate::chart::{Mark, Panel, Section, Spread};
 use crate::columns::key_text;
 use crate::table::{Cell, Table};

@@ -3,8 +3,9 @@
 //! It is drawn from the first of [`CHOICES`] whose table was measured, with the rows that the answer's sentence on the
 //! fastest format rests on.
 
-use super::{Series, counted, mark, rows, rows_section, series, sorted};
-use crate::chart::{Figure, Mark, Panel, Scale};
+use super::panel::{self, mark, rows_section};
+use super::select::{counted, rows, series, sorted};
+use crate::chart::{Figure, Mark, Panel, Scale, Series};
 use crate::input::ReportInput;
 use crate::table::{Cell, Table};
 
@@ -92,7 +93,7 @@ fn draw(choice: &Choice, table: &Table, input: &ReportInput) -> Option<Figure> {
     if shown.len() < 2 {
         return None;
     }
-    let panel = Panel { title: String::new(), axis: super::axis(choice.column).scale(Scale::Linear), marks };
+    let panel = Panel { title: String::new(), axis: panel::axis(choice.column).scale(Scale::Linear), marks };
     let mut title = choice.title.to_owned();
     if let Some(size) = batch {
         title += &format!(" in batches of {}", size.text());

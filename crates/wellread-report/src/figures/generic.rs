@@ -1,6 +1,7 @@
 //! The figure of a table that nobody made one for: a row per configuration, a panel per quantity.
 
-use super::configuration_name;
+use super::notes::configuration_name;
+use super::panel;
 use crate::chart::{Layout, Mark, Panel, Section, Series, color};
 use crate::columns::{self, Configuration};
 use crate::table::{Cell, IntervalKind, Table};
@@ -38,7 +39,7 @@ pub(super) fn sections(table: &Table) -> Vec<Section> {
     });
     let panels = shown.iter().map(|&q| Panel {
         title: quantities[q].label.clone(),
-        axis: super::axis(&quantities[q].column),
+        axis: panel::axis(&quantities[q].column),
         marks: rows
             .iter()
             .map(|c| match (c.estimates[q], &c.unavailable) {

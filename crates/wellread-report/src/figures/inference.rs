@@ -1,6 +1,8 @@
 //! Inference: latency, throughput and memory by batch size, and latency against throughput.
 
-use super::{Spec, axis, has, mark, rows, sorted};
+use super::panel::{axis, mark};
+use super::select::{has, rows, sorted};
+use super::spec::Spec;
 use crate::chart::{Axis, Layout, Mark, Panel, Scale, Section, Series, color};
 use crate::columns::key_text;
 use crate::table::{Cell, Table};

@@ -1,6 +1,8 @@
 //! Track 3: a step's time split into waiting for data and computing, the share of waiting, throughput.
 
-use super::{Spec, axis, bars, cross, facet, facet_title, has, pair, rows_section, series};
+use super::panel::{axis, bars, pair, rows_section};
+use super::select::{cross, facet, facet_title, has, series};
+use super::spec::Spec;
 use crate::chart::{Axis, Mark, Panel, Scale, Section};
 use crate::columns::key_text;
 use crate::number::Unit;

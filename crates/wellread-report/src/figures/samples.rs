@@ -5,7 +5,8 @@
 //!                                     └─▶ WHAT_timeline: the times in the order measured, run after run
 //! ```
 
-use super::{inference, loaders, tasks};
+use super::select::{self, loaders};
+use super::{inference, panel, registry, tasks};
 use crate::chart::{Axis, Figure, Layout, Mark, Panel, Sample, Scale, Section, Series, Spread};
 use crate::columns::{self, Better, key_text};
 use crate::input::ReportInput;
@@ -68,7 +69,7 @@ fn telling(samples: &Samples) -> Samples {
 }
 
 fn chosen(table: &Table) -> Chosen {
-    let has = |column: &str| super::has(table, column);
+    let has = |column: &str| select::has(table, column);
     let (series, named): (Vec<_>, &[&str]) = if has("format") {
         (loaders(table), &["format", "framework", "loader"])
     } else if has("framework") {
@@ -148,7 +149,7 @@ pub(crate) fn figures(samples: &Samples, about: &ReportInput) -> Vec<(Figure, &'
     });
     let chosen = chosen(samples.runs());
     let name = samples.runs().name();
-    let heading = super::heading(name);
+    let heading = registry::heading(name);
     let machine = Some(&about.machine).filter(|machine| !machine.is_empty()).cloned();
     let notes: Vec<String> = counted(samples, &chosen).into_iter().chain(left_out).chain(machine).collect();
     let figure = |kind: &str, title: String, section: Section| Figure {
@@ -210,7 +211,7 @@ fn distribution(samples: &Samples, chosen: &Chosen) -> Option<Section> {
     let panels = panels.into_iter().take(shown).collect();
     let title = title("Every single time", shown, all);
     let columns = if shown == 1 { 1 } else { 2 };
-    (all > 0).then(|| super::rows_section(title, &chosen.series, &[String::new()], panels, columns))
+    (all > 0).then(|| panel::rows_section(title, &chosen.series, &[String::new()], panels, columns))
 }
 
 fn is_shown(panel: &Panel) -> bool {

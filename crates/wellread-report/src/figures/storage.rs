@@ -1,6 +1,8 @@
 //! Storage: reading with warm and cold page cache, then writing and size.
 
-use super::{Spec, bars, facet, has, rows_section, series, sorted};
+use super::panel::{bars, rows_section};
+use super::select::{facet, has, series, sorted};
+use super::spec::Spec;
 use crate::chart::{Panel, Scale, Section};
 use crate::columns::key_text;
 use crate::table::{Cell, Table};

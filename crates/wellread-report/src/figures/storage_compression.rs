@@ -1,6 +1,8 @@
 //! The compression sweep: size against speed, then both by codec.
 
-use super::{Spec, axis, facet, formats, has, mark, rows, sorted};
+use super::panel::{axis, mark};
+use super::select::{facet, formats, has, rows, sorted};
+use super::spec::Spec;
 use crate::chart::{Layout, Panel, Scale, Section, Series};
 use crate::columns::key_text;
 use crate::table::{Cell, Table};

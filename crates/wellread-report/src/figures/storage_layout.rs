@@ -1,6 +1,8 @@
 //! The layout sweep: reading volumes, planes and boxes by how volumes are cut into chunks.
 
-use super::{Spec, bars, facet, has, mark, rows_section, series, sorted};
+use super::panel::{self, bars, mark, rows_section};
+use super::select::{facet, has, series, sorted};
+use super::spec::Spec;
 use crate::chart::{Mark, Panel, Scale, Section, Series};
 use crate::columns::key_text;
 use crate::table::{Cell, Table};
@@ -47,7 +49,7 @@ fn sections(table: &Table) -> Vec<Section> {
                 known => known,
             }
         });
-        let mut axis = super::axis("read_amplification");
+        let mut axis = panel::axis("read_amplification");
         "touched per byte asked for, less is better".clone_into(&mut axis.title);
         Panel { title: title(operation), axis, marks: marks.collect() }
     });

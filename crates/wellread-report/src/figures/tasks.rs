@@ -1,6 +1,8 @@
 //! Benchmarks across branches: every phase by branch, and the course of losses and scores.
 
-use super::{Spec, axis, bars, has, rows, sorted};
+use super::panel::{axis, bars};
+use super::select::{has, rows, sorted};
+use super::spec::Spec;
 use crate::chart::{Axis, Layout, Mark, Panel, Scale, Section, Series, color};
 use crate::number::Unit;
 use crate::table::{Cell, Table};

@@ -1,7 +1,12 @@
 //! Figures of tables that are made here.
 
-use super::*;
+use super::figure;
+use super::notes::labelled_name;
+use super::panel::value_of;
+use crate::chart::Layout;
+use crate::input::ReportInput;
 use crate::row;
+use crate::table::{Cell, Table};
 
 fn storage() -> Table {
     let mut table = Table::new("storage");

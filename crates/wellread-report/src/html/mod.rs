@@ -12,7 +12,7 @@ use crate::chart::svg::escape;
 use crate::input::{Fact, ReportInput, Severity, Thumbnail};
 use crate::table::{Table, samples};
 use crate::words::counted;
-use crate::{Result, columns, figures, input, staged};
+use crate::{Result, columns, figures, folder, staged};
 use std::path::{Path, PathBuf};
 
 const STYLE: &str = include_str!("style.css");
@@ -257,7 +257,7 @@ fn again(input: &ReportInput) -> String {
     }
     body += "<h3>Files beside this report</h3>\n<ul class=\"files\">\n";
     body += "<li><a href=\"summary.json\">summary.json</a>: aggregates, configuration, environment</li>\n";
-    for table in input.tables.iter().filter(|t| input::is_plain_name(t.name())) {
+    for table in input.tables.iter().filter(|t| folder::is_plain_name(t.name())) {
         let name = table.name();
         let file = |ending: &str| format!("<a href=\"{name}.{ending}\">{name}.{ending}</a>");
         let mut files = vec![file("parquet"), file("csv")];

@@ -4,9 +4,9 @@
 //! Which part a row belongs to depends on its own name and the seed only. So a row stays in its part when others
 //! are appended, left out or stored in another order or format; and a group, a well say, lies in one part.
 
-use super::Grouping;
-use crate::Dataset;
+use super::Dataset;
 use crate::draw::{Digest, key};
+use crate::order::Grouping;
 use wellread_store::{Error, Result};
 
 impl Dataset {

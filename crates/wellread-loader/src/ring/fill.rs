@@ -5,26 +5,15 @@
 //!                                                                └─ fails: row by row, for the rows at fault
 //! ```
 
+use super::Shared;
 use crate::budget::SPLIT;
 use crate::item::{ItemContext, Job};
-use crate::loader::Plan;
-use crate::ring::Shared;
-use crate::skip::OnError;
+use crate::plan::Plan;
+use crate::pool::Fill;
+use crate::skip::{Failed, OnError};
 use std::any::Any;
-use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use wellread_store::{Error, Result};
-
-/// Images of a batch that could not be read, where they are skipped: index in the batch, and why.
-pub(crate) type Failed = Vec<(usize, Error)>;
-
-/// What is to be read: positions in the epoch, and the memory of their images.
-pub(crate) struct Fill<'a> {
-    pub(crate) positions: Range<usize>,
-    pub(crate) rows: &'a mut [usize],
-    pub(crate) occurrences: &'a mut [u64],
-    pub(crate) pixels: &'a mut [u8],
-}
 
 impl Shared {
     /// Plans rows, as many as make a part of the work that is not much larger than others, and returns how many that is.

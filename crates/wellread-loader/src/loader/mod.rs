@@ -5,27 +5,23 @@
 //!                                                   └── Inner of a forked child: the set opened anew, new buffers
 //! ```
 
-use crate::budget::{Ahead, MemoryUse, Working};
-use crate::builder::LoaderBuilder;
-use crate::crew::Crew;
+mod quality;
+
+use crate::budget::MemoryUse;
 use crate::dataset::Dataset;
-use crate::draw::{Digest, key};
 use crate::dtype::{DType, Output};
-use crate::item::{ItemContext, Reference};
-use crate::order::{EpochOrder, RowOrder, Steps};
+use crate::order::{EpochOrder, Steps};
 use crate::pipeline::Batches;
-use crate::pool::{BatchMemory, BufferPool};
-use crate::recipe::Recipe;
-use crate::skip::OnError;
-use crate::state::{Identity, LoaderState};
-use crate::traffic::{Counters, Traffic};
+use crate::plan::{Inner, Plan};
+use crate::state::LoaderState;
+use crate::traffic::Traffic;
 use crate::transform::Transform;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use wellread_image::{PixelType, Shape};
 use wellread_store::words::counted;
-use wellread_store::{Error, Result, Store};
+use wellread_store::{Error, Result};
 
 /// Delivers a dataset in batches, epoch after epoch.
 ///
@@ -61,148 +57,7 @@ pub struct Loader {
     next_epoch: AtomicU64,
 }
 
-/// What is chosen once and never changes.
-pub(crate) struct Plan {
-    pub(crate) recipe: Recipe,
-    pub(crate) reference: Reference,
-    /// Rows of the dataset.
-    pub(crate) dataset_rows: usize,
-    pub(crate) order: RowOrder,
-    pub(crate) seed: u64,
-    /// The batches of an epoch, counted in rows; each row becomes `crops` images.
-    pub(crate) steps: Steps,
-    pub(crate) crops: usize,
-    pub(crate) on_error: OnError,
-    /// What is read ahead, and by how many threads.
-    pub(crate) ahead: Ahead,
-    /// Rows of a batch that one thread takes at a time. Depends on sizes only, so that which error is
-    /// reported does not depend on the number of workers.
-    pub(crate) slice_rows: usize,
-    /// Images of the largest batch.
-    pub(crate) largest: usize,
-    /// The bound on memory, if there is one.
-    pub(crate) memory: Option<MemoryUse>,
-    /// Where the memory of batches comes from, if not from the system.
-    pub(crate) source: Option<Arc<dyn BatchMemory>>,
-    /// [`Identity::rows`] and [`Identity::order`], once they were asked for; 0 before. No lock that a fork could
-    /// leave closed: made twice, they are the same.
-    pub(crate) fingerprints: [AtomicU64; 2],
-}
-
-impl Plan {
-    /// The type of what is delivered.
-    pub(crate) fn dtype(&self) -> DType {
-        self.recipe.output.dtype(self.reference.info.dtype)
-    }
-
-    /// Bytes of the images that one row becomes.
-    pub(crate) fn row_bytes(&self) -> usize {
-        self.reference.output.pixels() * self.dtype().size() * self.crops
-    }
-
-    /// The batches of an epoch from a position on.
-    pub(crate) fn steps(&self, first: usize) -> Steps {
-        Steps { first, ..self.steps }
-    }
-
-    /// What a saved state has to agree with: the number of rows and some of their names, the order, the seed.
-    pub(crate) fn identity(&self, store: &dyn Store) -> Identity {
-        let rows = || {
-            let mut digest = Digest::new(key([0x72, 0x6f, 0x77]));
-            digest.number(store.len() as u64);
-            // All names would have to be read; these tell sets apart that are as large.
-            for i in 0..NAMES.min(store.len()) {
-                let row = (i as u128 * (store.len() - 1) as u128 / (NAMES - 1) as u128) as usize;
-                digest.text(&store.name(row).unwrap_or_default());
-            }
-            digest.finish()
-        };
-        let once = |cell: &AtomicU64, make: &dyn Fn() -> u64| match cell.load(Ordering::Relaxed) {
-            0 => {
-                // 0 stands for "not known".
-                let made = make().max(1);
-                cell.store(made, Ordering::Relaxed);
-                made
-            }
-            known => known,
-        };
-        Identity {
-            seed: self.seed,
-            images: self.order.len(),
-            rows: once(&self.fingerprints[0], &rows),
-            order: once(&self.fingerprints[1], &|| self.order.fingerprint()),
-        }
-    }
-}
-
-/// Names that tell a set from another.
-const NAMES: usize = 8;
-
-/// What the epochs and threads of one process share.
-pub(crate) struct Inner {
-    pub(crate) plan: Arc<Plan>,
-    pub(crate) dataset: Dataset,
-    pub(crate) pool: Arc<BufferPool>,
-    /// Contexts of threads of earlier epochs, for reuse.
-    contexts: Mutex<Vec<ItemContext>>,
-    pub(crate) crew: Crew,
-    /// Whether the last iteration needed more workers than there are processors: [`crate::standby`].
-    pub(crate) called: AtomicBool,
-    pub(crate) traffic: Counters,
-    /// What threads may use for reading, where that is bounded.
-    pub(crate) working: Option<Working>,
-    /// The process that it was made in. Another one, forked from it, must not touch its locks: a thread that exists
-    /// only here may hold them.
-    pub(crate) process: u32,
-}
-
-impl Inner {
-    pub(crate) fn new(plan: Arc<Plan>, dataset: Dataset) -> Self {
-        // Besides the batches ahead, the consumer holds one or two.
-        let keep = plan
-            .memory
-            .as_ref()
-            .map_or(plan.ahead.prefetch.min(plan.steps.len()) + 2, |memory| memory.batches);
-        let working = plan.memory.as_ref().map(Working::new);
-        if let Some(memory) = &plan.memory {
-            // A set that was opened anew has a cache of its own.
-            dataset.store().limit_page_cache(memory.pages);
-        }
-        let bytes = plan.largest * plan.row_bytes();
-        let pool = Arc::new(BufferPool::new(bytes, plan.largest * plan.crops, keep, plan.source.clone()));
-        let contexts = Mutex::new(Vec::with_capacity(plan.ahead.readers().clamp(1, 64)));
-        let (traffic, process) = (Counters::default(), wellread_store::process::id());
-        Self {
-            plan,
-            dataset,
-            pool,
-            contexts,
-            crew: Crew::new(),
-            called: AtomicBool::new(false),
-            traffic,
-            working,
-            process,
-        }
-    }
-
-    pub(crate) fn take_context(&self) -> ItemContext {
-        self.contexts.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
-    }
-
-    pub(crate) fn give_context(&self, context: ItemContext) {
-        let mut contexts = self.contexts.lock().unwrap_or_else(PoisonError::into_inner);
-        if contexts.len() < self.plan.ahead.readers() {
-            contexts.push(context);
-        }
-    }
-}
-
 impl Loader {
-    /// Starts choosing; see [`LoaderBuilder`] for what there is and the defaults.
-    pub fn builder(dataset: &Dataset) -> LoaderBuilder {
-        LoaderBuilder::new(dataset)
-    }
-
     pub(crate) fn new(plan: Plan, dataset: Dataset, epoch: u64) -> Self {
         let home = Arc::new(Inner::new(Arc::new(plan), dataset));
         Self { home, forked: Mutex::new(None), next_epoch: AtomicU64::new(epoch) }
@@ -322,7 +177,7 @@ impl Loader {
         self.plan().ahead.joined
     }
 
-    /// What the loader holds at most, where that was bounded ([`LoaderBuilder::memory`]), and what it was lowered for that.
+    /// What the loader holds at most, where that was bounded ([`LoaderBuilder::memory`](crate::LoaderBuilder::memory)), and what it was lowered for that.
     pub fn memory(&self) -> Option<&MemoryUse> {
         self.plan().memory.as_ref()
     }

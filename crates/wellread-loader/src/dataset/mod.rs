@@ -1,12 +1,12 @@
 //! A set of images: a store that is cheap to clone and may be shared by threads.
 
+mod split;
+
 use crate::cache::{Cache, CacheReport, CachedStore};
-use crate::item::ItemContext;
-use crate::transform::Transform;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use wellread_image::{ImageMetadata, Shape};
+use wellread_image::ImageMetadata;
 use wellread_store::words::counted;
 use wellread_store::{Block, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store};
 
@@ -158,24 +158,6 @@ impl Dataset {
     /// No such row, or pixels that cannot be read.
     pub fn read(&self, row: usize) -> Result<(RowInfo, Vec<u8>)> {
         wellread_store::read_image(&*self.store, row)
-    }
-
-    /// Reads and transforms one image into `out`, which is resized to fit, and returns its shape (TCZYX).
-    /// With the same `out` and `context` again and again, nothing is allocated in steady state. Random steps
-    /// draw from the context's seed and epoch ([`ItemContext::set_seed`]): a loader with that seed delivers
-    /// the same floats in that epoch.
-    ///
-    /// # Errors
-    /// No such row, pixels that cannot be read, or a transform that does not fit the image.
-    pub fn sample_into(
-        &self,
-        row: usize,
-        transform: &Transform,
-        out: &mut Vec<f32>,
-        context: &mut ItemContext,
-    ) -> Result<Shape> {
-        let _sample = wellread_trace::span(wellread_trace::Kind::Sample).with(row as u64, 0);
-        context.sample(self, row, transform, out)
     }
 
     /// Reads whole images in one go and hands them to nobody: into the cache of [`Self::with_cache`], as far as there is

@@ -3,8 +3,8 @@
 //! `v' = (v - dark) / flat`, in units of stored values. The flat field is taken as given: let its mean be about 1, as
 //! BaSiC and CellProfiler write it, and values keep their size.
 
+use super::error::TransformError;
 use crate::kernels::plane::FieldPart;
-use crate::transform::TransformError;
 use std::fmt;
 use std::path::Path;
 use wellread_image::Shape;

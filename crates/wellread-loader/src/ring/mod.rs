@@ -18,25 +18,26 @@
 //! One mutex guards the ring. It is taken twice per slice and once per batch, which is nothing beside
 //! reading a slice; threads are woken only when they are asleep.
 
+mod claim;
+mod fill;
+mod part;
+
 use crate::crew::{Task, lock};
-use crate::fill::{Failed, Fill};
 use crate::item::ItemContext;
-use crate::loader::{Inner, Plan};
 use crate::order::{EpochOrder, Steps};
-use crate::pool::{BatchBuffer, PartMemory};
+use crate::plan::{Inner, Plan};
+use crate::pool::{BatchBuffer, Fill};
+use crate::skip::Failed;
 use crate::standby::Standby;
+use part::{Claim, Part};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use wellread_store::words::counted;
 use wellread_store::{Error, Result};
 use wellread_trace::{Kind, span};
-
-/// How long a worker waits for the consumer to drop a large batch when it has been given the next one, which Python does
-/// a moment after: new memory takes longer to write to, and stays.
-const PATIENCE: Duration = Duration::from_millis(10);
 
 /// A batch's memory with its pixels in it, and which of its images are none.
 pub(crate) struct Filled {
@@ -91,51 +92,6 @@ struct Slot {
     /// The error of the lowest failing row.
     error: Option<(usize, Error)>,
     failed: Failed,
-}
-
-/// What one thread has claimed: a slice of a batch or, where reads are joined, a run of whole batches.
-struct Claim {
-    first: Part,
-    /// The batches after the first.
-    more: Vec<Part>,
-}
-
-/// A slice of a batch, or a part of one: its place in the batch's memory.
-struct Part {
-    batch: usize,
-    /// Its first row in the batch.
-    first: usize,
-    /// Positions in the epoch.
-    positions: Range<usize>,
-    memory: PartMemory,
-}
-
-// SAFETY: it points to memory that belongs to whoever has the part.
-unsafe impl Send for Part {}
-
-impl Part {
-    /// Keeps `rows` rows, `each` bytes to a row, and returns the others.
-    fn split_off(&mut self, rows: usize, each: usize) -> Self {
-        let (memory, rest) = self.memory.split_at(rows, each);
-        let middle = self.positions.start + rows;
-        let positions = middle..self.positions.end;
-        (self.memory, self.positions.end) = (memory, middle);
-        Self { batch: self.batch, first: self.first + rows, positions, memory: rest }
-    }
-
-    /// The memory to be filled.
-    ///
-    /// # Safety
-    /// The part's batch is still in its slot, and nobody else fills this part.
-    // Each part is claimed once, by a thread of its own.
-    #[allow(clippy::mut_from_ref)]
-    unsafe fn open(&self) -> Fill<'_> {
-        let PartMemory { pixels, rows, occurrences } = self.memory;
-        // SAFETY: the buffer stays in its slot until all its slices are finished, and the memory it points to does not
-        // move; slices of a batch are disjoint.
-        let (pixels, rows, occurrences) = unsafe { (&mut *pixels, &mut *rows, &mut *occurrences) };
-        Fill { positions: self.positions.clone(), rows, occurrences, pixels }
-    }
 }
 
 impl Shared {
@@ -193,134 +149,6 @@ impl Shared {
             Error::new(path, format_args!("not enough memory for a batch of {}", counted(images, "image")))
                 .hint("choose a smaller batch size or fewer batches ahead (prefetch)")
         })
-    }
-
-    /// The next slice or run of batches to work on, after one that was begun then; sleeps while the ring is full. `None` when
-    /// there is nothing left.
-    fn claim(self: &Arc<Self>, begun: &mut Option<Instant>) -> Option<Claim> {
-        let mut ring = self.lock();
-        let mut patience = PATIENCE;
-        loop {
-            if self.is_stopped() || ring.batch == self.batches && ring.active == 0 && ring.rest.is_empty() {
-                return None;
-            }
-            if let Some(begun) = begun.take().filter(|_| ring.standby.is_timed()) {
-                let called = ring.standby.call(begun.elapsed());
-                if !called.is_empty() {
-                    drop(ring);
-                    // There are as many as processors already: where one cannot be had, the others go on.
-                    let _ = called.into_iter().try_for_each(|worker| self.start(worker));
-                    ring = self.lock();
-                    continue;
-                }
-            }
-            let pool = &self.loader.pool;
-            if !patience.is_zero() && self.starts_batch(&ring) && pool.is_short(ring.slots.len() + 1) {
-                drop(ring);
-                let _wait = span(Kind::WaitRoom);
-                patience = pool.wait_for_return(patience, &self.stop);
-                ring = self.lock();
-                continue;
-            }
-            if let Some(claim) = self.claim_now(&mut ring) {
-                *begun = ring.standby.is_timed().then(Instant::now);
-                return Some(claim);
-            }
-            ring.idle += 1;
-            let _wait = span(Kind::WaitRoom);
-            ring = self.work.wait(ring).unwrap_or_else(PoisonError::into_inner);
-            ring.idle -= 1;
-            patience = PATIENCE;
-        }
-    }
-
-    /// Whether the next claim is of a batch that has no memory yet.
-    fn starts_batch(&self, ring: &Ring) -> bool {
-        let is_begun = ring.slice > 0 || !ring.rest.is_empty();
-        !is_begun && ring.batch < self.batches && ring.batch - ring.delivered < ring.slots.len()
-    }
-
-    /// The next slice or run of batches to work on, if there is one and room for it.
-    fn claim_now(&self, ring: &mut Ring) -> Option<Claim> {
-        loop {
-            if let Some(first) = ring.rest.pop_front() {
-                ring.active += 1;
-                return Some(Claim { first, more: vec![] });
-            }
-            let wanted = self.loader.plan.ahead.joined.min(self.batches - ring.batch);
-            if wanted == 0 || ring.slots.len() - (ring.batch - ring.delivered) < wanted {
-                return None;
-            }
-            let Some(first) = self.part(ring) else { continue };
-            let mut more = vec![];
-            for _ in 1..wanted {
-                more.extend(self.part(ring));
-            }
-            ring.active += 1 + more.len();
-            return Some(Claim { first, more });
-        }
-    }
-
-    /// Claims the next slice, for which there is room. `None` where there is no memory: the batch is an error then.
-    fn part(&self, ring: &mut Ring) -> Option<Part> {
-        let (batch, slice) = (ring.batch, ring.slice);
-        let slices = self.slices(batch);
-        let index = batch % ring.slots.len();
-        if slice == 0 {
-            match self.take_buffer(batch) {
-                Ok(buffer) => {
-                    ring.slots[index] = Slot { buffer: Some(buffer), pending: slices, ..Slot::default() };
-                }
-                Err(error) => {
-                    ring.slots[index] = Slot { error: Some((0, error)), ..Slot::default() };
-                    ring.batch += 1;
-                    self.wake_consumer(ring);
-                    return None;
-                }
-            }
-        }
-        (ring.batch, ring.slice) = if slice + 1 == slices { (batch + 1, 0) } else { (batch, slice + 1) };
-        let (positions, within) = self.slice(batch, slice);
-        let each = self.loader.plan.row_bytes();
-        let buffer = ring.slots[index].buffer.as_mut().expect("made with the batch's first slice");
-        Some(Part { batch, first: within.start, positions, memory: buffer.part(within, each) })
-    }
-
-    fn finish(&self, part: &Part, result: Result<Failed>) {
-        let mut ring = self.lock();
-        let index = part.batch % ring.slots.len();
-        let slot = &mut ring.slots[index];
-        match result {
-            Ok(failed) => slot.failed.extend(failed),
-            Err(error) => {
-                if slot.error.as_ref().is_none_or(|(first, _)| part.first < *first) {
-                    slot.error = Some((part.first, error));
-                }
-            }
-        }
-        slot.pending -= 1;
-        if slot.pending == 0 && part.batch == ring.delivered {
-            self.wake_consumer(&mut ring);
-        }
-        ring.active -= 1;
-        if ring.active == 0 && ring.batch == self.batches {
-            // Nothing will be left to others any more.
-            self.work.notify_all();
-        }
-    }
-
-    /// Leaves a part to whoever is free.
-    fn leave(&self, part: Part) {
-        let mut ring = self.lock();
-        let index = part.batch % ring.slots.len();
-        ring.slots[index].pending += 1;
-        ring.rest.push_back(part);
-        if ring.idle > 0 {
-            self.work.notify_one();
-        } else {
-            // The consumer reads too, and may sleep since there was nothing to claim.
-            self.wake_consumer(&mut ring);
-        }
     }
 
     fn wake_consumer(&self, ring: &mut Ring) {

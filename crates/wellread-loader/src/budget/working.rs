@@ -1,0 +1,72 @@
+//! Memory that threads share while they read.
+
+use super::memory_use::{Bytes, MemoryUse};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+use wellread_store::{Error, Result};
+
+/// What threads may use for reading, while they read.
+pub(crate) struct Working {
+    /// Of each thread, without asking.
+    share: usize,
+    /// Of all together, for images that need more.
+    extra: usize,
+    free: Mutex<usize>,
+    freed: Condvar,
+}
+
+/// A part of what threads share; given back when dropped.
+pub(crate) struct Extra<'a> {
+    working: &'a Working,
+    bytes: usize,
+}
+
+impl Working {
+    pub(crate) fn new(memory: &MemoryUse) -> Self {
+        let MemoryUse { thread, extra, .. } = *memory;
+        Self { share: thread, extra, free: Mutex::new(extra), freed: Condvar::new() }
+    }
+
+    /// Takes what a read needs beyond the thread's share; waits for it if need be. A thread holds one at a time, so none
+    /// waits for another that waits.
+    ///
+    /// # Errors
+    /// More than there is; and when the iteration ends meanwhile.
+    pub(crate) fn take(
+        &self,
+        path: &Path,
+        stop: Option<&AtomicBool>,
+        need: usize,
+    ) -> Result<Option<Extra<'_>>> {
+        let Some(bytes) = need.checked_sub(self.share).filter(|&bytes| bytes > 0) else { return Ok(None) };
+        if bytes > self.extra {
+            let there = self.share + self.extra;
+            return Err(Error::new(
+                path,
+                format_args!(
+                    "reading the image takes up to {} of memory, and there are {} for it",
+                    Bytes(need),
+                    Bytes(there)
+                ),
+            )
+            .hint("give the loader more memory, or choose a smaller batch size or fewer workers"));
+        }
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        while *free < bytes {
+            if stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+                return Err(Error::new(path, "reading was cancelled"));
+            }
+            free = self.freed.wait(free).unwrap_or_else(PoisonError::into_inner);
+        }
+        *free -= bytes;
+        Ok(Some(Extra { working: self, bytes }))
+    }
+}
+
+impl Drop for Extra<'_> {
+    fn drop(&mut self) {
+        *self.working.free.lock().unwrap_or_else(PoisonError::into_inner) += self.bytes;
+        self.working.freed.notify_all();
+    }
+}

@@ -1,0 +1,212 @@
+//! From choices to a loader: they are checked against the dataset, sizes are computed, memory is shared out.
+
+use super::LoaderBuilder;
+use crate::budget::{self, Ahead, Needs, Wanted};
+use crate::dtype::Output;
+use crate::item::Reference;
+use crate::loader::Loader;
+use crate::order::{RowOrder, Rows, Steps};
+use crate::plan::Plan;
+use crate::recipe::{Recipe, check_output};
+use crate::skip::{OnError, Skipped};
+use std::sync::Arc;
+use wellread_store::words::{counted, there_are};
+use wellread_store::{Error, Result};
+
+/// Bytes of output below which a batch is not split among threads, and that each part has at least. Reading
+/// many small images at once is cheaper than a wake-up of another thread.
+const SLICE_BYTES: usize = 1 << 20;
+/// Batches read ahead unless told otherwise, at least: with two, one worker and the thread that waits wait for each other.
+const LEAST_AHEAD: usize = 4;
+/// Bytes of an image as stored up to which the thread that waits for a batch reads, too: it is to be there when its batch
+/// is, and when it is told to stop.
+const HELPED_BYTES: usize = 16 << 20;
+/// Bytes of the batches of one joined read, at most.
+const JOINED_BYTES: usize = 64 << 20;
+
+impl LoaderBuilder {
+    /// Makes the loader. Reads the first row's shape, and the names or columns that the order
+    /// asks for; no pixels.
+    ///
+    /// # Errors
+    /// A choice that makes no sense or does not fit the first row; rows that do not exist; nothing to load.
+    pub fn build(self) -> Result<Loader> {
+        let path = self.dataset.store().path();
+        let error = |cause: &dyn std::fmt::Display| Error::new(path, cause);
+        if self.dataset.is_empty() {
+            return Err(
+                error(&"there are no images to load").hint("check that this is the right file or folder")
+            );
+        }
+        if self.batch_size == 0 {
+            return Err(error(&"the batch size is 0").hint("give at least 1"));
+        }
+        if self.crops == 0 || !self.batch_size.is_multiple_of(self.crops) {
+            return Err(error(&format_args!(
+                "a batch of {} cannot hold {} of each row",
+                counted(self.batch_size, "image"),
+                counted(self.crops, "crop")
+            ))
+            .hint("give a batch size that is a multiple of the crops per image"));
+        }
+        // From here on a batch is counted in rows.
+        let batch_size = self.batch_size / self.crops;
+        if self.prefetch == Some(0) {
+            return Err(error(&"prefetch is 0 batches")
+                .hint("give at least 1, or workers(0) to read each batch when it is asked for"));
+        }
+        let rows = match &self.rows {
+            None => Rows::All(self.dataset.len()),
+            Some(rows) => Rows::Some(Arc::clone(rows)),
+        };
+        if let Rows::Some(rows) = &rows {
+            if rows.is_empty() {
+                return Err(error(&"an empty list of rows was selected")
+                    .hint("give at least one row; a split or a filter may have left none"));
+            }
+            if let Some(row) = rows.iter().find(|&&row| row >= self.dataset.len()) {
+                let there = there_are(self.dataset.len(), "image");
+                return Err(error(&format_args!("row {row} was selected, but {there}"))
+                    .hint("rows are counted from 0"));
+            }
+        }
+        let (rank, world) = (self.rank, self.world);
+        if rank >= world {
+            return Err(error(&format_args!("there is no rank {rank} of {world}"))
+                .hint("ranks are counted from 0, and there is at least one"));
+        }
+        self.transform.check().map_err(|error| error.at(path, None))?;
+        if self.output == Output::Stored {
+            self.transform.check_stored().map_err(|error| error.at(path, None))?;
+        }
+        let reference = self.reference(&rows)?;
+        let Reference { row, info, output } = reference;
+        check_output(output).map_err(|e| error(&e).row(row))?;
+        let order = RowOrder::new(&self.order, rows.clone(), self.dataset.store())?;
+        let steps = Steps {
+            images: order.len(),
+            first: 0,
+            batch_size,
+            rank,
+            world,
+            uneven: self.uneven,
+            drop_last: self.drop_last,
+            turn: 0,
+            turns: 1,
+        };
+        if steps.len() == 0 && !self.drop_last {
+            let images = counted(order.len(), "image");
+            return Err(error(&format_args!(
+                "there are more ranks than images: {world} ranks, {images}, and leaving out what does not divide leaves none"
+            ))
+            .hint(format_args!(
+                "choose {} ranks at most, or let ranks have the same images, by uneven=\"pad\" (Uneven::Pad)",
+                order.len()
+            )));
+        }
+        if steps.len() == 0 {
+            let ranks = if world == 1 { String::new() } else { format!(" on each of {world} ranks") };
+            return Err(error(&format_args!(
+                "dropping the last batch leaves none: {}, batches of {}{ranks}",
+                counted(order.len() * self.crops, "image"),
+                self.batch_size
+            ))
+            .hint("choose a smaller batch size or keep the last batch"));
+        }
+        // Never more than there are rows: a huge batch size costs nothing.
+        let largest = batch_size.min(order.len().div_ceil(world));
+        let size = self.output.dtype(info.dtype).size();
+        let pixels = output.0.iter().try_fold(self.crops, |n, &axis| n.checked_mul(axis));
+        let bytes = pixels.and_then(|n| n.checked_mul(size)?.checked_mul(largest));
+        // A second copy of everything must be countable as well.
+        let bytes = bytes.filter(|n| n.checked_mul(4).is_some()).ok_or_else(|| {
+            let images = counted(largest * self.crops, "image");
+            error(&format_args!("a batch of {images} of {output} exceeds all memory"))
+                .row(row)
+                .hint("choose a smaller batch size")
+        })?;
+        let threads = self.workers.max(1);
+        // Each thread's read fills a run of batches while the runs before are delivered.
+        let room =
+            self.prefetch.map_or(usize::MAX, |p| if self.workers == 0 { p } else { p / (threads + 1) });
+        let joined = self
+            .dataset
+            .store()
+            .rows_per_read()
+            .div_ceil(largest)
+            .min(JOINED_BYTES / bytes.max(1))
+            .min(room)
+            .min(steps.len())
+            .max(1);
+        let ahead = match self.workers {
+            _ if joined > 1 => joined * (threads + 1),
+            0 => 1,
+            workers => (2 * workers).max(LEAST_AHEAD),
+        };
+        let prefetch = self.prefetch.unwrap_or(ahead).max(1);
+        let slices = (bytes / SLICE_BYTES).clamp(1, largest);
+        let slice = |joined| if joined > 1 { largest } else { largest.div_ceil(slices) };
+        let recipe = Recipe::new(&self.transform, self.output, info);
+        let stored = info.shape.checked_bytes(info.dtype).unwrap_or(usize::MAX);
+        let helps = self.workers > 0 && joined == 1 && stored <= HELPED_BYTES;
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let mut ahead = Ahead { workers: self.workers, processors, helps, prefetch, joined };
+        let mut memory = None;
+        if let Some(limit) = self.memory {
+            let needs =
+                Needs { dataset: &self.dataset, recipe: &recipe, output: bytes / largest / self.crops };
+            let wanted = Wanted {
+                limit,
+                needs,
+                rows: &rows,
+                crops: self.crops,
+                largest,
+                bytes,
+                slice: slice(joined),
+                ahead,
+            };
+            let (fitting, used) = budget::fit(&wanted)?;
+            (ahead, memory) = (fitting, Some(used));
+        }
+        let plan = Plan {
+            reference,
+            recipe,
+            dataset_rows: self.dataset.len(),
+            order,
+            seed: self.seed,
+            steps,
+            crops: self.crops,
+            on_error: self.on_error,
+            ahead,
+            slice_rows: slice(ahead.joined),
+            largest,
+            memory,
+            source: self.source,
+            fingerprints: Default::default(),
+        };
+        Ok(Loader::new(plan, self.dataset, self.epoch))
+    }
+
+    /// The row that all others must agree with: the first or, where rows may be skipped, the first that can be read
+    /// and suits the transform.
+    fn reference(&self, rows: &Rows) -> Result<Reference> {
+        let of = |i: usize| {
+            let row = rows.get(i);
+            let info = self.dataset.row_info(row).map_err(|error| error.row(row).unreadable())?;
+            let suits = self.transform.check_dtype(info.dtype);
+            let output = suits.and_then(|()| self.transform.output_shape(info.shape));
+            let output = output.map_err(|error| error.at(self.dataset.store().path(), Some(row)))?;
+            Ok(Reference { row, info, output })
+        };
+        match self.on_error {
+            OnError::Raise => of(0),
+            OnError::Skip => {
+                let first = of(0);
+                if first.is_ok() {
+                    return first;
+                }
+                (1..rows.len().min(Skipped::LISTED)).find_map(|i| of(i).ok()).map_or(first, Ok)
+            }
+        }
+    }
+}

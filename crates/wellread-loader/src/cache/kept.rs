@@ -1,0 +1,82 @@
+//! The inner store of a cache and what is kept of it.
+//!
+//! ```text
+//!   CachedStore, Preload ──rows that are missing──▶ Kept ──read in one call──▶ inner store
+//!                                                     └──pixels, where there is room──▶ Shelf
+//! ```
+
+use super::Shelf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use wellread_store::{CopySink, Error, Request, Result, Scratch, Store};
+
+/// The inner store and what is kept of it; shared with the thread that preloads.
+pub(super) struct Kept {
+    pub(super) inner: Arc<dyn Store>,
+    pub(super) shelf: Box<dyn Shelf>,
+    /// Rows that are read together when one of them is missing.
+    pub(super) chunk: usize,
+    pub(super) hits: AtomicU64,
+    pub(super) misses: AtomicU64,
+}
+
+impl Kept {
+    pub fn inner(&self) -> &dyn Store {
+        &*self.inner
+    }
+
+    pub fn has(&self, row: usize) -> bool {
+        self.shelf.has(row)
+    }
+
+    /// Reads whole images, all in one call, and keeps those for which there is room. Returns whether there was any
+    /// for which there was none.
+    pub fn fill(&self, missing: &[usize], scratch: &mut Scratch) -> Result<bool> {
+        let path = self.inner.path();
+        let mut images = Vec::with_capacity(missing.len());
+        let mut full = false;
+        for &row in missing {
+            let info = self.inner.row_info(row)?;
+            let bytes =
+                info.shape.checked_bytes(info.dtype).map_err(|error| Error::new(path, error).row(row))?;
+            if !self.shelf.reserve(bytes) {
+                full = true;
+                continue;
+            }
+            let mut pixels: Vec<u8> = Vec::new();
+            pixels.try_reserve_exact(bytes).map_err(|_| {
+                // What was reserved for this image and those before it is free again.
+                let before: usize = images.iter().map(|(.., pixels): &(_, _, Vec<u8>)| pixels.len()).sum();
+                self.shelf.release(bytes + before);
+                Error::new(path, format_args!("not enough memory to keep an image of {bytes} bytes"))
+                    .row(row)
+                    .hint("read without the memory cache, or give it a limit")
+            })?;
+            pixels.resize(bytes, 0);
+            images.push((Request { row, region: info.shape.full() }, info.dtype, pixels));
+        }
+        let requests: Vec<Request> = images.iter().map(|(request, ..)| *request).collect();
+        let targets = images
+            .iter_mut()
+            .map(|(request, dtype, pixels)| (request.region, *dtype, pixels.as_mut_slice()))
+            .collect();
+        let result = self.inner.read(&requests, scratch, &mut CopySink::new(targets));
+        for (request, _, pixels) in images {
+            match result {
+                Ok(()) => self.shelf.keep(request.row, pixels),
+                Err(_) => self.shelf.release(pixels.len()),
+            }
+        }
+        result.map(|()| full)
+    }
+
+    /// Rows that are read when `row` is missing: those of its chunk that are missing too.
+    pub fn with_neighbours(&self, row: usize, missing: &mut Vec<usize>) {
+        let first = row / self.chunk * self.chunk;
+        let chunk = first..(first + self.chunk).min(self.inner.len());
+        // A neighbour that is no image is an error where it is asked for.
+        let wanted =
+            |&other: &usize| !self.shelf.has(other) && (other == row || self.inner.row_info(other).is_ok());
+        missing.extend(chunk.filter(wanted));
+    }
+}

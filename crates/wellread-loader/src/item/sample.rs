@@ -1,0 +1,71 @@
+//! Single items: one row of a dataset, read and transformed by the thread that asks.
+
+use super::job::Job;
+use super::{ItemContext, grow};
+use crate::dataset::Dataset;
+use crate::dtype::Output;
+use crate::kernels::bytes_of;
+use crate::recipe::{Recipe, check_output};
+use crate::transform::Transform;
+use wellread_image::Shape;
+use wellread_store::{Error, Result};
+
+impl Dataset {
+    /// Reads and transforms one image into `out`, which is resized to fit, and returns its shape (TCZYX).
+    /// With the same `out` and `context` again and again, nothing is allocated in steady state. Random steps
+    /// draw from the context's seed and epoch ([`ItemContext::set_seed`]): a loader with that seed delivers
+    /// the same floats in that epoch.
+    ///
+    /// # Errors
+    /// No such row, pixels that cannot be read, or a transform that does not fit the image.
+    pub fn sample_into(
+        &self,
+        row: usize,
+        transform: &Transform,
+        out: &mut Vec<f32>,
+        context: &mut ItemContext,
+    ) -> Result<Shape> {
+        let _sample = wellread_trace::span(wellread_trace::Kind::Sample).with(row as u64, 0);
+        context.sample(self, row, transform, out)
+    }
+}
+
+impl ItemContext {
+    /// Reads and transforms one row into `out`, resized to fit. Returns the shape (TCZYX) of what it holds.
+    fn sample(
+        &mut self,
+        dataset: &Dataset,
+        row: usize,
+        transform: &Transform,
+        out: &mut Vec<f32>,
+    ) -> Result<Shape> {
+        let info = dataset.row_info(row)?;
+        let path = dataset.store().path();
+        let recipe = match self.recipe.take() {
+            Some(recipe) if recipe.fits(transform, info) => recipe,
+            _ => {
+                transform.check().map_err(|error| error.at(path, None))?;
+                transform.check_dtype(info.dtype).map_err(|error| error.at(path, Some(row)))?;
+                transform.output_shape(info.shape).map_err(|error| error.at(path, Some(row)))?;
+                Recipe::new(transform, Output::F32, info)
+            }
+        };
+        let shape = transform.output_shape(info.shape).map_err(|error| error.at(path, Some(row)))?;
+        check_output(shape).map_err(|error| Error::new(path, error).row(row))?;
+        grow(out, shape.pixels(), dataset)?;
+        out.truncate(shape.pixels());
+        let job = Job {
+            dataset,
+            recipe: &recipe,
+            reference: None,
+            crops: 1,
+            seed: self.seed,
+            epoch: self.epoch,
+            stop: None,
+            working: None,
+        };
+        let result = self.fetch(&job, &[row], &[0], &mut [bytes_of(out)]);
+        self.recipe = Some(recipe);
+        result.map(|()| shape)
+    }
+}

@@ -1,0 +1,195 @@
+//! Bytes aligned for batches: the system's, whole pages of the kernel's, or lent by others.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::ptr::NonNull;
+use std::sync::Arc;
+#[cfg(all(target_os = "linux", not(miri)))]
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Where the memory of batches comes from, in place of the loader's own: memory that a device reads directly
+/// (page-locked), say, or that belongs to another library.
+///
+/// # Safety
+/// What [`Self::take`] returns must be valid for reads and writes of as many bytes as asked for, initialised, aligned to
+/// 64 bytes, and used by nobody else until it comes back by [`Self::give`] or the batch is
+/// [released](crate::Batch::release).
+pub unsafe trait BatchMemory: Send + Sync + UnwindSafe + RefUnwindSafe {
+    /// Memory of `bytes` bytes for one batch; `None` when there is none to be had. Called by any thread, under a lock:
+    /// it must neither block for long nor call the loader.
+    fn take(&self, bytes: usize) -> Option<NonNull<u8>>;
+
+    /// Takes back what [`Self::take`] returned. Called by any thread.
+    fn give(&self, start: NonNull<u8>, bytes: usize);
+}
+
+/// Bytes of alignment.
+const ALIGNMENT: usize = 64;
+
+/// Bytes from which on a buffer is asked for in large pages: some of them, or what they round up to would weigh.
+pub(super) const LARGE: usize = 8 << 20;
+/// Bytes of a large page, or a multiple of its.
+pub(super) const LARGE_PAGE: usize = 2 << 20;
+
+/// Has the system take the whole large pages of a new buffer as such, where it has them and likes to. A batch of 75 MB is 36
+/// pages instead of 18,000 then, each of which interrupts whoever writes to it first: a first epoch takes half the time.
+fn in_large_pages(start: NonNull<u8>, len: usize) {
+    let inside = start.align_offset(LARGE_PAGE);
+    let whole = len.saturating_sub(inside) / LARGE_PAGE * LARGE_PAGE;
+    #[cfg(all(target_os = "linux", not(miri)))]
+    if whole > 0 {
+        // SAFETY: the range is inside of the buffer; the advice changes neither its bytes nor who may use them. Where it is
+        // refused, pages are small.
+        unsafe { libc::madvise(start.add(inside).as_ptr().cast(), whole, libc::MADV_HUGEPAGE) };
+    }
+    #[cfg(not(all(target_os = "linux", not(miri))))]
+    let _ = whole;
+}
+
+/// A fixed number of bytes, aligned to 64 bytes, zero at first.
+pub(crate) struct AlignedBytes {
+    owner: Owner,
+    pub(super) start: NonNull<u8>,
+    pub(super) len: usize,
+}
+
+/// Whether processes that are forked from this one have the memory, too.
+#[derive(Clone, Copy)]
+pub(super) enum Forks {
+    Have,
+    Lack,
+}
+
+/// Whom memory goes back to.
+enum Owner {
+    /// The system: what was allocated, with room to align.
+    System { base: NonNull<u8>, layout: Layout },
+    /// The system's kernel, for large buffers: pages of their own, so that nobody else's are told what these are.
+    #[cfg(all(target_os = "linux", not(miri)))]
+    Kernel {
+        /// The process that said so, while processes forked from it lack it; else 0.
+        lacking: AtomicU32,
+    },
+    /// Whoever it was taken from.
+    Source(Arc<dyn BatchMemory>),
+    /// Nobody: its owner has it again.
+    Released,
+}
+
+impl AlignedBytes {
+    pub(super) fn new(len: usize) -> Option<Self> {
+        #[cfg(all(target_os = "linux", not(miri)))]
+        if len >= LARGE {
+            return Self::mapped(len);
+        }
+        // Not `Layout` with an alignment of 64: the system allocator can give zeroed pages for free only at
+        // its natural alignment, and would write the zeros itself otherwise.
+        let bytes = len.checked_add(ALIGNMENT)?;
+        let layout = Layout::from_size_align(bytes, align_of::<u64>()).ok()?;
+        // SAFETY: the layout has at least `ALIGNMENT` bytes.
+        let base = NonNull::new(unsafe { alloc_zeroed(layout) })?;
+        // SAFETY: the offset is below `ALIGNMENT`, and that many bytes were added above.
+        let start = unsafe { base.add(base.align_offset(ALIGNMENT)) };
+        Some(Self { owner: Owner::System { base, layout }, start, len })
+    }
+
+    #[cfg(all(target_os = "linux", not(miri)))]
+    fn mapped(len: usize) -> Option<Self> {
+        let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: new pages, at a place of the kernel's choice.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), len, access, kind, -1, 0) };
+        if start == libc::MAP_FAILED {
+            return None;
+        }
+        let start = NonNull::new(start.cast())?;
+        in_large_pages(start, len);
+        let this = Self { owner: Owner::Kernel { lacking: AtomicU32::new(0) }, start, len };
+        this.set(Forks::Lack);
+        Some(this)
+    }
+
+    /// Says whether processes that are forked from now on have the memory of a large buffer. Those that have it share it
+    /// until this one writes to it: then each small page is copied first, 18,000 of them for a batch of 75 MB, also where the
+    /// pages were large.
+    pub(super) fn set(&self, forks: Forks) {
+        #[cfg(all(target_os = "linux", not(miri)))]
+        if let Owner::Kernel { lacking } = &self.owner {
+            let (advice, process) = match forks {
+                Forks::Have => (libc::MADV_DOFORK, 0),
+                Forks::Lack => (libc::MADV_DONTFORK, wellread_store::process::id()),
+            };
+            lacking.store(process, Ordering::Relaxed);
+            // SAFETY: it is all of a mapping of its own. What a forked process lacks is what nobody there can reach: it
+            // was never delivered, or has come back. Where the advice is refused, it is shared.
+            unsafe { libc::madvise(self.start.as_ptr().cast(), self.len, advice) };
+        }
+        #[cfg(not(all(target_os = "linux", not(miri))))]
+        let _ = forks;
+    }
+
+    /// Whoever it is delivered to may fork, and look at it there.
+    pub(crate) fn delivered(&self) {
+        self.set(Forks::Have);
+    }
+
+    pub(super) fn of(source: &Arc<dyn BatchMemory>, len: usize) -> Option<Self> {
+        let start = source.take(len)?;
+        assert!(
+            start.addr().get().is_multiple_of(ALIGNMENT),
+            "memory for batches must be aligned to 64 bytes"
+        );
+        Some(Self { owner: Owner::Source(Arc::clone(source)), start, len })
+    }
+
+    /// Gives memory of others up to them without [`BatchMemory::give`]: where it begins. `None`, and nothing is changed,
+    /// where it is the pool's own.
+    pub(crate) fn release(&mut self) -> Option<NonNull<u8>> {
+        if !matches!(self.owner, Owner::Source(_)) {
+            return None;
+        }
+        self.owner = Owner::Released;
+        Some(self.start)
+    }
+
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        // SAFETY: `start` points to `len` bytes of this allocation, zero or written since.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and `self` is borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl Drop for AlignedBytes {
+    fn drop(&mut self) {
+        match &self.owner {
+            // SAFETY: allocated in `new` with this layout.
+            Owner::System { base, layout } => unsafe { dealloc(base.as_ptr(), *layout) },
+            #[cfg(all(target_os = "linux", not(miri)))]
+            Owner::Kernel { lacking } => {
+                let process = lacking.load(Ordering::Relaxed);
+                // A process that was forked meanwhile lacks it, and may have something else at this place.
+                if process == 0 || process == wellread_store::process::id() {
+                    // SAFETY: mapped in `mapped`, there in this process, and nobody's any more.
+                    unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
+                }
+            }
+            Owner::Source(source) => source.give(self.start, self.len),
+            Owner::Released => {}
+        }
+    }
+}
+
+// SAFETY: it owns its memory, as a `Box<[u8]>` does; who lends memory is `Send` and `Sync` itself.
+unsafe impl Send for AlignedBytes {}
+// SAFETY: shared access only reads.
+unsafe impl Sync for AlignedBytes {}
+
+impl fmt::Debug for AlignedBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "AlignedBytes({})", self.len)
+    }
+}

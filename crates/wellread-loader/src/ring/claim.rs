@@ -1,0 +1,143 @@
+//! Who reads what: slices are claimed in order, and finished, or left to others, in any.
+
+use super::part::{Claim, Part};
+use super::{Ring, Shared, Slot};
+use crate::skip::Failed;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+use wellread_store::Result;
+use wellread_trace::{Kind, span};
+
+/// How long a worker waits for the consumer to drop a large batch when it has been given the next one, which Python does
+/// a moment after: new memory takes longer to write to, and stays.
+const PATIENCE: Duration = Duration::from_millis(10);
+
+impl Shared {
+    /// The next slice or run of batches to work on, after one that was begun then; sleeps while the ring is full. `None` when
+    /// there is nothing left.
+    pub(super) fn claim(self: &Arc<Self>, begun: &mut Option<Instant>) -> Option<Claim> {
+        let mut ring = self.lock();
+        let mut patience = PATIENCE;
+        loop {
+            if self.is_stopped() || ring.batch == self.batches && ring.active == 0 && ring.rest.is_empty() {
+                return None;
+            }
+            if let Some(begun) = begun.take().filter(|_| ring.standby.is_timed()) {
+                let called = ring.standby.call(begun.elapsed());
+                if !called.is_empty() {
+                    drop(ring);
+                    // There are as many as processors already: where one cannot be had, the others go on.
+                    let _ = called.into_iter().try_for_each(|worker| self.start(worker));
+                    ring = self.lock();
+                    continue;
+                }
+            }
+            let pool = &self.loader.pool;
+            if !patience.is_zero() && self.starts_batch(&ring) && pool.is_short(ring.slots.len() + 1) {
+                drop(ring);
+                let _wait = span(Kind::WaitRoom);
+                patience = pool.wait_for_return(patience, &self.stop);
+                ring = self.lock();
+                continue;
+            }
+            if let Some(claim) = self.claim_now(&mut ring) {
+                *begun = ring.standby.is_timed().then(Instant::now);
+                return Some(claim);
+            }
+            ring.idle += 1;
+            let _wait = span(Kind::WaitRoom);
+            ring = self.work.wait(ring).unwrap_or_else(PoisonError::into_inner);
+            ring.idle -= 1;
+            patience = PATIENCE;
+        }
+    }
+
+    /// Whether the next claim is of a batch that has no memory yet.
+    fn starts_batch(&self, ring: &Ring) -> bool {
+        let is_begun = ring.slice > 0 || !ring.rest.is_empty();
+        !is_begun && ring.batch < self.batches && ring.batch - ring.delivered < ring.slots.len()
+    }
+
+    /// The next slice or run of batches to work on, if there is one and room for it.
+    pub(super) fn claim_now(&self, ring: &mut Ring) -> Option<Claim> {
+        loop {
+            if let Some(first) = ring.rest.pop_front() {
+                ring.active += 1;
+                return Some(Claim { first, more: vec![] });
+            }
+            let wanted = self.loader.plan.ahead.joined.min(self.batches - ring.batch);
+            if wanted == 0 || ring.slots.len() - (ring.batch - ring.delivered) < wanted {
+                return None;
+            }
+            let Some(first) = self.part(ring) else { continue };
+            let mut more = vec![];
+            for _ in 1..wanted {
+                more.extend(self.part(ring));
+            }
+            ring.active += 1 + more.len();
+            return Some(Claim { first, more });
+        }
+    }
+
+    /// Claims the next slice, for which there is room. `None` where there is no memory: the batch is an error then.
+    fn part(&self, ring: &mut Ring) -> Option<Part> {
+        let (batch, slice) = (ring.batch, ring.slice);
+        let slices = self.slices(batch);
+        let index = batch % ring.slots.len();
+        if slice == 0 {
+            match self.take_buffer(batch) {
+                Ok(buffer) => {
+                    ring.slots[index] = Slot { buffer: Some(buffer), pending: slices, ..Slot::default() };
+                }
+                Err(error) => {
+                    ring.slots[index] = Slot { error: Some((0, error)), ..Slot::default() };
+                    ring.batch += 1;
+                    self.wake_consumer(ring);
+                    return None;
+                }
+            }
+        }
+        (ring.batch, ring.slice) = if slice + 1 == slices { (batch + 1, 0) } else { (batch, slice + 1) };
+        let (positions, within) = self.slice(batch, slice);
+        let each = self.loader.plan.row_bytes();
+        let buffer = ring.slots[index].buffer.as_mut().expect("made with the batch's first slice");
+        Some(Part { batch, first: within.start, positions, memory: buffer.part(within, each) })
+    }
+
+    pub(super) fn finish(&self, part: &Part, result: Result<Failed>) {
+        let mut ring = self.lock();
+        let index = part.batch % ring.slots.len();
+        let slot = &mut ring.slots[index];
+        match result {
+            Ok(failed) => slot.failed.extend(failed),
+            Err(error) => {
+                if slot.error.as_ref().is_none_or(|(first, _)| part.first < *first) {
+                    slot.error = Some((part.first, error));
+                }
+            }
+        }
+        slot.pending -= 1;
+        if slot.pending == 0 && part.batch == ring.delivered {
+            self.wake_consumer(&mut ring);
+        }
+        ring.active -= 1;
+        if ring.active == 0 && ring.batch == self.batches {
+            // Nothing will be left to others any more.
+            self.work.notify_all();
+        }
+    }
+
+    /// Leaves a part to whoever is free.
+    pub(super) fn leave(&self, part: Part) {
+        let mut ring = self.lock();
+        let index = part.batch % ring.slots.len();
+        ring.slots[index].pending += 1;
+        ring.rest.push_back(part);
+        if ring.idle > 0 {
+            self.work.notify_one();
+        } else {
+            // The consumer reads too, and may sleep since there was nothing to claim.
+            self.wake_consumer(&mut ring);
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Statistics as a file: what `wellread stats --out` writes and [`Stats::open`] reads.
+
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use wellread_store::{Error, Result};
+
+/// What the file says that it is.
+pub(super) const FORMAT: &str = "wellread-stats";
+/// What to do about a file that is none.
+const HINT: &str = "give a file that `wellread stats PATH --out FILE` wrote";
+/// The newest version that this build writes and reads.
+pub(super) const VERSION: u32 = 1;
+/// Largest file that is read: a thousand times what one is.
+const LARGEST_FILE: u64 = 64 << 20;
+
+/// Statistics of a set of images.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Stats {
+    /// Always `wellread-stats`.
+    pub format: String,
+    /// Version of this form.
+    pub version: u32,
+    /// Number of images.
+    pub images: u64,
+    /// Pixel type, by its NumPy name.
+    pub dtype: String,
+    /// Largest error of percentiles, relative to their value; 0 when they are exact.
+    pub percentile_error: f64,
+    /// One per channel.
+    pub channels: Vec<ChannelStats>,
+}
+
+/// Statistics of one channel, of its finite values, as stored.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ChannelStats {
+    /// Its number, from 0.
+    pub channel: usize,
+    /// Its name in the first image that has one.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Finite values.
+    pub count: u64,
+    /// Values that are no numbers; part of nothing else here.
+    pub nan: u64,
+    /// Infinite values; part of nothing else here.
+    pub infinite: u64,
+    /// Mean; like all below, absent where there is no finite value.
+    pub mean: Option<f64>,
+    /// Population standard deviation.
+    pub std: Option<f64>,
+    /// Smallest value.
+    pub min: Option<f64>,
+    /// Largest value.
+    pub max: Option<f64>,
+    /// In ascending order.
+    pub percentiles: Vec<Percentile>,
+    /// Counts of values.
+    pub histogram: Option<Histogram>,
+}
+
+/// A value that a share of all values lies below, interpolated as NumPy does.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Percentile {
+    /// 0 to 100.
+    pub percent: f64,
+    /// The value.
+    pub value: f64,
+}
+
+/// Counts of values in bins of equal width; the last bin includes its upper end.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Histogram {
+    /// Lower end of the first bin.
+    pub low: f64,
+    /// Upper end of the last bin.
+    pub high: f64,
+    /// One per bin.
+    pub counts: Vec<u64>,
+}
+
+impl Stats {
+    /// Reads the file that `wellread stats --out` writes.
+    ///
+    /// # Errors
+    /// A file that cannot be read, is none of statistics, or is of a newer version.
+    pub fn open(path: &Path) -> Result<Self> {
+        let value = Self::document(path)?;
+        if value["version"].as_u64().is_none_or(|version| version > u64::from(VERSION)) {
+            return Err(Error::new(
+                path,
+                format_args!("its version is {}, this build knows up to {VERSION}", value["version"]),
+            )
+            .hint("update wellread, or compute the statistics again"));
+        }
+        serde_json::from_value(value)
+            .map_err(|e| Error::new(path, format_args!("is no file of statistics: {e}")).hint(HINT))
+    }
+
+    /// Whether `path` is a file of statistics, of whatever version.
+    pub fn is_file(path: &Path) -> bool {
+        Self::document(path).is_ok()
+    }
+
+    /// What a file of statistics holds, of whatever version.
+    fn document(path: &Path) -> Result<serde_json::Value> {
+        let read = |e: std::io::Error| Error::io(path, "cannot read", &e);
+        let size = std::fs::metadata(path).map_err(read)?.len();
+        if size > LARGEST_FILE {
+            return Err(Error::new(path, format_args!("{size} bytes are too many for statistics")).hint(HINT));
+        }
+        let bytes = std::fs::read(path).map_err(read)?;
+        let value: serde_json::Value = serde_json::from_slice(&bytes)
+            .map_err(|e| Error::new(path, format_args!("is no file of statistics: {e}")).hint(HINT))?;
+        if value["format"] == FORMAT {
+            return Ok(value);
+        }
+        Err(Error::new(path, "is no file of statistics").hint(HINT))
+    }
+}

@@ -1,0 +1,90 @@
+//! A transform as factor and summand: what is folded into the one pass over the pixels, channel by channel.
+
+use super::compose::Transform;
+use super::steps::{Normalize, Scale};
+use crate::kernels::Affine;
+use wellread_image::PixelType;
+
+impl Transform {
+    /// Factor and summand of output channel `channel` for images of `dtype`: scale and normalisation in one, as far as
+    /// they belong to the one pass over the pixels. Brightness is left out: it differs from image to image.
+    pub fn affine(&self, dtype: PixelType, channel: usize) -> Affine {
+        let stored = self.channels.as_ref().map_or(channel, |channels| channels[channel]);
+        first_affine(self, dtype, channel, stored, 1.0)
+    }
+}
+
+/// Whether scaling ends with what no factor and summand can do.
+pub(crate) fn is_clipped(transform: &Transform) -> bool {
+    matches!(transform.scale, Scale::Range { .. } | Scale::Percentiles { .. })
+}
+
+/// Whether anything comes between scaling and normalisation.
+pub(crate) fn is_between(transform: &Transform) -> bool {
+    is_clipped(transform)
+        || transform.jitter.contrast > 0.0
+        || transform.jitter.gamma > 0.0
+        || !transform.noise.is_none()
+}
+
+/// `list[i]`, or the one number that is for all.
+fn of_list(list: &[f32], i: usize) -> f64 {
+    f64::from(list[if list.len() == 1 { 0 } else { i }])
+}
+
+/// Factor and summand of the scale; those of percentiles are found image by image.
+fn scale(transform: &Transform, dtype: PixelType, stored: usize) -> (f64, f64) {
+    match &transform.scale {
+        Scale::None | Scale::Percentiles { .. } => (1.0, 0.0),
+        Scale::By(factor) => (f64::from(*factor), 0.0),
+        Scale::Unit => {
+            let (min, max) = dtype.range();
+            (1.0 / (max - min), -min / (max - min))
+        }
+        Scale::Range { low, high } => {
+            let (low, high) = (of_list(low, stored), of_list(high, stored));
+            (1.0 / (high - low), -low / (high - low))
+        }
+    }
+}
+
+/// Mean and standard deviation to normalise scaled values of a channel by.
+pub(crate) fn mean_and_std(
+    transform: &Transform,
+    dtype: PixelType,
+    channel: usize,
+    stored: usize,
+) -> Option<(f64, f64)> {
+    match transform.normalize.as_ref()? {
+        Normalize::PerImage => None,
+        Normalize::Given { mean, std } => Some((of_list(mean, channel), of_list(std, channel))),
+        Normalize::Stored { mean, std } => {
+            let (k, b) = scale(transform, dtype, stored);
+            Some((of_list(mean, stored) * k + b, of_list(std, stored) * k.abs()))
+        }
+    }
+}
+
+pub(crate) fn affine(scale: f64, offset: f64) -> Affine {
+    Affine { scale: scale as f32, offset: if offset == 0.0 { -0.0 } else { offset as f32 } }
+}
+
+/// What the pass over the pixels multiplies with and adds, computed in `f64`.
+pub(crate) fn first_affine(
+    transform: &Transform,
+    dtype: PixelType,
+    channel: usize,
+    stored: usize,
+    brightness: f64,
+) -> Affine {
+    let (mut k, mut b) = scale(transform, dtype, stored);
+    if !is_clipped(transform) {
+        (k, b) = (k * brightness, b * brightness);
+    }
+    if let Some((mean, std)) = mean_and_std(transform, dtype, channel, stored)
+        && !is_between(transform)
+    {
+        (k, b) = (k / std, (b - mean) / std);
+    }
+    affine(k, b)
+}

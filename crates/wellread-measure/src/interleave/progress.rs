@@ -1,0 +1,61 @@
+//! What closures and callbacks learn of a running plan.
+
+use std::time::Duration;
+
+/// Which turn a closure is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// Round, from 0, warm-up rounds counted first.
+    pub round: usize,
+    /// Whether this round is warm-up.
+    pub warmup: bool,
+    /// Whether this is the hidden turn of an A/A pair.
+    pub twin: bool,
+}
+
+/// What the progress callback learns.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress<'a> {
+    /// Name of the variant.
+    pub variant: &'a str,
+    /// The turn.
+    pub turn: Turn,
+    /// Rounds asked for, warm-up included.
+    pub rounds: usize,
+    /// Turns finished so far.
+    pub turns_done: usize,
+    /// Turns in all, should every round be run and nothing fail any more.
+    pub turns: usize,
+    /// Time since the plan began.
+    pub elapsed: Duration,
+    /// What is left at the pace so far and within the budget; unknown until a turn is done.
+    pub remaining: Option<Duration>,
+    /// What happened.
+    pub event: Event<'a>,
+}
+
+/// What a [`Progress`] tells of.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Event<'a> {
+    /// The turn begins.
+    Started,
+    /// The turn ended after so many seconds.
+    Finished(f64),
+    /// The variant failed with this message.
+    Failed(&'a str),
+}
+
+/// What the progress callback wants: `()` counts as [`Flow::Continue`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// Go on.
+    Continue,
+    /// End the plan now; what was measured is returned.
+    Stop,
+}
+
+impl From<()> for Flow {
+    fn from((): ()) -> Self {
+        Self::Continue
+    }
+}

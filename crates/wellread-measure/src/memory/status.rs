@@ -1,0 +1,31 @@
+//! What `/proc/PID/status` says of a process: one amount of memory per line.
+
+use crate::error::{Error, Result};
+use std::fs;
+
+/// The text of `/proc/PID/status`.
+pub(super) struct Status(String);
+
+impl Status {
+    pub(super) fn read(pid: &str) -> Result<Self> {
+        let path = format!("/proc/{pid}/status");
+        fs::read_to_string(&path)
+            .map(Self)
+            .map_err(|error| Error::Unsupported { what: "memory", reason: format!("{path}: {error}") })
+    }
+
+    pub(super) fn bytes(&self, name: &str) -> Option<u64> {
+        kibibytes_field(&self.0, name)
+    }
+}
+
+/// A line `Name:   123 kB` in bytes.
+pub(super) fn kibibytes_field(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    line.trim().strip_suffix("kB")?.trim_end().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// The error where the kernel leaves an amount out.
+pub(super) fn missing(name: &str) -> Error {
+    Error::Unsupported { what: "memory", reason: format!("the kernel does not give {name}") }
+}

@@ -1,0 +1,147 @@
+//! What stands below a figure: runs, whiskers, machine, noise, what is missing and why.
+
+use crate::columns;
+use crate::input::ReportInput;
+use crate::number;
+use crate::table::{Cell, IntervalKind, Table};
+use crate::words;
+
+/// The lines at the foot: runs, what the whiskers are, machine and noise, what is not verified.
+pub(super) fn notes(table: &Table, about: &ReportInput) -> Vec<String> {
+    let keys = columns::keys(table);
+    let quantities = columns::quantities(table);
+    let all = columns::configurations(table, &keys, &quantities);
+    let estimates = || all.iter().flat_map(|c| c.estimates.iter().flatten());
+    let mut first = String::new();
+    // A percentile that few runs have has fewer than its configuration.
+    let of = |c: &columns::Configuration| c.estimates.iter().flatten().map(|e| e.n).max();
+    let runs = |pick: fn(usize, usize) -> usize| all.iter().filter_map(of).reduce(pick);
+    if let (Some(low), Some(high)) = (runs(usize::min), runs(usize::max)) {
+        first = match (low, high) {
+            (1, 1) => "One run per configuration.".into(),
+            (l, h) if l == h => format!("Medians of n = {h} runs per configuration."),
+            (l, h) => format!("Medians of n = {l} to {h} runs per configuration."),
+        };
+    }
+    let any = |kind| estimates().any(|e| e.interval == kind);
+    first += match (any(IntervalKind::Confidence), any(IntervalKind::Range)) {
+        (true, false) => {
+            " Whiskers: 95 % confidence intervals; where none is seen it is narrower than the mark."
+        }
+        (true, true) => {
+            " Whiskers: 95 % confidence intervals, or smallest to largest run where runs are too few for one."
+        }
+        (false, true) => " Whiskers: smallest to largest run.",
+        (false, false) => "",
+    };
+    let mut second = about.machine.clone();
+    if let Some(noise) = about.noise_floor_of(table.name()) {
+        let floor = noise_text(noise);
+        second += if second.is_empty() { "" } else { ". " };
+        second += &format!("Noise floor (A/A): differences below {floor} are noise.");
+    }
+    let mut notes = vec![first, codecs(table), second];
+    let late = all.iter().filter(|c| c.unavailable.as_deref().is_some_and(is_late)).count();
+    let (of_time, others): (Vec<_>, Vec<_>) =
+        missing(&keys, &all).into_iter().partition(|(_, why)| is_late(why));
+    notes.extend(others.into_iter().map(|(who, why)| format!("{who}: {why}")));
+    if late > 0 {
+        // Each may have a reason of its own; the table has them.
+        let why = match of_time.as_slice() {
+            [(_, why)] => why.as_str(),
+            _ => columns::LEFT_OUT,
+        };
+        notes.push(format!("{}: {why}", words::counted(late, "configuration")));
+    }
+    let unverified: Vec<_> = all.iter().filter(|c| c.unverified).collect();
+    if let Some(some) = unverified.first() {
+        let mut formats: Vec<_> =
+            unverified.iter().filter_map(|c| c.group.key.first()).map(Cell::text).collect();
+        formats.dedup();
+        let what = match unverified.len() {
+            1 => configuration_name(&some.group.key),
+            n => format!("{} ({n} configurations)", formats.join(", ")),
+        };
+        notes.push(format!("⚠ Pixels not verified: {what}."));
+    }
+    notes.retain(|n| !n.is_empty());
+    notes
+}
+
+/// Configurations that a line on what is missing names.
+const NAMED: usize = 4;
+
+/// What was not measured, one line per reason: the name of a framework or a format where nothing of it was, else its
+/// configurations.
+pub fn missing(keys: &[&str], all: &[columns::Configuration]) -> Vec<(String, String)> {
+    let places: Vec<usize> =
+        ["framework", "format"].iter().filter_map(|name| keys.iter().position(|key| key == name)).collect();
+    let is_measured =
+        |at: usize, value: &Cell| all.iter().any(|c| c.unavailable.is_none() && c.group.key[at] == *value);
+    // What of it is missing altogether, the first of these keys that tells.
+    let whole = |c: &columns::Configuration| {
+        let key = &c.group.key;
+        places
+            .iter()
+            .find(|&&at| key[at] != Cell::Null && !is_measured(at, &key[at]))
+            .map(|&at| key[at].text())
+    };
+    let mut reasons: Vec<(String, Vec<String>)> = vec![];
+    for c in all {
+        let Some(why) = &c.unavailable else { continue };
+        let why = why.strip_prefix("unavailable: ").unwrap_or(why);
+        // Which feature each needs, `doctor` says.
+        let why = why.split_once("; build with --features").map_or(why, |(why, _)| why);
+        let name = whole(c).unwrap_or_else(|| labelled_name(keys, &c.group.key));
+        match reasons.iter_mut().find(|(known, _)| known == why) {
+            Some((_, names)) if names.contains(&name) => {}
+            Some((_, names)) => names.push(name),
+            None => reasons.push((why.to_owned(), vec![name])),
+        }
+    }
+    let told = |(why, names): (String, Vec<String>)| {
+        let more = names.len().saturating_sub(NAMED);
+        let more = if more > 1 { format!("; and {more} more") } else { String::new() };
+        let shown = if more.is_empty() { names.len() } else { NAMED };
+        (format!("{}{more}", names[..shown].join("; ")), why)
+    };
+    reasons.into_iter().map(told).collect()
+}
+
+/// The codec of each format, as far as the table knows: they differ by it as much as by anything.
+fn codecs(table: &Table) -> String {
+    let known: Vec<_> = table
+        .groups(&["format", "codec"])
+        .into_iter()
+        .filter(|g| g.key[1] != Cell::Null)
+        .map(|g| format!("{} {}", g.key[0].text(), g.key[1].text()))
+        .collect();
+    if known.is_empty() { String::new() } else { format!("Compression: {}.", known.join(", ")) }
+}
+
+/// A noise floor as text: `2.1 %`.
+pub(crate) fn noise_text(noise: f64) -> String {
+    format!("{}\u{a0}%", number::tick(noise * 100.0, usize::from(noise < 0.1)))
+}
+
+/// The values of a configuration's keys, joined.
+pub(crate) fn configuration_name(key: &[Cell]) -> String {
+    let known = key.iter().filter(|c| **c != Cell::Null).map(columns::key_text);
+    known.collect::<Vec<_>>().join(", ")
+}
+
+/// The same, with the name of its column before a value that tells nothing by itself: `parquet, workers 2, cache none`.
+pub(super) fn labelled_name(keys: &[&str], key: &[Cell]) -> String {
+    let labelled = |(name, cell): (&&str, &Cell)| {
+        let text = columns::key_text(cell);
+        let tells = cell.as_f64().is_none() && text != "none";
+        if tells { text } else { format!("{} {text}", name.replace('_', " ")) }
+    };
+    let known = keys.iter().zip(key).filter(|(_, cell)| **cell != Cell::Null).map(labelled);
+    known.collect::<Vec<_>>().join(", ")
+}
+
+/// Whether a reason is want of time.
+pub(super) fn is_late(why: &str) -> bool {
+    why.contains(columns::LEFT_OUT)
+}
