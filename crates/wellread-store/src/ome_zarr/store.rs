@@ -1,13 +1,15 @@
 //! Reading: requests to chunk files to blocks.
 
 use super::array::ArrayPlan;
-use super::codec::{ChunkCodec, Decoders, Kind};
+use super::chain::Kind;
+use super::codec::ChunkCodec;
 use super::group::{Group, read_after_if_exists};
-use super::layout;
+use super::layout::{self, NAMING};
+use super::native::Decoders;
 use super::order::Reorder;
 use super::plans::Plans;
+use super::plausible;
 use super::shard::{IndexCache, Piece, ShardCodec, joint_reads};
-use super::{FORMAT, plausible};
 use crate::file_rows::{FileRow, FileRows};
 use crate::file_table;
 use crate::open_files::{OpenFile, OpenFiles};
@@ -306,7 +308,7 @@ impl Output<'_, '_> {
 
 impl Store for OmeZarrStore {
     fn format(&self) -> &'static str {
-        FORMAT.name
+        NAMING.name
     }
 
     fn path(&self) -> &Path {

@@ -13,9 +13,8 @@
 //! block that its end lies in ([`Walk`]).
 
 use super::dictionary::Walk;
-use super::schema::LeafType;
 use super::unpack::{Unpacker, one_by_one};
-use super::values::{BadValue, dispatch, narrow_all};
+use crate::numbers::{BadValue, LeafType, dispatch, narrow_all};
 use std::ops::Range;
 use wellread_image::PixelType;
 

@@ -2,14 +2,17 @@
 
 use super::cache::Cache;
 use super::check;
-use super::file::{PositionalFile, footer, have_sums};
+use super::file::PositionalFile;
+use super::footer::footer;
 use super::layout::{self, GroupLayout};
 use super::metadata;
 use super::pages;
 use super::pieces::PieceTable;
 use super::pixel_pages::PixelPages;
 use super::plain;
+use super::recognise::NAME;
 use super::schema::ImageColumn;
+use super::sums::have_sums;
 use crate::lazy::Lazy;
 use crate::ome_arrow::{CHUNKS, MetadataRows, PLANES, Row, eight_bit};
 use crate::words::counted;
@@ -253,7 +256,7 @@ impl ParquetStore {
 
 impl Store for ParquetStore {
     fn format(&self) -> &'static str {
-        super::FORMAT.name
+        NAME
     }
 
     fn path(&self) -> &Path {

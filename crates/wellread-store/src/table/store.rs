@@ -2,6 +2,7 @@
 
 use super::row::{Arrays, Pieces};
 use super::{ImageTable, Rows};
+use crate::format::format_named;
 use crate::lazy::Lazy;
 use crate::ome_arrow::{
     CHUNKS, ImageColumn, LISTS, MetadataRows, PLANES, PieceBox, PixelColumn, SmallColumns, covers, eight_bit,
@@ -384,6 +385,11 @@ impl Store for TableStore {
         self.info(row)?;
         let rows = self.metadata_block(row / BLOCK).map_err(|e| e.row(row))?;
         Ok(rows.row(row % BLOCK))
+    }
+
+    /// As the engine's format says of itself.
+    fn has_checksums(&self) -> bool {
+        format_named(self.format()).is_ok_and(|format| format.has_checksums)
     }
 
     fn rows_per_read(&self) -> usize {

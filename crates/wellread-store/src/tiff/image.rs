@@ -4,8 +4,8 @@
 //! look alike, and a list of [`Segment`]s. Strips that follow each other without gap and compression are
 //! merged into one, so that a reader may cut them where it likes.
 
-use super::Endian;
 use super::codec::Codec;
+use super::endian::Endian;
 use super::ifd::{FileView, Header, Ifd, tag};
 use super::{predictor, sums};
 use crate::Result;

@@ -13,9 +13,10 @@
 use super::codec::{Codec, Decompressors};
 use super::ifd::TRUNCATED;
 use super::image::{Page, PageFormat, SampleKind, Segment};
+use super::index::FileIndex;
 use super::predictor;
 use super::samples::{grow, separate, unpack};
-use super::series::{CONVERT, FileIndex, PlaneRef, Series};
+use super::series::{CONVERT, PlaneRef, Series};
 use super::sums;
 use crate::open_files::{OpenFile, OpenFiles};
 use crate::regular::read_exact_at;

@@ -1,8 +1,9 @@
 //! Values of a byte-array column, by row within a row group: the bytes of chunks.
 
-use super::super::file::{PositionalFile, check_sums, guarded};
+use super::super::file::{PositionalFile, guarded};
 use super::super::levels::{Run, Runs, packed_at};
 use super::super::pages::{self, Body, Codecs, ColumnPages, Fault};
+use super::super::sums::check_sums;
 use super::super::thrift::Encoding;
 use crate::{Error, Result};
 use arrow_array::cast::AsArray;

@@ -1,9 +1,10 @@
 //! The small tables: images, and where their chunks are.
 
-use super::super::file::guarded;
-use super::super::file::{PositionalFile, check_sums, footer};
-use super::{AXES, CHUNKS, IMAGES, INDEX};
-use crate::ome_arrow::{other_columns, plain_columns, text};
+use super::super::file::{PositionalFile, guarded};
+use super::super::footer::footer;
+use super::super::sums::check_sums;
+use super::names::{AXES, CHUNKS, IMAGES, INDEX};
+use crate::features::{other_columns, plain_columns, text};
 use crate::{Error, Result, RowInfo};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type};
