@@ -7,9 +7,11 @@
 mod cleaning;
 mod remove;
 mod replace;
+mod reserved;
 
 pub use crate::finished::{Finished, Output};
 pub use cleaning::{MadeFolder, is_writing, remove_unfinished, try_remove_unfinished};
+pub use reserved::Reserved;
 
 use crate::journal::{self, Journal};
 use crate::{Error, Result, WriteOptions};
@@ -372,41 +374,6 @@ pub fn write(target: &Path, bytes: impl AsRef<[u8]>) -> Result<()> {
     let staged = Staged::new(target, true)?;
     std::fs::write(staged.path(), bytes).map_err(|e| Error::io(target, "cannot write", &e))?;
     staged.commit()
-}
-
-/// A file whose name is taken before there is anything to say in it: it goes when this is dropped or the program is
-/// interrupted, unless it is [kept](Self::keep).
-#[derive(Debug)]
-pub struct Reserved {
-    path: PathBuf,
-    kept: bool,
-}
-
-impl Reserved {
-    /// Makes the file, which must not be there.
-    ///
-    /// # Errors
-    /// As the system says; [`io::ErrorKind::AlreadyExists`] where the name is taken.
-    pub fn new(path: &Path) -> io::Result<Self> {
-        File::create_new(path)?;
-        unfinished().push(path.to_owned());
-        Ok(Self { path: path.to_owned(), kept: false })
-    }
-
-    /// The file stays from now on.
-    pub fn keep(&mut self) {
-        self.kept = true;
-        unfinished().retain(|path| *path != self.path);
-    }
-}
-
-impl Drop for Reserved {
-    fn drop(&mut self) {
-        if !self.kept {
-            self.keep();
-            remove_any(&self.path);
-        }
-    }
 }
 
 /// Removes partial outputs of the same target whose writing process no longer lives. What such a process moved aside

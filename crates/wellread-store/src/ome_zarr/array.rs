@@ -5,7 +5,8 @@
 
 use super::chain::{Chain, resolve};
 use super::chunk::Target;
-use super::group::{Level, check_format, parse};
+use super::group::{Level, check_format};
+use super::metadata_file::parse;
 use crate::refusal::Refusal;
 use crate::{Result, RowInfo};
 use serde::Deserialize;

@@ -19,12 +19,14 @@
 //! | `format` | [`FORMAT`] |
 //! | [`layout`] | which groups below a path are the rows |
 //! | [`group`] | OME metadata of a group: multiscales, axes, omero, plate, well |
+//! | [`metadata_file`], [`units`] | files of metadata, read and parsed; names and symbols of units |
 //! | [`array`] | array metadata of Zarr v2 and v3, resolved to a plan in TCZYX order |
 //! | [`plans`] | plans by the text of metadata, each parsed once |
 //! | [`chain`] | the codecs of an array, resolved from its metadata |
 //! | [`codec`], [`native`], [`chunk`] | decoding one chunk; the usual codecs; what all decoders share |
 //! | [`general`] | chunks whose codecs only `zarrs` knows |
 //! | [`shard`] | the index of a shard and the byte ranges to read |
+//! | [`grid`] | which chunks a region touches |
 //! | [`order`] | memory order: from any order of axes to TCZYX |
 //! | [`plausible`] | declared sizes against what the files can hold |
 //! | [`store`] | the [`crate::Store`] |
@@ -42,14 +44,17 @@ mod codec;
 mod encode;
 mod format;
 mod general;
+mod grid;
 mod group;
 mod layout;
+mod metadata_file;
 mod native;
 mod order;
 mod plans;
 mod plausible;
 mod shard;
 mod store;
+mod units;
 mod write_metadata;
 mod writer;
 

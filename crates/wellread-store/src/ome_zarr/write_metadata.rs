@@ -4,7 +4,7 @@
 //! attribute `wellread`, which other readers ignore.
 
 use super::encode::Compressor;
-use super::group::unit_name;
+use super::units::unit_name;
 use crate::ImageView;
 use serde_json::{Map, Value, json};
 use wellread_image::{Channel, ImageMetadata, PhysicalSize, PixelType};

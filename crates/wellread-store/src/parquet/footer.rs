@@ -4,6 +4,7 @@ use super::file::{PositionalFile, encrypted};
 use super::seal;
 use crate::{Error, Result, guard};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use wellread_image::ome_arrow;
 
 /// Checks the marks at both ends of a Parquet file.
 fn check_ends(file: &PositionalFile) -> Result<()> {
@@ -48,4 +49,10 @@ pub(super) fn footer(file: &PositionalFile) -> Result<ArrowReaderMetadata> {
         file.set_sealed();
     }
     Ok(metadata)
+}
+
+/// Whether wellread wrote the file, so that pixel types are as declared.
+pub(super) fn is_own(metadata: &ArrowReaderMetadata) -> bool {
+    let pairs = metadata.metadata().file_metadata().key_value_metadata();
+    pairs.is_some_and(|pairs| pairs.iter().any(|pair| pair.key == ome_arrow::FILE_WRITER_KEY))
 }

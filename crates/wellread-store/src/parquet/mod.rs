@@ -28,7 +28,8 @@
 //! | `schema` | finds the image column and its leaves |
 //! | `layout`, `pieces` | rows, chunks, and their places in the pixel leaf |
 //! | `metadata` | names, channels, physical sizes (by [`crate::ome_arrow`]) |
-//! | `thrift`, `pages`, `pixel_pages` | page headers and offset indexes; pages found, read, checked and decompressed |
+//! | `thrift`, `pages`, `pixel_pages` | page headers and offset indexes; pages found, compared with their checksums |
+//! | `load` | pages read, decompressed and taken apart |
 //! | `sums` | checksums of the pages of whole columns |
 //! | `levels`, `values`, `dictionary`, `delta`, `unpack` | levels compared; values decoded and narrowed (by [`crate::numbers`]) |
 //! | `cache`, `fast` | decoded pages shared by threads; blocks from them |
@@ -40,6 +41,7 @@
 
 mod cache;
 mod check;
+mod codec_name;
 pub mod dataset;
 mod delta;
 mod dictionary;
@@ -50,6 +52,7 @@ mod format;
 mod general;
 mod layout;
 mod levels;
+mod load;
 mod metadata;
 mod pages;
 mod pieces;

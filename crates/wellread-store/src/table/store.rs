@@ -1,4 +1,6 @@
 //! [`Store`] over any engine.
+//!
+//! Long because one type answers for every engine: what rows are, which of two lists they are read from, and two ways to read.
 
 use super::row::{Arrays, Pieces};
 use super::{ImageTable, Rows};

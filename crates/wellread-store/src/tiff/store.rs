@@ -4,6 +4,8 @@
 //! names: of folders of up to [`SCAN`] files all directories are read at once, of larger ones a sample, and
 //! the rest only when the sample holds anything but single images. The index of a file is kept once read, up
 //! to [`CACHE`] bytes for the store.
+//!
+//! Long because all of it is one type: which files are looked into when, what is kept of them, and the answers of a store.
 
 use super::codec::Codec;
 use super::endian::Endian;

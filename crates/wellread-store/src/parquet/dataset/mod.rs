@@ -24,6 +24,7 @@
 
 mod bytes;
 mod format;
+mod image;
 mod names;
 mod store;
 mod tables;

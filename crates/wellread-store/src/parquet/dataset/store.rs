@@ -1,14 +1,15 @@
 //! Reading: requests to chunks, chunks to row groups, row groups to pages.
 
+use super::super::codec_name::codec_name;
 use super::super::file::{PositionalFile, guarded};
-use super::super::footer::footer;
+use super::super::footer::{footer, is_own};
 use super::super::pages::{self, ColumnPages};
 use super::super::plain;
-use super::super::store::{codec_name, is_own};
 use super::super::sums::have_sums;
 use super::bytes::{Buffers, ByteColumn};
+use super::image::Image;
 use super::names::{CHUNKS, DESCRIPTION, IMAGES, INDEX, LAYOUT, NAME};
-use super::tables::{Image, Tables};
+use super::tables::Tables;
 use crate::ome_arrow::eight_bit;
 use crate::{Block, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
 use arrow_array::RecordBatch;

@@ -1,7 +1,9 @@
 //! Writing: images cut into chunks, chunks collected into row groups, tables and index at the end.
+//!
+//! Long because three tables are written in step, by one writer that knows the state of each.
 
+use super::super::codec_name::codec_name;
 use super::super::seal;
-use super::super::store::codec_name;
 use super::super::writer::pages::PageWriter;
 use super::super::writer::{codec, write_error};
 use super::names::{AXES, CHUNKS, DESCRIPTION, IMAGES, INDEX, LAYOUT, NAME};
