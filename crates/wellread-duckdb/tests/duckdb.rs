@@ -511,7 +511,7 @@ fn one_query_returns_features_and_pixels() {
             profiles.display()
         ))
         .unwrap();
-    let join = |keys: &str| wellread_store::features::join(&*store, &profiles, keys, &[]);
+    let join = |keys: &str| wellread_store::profiles::join(&*store, &profiles, keys, &[]);
     let (features, joined) = join("Image_FileName_DAPI, Image_FileName_GFP").unwrap();
     assert_eq!((joined.matched, joined.images, joined.columns), (4, 6, 4));
     assert_eq!(join("Image_FileName_DAPI").unwrap().1.matched, 2);

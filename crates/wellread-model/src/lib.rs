@@ -11,7 +11,7 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`model`] | the [`Model`] trait, its [`ModelOptions`], [`Output`] and [`StateDict`] |
+//! | [`model`] | the [`Model`] trait, its [`ModelOptions`], [`Output`] and [`StateDict`]; what a [`ModelEntry`] is |
 //! | [`registry`] | [`models`], [`create`]: the models of this build, one line each |
 //! | [`init`] | seeded initial weights, the same on every platform |
 //! | [`tensor`] | host memory to backend tensor, with and without a copy (the `conversion` benchmark) |
@@ -19,7 +19,7 @@
 //! | [`candle`] | the embedded backend: candle with its own convolution, and the models of the `loop` benchmark |
 //! | [`infer`] | inference: ResNet-50 and ViT-B/16, their weights, sessions and ONNX files |
 //!
-//! A new model is one file with a type that implements [`Model`] and a `ModelEntry`, plus one line in
+//! A new model is one file with a type that implements [`Model`] and a [`ModelEntry`], plus one line in
 //! [`registry`].
 //!
 //! ```
@@ -47,6 +47,6 @@ pub mod tensor;
 mod tile;
 
 pub use error::{Error, Result};
-pub use model::{Device, Model, ModelOptions, NamedArray, Output, StateDict};
-pub use registry::{ModelEntry, create, models};
+pub use model::{Device, Model, ModelEntry, ModelOptions, NamedArray, Output, StateDict};
+pub use registry::{create, models};
 pub use tensor::{TensorHandle, tensor_from_slice_copy, tensor_from_vec};

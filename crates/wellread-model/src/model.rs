@@ -63,6 +63,16 @@ impl Default for ModelOptions {
     }
 }
 
+/// One model: its name, what it is, how to make it.
+pub struct ModelEntry {
+    /// Name as in `--model`, such as `small-cnn`.
+    pub name: &'static str,
+    /// One line for help texts.
+    pub about: &'static str,
+    /// Makes it.
+    pub create: fn(&ModelOptions) -> Result<Box<dyn Model>>,
+}
+
 /// Where a model runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Device {

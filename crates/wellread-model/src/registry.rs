@@ -1,16 +1,6 @@
 //! The models of this build, one line each.
 
-use crate::{Error, Model, ModelOptions, Result};
-
-/// One model: its name, what it is, how to make it.
-pub struct ModelEntry {
-    /// Name as in `--model`, such as `small-cnn`.
-    pub name: &'static str,
-    /// One line for help texts.
-    pub about: &'static str,
-    /// Makes it.
-    pub create: fn(&ModelOptions) -> Result<Box<dyn Model>>,
-}
+use crate::{Error, Model, ModelEntry, ModelOptions, Result};
 
 /// One line per model; the first is the default of the `loop` benchmark.
 static MODELS: &[&ModelEntry] = &[&crate::candle::linear_probe::MODEL, &crate::candle::small_cnn::MODEL];

@@ -4,8 +4,8 @@
 //! [`ConvertOptions::memory`] bytes of pixels. The target appears only when complete (see [`crate::staged`]); before that,
 //! what was written can be compared with what a reader finds there ([`Converted::check`]).
 
+use crate::finished::Finished;
 use crate::read_back::{self, Digests};
-use crate::staged::Finished;
 use crate::{Error, ImageView, OpenOptions, Result, Store, StoreWriter, open, room, threads};
 use std::collections::BTreeSet;
 use std::path::Path;

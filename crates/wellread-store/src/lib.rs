@@ -13,22 +13,36 @@
 //! here (or one crate, for engines that are large to compile) with a [`Format`] value, and one line in
 //! [`registry`].
 //!
+//! Imports go one way, from above to below:
+//!
+//! ```text
+//!  convert · verify · preview …                    whole sets, through the trait alone
+//!  registry                                        the list of formats; opening and creating by name and content
+//!  parquet · tiff · ome_zarr · image_folder · table · profiles
+//!  staged · ome_arrow · features                   what several formats share
+//!  format · probe                                  what a format is, and which there are
+//!  store · write · finished · numbers · error      traits and plain types
+//! ```
+//!
 //! | module | what it holds |
 //! |---|---|
-//! | [`store`] | [`Store`], [`StoreWriter`], [`Block`], [`PixelSink`], [`Request`] |
-//! | [`registry`] | [`Format`], recognition by content, [`open`], [`create`] |
+//! | [`store`] | [`Store`], [`Block`], [`PixelSink`], [`Request`] |
+//! | [`write`](mod@write) | [`StoreWriter`], [`WriteOptions`], [`Compression`] |
+//! | `format`, `probe` | [`Format`], [`OpenOptions`], [`formats`]; what is told of a path before it is opened |
+//! | [`registry`] | the list of formats, recognition by content, [`open`], [`create`] |
 //! | [`error`] | [`Error`]: file, row, cause and what to do |
 //! | [`guard`] | panics of libraries become errors |
 //! | [`regular`] | files opened without waiting, read by position |
 //! | [`mapping`] | files mapped into memory, read without a signal when they are shortened |
-//! | [`staged`], [`journal`] | output written beside its place and renamed when complete; what of it is complete |
+//! | `finished`, [`staged`], [`journal`] | output written beside its place and renamed when complete; what of it is complete |
 //! | [`parquet`] | OME-Arrow columns in Parquet |
 //! | [`table`] | OME-Arrow columns in the tables of any engine |
 //! | [`tiff`] | TIFF and OME-TIFF, files and folders |
 //! | [`ome_zarr`] | OME-Zarr 0.4 and 0.5 |
 //! | [`image_folder`] | PNG and JPEG folders |
 //! | [`checksum`], [`convert`], [`read_back`], [`verify`] | whole-set operations over any store |
-//! | [`features`] | columns of plain values beside images; joining profiles |
+//! | `numbers` | stored numbers, narrowed to pixels |
+//! | [`features`], [`profiles`] | columns of plain values beside images; profiles joined to them |
 //! | [`masks`] | masks among images, told by names |
 //! | [`planes`], [`subset`] | a set seen plane by plane; some rows of a set |
 //! | [`trace`] | a timeline of what threads do, written to a file |
@@ -50,8 +64,10 @@ pub mod features;
 mod file_names;
 mod file_rows;
 pub mod file_table;
+mod finished;
 #[cfg(any(feature = "ome-zarr", feature = "tiff", feature = "image-folder"))]
 mod folders;
+mod format;
 pub mod guard;
 #[cfg(feature = "image-folder")]
 pub mod image_folder;
@@ -60,6 +76,7 @@ mod lazy;
 pub mod mapping;
 pub mod masks;
 mod name_index;
+mod numbers;
 mod ome_arrow;
 #[cfg(feature = "ome-zarr")]
 pub mod ome_zarr;
@@ -69,7 +86,9 @@ pub mod parquet;
 pub mod planes;
 mod prefetch;
 pub mod preview;
+mod probe;
 pub mod process;
+pub mod profiles;
 pub mod python;
 pub mod read_back;
 mod refusal;
@@ -86,12 +105,15 @@ pub mod threads;
 pub mod tiff;
 pub mod trace;
 pub mod verify;
+pub mod write;
 
 pub use error::{Error, Result};
+pub use format::{Format, OpenOptions, formats};
 pub use prefetch::prefetch;
-pub use registry::{Format, OpenOptions, create, formats, open};
+pub use registry::{create, open};
 pub use store::{
-    Block, Compression, CopySink, EachImage, FormatContext, ImageView, PixelSink, Request, RowInfo, Scratch,
-    Store, StoreLayout, StoreWriter, Tune, WriteOptions, read_image, read_region,
+    Block, CopySink, EachImage, FormatContext, PixelSink, Request, RowInfo, Scratch, Store, StoreLayout,
+    read_image, read_region,
 };
 pub use wellread_image::words;
+pub use write::{Compression, ImageView, StoreWriter, Tune, WriteOptions};

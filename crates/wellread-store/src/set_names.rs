@@ -11,7 +11,8 @@
 //! way, because names and their order decide everything.
 
 use crate::file_names::{numbered, safe};
-use crate::staged::{Finished, Staged};
+use crate::finished::Finished;
+use crate::staged::Staged;
 use crate::{Error, Result, name_index};
 use std::collections::HashSet;
 use std::io::ErrorKind;

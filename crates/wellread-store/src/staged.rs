@@ -6,15 +6,21 @@
 
 mod cleaning;
 mod leftovers;
+mod remove;
+mod replace;
+mod reserved;
 
-pub use leftovers::{Leftover, leftovers};
-
+pub use crate::finished::{Finished, Output};
 pub use cleaning::{MadeFolder, is_writing, remove_unfinished, try_remove_unfinished};
-use cleaning::{RESUMABLE, unfinished};
+pub use leftovers::{Leftover, leftovers};
+pub use reserved::Reserved;
 
 use crate::journal::{self, Journal};
-use crate::{Error, Result, WriteOptions, registry};
-use std::fs::{File, FileType, TryLockError};
+use crate::{Error, Result, WriteOptions};
+use cleaning::{RESUMABLE, unfinished};
+use remove::remove_any;
+use replace::may_be_replaced;
+use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,8 +34,6 @@ const RESUME: &str = ".wellread-resume-";
 const OLD: &str = ".old";
 /// How often a target is cleared that other processes write to at the same time.
 const ATTEMPTS: usize = 100;
-/// How often a folder is looked at again before it is said not to be replaceable.
-const LOOKS: usize = 10;
 
 /// Holds `folder` for writing several outputs that belong together, until the handle is dropped. `None` where the file
 /// system has no locks of folders.
@@ -311,51 +315,21 @@ impl Staged {
     }
 }
 
-/// Output that is whole and not yet at its place, so that it can be read before anybody takes it for done.
-///
-/// Dropped without [`Finished::commit`], it goes as a [`Staged`] does: a resumable one is kept.
-#[must_use = "it is not at its place before `commit`"]
-pub struct Finished {
-    staged: Staged,
-    path: PathBuf,
-    commit: Box<dyn FnOnce(Staged) -> Result<()> + Send>,
-}
-
-impl Finished {
-    /// The output at `path`, which `commit` moves to its place.
-    pub fn new(
-        staged: Staged,
-        path: PathBuf,
-        commit: impl FnOnce(Staged) -> Result<()> + Send + 'static,
-    ) -> Self {
-        Self { staged, path, commit: Box::new(commit) }
-    }
-
-    /// Where a reader finds it now.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Moves it to its place.
-    ///
-    /// # Errors
-    /// As [`Staged::commit`].
-    pub fn commit(self) -> Result<()> {
-        (self.commit)(self.staged)
-    }
-
-    /// Removes it, also where it could be gone on with.
-    pub fn discard(self) {
-        remove_any(&self.staged.temporary);
+impl Drop for Staged {
+    fn drop(&mut self) {
+        unfinished().retain(|path| *path != self.temporary);
+        if self.resumable {
+            RESUMABLE.fetch_sub(1, Ordering::Relaxed);
+        }
+        if self.remove {
+            remove_any(&self.temporary);
+        }
     }
 }
 
-impl std::fmt::Debug for Finished {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Finished")
-            .field("path", &self.path)
-            .field("staged", &self.staged)
-            .finish_non_exhaustive()
+impl Output for Staged {
+    fn remove(&self) {
+        remove_any(&self.temporary);
     }
 }
 
@@ -395,55 +369,8 @@ fn exists(error: io::Error) -> io::Result<bool> {
     if error.kind() == io::ErrorKind::AlreadyExists { Err(error) } else { Ok(false) }
 }
 
-/// Whether what is at `target`, if anything, may be replaced on request.
-fn may_be_replaced(target: &Path) -> Result<()> {
-    let look = || target.symlink_metadata().map_or(Ok(()), |there| is_replaceable(target, there.file_type()));
-    // What is refused may be half of one set and half of another that other processes put there: it is looked at again.
-    for _ in 0..LOOKS {
-        if look().is_ok() {
-            return Ok(());
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    look()
-}
-
 fn being_replaced(target: &Path) -> Error {
     Error::new(target, "is being replaced by other processes").hint("wait until they have finished")
-}
-
-fn is_replaceable(target: &Path, there: FileType) -> Result<()> {
-    if there.is_file() || there.is_symlink() {
-        return Ok(());
-    }
-    if !there.is_dir() {
-        return Err(Error::new(target, "is neither a file nor a folder and is not replaced"));
-    }
-    let foreign = foreign_entry(target)?;
-    match foreign {
-        None => Ok(()),
-        Some(entry) => Err(Error::new(
-            target,
-            format_args!("is a folder that holds more than a set of images ({entry}) and is not replaced"),
-        )
-        .hint("choose another name, or remove the folder yourself")),
-    }
-}
-
-/// Something in a folder that does not look like a part of a set of images; `None` for an empty folder.
-fn foreign_entry(folder: &Path) -> Result<Option<String>> {
-    let probe = registry::Probe::new(folder)?;
-    let format = registry::formats().iter().find(|f| (f.recognise)(&probe));
-    let belongs = |name: &str| {
-        format.is_some_and(|format| {
-            format.has_ending(name)
-                || format.parts.contains(&name)
-                || Path::new(name).extension().is_some_and(|e| e == "json")
-                || folder.join(name).is_dir()
-                || name.starts_with('.')
-        })
-    };
-    Ok(probe.entries.iter().find(|name| !belongs(name)).cloned())
 }
 
 /// Writes `bytes` to `target`, whole or not at all, replacing a file that was there.
@@ -451,61 +378,6 @@ pub fn write(target: &Path, bytes: impl AsRef<[u8]>) -> Result<()> {
     let staged = Staged::new(target, true)?;
     std::fs::write(staged.path(), bytes).map_err(|e| Error::io(target, "cannot write", &e))?;
     staged.commit()
-}
-
-impl Drop for Staged {
-    fn drop(&mut self) {
-        unfinished().retain(|path| *path != self.temporary);
-        if self.resumable {
-            RESUMABLE.fetch_sub(1, Ordering::Relaxed);
-        }
-        if self.remove {
-            remove_any(&self.temporary);
-        }
-    }
-}
-
-/// A file whose name is taken before there is anything to say in it: it goes when this is dropped or the program is
-/// interrupted, unless it is [kept](Self::keep).
-#[derive(Debug)]
-pub struct Reserved {
-    path: PathBuf,
-    kept: bool,
-}
-
-impl Reserved {
-    /// Makes the file, which must not be there.
-    ///
-    /// # Errors
-    /// As the system says; [`io::ErrorKind::AlreadyExists`] where the name is taken.
-    pub fn new(path: &Path) -> io::Result<Self> {
-        File::create_new(path)?;
-        unfinished().push(path.to_owned());
-        Ok(Self { path: path.to_owned(), kept: false })
-    }
-
-    /// The file stays from now on.
-    pub fn keep(&mut self) {
-        self.kept = true;
-        unfinished().retain(|path| *path != self.path);
-    }
-}
-
-impl Drop for Reserved {
-    fn drop(&mut self) {
-        if !self.kept {
-            self.keep();
-            remove_any(&self.path);
-        }
-    }
-}
-
-fn remove_any(path: &Path) {
-    if path.is_dir() {
-        let _ = std::fs::remove_dir_all(path);
-    } else {
-        let _ = std::fs::remove_file(path);
-    }
 }
 
 /// Removes partial outputs of the same target whose writing process no longer lives. What such a process moved aside

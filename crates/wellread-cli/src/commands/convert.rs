@@ -13,7 +13,8 @@ use wellread_store::convert::{ConvertOptions, Converted, convert, one_pixel_type
 use wellread_store::features::{self, FeatureColumns};
 use wellread_store::words::{counted, counted_with};
 use wellread_store::{
-    Compression, Error, Format, OpenOptions, RowInfo, Store, Tune, WriteOptions, masks, registry, staged,
+    Compression, Error, Format, OpenOptions, RowInfo, Store, Tune, WriteOptions, masks, profiles, registry,
+    staged,
 };
 
 /// Pixels are kept to the byte, metadata (names, channels, wavelengths, physical sizes) as far as the target
@@ -406,7 +407,7 @@ fn resume_note(source: &dyn Store, args: &Args, format: &Format, types: &[PixelT
 /// What goes along beside the images.
 struct Features {
     columns: Option<FeatureColumns>,
-    joined: Option<features::Joined>,
+    joined: Option<profiles::Joined>,
     /// Names of columns that are of no kind that is taken along.
     left_out: Vec<String>,
 }
@@ -426,7 +427,7 @@ fn features_of(source: &dyn Store, args: &Args, format: &Format, ui: Ui) -> Outc
                 format.name
             )));
         }
-        let (batch, found) = features::join(source, profiles, on, &args.columns)?;
+        let (batch, found) = profiles::join(source, profiles, on, &args.columns)?;
         own = Some(features::beside(profiles, own.as_ref(), &batch)?);
         ui.say(format!(
             "{} of {} a profile; {} put beside them",

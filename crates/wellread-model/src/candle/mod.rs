@@ -5,6 +5,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `conv` | [`crate::convolution`] as candle operators with gradients |
+//! | `runtime` | device and threads of one model |
 //! | `trained` | what the models have in common: parameters from a seed, target, SGD |
 //! | [`linear_probe`] | the light model of the `loop` benchmark, its default |
 //! | [`small_cnn`] | upstream's embedding CNN |
@@ -15,45 +16,8 @@
 
 mod conv;
 pub mod linear_probe;
+mod runtime;
 pub mod small_cnn;
 mod trained;
 
-use crate::{Device, Error, ModelOptions, Result};
-
-/// Version of candle that this build uses, as far as it decides behaviour.
-const VERSION: &str = "0.11";
-
-/// Device and threads of one model.
-pub(crate) struct Runtime {
-    pub device: candle_core::Device,
-    pub pool: rayon::ThreadPool,
-    /// For reports.
-    pub name: String,
-}
-
-impl Runtime {
-    pub fn new(options: &ModelOptions) -> Result<Self> {
-        let device = match options.device {
-            Device::Cpu => candle_core::Device::Cpu,
-            Device::Cuda(index) => candle_core::Device::new_cuda(index).map_err(|e| {
-                Error::new(format_args!("there is no usable GPU cuda:{index}: {e}"))
-                    .hint("build with the feature `cuda` on a machine with an NVIDIA GPU, or run on the cpu")
-            })?,
-        };
-        let pool = thread_pool(options.threads)?;
-        let name = match options.device {
-            Device::Cpu => format!("candle {VERSION} (cpu, {} threads)", pool.current_num_threads()),
-            device @ Device::Cuda(_) => format!("candle {VERSION} ({device})"),
-        };
-        Ok(Self { device, pool, name })
-    }
-}
-
-/// A pool of that many threads; 0 takes as many as there are processors.
-pub(crate) fn thread_pool(threads: usize) -> Result<rayon::ThreadPool> {
-    rayon::ThreadPoolBuilder::new()
-        .num_threads(threads)
-        .thread_name(|i| format!("wellread-model-{i}"))
-        .build()
-        .map_err(|e| Error::new(format_args!("cannot start {threads} threads: {e}")))
-}
+pub(crate) use runtime::{Runtime, thread_pool};

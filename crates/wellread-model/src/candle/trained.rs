@@ -4,7 +4,7 @@
 //! squared error against a target that the batch itself decides: the mean of each channel, times a fixed matrix of
 //! uniform numbers in ±1 drawn from the seed. The same batches therefore give the same losses.
 
-use super::Runtime;
+use super::runtime::Runtime;
 use crate::init::{Uniform, default_weights};
 use crate::model::check_batch;
 use crate::{Error, ModelOptions, NamedArray, Output, Result, StateDict};

@@ -7,7 +7,7 @@
 //!             └───(1x1/s where shapes differ)──┘
 //! ```
 
-use super::Architecture;
+use super::architecture::Architecture;
 use super::network::{Builder, Conv, Linear, Network, NodeId};
 use crate::Result;
 

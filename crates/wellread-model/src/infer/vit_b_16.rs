@@ -6,7 +6,7 @@
 //! layer: x ─▶ norm ─▶ attention ─▶ + ─▶ norm ─▶ linear ─▶ GELU ─▶ linear ─▶ +
 //! ```
 
-use super::Architecture;
+use super::architecture::Architecture;
 use super::network::{Builder, Conv, Linear, Network};
 use crate::{Error, Result};
 

@@ -1,14 +1,18 @@
 //! Which files below a path are the rows. Links to folders are followed, and each folder is listed once.
 
-use super::splits::split_of;
-use super::{FORMAT, text_chunk};
+use super::splits::{split_of, split_of_place};
+use super::text_chunk;
 use crate::file_names;
 use crate::file_rows::Place;
 use crate::folders::{Found, Visited};
+use crate::format::{Naming, foreign_format, mixed_folder};
 use crate::name_index;
-use crate::registry::{self, Probe};
+use crate::probe::Probe;
 use crate::{Error, OpenOptions, Result};
 use std::path::{Path, PathBuf};
+
+/// What the format is called.
+pub(super) const NAMING: Naming = Naming { name: "image-folder", endings: &[".png", ".jpg", ".jpeg"] };
 
 /// Whether a probe is a PNG or JPEG file, or a folder of such files.
 pub(super) fn recognise(probe: &Probe) -> bool {
@@ -30,7 +34,7 @@ pub(super) fn recognise(probe: &Probe) -> bool {
 }
 
 fn has_pictures(probe: &Probe) -> bool {
-    probe.entries_ending(FORMAT.endings).next().is_some()
+    probe.entries_ending(NAMING.endings).next().is_some()
 }
 
 /// The first few folders in a folder: enough to tell what it is.
@@ -93,7 +97,7 @@ pub(super) fn rows(path: &Path, options: &OpenOptions) -> Result<Vec<Place>> {
         return Err(Error::new(path, "there is no PNG or JPEG file in this folder or its subfolders"));
     };
     if let Some((other, format)) = foreign.filter(|_| options.format.is_none()) {
-        return Err(registry::mixed_folder(path, (&first.below, &FORMAT), (&other, format)));
+        return Err(mixed_folder(path, (&first.below, &NAMING), (&other, format)));
     }
     let arranged = name_index::arrange(path, rows, |row| &row.below)?;
     Ok(arranged
@@ -119,10 +123,10 @@ fn list(
         if text.starts_with('.') {
             continue;
         }
-        if FORMAT.has_ending(&text) {
+        if NAMING.has_ending(&text) {
             let below_root = below.join(&file);
             rows.push(Place { name: name_of(&below_root), below: below_root });
-        } else if let Some(format) = registry::foreign_format(&entry.path(), &FORMAT) {
+        } else if let Some(format) = foreign_format(&entry.path(), &NAMING) {
             foreign.get_or_insert_with(|| (below.join(&file), format));
         } else if entry.path().is_dir() {
             let is_link = entry.file_type().map_err(|e| cannot(&e))?.is_symlink();
@@ -141,12 +145,6 @@ pub(super) fn name_of(below: &Path) -> String {
         None => file_names::text(folder.as_os_str()).into_owned(),
     };
     if within.is_empty() { stem(below) } else { format!("{within}/{}", stem(below)) }
-}
-
-/// The split that a row lies in: of `SPLIT/CLASS/PICTURE`.
-pub(super) fn split_of_place(row: &Place) -> Option<&'static str> {
-    let mut above = row.below.ancestors().skip(2);
-    above.next().and_then(|split| split_of(split.as_os_str()))
 }
 
 fn stem(path: &Path) -> String {

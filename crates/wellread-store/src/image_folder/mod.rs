@@ -25,48 +25,15 @@
 
 mod cmyk;
 mod decode;
+mod format;
 mod layout;
 mod splits;
 mod store;
 mod text_chunk;
 mod writer;
 
-use crate::Format;
+pub use format::FORMAT;
+pub use splits::class_of;
+
 #[cfg(doc)]
 use crate::OpenOptions;
-
-/// PNG and JPEG files, folders and class folders.
-pub static FORMAT: Format = Format {
-    name: "image-folder",
-    about: "PNG and JPEG: files, folders, and class folders as ImageNet is laid out",
-    endings: &[".png", ".jpg", ".jpeg"],
-    set_ending: "",
-    holds_images: |_| true,
-    parts: &[],
-    keeps_features: false,
-    keeps_durations: false,
-    holds_bare_pixels: false,
-    has_checksums: true,
-    has_tables: true,
-    has_columns: false,
-    has_levels: false,
-    heeds_tune: |_| false,
-    cannot_resume: None,
-    engine: || Ok("png 0.18, zune-jpeg 0.5".to_owned()),
-    recognise: layout::recognise,
-    open: |path, options| Ok(Box::new(store::ImageFolder::open(path, options)?)),
-    create: |path, options| Ok(Box::new(writer::PngWriter::create(path, options)?)),
-};
-
-/// The class of an image of an image folder: the folder that it lies in, by its name.
-///
-/// ```
-/// use wellread_store::image_folder::class_of;
-/// assert_eq!(class_of("n01440764/n01440764_10026"), Some("n01440764"));
-/// assert_eq!(class_of("train/n01440764/n01440764_10026"), Some("n01440764"));
-/// assert_eq!(class_of("cell-17"), None);
-/// ```
-pub fn class_of(name: &str) -> Option<&str> {
-    let (folder, _) = name.rsplit_once('/')?;
-    folder.rsplit('/').next()
-}

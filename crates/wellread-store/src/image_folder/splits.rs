@@ -10,8 +10,6 @@
 //!             val.X/n01440764/*.JPEG     all of them ── split "val"
 //! ```
 
-use super::class_of;
-use super::layout::split_of_place;
 use crate::file_rows::Place;
 use crate::{Error, Result, regular};
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
@@ -36,6 +34,25 @@ pub(super) fn split_of(folder: &OsStr) -> Option<&'static str> {
         _ => name,
     };
     SPLITS.into_iter().find(|split| *split == name)
+}
+
+/// The split that a row lies in: of `SPLIT/CLASS/PICTURE`.
+pub(super) fn split_of_place(row: &Place) -> Option<&'static str> {
+    let mut above = row.below.ancestors().skip(2);
+    above.next().and_then(|split| split_of(split.as_os_str()))
+}
+
+/// The class of an image of an image folder: the folder that it lies in, by its name.
+///
+/// ```
+/// use wellread_store::image_folder::class_of;
+/// assert_eq!(class_of("n01440764/n01440764_10026"), Some("n01440764"));
+/// assert_eq!(class_of("train/n01440764/n01440764_10026"), Some("n01440764"));
+/// assert_eq!(class_of("cell-17"), None);
+/// ```
+pub fn class_of(name: &str) -> Option<&str> {
+    let (folder, _) = name.rsplit_once('/')?;
+    folder.rsplit('/').next()
 }
 
 /// Names of classes by their folders.

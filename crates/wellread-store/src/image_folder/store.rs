@@ -1,8 +1,7 @@
 //! Reading: one file, one decode, one block per request.
 
-use super::FORMAT;
 use super::decode::{HEADER_BYTES, Header, header};
-use super::layout;
+use super::layout::{self, NAMING};
 use super::splits::{self, Labels};
 use crate::file_rows::FileRows;
 use crate::refusal::Refusal;
@@ -92,7 +91,7 @@ fn is_called_png(path: &Path) -> bool {
 
 impl Store for ImageFolder {
     fn format(&self) -> &'static str {
-        FORMAT.name
+        NAMING.name
     }
 
     fn path(&self) -> &Path {
@@ -127,9 +126,9 @@ impl Store for ImageFolder {
     fn layout(&self) -> Result<StoreLayout> {
         let is_png = is_called_png(&self.rows.path_of(self.rows.row(0)?));
         let codec = if is_png { "png (deflate)" } else { "jpeg" };
-        let classes = self.rows.iter().filter_map(|r| super::class_of(&r.place.name));
+        let classes = self.rows.iter().filter_map(|r| splits::class_of(&r.place.name));
         let classes: BTreeSet<_> = classes.collect();
-        let splits = self.rows.iter().filter_map(|row| layout::split_of_place(&row.place));
+        let splits = self.rows.iter().filter_map(|row| splits::split_of_place(&row.place));
         let splits: BTreeSet<_> = splits.collect();
         let variant = match classes.len() {
             0 => "files".to_owned(),

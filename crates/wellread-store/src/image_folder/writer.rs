@@ -1,11 +1,12 @@
 //! Writing PNG: 8 or 16 bits, grey or RGB, one file per image.
 
+use super::layout::{self, NAMING};
 use super::text_chunk::WithName;
-use super::{FORMAT, layout};
 use crate::file_names::safe;
-use crate::registry;
+use crate::finished::Finished;
+use crate::format::is_name_of_a_format;
 use crate::set_names::{Listing, SetNames};
-use crate::staged::{Finished, Staged};
+use crate::staged::Staged;
 use crate::{Compression, Error, ImageView, Result, StoreWriter, WriteOptions, room};
 use image::codecs::png::{CompressionType, FilterType, PngEncoder};
 use image::{ExtendedColorType, ImageEncoder};
@@ -50,9 +51,9 @@ impl PngWriter {
             }
         };
         if let Some(variant) = &options.variant {
-            return Err(Error::new(path, format_args!("{} has no variant {variant:?}", FORMAT.name)).choice());
+            return Err(Error::new(path, format_args!("{} has no variant {variant:?}", NAMING.name)).choice());
         }
-        if FORMAT.has_ending(&path.to_string_lossy())
+        if NAMING.has_ending(&path.to_string_lossy())
             && !path.extension().is_some_and(|e| e.eq_ignore_ascii_case("png"))
         {
             return Err(Error::new(
@@ -101,7 +102,7 @@ impl ClassFolders {
             // The folder above would be taken for one of another format, or for one with files that these are not.
             let is_json =
                 Path::new(&folder).extension().is_some_and(|ending| ending.eq_ignore_ascii_case("json"));
-            if folder.contains('.') && (registry::is_name_of_a_format(&folder) || is_json) {
+            if folder.contains('.') && (is_name_of_a_format(&folder) || is_json) {
                 folder.push('_');
             }
             let number = self.known.len();

@@ -1,7 +1,6 @@
 //! Which column of an Arrow schema holds images, and which stand beside it.
 
 use super::boxes::AXES;
-use super::{CHUNKS, PLANES};
 use crate::{Error, Result, features};
 use arrow_schema::{DataType, Field, Fields, Schema};
 use std::path::Path;
@@ -30,6 +29,10 @@ pub(crate) struct ImageColumn {
     pub left_out: Vec<String>,
 }
 
+/// Index of the list `chunks` in everything that runs parallel to both lists of pixels.
+pub(crate) const CHUNKS: usize = 0;
+/// Index of the list `planes`.
+pub(crate) const PLANES: usize = 1;
 /// The two lists of pixels by their indices.
 pub(crate) const LISTS: [&str; 2] = [field::CHUNKS, field::PLANES];
 
@@ -216,20 +219,4 @@ fn pixels<'a>(fields: &'a Fields, list: &str) -> std::result::Result<Option<&'a 
         }
         None => Err(format!("{list} has no list of pixels")),
     }
-}
-
-/// Names of columns of plain values: numbers, times, truth values and text, neither nested nor binary.
-pub(crate) fn plain_columns(schema: &Schema) -> impl Iterator<Item = &str> {
-    schema.fields().iter().filter(|f| is_plain(f.data_type())).map(|f| f.name().as_str())
-}
-
-/// Names of all other columns: of nulls alone, nested and binary ones.
-pub(crate) fn other_columns(schema: &Schema) -> impl Iterator<Item = &str> {
-    schema.fields().iter().filter(|f| !is_plain(f.data_type())).map(|f| f.name().as_str())
-}
-
-/// Whether a column of this type is a feature.
-pub(crate) fn is_plain(t: &DataType) -> bool {
-    let is_text = matches!(t, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
-    t.is_primitive() || is_text || *t == DataType::Boolean
 }

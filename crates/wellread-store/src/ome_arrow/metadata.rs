@@ -1,7 +1,7 @@
 //! Names, channels, physical sizes and times of images.
 
 use super::lists::Lists;
-use super::rows::text;
+use crate::features::text;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Float32Type, Float64Type, Int32Type, Int64Type, TimestampMicrosecondType, TimestampMillisecondType,

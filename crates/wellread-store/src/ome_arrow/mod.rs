@@ -20,12 +20,7 @@ mod rows;
 
 pub(crate) use boxes::{AXES, NULL, PieceBox, SIZE_AXES, covers, read_boxes};
 pub(crate) use collect::Collector;
-pub(crate) use column::{ImageColumn, LISTS, is_plain, other_columns, plain_columns};
+pub(crate) use column::{CHUNKS, ImageColumn, LISTS, PLANES};
 pub(crate) use metadata::MetadataRows;
 pub(crate) use pixels::{PixelColumn, PixelLists, pixels_as};
-pub(crate) use rows::{Row, SmallColumns, declared_info, text};
-
-/// Index of the list `chunks` in everything that runs parallel to both lists of pixels.
-pub(crate) const CHUNKS: usize = 0;
-/// Index of the list `planes`.
-pub(crate) const PLANES: usize = 1;
+pub(crate) use rows::{Row, SmallColumns, declared_info};

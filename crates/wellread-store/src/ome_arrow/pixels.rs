@@ -2,9 +2,8 @@
 
 use super::arrays::pixel_type;
 use super::lists::Lists;
-use crate::parquet::values::{self, BadValue, LeafType};
+use crate::numbers::{self, BadValue, LeafType, Numbers};
 use crate::room;
-use crate::table::Numbers;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     ArrowPrimitiveType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
@@ -93,7 +92,7 @@ pub(crate) fn pixels_as<'a>(
     }
     // Every byte is written over.
     room::resize(out, count * dtype.size())?;
-    let narrow = |bytes: &[u8], leaf, out: &mut [u8]| match values::narrow(bytes, leaf, dtype, out) {
+    let narrow = |bytes: &[u8], leaf, out: &mut [u8]| match numbers::narrow(bytes, leaf, dtype, out) {
         Ok(()) => Ok(()),
         Err(BadValue::Range(text)) => Err(text),
         Err(BadValue::Corrupt(text)) => Err(text.to_owned()),

@@ -1,8 +1,9 @@
 //! What each row of an image column is, from its small fields, without touching a pixel.
 
 use super::boxes::{AXES, NULL, PieceBox, SIZE_AXES, covers, read_boxes};
+use super::column::{CHUNKS, PLANES};
 use super::lists::Lists;
-use super::{CHUNKS, PLANES};
+use crate::features::text;
 use crate::{Error, RowInfo};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -215,18 +216,4 @@ impl NumberColumn {
 
 fn is_whole(v: f64) -> bool {
     v.fract() == 0.0 && v.abs() < 9e15
-}
-
-/// The text at `i` of a string or binary array; `None` for nulls and other types.
-pub(crate) fn text(array: &dyn Array, i: usize) -> Option<&str> {
-    if array.is_null(i) {
-        return None;
-    }
-    match array.data_type() {
-        DataType::Utf8 => Some(array.as_string::<i32>().value(i)),
-        DataType::LargeUtf8 => Some(array.as_string::<i64>().value(i)),
-        DataType::Utf8View => Some(array.as_string_view().value(i)),
-        DataType::Binary => std::str::from_utf8(array.as_binary::<i32>().value(i)).ok(),
-        _ => None,
-    }
 }

@@ -3,8 +3,10 @@
 //! Everything in it is checked here, once: later code may multiply and index without fear. Images of a set
 //! mostly have the same metadata, so plans are shared between rows.
 
-use super::codec::{Chain, Target, resolve};
-use super::group::{Level, check_format, parse};
+use super::chain::{Chain, resolve};
+use super::chunk::Target;
+use super::group::{Level, check_format};
+use super::metadata_file::parse;
 use crate::refusal::Refusal;
 use crate::{Result, RowInfo};
 use serde::Deserialize;

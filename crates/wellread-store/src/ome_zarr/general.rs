@@ -3,7 +3,7 @@
 //! `zarrs` trusts the size that a Zstandard frame declares, so an outermost `zstd` is taken off here, with a
 //! bound, and `zstd` anywhere deeper is refused.
 
-use super::codec::{MAX_RATIO, Target, same_length};
+use super::chunk::{MAX_RATIO, Target, same_length};
 use crate::refusal::Refusal;
 use serde::Deserialize;
 use serde_json::Value;

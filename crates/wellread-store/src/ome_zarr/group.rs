@@ -3,10 +3,11 @@
 //! Only what reading needs is parsed strictly; display settings (`omero`) are taken as far as they make sense,
 //! because writers differ in them.
 
-use crate::{Error, Result, regular};
+use super::metadata_file::{malformed, parse, read_if_exists};
+use super::units::symbol;
+use crate::{Error, Result};
 use serde::Deserialize;
 use serde_json::Value;
-use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 use wellread_image::{Channel, ImageMetadata, PhysicalSize};
 
@@ -358,63 +359,11 @@ fn parse_color(text: &str) -> Option<u32> {
     }
 }
 
-/// Unit names of OME-Zarr (UDUNITS-2) and the symbols of OME-XML.
-const UNITS: [(&str, &str); 11] = [
-    ("angstrom", "Å"),
-    ("picometer", "pm"),
-    ("nanometer", "nm"),
-    ("micrometer", "µm"),
-    ("millimeter", "mm"),
-    ("centimeter", "cm"),
-    ("decimeter", "dm"),
-    ("meter", "m"),
-    ("kilometer", "km"),
-    ("inch", "in"),
-    ("foot", "ft"),
-];
-
-/// OME-XML's symbol of a unit that OME-Zarr spells out; unknown units as they are.
-fn symbol(unit: &str) -> &str {
-    UNITS.iter().find(|(name, _)| *name == unit).map_or(unit, |(_, symbol)| symbol)
-}
-
-/// OME-Zarr's spelling of a unit symbol; unknown units as they are.
-pub(super) fn unit_name(symbol: &str) -> &str {
-    // U+03BC (Greek mu) is a common stand-in for U+00B5 (micro sign).
-    let symbol = if symbol == "\u{3bc}m" { "µm" } else { symbol };
-    UNITS.iter().find(|(_, s)| *s == symbol).map_or(symbol, |(name, _)| name)
-}
-
 /// Refuses a relative path that could lead out of its group.
 pub(super) fn inside(file: &Path, path: &str) -> Result<()> {
     let fine = !path.is_empty()
         && Path::new(path).components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir));
     if fine { Ok(()) } else { Err(Error::new(file, format_args!("the path {path:?} leaves its group"))) }
-}
-
-/// The bytes of a metadata file, or `None` when it does not exist.
-fn read_if_exists(file: &Path) -> Result<Option<Vec<u8>>> {
-    let mut bytes = vec![];
-    Ok(read_after_if_exists(file, &mut bytes)?.then_some(bytes))
-}
-
-/// Puts the bytes of a metadata file behind those of `bytes`; false when it does not exist.
-pub(super) fn read_after_if_exists(file: &Path, bytes: &mut Vec<u8>) -> Result<bool> {
-    match regular::read_after(file, bytes) {
-        Ok(()) => Ok(true),
-        Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
-        Err(e) => Err(Error::io(file, "cannot read the metadata", &e)),
-    }
-}
-
-/// Parses a metadata file.
-pub(super) fn parse<'a, T: Deserialize<'a>>(file: &Path, bytes: &'a [u8]) -> Result<T> {
-    serde_json::from_slice(bytes).map_err(|e| malformed(file, e))
-}
-
-fn malformed(file: &Path, cause: impl std::fmt::Display) -> Error {
-    Error::new(file, format_args!("malformed Zarr metadata: {cause}"))
-        .hint("the file is truncated or corrupt; copy or write the image again")
 }
 
 /// Whether metadata are of the version of Zarr that their file's name stands for.
@@ -436,13 +385,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn colours_units_and_paths() {
+    fn colours_and_paths() {
         assert_eq!(parse_color("FF8000"), Some(0xff80_00ff));
         assert_eq!(parse_color("#ff800010"), Some(0xff80_0010));
         assert_eq!(parse_color("red"), None);
-        for (name, s) in UNITS {
-            assert_eq!((symbol(name), unit_name(s)), (s, name));
-        }
         let file = Path::new("x");
         assert!(inside(file, "s0").is_ok() && inside(file, "A/1/0").is_ok());
         assert!(inside(file, "../s0").is_err() && inside(file, "/etc").is_err() && inside(file, "").is_err());

@@ -1,15 +1,18 @@
 //! Which groups below a path are the rows: one image, a folder of images, a plate, a well, or the numbered
 //! series that bioformats2raw writes.
 
-use super::FORMAT;
 use super::group::{Group, inside};
 use crate::file_names;
 use crate::file_rows::Place;
 use crate::folders::{Found, Visited};
+use crate::format::{Naming, foreign_format, mixed_folder};
 use crate::name_index;
-use crate::registry::{self, Probe};
+use crate::probe::Probe;
 use crate::{Error, OpenOptions, Result};
 use std::path::{Path, PathBuf};
+
+/// What the format is called.
+pub(super) const NAMING: Naming = Naming { name: "ome-zarr", endings: &[".zarr"] };
 
 const METADATA: [&str; 4] = ["zarr.json", ".zattrs", ".zgroup", ".zarray"];
 
@@ -136,8 +139,7 @@ fn folder(path: &Path, options: &OpenOptions) -> Result<Vec<Place>> {
             let kind = entry.file_type().map_err(|e| Error::io(path, "cannot list the folder", &e))?;
             groups.push(Found { is_link: kind.is_symlink(), path: PathBuf::from(file) });
         } else if foreign.is_none() {
-            foreign =
-                registry::foreign_format(&entry.path(), &FORMAT).map(|format| (PathBuf::from(file), format));
+            foreign = foreign_format(&entry.path(), &NAMING).map(|format| (PathBuf::from(file), format));
         }
     }
     groups.sort();
@@ -155,7 +157,7 @@ fn folder(path: &Path, options: &OpenOptions) -> Result<Vec<Place>> {
             .hint("give the path of an OME-Zarr image (x.zarr), or of a folder of them"));
     };
     if let Some((other, format)) = foreign.filter(|_| options.format.is_none()) {
-        return Err(registry::mixed_folder(path, (first, &FORMAT), (&other, format)));
+        return Err(mixed_folder(path, (first, &NAMING), (&other, format)));
     }
     let arranged = name_index::arrange(path, groups, PathBuf::as_path)?;
     Ok(arranged

@@ -16,13 +16,17 @@
 //!
 //! | module | what it holds |
 //! |---|---|
+//! | `format` | [`FORMAT`] |
 //! | [`layout`] | which groups below a path are the rows |
 //! | [`group`] | OME metadata of a group: multiscales, axes, omero, plate, well |
+//! | [`metadata_file`], [`units`] | files of metadata, read and parsed; names and symbols of units |
 //! | [`array`] | array metadata of Zarr v2 and v3, resolved to a plan in TCZYX order |
 //! | [`plans`] | plans by the text of metadata, each parsed once |
-//! | [`codec`] | decoding one chunk |
+//! | [`chain`] | the codecs of an array, resolved from its metadata |
+//! | [`codec`], [`native`], [`chunk`] | decoding one chunk; the usual codecs; what all decoders share |
 //! | [`general`] | chunks whose codecs only `zarrs` knows |
 //! | [`shard`] | the index of a shard and the byte ranges to read |
+//! | [`grid`] | which chunks a region touches |
 //! | [`order`] | memory order: from any order of axes to TCZYX |
 //! | [`plausible`] | declared sizes against what the files can hold |
 //! | [`store`] | the [`crate::Store`] |
@@ -34,40 +38,24 @@
 //! Compatible with what ome-zarr-py, zarr-python, bioformats2raw and zarrs write.
 
 mod array;
+mod chain;
+mod chunk;
 mod codec;
 mod encode;
+mod format;
 mod general;
+mod grid;
 mod group;
 mod layout;
+mod metadata_file;
+mod native;
 mod order;
 mod plans;
 mod plausible;
 mod shard;
 mod store;
+mod units;
 mod write_metadata;
 mod writer;
 
-use crate::Format;
-
-/// OME-Zarr 0.4 and 0.5: one image group (`x.zarr`), a folder of them, a plate, or a Bio-Formats series.
-pub static FORMAT: Format = Format {
-    name: "ome-zarr",
-    about: "OME-Zarr 0.4 and 0.5: image groups (x.zarr), folders of them, HCS plates, bioformats2raw series",
-    endings: &[".zarr"],
-    set_ending: "",
-    holds_images: |_| true,
-    parts: &[],
-    keeps_features: false,
-    keeps_durations: false,
-    holds_bare_pixels: true,
-    has_checksums: true,
-    has_tables: false,
-    has_columns: false,
-    has_levels: true,
-    heeds_tune: |_| false,
-    cannot_resume: None,
-    engine: || Ok("own chunk reader, zarrs 0.23 for rare codecs; OME-Zarr 0.4 and 0.5".to_owned()),
-    recognise: layout::recognise,
-    open: |path, options| Ok(Box::new(store::OmeZarrStore::open(path, options)?)),
-    create: |path, options| Ok(Box::new(writer::OmeZarrWriter::create(path, options)?)),
-};
+pub use format::FORMAT;

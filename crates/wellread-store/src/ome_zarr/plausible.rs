@@ -4,7 +4,7 @@
 //! standing for the fill value. Before anybody allocates or loops over that much, the chunk files are counted.
 
 use super::array::ArrayPlan;
-use super::codec::MAX_RATIO;
+use super::chunk::MAX_RATIO;
 use crate::{Error, Result};
 use std::path::Path;
 use wellread_image::Shape;

@@ -5,7 +5,8 @@
 //!
 //! Specification: <https://zarr-specs.readthedocs.io/en/latest/v3/codecs/sharding-indexed/index.html>.
 
-use super::codec::{Chain, ChunkCodec, Kind, Target, checked, resolve};
+use super::chunk::{Target, checked};
+use super::codec::ChunkCodec;
 use super::order::Reorder;
 use crate::refusal::Refusal;
 use serde_json::Value;
@@ -38,6 +39,25 @@ pub(super) struct ShardCodec {
     pub reorder: Option<Reorder>,
 }
 
+/// Length of the inner chunks of shards of `target` along each dimension, by the configuration of `sharding_indexed`.
+pub(super) fn inner_chunk(configuration: &Value, target: &Target<'_>) -> Result<Vec<usize>, Refusal> {
+    let inner: Vec<usize> = configuration
+        .get("chunk_shape")
+        .and_then(Value::as_array)
+        .ok_or("sharding_indexed has no chunk_shape")?
+        .iter()
+        .filter_map(Value::as_u64)
+        .filter_map(|n| usize::try_from(n).ok())
+        .collect();
+    let fits = inner.len() == target.chunk.len()
+        && inner.iter().zip(target.chunk).all(|(&i, &c)| i > 0 && c % i == 0);
+    if !fits {
+        let cause = format!("shards of {:?} cannot be divided into chunks of {inner:?}", target.chunk);
+        return Err(cause.into());
+    }
+    Ok(inner)
+}
+
 /// Byte ranges of the inner chunks of one shard, in C order of the shard's dimensions.
 pub(super) type Index = Vec<(u64, u64)>;
 
@@ -50,30 +70,15 @@ pub(super) struct Piece {
 }
 
 impl ShardCodec {
-    /// Resolves the configuration of `sharding_indexed` for shards of `target`; also the label of the codecs
-    /// inside.
-    pub fn resolve(configuration: &Value, target: &Target<'_>) -> Result<(Self, String), Refusal> {
-        let inner: Vec<usize> = configuration
-            .get("chunk_shape")
-            .and_then(Value::as_array)
-            .ok_or("sharding_indexed has no chunk_shape")?
-            .iter()
-            .filter_map(Value::as_u64)
-            .filter_map(|n| usize::try_from(n).ok())
-            .collect();
-        let fits = inner.len() == target.chunk.len()
-            && inner.iter().zip(target.chunk).all(|(&i, &c)| i > 0 && c % i == 0);
-        if !fits {
-            let cause = format!("shards of {:?} cannot be divided into chunks of {inner:?}", target.chunk);
-            return Err(cause.into());
-        }
-        let codecs = configuration.get("codecs").and_then(Value::as_array);
-        let codecs = codecs.ok_or("sharding_indexed has no codecs")?;
-        let Chain { kind: Kind::Chunk(codec), reorder, label, .. } =
-            resolve(codecs, &Target { chunk: &inner, ..*target })?
-        else {
-            return Err(Refusal::unsupported("shards inside shards are not supported"));
-        };
+    /// How shards of `target` are laid out by the configuration of `sharding_indexed`, whose inner chunks are of length
+    /// `inner` along each dimension and are decoded by `codec` and `reorder`.
+    pub fn new(
+        configuration: &Value,
+        target: &Target<'_>,
+        inner: &[usize],
+        codec: ChunkCodec,
+        reorder: Option<Reorder>,
+    ) -> Result<Self, Refusal> {
         let index_at_end = match configuration.get("index_location").and_then(Value::as_str) {
             Some("end") | None => true,
             Some("start") => false,
@@ -95,11 +100,11 @@ impl ShardCodec {
             }
         }
         let mut by_axis = [1; 5];
-        for (&axis, &n) in target.axes.iter().zip(&inner) {
+        for (&axis, &n) in target.axes.iter().zip(inner) {
             by_axis[axis] = n;
         }
         let counts = inner.iter().zip(target.chunk).map(|(i, c)| c / i).collect();
-        let shard = Self {
+        Ok(Self {
             inner: by_axis,
             counts,
             axes: target.axes.to_vec(),
@@ -108,8 +113,7 @@ impl ShardCodec {
             index_big_endian,
             codec,
             reorder,
-        };
-        Ok((shard, label))
+        })
     }
 
     /// Position in the index of the inner chunk at `at` (TCZYX, in inner chunks, within the shard).

@@ -1,13 +1,19 @@
 //! Reading: requests to chunk files to blocks.
+//!
+//! Long because chunks of files and of shards are read by the same steps, which share their buffers.
 
 use super::array::ArrayPlan;
-use super::codec::{ChunkCodec, Decoders, Kind};
-use super::group::{Group, read_after_if_exists};
-use super::layout;
+use super::chain::Kind;
+use super::codec::ChunkCodec;
+use super::grid::{block_region, covering, for_each_index};
+use super::group::Group;
+use super::layout::{self, NAMING};
+use super::metadata_file::read_after_if_exists;
+use super::native::Decoders;
 use super::order::Reorder;
 use super::plans::Plans;
+use super::plausible;
 use super::shard::{IndexCache, Piece, ShardCodec, joint_reads};
-use super::{FORMAT, plausible};
 use crate::file_rows::{FileRow, FileRows};
 use crate::file_table;
 use crate::open_files::{OpenFile, OpenFiles};
@@ -306,7 +312,7 @@ impl Output<'_, '_> {
 
 impl Store for OmeZarrStore {
     fn format(&self) -> &'static str {
-        FORMAT.name
+        NAMING.name
     }
 
     fn path(&self) -> &Path {
@@ -391,39 +397,6 @@ impl Store for OmeZarrStore {
     }
 }
 
-/// First and last chunk (inclusive) along each axis that `region` touches.
-fn covering(region: &Region, chunk: &[usize; 5]) -> ([usize; 5], [usize; 5]) {
-    let (mut first, mut last) = ([0; 5], [0; 5]);
-    for a in 0..5 {
-        first[a] = region.start[a] / chunk[a];
-        last[a] = (region.start[a] + region.size[a] - 1) / chunk[a];
-    }
-    (first, last)
-}
-
-fn block_region(at: [usize; 5], chunk: &[usize; 5]) -> Region {
-    let mut start = [0; 5];
-    for a in 0..5 {
-        start[a] = at[a] * chunk[a];
-    }
-    Region { start, size: *chunk }
-}
-
-/// Calls `each` for every index from `first` to `last` (inclusive), last axis fastest.
-fn for_each_index<E>(
-    first: [usize; 5],
-    last: [usize; 5],
-    mut each: impl FnMut([usize; 5]) -> std::result::Result<(), E>,
-) -> std::result::Result<(), E> {
-    let mut at = first;
-    loop {
-        each(at)?;
-        let Some(axis) = (0..5).rev().find(|&a| at[a] < last[a]) else { return Ok(()) };
-        at[axis] += 1;
-        at[axis + 1..].copy_from_slice(&first[axis + 1..]);
-    }
-}
-
 /// Reads a file into the start of `buffer`, which grows as needed but never shrinks; returns the number of bytes.
 fn read_whole(file: &OpenFile, buffer: &mut Vec<u8>) -> std::io::Result<usize> {
     let length = usize::try_from(file.length).unwrap_or(usize::MAX);
@@ -433,22 +406,4 @@ fn read_whole(file: &OpenFile, buffer: &mut Vec<u8>) -> std::io::Result<usize> {
     }
     regular::read_exact_at(&file.file, &mut buffer[..length], 0)?;
     Ok(length)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn chunks_that_a_region_touches() {
-        let region = Region { start: [0, 0, 0, 5, 9], size: [1, 1, 1, 5, 2] };
-        let (first, last) = covering(&region, &[1, 1, 1, 5, 10]);
-        let mut seen = vec![];
-        for_each_index(first, last, |at| {
-            seen.push((at[3], at[4]));
-            Ok::<_, ()>(())
-        })
-        .unwrap();
-        assert_eq!(seen, [(1, 0), (1, 1)]);
-    }
 }

@@ -7,7 +7,7 @@
 //! written there as white. What wellread reads comes from its own attribute, in which such a channel has none.
 
 use super::encode::Compressor;
-use super::group::unit_name;
+use super::units::unit_name;
 use crate::ImageView;
 use serde_json::{Map, Value, json};
 use wellread_image::{Channel, ImageMetadata, PhysicalSize, PixelType};

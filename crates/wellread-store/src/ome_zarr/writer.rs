@@ -5,9 +5,10 @@
 use super::encode::{Compressor, Encoder, check_view, failed};
 use super::layout::image_name;
 use super::write_metadata::{Chunking, DATASET, Version, files};
+use crate::finished::Finished;
 use crate::journal::Journal;
 use crate::set_names::{Listing, SetNames};
-use crate::staged::{Finished, Staged};
+use crate::staged::Staged;
 use crate::{Error, ImageView, Result, StoreWriter, WriteOptions, room, threads};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::path::{Path, PathBuf};

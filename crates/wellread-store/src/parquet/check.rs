@@ -8,7 +8,8 @@
 use super::delta;
 use super::file::PositionalFile;
 use super::levels::{Run, Runs, level_width, packed_at};
-use super::pages::{self, Codecs, ColumnPages, Fault, Page};
+use super::load::{Codecs, column_limit, load_within};
+use super::pages::{ColumnPages, Fault, Page};
 use super::thrift::{Encoding, PageKind};
 use crate::{Error, Result};
 use parquet::basic::Type as Physical;
@@ -29,20 +30,12 @@ pub(super) fn column(
     };
     let (mut raw, mut decoded, mut codecs) = (vec![], vec![], Codecs::default());
     let physical = chunk.column_type();
-    let limit = |page: &Page| pages::column_limit(physical, &page.header);
+    let limit = |page: &Page| column_limit(physical, &page.header);
     let mut seen = 0usize;
     if let Some(page) = &pages.dictionary {
         // That it decompresses is all that is needed.
-        let loaded = pages::load_within(
-            file,
-            page,
-            pages.codec,
-            (0, 0),
-            limit(page),
-            &mut raw,
-            &mut decoded,
-            &mut codecs,
-        );
+        let loaded =
+            load_within(file, page, pages.codec, (0, 0), limit(page), &mut raw, &mut decoded, &mut codecs);
         match loaded {
             Ok(_) => {}
             Err(Fault::Error(error)) => return Err(error),
@@ -50,16 +43,8 @@ pub(super) fn column(
         }
     }
     for (i, page) in pages.data.iter().enumerate() {
-        let loaded = pages::load_within(
-            file,
-            page,
-            pages.codec,
-            max,
-            limit(page),
-            &mut raw,
-            &mut decoded,
-            &mut codecs,
-        );
+        let loaded =
+            load_within(file, page, pages.codec, max, limit(page), &mut raw, &mut decoded, &mut codecs);
         let body = match loaded {
             Ok(body) => body,
             Err(Fault::Error(error)) => return Err(error),

@@ -1,9 +1,8 @@
 //! Dictionary pages: the dictionary narrowed once, indices looked up in it.
 
 use super::levels::{Run, Runs};
-use super::schema::LeafType;
 use super::unpack::{Unpacker, one_by_one};
-use super::values::{BadValue, Pixel, Stored, dispatch, out_of_range};
+use crate::numbers::{BadValue, LeafType, Pixel, Stored, dispatch, out_of_range};
 use std::ops::Range;
 use wellread_image::PixelType;
 

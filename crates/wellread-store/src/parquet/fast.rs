@@ -13,18 +13,22 @@
 //! ([`FastReader::straight`]).
 //!
 //! Only what lies in two pages at once is put together in scratch memory: one line of pixels at a time.
+//!
+//! Long because the loop over pages and the decisions on what is decoded, kept and handed on share one reader's buffers.
 
 use super::cache::{Cache, Entry, Key, StoredCoding};
 use super::delta;
 use super::dictionary::{Table, Walk};
 use super::file::PositionalFile;
 use super::levels;
-use super::pages::{self, Codecs, Fault};
+use super::load::{self, Codecs};
+use super::pages::Fault;
 use super::pieces::PieceTable;
 use super::pixel_pages::PixelPages;
-use super::schema::{LeafType, PixelLeaf};
+use super::schema::PixelLeaf;
 use super::thrift::Encoding;
-use super::values::{self, BadValue, Coding};
+use super::values::{self, Coding};
+use crate::numbers::{BadValue, LeafType};
 use crate::{Block, Error, PixelSink, RowInfo, Scratch, room};
 use std::sync::Arc;
 use wellread_image::{PixelType, Region};
@@ -332,11 +336,11 @@ impl FastReader<'_> {
         raw: &'b mut Vec<u8>,
         decoded: &'b mut Vec<u8>,
         codecs: &mut Codecs,
-    ) -> Result<(Encoding, pages::Body<'b>), Fault> {
+    ) -> Result<(Encoding, load::Body<'b>), Fault> {
         let max = (self.leaf.max_rep, self.leaf.max_def);
         let levels = self.pages.levels(index);
         let entries = levels.end - levels.start;
-        let (encoding, body) = pages::load_at(
+        let (encoding, body) = load::load_at(
             self.file,
             self.pages.place(index),
             entries,
@@ -411,7 +415,7 @@ impl FastReader<'_> {
                 return Err(Fault::General);
             }
             let Scratch { raw, decoded, context, .. } = scratch;
-            let body = pages::load(self.file, page, self.pages.codec, (0, 0), raw, decoded, context.get())?;
+            let body = load::load(self.file, page, self.pages.codec, (0, 0), raw, decoded, context.get())?;
             Table::new(body.values, leaf, page.header.values, dtype)
                 .map(Entry::Table)
                 .map_err(|wrong| Fault::Error(bad(self.file, wrong)))

@@ -6,10 +6,8 @@
 //! a few per cent of what decompressing them costs.
 
 use super::thrift;
-use super::writer::pages;
 use crate::{Error, Result, guard, regular, room};
 use bytes::Bytes;
-use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
 use std::fs::File;
@@ -63,8 +61,13 @@ impl PositionalFile {
         }
     }
 
+    /// Notes that the footer has matched its checksum: see [`Self::is_sealed`].
+    pub fn set_sealed(&self) {
+        self.0.sealed.store(true, Ordering::Relaxed);
+    }
+
     /// The footer as it lies in the file.
-    fn footer_bytes(&self) -> Result<Vec<u8>> {
+    pub fn footer_bytes(&self) -> Result<Vec<u8>> {
         let (mut tail, mut footer) = (vec![], vec![]);
         self.read(self.0.length.saturating_sub(8), 8, &mut tail)?;
         let size = u32::from_le_bytes([tail[0], tail[1], tail[2], tail[3]]);
@@ -136,92 +139,9 @@ impl Read for Cursor {
     }
 }
 
-fn encrypted(path: &Path) -> Error {
+/// The error of a file whose columns or footer are encrypted.
+pub(super) fn encrypted(path: &Path) -> Error {
     Error::new(path, "the Parquet file is encrypted").hint("decrypt it; wellread has no keys")
-}
-
-/// Checks the marks at both ends of a Parquet file.
-fn check_ends(file: &PositionalFile) -> Result<()> {
-    let path = file.path();
-    let (mut head, mut tail) = (vec![], vec![]);
-    if file.length() >= 4 {
-        file.read(0, 4, &mut head)?;
-    }
-    // Both marks and the length of the footer: less is no file, whatever its end looks like.
-    if file.length() >= 12 {
-        file.read(file.length() - 4, 4, &mut tail)?;
-    }
-    match (head.as_slice(), tail.as_slice()) {
-        (b"PAR1", b"PAR1") => Ok(()),
-        // One of the marks is enough: the other may be cut off, or not be what it should.
-        (b"PARE", _) | (_, b"PARE") => Err(encrypted(path)),
-        (b"PAR1", _) => Err(Error::new(path, "the Parquet file is truncated: its end is missing")
-            .hint("copy or write it again")),
-        _ => Err(Error::new(path, "is no Parquet file: it does not begin and end with PAR1")),
-    }
-}
-
-/// Reads the footer. Arrow's own schema in it is left aside: list offsets, string views and dictionaries then have
-/// one form each.
-///
-/// # Errors
-/// No Parquet, truncated, encrypted or corrupt.
-pub(super) fn footer(file: &PositionalFile) -> Result<ArrowReaderMetadata> {
-    check_ends(file)?;
-    let metadata = guard::guarded(file.path(), "cannot read the footer", || {
-        ArrowReaderMetadata::load(file, ArrowReaderOptions::new().with_skip_arrow_metadata(true))
-    })?;
-    // Who writes a table anew may take its metadata along: the checksum is of this file only where we wrote it.
-    let of_file = metadata.metadata().file_metadata();
-    let is_ours = of_file.created_by().is_some_and(|writer| writer.starts_with("wellread "));
-    let mut pairs = of_file.key_value_metadata().into_iter().flatten();
-    if is_ours && pairs.any(|pair| pair.key == pages::FOOTER_KEY) {
-        if !pages::footer_matches(&file.footer_bytes()?) {
-            return Err(Error::new(file.path(), "the footer does not match its checksum")
-                .hint("the file is corrupt; copy or write it again"));
-        }
-        file.0.sealed.store(true, Ordering::Relaxed);
-    }
-    Ok(metadata)
-}
-
-/// Compares the pages of columns with their checksums, where they have some, before the library reads them: it does not
-/// look at checksums.
-///
-/// # Errors
-/// A page that does not match. Columns of others' files whose pages cannot be found are the library's to complain about.
-pub(super) fn check_sums(
-    file: &PositionalFile,
-    metadata: &ArrowReaderMetadata,
-    group: usize,
-    leaves: impl Iterator<Item = usize>,
-) -> Result<()> {
-    let mut raw = vec![];
-    for leaf in leaves {
-        let found = match super::pages::scan(file, metadata.metadata().row_group(group).column(leaf)) {
-            Err(error) if file.is_sealed() => return Err(error),
-            Err(_) => continue,
-            Ok(found) => found,
-        };
-        for page in found.dictionary.iter().chain(&found.data) {
-            if page.header.crc.is_some() {
-                file.read(page.offset, page.header.compressed, &mut raw)?;
-                super::pages::check_sum(file, page.offset, &page.header, &raw)?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Whether each page of these columns has a checksum. Columns whose pages cannot be found have none that was compared.
-pub(super) fn have_sums(file: &PositionalFile, metadata: &ArrowReaderMetadata, leaves: &[usize]) -> bool {
-    metadata.metadata().row_groups().iter().all(|group| {
-        leaves.iter().all(|&leaf| {
-            super::pages::scan(file, group.column(leaf)).is_ok_and(|found| {
-                found.dictionary.iter().chain(&found.data).all(|page| page.header.crc.is_some())
-            })
-        })
-    })
 }
 
 /// [`guard::guarded`] for calls of the `parquet` crate that read columns.

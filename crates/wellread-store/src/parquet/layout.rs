@@ -11,7 +11,8 @@
 use super::file::PositionalFile;
 use super::file::guarded;
 use super::pieces::PieceTable;
-use super::schema::{ImageColumn, LeafType};
+use super::schema::ImageColumn;
+use crate::numbers::LeafType;
 use crate::ome_arrow::{CHUNKS, PLANES, PieceBox, Row, SmallColumns, covers, declared_info};
 use crate::{Error, Result};
 use arrow_array::Array;

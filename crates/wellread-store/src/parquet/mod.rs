@@ -23,12 +23,15 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | `file` | positional reads |
+//! | `format`, `recognise` | [`FORMAT`], [`DEFAULT_FORMAT`]; which files are of them |
+//! | `file`, `footer`, `seal` | positional reads; the footer and its checksum |
 //! | `schema` | finds the image column and its leaves |
 //! | `layout`, `pieces` | rows, chunks, and their places in the pixel leaf |
 //! | `metadata` | names, channels, physical sizes (by [`crate::ome_arrow`]) |
-//! | `thrift`, `pages`, `pixel_pages` | page headers and offset indexes; pages found, read, checked and decompressed |
-//! | `levels`, `values`, `dictionary` | levels compared; values decoded and narrowed |
+//! | `thrift`, `pages`, `pixel_pages` | page headers and offset indexes; pages found, compared with their checksums |
+//! | `load` | pages read, decompressed and taken apart |
+//! | `sums` | checksums of the pages of whole columns |
+//! | `levels`, `values`, `dictionary`, `delta`, `unpack` | levels compared; values decoded and narrowed (by [`crate::numbers`]) |
 //! | `cache`, `fast` | decoded pages shared by threads; blocks from them |
 //! | `general`, `check` | the slow path that takes everything, and what must hold before it may |
 //! | `store`, `reading` | [`ParquetStore`]: row groups; which path reads which row |
@@ -38,14 +41,18 @@
 
 mod cache;
 mod check;
+mod codec_name;
 pub mod dataset;
 mod delta;
 mod dictionary;
 mod fast;
 mod file;
+mod footer;
+mod format;
 mod general;
 mod layout;
 mod levels;
+mod load;
 mod metadata;
 mod pages;
 mod pieces;
@@ -54,60 +61,15 @@ mod plain;
 mod reading;
 mod recognise;
 mod schema;
+mod seal;
 mod store;
+mod sums;
 mod thrift;
 mod unpack;
-pub(crate) mod values;
+mod values;
 mod writer;
 
+pub use format::{DEFAULT_FORMAT, FORMAT};
 pub(crate) use plain::read_plain_columns;
 pub use store::ParquetStore;
 pub use writer::ParquetWriter;
-
-use crate::{Format, Tune, WriteOptions};
-
-/// Why writing Parquet cannot be resumed.
-const NO_APPENDING: &str = "a Parquet file is readable only by the index at its end, which is written last, so no part \
-    of it can be gone on with";
-
-/// OME-Arrow columns in Parquet files.
-pub static FORMAT: Format = Format {
-    name: "parquet",
-    about: "OME-Arrow columns in Parquet files, typed or inferred",
-    endings: &[".parquet"],
-    set_ending: ".parquet",
-    holds_images: recognise::holds_images,
-    parts: &[],
-    keeps_features: true,
-    keeps_durations: true,
-    holds_bare_pixels: false,
-    has_checksums: true,
-    has_tables: false,
-    has_columns: true,
-    has_levels: false,
-    heeds_tune: |_| true,
-    cannot_resume: Some(NO_APPENDING),
-    engine: || {
-        let library = parquet::file::properties::DEFAULT_CREATED_BY;
-        Ok(format!("parquet {} (own page reader)", library.rsplit(' ').next().unwrap_or(library)))
-    },
-    recognise: recognise::recognise,
-    open: |path, options| Ok(Box::new(ParquetStore::open(path, options)?)),
-    create: |path, options| Ok(Box::new(ParquetWriter::create(path, options)?)),
-};
-
-/// The same with the Parquet library's own defaults (dictionaries, pages of 1 MiB, large row groups), whatever is
-/// asked for: much of what newer formats claim over Parquet is configuration, so comparisons show both.
-pub static DEFAULT_FORMAT: Format = Format {
-    name: "parquet-default",
-    about: "OME-Arrow Parquet with the Parquet library's defaults, to be compared with the tuned one",
-    endings: &[],
-    set_ending: "-default.parquet",
-    heeds_tune: |_| false,
-    recognise: |_| false,
-    create: |path, options| {
-        let options = WriteOptions { tune: Tune::Reference, ..options.clone() };
-        Ok(Box::new(ParquetWriter::create(path, &options)?))
-    },
-    ..FORMAT
-};

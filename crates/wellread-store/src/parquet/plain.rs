@@ -1,9 +1,10 @@
 //! Columns of plain values, read whole: features beside images, and tables of profiles.
 
-use super::file::guarded;
-use super::file::{PositionalFile, check_sums, footer};
-use crate::ome_arrow::{other_columns, plain_columns};
-use crate::{Error, Result, features};
+use super::file::{PositionalFile, guarded};
+use super::footer::footer;
+use super::sums::check_sums;
+use crate::features::{self, other_columns, plain_columns};
+use crate::{Error, Result};
 use arrow_array::RecordBatch;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder};
 use parquet::arrow::{ProjectionMask, parquet_to_arrow_schema};

@@ -1,9 +1,12 @@
-//! Which files are Parquet with images.
+//! What the format is called, and which files are Parquet with images.
 
-use crate::registry::Probe;
+use crate::probe::Probe;
 use crate::regular;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
+
+/// The name of the format.
+pub(super) const NAME: &str = "parquet";
 
 /// Whether a file starts like Parquet. One that lacks its tail is truncated, and said to be so when opened.
 pub(super) fn recognise(probe: &Probe) -> bool {

@@ -4,6 +4,7 @@
 //! reader need, and all spellings of a list (`item`, `element`, `array`, two levels or three, 64-bit offsets)
 //! are one shape there.
 
+use crate::numbers::LeafType;
 use crate::ome_arrow::{CHUNKS, PLANES};
 use crate::{Error, Result};
 use parquet::basic::{ConvertedType, LogicalType, Repetition, Type as Physical};
@@ -48,31 +49,7 @@ pub(super) struct PixelLeaf {
     pub max_def: i16,
 }
 
-/// Type of stored values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LeafType {
-    I32,
-    U32,
-    I64,
-    U64,
-    F32,
-    F64,
-}
-
 impl LeafType {
-    /// Bytes of one value in `PLAIN` encoding.
-    pub const fn size(self) -> usize {
-        match self {
-            Self::I32 | Self::U32 | Self::F32 => 4,
-            Self::I64 | Self::U64 | Self::F64 => 8,
-        }
-    }
-
-    /// Whether its values are integers.
-    pub const fn is_integer(self) -> bool {
-        !matches!(self, Self::F32 | Self::F64)
-    }
-
     /// The type of a leaf; `None` for others than plain numbers.
     pub fn of(column: &ColumnDescriptor) -> Option<Self> {
         let unsigned = match column.logical_type_ref() {

@@ -2,21 +2,24 @@
 
 use super::cache::Cache;
 use super::check;
-use super::file::{PositionalFile, footer, have_sums};
+use super::codec_name::codec_name;
+use super::file::PositionalFile;
+use super::footer::{footer, is_own};
 use super::layout::{self, GroupLayout};
 use super::metadata;
 use super::pages;
 use super::pieces::PieceTable;
 use super::pixel_pages::PixelPages;
 use super::plain;
+use super::recognise::NAME;
 use super::schema::ImageColumn;
+use super::sums::have_sums;
 use crate::lazy::Lazy;
 use crate::ome_arrow::{CHUNKS, MetadataRows, PLANES, Row, eight_bit};
 use crate::words::counted;
 use crate::{Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout, features};
 use arrow_array::RecordBatch;
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
-use parquet::basic::Compression;
 use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::statistics::Statistics;
 use std::ops::Range;
@@ -253,7 +256,7 @@ impl ParquetStore {
 
 impl Store for ParquetStore {
     fn format(&self) -> &'static str {
-        super::FORMAT.name
+        NAME
     }
 
     fn path(&self) -> &Path {
@@ -389,24 +392,5 @@ impl Store for ParquetStore {
 
     fn scan(&self, rows: Range<usize>, each: &mut crate::EachImage<'_>) -> Result<()> {
         self.scan_rows(rows, each)
-    }
-}
-
-/// Whether wellread wrote the file, so that pixel types are as declared.
-pub(super) fn is_own(metadata: &ArrowReaderMetadata) -> bool {
-    let pairs = metadata.metadata().file_metadata().key_value_metadata();
-    pairs.is_some_and(|pairs| pairs.iter().any(|pair| pair.key == ome_arrow::FILE_WRITER_KEY))
-}
-
-/// The codec as users type it.
-pub(super) fn codec_name(codec: Compression) -> &'static str {
-    match codec {
-        Compression::UNCOMPRESSED => "none",
-        Compression::SNAPPY => "snappy",
-        Compression::GZIP(_) => "gzip",
-        Compression::LZO => "lzo",
-        Compression::BROTLI(_) => "brotli",
-        Compression::LZ4 | Compression::LZ4_RAW => "lz4",
-        Compression::ZSTD(_) => "zstd",
     }
 }

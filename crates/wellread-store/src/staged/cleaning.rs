@@ -1,6 +1,6 @@
 //! What this process has begun and not finished, and its removal when the process is interrupted.
 
-use super::{LOOKS, remove_any};
+use super::remove::{LOOKS, remove_any};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -22,13 +22,14 @@ mod writer;
 #[doc(hidden)]
 pub use {arrow_array, arrow_buffer, arrow_schema};
 
+pub use crate::numbers::Numbers;
 pub use batches::RecordBatches;
 pub use memory::MemoryTable;
-pub use pieces::{Numbers, RowPieces};
+pub use pieces::RowPieces;
 pub use store::TableStore;
 pub use writer::{MakeSink, TableWriter, ThreadSink};
 
-use crate::staged::Finished;
+use crate::finished::Finished;
 use crate::{FormatContext, Result, StoreLayout};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;

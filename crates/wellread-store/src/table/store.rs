@@ -1,7 +1,10 @@
 //! [`Store`] over any engine.
+//!
+//! Long because one type answers for every engine: what rows are, which of two lists they are read from, and two ways to read.
 
 use super::row::{Arrays, Pieces};
 use super::{ImageTable, Rows};
+use crate::format::format_named;
 use crate::lazy::Lazy;
 use crate::ome_arrow::{
     CHUNKS, ImageColumn, LISTS, MetadataRows, PLANES, PieceBox, PixelColumn, SmallColumns, covers, eight_bit,
@@ -384,6 +387,11 @@ impl Store for TableStore {
         self.info(row)?;
         let rows = self.metadata_block(row / BLOCK).map_err(|e| e.row(row))?;
         Ok(rows.row(row % BLOCK))
+    }
+
+    /// As the engine's format says of itself.
+    fn has_checksums(&self) -> bool {
+        format_named(self.format()).is_ok_and(|format| format.has_checksums)
     }
 
     fn rows_per_read(&self) -> usize {

@@ -1,8 +1,8 @@
 //! [`StoreWriter`] over any engine.
 
 use super::TableSink;
+use crate::finished::Finished;
 use crate::ome_arrow::Collector;
-use crate::staged::Finished;
 use crate::{Error, ImageView, Result, StoreWriter, Tune, WriteOptions, threads};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;

@@ -7,7 +7,8 @@
 
 use super::ifd::FileView;
 use super::image::Page;
-use super::series::{C, RawPage, Series, T, Z, image_of_samples};
+use super::pages::RawPage;
+use super::series::{C, Series, T, Z, image_of_samples};
 use crate::Result;
 use wellread_image::{ImageMetadata, PhysicalSize};
 

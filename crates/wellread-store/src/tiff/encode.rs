@@ -4,8 +4,8 @@
 //! begun, and let the file become a BigTIFF only when it has grown beyond 4 GiB: the header leaves room
 //! for both kinds.
 
-use super::Endian;
 use super::codec::{Codec, Packing};
+use super::endian::Endian;
 use super::ifd::tag;
 use super::{predictor, sums};
 use crate::{Error, Result};

@@ -9,7 +9,7 @@
 //!  file ──pread──▶ FileView (one window of bytes) ──▶ Header ──▶ Ifd … Ifd ──▶ numbers, text
 //! ```
 
-use super::Endian;
+use super::endian::Endian;
 use crate::regular::read_exact_at;
 use crate::{Error, Result};
 use std::collections::HashSet;

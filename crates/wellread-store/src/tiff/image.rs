@@ -3,9 +3,11 @@
 //! A [`Page`] is what stays in memory of a directory: a [`PageFormat`], shared by all pages of a file that
 //! look alike, and a list of [`Segment`]s. Strips that follow each other without gap and compression are
 //! merged into one, so that a reader may cut them where it likes.
+//!
+//! Long because what a page is follows from its tags together: each decides what others may say.
 
-use super::Endian;
 use super::codec::Codec;
+use super::endian::Endian;
 use super::ifd::{FileView, Header, Ifd, tag};
 use super::{predictor, sums};
 use crate::Result;

@@ -4,16 +4,19 @@
 //! would go unnoticed. Tables without images, such as profile tables, may lie beside the images. Links to folders are
 //! followed, and each folder is listed once.
 
-use super::FORMAT;
 use crate::folders::{self, Visited};
-use crate::registry::{self, Probe};
+use crate::format::{Naming, foreign_format, mixed_folder};
+use crate::probe::Probe;
 use crate::tiff::ifd::Header;
 use crate::{Error, OpenOptions, Result};
 use std::path::{Path, PathBuf};
 
+/// What the format is called.
+pub(super) const NAMING: Naming = Naming { name: "tiff", endings: &[".tif", ".tiff"] };
+
 /// Whether a name ends like a TIFF file's.
 pub(super) fn is_tiff_name(name: &str) -> bool {
-    FORMAT.has_ending(name)
+    NAMING.has_ending(name)
 }
 
 /// Whether a probe is of a TIFF file, or of a folder with TIFF files in it or in a folder of it.
@@ -21,7 +24,7 @@ pub(super) fn recognise(probe: &Probe) -> bool {
     if !probe.is_dir {
         return Header::recognise(&probe.head);
     }
-    if probe.entries_ending(FORMAT.endings).next().is_some() {
+    if probe.entries_ending(NAMING.endings).next().is_some() {
         return true;
     }
     // Folders of other formats are not looked into.
@@ -58,7 +61,7 @@ pub(super) fn files(folder: &Path, options: &OpenOptions) -> Result<Vec<PathBuf>
             .hint("give the folder that holds the images, or the folder above it"));
     };
     if let Some((other, format)) = other.filter(|_| options.format.is_none()) {
-        return Err(registry::mixed_folder(folder, (first, &FORMAT), (&other, format)));
+        return Err(mixed_folder(folder, (first, &NAMING), (&other, format)));
     }
     Ok(tiff)
 }
@@ -87,7 +90,7 @@ fn list(folder: &Path, below: &Path, found: &mut Found) -> Result<()> {
         let path = below.join(&name);
         if !is_dir && is_tiff_name(&text) {
             found.tiff.push(path);
-        } else if let Some(format) = registry::foreign_format(&entry.path(), &FORMAT) {
+        } else if let Some(format) = foreign_format(&entry.path(), &NAMING) {
             found.other.get_or_insert((path, format));
         } else if is_dir {
             found.folders.push(folders::Found { is_link: kind.is_symlink(), path });

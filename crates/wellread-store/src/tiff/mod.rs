@@ -16,9 +16,12 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `listing` | which files a folder holds, and that it holds nothing else |
-//! | `ifd` | header, directories, tag values |
-//! | `image` | one page: pixel layout, strips and tiles |
-//! | `series` | pages → 5D images: OME-XML (`ome`), ImageJ and tifffile descriptions (`describe`), plain |
+//! | `format` | [`FORMAT`] |
+//! | `ifd`, `endian` | header, directories, tag values; byte order |
+//! | `image`, `pages` | one page: pixel layout, strips and tiles; all pages of a file |
+//! | `series` | one 5D image: which page holds which plane |
+//! | `ome`, `describe` | images by OME-XML; by ImageJ's and tifffile's descriptions |
+//! | `index` | pages → images by whichever of them the file has, or none; all that is kept of a file |
 //! | `codec`, `lzw`, `predictor`, `samples` | bytes → samples |
 //! | `read` | planes of a region → blocks |
 //! | `store` | the [`Store`](crate::Store) |
@@ -37,11 +40,15 @@
 mod codec;
 mod describe;
 mod encode;
+mod endian;
+mod format;
 mod ifd;
 mod image;
+mod index;
 mod listing;
 mod lzw;
 mod ome;
+mod pages;
 mod predictor;
 mod read;
 mod samples;
@@ -50,55 +57,5 @@ mod store;
 mod sums;
 mod writer;
 
+pub use format::FORMAT;
 pub(crate) use lzw::{Decoder as LzwDecoder, encode as lzw_encode};
-
-use crate::{Compression, Format, Tune};
-
-/// TIFF and OME-TIFF.
-pub static FORMAT: Format = Format {
-    name: "tiff",
-    about: "TIFF and OME-TIFF: files and folders; none, LZW, Deflate, PackBits, Zstd; BigTIFF",
-    endings: &[".tif", ".tiff"],
-    set_ending: "",
-    holds_images: |_| true,
-    parts: &[],
-    keeps_features: false,
-    keeps_durations: false,
-    holds_bare_pixels: true,
-    has_checksums: true,
-    has_tables: false,
-    has_columns: false,
-    has_levels: false,
-    heeds_tune: |options| options.tune == Tune::Size && options.compression == Compression::Default,
-    cannot_resume: None,
-    engine: || Ok(format!("wellread {}; TIFF 6.0, BigTIFF, OME-TIFF 2016-06", env!("CARGO_PKG_VERSION"))),
-    recognise: listing::recognise,
-    open: |path, options| Ok(Box::new(store::TiffStore::open(path, options)?)),
-    create: |path, options| Ok(Box::new(writer::TiffWriter::create(path, options)?)),
-};
-
-/// Byte order of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Endian {
-    /// `II`
-    Little,
-    /// `MM`
-    Big,
-}
-
-impl Endian {
-    fn u16(self, bytes: &[u8]) -> u16 {
-        let bytes = [bytes[0], bytes[1]];
-        if self == Self::Little { u16::from_le_bytes(bytes) } else { u16::from_be_bytes(bytes) }
-    }
-
-    fn u32(self, bytes: &[u8]) -> u32 {
-        let bytes = [bytes[0], bytes[1], bytes[2], bytes[3]];
-        if self == Self::Little { u32::from_le_bytes(bytes) } else { u32::from_be_bytes(bytes) }
-    }
-
-    fn u64(self, bytes: &[u8]) -> u64 {
-        let bytes = bytes[..8].try_into().expect("8 bytes");
-        if self == Self::Little { u64::from_le_bytes(bytes) } else { u64::from_be_bytes(bytes) }
-    }
-}

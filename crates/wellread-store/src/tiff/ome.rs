@@ -274,7 +274,7 @@ fn check(image: &OmeImage, page: &Page) -> Result<PixelType, Refusal> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::series::FileIndex;
+    use super::super::index::FileIndex;
     use super::*;
 
     fn name(xml: &str) -> Option<&str> {

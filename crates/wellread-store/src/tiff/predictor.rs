@@ -7,7 +7,7 @@
 //!
 //! Everything works in place on little-endian samples of whole rows.
 
-use super::Endian;
+use super::endian::Endian;
 
 /// Horizontal differencing.
 pub(super) const HORIZONTAL: u16 = 2;

@@ -9,13 +9,16 @@
 //! A group is at most [`GROUP`] bytes, unless one piece is larger: what was read is still in the second-level
 //! cache when it is decoded, and what was decoded when the sink takes it. Pixels that are stored as they are
 //! go from the read buffer straight to the sink.
+//!
+//! Long because which pieces are read together and how each is decoded depend on the same fields of a piece.
 
 use super::codec::{Codec, Decompressors};
 use super::ifd::TRUNCATED;
 use super::image::{Page, PageFormat, SampleKind, Segment};
+use super::index::FileIndex;
 use super::predictor;
 use super::samples::{grow, separate, unpack};
-use super::series::{CONVERT, FileIndex, PlaneRef, Series};
+use super::series::{CONVERT, PlaneRef, Series};
 use super::sums;
 use crate::open_files::{OpenFile, OpenFiles};
 use crate::regular::read_exact_at;

@@ -4,13 +4,18 @@
 //! names: of folders of up to [`SCAN`] files all directories are read at once, of larger ones a sample, and
 //! the rest only when the sample holds anything but single images. The index of a file is kept once read, up
 //! to [`CACHE`] bytes for the store.
+//!
+//! Long because all of it is one type: which files are looked into when, what is kept of them, and the answers of a store.
 
+use super::codec::Codec;
+use super::endian::Endian;
 use super::image::PageFormat;
-use super::listing;
+use super::index::{FileIndex, Kind};
+use super::listing::{self, NAMING};
 use super::ome::Descriptions;
+use super::predictor;
 use super::read::{Context, FileKey, Job};
-use super::series::{CONVERT, FileIndex, Kind, Series};
-use super::{Endian, codec::Codec, predictor};
+use super::series::{CONVERT, Series};
 use crate::file_names;
 use crate::file_table;
 use crate::name_index;
@@ -310,7 +315,7 @@ fn info_of(series: &Series, path: &Path) -> Result<RowInfo> {
 
 impl Store for TiffStore {
     fn format(&self) -> &'static str {
-        super::FORMAT.name
+        NAMING.name
     }
 
     fn path(&self) -> &Path {

@@ -11,7 +11,7 @@
 //! A directory is its entries, the offset of the next one and the values behind them, in one piece; its own CRC counts as
 //! zero in it. A strip's CRC is of its bytes as they lie in the file. CRC-32 is that of gzip, zlib and PNG.
 
-use super::Endian;
+use super::endian::Endian;
 use super::ifd::{FileView, Ifd, tag};
 use crate::Result;
 

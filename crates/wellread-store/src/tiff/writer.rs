@@ -7,9 +7,11 @@
 
 use super::codec::Packing;
 use super::encode::{Encoder, Layout};
-use super::{Endian, listing, store};
+use super::endian::Endian;
+use super::{listing, store};
+use crate::finished::Finished;
 use crate::set_names::{Listing, SetNames};
-use crate::staged::{Finished, Staged};
+use crate::staged::Staged;
 use crate::{Compression, Error, ImageView, Result, StoreWriter, Tune, WriteOptions};
 use std::path::Path;
 use wellread_image::ImageMetadata;

@@ -49,7 +49,7 @@ pub fn onnx_file(arch: &Architecture, weights: &Path, folder: &Path) -> Result<P
 /// As [`onnx_file`], and `bfloat16`.
 pub fn onnx_file_in(arch: &Architecture, weights: &Path, folder: &Path, dtype: Dtype) -> Result<PathBuf> {
     let mut name = weights.file_stem().unwrap_or(arch.name.as_ref()).to_string_lossy().into_owned();
-    if super::architecture(arch.name).is_ok_and(|own| own.input != arch.input) {
+    if super::registry::architecture(arch.name).is_ok_and(|own| own.input != arch.input) {
         name += &format!("-{}", arch.input.map(|axis| axis.to_string()).join("x"));
     }
     if dtype != Dtype::Float32 {

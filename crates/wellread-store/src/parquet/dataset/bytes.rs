@@ -1,8 +1,10 @@
 //! Values of a byte-array column, by row within a row group: the bytes of chunks.
 
-use super::super::file::{PositionalFile, check_sums, guarded};
+use super::super::file::{PositionalFile, guarded};
 use super::super::levels::{Run, Runs, packed_at};
-use super::super::pages::{self, Body, Codecs, ColumnPages, Fault};
+use super::super::load::{Body, Codecs, load_within};
+use super::super::pages::{ColumnPages, Fault};
+use super::super::sums::check_sums;
 use super::super::thrift::Encoding;
 use crate::{Error, Result};
 use arrow_array::cast::AsArray;
@@ -80,16 +82,7 @@ impl ByteColumn<'_> {
             Some(page) => {
                 let limit = page.header.values.saturating_mul(entry_limit).saturating_add(4096);
                 Some((
-                    pages::load_within(
-                        self.file,
-                        page,
-                        codec,
-                        (0, 0),
-                        limit,
-                        dictionary_raw,
-                        dictionary,
-                        codecs,
-                    )?,
+                    load_within(self.file, page, codec, (0, 0), limit, dictionary_raw, dictionary, codecs)?,
                     page.header.values,
                 ))
             }
@@ -108,7 +101,7 @@ impl ByteColumn<'_> {
             let count = page.header.values;
             let limit = count.saturating_mul(entry_limit).saturating_add(4096);
             let Body { definition, values, .. } =
-                pages::load_within(self.file, page, codec, max, limit, raw, decoded, codecs)?;
+                load_within(self.file, page, codec, max, limit, raw, decoded, codecs)?;
             let wanted = rows[first..next].iter().map(|&row| row - page.levels.start as usize);
             if max.1 == 1 && !all_present(definition, count) {
                 return Err(Fault::General);

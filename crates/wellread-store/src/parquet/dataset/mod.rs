@@ -23,46 +23,11 @@
 //! have none.)
 
 mod bytes;
+mod format;
+mod image;
+mod names;
 mod store;
 mod tables;
 mod writer;
 
-use crate::Format;
-
-/// The OME-Arrow dataset folder.
-pub static FORMAT: Format = Format {
-    name: "ome-arrow-dataset",
-    about: "ome-arrow's dataset folder: images, chunks and index as Parquet; layouts image, tile, volume, z-plane, block",
-    endings: &[".ome-arrow-dataset"],
-    set_ending: ".ome-arrow-dataset",
-    holds_images: |_| true,
-    parts: &[IMAGES, CHUNKS, INDEX, DESCRIPTION],
-    keeps_features: true,
-    keeps_durations: true,
-    holds_bare_pixels: false,
-    has_checksums: true,
-    has_tables: false,
-    has_columns: false,
-    has_levels: false,
-    heeds_tune: |_| true,
-    cannot_resume: Some(super::NO_APPENDING),
-    engine: || {
-        let parquet = (super::FORMAT.engine)()?;
-        Ok(format!("{parquet}; typed-chunk-dataset {}", wellread_image::ome_arrow::VERSION))
-    },
-    recognise: |probe| {
-        let has = |name: &str| probe.entries.iter().any(|e| e == name);
-        probe.is_dir && has(IMAGES) && has(CHUNKS)
-    },
-    open: |path, options| Ok(Box::new(store::DatasetStore::open(path, options)?)),
-    create: |path, options| Ok(Box::new(writer::DatasetWriter::create(path, options)?)),
-};
-
-const IMAGES: &str = "images.parquet";
-const CHUNKS: &str = "chunks.parquet";
-const INDEX: &str = "index.parquet";
-const DESCRIPTION: &str = "_ome_arrow_dataset.json";
-/// The layout's name in the files' metadata.
-const LAYOUT: &str = "typed-chunk-dataset";
-/// Names of the axes in column names, in TCZYX order.
-const AXES: [&str; 5] = ["t", "c", "z", "y", "x"];
+pub use format::FORMAT;

@@ -1,13 +1,15 @@
 //! Reading: requests to chunks, chunks to row groups, row groups to pages.
 
-use super::super::file::guarded;
-use super::super::file::{PositionalFile, footer, have_sums};
+use super::super::codec_name::codec_name;
+use super::super::file::{PositionalFile, guarded};
+use super::super::footer::{footer, is_own};
 use super::super::pages::{self, ColumnPages};
 use super::super::plain;
-use super::super::store::{codec_name, is_own};
+use super::super::sums::have_sums;
 use super::bytes::{Buffers, ByteColumn};
-use super::tables::{Image, Tables};
-use super::{CHUNKS, DESCRIPTION, FORMAT, IMAGES, INDEX};
+use super::image::Image;
+use super::names::{CHUNKS, DESCRIPTION, IMAGES, INDEX, LAYOUT, NAME};
+use super::tables::Tables;
 use crate::ome_arrow::eight_bit;
 use crate::{Block, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
 use arrow_array::RecordBatch;
@@ -216,7 +218,7 @@ impl DatasetStore {
 
 impl Store for DatasetStore {
     fn format(&self) -> &'static str {
-        FORMAT.name
+        NAME
     }
 
     fn path(&self) -> &Path {
@@ -252,9 +254,9 @@ impl Store for DatasetStore {
                 groups.len()
             ),
             variant: if self.clamped {
-                format!("{}, {}", super::LAYOUT, eight_bit::NOTE)
+                format!("{}, {}", LAYOUT, eight_bit::NOTE)
             } else {
-                super::LAYOUT.to_owned()
+                LAYOUT.to_owned()
             },
         })
     }

@@ -1,11 +1,15 @@
 //! Writing: images cut into chunks, chunks collected into row groups, tables and index at the end.
+//!
+//! Long because three tables are written in step, by one writer that knows the state of each.
 
-use super::super::store::codec_name;
-use super::super::writer::pages::{self, PageWriter};
+use super::super::codec_name::codec_name;
+use super::super::seal;
+use super::super::writer::pages::PageWriter;
 use super::super::writer::{codec, write_error};
+use super::names::{AXES, CHUNKS, DESCRIPTION, IMAGES, INDEX, LAYOUT, NAME};
 use super::tables::{ACQUIRED, PHYSICAL};
-use super::{AXES, CHUNKS, DESCRIPTION, FORMAT, IMAGES, INDEX, LAYOUT};
-use crate::staged::{Finished, Staged};
+use crate::finished::Finished;
+use crate::staged::Staged;
 use crate::{Error, ImageView, Result, StoreWriter, Tune, WriteOptions};
 use arrow_array::{
     ArrayRef, Float64Array, Int32Array, Int64Array, LargeBinaryArray, RecordBatch, StringArray,
@@ -74,7 +78,7 @@ impl DatasetWriter {
     pub fn create(path: &Path, options: &WriteOptions) -> Result<Self> {
         let asked = options.variant.as_deref().unwrap_or("z-plane");
         let Some(layout) = LAYOUTS.into_iter().find(|l| *l == asked) else {
-            return Err(Error::new(path, format_args!("{} has no layout {asked:?}", FORMAT.name))
+            return Err(Error::new(path, format_args!("{} has no layout {asked:?}", NAME))
                 .choice()
                 .hint(format_args!("it has {}", LAYOUTS.join(", "))));
         };
@@ -160,7 +164,7 @@ impl DatasetWriter {
             pair("ome.arrow.layout", LAYOUT),
             pair(ome_arrow::FILE_WRITER_KEY, env!("CARGO_PKG_VERSION")),
         ];
-        metadata.extend(self.options.checksums.then(|| pair(pages::FOOTER_KEY, pages::NO_SUM)));
+        metadata.extend(self.options.checksums.then(|| pair(seal::FOOTER_KEY, seal::NO_SUM)));
         let mut properties = WriterProperties::builder()
             .set_created_by(format!("wellread version {}", env!("CARGO_PKG_VERSION")))
             .set_key_value_metadata(Some(metadata))
@@ -325,7 +329,7 @@ impl DatasetWriter {
         if !self.options.checksums {
             return Ok(());
         }
-        pages::seal(&self.staged.path().join(name))
+        seal::seal(&self.staged.path().join(name))
             .map_err(|e| Error::io(self.staged.target(), "cannot write a footer's checksum", &e))
     }
 

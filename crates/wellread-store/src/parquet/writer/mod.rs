@@ -26,8 +26,10 @@
 pub(super) mod pages;
 mod streams;
 
+use super::seal;
+use crate::finished::Finished;
 use crate::ome_arrow::Collector;
-use crate::staged::{Finished, Staged};
+use crate::staged::Staged;
 use crate::{Compression, Error, ImageView, Result, StoreWriter, Tune, WriteOptions};
 use pages::{PageWriter, Split};
 use parquet::basic::{Compression as Codec, Encoding, GzipLevel, ZstdLevel};
@@ -135,7 +137,7 @@ impl ParquetWriter {
             pair(ome_arrow::FILE_VERSION_KEY, ome_arrow::VERSION),
             pair(ome_arrow::FILE_WRITER_KEY, version),
         ];
-        metadata.extend(self.options.checksums.then(|| pair(pages::FOOTER_KEY, pages::NO_SUM)));
+        metadata.extend(self.options.checksums.then(|| pair(seal::FOOTER_KEY, seal::NO_SUM)));
         let mut properties = WriterProperties::builder()
             .set_created_by(format!("wellread version {version} ({library})"))
             .set_key_value_metadata(Some(metadata))
@@ -271,7 +273,7 @@ impl StoreWriter for ParquetWriter {
         writer.finish().map_err(|e| self.error(&e))?;
         drop(writer);
         if self.options.checksums {
-            pages::seal(self.staged.path())
+            seal::seal(self.staged.path())
                 .map_err(|e| Error::io(self.staged.target(), "cannot write the footer's checksum", &e))?;
         }
         Ok(self.staged.finished())

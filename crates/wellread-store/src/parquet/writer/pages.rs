@@ -4,15 +4,13 @@
 //!  record batch ─▶ the crate's column writers ─▶ pages in memory ─▶ CRC-32 into each page's header ─▶ row group
 //!                  those of split pixels                │             sizes and offsets follow
 //!                  do not compress                      └─▶ [`streams`] compresses those
-//!  last row group ─▶ footer ─▶ its own CRC-32 into its metadata: [`seal`]
+//!  last row group ─▶ footer ─▶ its own CRC-32 into its metadata: [`super::super::seal`]
 //! ```
 //!
 //! The crate hands pages over as they are made ([`PageStore`]), each as its header and its bytes, and takes a column chunk
 //! that is already encoded together with what is to be said of it. In between is where checksums are put in.
 //!
-//! A page's CRC is of its bytes behind the header, as the format says. The footer says how pages are to be understood,
-//! and nothing in the format guards it: its checksum stands under [`FOOTER_KEY`] in its own metadata, as eight hexadecimal
-//! digits that count as zeros in it.
+//! A page's CRC is of its bytes behind the header, as the format says.
 
 use super::super::thrift::{Encoding, PageHeader, PageKind, of_bytes};
 use super::streams::{StreamCompressor, bytes_of_levels};
@@ -31,15 +29,8 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnDescriptor, ColumnPath};
-use std::fs::OpenOptions;
-use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::path::Path;
+use std::io::{self, Read, Write};
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// The footer's metadata has its own checksum under this key.
-pub(in crate::parquet) const FOOTER_KEY: &str = "wellread:footer_crc32";
-/// What stands there while the checksum is computed.
-pub(in crate::parquet) const NO_SUM: &str = "00000000";
 
 /// Writes record batches as [`ArrowWriter`] does, pages with checksums.
 pub(in crate::parquet) struct PageWriter<W: Write + Send> {
@@ -304,45 +295,4 @@ fn compressed(
         return Err(odd("the byte streams of a page differ in length"));
     }
     split.compressor.compress(page, levels, streams).map(Bytes::from)
-}
-
-/// Puts the checksum of a finished file's footer into it.
-///
-/// # Errors
-/// A file that cannot be written, or has no place for it.
-pub(in crate::parquet) fn seal(path: &Path) -> io::Result<()> {
-    let mut file = OpenOptions::new().read(true).write(true).open(path)?;
-    let mut tail = [0; 8];
-    let end = file.seek(SeekFrom::End(-8))?;
-    file.read_exact(&mut tail)?;
-    let length = u32::from_le_bytes([tail[0], tail[1], tail[2], tail[3]]);
-    let start = end.checked_sub(u64::from(length)).ok_or(io::ErrorKind::InvalidData)?;
-    let mut footer = vec![0; length as usize];
-    file.seek(SeekFrom::Start(start))?;
-    file.read_exact(&mut footer)?;
-    let at = place_of_sum(&footer).ok_or(io::ErrorKind::InvalidData)?;
-    file.seek(SeekFrom::Start(start + at as u64))?;
-    file.write_all(sum_of(&footer, at).as_bytes())
-}
-
-/// Where in a footer the digits of its checksum are.
-fn place_of_sum(footer: &[u8]) -> Option<usize> {
-    // A string field with its length follows the key.
-    let mark = [FOOTER_KEY.as_bytes(), &[0x18, NO_SUM.len() as u8]].concat();
-    let at = footer.windows(mark.len()).rposition(|window| window == mark)? + mark.len();
-    (at + NO_SUM.len() <= footer.len()).then_some(at)
-}
-
-/// The digits of a footer's checksum, whose place is `at`.
-fn sum_of(footer: &[u8], at: usize) -> String {
-    let mut sum = libdeflater::Crc::new();
-    sum.update(&footer[..at]);
-    sum.update(NO_SUM.as_bytes());
-    sum.update(&footer[at + NO_SUM.len()..]);
-    format!("{:08x}", sum.sum())
-}
-
-/// Whether a footer that has a checksum matches it.
-pub(in crate::parquet) fn footer_matches(footer: &[u8]) -> bool {
-    place_of_sum(footer).is_some_and(|at| sum_of(footer, at).as_bytes() == &footer[at..at + NO_SUM.len()])
 }

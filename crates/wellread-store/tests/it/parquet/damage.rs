@@ -110,7 +110,7 @@ fn encrypted_files_are_said_to_be_encrypted() {
             }
             refused(&marked);
             let images = open(&victim);
-            let error = wellread_store::features::join(&images, &path, "well", &[]).unwrap_err().to_string();
+            let error = wellread_store::profiles::join(&images, &path, "well", &[]).unwrap_err().to_string();
             assert!(error.contains("is encrypted"), "{error}");
         }
         let size = u32::from_le_bytes(whole[end - 4..end].try_into().unwrap());

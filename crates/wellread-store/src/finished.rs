@@ -1,0 +1,87 @@
+//! Output that is whole and not yet at its place: what a writer hands back, and whoever checks it moves or discards.
+//!
+//! ```text
+//!  StoreWriter::complete_output ──▶ Finished ──path()──▶ read back, checked ──commit()──▶ at its place
+//!                                                                         └──discard()─▶ gone
+//! ```
+//!
+//! How output lies beside its place is [`crate::staged`]'s affair, and known here as an [`Output`].
+
+use crate::Result;
+use std::fmt::Debug;
+use std::path::{Path, PathBuf};
+
+/// Output under a temporary name. Dropped, it goes or is kept as its owner has it.
+pub trait Output: Debug + Send {
+    /// Removes it, also where it could be gone on with.
+    fn remove(&self);
+}
+
+/// Output with the way to its place.
+trait Pending: Send {
+    fn commit(self: Box<Self>) -> Result<()>;
+    fn output(&self) -> &dyn Output;
+}
+
+struct WithCommit<O, C> {
+    output: O,
+    commit: C,
+}
+
+impl<O: Output, C: FnOnce(O) -> Result<()> + Send> Pending for WithCommit<O, C> {
+    fn commit(self: Box<Self>) -> Result<()> {
+        let Self { output, commit } = *self;
+        commit(output)
+    }
+
+    fn output(&self) -> &dyn Output {
+        &self.output
+    }
+}
+
+/// Output that is whole and not yet at its place, so that it can be read before anybody takes it for done.
+///
+/// Dropped without [`Finished::commit`], it goes as a [`Staged`](crate::staged::Staged) does: a resumable one is kept.
+#[must_use = "it is not at its place before `commit`"]
+pub struct Finished {
+    path: PathBuf,
+    pending: Box<dyn Pending>,
+}
+
+impl Finished {
+    /// The output at `path`, which `commit` moves to its place.
+    pub fn new<O: Output + 'static>(
+        output: O,
+        path: PathBuf,
+        commit: impl FnOnce(O) -> Result<()> + Send + 'static,
+    ) -> Self {
+        Self { path, pending: Box::new(WithCommit { output, commit }) }
+    }
+
+    /// Where a reader finds it now.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Moves it to its place.
+    ///
+    /// # Errors
+    /// As [`Staged::commit`](crate::staged::Staged::commit).
+    pub fn commit(self) -> Result<()> {
+        self.pending.commit()
+    }
+
+    /// Removes it, also where it could be gone on with.
+    pub fn discard(self) {
+        self.pending.output().remove();
+    }
+}
+
+impl Debug for Finished {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Finished")
+            .field("path", &self.path)
+            .field("staged", &self.pending.output())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,227 @@
+//! What a storage format is, and which there are.
+//!
+//! ```text
+//!  registry: FORMAT, FORMAT, …  ┐
+//!  other crates: FORMAT         ├─ collected by the linker ─▶ formats() ─▶ readers and writers that look for others' files
+//!  absent_format!               ┘
+//! ```
+//!
+//! A [`Format`] is a value of functions: how to know files of it, open and create them. Formats use this module, and it
+//! knows none of them: a format that lists a folder asks here what the other files in it are ([`foreign_format`]), and
+//! [`crate::staged`] what may be replaced. Opening by name or content is [`crate::registry`]'s.
+
+use crate::probe::Probe;
+use crate::{Error, Result, Store, StoreWriter, WriteOptions};
+use std::path::Path;
+use std::sync::OnceLock;
+
+/// Options of opening.
+#[derive(Clone, Debug, Default)]
+pub struct OpenOptions {
+    /// Format name when content alone should not decide.
+    pub format: Option<String>,
+    /// Multiscale level (OME-Zarr), 0 is full resolution.
+    pub level: usize,
+    /// Table name (databases).
+    pub table: Option<String>,
+    /// Name of the image column (tables); `None` finds it.
+    pub column: Option<String>,
+}
+
+/// One storage format: its name, how to know it, open it and create it.
+pub struct Format {
+    /// Name as in `--formats`, such as `parquet`.
+    pub name: &'static str,
+    /// One line for help texts.
+    pub about: &'static str,
+    /// Endings, in lower case, of names of files and folders in this format, such as `.tif`; empty for a second
+    /// reader of another's files.
+    pub endings: &'static [&'static str],
+    /// What is appended to the name of a generated set, such as `.parquet`; empty for a bare folder.
+    pub set_ending: &'static str,
+    /// Whether a path with one of the endings holds images, where that is not so of all (tables). For telling
+    /// that a folder mixes formats.
+    pub holds_images: fn(&Path) -> bool,
+    /// Names of files in a folder of this format that have none of the endings: with other files beside, a folder is not
+    /// replaced.
+    pub parts: &'static [&'static str],
+    /// Whether columns of plain values can stand beside the images: [`WriteOptions::features`].
+    pub keeps_features: bool,
+    /// Whether such columns can be durations; [`create`](crate::create) makes whole numbers of them where they cannot.
+    pub keeps_durations: bool,
+    /// Whether pixels lie in the files as they are where no codec was chosen: not in a table, which holds more than them, nor
+    /// in PNG, which is never without a codec.
+    pub holds_bare_pixels: bool,
+    /// Whether files have a place for checksums of their own: where they have none, damage that can still be read is not seen. Whether
+    /// a set has them says [`Store::has_checksums`].
+    pub has_checksums: bool,
+    /// Whether a path can hold several tables, of which one is opened ([`OpenOptions::table`]).
+    pub has_tables: bool,
+    /// Whether a table can have several columns of images, of which one is opened ([`OpenOptions::column`]).
+    pub has_columns: bool,
+    /// Whether images can be there in several resolutions, of which one is opened ([`OpenOptions::level`]).
+    pub has_levels: bool,
+    /// Whether [`WriteOptions::tune`] makes a difference to what is written with such options.
+    pub heeds_tune: fn(&WriteOptions) -> bool,
+    /// Why an interrupted writer cannot be gone on with ([`WriteOptions::resume`]); `None` where it can.
+    pub cannot_resume: Option<&'static str>,
+    /// Version of the library or engine behind it, and of the file format. An error where the library is loaded when it is
+    /// needed, and is not there: it says how to get it.
+    pub engine: fn() -> Result<String>,
+    /// Whether a probe looks like this format.
+    pub recognise: fn(&Probe) -> bool,
+    /// Opens for reading.
+    pub open: fn(&Path, &OpenOptions) -> Result<Box<dyn Store>>,
+    /// Creates for writing.
+    pub create: fn(&Path, &WriteOptions) -> Result<Box<dyn StoreWriter>>,
+}
+
+impl Format {
+    /// # Errors
+    /// Options for what this format does not have.
+    pub(crate) fn check(&self, path: &Path, options: &OpenOptions) -> Result<()> {
+        let (lacks, option) = match options {
+            OpenOptions { table: Some(_), .. } if !self.has_tables => ("tables to choose from", "table"),
+            OpenOptions { column: Some(_), .. } if !self.has_columns => {
+                ("columns of images to choose from", "column")
+            }
+            OpenOptions { level: 1.., .. } if !self.has_levels => ("multiscale levels", "level"),
+            _ => return Ok(()),
+        };
+        let having = |f: &&&Self| match option {
+            "table" => f.has_tables,
+            "column" => f.has_columns,
+            _ => f.has_levels,
+        };
+        let others: Vec<_> = formats().iter().filter(having).map(|f| f.name).collect();
+        let hint = match &others[..] {
+            [] => format!("leave {option} out"),
+            others => format!("leave {option} out; it is for {}", others.join(", ")),
+        };
+        let cause = format_args!("is {}, which has no {lacks}", self.name);
+        Err(Error::new(path, cause).hint(hint).choice())
+    }
+
+    /// Whether a name has one of the format's endings, in capital or small letters.
+    pub fn has_ending(&self, name: &str) -> bool {
+        has_ending(name, self.endings)
+    }
+}
+
+/// What a format is called and how names of its files end: all that it needs to know of itself to list a folder.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Naming {
+    /// [`Format::name`].
+    pub name: &'static str,
+    /// [`Format::endings`].
+    pub endings: &'static [&'static str],
+}
+
+impl Naming {
+    /// Whether a name has one of the format's endings, in capital or small letters.
+    pub fn has_ending(&self, name: &str) -> bool {
+        has_ending(name, self.endings)
+    }
+}
+
+fn has_ending(name: &str, endings: &[&str]) -> bool {
+    let name = name.as_bytes();
+    endings
+        .iter()
+        .any(|e| name.len() >= e.len() && name[name.len() - e.len()..].eq_ignore_ascii_case(e.as_bytes()))
+}
+
+/// A format that the project knows and this build does not have.
+#[derive(Clone, Copy, Debug)]
+pub struct Absent {
+    /// Name as in `--formats`.
+    pub name: &'static str,
+    /// Endings, in lower case, of names of files and folders in this format.
+    pub endings: &'static [&'static str],
+    /// What to do to have it.
+    pub how_to_get: &'static str,
+}
+
+/// A [`Format`] of another crate, collected when the program is linked.
+pub struct Registration(pub &'static Format);
+
+/// The formats of this crate in order of recognition, collected in the same way: so the list of formats is known here,
+/// below all formats, and written down in [`crate::registry`], above them.
+pub(crate) struct BuiltIn(pub &'static [&'static Format]);
+
+inventory::collect!(Registration);
+inventory::collect!(BuiltIn);
+inventory::collect!(Absent);
+
+/// All formats of this build: those of this crate, then those of others by name.
+pub fn formats() -> &'static [&'static Format] {
+    static ALL: OnceLock<Vec<&'static Format>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let mut others: Vec<_> = inventory::iter::<Registration>().map(|r| r.0).collect();
+        others.sort_unstable_by_key(|f| f.name);
+        let own = inventory::iter::<BuiltIn>().flat_map(|built_in| built_in.0.iter().copied());
+        own.chain(others).collect()
+    })
+}
+
+/// Formats that the project knows and this build does not have, by name.
+pub fn absent_formats() -> Vec<Absent> {
+    let mut absent: Vec<_> = inventory::iter::<Absent>().copied().collect();
+    absent.sort_unstable_by_key(|a| a.name);
+    absent
+}
+
+/// Whether a file or folder of this name in a folder makes it look like a set of some format.
+pub(crate) fn is_name_of_a_format(name: &str) -> bool {
+    let is_known = |f: &&Format| f.has_ending(name) || f.parts.contains(&name);
+    formats().iter().any(is_known) || absent_format_of(name).is_some()
+}
+
+/// The format that a name's ending tells of, where the project knows it and this build does not have it.
+pub fn absent_format_of(name: &str) -> Option<Absent> {
+    absent_formats().into_iter().find(|absent| has_ending(name, absent.endings))
+}
+
+/// The format, other than `own`, whose images `path` holds by its ending; also one that this build does not have.
+pub(crate) fn foreign_format(path: &Path, own: &Naming) -> Option<&'static str> {
+    let name = path.file_name()?.to_string_lossy();
+    if own.has_ending(&name) {
+        return None;
+    }
+    let format = formats().iter().find(|f| f.has_ending(&name) && (f.holds_images)(path)).map(|f| f.name);
+    format.or_else(|| absent_format_of(&name).map(|absent| absent.name))
+}
+
+/// The error of a folder that holds images of two formats, of which one alone would be read.
+pub(crate) fn mixed_folder(folder: &Path, own: (&Path, &Naming), other: (&Path, &str)) -> Error {
+    let ((own, format), (other, foreign)) = (own, other);
+    Error::new(
+        folder,
+        format_args!(
+            "the folder mixes image formats: {} is {}, {} is {foreign}",
+            own.display(),
+            format.name,
+            other.display()
+        ),
+    )
+    .hint(format_args!(
+        "give the folder of one of them, keep one format in a folder, or read all {0} images below it, and only these, with \
+         --read-as {0}",
+        format.name
+    ))
+}
+
+/// The format of that name.
+///
+/// # Errors
+/// No such format in this build; the message lists those there are.
+pub fn format_named(name: &str) -> Result<&'static Format> {
+    if let Some(format) = formats().iter().find(|f| f.name == name) {
+        return Ok(format);
+    }
+    if let Some(absent) = absent_formats().into_iter().find(|a| a.name == name) {
+        return Err(Error::new(name, "this format is not in this build").hint(absent.how_to_get));
+    }
+    let known: Vec<_> = formats().iter().map(|f| f.name).collect();
+    Err(Error::new(name, format_args!("is no storage format of this build; there are: {}", known.join(", "))))
+}

@@ -1,0 +1,28 @@
+//! PNG and JPEG as a format.
+
+use super::layout::{self, NAMING};
+use super::{store, writer};
+use crate::Format;
+
+/// PNG and JPEG files, folders and class folders.
+pub static FORMAT: Format = Format {
+    name: NAMING.name,
+    about: "PNG and JPEG: files, folders, and class folders as ImageNet is laid out",
+    endings: NAMING.endings,
+    set_ending: "",
+    holds_images: |_| true,
+    parts: &[],
+    keeps_features: false,
+    keeps_durations: false,
+    holds_bare_pixels: false,
+    has_checksums: true,
+    has_tables: true,
+    has_columns: false,
+    has_levels: false,
+    heeds_tune: |_| false,
+    cannot_resume: None,
+    engine: || Ok("png 0.18, zune-jpeg 0.5".to_owned()),
+    recognise: layout::recognise,
+    open: |path, options| Ok(Box::new(store::ImageFolder::open(path, options)?)),
+    create: |path, options| Ok(Box::new(writer::PngWriter::create(path, options)?)),
+};

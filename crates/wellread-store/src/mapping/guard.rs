@@ -1,0 +1,200 @@
+//! The handler of SIGBUS and what it knows of mappings.
+
+use std::cell::Cell;
+use std::io;
+use std::mem::MaybeUninit;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// A mapping, as the handler finds it. Never freed, but used again.
+pub(super) struct Slot {
+    taken: AtomicBool,
+    start: AtomicUsize,
+    /// 0 where nothing is mapped.
+    end: AtomicUsize,
+    written: AtomicBool,
+    lost: AtomicBool,
+    next: *const Slot,
+}
+
+// SAFETY: `next` is written before the slot is published and never again, and refers to a slot that is never freed.
+unsafe impl Sync for Slot {}
+
+impl Slot {
+    pub fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Acquire)
+    }
+
+    /// To be called before the memory is unmapped.
+    pub fn release(&self) {
+        self.end.store(0, Ordering::Release);
+        self.taken.store(false, Ordering::Release);
+    }
+}
+
+/// All slots, the newest first.
+static SLOTS: AtomicPtr<Slot> = AtomicPtr::new(ptr::null_mut());
+
+fn slots() -> impl Iterator<Item = &'static Slot> {
+    let mut next = SLOTS.load(Ordering::Acquire).cast_const();
+    std::iter::from_fn(move || {
+        // SAFETY: null, or a slot that is never freed.
+        let slot = unsafe { next.as_ref() }?;
+        next = slot.next;
+        Some(slot)
+    })
+}
+
+/// Tells the handler of a mapping, and sees to it that it is installed.
+pub(super) fn register(start: usize, len: usize, written: bool) -> io::Result<&'static Slot> {
+    install()?;
+    let free =
+        |slot: &&Slot| slot.taken.compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+    let slot = slots().find(free).unwrap_or_else(|| {
+        let new = Box::leak(Box::new(Slot {
+            taken: AtomicBool::new(true),
+            start: AtomicUsize::new(0),
+            end: AtomicUsize::new(0),
+            written: AtomicBool::new(false),
+            lost: AtomicBool::new(false),
+            next: ptr::null(),
+        }));
+        let place = ptr::from_mut(new);
+        let mut head = SLOTS.load(Ordering::Acquire);
+        loop {
+            // SAFETY: not published yet, so nobody else looks at it.
+            unsafe { (*place).next = head };
+            match SLOTS.compare_exchange_weak(head, place, Ordering::AcqRel, Ordering::Acquire) {
+                // SAFETY: leaked above.
+                Ok(_) => break unsafe { &*place },
+                Err(now) => head = now,
+            }
+        }
+    });
+    slot.lost.store(false, Ordering::Relaxed);
+    slot.written.store(written, Ordering::Relaxed);
+    slot.start.store(start, Ordering::Release);
+    slot.end.store(start + len, Ordering::Release);
+    Ok(slot)
+}
+
+/// What was installed before, and is asked about signals that are not ours; never freed.
+static BEFORE: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
+/// The process in which the handler was last seen to be ours.
+static SEEN_IN: AtomicU32 = AtomicU32::new(0);
+static INSTALLING: Mutex<()> = Mutex::new(());
+
+/// Looks for the handler where a process was forked since.
+pub(super) fn keep_handler() {
+    if SEEN_IN.load(Ordering::Relaxed) != crate::process::id() {
+        // Whatever goes wrong, it went well before the fork.
+        let _ = install();
+    }
+}
+
+fn install() -> io::Result<()> {
+    // Who holds it in the parent of a forked process never lets go of it in the child: one try is enough, for whoever
+    // holds it in this process installs the handler.
+    let Some(_only) = lock() else { return Ok(()) };
+    let mut now = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: asks for the action, which is written to `now`.
+    if unsafe { libc::sigaction(libc::SIGBUS, ptr::null(), now.as_mut_ptr()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: written above; zeros would be valid, too.
+    let now = unsafe { now.assume_init() };
+    let handler = on_signal as extern "C" fn(_, _, _) as libc::sighandler_t;
+    if now.sa_sigaction != handler {
+        // SAFETY: zeros are a valid action: the default one.
+        let mut ours: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
+        ours.sa_sigaction = handler;
+        // On the thread's own stack for signals, where it has one.
+        ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
+        BEFORE.store(Box::into_raw(Box::new(now)), Ordering::Release);
+        // SAFETY: the handler does nothing that a handler must not do.
+        if unsafe { libc::sigaction(libc::SIGBUS, &raw const ours, ptr::null_mut()) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    SEEN_IN.store(crate::process::id(), Ordering::Relaxed);
+    Ok(())
+}
+
+fn lock() -> Option<std::sync::MutexGuard<'static, ()>> {
+    match INSTALLING.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(std::sync::TryLockError::Poisoned(guard)) => Some(PoisonError::into_inner(guard)),
+        Err(std::sync::TryLockError::WouldBlock) => None,
+    }
+}
+
+thread_local! {
+    /// Whether this thread has handed on a signal: one that is then sent again comes from the handler before.
+    static HANDED_ON: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Calls nothing but what may be called in a handler: atomics, `mmap`, `sigaction`, `raise`.
+extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    // SAFETY: the kernel hands over a valid description.
+    let (code, address) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
+    // Sent by the kernel for an access, not by a process.
+    if code > 0 && slots().any(|slot| made_zeros(slot, address)) {
+        return;
+    }
+    hand_on(signal, code, info, context);
+}
+
+/// Puts zeros from the page of `address` to the mapping's end, where `address` lies in that.
+fn made_zeros(slot: &Slot, address: usize) -> bool {
+    let end = slot.end.load(Ordering::Acquire);
+    let start = slot.start.load(Ordering::Acquire);
+    if !(start..end).contains(&address) {
+        return false;
+    }
+    // First, so that no thread sees zeros that the note does not tell of.
+    slot.lost.store(true, Ordering::Release);
+    // SAFETY: asks for a number.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+    let from = address & !(page - 1);
+    let access = libc::PROT_READ | if slot.written.load(Ordering::Relaxed) { libc::PROT_WRITE } else { 0 };
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANON | libc::MAP_FIXED | libc::MAP_NORESERVE;
+    // SAFETY: the pages belong to a mapping that lives, for a thread is reading it; they stay readable, with other
+    // content, which its readers know by the note.
+    let place = unsafe { libc::mmap(from as *mut libc::c_void, end - from, access, flags, -1, 0) };
+    place != libc::MAP_FAILED
+}
+
+/// Does what would be done without this handler.
+fn hand_on(signal: libc::c_int, code: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    // SAFETY: null, or an action that is never freed.
+    let before = unsafe { BEFORE.load(Ordering::Acquire).as_ref() };
+    let again = HANDED_ON.try_with(|handed_on| handed_on.replace(true)).unwrap_or(true);
+    let action = before.map_or(libc::SIG_DFL, |before| before.sa_sigaction);
+    if action == libc::SIG_IGN && code <= 0 {
+        return;
+    }
+    // Handlers such as Python's put back the one before them, which may be this, and send the signal once more.
+    if action == libc::SIG_DFL || action == libc::SIG_IGN || (again && code <= 0) {
+        // SAFETY: zeros are the default action, under which the access that is repeated ends the process.
+        unsafe {
+            let default: libc::sigaction = MaybeUninit::zeroed().assume_init();
+            libc::sigaction(signal, &raw const default, ptr::null_mut());
+            if code <= 0 {
+                libc::raise(signal);
+            }
+        }
+        return;
+    }
+    if before.is_some_and(|before| before.sa_flags & libc::SA_SIGINFO != 0) {
+        type Handler = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
+        // SAFETY: a handler that was installed with three arguments.
+        let handler = unsafe { std::mem::transmute::<libc::sighandler_t, Handler>(action) };
+        handler(signal, info, context);
+    } else {
+        // SAFETY: a handler that was installed with one argument.
+        let handler =
+            unsafe { std::mem::transmute::<libc::sighandler_t, extern "C" fn(libc::c_int)>(action) };
+        handler(signal);
+    }
+}

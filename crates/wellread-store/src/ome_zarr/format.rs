@@ -1,0 +1,28 @@
+//! OME-Zarr as a format.
+
+use super::layout::{self, NAMING};
+use super::{store, writer};
+use crate::Format;
+
+/// OME-Zarr 0.4 and 0.5: one image group (`x.zarr`), a folder of them, a plate, or a Bio-Formats series.
+pub static FORMAT: Format = Format {
+    name: NAMING.name,
+    about: "OME-Zarr 0.4 and 0.5: image groups (x.zarr), folders of them, HCS plates, bioformats2raw series",
+    endings: NAMING.endings,
+    set_ending: "",
+    holds_images: |_| true,
+    parts: &[],
+    keeps_features: false,
+    keeps_durations: false,
+    holds_bare_pixels: true,
+    has_checksums: true,
+    has_tables: false,
+    has_columns: false,
+    has_levels: true,
+    heeds_tune: |_| false,
+    cannot_resume: None,
+    engine: || Ok("own chunk reader, zarrs 0.23 for rare codecs; OME-Zarr 0.4 and 0.5".to_owned()),
+    recognise: layout::recognise,
+    open: |path, options| Ok(Box::new(store::OmeZarrStore::open(path, options)?)),
+    create: |path, options| Ok(Box::new(writer::OmeZarrWriter::create(path, options)?)),
+};

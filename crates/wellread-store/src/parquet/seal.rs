@@ -1,0 +1,58 @@
+//! The checksum of a footer, which the format has no place for.
+//!
+//! The footer says how pages are to be understood, and nothing in the format guards it: its checksum stands under
+//! [`FOOTER_KEY`] in its own metadata, as eight hexadecimal digits that count as zeros in it.
+//!
+//! ```text
+//!  writer ─▶ footer with FOOTER_KEY: 00000000 ──seal──▶ digits in place ─▶ file ──footer_matches──▶ reader
+//! ```
+
+use std::fs::OpenOptions;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+/// The footer's metadata has its own checksum under this key.
+pub(super) const FOOTER_KEY: &str = "wellread:footer_crc32";
+/// What stands there while the checksum is computed.
+pub(super) const NO_SUM: &str = "00000000";
+
+/// Puts the checksum of a finished file's footer into it.
+///
+/// # Errors
+/// A file that cannot be written, or has no place for it.
+pub(super) fn seal(path: &Path) -> io::Result<()> {
+    let mut file = OpenOptions::new().read(true).write(true).open(path)?;
+    let mut tail = [0; 8];
+    let end = file.seek(SeekFrom::End(-8))?;
+    file.read_exact(&mut tail)?;
+    let length = u32::from_le_bytes([tail[0], tail[1], tail[2], tail[3]]);
+    let start = end.checked_sub(u64::from(length)).ok_or(io::ErrorKind::InvalidData)?;
+    let mut footer = vec![0; length as usize];
+    file.seek(SeekFrom::Start(start))?;
+    file.read_exact(&mut footer)?;
+    let at = place_of_sum(&footer).ok_or(io::ErrorKind::InvalidData)?;
+    file.seek(SeekFrom::Start(start + at as u64))?;
+    file.write_all(sum_of(&footer, at).as_bytes())
+}
+
+/// Where in a footer the digits of its checksum are.
+fn place_of_sum(footer: &[u8]) -> Option<usize> {
+    // A string field with its length follows the key.
+    let mark = [FOOTER_KEY.as_bytes(), &[0x18, NO_SUM.len() as u8]].concat();
+    let at = footer.windows(mark.len()).rposition(|window| window == mark)? + mark.len();
+    (at + NO_SUM.len() <= footer.len()).then_some(at)
+}
+
+/// The digits of a footer's checksum, whose place is `at`.
+fn sum_of(footer: &[u8], at: usize) -> String {
+    let mut sum = libdeflater::Crc::new();
+    sum.update(&footer[..at]);
+    sum.update(NO_SUM.as_bytes());
+    sum.update(&footer[at + NO_SUM.len()..]);
+    format!("{:08x}", sum.sum())
+}
+
+/// Whether a footer that has a checksum matches it.
+pub(super) fn footer_matches(footer: &[u8]) -> bool {
+    place_of_sum(footer).is_some_and(|at| sum_of(footer, at).as_bytes() == &footer[at..at + NO_SUM.len()])
+}

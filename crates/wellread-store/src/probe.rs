@@ -1,0 +1,75 @@
+//! What can be told about a path before it is opened: a look at its first bytes or at the names in it.
+//!
+//! ```text
+//!  path ──Probe::new──▶ Probe ──Format::recognise──▶ which format it is
+//! ```
+
+use crate::{Error, Result};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// What can be told about a path by a look at its first bytes or its directory listing.
+#[derive(Debug)]
+pub struct Probe {
+    /// The path looked at.
+    pub path: PathBuf,
+    /// Up to 64 first bytes of a file; empty for a folder.
+    pub head: Vec<u8>,
+    /// Last 8 bytes of a file; empty for a folder or a shorter file.
+    pub tail: Vec<u8>,
+    /// Whether it is a folder.
+    pub is_dir: bool,
+    /// Names directly inside a folder, sorted, up to 4,096 of them, without dot files except `.z*`.
+    pub entries: Vec<String>,
+}
+
+impl Probe {
+    /// Looks at `path`.
+    ///
+    /// # Errors
+    /// Missing path, no permission, or something that is neither file nor folder.
+    pub fn new(path: &Path) -> Result<Self> {
+        let meta = std::fs::metadata(path).map_err(|e| Error::io(path, "cannot open", &e))?;
+        let mut probe = Self {
+            path: path.to_owned(),
+            head: vec![],
+            tail: vec![],
+            is_dir: meta.is_dir(),
+            entries: vec![],
+        };
+        if meta.is_dir() {
+            let listing =
+                std::fs::read_dir(path).map_err(|e| Error::io(path, "cannot list the folder", &e))?;
+            for entry in listing.take(4096) {
+                let entry = entry.map_err(|e| Error::io(path, "cannot list the folder", &e))?;
+                let name = entry.file_name().to_string_lossy().into_owned();
+                if !name.starts_with('.') || name.starts_with(".z") {
+                    probe.entries.push(name);
+                }
+            }
+            probe.entries.sort();
+        } else if meta.is_file() {
+            use std::io::{Seek, SeekFrom};
+            let mut file = std::fs::File::open(path).map_err(|e| Error::io(path, "cannot open", &e))?;
+            (&mut file)
+                .take(64)
+                .read_to_end(&mut probe.head)
+                .map_err(|e| Error::io(path, "cannot read", &e))?;
+            if meta.len() >= 8 {
+                file.seek(SeekFrom::End(-8)).map_err(|e| Error::io(path, "cannot read", &e))?;
+                file.read_to_end(&mut probe.tail).map_err(|e| Error::io(path, "cannot read", &e))?;
+            }
+        } else {
+            return Err(Error::new(path, "is neither a file nor a folder"));
+        }
+        Ok(probe)
+    }
+
+    /// Entries of a folder whose name ends with one of `endings` (lower case, such as `.tif`).
+    pub fn entries_ending<'a>(&'a self, endings: &'a [&str]) -> impl Iterator<Item = &'a str> {
+        self.entries.iter().map(String::as_str).filter(move |name| {
+            let lower = name.to_ascii_lowercase();
+            endings.iter().any(|e| lower.ends_with(e))
+        })
+    }
+}

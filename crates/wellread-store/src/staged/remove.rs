@@ -1,0 +1,15 @@
+//! Removing what is at a path, be it a file or a folder.
+
+use std::path::Path;
+
+/// How often a folder is looked at again before it is said not to be replaceable.
+pub(super) const LOOKS: usize = 10;
+
+/// Removes a file, or a folder with all that is in it, as far as the system lets it.
+pub(super) fn remove_any(path: &Path) {
+    if path.is_dir() {
+        let _ = std::fs::remove_dir_all(path);
+    } else {
+        let _ = std::fs::remove_file(path);
+    }
+}

@@ -1,0 +1,28 @@
+//! TIFF as a format.
+
+use super::listing::{self, NAMING};
+use super::{store, writer};
+use crate::{Compression, Format, Tune};
+
+/// TIFF and OME-TIFF.
+pub static FORMAT: Format = Format {
+    name: NAMING.name,
+    about: "TIFF and OME-TIFF: files and folders; none, LZW, Deflate, PackBits, Zstd; BigTIFF",
+    endings: NAMING.endings,
+    set_ending: "",
+    holds_images: |_| true,
+    parts: &[],
+    keeps_features: false,
+    keeps_durations: false,
+    holds_bare_pixels: true,
+    has_checksums: true,
+    has_tables: false,
+    has_columns: false,
+    has_levels: false,
+    heeds_tune: |options| options.tune == Tune::Size && options.compression == Compression::Default,
+    cannot_resume: None,
+    engine: || Ok(format!("wellread {}; TIFF 6.0, BigTIFF, OME-TIFF 2016-06", env!("CARGO_PKG_VERSION"))),
+    recognise: listing::recognise,
+    open: |path, options| Ok(Box::new(store::TiffStore::open(path, options)?)),
+    create: |path, options| Ok(Box::new(writer::TiffWriter::create(path, options)?)),
+};

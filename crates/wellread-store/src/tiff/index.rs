@@ -1,0 +1,182 @@
+//! From pages to images: all that is kept of a file.
+//!
+//! What says how pages form images is, in this order: OME-XML ([`super::ome`]), an ImageJ description, tifffile's JSON
+//! descriptions ([`super::describe`]), or nothing: then pages of the same size and pixel type are the Z axis of one image,
+//! and pages marked as reduced copies or masks are left out.
+
+use super::describe;
+use super::ifd::{FileView, Header};
+use super::image::Page;
+use super::ome;
+use super::pages::{FirstPage, RawPage, read_pages};
+use super::series::{C, OtherFile, PlaneRef, Series, Z, image_of_samples};
+use crate::Result;
+use crate::refusal::Refusal;
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+use wellread_image::ImageMetadata;
+
+/// How a file describes its images.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Ome,
+    ImageJ,
+    Shaped,
+    Plain,
+}
+
+/// All that is kept of a file.
+#[derive(Debug)]
+pub(super) struct FileIndex {
+    pub(super) len: u64,
+    pub(super) header: Header,
+    pub(super) kind: Kind,
+    pub(super) pages: Box<[Page]>,
+    pub(super) series: Box<[Series]>,
+}
+
+impl FileIndex {
+    /// Reads a file's directories, `len` bytes long. `window` is memory to use; `known` are descriptions of other files.
+    pub(super) fn read(
+        path: &Path,
+        (file, len): (&File, u64),
+        window: &mut Vec<u8>,
+        known: &ome::Descriptions,
+    ) -> Result<Self> {
+        let mut view = FileView::new(path, file, len, window);
+        let (header, raw, first) = read_pages(&mut view)?;
+        let description = first.description.as_deref().unwrap_or("");
+        let mut pages: Vec<Page> = raw.iter().map(|r| r.page.clone()).collect();
+        let mut found = None;
+        if ome::is_ome(description)
+            && let Some(series) = ome::series(&view, description, &pages, known)?
+        {
+            found = Some((Kind::Ome, series));
+        }
+        if found.is_none() && description.starts_with("ImageJ=") {
+            let images = describe::image_j(&view, description, &mut pages)?;
+            found = images.map(|s| (Kind::ImageJ, vec![s]));
+        }
+        if found.is_none() && raw[0].shaped.is_some() {
+            found = describe::shaped(&view, &raw, &mut pages)?.map(|s| (Kind::Shaped, s));
+        }
+        let (kind, mut series) = found.unwrap_or_else(|| (Kind::Plain, plain(&raw, len)));
+        if kind != Kind::Ome {
+            let metadata = metadata(&first, kind, description);
+            for one in &mut series {
+                one.metadata.clone_from(&metadata);
+            }
+        }
+        let mut index = Self { len, header, kind, pages: pages.into(), series: Box::new([]) };
+        for one in &mut series {
+            index.check(one);
+        }
+        index.series = series.into();
+        Ok(index)
+    }
+
+    /// Rejects an image that declares more pixels than its files can hold.
+    fn check(&self, series: &mut Series) {
+        let Ok(info) = series.info else { return };
+        let bytes = match info.shape.checked_bytes(info.dtype) {
+            Ok(bytes) => bytes as u64,
+            Err(e) => {
+                series.info = Err(Refusal::damaged(e.to_string()));
+                return;
+            }
+        };
+        let own = series.planes.iter().find(|p| p.source == 0);
+        let format = &self.pages[own.map_or(0, |p| p.page as usize)].format;
+        if let Some(refusal) = &format.refusal {
+            series.info = Err(refusal.clone());
+            return;
+        }
+        // What counts is bits as stored: a pixel may be delivered in more.
+        let stored = bytes / info.dtype.size() as u64 * u64::from(format.bits) / 8;
+        let mut at_most = 0u64;
+        let mut last = u32::MAX;
+        for plane in &series.planes {
+            if plane.source == 0 && plane.page != last {
+                at_most = at_most.saturating_add(self.pages[plane.page as usize].at_most(self.len));
+                last = plane.page;
+            }
+        }
+        let others: u64 = series.others.iter().map(OtherFile::len).fold(0, u64::saturating_add);
+        at_most = at_most.saturating_add(format.codec.at_most(others));
+        if series.planes.iter().any(|p| p.source == PlaneRef::MISSING) {
+            // An acquisition that was stopped early: believed if a moderate part of it is there.
+            at_most = at_most.saturating_mul(8).saturating_add(64 << 20);
+        }
+        if stored > at_most {
+            series.info = Err(Refusal::damaged(self.why_too_little(series).unwrap_or_else(|| {
+                format!(
+                    "{} of {} are declared, {stored} bytes, but the {} stored bytes cannot hold them",
+                    info.shape, info.dtype, self.len
+                )
+            })));
+        }
+    }
+
+    /// What is missing of an image whose files hold less than it declares, if that can be told.
+    fn why_too_little(&self, series: &Series) -> Option<String> {
+        if let Some(other) = series.others.iter().find(|o| !o.path.exists()) {
+            return Some(format!("{} holds planes of the image, but does not exist", other.path.display()));
+        }
+        let own = series.planes.iter().filter(|p| p.source == 0);
+        let segments = own.flat_map(|p| self.pages[p.page as usize].segments.iter());
+        let end = segments.map(|s| s.offset.saturating_add(s.len)).max()?;
+        (end > self.len).then(|| {
+            format!(
+                "the pixels reach to offset {end}, beyond the end of the file ({} bytes): it is truncated",
+                self.len
+            )
+        })
+    }
+
+    /// Rough size in memory.
+    pub(super) fn memory(&self) -> usize {
+        let pages: usize = self.pages.iter().map(|p| 56 + p.segments.len() * 20).sum();
+        let planes: usize =
+            self.series.iter().map(|s| 300 + s.planes.len() * 12 + s.others.len() * 200).sum();
+        400 + pages + planes
+    }
+
+    /// Other files that hold planes of this file's images.
+    pub(super) fn others(&self) -> impl Iterator<Item = &Path> {
+        self.series.iter().flat_map(|s| s.others.iter()).map(|o| o.path.as_path())
+    }
+}
+
+/// Metadata of files without OME-XML.
+fn metadata(first: &FirstPage, kind: Kind, description: &str) -> Option<Arc<ImageMetadata>> {
+    let mut metadata = ImageMetadata {
+        acquired: first.date_time.as_deref().and_then(describe::iso_time),
+        ..ImageMetadata::default()
+    };
+    if kind == Kind::ImageJ {
+        describe::image_j_sizes(description, first.resolution, &mut metadata);
+    }
+    (metadata != ImageMetadata::default()).then(|| Arc::new(metadata))
+}
+
+/// Images of a file that describes none: one for each kind of page.
+fn plain(raw: &[RawPage], len: u64) -> Vec<Series> {
+    let all = raw.iter().all(|r| r.secondary);
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for (i, r) in raw.iter().enumerate().filter(|(_, r)| all || !r.secondary) {
+        match groups.iter_mut().find(|g| raw[g[0]].page.alike(&r.page)) {
+            Some(group) => group.push(i),
+            None => groups.push(vec![i]),
+        }
+    }
+    let series = |group: &Vec<usize>| {
+        let page = &raw[group[0]].page;
+        let mut series = image_of_samples(page, 0, &[(Z, group.len()), (C, page.format.samples)], len);
+        for plane in &mut series.planes {
+            plane.page = group[plane.page as usize] as u32;
+        }
+        series
+    };
+    groups.iter().map(series).collect()
+}

@@ -1,0 +1,69 @@
+//! The pages of a file: every directory of its main chain, read once, and what the first says about the whole file.
+
+use super::endian::Endian;
+use super::ifd::{FileView, Header, Ifd, TRUNCATED, read_chain, tag};
+use super::image::Page;
+use crate::Result;
+use std::sync::Arc;
+
+/// A page while its file is being read.
+pub(super) struct RawPage {
+    pub(super) page: Page,
+    /// Whether it is a reduced copy or a mask of another page.
+    pub(super) secondary: bool,
+    /// tifffile's JSON, where there is one.
+    pub(super) shaped: Option<String>,
+}
+
+/// What the first page says about the whole file.
+#[derive(Default)]
+pub(super) struct FirstPage {
+    pub(super) description: Option<String>,
+    pub(super) date_time: Option<String>,
+    /// Pixels per unit along X and Y.
+    pub(super) resolution: [Option<f64>; 2],
+}
+
+impl FirstPage {
+    fn read(view: &mut FileView<'_>, endian: Endian, ifd: &Ifd) -> Result<Self> {
+        Ok(Self {
+            description: ifd.text(view, tag::IMAGE_DESCRIPTION)?,
+            date_time: ifd.text(view, tag::DATE_TIME)?,
+            resolution: [
+                ifd.rational(view, endian, tag::X_RESOLUTION)?,
+                ifd.rational(view, endian, tag::Y_RESOLUTION)?,
+            ],
+        })
+    }
+}
+
+/// Reads every directory of the main chain.
+pub(super) fn read_pages(view: &mut FileView<'_>) -> Result<(Header, Vec<RawPage>, FirstPage)> {
+    let header = Header::read(view)?;
+    let mut pages: Vec<RawPage> = Vec::new();
+    let mut first = FirstPage::default();
+    read_chain(view, header, |view, ifd| {
+        let mut page = Page::read(view, header, ifd)?;
+        if let Some(previous) = pages.last()
+            && previous.page.format == page.format
+        {
+            page.format = Arc::clone(&previous.page.format);
+        }
+        let new_type = ifd.number(view, header.endian, tag::NEW_SUBFILE_TYPE)?.unwrap_or(0);
+        let old_type = ifd.number(view, header.endian, tag::SUBFILE_TYPE)?.unwrap_or(1);
+        if pages.is_empty() {
+            first = FirstPage::read(view, header.endian, ifd)?;
+        }
+        let shaped = if ifd.text_starts_with(view, tag::IMAGE_DESCRIPTION, b"{\"shape\":")? {
+            ifd.text(view, tag::IMAGE_DESCRIPTION)?
+        } else {
+            None
+        };
+        pages.push(RawPage { page, secondary: new_type & 5 != 0 || old_type == 2, shaped });
+        Ok(())
+    })?;
+    if pages.is_empty() {
+        return Err(view.error("there is no page in it").hint(TRUNCATED));
+    }
+    Ok((header, pages, first))
+}
