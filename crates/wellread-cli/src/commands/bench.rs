@@ -1,11 +1,14 @@
 //! `wellread bench WHAT…`
 
+use super::command_line::{command_line, current};
+use super::program::Program;
 use super::synthetic::{SyntheticArgs, check_disk};
 use super::trace::TraceArgs;
-use super::{outside_of, parse_positive, parse_share, parse_size, parse_threads, recipe};
+use super::{
+    distinct, outside_of, parse_positive, parse_seconds, parse_share, parse_size, parse_threads, recipe,
+};
 use crate::output::{Failure, Outcome, TimeLeft, Ui, figures_on, shown_on};
 use crate::text_table::text_table;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wellread_bench::choices::{Access, ChunkLayout, Framework, Mode, SampleTransform, Sweep, in_python};
@@ -297,7 +300,7 @@ impl Args {
             random_images: self.random_images,
             sweeps,
             command: command_line(),
-            recipe: recipe::current().map(|current| current.text),
+            recipe: current().map(|current| current.text),
         })
     }
 }
@@ -377,38 +380,13 @@ fn parse_model(name: &str) -> Result<String, String> {
     ))
 }
 
-pub(super) fn parse_seconds(text: &str) -> Result<f64, String> {
-    // As long as anybody's patience, and far from what a duration cannot hold.
-    const MOST: f64 = 1e7;
-    match text.parse::<f64>() {
-        Ok(seconds) if seconds > 0.0 && seconds.is_finite() => Ok(seconds.min(MOST)),
-        _ => Err(format!("{text:?} is no positive number of seconds")),
-    }
-}
-
 /// Parses a factor for pixels.
 fn parse_factor(text: &str) -> Result<f32, String> {
     let factor = text.trim().parse().ok().filter(|f: &f32| f.is_finite() && *f != 0.0);
     factor.ok_or_else(|| format!("{text:?} is no factor; write a number such as 0.0039"))
 }
 
-/// What was given, each once, in order: a value given twice would be measured twice under one name.
-pub(super) fn distinct<T: Clone + PartialEq>(given: &[T]) -> Vec<T> {
-    let mut out: Vec<T> = Vec::with_capacity(given.len());
-    for value in given {
-        if !out.contains(value) {
-            out.push(value.clone());
-        }
-    }
-    out
-}
-
-/// The command as typed, or as a recipe has it, with the program's name instead of its path.
-pub(super) fn command_line() -> String {
-    recipe::current().map_or_else(|| recipe::joined(crate::typed()), |current| current.command)
-}
-
-pub fn run(args: &Args, program: &[OsString], ui: Ui) -> Outcome {
+pub fn run(args: &Args, program: &Program, ui: Ui) -> Outcome {
     if let Some(path) = &args.recipe {
         return recipe::run(path, &args.out, program, ui);
     }
@@ -431,16 +409,14 @@ pub fn run(args: &Args, program: &[OsString], ui: Ui) -> Outcome {
         phase: &|line| ui.phase(line),
         current: &figures_on(&bar, &left),
     };
-    let outcome = if args.processes > 1 {
-        // A child that fails, or whose pixels differ, is an error.
-        super::processes::run(&config, args.processes, program, watch).map(|report| suite::Outcome {
-            report,
-            verified: true,
-            failures: vec![],
-        })
-    } else {
-        suite::run(&config, watch)
-    };
+    let outcome =
+        if args.processes > 1 {
+            // A child that fails, or whose pixels differ, is an error.
+            super::processes::run(&config, args.processes, &program.start, watch)
+                .map(|report| suite::Outcome { report, verified: true, failures: vec![] })
+        } else {
+            suite::run(&config, watch)
+        };
     let outcome = outcome.map_err(|e| match e.downcast_ref::<WrongUsage>() {
         Some(wrong) => Failure::Usage(wrong.to_string()),
         None => Failure::Failed(format!("{e:#}")),

@@ -102,7 +102,7 @@ pub struct Args {
     threads: usize,
     /// Seconds after which a framework that does not answer is ended, and its row says so; importing and loading may take two
     /// minutes in any case.
-    #[arg(help_heading = "Frameworks", long, default_value_t = Config::default().turn_limit.as_secs_f64(), value_parser = super::bench::parse_seconds)]
+    #[arg(help_heading = "Frameworks", long, default_value_t = Config::default().turn_limit.as_secs_f64(), value_parser = super::parse_seconds)]
     turn_limit: f64,
     /// Print the largest difference of outputs between the frameworks, and fail when it is too large.
     #[arg(long)]
@@ -121,7 +121,7 @@ impl Args {
     fn config(&self, program: Vec<OsString>) -> Config {
         let flat = |names: &[String], parse: fn(&str) -> _| -> Vec<String> {
             let parsed: Vec<Vec<String>> = names.iter().filter_map(|name| Result::ok(parse(name))).collect();
-            super::bench::distinct(&parsed.concat())
+            super::distinct(&parsed.concat())
         };
         let torch = self.torch.iter().map(|way| match way.as_str() {
             way if !self.compile || way.split('+').any(|o| o.starts_with("compile")) => way.to_owned(),
@@ -133,7 +133,7 @@ impl Args {
         Config {
             frameworks: flat(&self.framework, Config::parse_framework),
             models: flat(&self.model, Config::parse_model),
-            batch_sizes: super::bench::distinct(&self.batch_sizes),
+            batch_sizes: super::distinct(&self.batch_sizes),
             iterations: self.iterations,
             warmup: self.warmup,
             device: self.device_prefer.clone(),
@@ -145,7 +145,7 @@ impl Args {
             channels: self.channels.clone(),
             loader_workers: self.workers,
             output_dir: self.output_dir.clone(),
-            torch: super::bench::distinct(&torch.collect::<Vec<_>>()),
+            torch: super::distinct(&torch.collect::<Vec<_>>()),
             provider: self.provider.clone(),
             onnxruntime: self.onnxruntime.clone(),
             check: self.check,
@@ -155,8 +155,8 @@ impl Args {
             turn_limit: Duration::from_secs_f64(self.turn_limit),
             model_dir: self.model_dir.clone(),
             server,
-            command: super::bench::command_line(),
-            recipe: super::recipe::current().map(|current| current.text),
+            command: super::command_line::command_line(),
+            recipe: super::command_line::current().map(|current| current.text),
         }
     }
 }
