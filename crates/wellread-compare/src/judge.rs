@@ -2,8 +2,7 @@
 
 use crate::Results;
 use crate::provenance::{self, Difference, Weight};
-use crate::rounds::by_run;
-use crate::series::{self, Measured, Pair};
+use crate::series::{self, Measured, Pair, by_run};
 use anyhow::{Result, bail};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;

@@ -2,11 +2,12 @@
 
 use crate::cache::Cache;
 use crate::file::OpenFile;
-use crate::gather::{ALL, Gather, LEVELS, Part, Room, Wanted, structure, weight};
+use crate::gather::{Gather, LEVELS, Part, Room, structure, weight};
 use crate::rows::{Closed, ImageList, Located};
 use crate::session::{Cause, Session, reading};
 use crate::tree::{Column, Series, Source, plain};
 use crate::types::{MASK, Type};
+use crate::wanted::{ALL, Wanted};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -86,7 +87,7 @@ impl VortexTable {
             let schema = session.arrow().to_arrow_schema(file.vortex.dtype())?;
             let fields = schema.fields().iter().map(|f| plain(f)).collect::<Vec<_>>();
             let theirs = arrow_schema::Schema::new(fields).with_metadata(metadata.clone());
-            let ours = crate::import_schema(&theirs)?.with_metadata(metadata.clone());
+            let ours = crate::bridge::import_schema(&theirs)?.with_metadata(metadata.clone());
             let types = Type::of_table(&theirs, &ours)?;
             Ok((Column::new(Arc::clone(file.vortex.footer().layout()), &mut 0)?, types, ours))
         })?;
