@@ -3,12 +3,13 @@
 //! What a set of columns takes in a fragment is worked out once and kept: the pages, the open file, Lance's reader.
 //! So a read is looking rows up and reading their bytes.
 
+use crate::bridge::{import, import_schema};
 use crate::dataset::{self, DATA, Dataset};
 use crate::direct::{self, Direct, Input, Stop};
 use crate::fragment::FragmentReader;
 use crate::rows::DatasetRows;
 use crate::runtime::wait;
-use crate::{footer, import, import_schema, place};
+use crate::{footer, place};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use futures::StreamExt;
@@ -25,6 +26,9 @@ use wellread_store::guard::guarded;
 use wellread_store::table::{Columns, EachRow, ImageTable, Rows};
 use wellread_store::words::counted;
 use wellread_store::{Error, FormatContext, OpenOptions, Result, StoreLayout};
+
+/// Name of the format.
+pub(crate) const NAME: &str = "lance";
 
 /// Fragments that are asked, at most, whether they all have one value in a column.
 const FRAGMENTS_ASKED: usize = 16;
@@ -250,7 +254,7 @@ fn schema_of(path: &Path, schema: &Schema) -> Result<SchemaRef> {
 
 impl ImageTable for LanceTable {
     fn format(&self) -> &'static str {
-        crate::FORMAT.name
+        NAME
     }
 
     fn path(&self) -> &Path {

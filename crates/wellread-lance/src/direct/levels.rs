@@ -6,8 +6,8 @@
 //!
 //! A row that is null has a level and no value. Definition levels, beside the others, tell which rows those are.
 
-use super::Fault::{self, Irregular};
-use super::values::{PACK, packed};
+use super::fault::Fault::{self, Irregular};
+use super::packing::{PACK, packed};
 use lance_bitpacking::BitPacking;
 use lance_encoding::buffer::LanceBuffer;
 use lance_encoding::compression::{BlockDecompressor, DecompressionStrategy, DefaultDecompressionStrategy};
