@@ -3,7 +3,7 @@
 use crate::connection::{Borrowed, Database, failed};
 use crate::direct::{self, Blocks, Direct, HEADERS, Layout, Stop};
 use crate::place::{self, Place};
-use crate::{FORMAT, PARQUET_FORMAT, sql};
+use crate::sql;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{RecordBatch, UInt64Array};
@@ -16,6 +16,11 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use wellread_image::ome_arrow::{FILE_WRITER_KEY, ROW_ID, field};
 use wellread_store::table::{Columns, EachRow, ImageTable, Rows};
 use wellread_store::{Error, FormatContext, OpenOptions, Result, StoreLayout, regular};
+
+/// Name of the format of native tables.
+pub(crate) const NAME: &str = "duckdb";
+/// Name of the format of Parquet files that DuckDB reads and writes.
+pub(crate) const PARQUET_NAME: &str = "parquet-duckdb";
 
 /// Name of the row number among the columns of a query.
 const KEY: &str = "wellread row";
@@ -325,7 +330,7 @@ impl DuckTable {
 
 impl ImageTable for DuckTable {
     fn format(&self) -> &'static str {
-        if matches!(self.source, Source::Parquet) { PARQUET_FORMAT.name } else { FORMAT.name }
+        if matches!(self.source, Source::Parquet) { PARQUET_NAME } else { NAME }
     }
 
     fn path(&self) -> &Path {
