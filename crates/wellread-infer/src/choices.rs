@@ -88,17 +88,6 @@ impl Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
-
-    #[test]
-    fn defaults_are_those_of_upstream() {
-        let config = Config::default();
-        assert_eq!((config.iterations, config.warmup), (50, 10));
-        assert_eq!(config.batch_sizes, [1, 8, 32, 128]);
-        assert_eq!(config.models, ["resnet50", "vit_b_16"]);
-        assert_eq!(config.output_dir, Path::new("results/raw"));
-        config.check().unwrap();
-    }
 
     #[test]
     fn names_that_there_are_not_are_answered_by_those_there_are() {

@@ -168,3 +168,18 @@ impl Config {
 pub fn is_onnx(name: &str) -> bool {
     Path::new(name).extension().is_some_and(|ending| ending == "onnx")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_those_of_upstream() {
+        let config = Config::default();
+        assert_eq!((config.iterations, config.warmup), (50, 10));
+        assert_eq!(config.batch_sizes, [1, 8, 32, 128]);
+        assert_eq!(config.models, ["resnet50", "vit_b_16"]);
+        assert_eq!(config.output_dir, Path::new("results/raw"));
+        config.check().unwrap();
+    }
+}
