@@ -27,6 +27,7 @@
 //! | `wanted` | which fields of columns are asked for |
 //! | `gather` | Arrow arrays of chosen rows, of this workspace's release; what the library has to decode comes over the bridge |
 //! | `rows` | where rows lie; their images handed on from there |
+//! | `plan` | which pieces hold the rows of a batch, and their parts as its arrays |
 //! | `table` | [`VortexTable`] |
 //! | `writer`, `strategy` | files written; how they are cut and compressed |
 
@@ -35,6 +36,7 @@ mod cache;
 mod file;
 mod gather;
 mod piece;
+mod plan;
 mod rows;
 mod session;
 mod strategy;

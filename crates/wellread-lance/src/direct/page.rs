@@ -7,6 +7,8 @@
 //! * *mini-blocks*: chunks of a few KiB, each with its levels and values, or indices of values in a dictionary of the
 //!   page. Beside them, a word for each chunk tells its size and number of values, and the repetition index how many
 //!   rows end in it and whether one goes on in the next.
+//!
+//! Long because both layouts are read through the same room, levels and cuts of rows.
 
 use super::chunk::{ALIGNMENT, Parts};
 use super::fault::Fault::{self, Irregular};
