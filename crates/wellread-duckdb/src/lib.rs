@@ -22,6 +22,7 @@
 
 mod connection;
 mod direct;
+mod file;
 #[doc(hidden)]
 pub mod fuzzing;
 mod library;
@@ -29,6 +30,7 @@ mod place;
 mod sink;
 mod sql;
 mod table;
+mod types;
 
 pub use table::DuckTable;
 
