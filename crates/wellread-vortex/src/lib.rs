@@ -56,7 +56,7 @@ pub const LIBRARY: &str = "0.90.0";
 
 /// OME-Arrow columns in Vortex files.
 pub static FORMAT: Format = Format {
-    name: "vortex",
+    name: table::NAME,
     about: "OME-Arrow columns in Vortex files",
     endings: &[".vortex"],
     set_ending: ".vortex",

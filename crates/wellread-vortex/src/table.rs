@@ -21,6 +21,9 @@ use wellread_store::table::{Columns, EachRow, ImageTable, Rows};
 use wellread_store::words::counted;
 use wellread_store::{Error, FormatContext, Result, StoreLayout};
 
+/// Name of the format.
+pub(crate) const NAME: &str = "vortex";
+
 /// Bytes of a batch at which it ends. More would leave the nearer caches before they are used.
 const BATCH: usize = 2 << 20;
 /// Bytes of opened pieces that a table keeps.
@@ -161,7 +164,7 @@ impl VortexTable {
 
 impl ImageTable for VortexTable {
     fn format(&self) -> &'static str {
-        crate::FORMAT.name
+        NAME
     }
 
     fn path(&self) -> &Path {
