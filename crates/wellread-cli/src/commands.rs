@@ -1,8 +1,12 @@
-//! One file per subcommand: its arguments, a `run`, nothing shared but [`OpenArgs`] and small parsers.
+//! One file per subcommand: its arguments, a `run`.
+//!
+//! What several of them need stands below them: here [`OpenArgs`], places and small parsers; the command as a line of words
+//! in `command_line`; this program as a command sees it in `program`; flags in `trace`, `synthetic` and `convert`.
 
 pub mod advise;
 pub mod bench;
 pub mod checksum;
+pub mod command_line;
 pub mod compare;
 pub mod convert;
 pub mod diagnosis;
@@ -11,6 +15,7 @@ pub mod generate;
 pub mod infer;
 pub mod info;
 pub mod processes;
+pub mod program;
 pub mod recipe;
 pub mod report;
 pub mod stats;
@@ -129,6 +134,11 @@ pub fn note_leftovers_beside(target: &Path, ui: Ui) {
     }
 }
 
+/// Whether both exist and are the same file or folder.
+pub fn same_place(a: &Path, b: &Path) -> bool {
+    matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
+}
+
 /// Refuses to write `target`, the value of `option`, into the folder of images `source`, which would then hold it as well.
 pub fn outside_of(source: &Path, option: &str, target: &Path) -> Outcome {
     let (Ok(place), Some(written)) = (source.canonicalize(), place_of(target)) else { return Ok(()) };
@@ -179,6 +189,16 @@ pub fn parse_threads(text: &str) -> Result<usize, String> {
     threads.ok_or_else(|| format!("{text:?} is no number of threads from 0 to {MOST}"))
 }
 
+/// Parses a time in seconds.
+pub fn parse_seconds(text: &str) -> Result<f64, String> {
+    // As long as anybody's patience, and far from what a duration cannot hold.
+    const MOST: f64 = 1e7;
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds > 0.0 && seconds.is_finite() => Ok(seconds.min(MOST)),
+        _ => Err(format!("{text:?} is no positive number of seconds")),
+    }
+}
+
 /// Parses a share from 0 to 1, such as `5%` or `0.05`.
 pub fn parse_share(text: &str) -> Result<f64, String> {
     let trimmed = text.trim();
@@ -199,6 +219,17 @@ pub fn parse_tczyx(text: &str) -> Result<[usize; 5], String> {
     numbers
         .and_then(|n| n.try_into().ok())
         .ok_or_else(|| format!("{text:?} is not five positive numbers T,C,Z,Y,X, such as 1,1,1,256,256"))
+}
+
+/// What was given, each once, in order: a value given twice would be measured twice under one name.
+pub fn distinct<T: Clone + PartialEq>(given: &[T]) -> Vec<T> {
+    let mut out: Vec<T> = Vec::with_capacity(given.len());
+    for value in given {
+        if !out.contains(value) {
+            out.push(value.clone());
+        }
+    }
+    out
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ mod text_table;
 // Links the storage engines.
 use wellread as _;
 
+use crate::commands::program::{Program, Run};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use wellread_bench::suite::Kept;
@@ -27,11 +28,6 @@ struct Cli {
     quiet: bool,
     #[command(subcommand)]
     command: Command,
-}
-
-/// The arguments of the command that is run, without the program's name.
-fn typed() -> Vec<String> {
-    std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
 #[derive(Subcommand)]
@@ -97,6 +93,13 @@ fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(&command.try_get_matches_from(args)?)
 }
 
+/// Parses a command that is not typed but was recorded, or is of a recipe: its words, without the program's name.
+fn parse_words(words: &[String]) -> Result<Run, String> {
+    let words = std::iter::once("wellread").chain(words.iter().map(String::as_str)).map(OsString::from);
+    let cli = parse(words).map_err(|e| e.to_string().trim_start_matches("error: ").trim_end().to_owned())?;
+    Ok(Box::new(move |program, ui| execute(cli.command, program, ui)))
+}
+
 /// Carries a command out. `program` is what starts this program again.
 fn execute(command: Command, program: Vec<OsString>, ui: output::Ui) -> output::Outcome {
     match command {
@@ -109,7 +112,9 @@ fn execute(command: Command, program: Vec<OsString>, ui: output::Ui) -> output::
         Command::View(args) => commands::view::run(&args, ui),
         Command::Doctor(args) => commands::doctor::run(&args, ui),
         Command::Advise(args) => args.trace.record(ui, || commands::advise::run(&args, ui)),
-        Command::Bench(args) => args.trace.record(ui, || commands::bench::run(&args, &program, ui)),
+        Command::Bench(args) => {
+            args.trace.record(ui, || commands::bench::run(&args, &this_program(program), ui))
+        }
         Command::Infer(args) => args.trace.record(ui, || commands::infer::run(&args, program, ui)),
         Command::InferWorker => {
             wellread_infer::serve::main();
@@ -121,9 +126,14 @@ fn execute(command: Command, program: Vec<OsString>, ui: output::Ui) -> output::
             code => Err(output::Failure::Ended(code)),
         },
         Command::Compare(args) => commands::compare::run(&args, ui),
-        Command::Rerun(args) => commands::recipe::rerun(&args, &program, ui),
+        Command::Rerun(args) => commands::recipe::rerun(&args, &this_program(program), ui),
         Command::Report(args) => commands::report::run(&args, ui),
     }
+}
+
+/// This program, for commands that run others of it.
+fn this_program(start: Vec<OsString>) -> Program {
+    Program { start, parse: parse_words }
 }
 
 /// For the moment before the process ends because so many bytes of memory were not to be had, as far as that is known:

@@ -5,7 +5,7 @@
 //! [`wellread_measure::steady`].
 
 use crate::series;
-use crate::{Results, judge, provenance};
+use crate::{Results, judge, provenance, verdict};
 use anyhow::{Context as _, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -116,7 +116,7 @@ pub fn record(results: &Results, label: &str, options: &judge::Options) -> Resul
                 let ends = interval.map(|i| (back(i.low).min(back(i.high)), back(i.low).max(back(i.high))));
                 rows.push(Figure {
                     table: table.name().to_owned(),
-                    name: judge::name(&pair.key),
+                    name: verdict::name(&pair.key),
                     quantity: quantity.column.clone(),
                     value: of.value,
                     low: ends.map(|(low, _)| low).filter(|low| low.is_finite()),

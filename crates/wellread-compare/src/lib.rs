@@ -24,7 +24,8 @@
 //! | [`sides`] | several results as one side, their processes counted |
 //! | [`provenance`] | [`Difference`]: data, machine, versions, configuration, seed |
 //! | [`series`] | one configuration's samples of one quantity |
-//! | [`judge`] | [`compare`], [`Comparison`] |
+//! | [`verdict`] | [`Comparison`], [`Row`], [`Word`] |
+//! | [`judge`] | [`compare`], [`Options`] |
 //! | [`text`] | for a terminal and as Markdown |
 //! | [`history`] | one record per run, changes over many |
 //! | [`figure`] | the history as a figure |
@@ -41,8 +42,10 @@ pub mod rounds;
 pub mod series;
 pub mod sides;
 pub mod text;
+pub mod verdict;
 
-pub use judge::{Comparison, Options, Row, Word, compare};
+pub use judge::{Options, compare};
 pub use provenance::Difference;
 pub use results::Results;
 pub use rounds::{append, condensed};
+pub use verdict::{Comparison, Row, Word};

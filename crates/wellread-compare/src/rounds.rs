@@ -2,7 +2,7 @@
 
 use crate::Results;
 use crate::judge::{Options, row_id};
-use crate::series::{self, Measured};
+use crate::series;
 use anyhow::Result;
 use std::collections::BTreeMap;
 use wellread_measure::Bootstrap;
@@ -10,12 +10,6 @@ use wellread_measure::bootstrap::Pairing;
 use wellread_measure::compare::NoiseFloor;
 use wellread_measure::samples::median;
 use wellread_report::{Cell, Column, Table, Values, columns};
-
-/// The values of two sides in the runs that both have.
-pub(crate) fn by_run(a: &Measured, b: &Measured) -> (Vec<f64>, Vec<f64>) {
-    let other = |run: &i64| b.runs.iter().position(|other| other == run).map(|at| b.samples[at]);
-    a.runs.iter().zip(&a.samples).filter_map(|(run, value)| Some((*value, other(run)?))).unzip()
-}
 
 /// Noise floors of single rows from an A/A pair: the same baseline measured twice in turns.
 pub fn row_floors(a: &Results, twin: &Results, options: &Options) -> Result<BTreeMap<String, NoiseFloor>> {
@@ -27,7 +21,7 @@ pub fn row_floors(a: &Results, twin: &Results, options: &Options) -> Result<BTre
         for quantity in series::quantities(table, other, &options.quantities)? {
             for pair in series::pairs(table, other, &keys, &quantity) {
                 let (Some(a), Some(b)) = (&pair.a, &pair.b) else { continue };
-                let (x, y) = by_run(a, b);
+                let (x, y) = series::by_run(a, b);
                 if let Some(ratio) = settings.ratio(&x, &y, Pairing::Paired) {
                     let floor = NoiseFloor::from_interval(&ratio);
                     floors.insert(row_id(table.name(), &quantity.column, &pair.key), floor);

@@ -187,6 +187,12 @@ fn measured(table: &Table, rows: &[usize], quantity: &Quantity) -> Measured {
     out
 }
 
+/// The values of two sides in the runs that both have.
+pub(crate) fn by_run(a: &Measured, b: &Measured) -> (Vec<f64>, Vec<f64>) {
+    let other = |run: &i64| b.runs.iter().position(|other| other == run).map(|at| b.samples[at]);
+    a.runs.iter().zip(&a.samples).filter_map(|(run, value)| Some((*value, other(run)?))).unzip()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,8 @@
 //! A comparison in words: for a terminal, and as Markdown for a pull request.
 
-use crate::judge::{Comparison, Row, Scope, Word, percent};
+use crate::judge::percent;
 use crate::provenance::Weight;
+use crate::verdict::{Comparison, Lone, Row, Scope, Word};
 use std::fmt::Write as _;
 use wellread_measure::nested::MIN_PROCESSES;
 use wellread_report::columns::{self, Quantity};
@@ -232,7 +233,7 @@ fn reasons(rows: &[&Row]) -> Vec<(String, usize)> {
 }
 
 /// Lone configurations by table, a few named.
-fn grouped(lone: &[crate::judge::Lone]) -> Vec<(&str, String)> {
+fn grouped(lone: &[Lone]) -> Vec<(&str, String)> {
     let mut found: Vec<(&str, Vec<&str>)> = Vec::new();
     for one in lone {
         match found.iter_mut().find(|(table, _)| *table == one.table) {

@@ -22,6 +22,7 @@
 
 mod connection;
 mod direct;
+mod file;
 #[doc(hidden)]
 pub mod fuzzing;
 mod library;
@@ -29,6 +30,7 @@ mod place;
 mod sink;
 mod sql;
 mod table;
+mod types;
 
 pub use table::DuckTable;
 
@@ -37,7 +39,7 @@ use wellread_store::{Format, Result, WriteOptions, register_format};
 
 /// OME-Arrow columns in the tables of a DuckDB database file.
 pub static FORMAT: Format = Format {
-    name: "duckdb",
+    name: table::NAME,
     about: "OME-Arrow columns in a DuckDB table (--table [SCHEMA.]NAME where there are several)",
     endings: &[".duckdb", ".ddb"],
     set_ending: ".duckdb",
@@ -61,7 +63,7 @@ pub static FORMAT: Format = Format {
 
 /// OME-Arrow columns in Parquet files by DuckDB's own reader and writer, to compare the ways in and out.
 pub static PARQUET_FORMAT: Format = Format {
-    name: "parquet-duckdb",
+    name: table::PARQUET_NAME,
     about: "OME-Arrow Parquet read and written by DuckDB, to be compared with wellread's own reader",
     endings: &[],
     set_ending: "-duckdb.parquet",

@@ -1,28 +1,31 @@
 //! Reading: rows to queries, results to record batches.
 
+mod query;
+mod source;
+
 use crate::connection::{Borrowed, Database, failed};
-use crate::direct::{self, Blocks, Direct, HEADERS, Layout, Stop};
-use crate::place::{self, Place};
-use crate::{FORMAT, PARQUET_FORMAT, sql};
+use crate::direct::{self, Blocks, Direct, Layout, Stop};
+use crate::file::{check_file, check_length, has_log};
+use crate::place;
+use crate::sql;
+use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use arrow_array::{RecordBatch, UInt64Array};
 use arrow_schema::{DataType, Schema, SchemaRef};
+use source::{PARQUET_KEY, Source};
 use std::collections::HashMap;
 use std::fs::File;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use wellread_image::ome_arrow::{FILE_WRITER_KEY, ROW_ID, field};
 use wellread_store::table::{Columns, EachRow, ImageTable, Rows};
-use wellread_store::{Error, FormatContext, OpenOptions, Result, StoreLayout, regular};
+use wellread_store::{Error, FormatContext, OpenOptions, Result, StoreLayout};
 
-/// Name of the row number among the columns of a query.
-const KEY: &str = "wellread row";
-/// DuckDB's number of a row of a Parquet file.
-const PARQUET_KEY: &str = "file_row_number";
-/// Rows of a table that is read by its primary key, per query of a scan.
-const SCAN_ROWS: usize = 256;
+/// Name of the format of native tables.
+pub(crate) const NAME: &str = "duckdb";
+/// Name of the format of Parquet files that DuckDB reads and writes.
+pub(crate) const PARQUET_NAME: &str = "parquet-duckdb";
+
 /// Segments whose description is kept for later plans, at most: one takes about 200 bytes.
 const KEPT_SEGMENTS: usize = 1 << 16;
 
@@ -43,16 +46,6 @@ pub struct DuckTable {
     /// Opened before the database and closed after it: closing any handle of a file gives up the process's locks on it,
     /// of which DuckDB has one.
     _file: Arc<File>,
-}
-
-/// Where rows come from and how they are numbered.
-enum Source {
-    /// A native table whose `row_id` is its primary key and counts from 0.
-    Keyed(Place),
-    /// A native table by DuckDB's own row numbers; where rows were deleted, the numbers that are left.
-    Native(Place, Option<Vec<i64>>),
-    /// A Parquet file.
-    Parquet,
 }
 
 type Each<'a> = &'a mut dyn FnMut(RecordBatch) -> Result<()>;
@@ -149,7 +142,8 @@ impl DuckTable {
         let is_parquet = matches!(table.source, Source::Parquet);
         let connection = table.database.connection(path)?;
         let ask = || -> duckdb::Result<SchemaRef> {
-            let mut statement = connection.prepare(&format!("SELECT * FROM {} LIMIT 0", table.from()))?;
+            let mut statement =
+                connection.prepare(&format!("SELECT * FROM {} LIMIT 0", table.source.from(&table.path)))?;
             Ok(statement.query_arrow([])?.get_schema())
         };
         let schema = ask().map_err(|e| failed(path, "cannot read the columns", &e))?;
@@ -211,110 +205,6 @@ impl DuckTable {
         !pieces.is_empty() && pieces.iter().all(|columns| self.direct(columns).is_some())
     }
 
-    /// Rows, by queries.
-    pub(crate) fn read_by_query(&self, rows: Rows<'_>, columns: &Columns, each: Each<'_>) -> Result<()> {
-        match rows {
-            Rows::Range(range) => self.scan(range, columns, each),
-            Rows::Chosen(rows) => {
-                let keys: Vec<i64> = rows.iter().map(|&row| self.key_of(row)).collect();
-                self.query(&keys, columns, each)
-            }
-        }
-    }
-
-    /// What is selected from.
-    fn from(&self) -> String {
-        match &self.source {
-            Source::Keyed(place) | Source::Native(place, _) => place.sql(),
-            Source::Parquet => {
-                let name = sql::literal(&self.path.to_string_lossy());
-                format!("read_parquet({name}, file_row_number = true)")
-            }
-        }
-    }
-
-    /// The expression that numbers rows.
-    fn key(&self) -> &'static str {
-        match self.source {
-            Source::Keyed(_) => ROW_ID,
-            Source::Native(..) => "rowid",
-            Source::Parquet => PARQUET_KEY,
-        }
-    }
-
-    /// The key of a row.
-    fn key_of(&self, row: usize) -> i64 {
-        match &self.source {
-            Source::Native(_, Some(numbers)) => numbers[row],
-            _ => row as i64,
-        }
-    }
-
-    /// Runs one query for rows with ascending `keys`.
-    fn query(&self, keys: &[i64], columns: &Columns, each: Each<'_>) -> Result<()> {
-        let sql = format!(
-            "SELECT {}, {} AS {} FROM {} WHERE {}",
-            sql::select(columns),
-            self.key(),
-            sql::quoted(KEY),
-            self.from(),
-            sql::one_of(self.key(), keys)
-        );
-        let connection = self.database.connection(&self.path)?;
-        let wrong = |e: duckdb::Error| failed(&self.path, "cannot read rows", &e);
-        let mut statement = connection.prepare(&sql).map_err(wrong)?;
-        let mut at = 0;
-        // Results come in the order of the table, so this is empty unless something is amiss.
-        let mut disordered = vec![];
-        for batch in statement.stream_arrow([]).map_err(wrong)? {
-            let batch = batch.map_err(wrong)?;
-            let numbers =
-                key_column(&batch).ok_or_else(|| Error::new(&self.path, "row numbers are no integers"))?;
-            let in_order = disordered.is_empty() && keys.get(at..at + numbers.len()) == Some(numbers);
-            at += numbers.len();
-            if in_order {
-                each(without_key(&batch))?;
-            } else {
-                disordered.push(batch);
-            }
-        }
-        if disordered.is_empty() {
-            return Ok(());
-        }
-        each(sorted(&disordered).map_err(|e| Error::new(&self.path, format_args!("cannot sort rows: {e}")))?)
-    }
-
-    fn scan(&self, rows: Range<usize>, columns: &Columns, each: Each<'_>) -> Result<()> {
-        // A keyed table is read piece by piece, which bounds memory by rows and not by DuckDB's vectors.
-        let has_pixels =
-            columns.iter().any(|path| path.len() > 2 && path.last().is_some_and(|n| n == "pixels"));
-        let step =
-            if matches!(self.source, Source::Keyed(_)) && has_pixels { SCAN_ROWS } else { rows.len().max(1) };
-        for start in rows.clone().step_by(step) {
-            let end = (start + step).min(rows.end);
-            let whole = (start, end) == (0, self.rows) && !matches!(self.source, Source::Native(_, Some(_)));
-            if whole {
-                self.query_all(columns, each)?;
-            } else {
-                let keys: Vec<i64> = (start..end).map(|row| self.key_of(row)).collect();
-                self.query(&keys, columns, each)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// All rows, streamed.
-    fn query_all(&self, columns: &Columns, each: Each<'_>) -> Result<()> {
-        let sql = format!("SELECT {} FROM {}", sql::select(columns), self.from());
-        let connection = self.database.connection(&self.path)?;
-        let wrong = |e: duckdb::Error| failed(&self.path, "cannot read rows", &e);
-        let mut statement = connection.prepare(&sql).map_err(wrong)?;
-        for batch in statement.stream_arrow([]).map_err(wrong)? {
-            each(batch.map_err(wrong)?)?;
-        }
-        Ok(())
-    }
-
     /// One text that DuckDB knows about the storage; empty where it knows none.
     fn text(&self, connection: &Borrowed<'_>, sql: &str) -> Result<String> {
         let found = connection.query_row(sql, [], |row| row.get::<_, Option<String>>(0));
@@ -325,7 +215,7 @@ impl DuckTable {
 
 impl ImageTable for DuckTable {
     fn format(&self) -> &'static str {
-        if matches!(self.source, Source::Parquet) { PARQUET_FORMAT.name } else { FORMAT.name }
+        if matches!(self.source, Source::Parquet) { PARQUET_NAME } else { NAME }
     }
 
     fn path(&self) -> &Path {
@@ -470,44 +360,6 @@ fn explained(error: &Error, why: &str) -> Error {
     error.hint_text().into_iter().fold(explained, Error::hint)
 }
 
-/// Opens a file, with a clear word about what DuckDB would say less clearly.
-fn check_file(path: &Path) -> Result<File> {
-    let (file, length) = regular::open(path).map_err(|e| Error::io(path, "cannot open", &e))?;
-    if length == 0 {
-        return Err(Error::new(path, "the file is empty"));
-    }
-    Ok(file)
-}
-
-/// Whether a log of changes lies beside a database.
-fn has_log(path: &Path) -> bool {
-    let mut log = path.as_os_str().to_owned();
-    log.push(".wal");
-    std::fs::metadata(log).is_ok_and(|meta| meta.len() > 0)
-}
-
-/// The blocks of the file, all of which must be there: DuckDB itself notices only those that it reads. `None` where
-/// they are of another kind than can be read here.
-fn check_length(path: &Path, file: &Arc<File>, connection: &Borrowed<'_>) -> Result<Option<Blocks>> {
-    let sql = "SELECT block_size, total_blocks FROM pragma_database_size()";
-    let (size, blocks): (u64, u64) = connection
-        .query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))
-        .map_err(|e| failed(path, "cannot look at the storage", &e))?;
-    let needed = size.saturating_mul(blocks).saturating_add(HEADERS);
-    let meta = file.metadata().map_err(|e| Error::io(path, "cannot look at", &e))?;
-    if meta.len() < needed {
-        return Err(Error::new(
-            path,
-            format_args!(
-                "has {} bytes, its {blocks} blocks need {needed}: the file is truncated",
-                meta.len()
-            ),
-        )
-        .hint("copy or write it again"));
-    }
-    Ok(Blocks::new(Arc::clone(file), size, blocks))
-}
-
 fn numbers(connection: &Borrowed<'_>, sql: &str) -> duckdb::Result<Vec<i64>> {
     let mut statement = connection.prepare(sql)?;
     let mut out = vec![];
@@ -517,27 +369,4 @@ fn numbers(connection: &Borrowed<'_>, sql: &str) -> duckdb::Result<Vec<i64>> {
         }
     }
     Ok(out)
-}
-
-/// The row numbers of a result: its last column.
-fn key_column(batch: &RecordBatch) -> Option<&[i64]> {
-    let column = batch.columns().last()?.as_primitive_opt::<Int64Type>()?;
-    Some(column.values())
-}
-
-fn without_key(batch: &RecordBatch) -> RecordBatch {
-    let columns: Vec<usize> = (0..batch.num_columns() - 1).collect();
-    batch.project(&columns).expect("these columns are there")
-}
-
-/// Batches as one, ordered by row number.
-fn sorted(batches: &[RecordBatch]) -> std::result::Result<RecordBatch, arrow_schema::ArrowError> {
-    let whole = arrow_select::concat::concat_batches(&batches[0].schema(), batches)?;
-    let keys = key_column(&whole).unwrap_or_default();
-    let mut order: Vec<u64> = (0..keys.len() as u64).collect();
-    order.sort_by_key(|&i| keys[i as usize]);
-    let order = UInt64Array::from(order);
-    let columns = whole.columns().iter().map(|c| arrow_select::take::take(c, &order, None));
-    let whole = RecordBatch::try_new(whole.schema(), columns.collect::<std::result::Result<_, _>>()?)?;
-    Ok(without_key(&whole))
 }

@@ -16,7 +16,9 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`config`] | [`Config`], what can be asked for, with upstream's defaults |
-//! | [`backend`] | the [`Backend`](backend::Backend) trait and one file per framework |
+//! | `launch` | the process of a framework |
+//! | [`backend`] | the [`Backend`](backend::Backend) trait, one file per framework, the list of them |
+//! | `choices` | whether there is what a [`Config`] asks for |
 //! | [`models`] | what is run: an architecture with its files, or a user's ONNX file |
 //! | [`protocol`] | requests and answers |
 //! | [`serve`] | the worker's side of it for backends in Rust |
@@ -36,9 +38,11 @@
 
 pub mod backend;
 pub mod check;
+mod choices;
 mod colors;
 pub mod config;
 pub mod contender;
+mod launch;
 pub mod measure;
 pub mod models;
 pub mod protocol;

@@ -1,7 +1,7 @@
 //! What is run: an architecture with its weights, or a user's ONNX file.
 
-use crate::backend;
 use crate::config::{Config, is_onnx};
+use crate::launch::in_rust;
 use crate::protocol::{Inspect, Inspected, Request};
 use anyhow::{Context as _, Result, bail};
 use std::path::{Path, PathBuf};
@@ -123,7 +123,7 @@ fn input_of(path: &Path, config: &Config) -> Result<Option<[usize; 3]>> {
         library: config.onnxruntime.clone(),
         python: wellread_worker::python(config.python.as_deref()),
     };
-    let mut worker = Worker::start(&backend::in_rust(config))?;
+    let mut worker = Worker::start(&in_rust(config))?;
     let answer = worker.ask(&serde_json::to_value(Request::Inspect(asked))?, |_| ());
     let answer = answer.with_context(|| format!("--model {}", path.display()))?;
     Ok(serde_json::from_value::<Inspected>(answer)?.input)

@@ -11,6 +11,7 @@
 //! levels, one for every pixel, which it writes out, copies and counts. [`mod@direct`] reads the same pages with the
 //! levels left as the runs that they are stored as; whatever it does not know or finds amiss, Lance reads.
 
+mod bridge;
 mod commit;
 mod dataset;
 mod direct;
@@ -27,14 +28,12 @@ mod writer;
 use wellread_store::Format;
 use wellread_store::table::TableStore;
 
-wellread_store::arrow_bridge!(arrow_array_58, arrow_schema_58);
-
 /// Release of the engine, as in `Cargo.toml`.
 const LANCE: &str = "14.0.2";
 
 /// Lance datasets, and LanceDB folders of them.
 pub static FORMAT: Format = Format {
-    name: "lance",
+    name: table::NAME,
     about: "OME-Arrow columns in Lance datasets and LanceDB folders (--table NAME where there are several)",
     endings: &[".lance", ".lancedb"],
     set_ending: ".lance",

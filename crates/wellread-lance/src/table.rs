@@ -3,20 +3,23 @@
 //! What a set of columns takes in a fragment is worked out once and kept: the pages, the open file, Lance's reader.
 //! So a read is looking rows up and reading their bytes.
 
+mod plan;
+
+use crate::bridge::{import, import_schema};
 use crate::dataset::{self, DATA, Dataset};
 use crate::direct::{self, Direct, Input, Stop};
 use crate::fragment::FragmentReader;
 use crate::rows::DatasetRows;
 use crate::runtime::wait;
-use crate::{footer, import, import_schema, place};
+use crate::{footer, place};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use futures::StreamExt;
 use lance_core::datatypes::{Field, Schema};
 use lance_encoding::decoder::ColumnInfo;
-use lance_file::reader::CachedFileMetadata;
 use lance_file::version::ConcreteFileVersion;
 use lance_table::format;
+use plan::{DataFile, Fragment, FragmentPlan, Plan};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
@@ -25,6 +28,9 @@ use wellread_store::guard::guarded;
 use wellread_store::table::{Columns, EachRow, ImageTable, Rows};
 use wellread_store::words::counted;
 use wellread_store::{Error, FormatContext, OpenOptions, Result, StoreLayout};
+
+/// Name of the format.
+pub(crate) const NAME: &str = "lance";
 
 /// Fragments that are asked, at most, whether they all have one value in a column.
 const FRAGMENTS_ASKED: usize = 16;
@@ -41,37 +47,6 @@ pub(crate) struct LanceTable {
     rows: DatasetRows,
     /// By the columns asked for.
     plans: RwLock<HashMap<Box<Columns>, Arc<Plan>>>,
-}
-
-/// A fragment, and its data files once they are known.
-struct Fragment {
-    lance: format::Fragment,
-    files: OnceLock<Vec<DataFile>>,
-}
-
-/// What some columns take to be read.
-struct Plan {
-    columns: Box<Columns>,
-    projection: Schema,
-    schema: SchemaRef,
-    fragments: Box<[FragmentPlan]>,
-}
-
-/// Readers of a fragment, made at first use.
-#[derive(Default)]
-struct FragmentPlan {
-    direct: OnceLock<Option<Direct>>,
-    engine: OnceLock<FragmentReader>,
-}
-
-/// A data file of a fragment: open, and what is in it.
-struct DataFile {
-    /// As the manifest names it.
-    name: String,
-    input: Option<Arc<Input>>,
-    metadata: Arc<CachedFileMetadata>,
-    /// Columns by fields.
-    columns: HashMap<i32, usize>,
 }
 
 impl LanceTable {
@@ -250,7 +225,7 @@ fn schema_of(path: &Path, schema: &Schema) -> Result<SchemaRef> {
 
 impl ImageTable for LanceTable {
     fn format(&self) -> &'static str {
-        crate::FORMAT.name
+        NAME
     }
 
     fn path(&self) -> &Path {
@@ -400,170 +375,4 @@ fn leaf(field: &Field) -> &Field {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use wellread_image::{ImageMetadata, PixelType, Shape};
-    use wellread_store::{ImageView, WriteOptions};
-
-    /// That pixels are read here, and not by Lance, could only be told by a clock otherwise.
-    #[test]
-    fn numbers_are_read_by_this_crate_and_text_by_lance() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("a.lance");
-        let mut writer = crate::writer::create(&path, &WriteOptions::default()).unwrap();
-        let metadata = ImageMetadata { name: "a".into(), ..ImageMetadata::default() };
-        let shape = Shape::plane(50, 60);
-        let pixels: Vec<u8> = (0..shape.pixels() * 2).map(|i| (i % 97) as u8).collect();
-        for _ in 0..5 {
-            let image = ImageView { metadata: &metadata, shape, dtype: PixelType::U16, pixels: &pixels };
-            writer.write(&image).unwrap();
-        }
-        writer.finish().unwrap();
-        let table = LanceTable::open(&path, &OpenOptions::default()).unwrap();
-        let path = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
-        let pixels = [path(&["ome_image", "chunks", "x"]), path(&["ome_image", "chunks", "pixels"])];
-        assert!(table.direct(&table.plan(&pixels).unwrap(), 0).is_some());
-        let name = [path(&["ome_image", "name"])];
-        assert!(table.direct(&table.plan(&name).unwrap(), 0).is_none());
-        let size = path(&["ome_image", "pixels_meta", "size_x"]);
-        let text = path(&["ome_image", "pixels_meta", "type"]);
-        assert!(table.is_constant(&[size.clone(), text, name[0].clone()]));
-        // Lists, structs and what is not there are none.
-        for other in
-            [&["ome_image", "chunks", "x"][..], &["ome_image", "pixels_meta"], &["ome_image", "nothing"]]
-        {
-            assert!(!table.is_constant(&[size.clone(), path(other)]), "{other:?}");
-        }
-        let mut rows = 0;
-        table
-            .read(Rows::Chosen(&[0, 2, 3]), &name, &mut FormatContext::default(), &mut |batch| {
-                rows += batch.num_rows();
-                Ok(())
-            })
-            .unwrap();
-        assert_eq!(rows, 3);
-        let absent = [path(&["ome_image", "nothing"])];
-        let error = table
-            .read(Rows::Range(0..1), &absent, &mut FormatContext::default(), &mut |_| Ok(()))
-            .unwrap_err()
-            .to_string();
-        assert!(error.contains("no column ome_image.nothing"), "{error}");
-    }
-
-    /// Calls `each` with batches of `rows` rows, of all columns, as Lance decodes them.
-    fn each_batch(table: &LanceTable, rows: u32, each: &mut dyn FnMut(RecordBatch)) {
-        let columns: Vec<_> = table.schema().fields().iter().map(|f| vec![f.name().clone()]).collect();
-        let plan = table.plan(&columns).unwrap();
-        for (index, fragment) in table.fragments.iter().enumerate() {
-            let positions: Vec<u32> = (0..fragment.lance.physical_rows.unwrap() as u32).collect();
-            for block in positions.chunks(rows as usize) {
-                table
-                    .read_by_engine(&plan, index, block, &mut |batch| {
-                        each(batch);
-                        Ok(())
-                    })
-                    .unwrap();
-            }
-        }
-    }
-
-    #[test]
-    fn a_large_set_has_several_fragments() {
-        let dir = tempfile::tempdir().unwrap();
-        let [from, to] = ["a.lance", "b.lance"].map(|name| dir.path().join(name));
-        let mut writer = crate::writer::create(&from, &WriteOptions::default()).unwrap();
-        let shape = Shape::plane(5, 6);
-        for row in 0..20 {
-            let metadata = ImageMetadata { name: format!("image {row}"), ..ImageMetadata::default() };
-            let image = ImageView { metadata: &metadata, shape, dtype: PixelType::U8, pixels: &[row; 30] };
-            writer.write(&image).unwrap();
-        }
-        writer.finish().unwrap();
-        let one = LanceTable::open(&from, &OpenOptions::default()).unwrap();
-        let (sender, receiver) = crossbeam_channel::unbounded();
-        each_batch(&one, 4, &mut |batch| sender.send(batch).unwrap());
-        drop(sender);
-        // Of batches of 4 rows, the second is the one that reaches 7.
-        crate::writer::write(&to, one.schema(), &receiver, 7).unwrap();
-        let several = LanceTable::open(&to, &OpenOptions::default()).unwrap();
-        let rows: Vec<_> = several.fragments.iter().map(|f| (f.lance.id, f.lance.physical_rows)).collect();
-        assert_eq!(rows, [(0, Some(8)), (1, Some(8)), (2, Some(4))]);
-        let all = |table: &LanceTable| {
-            let mut batches = vec![];
-            each_batch(table, 1, &mut |batch| batches.push(batch));
-            batches
-        };
-        assert_eq!(all(&several), all(&one));
-    }
-
-    #[test]
-    fn null_rows_do_not_keep_this_crate_from_reading_the_others() {
-        use arrow_array::StructArray;
-        use arrow_array::cast::AsArray;
-        let dir = tempfile::tempdir().unwrap();
-        let [from, to] = ["a.lance", "b.lance"].map(|name| dir.path().join(name));
-        let mut writer = crate::writer::create(&from, &WriteOptions::default()).unwrap();
-        let metadata = ImageMetadata { name: "a".into(), ..ImageMetadata::default() };
-        let shape = Shape([1, 2, 1, 40, 30]);
-        let pixels = |row: usize| (0..shape.pixels() * 2).map(|i| ((i + row) % 97) as u8).collect::<Vec<_>>();
-        for row in 0..50 {
-            let pixels = pixels(row);
-            let image = ImageView { metadata: &metadata, shape, dtype: PixelType::U16, pixels: &pixels };
-            writer.write(&image).unwrap();
-        }
-        writer.finish().unwrap();
-        let is_null = |row: usize| row % 7 == 3 || row < 2 || row == 49;
-        let whole = LanceTable::open(&from, &OpenOptions::default()).unwrap();
-        let (sender, receiver) = crossbeam_channel::unbounded();
-        let mut row = 0;
-        each_batch(&whole, 50, &mut |batch| {
-            let at = batch.schema().index_of("ome_image").unwrap();
-            let (fields, children, _) = batch.column(at).as_struct().clone().into_parts();
-            let there: Vec<_> = (row..row + batch.num_rows()).map(|row| !is_null(row)).collect();
-            row += batch.num_rows();
-            let mut columns = batch.columns().to_vec();
-            columns[at] = Arc::new(StructArray::new(fields, children, Some(there.into())));
-            sender.send(RecordBatch::try_new(batch.schema(), columns).unwrap()).unwrap();
-        });
-        drop(sender);
-        crate::writer::write(&to, whole.schema(), &receiver, u64::MAX).unwrap();
-        let path = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
-        let size = [path(&["ome_image", "pixels_meta", "size_x"])];
-        assert!(LanceTable::open(&from, &OpenOptions::default()).unwrap().is_constant(&size));
-        let table = LanceTable::open(&to, &OpenOptions::default()).unwrap();
-        assert!(!table.is_constant(&size), "null in some rows");
-        let columns = ["z", "c", "shape_y", "pixels"].map(|name| path(&["ome_image", "chunks", name]));
-        let plan = table.plan(&columns).unwrap();
-        let direct = table.direct(&plan, 0).expect("pages with null rows are known");
-        // Against Lance, which has each row alone, in pairs, and all.
-        for rows in [(0..50).collect::<Vec<u32>>(), vec![0], vec![3], vec![2, 3, 4], vec![1, 9, 10, 48, 49]] {
-            let (mut ours, mut theirs) = (vec![], vec![]);
-            direct
-                .read(&rows, &mut FormatContext::default(), &mut |batch| {
-                    ours.push(batch);
-                    Ok(())
-                })
-                .unwrap();
-            table
-                .read_by_engine(&plan, 0, &rows, &mut |batch| {
-                    theirs.push(batch);
-                    Ok(())
-                })
-                .unwrap();
-            let rows_of = |batches: &[RecordBatch]| -> Vec<String> {
-                let mut texts = vec![];
-                for batch in batches {
-                    let column = batch.column(0);
-                    for i in 0..column.len() {
-                        let text = format!("{:?}", column.slice(i, 1));
-                        texts.push(if column.is_null(i) { "null".into() } else { text });
-                    }
-                }
-                texts
-            };
-            let ours = rows_of(&ours);
-            assert_eq!(ours, rows_of(&theirs), "{rows:?}");
-            assert!(ours.iter().zip(&rows).all(|(text, row)| (text == "null") == is_null(*row as usize)));
-        }
-    }
-}
+mod tests;

@@ -5,9 +5,9 @@
 //!          └─▶ fragments that the journal notes (`parts`) ──▶ one version ──▶ commit     (resumable)
 //! ```
 
+use crate::bridge::export;
 use crate::commit::{DataFileWriter, NewDataset};
 use crate::error::CANNOT_WRITE;
-use crate::export;
 use crate::parts::{PART_BYTES, Parts};
 use crate::place;
 use crate::runtime::wait;

@@ -4,8 +4,8 @@
 //! https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html), which pyarrow, polars, DuckDB and others
 //! make and take without a copy.
 
-use crate::dataset::Dataset;
 use crate::errors::{While, abandonable, detached};
+use crate::opened::Opened;
 use arrow_array::cast::AsArray;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchReader};
@@ -81,7 +81,7 @@ fn values<'py>(py: Python<'py>, column: &ArrayRef) -> PyResult<Values<'py>> {
 }
 
 /// The values of the column `name` beside the images, one per row.
-pub(crate) fn column<'py>(py: Python<'py>, dataset: &Dataset, name: &str) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn column<'py>(py: Python<'py>, dataset: &Opened, name: &str) -> PyResult<Bound<'py, PyAny>> {
     let names = dataset.column_names();
     let table = if names.iter().any(|other| other == name) {
         let wanted = [name.to_owned()];
@@ -126,7 +126,7 @@ impl RecordBatchReader for Rows {
 }
 
 /// A stream of all rows: the row's number, the image as an OME-Arrow struct, the columns beside it.
-pub(crate) fn export<'py>(py: Python<'py>, dataset: &Dataset) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn export<'py>(py: Python<'py>, dataset: &Opened) -> PyResult<Bound<'py, PyAny>> {
     let rows = detached(py, While::Reading, || {
         let dataset = dataset.here()?;
         let batches = RecordBatches::new(dataset.store())?;

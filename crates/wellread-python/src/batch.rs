@@ -1,121 +1,12 @@
 //! [`Batch`]: images in memory, as Python's array libraries see them.
 
 use crate::dlpack::{self, Export};
+use crate::pixels::{Owner, Pixels};
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use std::ptr::NonNull;
 use std::sync::Arc;
 use wellread::DType;
-
-/// Memory in pieces of a cache line, which aligns it.
-#[derive(Clone, Copy)]
-#[repr(C, align(64))]
-struct Line([u8; 64]);
-
-/// Bytes aligned as those of batches are, to 64 bytes.
-pub(crate) struct AlignedVec {
-    lines: Vec<Line>,
-    bytes: usize,
-}
-
-impl AlignedVec {
-    /// So many bytes, all 0; `None` when memory is exhausted.
-    pub(crate) fn zeroed(bytes: usize) -> Option<Self> {
-        let mut lines = Vec::new();
-        lines.try_reserve_exact(bytes.div_ceil(64)).ok()?;
-        lines.resize(bytes.div_ceil(64), Line([0; 64]));
-        Some(Self { lines, bytes })
-    }
-
-    pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
-        // SAFETY: the lines are that many bytes at least, all initialised, and borrowed mutably.
-        unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), self.bytes) }
-    }
-}
-
-/// Whom the memory belongs to.
-enum Owner {
-    Loader(wellread::Batch),
-    /// Its rows stand beside it.
-    Own(#[expect(dead_code, reason = "kept for its memory")] AlignedVec, Vec<usize>),
-}
-
-/// Pixels that views in other libraries share. Given back with the last of them, by whichever thread.
-pub(crate) struct Pixels {
-    /// Where they begin, as long as `owner` lives.
-    start: NonNull<u8>,
-    bytes: usize,
-    /// Six axes at most, of which so many are there.
-    shape: [i64; 6],
-    strides: [i64; 6],
-    axes: usize,
-    dtype: DType,
-    owner: Owner,
-}
-
-// SAFETY: the memory behind `start` belongs to `owner`, which may be sent and shared. It is written to by whoever has a
-// view, as NumPy's and torch's memory is; nobody in Rust reads it while Python has it.
-unsafe impl Send for Pixels {}
-// SAFETY: as above.
-unsafe impl Sync for Pixels {}
-
-impl Pixels {
-    fn new(start: NonNull<u8>, shape: &[usize], dtype: DType, owner: Owner) -> Self {
-        let axes = shape.len();
-        let mut own = ([1; 6], [1; 6]);
-        // Axes of images in memory: far below 2^63.
-        own.0.iter_mut().zip(shape).for_each(|(own, &n)| *own = n as i64);
-        for axis in (1..axes).rev() {
-            own.1[axis - 1] = own.1[axis] * own.0[axis];
-        }
-        let bytes = shape.iter().product::<usize>() * dtype.size();
-        Self { start, bytes, shape: own.0, strides: own.1, axes, dtype, owner }
-    }
-
-    pub(crate) fn of_loader(mut batch: wellread::Batch) -> Self {
-        let start = NonNull::from(batch.bytes_mut()).cast();
-        let axes = batch.shape().len();
-        let mut shape = [1; 6];
-        shape[..axes].copy_from_slice(batch.shape());
-        let dtype = batch.dtype();
-        Self::new(start, &shape[..axes], dtype, Owner::Loader(batch))
-    }
-
-    /// Images of these rows: `pixels` has as many bytes as the shape says.
-    pub(crate) fn own(mut pixels: AlignedVec, shape: &[usize], dtype: DType, rows: Vec<usize>) -> Self {
-        let start = NonNull::from(pixels.as_mut_slice()).cast();
-        Self::new(start, shape, dtype, Owner::Own(pixels, rows))
-    }
-
-    pub(crate) fn start(&self) -> NonNull<u8> {
-        self.start
-    }
-
-    pub(crate) fn shape(&self) -> &[i64] {
-        &self.shape[..self.axes]
-    }
-
-    pub(crate) fn strides(&self) -> &[i64] {
-        &self.strides[..self.axes]
-    }
-
-    fn rows(&self) -> &[usize] {
-        match &self.owner {
-            Owner::Loader(batch) => batch.rows(),
-            Owner::Own(_, rows) => rows,
-        }
-    }
-
-    /// The same numbers in memory of their own; `None` when there is none.
-    fn copied(&self) -> Option<Self> {
-        let mut copy = AlignedVec::zeroed(self.bytes)?;
-        // SAFETY: that many bytes are there, and the copy is no part of them.
-        unsafe { self.start.as_ptr().copy_to_nonoverlapping(copy.as_mut_slice().as_mut_ptr(), self.bytes) };
-        let shape: Vec<usize> = self.shape().iter().map(|&n| n as usize).collect();
-        Some(Self::own(copy, &shape, self.dtype, self.rows().to_vec()))
-    }
-}
 
 /// Images in memory, C order: what a loader delivers, before a library has made its array of it.
 ///
@@ -185,7 +76,7 @@ impl Batch {
     /// Address of the first pixel, a multiple of 64.
     #[getter]
     fn address(&self) -> usize {
-        self.pixels.start.addr().get()
+        self.pixels.start().addr().get()
     }
 
     /// Whether views are told not to write.

@@ -1,12 +1,13 @@
-//! [`Dataset`]: a set of images, opened anew by itself in forked processes.
+//! [`Dataset`]: a set of images, as Python sees it.
 
-use crate::batch::{AlignedVec, Batch, Pixels};
+use crate::batch::Batch;
 use crate::choices::grouping;
-use crate::errors::{While, abandonable, detached};
+use crate::errors::{While, abandonable};
+use crate::opened::Opened;
+use crate::pixels::{AlignedVec, Pixels};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use wellread::store::{Block, CopySink, PixelSink, Request, RowInfo, Scratch};
 use wellread::{Cache, DType, Error, OpenOptions, Output, Region, Result};
@@ -20,57 +21,17 @@ const MANY: usize = 256;
 /// A set of images. Rows are checked by the package.
 #[pyclass(frozen, module = "wellread._native")]
 pub(crate) struct Dataset {
-    home: wellread::Dataset,
-    /// The process that opened it.
-    process: u32,
-    /// Opened anew in a process that was forked from it, and which.
-    forked: Mutex<Option<(u32, wellread::Dataset)>>,
+    opened: Opened,
 }
 
 impl Dataset {
-    pub(crate) fn new(home: wellread::Dataset) -> Self {
-        Self { home, process: wellread::store::process::id(), forked: Mutex::new(None) }
+    fn new(home: wellread::Dataset) -> Self {
+        Self { opened: Opened::new(home) }
     }
 
-    /// What this process reads from.
-    pub(crate) fn here(&self) -> Result<wellread::Dataset> {
-        let process = wellread::store::process::id();
-        if process == self.process {
-            return Ok(self.home.clone());
-        }
-        // Not waited for: in a child of a child, a thread that is not here may hold it.
-        let mut kept = self.forked.try_lock();
-        if let Ok(kept) = &kept
-            && let Some((_, dataset)) = kept.as_ref().filter(|(of, _)| *of == process)
-        {
-            return Ok(dataset.clone());
-        }
-        let dataset = self.home.reopened()?;
-        if let Ok(kept) = &mut kept {
-            // What a parent had there is not taken apart here: its threads are not in this process.
-            std::mem::forget(kept.replace((process, dataset.clone())));
-        }
-        Ok(dataset)
-    }
-
-    fn with<T: Send>(
-        &self,
-        py: Python<'_>,
-        doing: While,
-        work: impl FnOnce(&wellread::Dataset) -> Result<T> + Send,
-    ) -> PyResult<T> {
-        detached(py, doing, || work(&self.here()?))
-    }
-
-    /// As [`Self::with`], of work that may take long: Ctrl-C is answered meanwhile, and tells it to stop.
-    pub(crate) fn long<T: Send + 'static>(
-        &self,
-        py: Python<'_>,
-        doing: While,
-        work: impl FnOnce(&wellread::Dataset, &AtomicBool) -> Result<T> + Send + 'static,
-    ) -> PyResult<T> {
-        let dataset = detached(py, doing, || self.here())?;
-        abandonable(py, doing, move |stop| work(&dataset, stop))
+    /// The set itself.
+    pub(crate) fn opened(&self) -> &Opened {
+        &self.opened
     }
 }
 
@@ -201,27 +162,28 @@ impl Dataset {
 
     /// All rows as an Arrow stream, in a capsule.
     fn arrow_stream<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        crate::arrow::export(py, self)
+        crate::arrow::export(py, &self.opened)
     }
 
     fn __len__(&self) -> usize {
-        self.home.len()
+        self.opened.home().len()
     }
 
     /// Name of the storage format.
     #[getter]
     fn format(&self) -> &'static str {
-        self.home.store().format()
+        self.opened.home().store().format()
     }
 
     /// A mask among the images and its image, by the names of folders and files alone.
     fn mask_among_files(&self, py: Python<'_>) -> PyResult<Option<(String, String)>> {
-        self.with(py, While::Opening, |dataset| Ok(wellread::store::masks::among_files(dataset.store())))
+        self.opened
+            .with(py, While::Opening, |dataset| Ok(wellread::store::masks::among_files(dataset.store())))
     }
 
     /// Shape (T, C, Z, Y, X) and type of a row.
     fn info(&self, py: Python<'_>, row: usize) -> PyResult<([usize; 5], &'static str)> {
-        let info = self.with(py, While::Reading, |dataset| dataset.row_info(row))?;
+        let info = self.opened.with(py, While::Reading, |dataset| dataset.row_info(row))?;
         Ok((info.shape.0, stored(info).name()))
     }
 
@@ -229,9 +191,10 @@ impl Dataset {
     fn alike(&self, py: Python<'_>, rows: Vec<usize>) -> PyResult<bool> {
         if rows.len() < MANY {
             return self
+                .opened
                 .with(py, While::Reading, |dataset| are_alike(dataset, &rows, &AtomicBool::new(false)));
         }
-        self.long(py, While::Reading, move |dataset, stop| are_alike(dataset, &rows, stop))
+        self.opened.long(py, While::Reading, move |dataset, stop| are_alike(dataset, &rows, stop))
     }
 
     /// Rows in parts of about these fractions, by a hash of names, or of columns or keys.
@@ -245,17 +208,17 @@ impl Dataset {
         seed: u64,
     ) -> PyResult<Vec<Vec<usize>>> {
         let by = grouping(columns, keys);
-        self.long(py, While::Choosing, move |dataset, _| dataset.split(&fractions, by.as_ref(), seed))
+        self.opened.long(py, While::Choosing, move |dataset, _| dataset.split(&fractions, by.as_ref(), seed))
     }
 
     /// Name of a row.
     fn name(&self, py: Python<'_>, row: usize) -> PyResult<String> {
-        self.with(py, While::Reading, |dataset| dataset.name(row))
+        self.opened.with(py, While::Reading, |dataset| dataset.name(row))
     }
 
     /// What is known about a row beside its pixels, as JSON.
     fn metadata(&self, py: Python<'_>, row: usize) -> PyResult<String> {
-        self.with(py, While::Reading, |dataset| {
+        self.opened.with(py, While::Reading, |dataset| {
             let metadata = dataset.metadata(row)?;
             serde_json::to_string(&metadata).map_err(|e| Error::new(dataset.store().path(), e).row(row))
         })
@@ -273,7 +236,7 @@ impl Dataset {
         let region = region.map(|(start, size)| Region { start, size });
         if let [row] = rows[..] {
             // One small image is not worth a thread.
-            let small = self.with(py, While::Reading, |dataset| {
+            let small = self.opened.with(py, While::Reading, |dataset| {
                 is_small(dataset, row)?
                     .then(|| read(dataset, &rows, region, &AtomicBool::new(false)))
                     .transpose()
@@ -282,12 +245,14 @@ impl Dataset {
                 return Ok(Batch::new(pixels));
             }
         }
-        self.long(py, While::Reading, move |dataset, stop| read(dataset, &rows, region, stop)).map(Batch::new)
+        self.opened
+            .long(py, While::Reading, move |dataset, stop| read(dataset, &rows, region, stop))
+            .map(Batch::new)
     }
 
     /// How the set is kept: words for people.
     fn layout<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let (layout, bytes) = self.with(py, While::Opening, |dataset| {
+        let (layout, bytes) = self.opened.with(py, While::Opening, |dataset| {
             Ok((dataset.store().layout()?, dataset.store().bytes_on_disk()?))
         })?;
         let dict = PyDict::new(py);
@@ -300,7 +265,7 @@ impl Dataset {
 
     /// What the cache holds and has served.
     fn cache_report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let report = self.with(py, While::Opening, |dataset| Ok(dataset.cache_report()))?;
+        let report = self.opened.with(py, While::Opening, |dataset| Ok(dataset.cache_report()))?;
         let dict = PyDict::new(py);
         dict.set_item("bytes", report.bytes)?;
         dict.set_item("images", report.images)?;
@@ -311,11 +276,11 @@ impl Dataset {
 
     /// Values of a column beside the images: (bytes, type, bytes that tell which are there or None), or a list of texts.
     fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-        crate::arrow::column(py, self, name)
+        crate::arrow::column(py, &self.opened, name)
     }
 
     /// Names of the columns beside the images.
-    pub(crate) fn column_names(&self) -> Vec<String> {
-        self.home.store().feature_names()
+    fn column_names(&self) -> Vec<String> {
+        self.opened.column_names()
     }
 }

@@ -4,7 +4,7 @@
 //! Both end in a deleter that may be called by any thread, with or without the interpreter: all it does is to drop an
 //! [`Arc`].
 
-use crate::batch::Pixels;
+use crate::pixels::Pixels;
 use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
 use pyo3::{ffi, types::PyAny};

@@ -22,6 +22,8 @@ mod errors;
 mod formats;
 mod lent;
 mod loader;
+mod opened;
+mod pixels;
 mod stream;
 mod trace;
 

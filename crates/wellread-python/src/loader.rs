@@ -1,9 +1,10 @@
 //! [`Loader`] and [`Batches`]: epochs of batches, waited for without holding the interpreter.
 
-use crate::batch::{Batch, Pixels};
+use crate::batch::Batch;
 use crate::choices::Choices;
 use crate::dataset::Dataset;
 use crate::errors::{TICK, While, abandonable, detached, exception, interruptible};
+use crate::pixels::Pixels;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -37,11 +38,11 @@ impl Loader {
         let is_lent = choices.is_lent();
         let (row, skips) = (choices.first_row(), choices.skips());
         // A first image that cannot be read is no wrong choice.
-        dataset.long(py, While::Reading, move |set, _| {
+        dataset.opened().long(py, While::Reading, move |set, _| {
             if row < set.len() && !skips { set.row_info(row).map(drop) } else { Ok(()) }
         })?;
         // Names, columns, and files of fields and statistics may take long to read.
-        let loader = dataset.long(py, While::Choosing, move |set, _| {
+        let loader = dataset.opened().long(py, While::Choosing, move |set, _| {
             choices.apply(wellread::Loader::builder(set))?.build().map(Arc::new)
         })?;
         Ok(Self { loader, is_lent })

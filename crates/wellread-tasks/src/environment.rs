@@ -24,7 +24,7 @@ use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use tools::Tools;
+use tools::{Tools, interpreter};
 use wanted::Wanted;
 
 /// Written into an environment when it is complete.
@@ -203,10 +203,6 @@ fn nothing_read(unread: Option<&str>) -> String {
 
 fn with(text: &str, unread: Option<&str>) -> String {
     unread.map_or_else(|| text.to_owned(), |unread| format!("{text}; the branch has {unread}"))
-}
-
-fn interpreter(folder: &Path) -> PathBuf {
-    folder.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" })
 }
 
 /// Runs a command in the worktree, ended with all it started should this program end; of one that fails, the last lines

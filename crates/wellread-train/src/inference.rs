@@ -100,12 +100,12 @@ pub fn run(task: &Task, experiment: &Experiment, config: &Config, phases: &mut P
     }))?;
     let predicted = counted(images, "image");
     if scores.is_empty() {
-        crate::say(&format!("{predicted} predicted; there are no targets to compare with"));
+        crate::stdout::say(&format!("{predicted} predicted; there are no targets to compare with"));
         return Ok(());
     }
     let found: Map<String, Value> =
         metrics::mean(&scores).into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect();
-    crate::say(&format!("{predicted} predicted: {}", Value::Object(found.clone())));
+    crate::stdout::say(&format!("{predicted} predicted: {}", Value::Object(found.clone())));
     if let Some(picture) = drawn {
         let path = task.output_dir.join("overlay.png");
         overlay::write(&path, &picture)?;

@@ -13,7 +13,8 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`task`] | what the process is asked to do |
-//! | [`config`] | all settings of an experiment, their defaults, overrides |
+//! | [`config`] | all settings of an experiment |
+//! | `settings` | those of a task: defaults, the branch's file, overrides |
 //! | [`experiment`] | [`Experiment`]: what segmentation and label-free prediction differ in |
 //! | [`data`] | pairs of image and target, batches of patches, whole images |
 //! | [`net`] | the U-Net and its gradients |
@@ -37,6 +38,8 @@ pub mod net;
 pub mod overlay;
 pub mod phases;
 pub mod predict;
+mod settings;
+mod stdout;
 pub mod task;
 pub mod training;
 
@@ -46,7 +49,6 @@ pub use task::{Mode, Task};
 
 use anyhow::{Context as _, Result};
 use phases::Phases;
-use std::io::Write as _;
 use wellread_measure::to_stderr;
 
 /// Runs the task that the environment names, and returns the exit code of the process: 0 done, 1 failed (said on stderr
@@ -90,11 +92,6 @@ pub fn main(check: bool) -> u8 {
             1
         }
     }
-}
-
-/// Prints a line for people on stdout. A reader that is gone must not end the task.
-fn say(text: &str) {
-    let _ = writeln!(std::io::stdout(), "{text}");
 }
 
 /// Runs a task.

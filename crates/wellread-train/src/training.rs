@@ -133,7 +133,7 @@ pub fn run(task: &Task, experiment: &Experiment, config: &Config, phases: &mut P
         };
         let row = Epoch { epoch: epoch + 1, step: run.adam.steps, train_loss, val_loss, scores };
         report(&mut events, &row, run.rate(run.adam.steps, patches.len()))?;
-        crate::say(&sentence(&row, total, begin));
+        crate::stdout::say(&sentence(&row, total, begin));
         run.epochs.push(row);
         metrics::write_table(&table, &earlier_rows, &run.epochs)?;
         let better = run.is_better();

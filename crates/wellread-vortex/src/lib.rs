@@ -23,25 +23,28 @@
 //! | `session` | what the library needs to be told: registries, runtime; its errors in words |
 //! | `file` | the mapped file: end marker, footer, metadata |
 //! | `tree`, `piece`, `cache` | layouts; arrays opened up for gathering; those that are kept |
-//! | `types` | types of columns in the library's release of Arrow and in this workspace's |
+//! | `bridge`, `types` | batches handed between the library's release of Arrow and this workspace's; types of columns in both |
+//! | `wanted` | which fields of columns are asked for |
 //! | `gather` | Arrow arrays of chosen rows, of this workspace's release; what the library has to decode comes over the bridge |
 //! | `rows` | where rows lie; their images handed on from there |
+//! | `plan` | which pieces hold the rows of a batch, and their parts as its arrays |
 //! | `table` | [`VortexTable`] |
 //! | `writer`, `strategy` | files written; how they are cut and compressed |
 
+mod bridge;
 mod cache;
 mod file;
 mod gather;
 mod piece;
+mod plan;
 mod rows;
 mod session;
 mod strategy;
 mod table;
 mod tree;
 mod types;
+mod wanted;
 mod writer;
-
-wellread_store::arrow_bridge!(arrow_array, arrow_schema);
 
 pub use table::VortexTable;
 
@@ -53,7 +56,7 @@ pub const LIBRARY: &str = "0.90.0";
 
 /// OME-Arrow columns in Vortex files.
 pub static FORMAT: Format = Format {
-    name: "vortex",
+    name: table::NAME,
     about: "OME-Arrow columns in Vortex files",
     endings: &[".vortex"],
     set_ending: ".vortex",

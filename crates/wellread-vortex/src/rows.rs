@@ -5,10 +5,11 @@
 //!                                                  ──ImageList──▶ chunks and planes: numbers and pixels as they lie
 //! ```
 
-use crate::gather::{Wanted, prefetch};
+use crate::gather::prefetch;
 use crate::piece::{Leaf, Piece, Plain};
 use crate::session::Cause;
 use crate::tree::{Column, Series, Source};
+use crate::wanted::Wanted;
 use std::ops::Range;
 use std::sync::Arc;
 use vortex::dtype::PType;

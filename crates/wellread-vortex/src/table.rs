@@ -2,25 +2,27 @@
 
 use crate::cache::Cache;
 use crate::file::OpenFile;
-use crate::gather::{ALL, Gather, LEVELS, Part, Room, Wanted, structure, weight};
+use crate::gather::{LEVELS, Room};
+use crate::plan::Plan;
 use crate::rows::{Closed, ImageList, Located};
 use crate::session::{Cause, Session, reading};
-use crate::tree::{Column, Series, Source, plain};
-use crate::types::{MASK, Type};
+use crate::tree::{Column, Source, plain};
+use crate::types::Type;
+use crate::wanted::Wanted;
 use std::collections::HashMap;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use vortex::array::VortexSessionExecute;
 use vortex::arrow::ArrowSessionExt;
 use wellread_image::ome_arrow::{FILE_WRITER_KEY, field};
-use wellread_store::table::arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, StructArray};
-use wellread_store::table::arrow_buffer::NullBuffer;
+use wellread_store::table::arrow_array::RecordBatch;
 use wellread_store::table::arrow_schema::{DataType, SchemaRef};
 use wellread_store::table::{Columns, EachRow, ImageTable, Rows};
 use wellread_store::words::counted;
 use wellread_store::{Error, FormatContext, Result, StoreLayout};
+
+/// Name of the format.
+pub(crate) const NAME: &str = "vortex";
 
 /// Bytes of a batch at which it ends. More would leave the nearer caches before they are used.
 const BATCH: usize = 2 << 20;
@@ -86,7 +88,7 @@ impl VortexTable {
             let schema = session.arrow().to_arrow_schema(file.vortex.dtype())?;
             let fields = schema.fields().iter().map(|f| plain(f)).collect::<Vec<_>>();
             let theirs = arrow_schema::Schema::new(fields).with_metadata(metadata.clone());
-            let ours = crate::import_schema(&theirs)?.with_metadata(metadata.clone());
+            let ours = crate::bridge::import_schema(&theirs)?.with_metadata(metadata.clone());
             let types = Type::of_table(&theirs, &ours)?;
             Ok((Column::new(Arc::clone(file.vortex.footer().layout()), &mut 0)?, types, ours))
         })?;
@@ -162,7 +164,7 @@ impl VortexTable {
 
 impl ImageTable for VortexTable {
     fn format(&self) -> &'static str {
-        crate::FORMAT.name
+        NAME
     }
 
     fn path(&self) -> &Path {
@@ -350,141 +352,4 @@ fn codec(values: &vortex::array::ArrayRef) -> String {
         }
     }
     if names.is_empty() { "none".to_owned() } else { names.join("+") }
-}
-
-/// What is read: the series that a call needs, and the parts of their pieces that hold the rows so far.
-#[derive(Default)]
-struct Plan<'a> {
-    series: Vec<Selected<'a>>,
-    /// Rows of the batch so far.
-    rows: usize,
-    /// Rows that were looked up last.
-    looked_up: usize,
-    /// How many of them are in a batch.
-    taken: usize,
-}
-
-struct Selected<'a> {
-    series: &'a Series,
-    wanted: &'a Wanted,
-    located: Located,
-    /// Which rows of which of them are wanted.
-    parts: Vec<Chosen>,
-}
-
-/// Rows that follow each other.
-struct Chosen {
-    /// Number of the piece among those held.
-    held: usize,
-    /// As the piece counts them.
-    rows: Range<usize>,
-}
-
-/// How columns become arrays: like the wanted part of the tree, with indices into the plan.
-enum Pick<'a> {
-    Series { at: usize, of: &'a Type },
-    Struct { validity: Option<usize>, of: &'a Type, fields: Vec<Pick<'a>> },
-}
-
-impl<'a> Plan<'a> {
-    fn take(&mut self, series: &'a Series, wanted: &'a Wanted) -> usize {
-        self.series.push(Selected { series, wanted, located: Located::default(), parts: vec![] });
-        self.series.len() - 1
-    }
-
-    /// Adds what `wanted` needs of a column, of which `of` is the type.
-    fn pick(&mut self, column: &'a Column, of: &'a Type, wanted: &'a Wanted) -> Result<Pick<'a>, Cause> {
-        let (validity, fields) = match column {
-            Column::Series(series) => return Ok(Pick::Series { at: self.take(series, wanted), of }),
-            Column::Struct { validity, fields } => (validity, fields),
-        };
-        let validity = validity.as_ref().map(|v| self.take(v, &ALL));
-        let mut picked = Vec::with_capacity(of.below.len());
-        // Both are in the file's order.
-        let mut fields = fields.iter();
-        for of in &of.below {
-            let name = of.field.name();
-            let column = fields.find(|(n, _)| n == name).map(|(_, column)| column);
-            let (Some(column), Some(wanted)) = (column, wanted.field(name)) else {
-                return Err(format!("the column {name} is not where the file's type says").into());
-            };
-            picked.push(self.pick(column, of, wanted)?);
-        }
-        Ok(Pick::Struct { validity, of, fields: picked })
-    }
-
-    /// Begins a batch.
-    fn clear(&mut self) {
-        self.rows = 0;
-        self.series.iter_mut().for_each(|selected| selected.parts.clear());
-    }
-
-    /// Finds the pieces of the next rows, and has what is wanted of them fetched from memory, level by level: where a
-    /// list lies has to be known before its elements can be asked for.
-    fn look_up(&mut self, rows: &[usize], source: &Source) -> Result<(), Cause> {
-        (self.looked_up, self.taken) = (0, 0);
-        for Selected { series, wanted, located, parts } in &mut self.series {
-            // Parts of the batch so far refer to them.
-            if parts.is_empty() {
-                located.release();
-            }
-            located.look_up(rows, series, wanted, source)?;
-        }
-        for level in 1..=LEVELS {
-            for Selected { wanted, located, .. } in self.series.iter().filter(|s| s.series.is_nested()) {
-                located.prefetch(wanted, level);
-            }
-        }
-        self.looked_up = rows.len();
-        Ok(())
-    }
-
-    /// Adds the next of the rows that were looked up, and tells how many bytes it will have; `None` where there is none.
-    fn add(&mut self) -> Option<usize> {
-        if self.taken == self.looked_up {
-            return None;
-        }
-        let mut bytes = 0;
-        for Selected { series, wanted, located: Located { held, found }, parts } in &mut self.series {
-            let (number, at) = found[self.taken];
-            match parts.last_mut().filter(|part| part.held == number && part.rows.end == at) {
-                Some(part) => part.rows.end += 1,
-                None => parts.push(Chosen { held: number, rows: at..at + 1 }),
-            }
-            bytes += if series.is_nested() { weight(&held[number].piece, &(at..at + 1), wanted) } else { 8 };
-        }
-        self.taken += 1;
-        self.rows += 1;
-        Some(bytes)
-    }
-
-    fn batch(&self, pick: &Pick<'_>, room: &mut Room) -> Result<RecordBatch, Cause> {
-        let session = &Session::reading().session;
-        let mut gather = Gather { session, ctx: session.create_execution_ctx(), room };
-        let table = self.array(pick, &mut gather)?;
-        let table =
-            table.as_any().downcast_ref::<StructArray>().ok_or_else(|| "the file is no table".to_owned())?;
-        Ok(RecordBatch::from(table))
-    }
-
-    fn array(&self, pick: &Pick<'_>, gather: &mut Gather<'_>) -> Result<ArrayRef, Cause> {
-        match pick {
-            Pick::Series { at, of } => self.gathered(*at, of, gather),
-            Pick::Struct { validity, of, fields } => {
-                let valid = validity.map(|at| self.gathered(at, &MASK, gather)).transpose()?;
-                let nulls = valid.as_ref().and_then(|v| v.as_any().downcast_ref::<BooleanArray>());
-                let nulls = nulls.map(|v| NullBuffer::new(v.values().clone()));
-                let arrays = fields.iter().map(|pick| self.array(pick, gather));
-                let arrays = arrays.collect::<Result<_, Cause>>()?;
-                structure(of, arrays, nulls.filter(|n| n.null_count() > 0), self.rows)
-            }
-        }
-    }
-
-    fn gathered(&self, at: usize, of: &Type, gather: &mut Gather<'_>) -> Result<ArrayRef, Cause> {
-        let Selected { located: Located { held, .. }, parts, .. } = &self.series[at];
-        let part = |part: &Chosen| Part { piece: &held[part.held].piece, rows: part.rows.clone() };
-        let parts: Vec<_> = parts.iter().map(part).collect();
-        gather.array(&parts, of)
-    }
 }

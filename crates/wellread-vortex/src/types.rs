@@ -1,7 +1,7 @@
 //! The types of columns in both releases of Arrow: the library's, and this workspace's, in which rows are handed on.
 
-use crate::gather::Wanted;
 use crate::session::Cause;
+use crate::wanted::Wanted;
 use arrow_schema::{DataType, Field};
 use std::sync::{Arc, LazyLock};
 use wellread_store::table::arrow_schema as ours;
@@ -106,7 +106,7 @@ mod tests {
         let chunks = Field::new("chunks", DataType::List(Arc::new(Field::new("item", chunk, true))), true);
         let image = Field::new("image", DataType::Struct(vec![Arc::new(chunks), number()].into()), true);
         let theirs = arrow_schema::Schema::new(vec![image, Field::new("label", DataType::Utf8, true)]);
-        let table = Type::of_table(&theirs, &crate::import_schema(&theirs).unwrap()).unwrap();
+        let table = Type::of_table(&theirs, &crate::bridge::import_schema(&theirs).unwrap()).unwrap();
 
         let path = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
         assert!(table.leads_somewhere(&path(&["image", "chunks", "pixels"])));

@@ -98,7 +98,7 @@ fn stream(
 }
 
 fn exported(batch: ours::RecordBatch) -> VortexResult<arrow_array::RecordBatch> {
-    crate::export(batch).map_err(|why| vortex_err!("{why}"))
+    crate::bridge::export(batch).map_err(|why| vortex_err!("{why}"))
 }
 
 fn bytes_per_row(array: &ArrayRef) -> usize {

@@ -1,10 +1,9 @@
 //! `wellread advise PATH`
 
-use super::bench::{distinct, parse_seconds};
+use super::command_line::joined;
 use super::diagnosis::{parse_step, percent, with_interval};
-use super::recipe::joined;
 use super::trace::TraceArgs;
-use super::{OpenArgs, outside_of, parse_positive, parse_size};
+use super::{OpenArgs, distinct, outside_of, parse_positive, parse_seconds, parse_size};
 use crate::output::{Failure, Outcome, Ui, shown_on};
 use std::path::PathBuf;
 use std::time::Duration;

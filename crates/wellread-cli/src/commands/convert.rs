@@ -537,10 +537,6 @@ fn check_places(source: &Path, target: &Path) -> Outcome {
     Err(Failure::Usage(format!("{problem}; choose a target elsewhere")))
 }
 
-pub fn same_place(a: &Path, b: &Path) -> bool {
-    matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

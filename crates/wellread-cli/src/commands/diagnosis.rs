@@ -1,8 +1,9 @@
 //! `wellread doctor --data PATH`: which stage binds.
 
-use super::bench::parse_seconds;
 use super::trace::TraceArgs;
-use super::{OpenArgs, note_leftovers, note_leftovers_beside, parse_positive, parse_size, parse_threads};
+use super::{
+    OpenArgs, note_leftovers, note_leftovers_beside, parse_positive, parse_seconds, parse_size, parse_threads,
+};
 use crate::output::{Failure, Outcome, Ui, shown_on};
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,19 +1,18 @@
 //! `wellread infer`
 
+mod text;
+
 use super::trace::TraceArgs;
 use super::{parse_positive, parse_threads};
-use crate::output::{Failure, Outcome, Ui, shown_on};
-use indicatif::ProgressBar;
-use std::cell::RefCell;
-use std::collections::HashSet;
+use crate::output::{Failure, Outcome, Ui};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use text::{LINE, Missing, shared_conditions, tell};
 use wellread_bench::machine;
 use wellread_infer::config::{Config, DEVICES, PROVIDERS};
-use wellread_infer::protocol::Opened;
+use wellread_infer::report;
 use wellread_infer::results::{Row, Run, Status};
-use wellread_infer::{Event, report};
 use wellread_measure::to_stderr;
 use wellread_model::infer::Dtype;
 use wellread_report::Fact;
@@ -21,9 +20,6 @@ use wellread_store::words::{counted, counted_with};
 
 /// Most passes.
 const MOST_PASSES: usize = 1_000_000;
-/// A line across, as upstream prints it.
-const LINE: &str = "============================================================";
-
 /// Measures latency, throughput and memory of inference; writes a table (CSV) and all samples (JSON).
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -102,7 +98,7 @@ pub struct Args {
     threads: usize,
     /// Seconds after which a framework that does not answer is ended, and its row says so; importing and loading may take two
     /// minutes in any case.
-    #[arg(help_heading = "Frameworks", long, default_value_t = Config::default().turn_limit.as_secs_f64(), value_parser = super::bench::parse_seconds)]
+    #[arg(help_heading = "Frameworks", long, default_value_t = Config::default().turn_limit.as_secs_f64(), value_parser = super::parse_seconds)]
     turn_limit: f64,
     /// Print the largest difference of outputs between the frameworks, and fail when it is too large.
     #[arg(long)]
@@ -121,7 +117,7 @@ impl Args {
     fn config(&self, program: Vec<OsString>) -> Config {
         let flat = |names: &[String], parse: fn(&str) -> _| -> Vec<String> {
             let parsed: Vec<Vec<String>> = names.iter().filter_map(|name| Result::ok(parse(name))).collect();
-            super::bench::distinct(&parsed.concat())
+            super::distinct(&parsed.concat())
         };
         let torch = self.torch.iter().map(|way| match way.as_str() {
             way if !self.compile || way.split('+').any(|o| o.starts_with("compile")) => way.to_owned(),
@@ -133,7 +129,7 @@ impl Args {
         Config {
             frameworks: flat(&self.framework, Config::parse_framework),
             models: flat(&self.model, Config::parse_model),
-            batch_sizes: super::bench::distinct(&self.batch_sizes),
+            batch_sizes: super::distinct(&self.batch_sizes),
             iterations: self.iterations,
             warmup: self.warmup,
             device: self.device_prefer.clone(),
@@ -145,7 +141,7 @@ impl Args {
             channels: self.channels.clone(),
             loader_workers: self.workers,
             output_dir: self.output_dir.clone(),
-            torch: super::bench::distinct(&torch.collect::<Vec<_>>()),
+            torch: super::distinct(&torch.collect::<Vec<_>>()),
             provider: self.provider.clone(),
             onnxruntime: self.onnxruntime.clone(),
             check: self.check,
@@ -155,8 +151,8 @@ impl Args {
             turn_limit: Duration::from_secs_f64(self.turn_limit),
             model_dir: self.model_dir.clone(),
             server,
-            command: super::bench::command_line(),
-            recipe: super::recipe::current().map(|current| current.text),
+            command: super::command_line::command_line(),
+            recipe: super::command_line::current().map(|current| current.text),
         }
     }
 }
@@ -233,103 +229,6 @@ pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
         Failure::Failed(format!("{e:#}; the results are in {} and {}", run.csv.display(), run.json.display()))
     })?;
     verdict(&run)
-}
-
-/// What every framework had alike.
-fn shared_conditions(config: &Config) -> String {
-    let processors = wellread_measure::process::first_processors(config.threads);
-    let kept = processors.map_or("on all processors", |_| "kept to as many processors");
-    format!(
-        "Every framework: {}, {kept}, seed {}, measured in turns in random order, device idle at every clock read",
-        counted(config.threads, "thread"),
-        config.seed
-    )
-}
-
-/// Frameworks that could not be opened, with the model: that was told, and is not told of every batch size again.
-type Missing = RefCell<HashSet<(String, String)>>;
-
-/// Prints as upstream does, around the progress bar.
-fn tell(event: &Event<'_>, missing: &Missing, bar: &ProgressBar, ui: Ui) {
-    match event {
-        Event::Progress { what, done, of } => shown_on(bar)(what, *done, *of),
-        Event::Opened { name, model, opened } => bar.suspend(|| match opened {
-            Ok(opened) => {
-                ui.say(format!("{LINE}\n{name} Benchmark: {model}\n{LINE}"));
-                ui.say(opened_text(opened));
-            }
-            Err(reason) => {
-                missing.borrow_mut().insert((name.clone(), (*model).to_owned()));
-                ui.say(missing_text(name, model, reason));
-            }
-        }),
-        Event::Row { name, row } => {
-            let told =
-                row.status == Status::Failed && missing.borrow().contains(&(name.clone(), row.model.clone()));
-            if !told {
-                bar.suspend(|| ui.say(row_text(name, row)));
-            }
-        }
-    }
-}
-
-/// What is said of a framework that is not there: one line, whatever its error is.
-fn missing_text(name: &str, model: &str, reason: &str) -> String {
-    let reason: Vec<&str> = reason.split_whitespace().collect();
-    format!("{name} Benchmark: {model}: not available: {}", reason.join(" "))
-}
-
-fn opened_text(opened: &Opened) -> String {
-    let device = opened.device_name.as_deref().unwrap_or(&opened.device);
-    let kind = opened.device_type.to_uppercase();
-    let mut text =
-        format!("Device: {device}\n  Type: {kind}\n  Available: True\n  Backend: {}\n", opened.backend);
-    for note in &opened.notes {
-        text.push_str(&format!("  Note: {note}\n"));
-    }
-    text
-}
-
-fn row_text(name: &str, row: &Row) -> String {
-    let mut text = format!("Benchmarking batch size: {} ({name}, {})\n", row.batch_size, row.model);
-    let mut line = |label: &str, value: String| text.push_str(&format!("  {label}: {value}\n"));
-    if let (Some(p50), Some(ips)) = (row.latency_p50_ms, row.throughput_ips) {
-        line("Latency (p50)", format!("{p50:.3}ms"));
-        line("Throughput", format!("{ips:.2} images/sec"));
-    }
-    if let Some(memory) = row.memory_mb {
-        line("Memory", format!("{memory:.2} MB"));
-    }
-    if let Some(compile) = row.compilation_time_ms {
-        line("Compilation", format!("{compile:.1}ms"));
-    }
-    if let (Some(ips), Some(wait)) = (row.end_to_end_ips, row.data_wait_fraction) {
-        let wait = 100.0 * wait;
-        line("End to end", format!("{ips:.2} images/sec ({wait:.0} % of the time waiting for images)"));
-    }
-    if let Some(outliers) = row.outliers.filter(|&outliers| outliers > 0) {
-        line("Outliers", format!("{outliers} of {}, counted, not dropped", row.latency_samples));
-    }
-    if row.steady == Some(false) {
-        line("Note", "latency was not steady after the warm-up".to_owned());
-    }
-    if let Some(note) = &row.note {
-        line("Note", note.clone());
-    }
-    match (row.max_difference, &row.reference) {
-        (Some(0.0), Some(_)) => line("Outputs", "the same as the reference's".to_owned()),
-        (Some(difference), Some(reference)) => {
-            line("Outputs", format!("differ from those of {reference} by {difference:.1e} of the largest"));
-        }
-        _ => (),
-    }
-    match row.status {
-        Status::Ok => (),
-        Status::Invalid => line("Invalid", row.reason.clone().unwrap_or_default()),
-        Status::Failed => line("Failed", row.reason.clone().unwrap_or_default()),
-    }
-    text.truncate(text.trim_end().len());
-    text
 }
 
 /// The JSON document: rows, and the largest difference of each model and batch size.
@@ -410,40 +309,4 @@ fn verdict(run: &Run) -> Outcome {
     };
     to_stderr(format!("Outputs of all frameworks agree within {allowed:.0e} of the largest{but}."));
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_configuration_is_printed_as_upstream_does() {
-        let row = Row {
-            model: "resnet50".into(),
-            batch_size: 4,
-            latency_p50_ms: Some(12.1744),
-            throughput_ips: Some(328.16),
-            memory_mb: Some(105.67),
-            status: Status::Ok,
-            ..Row::default()
-        };
-        let text = row_text("PyTorch", &row);
-        assert!(text.starts_with("Benchmarking batch size: 4"), "{text}");
-        for line in
-            ["\n  Latency (p50): 12.174ms", "\n  Throughput: 328.16 images/sec", "\n  Memory: 105.67 MB"]
-        {
-            assert!(text.contains(line), "{text}");
-        }
-        let failed = Row { reason: Some("torch cannot be imported".into()), ..Row::default() };
-        assert!(row_text("PyTorch", &failed).ends_with("Failed: torch cannot be imported"));
-    }
-
-    #[test]
-    fn a_missing_framework_takes_one_line() {
-        let text = missing_text("PyTorch", "resnet50", "No module named 'torch'\n  pip install torch");
-        assert_eq!(
-            text,
-            "PyTorch Benchmark: resnet50: not available: No module named 'torch' pip install torch"
-        );
-    }
 }

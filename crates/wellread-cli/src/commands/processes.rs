@@ -8,7 +8,7 @@
 //! What differs from process to process (layout of memory, order of hash tables, huge pages) is then in the spread, as
 //! it is for users: Mytkowicz et al., *Producing wrong data without doing anything obviously wrong*, ASPLOS 2009.
 
-use super::recipe;
+use super::command_line::{remove, split};
 use anyhow::{Context as _, Result, bail};
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
@@ -76,10 +76,10 @@ pub fn run(config: &Config, count: usize, program: &[OsString], watch: Watch<'_>
     let _made = MadeFolder::new(&config.out)
         .with_context(|| format!("cannot make the results folder {}", config.out.display()))?;
     let data = config.data_folder();
-    let mut words = recipe::split(&config.command).map_err(anyhow::Error::msg)?;
+    let mut words = split(&config.command).map_err(anyhow::Error::msg)?;
     words.remove(0);
     for option in TAKEN {
-        recipe::remove(&mut words, option);
+        remove(&mut words, option);
     }
     words.retain(|word| !["--json", "--quiet", "-q"].contains(&word.as_str()));
     // Goes when this ends, however it does.

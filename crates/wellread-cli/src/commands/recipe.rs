@@ -17,12 +17,11 @@
 //!
 //! `{out}` in a value stands for the results folder of the study, `{recipe}` for the folder that the recipe is in.
 
-use super::bench::distinct;
-use super::convert::same_place;
+use super::command_line::{Current, joined, remove, replace, split, value, with_current};
+use super::program::{Parse, Program, Run};
+use super::{distinct, same_place};
 use crate::output::{Failure, Outcome, Ui};
 use serde_json::{Value, json};
-use std::cell::RefCell;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use wellread_compare::{Results, provenance};
 use wellread_measure::to_stderr;
@@ -51,72 +50,21 @@ const COMMANDS: [(&str, Option<&str>); 5] = [
 /// The results of tasks that are run again, beside which their report is.
 const TASKS_FILE: &str = "tasks.json";
 
-/// The recipe that is being run, for those that record what they were asked.
-#[derive(Clone)]
-pub struct Current {
-    /// The command as it would be typed.
-    pub command: String,
-    /// The whole recipe.
-    pub text: Value,
-}
-
-thread_local! {
-    /// Runs of a recipe follow one another on the thread that began it.
-    static CURRENT: RefCell<Option<Current>> = const { RefCell::new(None) };
-}
-
-/// The recipe that is being run, if one is.
-pub fn current() -> Option<Current> {
-    CURRENT.with_borrow(Clone::clone)
-}
-
 /// One run, ready.
 struct Step {
     name: String,
     words: Vec<String>,
-    command: crate::Command,
-}
-
-/// Words as one line that a shell, and [`split`], take apart again.
-pub fn joined(words: impl IntoIterator<Item = String>) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "-_=./,:%+@~{}[]#".contains(c);
-    let quoted = |word: String| {
-        if !word.is_empty() && word.chars().all(plain) {
-            word
-        } else {
-            format!("'{}'", word.replace('\'', "'\\''"))
-        }
-    };
-    std::iter::once("wellread".to_owned()).chain(words.into_iter().map(quoted)).collect::<Vec<_>>().join(" ")
-}
-
-/// The words of a line that [`joined`] wrote.
-pub fn split(line: &str) -> Result<Vec<String>, String> {
-    let (mut words, mut word, mut quoted) = (Vec::new(), None::<String>, false);
-    let mut chars = line.chars();
-    while let Some(c) = chars.next() {
-        match c {
-            '\'' => {
-                quoted = !quoted;
-                word.get_or_insert_default();
-            }
-            '\\' if !quoted => word.get_or_insert_default().extend(chars.next()),
-            c if c.is_whitespace() && !quoted => words.extend(word.take()),
-            c => word.get_or_insert_default().push(c),
-        }
-    }
-    words.extend(word);
-    if quoted { Err("a quotation mark is not closed".to_owned()) } else { Ok(words) }
+    run: Run,
 }
 
 /// Runs every step of a recipe, each into a folder below `out`; goes on after one that fails, and fails at the end.
-pub fn run(path: &Path, out: &Path, program: &[OsString], ui: Ui) -> Outcome {
+pub fn run(path: &Path, out: &Path, program: &Program, ui: Ui) -> Outcome {
     let text = std::fs::read_to_string(path)
         .map_err(|e| Failure::Failed(format!("cannot read the recipe {}: {e}", path.display())))?;
     let usage = |cause: String| Failure::Usage(format!("{}: {cause}", path.display()));
     let recipe: toml::Table = toml::from_str(&text).map_err(|e| usage(format!("is no TOML: {e}")))?;
     let beside = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let steps = steps(&recipe, beside, out).map_err(usage)?;
+    let steps = steps(&recipe, beside, out, program.parse).map_err(usage)?;
     let recipe = serde_json::to_value(&recipe).map_err(|e| usage(e.to_string()))?;
     if let Some(title) = recipe["title"].as_str() {
         ui.say(title);
@@ -126,9 +74,8 @@ pub fn run(path: &Path, out: &Path, program: &[OsString], ui: Ui) -> Outcome {
     for (i, step) in steps.into_iter().enumerate() {
         let command = joined(step.words);
         ui.say(format!("\n[{} of {of}] {}: {command}", i + 1, step.name));
-        CURRENT.set(Some(Current { command: command.clone(), text: recipe.clone() }));
-        let result = crate::execute(step.command, program.to_vec(), ui.nested());
-        CURRENT.set(None);
+        let current = Current { command: command.clone(), text: recipe.clone() };
+        let result = with_current(current, || (step.run)(program.start.clone(), ui.nested()));
         let error = match result {
             Ok(()) => None,
             Err(Failure::Usage(message) | Failure::Failed(message)) => Some(message),
@@ -151,7 +98,7 @@ pub fn run(path: &Path, out: &Path, program: &[OsString], ui: Ui) -> Outcome {
 }
 
 /// The runs of a recipe as parsed commands.
-fn steps(recipe: &toml::Table, beside: &Path, out: &Path) -> Result<Vec<Step>, String> {
+fn steps(recipe: &toml::Table, beside: &Path, out: &Path, parse: Parse) -> Result<Vec<Step>, String> {
     if let Some(key) = recipe.keys().find(|key| !["title", "description", "run"].contains(&key.as_str())) {
         return Err(format!("there is no key {key:?}; a recipe has title, description and [[run]]"));
     }
@@ -161,7 +108,7 @@ fn steps(recipe: &toml::Table, beside: &Path, out: &Path) -> Result<Vec<Step>, S
     for (i, run) in runs.iter().enumerate() {
         let at = |cause: String| format!("run {}: {cause}", i + 1);
         let run = run.as_table().ok_or_else(|| at("is no table; write [[run]]".to_owned()))?;
-        let step = step(run, i, beside, out).map_err(at)?;
+        let step = step(run, i, beside, out, parse).map_err(at)?;
         if steps.iter().any(|other| other.name == step.name) {
             return Err(at(format!("a run before it is named {:?} too; give it another name", step.name)));
         }
@@ -170,7 +117,7 @@ fn steps(recipe: &toml::Table, beside: &Path, out: &Path) -> Result<Vec<Step>, S
     Ok(steps)
 }
 
-fn step(run: &toml::Table, i: usize, beside: &Path, out: &Path) -> Result<Step, String> {
+fn step(run: &toml::Table, i: usize, beside: &Path, out: &Path, parse: Parse) -> Result<Step, String> {
     let command = run.get("command").and_then(toml::Value::as_str).unwrap_or("bench");
     let known = COMMANDS.iter().find(|(name, _)| *name == command);
     let (_, target) = known.ok_or_else(|| {
@@ -208,16 +155,8 @@ fn step(run: &toml::Table, i: usize, beside: &Path, out: &Path) -> Result<Step, 
         let path = out.join(file);
         words.push(format!("--{target}={}", path.to_str().ok_or("the results folder's name is no text")?));
     }
-    let parsed = parsed(&words)?;
-    Ok(Step { name, words, command: parsed })
-}
-
-/// A typed command, by the parser of all.
-fn parsed(words: &[String]) -> Result<crate::Command, String> {
-    let words = std::iter::once("wellread").chain(words.iter().map(String::as_str)).map(OsString::from);
-    let cli =
-        crate::parse(words).map_err(|e| e.to_string().trim_start_matches("error: ").trim_end().to_owned())?;
-    Ok(cli.command)
+    let run = parse(&words)?;
+    Ok(Step { name, words, run })
 }
 
 /// A value, or a list of them, as texts.
@@ -253,7 +192,7 @@ pub struct RerunArgs {
 }
 
 /// Runs `wellread rerun`.
-pub fn rerun(args: &RerunArgs, program: &[OsString], ui: Ui) -> Outcome {
+pub fn rerun(args: &RerunArgs, program: &Program, ui: Ui) -> Outcome {
     let folder = if args.summary.is_dir() {
         args.summary.as_path()
     } else {
@@ -289,13 +228,10 @@ pub fn rerun(args: &RerunArgs, program: &[OsString], ui: Ui) -> Outcome {
     replace(&mut words, target, path.to_str().ok_or_else(|| failed("--out is no text".to_owned()))?);
     let command = joined(words.clone());
     ui.say(&command);
-    let parsed =
-        parsed(&words).map_err(|e| failed(format!("this version does not take its command: {e}")))?;
+    let run = (program.parse)(&words)
+        .map_err(|e| failed(format!("this version does not take its command: {e}")))?;
     let text = old.detail("/configuration/recipe").cloned().unwrap_or_default();
-    CURRENT.set(Some(Current { command: command.clone(), text }));
-    let result = crate::execute(parsed, program.to_vec(), ui.nested());
-    CURRENT.set(None);
-    result?;
+    with_current(Current { command: command.clone(), text }, || run(program.start.clone(), ui.nested()))?;
     let results = results(target, &out);
     let new = Results::open(&results).map_err(|e| Failure::Failed(format!("{e:#}")))?;
     let differences = provenance::differences(&old, &new);
@@ -328,15 +264,6 @@ fn check_out(folder: &Path, words: &[String], target: &str, out: &Path) -> Outco
     )))
 }
 
-/// The value of an option, in whichever form it was given.
-fn value<'w>(words: &'w [String], option: &str) -> Option<&'w str> {
-    let name = format!("--{option}");
-    words.iter().enumerate().find_map(|(i, word)| match word.strip_prefix(&name)? {
-        "" => words.get(i + 1).map(String::as_str),
-        rest => rest.strip_prefix('='),
-    })
-}
-
 /// The folder below `out` that holds the summary of the run that has just ended.
 fn results(target: &str, out: &Path) -> PathBuf {
     match target {
@@ -351,48 +278,15 @@ fn results(target: &str, out: &Path) -> PathBuf {
     }
 }
 
-/// Sets an option, in whichever form it was given.
-fn replace(words: &mut Vec<String>, option: &str, value: &str) {
-    remove(words, option);
-    words.push(format!("--{option}={value}"));
-}
-
-/// Takes an option that has a value away, in whichever form it was given.
-pub fn remove(words: &mut Vec<String>, option: &str) {
-    let name = format!("--{option}");
-    let with = format!("{name}=");
-    if let Some(at) = words.iter().position(|word| *word == name) {
-        words.drain(at..(at + 2).min(words.len()));
-    }
-    words.retain(|word| !word.starts_with(&with));
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_taken_apart_as_they_were_joined() {
-        let words = ["bench", "a b", "it's", "", "--x=1,2", "ü$"].map(str::to_owned);
-        let line = joined(words.clone());
-        assert_eq!(split(&line).unwrap()[1..], words);
-        assert_eq!(split("wellread bench 'a b'  c").unwrap(), ["wellread", "bench", "a b", "c"]);
-        assert!(split("a 'b").is_err());
-        let mut words = ["bench", "--out", "a", "x", "--out=b"].map(str::to_owned).to_vec();
-        replace(&mut words, "out", "c");
-        assert_eq!(words, ["bench", "x", "--out=c"]);
-        assert_eq!((value(&words, "out"), value(&words, "o")), (Some("c"), None));
-        assert_eq!(value(&["--out", "a b"].map(str::to_owned), "out"), Some("a b"));
-        remove(&mut words, "out");
-        remove(&mut words, "trace");
-        assert_eq!(words, ["bench", "x"]);
-    }
-
-    #[test]
     fn recipes_are_checked_before_anything_is_run() {
         let wrong = |text: &str| {
             let recipe: toml::Table = toml::from_str(text).unwrap();
-            steps(&recipe, Path::new("in"), Path::new("out")).err().unwrap()
+            steps(&recipe, Path::new("in"), Path::new("out"), crate::parse_words).err().unwrap()
         };
         assert!(wrong("title = 'x'").contains("[[run]]"));
         assert!(wrong("[[runs]]").contains("\"runs\""));
@@ -406,13 +300,15 @@ mod tests {
         let recipe: toml::Table =
             toml::from_str("[[run]]\narguments = ['dataset']\nformats = ['tiff', 'parquet']\nno-cold = true")
                 .unwrap();
-        let all = steps(&recipe, Path::new("in"), Path::new("out")).unwrap();
+        let all = steps(&recipe, Path::new("in"), Path::new("out"), crate::parse_words).unwrap();
         assert_eq!(
             all[0].words,
             ["bench", "dataset", "--formats=tiff,parquet", "--no-cold", "--out=out/1-bench"]
         );
         let recipe = "[[run]]\ncommand = 'tasks'\narguments = ['train']\nconfig = '{recipe}/a.csv'";
-        let all = steps(&toml::from_str(recipe).unwrap(), Path::new("in"), Path::new("out")).unwrap();
+        let all =
+            steps(&toml::from_str(recipe).unwrap(), Path::new("in"), Path::new("out"), crate::parse_words)
+                .unwrap();
         assert_eq!(all[0].words, ["tasks", "train", "--config=in/a.csv", "--output=out/1-tasks.json"]);
     }
 
@@ -426,7 +322,7 @@ mod tests {
                 continue;
             }
             let recipe: toml::Table = toml::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
-            let all = steps(&recipe, &folder, Path::new("out"));
+            let all = steps(&recipe, &folder, Path::new("out"), crate::parse_words);
             let all = all.unwrap_or_else(|e| panic!("{}: {e}", path.display()));
             for table in
                 all.iter().flat_map(|step| &step.words).filter_map(|word| word.strip_prefix("--config="))

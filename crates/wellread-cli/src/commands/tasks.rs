@@ -59,7 +59,7 @@ pub struct Args {
     #[arg(long, value_name = "BRANCH")]
     baseline: Option<String>,
     /// Seconds after which a run is ended with all it has started; its error says so.
-    #[arg(long, value_name = "SECONDS", value_parser = super::bench::parse_seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = super::parse_seconds)]
     timeout: Option<f64>,
     /// Keep what the results have of the same tasks at the same commits, and run what is missing.
     #[arg(long)]
@@ -100,8 +100,8 @@ impl Args {
             seed: self.seed,
             program,
             cache: wellread_worker::cache_folder(),
-            command: super::bench::command_line(),
-            recipe: super::recipe::current().map(|current| current.text),
+            command: super::command_line::command_line(),
+            recipe: super::command_line::current().map(|current| current.text),
         }
     }
 }

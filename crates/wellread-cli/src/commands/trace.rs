@@ -1,6 +1,6 @@
 //! `--trace FILE`, of the commands that measure or read much.
 
-use super::bench::command_line;
+use super::command_line::command_line;
 use crate::output::{Outcome, Ui};
 use std::path::PathBuf;
 use wellread_store::trace;

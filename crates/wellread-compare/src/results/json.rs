@@ -2,7 +2,8 @@
 //!
 //! Read by their keys, not as the types that wrote them: a comparison is of two versions as often as not.
 
-use super::{Results, latency};
+use super::latency;
+use super::types::Results;
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Map, Value};
 use std::path::Path;

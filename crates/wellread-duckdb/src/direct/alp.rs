@@ -2,8 +2,8 @@
 //! small dictionary, low bits as they are), both bit-packed, with exceptions
 //! ([paper](https://dl.acm.org/doi/10.1145/3626717)).
 
-use super::Fault::{self, Irregular};
 use super::bits::{Lane, packed_bytes, unpack};
+use super::fault::Fault::{self, Irregular};
 use std::ops::Range;
 
 /// Values of a vector.

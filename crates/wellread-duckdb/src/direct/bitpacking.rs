@@ -1,9 +1,8 @@
 //! Groups of bit-packed integers: a constant, an arithmetic sequence, or numbers of a few bits above a smallest one
 //! (frame of reference), which are the values or their differences.
 
-use super::Fault::{self, Irregular};
-use super::bits::{Lane, unpack};
-use super::segment::fits;
+use super::bits::{Lane, fits, unpack};
+use super::fault::Fault::{self, Irregular};
 use std::ops::Range;
 
 /// Values of a group.

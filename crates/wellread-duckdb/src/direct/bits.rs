@@ -3,6 +3,7 @@
 // Steps of loops that are to become vectors.
 #![allow(clippy::inline_always)]
 
+use super::fault::Fault;
 use bytemuck::Pod;
 use std::ops::Range;
 
@@ -44,6 +45,11 @@ macro_rules! lane {
 }
 
 lane!(u8, u16, u32, u64);
+
+/// Whether numbers whose bits are all in `seen`, stored in `stored` bytes, are whole in `L`.
+pub(super) fn fits<L: Lane>(seen: u64, stored: usize) -> Result<(), Fault> {
+    if size_of::<L>() < stored && seen >> L::BITS > 0 { Err(Fault::TooNarrow) } else { Ok(()) }
+}
 
 /// Bytes of `count` values of `width` bits: packs are whole.
 pub(super) fn packed_bytes(count: usize, width: u32) -> usize {

@@ -1,6 +1,6 @@
 //! Blocks of a database file: positional reads, each block checked against its checksum before anything in it is used.
 
-use super::Fault::{self, Irregular};
+use super::fault::Fault::{self, Irregular};
 use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -3,7 +3,8 @@
 use super::blocks::Blocks;
 use super::layout::{Bounds, Column, Layout, Path, nulls_of};
 use super::pieces::PieceLeaves;
-use super::{BATCH_BYTES, Direct, Node};
+use super::reader::{BATCH_BYTES, Direct};
+use super::tree::Node;
 use crate::connection::Borrowed;
 use crate::sql::quoted;
 use arrow_array::cast::AsArray;

@@ -11,11 +11,11 @@
 //!  RLE:         start of counts (8 bytes) │ values │ counts of 2 bytes
 //! ```
 
-use super::Fault::{self, Irregular};
 use super::alp::{self, Split};
 use super::bitpacking::{self, Group};
-use super::bits::Lane;
+use super::bits::{Lane, fits};
 use super::blocks::Blocks;
+use super::fault::Fault::{self, Irregular};
 use std::ops::Range;
 use std::sync::OnceLock;
 
@@ -272,11 +272,6 @@ fn narrowed<L: Lane>(values: impl Iterator<Item = u64>, stored: usize, out: &mut
         *out = L::wrap(value);
     }
     fits::<L>(seen, stored)
-}
-
-/// Whether numbers whose bits are all in `seen`, stored in `stored` bytes, are whole in `L`.
-pub(super) fn fits<L: Lane>(seen: u64, stored: usize) -> Result<(), Fault> {
-    if size_of::<L>() < stored && seen >> L::BITS > 0 { Err(Fault::TooNarrow) } else { Ok(()) }
 }
 
 /// Values of a segment of runs.

@@ -3,6 +3,8 @@
 //! `duckdb` calls DuckDB through a table of functions when it is compiled for an extension, whose host fills the table. This
 //! program fills it with what it finds in a library ([`super`]). The names are all that the table of `libduckdb-sys` 1.20000.1 has, in
 //! order of the alphabet.
+//!
+//! Long because it lists every function of DuckDB's C API, each on a line.
 
 use libduckdb_sys::duckdb_ext_api_v1;
 use libloading::Library;

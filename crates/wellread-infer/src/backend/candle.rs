@@ -1,7 +1,8 @@
 //! The embedded backend: candle with the program's own convolution, from the safetensors file.
 
-use super::{Backend, asked, in_rust};
+use super::interface::{Backend, asked};
 use crate::config::Config;
+use crate::launch::in_rust;
 use crate::models::Model;
 use crate::protocol::{Open, Opened};
 use anyhow::{Context as _, Result, bail};

@@ -1,7 +1,8 @@
 //! JAX, in Python: the networks in plain jax.numpy, jitted. See `python/wellread/_bench/inference/jax.py`.
 
-use super::{Backend, asked, in_python};
+use super::interface::{Backend, asked};
 use crate::config::Config;
+use crate::launch::in_python;
 use crate::models::Model;
 use crate::protocol::Open;
 use anyhow::Result;

@@ -1,7 +1,8 @@
 //! ONNX Runtime: an ONNX file with the same weights, or a user's; the library is that of the Python, or named.
 
-use super::{Backend, asked, in_rust};
+use super::interface::{Backend, asked};
 use crate::config::Config;
+use crate::launch::in_rust;
 use crate::models::Model;
 use crate::protocol::{Inspect, Inspected, Open, Opened};
 use anyhow::{Result, bail};

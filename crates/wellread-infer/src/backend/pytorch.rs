@@ -1,8 +1,9 @@
 //! PyTorch, in Python: torchvision's models; `--torch` names ways to run them. See
 //! `python/wellread/_bench/inference/pytorch.py`.
 
-use super::{Backend, asked, in_python};
+use super::interface::{Backend, asked};
 use crate::config::Config;
+use crate::launch::in_python;
 use crate::models::Model;
 use crate::protocol::Open;
 use anyhow::Result;

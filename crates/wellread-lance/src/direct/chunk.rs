@@ -1,7 +1,9 @@
 //! A chunk of a page of mini-blocks: a header with sizes, then levels and buffers of values.
 
-use super::Fault::{self, Irregular};
-use super::page::ALIGNMENT;
+use super::fault::Fault::{self, Irregular};
+
+/// Buffers and chunk sizes are multiples of this.
+pub(super) const ALIGNMENT: usize = 8;
 
 /// The parts of a chunk: number of levels, sizes of the parts, then levels and buffers of values, all aligned.
 pub(super) struct Parts<'a> {

@@ -1,7 +1,7 @@
 //! Chunks within zstd or LZ4: a piece begins with the number of bytes it becomes, which is looked at before it is believed.
 
-use super::Fault::{self, Irregular};
-use super::values::PACK;
+use super::fault::Fault::{self, Irregular};
+use super::packing::PACK;
 use wellread_store::bare_codec::BareCodec;
 
 /// A general compression.

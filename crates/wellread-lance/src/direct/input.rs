@@ -1,6 +1,6 @@
 //! Positional reads of a data file.
 
-use super::Fault::{self, Irregular};
+use super::fault::Fault::{self, Irregular};
 use std::fs::File;
 use std::io;
 use std::path::Path;

@@ -7,9 +7,11 @@
 //! * *mini-blocks*: chunks of a few KiB, each with its levels and values, or indices of values in a dictionary of the
 //!   page. Beside them, a word for each chunk tells its size and number of values, and the repetition index how many
 //!   rows end in it and whether one goes on in the next.
+//!
+//! Long because both layouts are read through the same room, levels and cuts of rows.
 
-use super::Fault::{self, Irregular};
-use super::chunk::Parts;
+use super::chunk::{ALIGNMENT, Parts};
+use super::fault::Fault::{self, Irregular};
 use super::general::Decompressed;
 use super::input::Input;
 use super::levels::{ABSENT, LevelCodec, Run, Starts, Wanted, add, mark_absent};
@@ -22,8 +24,6 @@ use lance_encoding::format::metadata::{CompressiveEncoding, ConstantLayout, Mini
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-/// Buffers and chunk sizes are multiples of this.
-pub(super) const ALIGNMENT: usize = 8;
 /// Bytes of an index in a dictionary.
 const INDEX_SIZE: usize = 4;
 

@@ -1,12 +1,11 @@
 //! Chunks and planes row by row, without arrays of what was read: where the columns of a read are numbers of the structs in
 //! one list, and the pixels of each.
 
-use super::Fault::{self, Irregular};
-use super::{Direct, Leaf, Node, Output, Stop, WIDTHS};
+use super::fault::Fault::{self, Irregular};
+use super::tree::{Leaf, Node, Output, WIDTHS};
 use arrow_schema::{DataType, Schema};
 use std::ops::Range;
 use wellread_store::table::{Columns, Numbers, RowPieces};
-use wellread_store::{FormatContext, Result};
 
 /// Which leaves the numbers of pieces are, and which their pixels.
 #[derive(Debug)]
@@ -18,7 +17,7 @@ pub(super) struct PieceLeaves {
 }
 
 impl PieceLeaves {
-    /// `None` where `columns` are something else, or not all that the tree has; `schemas` are those of a [`Direct`].
+    /// `None` where `columns` are something else, or not all that the tree has; `schemas` are those of a [`super::Direct`].
     pub fn new<S: AsRef<Schema>>(
         columns: &Columns,
         tree: &[Node],
@@ -50,7 +49,7 @@ impl PieceLeaves {
     }
 
     /// Checks that what was read of `rows` rows fits together, as arrays are checked when they are built.
-    fn check(&self, rows: usize, width: usize, leaves: &[Leaf], outputs: &[Output]) -> Result<(), Fault> {
+    pub fn check(&self, rows: usize, width: usize, leaves: &[Leaf], outputs: &[Output]) -> Result<(), Fault> {
         let [innermost, outermost] = outputs[self.pixels].starts.0.as_slice() else {
             return Err(Irregular("lists of another depth"));
         };
@@ -69,6 +68,22 @@ impl PieceLeaves {
             if starts.0.first() != Some(outermost) || values.len() != pieces * leaves[leaf].size {
                 return Err(Irregular("lists of different lengths"));
             }
+        }
+        Ok(())
+    }
+
+    /// Hands on the pieces of each of the `rows` rows that were read, in order.
+    pub fn each(
+        &self,
+        rows: usize,
+        width: usize,
+        outputs: &[Output],
+        each: &mut dyn FnMut(&dyn RowPieces) -> wellread_store::Result<()>,
+    ) -> wellread_store::Result<()> {
+        for row in 0..rows {
+            let [innermost, outermost] = outputs[self.pixels].starts.0.as_slice() else { break };
+            let pieces = nth(outermost, row, innermost.len());
+            each(&Row { leaves: self, outputs, width, pieces })?;
         }
         Ok(())
     }
@@ -126,34 +141,4 @@ impl RowPieces for Row<'_> {
 /// Where the elements of list `i` are, of lists that have `end` elements.
 fn nth(starts: &[i64], i: usize, end: usize) -> Range<usize> {
     starts[i] as usize..starts.get(i + 1).map_or(end, |&next| next as usize)
-}
-
-impl Direct {
-    /// Whether [`Self::read_pieces`] can read these columns.
-    pub fn has_pieces(&self) -> bool {
-        self.pieces.is_some()
-    }
-
-    /// Reads rows at ascending `positions` of the fragment, handing on the pieces of each in order.
-    pub fn read_pieces(
-        &self,
-        positions: &[u32],
-        context: &mut FormatContext,
-        each: &mut dyn FnMut(&dyn RowPieces) -> Result<()>,
-    ) -> Result<(), Stop> {
-        let leaves = self.pieces.as_ref().ok_or(Stop::Unknown(0))?;
-        self.read_with(
-            positions,
-            context,
-            |rows, width, outputs| leaves.check(rows, width, &self.leaves, outputs).map(|()| (rows, width)),
-            |(rows, width), outputs| {
-                for row in 0..rows {
-                    let [innermost, outermost] = outputs[leaves.pixels].starts.0.as_slice() else { break };
-                    let pieces = nth(outermost, row, innermost.len());
-                    each(&Row { leaves, outputs, width, pieces })?;
-                }
-                Ok(())
-            },
-        )
-    }
 }

@@ -1,7 +1,8 @@
 //! Values of a chunk: as they are, bit-packed, or in an encoding that the engine undoes.
 
-use super::Fault::{self, Irregular};
+use super::fault::Fault::{self, Irregular};
 use super::general::{Decompressed, General, is_frame, is_plausible};
+use super::packing::{PACK, packed};
 use arrow_buffer::MutableBuffer;
 use lance_bitpacking::{BitPacking, BitPackingUninit};
 use lance_encoding::buffer::LanceBuffer;
@@ -10,13 +11,10 @@ use lance_encoding::compression::{
 };
 use lance_encoding::data::DataBlock;
 use lance_encoding::format::metadata::compressive_encoding::Compression;
-use lance_encoding::format::metadata::{BufferCompression, CompressionScheme, CompressiveEncoding};
+use lance_encoding::format::metadata::{CompressionScheme, CompressiveEncoding};
 use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::sync::Arc;
-
-/// Values that are packed together.
-pub(super) const PACK: usize = 1024;
 
 /// How values are stored.
 #[derive(Debug)]
@@ -140,22 +138,6 @@ impl ValueCodec {
     }
 }
 
-/// The number of bits of a packed chunk of `count` values, and its words: the number stands first, then come 1,024
-/// values in as many bits.
-pub(super) fn packed<T: bytemuck::Pod + Into<u64>>(
-    data: &[u8],
-    count: usize,
-) -> Result<(usize, &[T]), Fault> {
-    let words: &[T] = bytemuck::try_cast_slice(data).map_err(|_| Irregular("packed values not aligned"))?;
-    let (&bits, packed) = words.split_first().ok_or(Irregular("packed values without a header"))?;
-    let bits = usize::try_from(bits.into()).unwrap_or(usize::MAX);
-    let size = size_of::<T>();
-    if bits > size * 8 || size_of_val(packed) * 8 != bits * PACK || count > PACK {
-        return Err(Irregular("packed values that do not fill their chunk"));
-    }
-    Ok((bits, packed))
-}
-
 /// Unpacks a chunk.
 fn unpack<T: BitPackingUninit + bytemuck::Pod + Into<u64>>(
     data: &[u8],
@@ -267,37 +249,10 @@ impl Dictionary {
     }
 }
 
-/// The encoding in a few words.
-pub(super) fn words(encoding: &CompressiveEncoding) -> String {
-    let of = |inner: Option<&CompressiveEncoding>| inner.map_or_else(|| "none".into(), words);
-    match encoding.compression.as_ref() {
-        Some(Compression::Flat(_)) => "none".into(),
-        Some(Compression::InlineBitpacking(_) | Compression::OutOfLineBitpacking(_)) => "bit-packed".into(),
-        Some(Compression::Rle(_)) => "run lengths".into(),
-        Some(Compression::Dictionary(_)) => "dictionary".into(),
-        Some(Compression::ByteStreamSplit(split)) => match of(split.values.as_deref()).as_str() {
-            "none" => "byte streams".into(),
-            inner => format!("byte streams, {inner}"),
-        },
-        Some(Compression::General(general)) => {
-            let scheme = match general.compression.as_ref().map(BufferCompression::scheme) {
-                Some(CompressionScheme::CompressionAlgorithmLz4) => "lz4",
-                Some(CompressionScheme::CompressionAlgorithmZstd) => "zstd",
-                _ => "compressed",
-            };
-            match of(general.values.as_deref()).as_str() {
-                "none" => scheme.into(),
-                inner => format!("{inner}, {scheme}"),
-            }
-        }
-        _ => "other".into(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lance_encoding::format::metadata;
+    use lance_encoding::format::metadata::{self, BufferCompression};
     use wellread_store::bare_codec::BareCodec;
 
     #[test]

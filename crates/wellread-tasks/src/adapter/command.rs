@@ -4,7 +4,8 @@
 //! otherwise the experiment is a command line for `sh`. The program finds its task in `WELLREAD_TASK` and appends its
 //! phases to `WELLREAD_PHASES`; of one that reports nothing, wall time and memory are known, and that is said.
 
-use super::{Adapter, EXPERIMENTS, Site, experiments};
+use super::experiments::{EXPERIMENTS, experiments};
+use super::interface::{Adapter, Site};
 use crate::repository::Branch;
 use crate::task::{Mode, Row};
 use anyhow::{Result, bail};

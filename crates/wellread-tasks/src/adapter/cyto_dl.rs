@@ -3,7 +3,9 @@
 //! The process is `python/wellread/_tasks/cyto_dl.py`. Which keys the composed config has is known to Hydra alone, so
 //! that overrides are checked there; what the files tell is checked here, before anything runs.
 
-use super::{Adapter, Site, experiment_file, experiments, python};
+use super::experiments::{experiment_file, experiments};
+use super::interface::{Adapter, Site};
+use super::python;
 use crate::hardware;
 use crate::nearest;
 use crate::repository::Branch;

@@ -4,7 +4,9 @@
 //! its own loaders), or the name of `configs/experiment/EXPERIMENT.yaml`, which names the classes and what they are made
 //! with, as `LightningCLI` has it. The process is `python/wellread/_tasks/lightning.py`.
 
-use super::{Adapter, EXPERIMENTS, Site, experiment_file, python};
+use super::experiments::{EXPERIMENTS, experiment_file};
+use super::interface::{Adapter, Site};
+use super::python;
 use crate::repository::Branch;
 use crate::task::{Mode, Row};
 use anyhow::{Result, bail};

@@ -4,7 +4,8 @@
 //! `configs/experiment/EXPERIMENT.toml`, so that branches can differ in it; a repository without that folder gets the
 //! defaults that the program has for the name.
 
-use super::{Adapter, EXPERIMENTS, Site, experiment_file, experiments};
+use super::experiments::{EXPERIMENTS, experiment_file, experiments};
+use super::interface::{Adapter, Site};
 use crate::config::Config;
 use crate::repository::Branch;
 use crate::task::{Mode, Row, TASK, Trainer};

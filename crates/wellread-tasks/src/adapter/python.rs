@@ -1,6 +1,6 @@
 //! What the adapters in Python have in common: their sources, which the program carries, run by the branch's Python.
 
-use super::Site;
+use super::interface::Site;
 use anyhow::{Context as _, Result};
 use std::ffi::OsStr;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! What environments are made with on this machine: the Python that they are made of, and uv.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The first uv that installs what a `pylock.toml` lists.
@@ -22,6 +22,11 @@ pub(super) struct Tools {
     pub base: PathBuf,
     /// What it says of its version; empty where it cannot be asked.
     pub version: String,
+}
+
+/// The Python of the environment in `folder`.
+pub(super) fn interpreter(folder: &Path) -> PathBuf {
+    folder.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" })
 }
 
 /// The program uv.

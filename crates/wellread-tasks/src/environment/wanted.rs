@@ -7,7 +7,7 @@
 //!  poetry.lock, environment.yml …: not read, which is said
 //! ```
 
-use super::tools::{PYLOCK_SINCE, Tools};
+use super::tools::{PYLOCK_SINCE, Tools, interpreter};
 use crate::repository::{self, Branch};
 use anyhow::{Context as _, Result};
 use std::path::Path;
@@ -261,7 +261,7 @@ impl Wanted {
 
     /// What makes the environment in `folder`, in order; to be run in the worktree.
     pub fn commands(&self, tools: &Tools, folder: &Path, worktree: &Path) -> Vec<Command> {
-        let python = super::interpreter(folder);
+        let python = interpreter(folder);
         let new = |program: &Path, args: &[&str]| {
             let mut command = Command::new(program);
             command.args(args);

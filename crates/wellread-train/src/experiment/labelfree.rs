@@ -1,6 +1,6 @@
 //! `im2im/labelfree`, which upstream also calls `im2im/label_free`: one channel predicted from another.
 
-use super::{Experiment, defaults};
+use super::interface::{Experiment, defaults};
 use crate::config::Config;
 use crate::metrics::Correlation;
 use crate::net::Loss;

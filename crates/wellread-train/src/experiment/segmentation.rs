@@ -1,6 +1,6 @@
 //! `im2im/segmentation`: foreground and background, learnt from masks.
 
-use super::{Experiment, defaults};
+use super::interface::{Experiment, defaults};
 use crate::metrics::{Overlap, Scores};
 use crate::net::Loss;
 use crate::overlay;

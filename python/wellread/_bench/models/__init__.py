@@ -27,7 +27,7 @@ def create_torch(name, shape, seed, framework):
     if name.endswith(".onnx"):
         from .onnx import OnnxModel
 
-        return OnnxModel(name, shape, framework)
+        return OnnxModel(name, channels_of(shape), framework)
     from .torch_models import TorchModel, own_module, user_module
 
     channels, own = channels_of(shape), built_in(name)
@@ -40,7 +40,7 @@ def create_jax(name, shape, seed, framework):
     if name.endswith(".onnx"):
         from .onnx import OnnxModel
 
-        return OnnxModel(name, shape, framework)
+        return OnnxModel(name, channels_of(shape), framework)
     from .jax_models import JaxModel, own_network, user_network
 
     own = built_in(name)

@@ -4,7 +4,6 @@ import os
 
 import numpy as np
 
-from . import channels_of
 from .errors import ModelError
 
 
@@ -13,7 +12,7 @@ class OnnxModel:
 
     modes = ("inference",)
 
-    def __init__(self, path, shape, framework):
+    def __init__(self, path, channels, framework):
         if not os.path.isfile(path):
             raise ModelError(f"--model {path}: there is no such file")
         try:
@@ -34,7 +33,7 @@ class OnnxModel:
         self.path, self.input = path, inputs[0]
         self.framework = framework
         self.backend = f"onnxruntime {onnxruntime.__version__} (cpu, {framework.threads} threads)"
-        self.channels = channels_of(shape)
+        self.channels = channels
 
     def why_not(self, mode):
         """Why it has no such mode."""

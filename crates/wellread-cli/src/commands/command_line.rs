@@ -1,0 +1,125 @@
+//! The command as a line of words: for the record of what was measured, and for repeating it.
+//!
+//! ```text
+//!  typed words, or the run of a recipe ─▶ command_line() ─▶ kept in summary.json and in timelines
+//!  a kept line ─▶ split ─▶ words ─▶ options looked up, replaced, removed ─▶ joined ─▶ a line again
+//! ```
+
+use serde_json::Value;
+use std::cell::RefCell;
+
+/// The recipe that is being run, for those that record what they were asked.
+#[derive(Clone)]
+pub struct Current {
+    /// The command as it would be typed.
+    pub command: String,
+    /// The whole recipe.
+    pub text: Value,
+}
+
+thread_local! {
+    /// Runs of a recipe follow one another on the thread that began it.
+    static CURRENT: RefCell<Option<Current>> = const { RefCell::new(None) };
+}
+
+/// Does `work`, a run of a recipe.
+pub fn with_current<T>(recipe: Current, work: impl FnOnce() -> T) -> T {
+    CURRENT.set(Some(recipe));
+    let result = work();
+    CURRENT.set(None);
+    result
+}
+
+/// The recipe that is being run, if one is.
+pub fn current() -> Option<Current> {
+    CURRENT.with_borrow(Clone::clone)
+}
+
+/// The arguments of the command that is run, without the program's name.
+fn typed() -> Vec<String> {
+    std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect()
+}
+
+/// The command as typed, or as a recipe has it, with the program's name instead of its path.
+pub fn command_line() -> String {
+    current().map_or_else(|| joined(typed()), |current| current.command)
+}
+
+/// Words as one line that a shell, and [`split`], take apart again.
+pub fn joined(words: impl IntoIterator<Item = String>) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_=./,:%+@~{}[]#".contains(c);
+    let quoted = |word: String| {
+        if !word.is_empty() && word.chars().all(plain) {
+            word
+        } else {
+            format!("'{}'", word.replace('\'', "'\\''"))
+        }
+    };
+    std::iter::once("wellread".to_owned()).chain(words.into_iter().map(quoted)).collect::<Vec<_>>().join(" ")
+}
+
+/// The words of a line that [`joined`] wrote.
+pub fn split(line: &str) -> Result<Vec<String>, String> {
+    let (mut words, mut word, mut quoted) = (Vec::new(), None::<String>, false);
+    let mut chars = line.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\'' => {
+                quoted = !quoted;
+                word.get_or_insert_default();
+            }
+            '\\' if !quoted => word.get_or_insert_default().extend(chars.next()),
+            c if c.is_whitespace() && !quoted => words.extend(word.take()),
+            c => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    if quoted { Err("a quotation mark is not closed".to_owned()) } else { Ok(words) }
+}
+
+/// The value of an option, in whichever form it was given.
+pub fn value<'w>(words: &'w [String], option: &str) -> Option<&'w str> {
+    let name = format!("--{option}");
+    words.iter().enumerate().find_map(|(i, word)| match word.strip_prefix(&name)? {
+        "" => words.get(i + 1).map(String::as_str),
+        rest => rest.strip_prefix('='),
+    })
+}
+
+/// Sets an option, in whichever form it was given.
+pub fn replace(words: &mut Vec<String>, option: &str, value: &str) {
+    remove(words, option);
+    words.push(format!("--{option}={value}"));
+}
+
+/// Takes an option that has a value away, in whichever form it was given.
+pub fn remove(words: &mut Vec<String>, option: &str) {
+    let name = format!("--{option}");
+    let with = format!("{name}=");
+    if let Some(at) = words.iter().position(|word| *word == name) {
+        words.drain(at..(at + 2).min(words.len()));
+    }
+    words.retain(|word| !word.starts_with(&with));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_taken_apart_as_they_were_joined() {
+        let words = ["bench", "a b", "it's", "", "--x=1,2", "ü$"].map(str::to_owned);
+        let line = joined(words.clone());
+        assert_eq!(split(&line).unwrap()[1..], words);
+        assert_eq!(split("wellread bench 'a b'  c").unwrap(), ["wellread", "bench", "a b", "c"]);
+        assert!(split("a 'b").is_err());
+        let mut words = ["bench", "--out", "a", "x", "--out=b"].map(str::to_owned).to_vec();
+        replace(&mut words, "out", "c");
+        assert_eq!(words, ["bench", "x", "--out=c"]);
+        assert_eq!((value(&words, "out"), value(&words, "o")), (Some("c"), None));
+        assert_eq!(value(&["--out", "a b"].map(str::to_owned), "out"), Some("a b"));
+        remove(&mut words, "out");
+        remove(&mut words, "trace");
+        assert_eq!(words, ["bench", "x"]);
+    }
+}

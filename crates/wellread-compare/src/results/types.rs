@@ -1,0 +1,37 @@
+//! What is known of one side of a comparison, wherever it was read: tables, what they were measured on, noise floors.
+
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use wellread_report::Table;
+
+/// Column that says which process a row was measured in. A folder of `bench --processes N` has N, each with one row per
+/// configuration; a folder without is one process, whose rows are its rounds; each repeat of `tasks` is one.
+pub const PROCESS: &str = "process";
+
+/// What is known of one side of a comparison.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Results {
+    /// How it is called in messages: its path, or its revision.
+    pub label: String,
+    /// The tables.
+    pub tables: Vec<Table>,
+    /// What else is known: the keys of `summary.json`. Empty when nothing is.
+    pub details: Map<String, Value>,
+    /// Noise floor of each table as a share, where an A/A pair was measured.
+    pub noise_floors: BTreeMap<String, f64>,
+    /// Processes behind it, where they were counted ([`crate::sides::open`]); 0 elsewhere.
+    pub processes: usize,
+}
+
+impl Results {
+    /// A value of the details by its JSON pointer; null is none.
+    pub fn detail(&self, pointer: &str) -> Option<&Value> {
+        let mut keys = pointer.split('/').skip(1);
+        let first = self.details.get(keys.next()?)?;
+        keys.try_fold(first, |value, key| match value {
+            Value::Array(list) => list.get(key.parse::<usize>().ok()?),
+            value => value.get(key),
+        })
+        .filter(|value| !value.is_null())
+    }
+}

@@ -1,0 +1,144 @@
+//! What a comparison says: rows with their ratios and words, and what only one side has.
+
+use crate::provenance::Difference;
+use serde::{Serialize, Serializer};
+use std::fmt;
+
+/// What the figures of a row hold for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// For such processes: there were several on both sides.
+    Processes,
+    /// For the runs that were measured, which were taken in turns or are said to stand for more.
+    Runs,
+    /// Within these runs only: no verdict.
+    Within,
+}
+
+/// The verdict on a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Word {
+    /// B takes less (of rates: gives more), beyond chance and noise.
+    Faster,
+    /// B takes more.
+    Slower,
+    /// No further apart than the threshold, interval included.
+    Same,
+    /// It cannot be told.
+    Unclear,
+}
+
+impl fmt::Display for Word {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Faster => "faster",
+            Self::Slower => "slower",
+            Self::Same => "same",
+            Self::Unclear => "unclear",
+        })
+    }
+}
+
+/// One configuration compared.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// The table.
+    pub table: String,
+    /// What tells the configuration apart.
+    #[serde(serialize_with = "as_object")]
+    pub key: Vec<(String, String)>,
+    /// Column that is compared.
+    pub quantity: String,
+    /// Its median on the side of A, of processes the geometric mean of their medians; null when there is none.
+    pub a: f64,
+    /// On the side of B.
+    pub b: f64,
+    /// Runs behind A; 0 for a summary without its samples.
+    pub n_a: usize,
+    /// Runs behind B.
+    pub n_b: usize,
+    /// Processes behind A; 0 where they are not known.
+    pub processes_a: usize,
+    /// Processes behind B.
+    pub processes_b: usize,
+    /// What the figures hold for.
+    pub scope: Scope,
+    /// What B takes over what A takes; of rates, the inverse. Above 1 is slower. Null when it is not known.
+    pub ratio: Option<f64>,
+    /// Lower end of its 95 % interval.
+    pub low: Option<f64>,
+    /// Upper end.
+    pub high: Option<f64>,
+    /// Probability of such a difference if there were none.
+    pub p_value: Option<f64>,
+    /// The same, corrected for all rows of the table (Holm).
+    pub p_corrected: Option<f64>,
+    /// Differences up to this share are noise, as an A/A pair showed.
+    pub noise_floor: Option<f64>,
+    /// Smallest slow-down, as a share, that would be called one in nine of ten repetitions.
+    pub smallest_detectable: Option<f64>,
+    /// The word.
+    pub verdict: Word,
+    /// Slower, and by as much as the threshold as far as the interval tells.
+    pub regression: bool,
+    /// Why the verdict is unclear.
+    pub reason: Option<String>,
+}
+
+fn as_object<S: Serializer>(key: &[(String, String)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(key.iter().map(|(name, value)| (name, value)))
+}
+
+impl Row {
+    /// The configuration in words.
+    pub fn name(&self) -> String {
+        name(&self.key)
+    }
+}
+
+/// Values of the keys, joined.
+pub(crate) fn name(key: &[(String, String)]) -> String {
+    let values: Vec<&str> = key.iter().map(|(_, value)| value.as_str()).collect();
+    if values.is_empty() { "all".to_owned() } else { values.join(" ") }
+}
+
+/// A configuration that only one side has.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Lone {
+    /// The table.
+    pub table: String,
+    /// The configuration; empty for a whole table.
+    pub name: String,
+}
+
+/// Two results compared.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// The baseline.
+    pub a: String,
+    /// The candidate.
+    pub b: String,
+    /// Slow-downs up to this share are no regression.
+    pub threshold: f64,
+    /// What else differs.
+    pub differences: Vec<Difference>,
+    /// The rows.
+    pub rows: Vec<Row>,
+    /// What only A has.
+    pub only_in_a: Vec<Lone>,
+    /// What only B has.
+    pub only_in_b: Vec<Lone>,
+    /// Number of regressions.
+    pub regressions: usize,
+    /// Whether the pixels of both were the same, as far as is known. If not, no verdict is given.
+    pub comparable: bool,
+}
+
+impl Comparison {
+    /// Number of rows with a verdict.
+    pub fn count(&self, word: Word) -> usize {
+        self.rows.iter().filter(|row| row.verdict == word).count()
+    }
+}

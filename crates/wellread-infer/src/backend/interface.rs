@@ -1,0 +1,57 @@
+//! What a framework is to the benchmark: [`Backend`], which its file implements.
+
+use crate::config::Config;
+use crate::models::Model;
+use crate::protocol::{Open, Opened};
+use anyhow::{Result, bail};
+use wellread_model::infer::Session;
+use wellread_worker::Launch;
+
+/// A framework: how its process is started, and what it is asked to open there.
+pub trait Backend: Sync {
+    /// Name of `--framework` and of the column.
+    fn name(&self) -> &'static str;
+
+    /// Name for people.
+    fn label(&self) -> &'static str;
+
+    /// The process.
+    fn launch(&self, config: &Config) -> Launch;
+
+    /// Ways to run it, each measured by itself; [`Self::open`] is given one.
+    fn variants(&self, _config: &Config) -> Vec<String> {
+        vec![String::new()]
+    }
+
+    /// Whether products of float32 are computed in TF32 there, if the device has it.
+    fn tf32(&self, _variant: &str, _config: &Config) -> bool {
+        false
+    }
+
+    /// What to open there.
+    ///
+    /// # Errors
+    /// A model that it cannot take; files that cannot be made.
+    fn open(&self, model: &Model, variant: &str, config: &Config) -> Result<Open>;
+
+    /// Opens the model in this process, which is the worker: backends in Rust.
+    ///
+    /// # Errors
+    /// A device or type that there is not; files that cannot be read.
+    fn session(&self, _open: &Open) -> Result<(Box<dyn Session>, Opened)> {
+        bail!("{} does not run in this program", self.name())
+    }
+}
+
+/// What every framework is asked to open.
+pub(super) fn asked(backend: &dyn Backend, model: &Model, config: &Config) -> Open {
+    Open {
+        framework: backend.name().to_owned(),
+        threads: config.threads,
+        device: config.device.clone(),
+        dtype: config.dtype.clone(),
+        model: model.name().to_owned(),
+        input: model.input(),
+        ..Open::default()
+    }
+}

@@ -1,0 +1,136 @@
+use super::*;
+use crate::results::Round;
+
+fn record(framework: &str, size: usize, ms: f64) -> Record {
+    let row = Row {
+        framework: framework.into(),
+        model: "resnet50".into(),
+        batch_size: size,
+        latency_p50_ms: Some(ms),
+        latency_p50_low_ms: Some(ms * 0.99),
+        latency_p50_high_ms: Some(ms * 1.01),
+        status: Status::Ok,
+        max_difference: Some(1e-6),
+        ..Row::default()
+    };
+    let round = |round| Round {
+        round,
+        samples_ns: vec![(ms * 1e6) as u64; 3],
+        wall_ns: (3.0 * ms * 1e6) as u64,
+        ..Round::default()
+    };
+    Record { row, rounds: (0..3).map(round).collect(), ..Record::default() }
+}
+
+fn run(records: Vec<Record>) -> Run {
+    Run {
+        config: crate::Config::default(),
+        environment: wellread_measure::Environment::capture(&[std::path::Path::new(".")]),
+        records,
+        unreadable: Vec::new(),
+        csv: "raw/benchmark_results_1.csv".into(),
+        json: "raw/benchmark_results_1.json".into(),
+    }
+}
+
+fn texts(run: &Run) -> Vec<String> {
+    findings(run).into_iter().map(|finding| finding.text).collect()
+}
+
+#[test]
+fn a_clear_winner_is_named_with_its_interval_and_an_unclear_one_is_not() {
+    let said = texts(&run(vec![record("pytorch", 1, 20.0), record("candle", 1, 10.0)]));
+    assert_eq!(
+        said[0],
+        "resnet50, batch 1: candle is fastest, 10.0 ms (9.9–10.1) a pass; pytorch follows with 20.0 ms, 2.00 times as long."
+    );
+    assert!(said[1].contains("compute the same") && said[1].contains("1.0e-6"), "{said:?}");
+    let said = texts(&run(vec![record("pytorch", 1, 10.1), record("candle", 1, 10.0)]));
+    assert!(said[0].contains("not clearly different"), "{said:?}");
+    // Few passes have no interval, and give no verdict.
+    let few = |framework: &str, ms: f64| {
+        let mut record = record(framework, 1, ms);
+        (record.row.latency_p50_low_ms, record.row.latency_p50_high_ms) = (None, None);
+        record
+    };
+    let found = findings(&run(vec![few("pytorch", 20.0), few("candle", 10.0)]));
+    assert!(found[0].text.contains("too early to say which of candle"), "{}", found[0].text);
+    assert_eq!(found[0].severity, Severity::Caution);
+}
+
+#[test]
+fn what_failed_or_is_wrong_is_told_and_never_the_fastest() {
+    let mut wrong = record("jax", 1, 1.0);
+    wrong.row.status = Status::Invalid;
+    wrong.row.max_difference = Some(0.5);
+    let failed = Record {
+        row: Row { framework: "pytorch".into(), reason: Some("no torch".into()), ..Row::default() },
+        ..Record::default()
+    };
+    let run = run(vec![record("candle", 1, 10.0), record("onnxruntime", 1, 30.0), wrong, failed]);
+    let said = texts(&run);
+    assert!(said[0].starts_with("jax") && said[0].contains("must not be used"), "{said:?}");
+    assert!(said[1].contains("candle is fastest"), "{said:?}");
+    assert!(!said.iter().any(|text| text.contains("compute the same")), "{said:?}");
+    assert!(said.last().is_some_and(|text| text.starts_with("Not measured: pytorch")), "{said:?}");
+    let table = table(&run);
+    assert_eq!(table.rows(), 2 * 3 + 2);
+    assert_eq!(table.str("reason", 7), Some("no torch"));
+    assert_eq!(table.f64("throughput_ips", 0).map(f64::round), Some(100.0));
+}
+
+#[test]
+fn one_half_of_the_rounds_is_the_noise_of_the_other() {
+    let with = |ms: &[u64]| {
+        let mut record = record("candle", 1, 10.0);
+        let round = |(round, ms): (usize, &u64)| Round {
+            round,
+            samples_ns: vec![ms * 1_000_000; 3],
+            ..Round::default()
+        };
+        record.rounds = ms.iter().enumerate().map(round).collect();
+        input(&run(vec![record]), vec![], String::new())
+    };
+    // Drift cancels, and one round that was disturbed does not count.
+    assert_eq!(with(&[100; 8]).noise_floor, Some(0.0));
+    assert!(with(&[100, 101, 102, 103, 104, 105, 106, 107]).noise_floor.unwrap() < 1e-9);
+    assert!(with(&[100, 100, 100, 900, 100, 100, 100, 100]).noise_floor.unwrap() < 1e-9);
+    let noisy = with(&[110, 100, 100, 110, 110, 100, 100, 110]);
+    assert!((noisy.noise_floor.unwrap() - 0.1).abs() < 1e-9);
+    // The interval of the row is 2 % wide.
+    assert!((noisy.detectable[TABLE] - 0.122).abs() < 1e-3, "{:?}", noisy.detectable);
+    // Too few rounds for halves.
+    assert_eq!(with(&[100; 5]).noise_floor, None);
+}
+
+#[test]
+fn a_report_is_written_beside_the_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = run([1, 4]
+        .into_iter()
+        .flat_map(|n| ["pytorch", "candle"].map(|f| record(f, n, 10.0 * n as f64)))
+        .collect());
+    run.csv = folder.path().join("benchmark_results_1.csv");
+    let written = write(&run, vec![], "a machine".to_owned()).unwrap();
+    for name in [
+        "inference.parquet",
+        "inference.csv",
+        "inference.svg",
+        "inference.png",
+        "summary.json",
+        "report.html",
+    ] {
+        assert!(written.join(name).is_file(), "{name}");
+    }
+    let page = std::fs::read_to_string(written.join("report.html")).unwrap();
+    for text in ["throughput against latency", "resnet50", "not clearly different"] {
+        assert!(page.contains(text), "{text}");
+    }
+    // Again from what is on disk alone.
+    let again = ReportInput::from_dir(&written).unwrap();
+    assert_eq!(again.tables[0].rows(), 12);
+    assert_eq!(again.samples[0].seconds().len(), 12);
+    assert_eq!(again.details["configuration"]["iterations"], 50);
+    assert!(again.details["environment"]["cpu"].is_object());
+    assert!(page.contains("how the single times are distributed"));
+}

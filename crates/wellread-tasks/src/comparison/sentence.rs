@@ -1,0 +1,175 @@
+//! Phases compared, in words.
+
+use super::verdict::{PhaseComparison, Ratio};
+use crate::results::Entry;
+use wellread_measure::compare::Verdict;
+
+/// Fewest runs of which intervals are resampled.
+pub(super) const RESAMPLED: usize = 6;
+/// Difference up to which two single processes of the same program are not told apart.
+pub(super) const BETWEEN_PROCESSES: f64 = 0.05;
+
+/// Phases, what they are called in sentences, and whether they are the parts by which a branch is described.
+pub(super) const PHASES: [(&str, &str); 20] = [
+    ("batch_loading", "data loading"),
+    ("batch_to_device", "the transfer to the device"),
+    ("batch_step", "the model's step"),
+    ("batch_forward", "the model's forward pass"),
+    ("batch_postprocess", "post-processing"),
+    ("epoch", "an epoch"),
+    ("model_initialization", "model initialization"),
+    ("configuration", "configuration"),
+    ("data_setup", "data set-up"),
+    ("checkpoint_loading", "loading the checkpoint"),
+    ("first_batch_loading", "loading the first batch"),
+    ("first_batch_to_device", "transfer of the first batch"),
+    ("first_batch_forward", "the first forward pass"),
+    ("first_batch_postprocess", "post-processing of the first batch"),
+    ("first_epoch", "the first epoch"),
+    ("full_training", "training without set-up"),
+    ("full_prediction", "prediction without set-up"),
+    ("total_training", "the whole training run"),
+    ("total_inference", "the whole inference run"),
+    ("process", "the whole process"),
+];
+/// Phases that describe where the time of a step goes: of [`PHASES`] the first so many.
+const PARTS: usize = 5;
+
+/// Share of a whole run from which on a change of a phase that happens once is told of.
+const NOTICED: f64 = 0.02;
+
+/// What a phase is called in sentences.
+pub fn words(phase: &str) -> &str {
+    PHASES.iter().find(|(name, _)| *name == phase).map_or(phase, |(_, words)| words)
+}
+
+/// `data loading of slow is 2.1 times slower [1.9–2.3]; the model's step is unchanged`.
+pub(super) fn sentence(
+    candidate: &str,
+    baseline: &str,
+    phases: &[PhaseComparison],
+    entries: [&Entry; 2],
+) -> String {
+    let failed = |entry: &Entry| entry.good().next().is_none();
+    match entries.map(failed) {
+        [true, _] => {
+            return format!(
+                "{candidate} cannot be compared: the baseline {baseline} did not run to its end."
+            );
+        }
+        [_, true] => return format!("{candidate} did not run to its end and cannot be compared."),
+        _ => {}
+    }
+    let repeated: Vec<&PhaseComparison> = phases
+        .iter()
+        .filter(|phase| phase.repeated && PHASES[..PARTS].iter().any(|(name, _)| *name == phase.phase))
+        .collect();
+    let whole = ["total_training", "total_inference", "process"]
+        .iter()
+        .find_map(|name| phases.iter().find(|phase| !phase.repeated && phase.phase == *name));
+    let steady = by_change(repeated);
+    // Of what happens once what changed, if that is noticed: a transfer may take 60 times as long and no time at all.
+    let noticed = |phase: &PhaseComparison| {
+        let least = whole.map_or(0.0, |whole| NOTICED * whole.baseline_seconds);
+        (phase.seconds - phase.baseline_seconds).abs() >= least
+    };
+    let is_whole = |phase: &PhaseComparison| {
+        phase.phase == "process" || whole.is_some_and(|whole| whole.phase == phase.phase)
+    };
+    let once = phases.iter().filter(|phase| !phase.repeated && !is_whole(phase) && changed(phase));
+    let once = by_change(once.filter(|phase| steady.is_empty() || noticed(phase)).collect());
+    let described = if steady.iter().any(|phase| changed(phase)) {
+        [steady, once].concat()
+    } else {
+        [once, steady].concat()
+    };
+    let mut parts: Vec<String> = Vec::new();
+    for phase in described {
+        let what = words(&phase.phase);
+        // The branch is named once.
+        let of = if parts.is_empty() { format!(" of {candidate}") } else { String::new() };
+        parts.push(format!("{what}{of} {}", outcome(phase)));
+    }
+    if parts.is_empty() {
+        parts.extend(whole.map(|phase| format!("{} of {candidate} {}", words(&phase.phase), outcome(phase))));
+    } else if let Some(phase) = whole.filter(|_| !parts.iter().any(|part| part.starts_with("the whole"))) {
+        parts.push(format!("{} {}", words(&phase.phase), outcome(phase)));
+    }
+    let mut text = parts.join("; ");
+    if text.is_empty() {
+        return format!("{candidate} reports no phase that {baseline} reports too.");
+    }
+    let first = text.remove(0).to_uppercase().to_string();
+    format!("{first}{text} (compared with {baseline}).")
+}
+
+/// What changed most comes first; what did not keeps its order.
+fn by_change(mut phases: Vec<&PhaseComparison>) -> Vec<&PhaseComparison> {
+    let change = |phase: &PhaseComparison| if changed(phase) { phase.ratio.estimate.ln().abs() } else { 0.0 };
+    phases.sort_by(|a, b| change(b).total_cmp(&change(a)));
+    phases
+}
+
+fn changed(phase: &PhaseComparison) -> bool {
+    matches!(phase.verdict, Verdict::Faster | Verdict::Slower)
+}
+
+/// `is 2.1 times slower [1.9–2.3]`.
+fn outcome(phase: &PhaseComparison) -> String {
+    let Ratio { estimate, low, high } = phase.ratio;
+    let times = |ratio: f64| if ratio < 1.1 { format!("{ratio:.2}") } else { format!("{ratio:.1}") };
+    let interval = |a: Option<f64>, b: Option<f64>| match (a, b) {
+        (Some(a), Some(b)) => format!(" [{}–{}]", times(a), times(b)),
+        _ => String::new(),
+    };
+    match phase.verdict {
+        Verdict::Slower => format!("is {} times slower{}", times(estimate), interval(low, high)),
+        Verdict::Faster => {
+            let inverse = |ratio: f64| 1.0 / ratio;
+            let within = interval(high.map(inverse), low.map(inverse));
+            format!("is {} times faster{within}", times(inverse(estimate)))
+        }
+        Verdict::NoDifference if !phase.is_alike() => {
+            let ends = low.zip(high).map_or(String::new(), |(low, high)| format!(" [{low:.2}–{high:.2}]"));
+            format!("shows no clear difference{ends}")
+        }
+        Verdict::NoDifference => "is unchanged".to_owned(),
+        Verdict::TooFewData => format!("took {estimate:.2} times as long, too few data for a verdict"),
+    }
+}
+
+/// How far the sentence may be trusted.
+pub(super) fn detail(runs: [usize; 2], phases: &[PhaseComparison], differs: &[String]) -> String {
+    let mut parts = Vec::new();
+    if !differs.is_empty() {
+        parts.push(format!("The tasks differ in more than the branch: {}.", differs.join("; ")));
+    }
+    let fewest = runs[0].min(runs[1]);
+    parts.push(match fewest {
+        0 => String::new(),
+        1 => format!(
+            "One run of each: intervals are over the batches of one process, differences of up to {:.0} % between two \
+             processes of the same program would not be noticed; --repeats makes sure.",
+            100.0 * BETWEEN_PROCESSES
+        ),
+        n if n < RESAMPLED => {
+            format!("{n} runs of each, in random order: 95 % intervals by Welch's t of the runs' medians on a log scale.")
+        }
+        n => format!("{n} runs of each, in random order: 95 % intervals by resampling runs."),
+    });
+    let unclear = phases.iter().filter(|phase| phase.repeated && phase.is_alike());
+    let wide: Vec<String> = unclear
+        .filter_map(|phase| {
+            let (low, high) = (phase.ratio.low?, phase.ratio.high?);
+            (high / low > 1.2).then(|| format!("{} [{low:.2}–{high:.2}]", words(&phase.phase)))
+        })
+        .collect();
+    if !wide.is_empty() {
+        parts.push(format!(
+            "\"Unchanged\" is not known well of {}: more runs would narrow it.",
+            wide.join(", ")
+        ));
+    }
+    parts.retain(|part| !part.is_empty());
+    parts.join(" ")
+}

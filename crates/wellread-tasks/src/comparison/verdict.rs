@@ -1,0 +1,89 @@
+//! What is said of two tasks: ratios with intervals and verdicts phase by phase, and the sentence about all of them.
+
+use serde::{Deserialize, Serialize};
+use wellread_measure::Interval;
+use wellread_measure::compare::Verdict;
+
+/// A ratio of times, candidate over baseline.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ratio {
+    /// Of the medians; with 2 to 5 runs of the geometric means.
+    pub estimate: f64,
+    /// Lower end of the 95 % interval; `None` when there is none.
+    pub low: Option<f64>,
+    /// Upper end.
+    pub high: Option<f64>,
+}
+
+impl From<Interval> for Ratio {
+    fn from(Interval { estimate, low, high, .. }: Interval) -> Self {
+        Self { estimate, low: Some(low), high: Some(high) }
+    }
+}
+
+/// One phase of two tasks compared.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PhaseComparison {
+    /// Name of the phase.
+    pub phase: String,
+    /// Whether it is a repeated phase, of which the steady state is compared.
+    pub repeated: bool,
+    /// Median of the baseline in seconds.
+    pub baseline_seconds: f64,
+    /// Median of the candidate in seconds.
+    pub seconds: f64,
+    /// Candidate over baseline: below 1 is faster.
+    pub ratio: Ratio,
+    /// Runs of the baseline and of the candidate.
+    pub runs: [usize; 2],
+    /// Probability of such a difference if there were none, corrected for the whole table; `None` when it was not tested.
+    pub p_value: Option<f64>,
+    /// The word.
+    pub verdict: Verdict,
+}
+
+/// Two tasks of an experiment compared.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// The experiment.
+    pub experiment: String,
+    /// What the baseline is called.
+    pub baseline: String,
+    /// What the candidate is called.
+    pub candidate: String,
+    /// Settings in which they differ besides the branch.
+    pub differs: Vec<String>,
+    /// Phase by phase; repeated ones first.
+    pub phases: Vec<PhaseComparison>,
+    /// What changed, in words.
+    pub sentence: String,
+    /// How far the words may be trusted.
+    pub detail: String,
+}
+
+impl Comparison {
+    /// A phase by name.
+    pub fn phase(&self, name: &str) -> Option<&PhaseComparison> {
+        self.phases.iter().find(|phase| phase.phase == name)
+    }
+}
+
+/// Widest interval of what is called unchanged, as the ratio of its ends.
+const WIDEST: f64 = 1.5;
+
+impl PhaseComparison {
+    /// Whether the times are known to be about alike: no difference was found, and the interval leaves no room for a large
+    /// one. What a test alone found, and what does not stand when all tests are counted, is not.
+    pub fn is_alike(&self) -> bool {
+        let (Some(low), Some(high)) = (self.ratio.low, self.ratio.high) else { return false };
+        self.verdict == Verdict::NoDifference && low <= 1.0 && 1.0 <= high && high <= low * WIDEST
+    }
+
+    /// The verdict in words: where no difference was found, whether the times are known to be about alike.
+    pub fn verdict_word(&self) -> String {
+        match self.verdict {
+            Verdict::NoDifference if !self.is_alike() => "unclear".to_owned(),
+            verdict => verdict.to_string(),
+        }
+    }
+}
