@@ -329,11 +329,7 @@ mod tests {
         let xs = ["1", "2"].map(str::to_owned);
         let section = Section {
             title: String::new(),
-            layout: Layout::Lines {
-                series: series.clone(),
-                xs: xs.to_vec(),
-                x_title: "workers".to_owned(),
-            },
+            layout: Layout::Lines { series: series.clone(), xs: xs.to_vec(), x_title: "workers".to_owned() },
             panels: vec![Panel {
                 title: String::new(),
                 axis: Axis { better, ..Axis::new("rate", Unit::Plain("")) },
