@@ -1,4 +1,7 @@
-"""Epochs of batches, read and transformed by threads outside of Python."""
+"""Epochs of batches, read and transformed by threads outside of Python.
+
+Long because the one class here takes fifty options, each of which is said.
+"""
 
 from __future__ import annotations
 

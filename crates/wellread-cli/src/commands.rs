@@ -25,6 +25,7 @@ pub mod tasks;
 pub mod trace;
 pub mod verify;
 pub mod view;
+pub mod write_options;
 
 use crate::output::{Failure, Outcome, Ui, bytes};
 use std::ffi::OsStr;

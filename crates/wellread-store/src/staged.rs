@@ -18,6 +18,7 @@ pub use reserved::Reserved;
 use crate::journal::{self, Journal};
 use crate::{Error, Result, WriteOptions};
 use cleaning::{RESUMABLE, unfinished};
+use leftovers::{OLD, PARTIAL, RESUME, remove_leftovers};
 use remove::remove_any;
 use replace::may_be_replaced;
 use std::fs::{File, TryLockError};
@@ -26,12 +27,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What names of output that is not finished begin with; the process, a number and the target's name follow.
-const PARTIAL: &str = ".wellread-partial-";
-/// What names of folders begin with in which a part of an output is kept to be gone on with; the target's name follows.
-const RESUME: &str = ".wellread-resume-";
-/// What the name of output ends with that was moved aside to be replaced.
-const OLD: &str = ".old";
 /// How often a target is cleared that other processes write to at the same time.
 const ATTEMPTS: usize = 100;
 
@@ -378,34 +373,6 @@ pub fn write(target: &Path, bytes: impl AsRef<[u8]>) -> Result<()> {
     let staged = Staged::new(target, true)?;
     std::fs::write(staged.path(), bytes).map_err(|e| Error::io(target, "cannot write", &e))?;
     staged.commit()
-}
-
-/// Removes partial outputs of the same target whose writing process no longer lives. What such a process moved aside
-/// goes when something is in its place.
-fn remove_leftovers(parent: &Path, name: &str) {
-    let Ok(entries) = std::fs::read_dir(parent) else { return };
-    let replaced = parent.join(name).symlink_metadata().is_ok();
-    for entry in entries.flatten() {
-        let file = entry.file_name();
-        let Some((process, of)) = file.to_str().and_then(written_by) else { continue };
-        let ours = of == name || replaced && of.strip_suffix(OLD) == Some(name);
-        if ours && is_gone(process) {
-            remove_any(&entry.path());
-        }
-    }
-}
-
-/// The process in the temporary name of an output, and the name of its target.
-fn written_by(file: &str) -> Option<(&str, &str)> {
-    let mut parts = file.strip_prefix(PARTIAL)?.splitn(3, '-');
-    let (process, _, of) = (parts.next()?, parts.next()?, parts.next()?);
-    Some((process, of))
-}
-
-/// Whether a process no longer lives; `false` where the system does not say.
-fn is_gone(process: &str) -> bool {
-    let lives = process.parse::<u32>().is_ok_and(|id| Path::new("/proc").join(id.to_string()).exists());
-    !lives && Path::new("/proc/self").exists()
 }
 
 #[cfg(test)]

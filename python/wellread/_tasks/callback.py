@@ -1,4 +1,7 @@
-"""The phases of a Lightning trainer: by its hooks, and those within a batch by the actions of its profiler."""
+"""The phases of a Lightning trainer: by its hooks, and those within a batch by the actions of its profiler.
+
+Long because one callback has to hear all hooks between which a phase lies.
+"""
 
 from __future__ import annotations
 

@@ -1,21 +1,18 @@
 //! `wellread convert SRC DST`
 
+mod features;
+
 use super::trace::TraceArgs;
-use super::{
-    OpenArgs, default_jobs, known_format, note_leftovers_beside, parse_tczyx, parse_threads, place_of,
-};
+use super::write_options::WriteArgs;
+use super::{OpenArgs, known_format, note_leftovers_beside, place_of};
 use crate::output::{Failure, Outcome, Ui, bytes};
-use clap::ValueEnum as _;
+use features::{Features, Joining, features_of};
 use std::path::{Path, PathBuf};
 use wellread_image::PixelType;
 use wellread_loader::cache::parse_bytes;
 use wellread_store::convert::{ConvertOptions, Converted, convert, one_pixel_type, pixel_types};
-use wellread_store::features::{self, FeatureColumns};
 use wellread_store::words::{counted, counted_with};
-use wellread_store::{
-    Compression, Error, Format, OpenOptions, RowInfo, Store, Tune, WriteOptions, masks, profiles, registry,
-    staged,
-};
+use wellread_store::{Error, Format, OpenOptions, RowInfo, Store, WriteOptions, masks, registry, staged};
 
 /// Pixels are kept to the byte, metadata (names, channels, wavelengths, physical sizes) as far as the target
 /// format has a place for it. The target appears when it is complete; on failure nothing is left, with --resume what is
@@ -81,87 +78,6 @@ enum LayoutArg {
     Dataset,
 }
 
-/// Options of writing, shared with `generate`.
-#[derive(clap::Args, Clone, Debug)]
-pub struct WriteArgs {
-    /// none, lz4, zstd[:LEVEL], deflate[:LEVEL], lzw, packbits, snappy; default: the format's own choice.
-    #[arg(long, default_value = "default")]
-    pub compression: Compression,
-    /// Chunk (tile) size.
-    #[arg(long, value_name = "T,C,Z,Y,X", value_parser = parse_tczyx)]
-    pub chunk: Option<[usize; 5]>,
-    /// Shard size (OME-Zarr 0.5).
-    #[arg(long, value_name = "T,C,Z,Y,X", value_parser = parse_tczyx)]
-    pub shard: Option<[usize; 5]>,
-    /// What a table is laid out for.
-    #[arg(long, value_enum, default_value_t = TuneArg::Random)]
-    pub tune: TuneArg,
-    /// Version or variant of the format: 0.4 or 0.5 (OME-Zarr), ome or plain (TIFF),
-    /// image, tile, volume, z-plane or block (ome-arrow-dataset).
-    #[arg(long)]
-    pub variant: Option<String>,
-    /// Leave out the checksums by which readers find damage (see docs/decisions/0032-checksums.md).
-    #[arg(long)]
-    pub no_checksums: bool,
-    /// Replace what is there.
-    #[arg(long)]
-    pub overwrite: bool,
-    /// Threads for compression.
-    #[arg(long, default_value_t = default_jobs(), value_parser = parse_threads)]
-    pub jobs: usize,
-}
-
-/// [`Tune`] on the command line.
-#[derive(clap::ValueEnum, Clone, Copy, Debug)]
-pub enum TuneArg {
-    /// Random reads of single images.
-    Random,
-    /// Whole-set scans.
-    Scan,
-    /// Smallest files.
-    Size,
-    /// As the reference library writes by default.
-    Reference,
-}
-
-impl WriteArgs {
-    /// Says which options make no difference to a set in this format.
-    pub fn say_what_is_ignored(&self, format: &Format, ui: Ui) {
-        let options = self.options();
-        if options.tune == Tune::default() || (format.heeds_tune)(&options) {
-            return;
-        }
-        let tune = self.tune.to_possible_value();
-        let tune = tune.as_ref().map_or("", |value| value.get_name());
-        ui.hint(format!(
-            "note: --tune {tune} changes nothing in {} with compression {}",
-            format.name, options.compression
-        ));
-    }
-
-    /// As the store's options.
-    pub fn options(&self) -> WriteOptions {
-        WriteOptions {
-            compression: self.compression,
-            chunk: self.chunk,
-            shard: self.shard,
-            tune: match self.tune {
-                TuneArg::Random => Tune::Random,
-                TuneArg::Scan => Tune::Scan,
-                TuneArg::Size => Tune::Size,
-                TuneArg::Reference => Tune::Reference,
-            },
-            variant: self.variant.clone(),
-            overwrite: self.overwrite,
-            jobs: self.jobs.max(1),
-            features: None,
-            resume: None,
-            checksums: !self.no_checksums,
-            types: vec![],
-        }
-    }
-}
-
 pub fn run(args: &Args, ui: Ui) -> Outcome {
     let format = target_format(args)?;
     args.write.say_what_is_ignored(format, ui);
@@ -177,7 +93,9 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         })?;
     }
     let mut options = args.write.options();
-    let Features { columns, joined, left_out } = features_of(&*source, args, format, ui)?;
+    let joining = args.join.as_deref().zip(args.on.as_deref());
+    let joining = joining.map(|(profiles, on)| Joining { profiles, on, columns: &args.columns });
+    let Features { columns, joined, left_out } = features_of(&*source, joining.as_ref(), format, ui)?;
     options.features = columns;
     if format.keeps_features {
         options.types = types;
@@ -189,7 +107,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         serde_json::json!({
             "source": args.source, "source_format": source.format(), "target": args.target, "format": format.name,
             "images": source.len(), "bytes_of_pixels": bytes, "seconds": seconds,
-            "feature_columns": options.features.as_ref().map_or(0, FeatureColumns::num_columns),
+            "feature_columns": options.features.as_ref().map_or(0, |columns| columns.num_columns()),
             "images_resumed": resumed,
             "images_with_profile": joined.as_ref().map(|j| j.matched),
             "profile_of_images_in_several_folders": joined.as_ref().and_then(|j| j.shared.as_ref()),
@@ -404,86 +322,6 @@ fn resume_note(source: &dyn Store, args: &Args, format: &Format, types: &[PixelT
     .to_string())
 }
 
-/// What goes along beside the images.
-struct Features {
-    columns: Option<FeatureColumns>,
-    joined: Option<profiles::Joined>,
-    /// Names of columns that are of no kind that is taken along.
-    left_out: Vec<String>,
-}
-
-/// Feature columns of the source and of the profiles joined to them.
-fn features_of(source: &dyn Store, args: &Args, format: &Format, ui: Ui) -> Outcome<Features> {
-    let mut own = features::all(source)?;
-    let mut joined = None;
-    let mut left_out = source.columns_left_out();
-    if let (Some(profiles), Some(on)) = (&args.join, &args.on) {
-        if !format.keeps_features {
-            let can: Vec<_> =
-                registry::formats().iter().filter(|f| f.keeps_features).map(|f| f.name).collect();
-            return Err(Failure::Usage(format!(
-                "--join needs a format with columns beside the images: {} ({} has none)",
-                can.join(", "),
-                format.name
-            )));
-        }
-        let (batch, found) = profiles::join(source, profiles, on, &args.columns)?;
-        own = Some(features::beside(profiles, own.as_ref(), &batch)?);
-        ui.say(format!(
-            "{} of {} a profile; {} put beside them",
-            found.matched,
-            counted_with(found.images, "image", ["has", "have"]),
-            counted_with(found.columns, "column", ["is", "are"])
-        ));
-        if let Some([one, other]) = &found.shared {
-            ui.say(format!(
-                "note: one profile is put beside images of different folders, such as {one} and {other}, since its name \
-                 has no folder that tells them apart"
-            ));
-        }
-        if let Some(name) = &found.elsewhere {
-            ui.say(format!(
-                "note: profiles name folders that {} does not lie in, such as {name}: they were taken by what follows. Where these \
-                 are other images of the same names, the columns are wrong",
-                args.source.display()
-            ));
-        }
-        left_out.extend(found.left_out.iter().cloned());
-        joined = Some(found);
-    } else if let Some(columns) = own.as_ref().filter(|_| !format.keeps_features) {
-        ui.say(format!(
-            "note: {} has no place for what is beside the images, {} ({} …), and leaves it out",
-            format.name,
-            counted(columns.num_columns(), "column"),
-            columns.schema().field(0).name()
-        ));
-        own = None;
-    }
-    let numbers: Vec<String> = own
-        .iter()
-        .filter(|_| !format.keeps_durations)
-        .flat_map(features::durations)
-        .map(|(name, unit)| {
-            let unit = format!("{unit:?}s").to_lowercase();
-            format!("{name} ({unit})")
-        })
-        .collect();
-    if !numbers.is_empty() {
-        ui.hint(format!(
-            "note: {} has no durations; they are kept as whole numbers: {}",
-            format.name,
-            numbers.join(", ")
-        ));
-    }
-    if !left_out.is_empty() {
-        ui.hint(format!(
-            "note: left out, because they hold nothing but nulls or are nested or binary: {}",
-            left_out.join(", ")
-        ));
-    }
-    Ok(Features { columns: own, joined, left_out })
-}
-
 /// The format to write: as it is named, by a layout, or by the ending of the target's name.
 fn target_format(args: &Args) -> Outcome<&'static Format> {
     let by_layout = match (&args.format, args.layout) {
@@ -538,64 +376,4 @@ fn check_places(source: &Path, target: &Path) -> Outcome {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use clap::Parser as _;
-    use wellread_image::{ImageMetadata, Shape};
-    use wellread_store::ImageView;
-    use wellread_store::read_back::Digests;
-
-    #[derive(clap::Parser)]
-    struct Command {
-        #[command(flatten)]
-        args: Args,
-    }
-
-    fn write(path: &Path, pixel: u8) {
-        let mut writer = registry::create(path, "parquet", &WriteOptions::default()).unwrap();
-        let metadata = ImageMetadata { name: "a".into(), ..ImageMetadata::default() };
-        let (shape, dtype) = (Shape::plane(1, 1), PixelType::U8);
-        writer.write(&ImageView { metadata: &metadata, shape, dtype, pixels: &[pixel] }).unwrap();
-        writer.finish().unwrap();
-    }
-
-    #[test]
-    fn output_that_differs_from_its_source_never_gets_its_name() {
-        let folder = tempfile::tempdir().unwrap();
-        let [source, target, other] =
-            ["a", "b", "c"].map(|name| folder.path().join(format!("{name}.parquet")));
-        write(&source, 1);
-        write(&other, 2);
-        // What is replaced stays until the new set is known to be right.
-        std::fs::write(&target, "the set before").unwrap();
-        let [store, changed] =
-            [&source, &other].map(|path| wellread_store::open(path, &OpenOptions::default()).unwrap());
-        let command = Command::parse_from([Path::new("convert"), &source, &target]);
-        let check = |against: &dyn Store| {
-            let options = WriteOptions { overwrite: true, ..WriteOptions::default() };
-            let writer = registry::create(&target, "parquet", &options).unwrap();
-            let converted = convert(&*store, writer, ConvertOptions::default(), &mut |_| {}).unwrap();
-            let converted = Converted { digests: Digests::default(), ..converted };
-            verify(
-                against,
-                converted,
-                0,
-                &command.args,
-                known_format("parquet").unwrap(),
-                Ui::new(false, true),
-            )
-        };
-        let Err(Failure::Failed(error)) = check(&*changed) else { panic!("it differs") };
-        assert!(
-            error.contains("b.parquet: what was written") && error.contains("row 0: has other pixels"),
-            "{error}"
-        );
-        assert!(!error.contains(".wellread"), "{error}");
-        assert_eq!(std::fs::read_to_string(&target).unwrap(), "the set before");
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3);
-        let Ok((converted, _)) = check(&*store) else { panic!("it is the same") };
-        assert_eq!(std::fs::read_to_string(&target).unwrap(), "the set before");
-        converted.commit().unwrap();
-        assert_eq!(wellread_store::open(&target, &OpenOptions::default()).unwrap().len(), 1);
-    }
-}
+mod tests;

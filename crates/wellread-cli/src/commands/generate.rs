@@ -1,8 +1,8 @@
 //! `wellread generate OUT`
 
-use super::convert::WriteArgs;
 use super::note_leftovers;
 use super::synthetic::{SyntheticArgs, check_disk};
+use super::write_options::WriteArgs;
 use crate::output::{Failure, Outcome, Ui};
 use std::path::PathBuf;
 use wellread_bench::data;

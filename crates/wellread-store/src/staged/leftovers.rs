@@ -1,10 +1,16 @@
 //! What runs that were killed have left in a folder: found and named. A writer removes what was left of its own target; the rest
 //! may be wanted, or be another machine's that writes there, so that the user decides.
 
-use super::{RESUME, is_gone, written_by};
+use super::remove::remove_any;
 use crate::journal::Journal;
 use std::path::{Path, PathBuf};
 
+/// What names of output that is not finished begin with; the process, a number and the target's name follow.
+pub(super) const PARTIAL: &str = ".wellread-partial-";
+/// What names of folders begin with in which a part of an output is kept to be gone on with; the target's name follows.
+pub(super) const RESUME: &str = ".wellread-resume-";
+/// What the name of output ends with that was moved aside to be replaced.
+pub(super) const OLD: &str = ".old";
 /// Something that a run has left which ended before it was done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leftover {
@@ -50,6 +56,34 @@ fn size(path: &Path) -> u64 {
         }
     }
     bytes
+}
+
+/// Removes partial outputs of the same target whose writing process no longer lives. What such a process moved aside
+/// goes when something is in its place.
+pub(super) fn remove_leftovers(parent: &Path, name: &str) {
+    let Ok(entries) = std::fs::read_dir(parent) else { return };
+    let replaced = parent.join(name).symlink_metadata().is_ok();
+    for entry in entries.flatten() {
+        let file = entry.file_name();
+        let Some((process, of)) = file.to_str().and_then(written_by) else { continue };
+        let ours = of == name || replaced && of.strip_suffix(OLD) == Some(name);
+        if ours && is_gone(process) {
+            remove_any(&entry.path());
+        }
+    }
+}
+
+/// The process in the temporary name of an output, and the name of its target.
+fn written_by(file: &str) -> Option<(&str, &str)> {
+    let mut parts = file.strip_prefix(PARTIAL)?.splitn(3, '-');
+    let (process, _, of) = (parts.next()?, parts.next()?, parts.next()?);
+    Some((process, of))
+}
+
+/// Whether a process no longer lives; `false` where the system does not say.
+fn is_gone(process: &str) -> bool {
+    let lives = process.parse::<u32>().is_ok_and(|id| Path::new("/proc").join(id.to_string()).exists());
+    !lives && Path::new("/proc/self").exists()
 }
 
 #[cfg(test)]

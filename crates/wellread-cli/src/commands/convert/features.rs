@@ -1,0 +1,104 @@
+//! Columns beside the images: those of the source, and of a table of profiles joined to them.
+
+use crate::output::{Failure, Outcome, Ui};
+use std::path::Path;
+use wellread_store::features::{self, FeatureColumns};
+use wellread_store::words::{counted, counted_with};
+use wellread_store::{Format, Store, profiles, registry};
+
+/// What goes along beside the images.
+pub(super) struct Features {
+    /// Feature columns, a row per image.
+    pub columns: Option<FeatureColumns>,
+    /// What came of --join.
+    pub joined: Option<profiles::Joined>,
+    /// Names of columns that are of no kind that is taken along.
+    pub left_out: Vec<String>,
+}
+
+/// The profiles that are to be joined: --join, --on, --columns.
+pub(super) struct Joining<'a> {
+    /// The table.
+    pub profiles: &'a Path,
+    /// Its columns of image names, separated by commas.
+    pub on: &'a str,
+    /// Of its columns these alone, where some are named.
+    pub columns: &'a [String],
+}
+
+/// Feature columns of the source and of the profiles joined to them.
+pub(super) fn features_of(
+    source: &dyn Store,
+    joining: Option<&Joining<'_>>,
+    format: &Format,
+    ui: Ui,
+) -> Outcome<Features> {
+    let mut own = features::all(source)?;
+    let mut joined = None;
+    let mut left_out = source.columns_left_out();
+    if let Some(&Joining { profiles, on, columns }) = joining {
+        if !format.keeps_features {
+            let can: Vec<_> =
+                registry::formats().iter().filter(|f| f.keeps_features).map(|f| f.name).collect();
+            return Err(Failure::Usage(format!(
+                "--join needs a format with columns beside the images: {} ({} has none)",
+                can.join(", "),
+                format.name
+            )));
+        }
+        let (batch, found) = profiles::join(source, profiles, on, columns)?;
+        own = Some(features::beside(profiles, own.as_ref(), &batch)?);
+        ui.say(format!(
+            "{} of {} a profile; {} put beside them",
+            found.matched,
+            counted_with(found.images, "image", ["has", "have"]),
+            counted_with(found.columns, "column", ["is", "are"])
+        ));
+        if let Some([one, other]) = &found.shared {
+            ui.say(format!(
+                "note: one profile is put beside images of different folders, such as {one} and {other}, since its name \
+                 has no folder that tells them apart"
+            ));
+        }
+        if let Some(name) = &found.elsewhere {
+            ui.say(format!(
+                "note: profiles name folders that {} does not lie in, such as {name}: they were taken by what follows. Where these \
+                 are other images of the same names, the columns are wrong",
+                source.path().display()
+            ));
+        }
+        left_out.extend(found.left_out.iter().cloned());
+        joined = Some(found);
+    } else if let Some(columns) = own.as_ref().filter(|_| !format.keeps_features) {
+        ui.say(format!(
+            "note: {} has no place for what is beside the images, {} ({} …), and leaves it out",
+            format.name,
+            counted(columns.num_columns(), "column"),
+            columns.schema().field(0).name()
+        ));
+        own = None;
+    }
+    let numbers: Vec<String> = own
+        .iter()
+        .filter(|_| !format.keeps_durations)
+        .flat_map(features::durations)
+        .map(|(name, unit)| {
+            let unit = format!("{unit:?}s").to_lowercase();
+            format!("{name} ({unit})")
+        })
+        .collect();
+    if !numbers.is_empty() {
+        ui.hint(format!(
+            "note: {} has no durations; they are kept as whole numbers: {}",
+            format.name,
+            numbers.join(", ")
+        ));
+    }
+    if !left_out.is_empty() {
+        ui.hint(format!(
+            "note: left out, because they hold nothing but nulls or are nested or binary: {}",
+            left_out.join(", ")
+        ));
+    }
+    Ok(Features { columns: own, joined, left_out })
+}

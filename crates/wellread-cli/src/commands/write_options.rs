@@ -1,0 +1,87 @@
+//! Options of writing a set: `convert` and `generate`.
+
+use super::{default_jobs, parse_tczyx, parse_threads};
+use crate::output::Ui;
+use clap::ValueEnum as _;
+use wellread_store::{Compression, Format, Tune, WriteOptions};
+
+/// Options of writing, shared with `generate`.
+#[derive(clap::Args, Clone, Debug)]
+pub struct WriteArgs {
+    /// none, lz4, zstd[:LEVEL], deflate[:LEVEL], lzw, packbits, snappy; default: the format's own choice.
+    #[arg(long, default_value = "default")]
+    pub compression: Compression,
+    /// Chunk (tile) size.
+    #[arg(long, value_name = "T,C,Z,Y,X", value_parser = parse_tczyx)]
+    pub chunk: Option<[usize; 5]>,
+    /// Shard size (OME-Zarr 0.5).
+    #[arg(long, value_name = "T,C,Z,Y,X", value_parser = parse_tczyx)]
+    pub shard: Option<[usize; 5]>,
+    /// What a table is laid out for.
+    #[arg(long, value_enum, default_value_t = TuneArg::Random)]
+    pub tune: TuneArg,
+    /// Version or variant of the format: 0.4 or 0.5 (OME-Zarr), ome or plain (TIFF),
+    /// image, tile, volume, z-plane or block (ome-arrow-dataset).
+    #[arg(long)]
+    pub variant: Option<String>,
+    /// Leave out the checksums by which readers find damage (see docs/decisions/0032-checksums.md).
+    #[arg(long)]
+    pub no_checksums: bool,
+    /// Replace what is there.
+    #[arg(long)]
+    pub overwrite: bool,
+    /// Threads for compression.
+    #[arg(long, default_value_t = default_jobs(), value_parser = parse_threads)]
+    pub jobs: usize,
+}
+
+/// [`Tune`] on the command line.
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+pub enum TuneArg {
+    /// Random reads of single images.
+    Random,
+    /// Whole-set scans.
+    Scan,
+    /// Smallest files.
+    Size,
+    /// As the reference library writes by default.
+    Reference,
+}
+
+impl WriteArgs {
+    /// Says which options make no difference to a set in this format.
+    pub fn say_what_is_ignored(&self, format: &Format, ui: Ui) {
+        let options = self.options();
+        if options.tune == Tune::default() || (format.heeds_tune)(&options) {
+            return;
+        }
+        let tune = self.tune.to_possible_value();
+        let tune = tune.as_ref().map_or("", |value| value.get_name());
+        ui.hint(format!(
+            "note: --tune {tune} changes nothing in {} with compression {}",
+            format.name, options.compression
+        ));
+    }
+
+    /// As the store's options.
+    pub fn options(&self) -> WriteOptions {
+        WriteOptions {
+            compression: self.compression,
+            chunk: self.chunk,
+            shard: self.shard,
+            tune: match self.tune {
+                TuneArg::Random => Tune::Random,
+                TuneArg::Scan => Tune::Scan,
+                TuneArg::Size => Tune::Size,
+                TuneArg::Reference => Tune::Reference,
+            },
+            variant: self.variant.clone(),
+            overwrite: self.overwrite,
+            jobs: self.jobs.max(1),
+            features: None,
+            resume: None,
+            checksums: !self.no_checksums,
+            types: vec![],
+        }
+    }
+}
