@@ -31,7 +31,6 @@ use wellread_measure::clock::Stopwatch;
 use wellread_measure::compare::MIN_SAMPLES;
 use wellread_measure::interleave::{Event, Plan};
 use wellread_measure::limits::{CopyLimits, LimitSettings, measure_copy};
-use wellread_measure::samples::median;
 use wellread_store::words::counted_with;
 use wellread_trace::{Kind, labelled};
 

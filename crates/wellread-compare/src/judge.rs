@@ -130,7 +130,7 @@ fn one_table(
     for (i, quantity) in quantities.iter().enumerate() {
         for pair in series::pairs(table, other, &keys, quantity) {
             let (Some(of_a), Some(of_b)) = (&pair.a, &pair.b) else {
-                let lone = Lone { table: table.name().to_owned(), name: name(&pair.key) };
+                let lone = Lone { table: table.name().to_owned(), name: crate::verdict::name(&pair.key) };
                 // Once, not for every quantity.
                 match (i, pair.a.is_some()) {
                     (0, true) => out.only_in_a.push(lone),

@@ -49,7 +49,6 @@ impl Orientation {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::transform::Placement;
 
     #[test]

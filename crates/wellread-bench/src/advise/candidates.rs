@@ -22,7 +22,7 @@ const CODECS: [Compression; 4] =
 /// Chunk sizes along Y and X that are tried for images larger than that.
 const TILE: usize = 256;
 /// Share of the time budget that writing may take.
-const WRITING: f64 = 0.3;
+const WRITING_SHARE: f64 = 0.3;
 /// What stays free on the disk in any case.
 const SPARE: u64 = 256 << 20;
 
@@ -166,7 +166,7 @@ pub(crate) fn write(
     let ways = ways(&formats(&settings.formats)?, shape);
     let (mut candidates, mut notes) = (Vec::<Candidate>::new(), Vec::<String>::new());
     let clock = Stopwatch::start();
-    let budget = settings.time_budget.as_secs_f64() * WRITING;
+    let budget = settings.time_budget.as_secs_f64() * WRITING_SHARE;
     let mut slowest: f64 = 0.0;
     for (number, (format, compression, chunk)) in ways.iter().enumerate() {
         progress(number, ways.len());

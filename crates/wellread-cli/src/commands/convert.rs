@@ -107,7 +107,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         serde_json::json!({
             "source": args.source, "source_format": source.format(), "target": args.target, "format": format.name,
             "images": source.len(), "bytes_of_pixels": bytes, "seconds": seconds,
-            "feature_columns": options.features.as_ref().map_or(0, |columns| columns.num_columns()),
+            "feature_columns": options.features.as_ref().map_or(0, wellread_store::features::FeatureColumns::num_columns),
             "images_resumed": resumed,
             "images_with_profile": joined.as_ref().map(|j| j.matched),
             "profile_of_images_in_several_folders": joined.as_ref().and_then(|j| j.shared.as_ref()),

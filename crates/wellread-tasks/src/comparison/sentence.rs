@@ -110,7 +110,7 @@ fn by_change(mut phases: Vec<&PhaseComparison>) -> Vec<&PhaseComparison> {
     phases
 }
 
-fn changed(phase: &PhaseComparison) -> bool {
+pub(super) fn changed(phase: &PhaseComparison) -> bool {
     matches!(phase.verdict, Verdict::Faster | Verdict::Slower)
 }
 

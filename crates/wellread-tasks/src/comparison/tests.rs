@@ -1,3 +1,4 @@
+use super::sentence::changed;
 use super::*;
 use crate::phases::{Phase, Said, Samples};
 use crate::results::{GitInfo, TaskConfig};

@@ -78,7 +78,7 @@ impl DatasetWriter {
     pub fn create(path: &Path, options: &WriteOptions) -> Result<Self> {
         let asked = options.variant.as_deref().unwrap_or("z-plane");
         let Some(layout) = LAYOUTS.into_iter().find(|l| *l == asked) else {
-            return Err(Error::new(path, format_args!("{} has no layout {asked:?}", NAME))
+            return Err(Error::new(path, format_args!("{NAME} has no layout {asked:?}"))
                 .choice()
                 .hint(format_args!("it has {}", LAYOUTS.join(", "))));
         };
