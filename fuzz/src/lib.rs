@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use wellread_store::{OpenOptions, read_image, registry};
+use wellread_store::{OpenOptions, RowHints, read_image, registry};
 
 pub mod mutate;
 
@@ -48,7 +48,7 @@ pub fn read_all(path: &Path, format: &str) {
     let Ok(store) = (format.open)(path, &options) else { return };
     let _ = (store.layout(), store.files());
     for row in 0..store.len().min(ROWS) {
-        let _ = (store.name(row), store.metadata(row), store.position(row));
+        let _ = (store.name(row), store.metadata(row), store.row_hints(row).map(RowHints::position));
         if store.row_info(row).is_ok_and(|info| info.shape.pixels() <= LARGEST)
             && let Ok((info, pixels)) = read_image(&*store, row)
         {

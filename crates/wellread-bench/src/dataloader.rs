@@ -275,7 +275,7 @@ fn epoch(
     };
     if *cache == Cache::None {
         // Of a loader that is kept: all formats decode in every epoch.
-        opened.loader.dataset().store().forget_pages();
+        opened.loader.dataset().store().hints().forget_pages();
     }
     opened.loader.set_epoch(number);
     let before = opened.loader.traffic();

@@ -31,6 +31,7 @@ use wellread_measure::clock::Stopwatch;
 use wellread_measure::counters::Instructions;
 use wellread_measure::interleave::Turn;
 use wellread_report::{Cell, Finding, Severity, Table};
+use wellread_store::RowHints;
 use wellread_trace::{Kind, span};
 
 /// The benchmark's registration.
@@ -173,7 +174,7 @@ fn take_samples(
     }
     rows.truncate(items.len());
     let random = rows_of(Access::Random, images, session.config, round);
-    let disk = |row| dataset.store().position(row);
+    let disk = |row| dataset.store().row_hints(row).map_or(u64::MAX, RowHints::position);
     let extent = quality::extent(random.iter().copied(), disk);
     let spread = |rows: &[usize]| {
         let batches: Vec<&[usize]> = rows.chunks(TOGETHER).collect();

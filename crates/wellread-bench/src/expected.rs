@@ -74,7 +74,7 @@ impl ExpectedPixels {
         seed: u64,
         progress: &dyn Fn(usize, usize),
     ) -> Result<Self> {
-        let ahead = store.rows_per_read();
+        let ahead = store.hints().rows_per_read;
         let mut dataset = Dataset::from_store(store);
         if !transforms.is_empty() || ahead > 1 {
             dataset = dataset.with_cache(&Cache::Memory { limit: KEPT })?;

@@ -33,7 +33,7 @@ use wellread_measure::limits::{CopyLimits, LimitSettings, measure_copy};
 use wellread_measure::page_cache;
 use wellread_report::{Cell, Table};
 use wellread_store::bare_codec::BareCodec;
-use wellread_store::{Block, PixelSink, Request, Scratch, Store};
+use wellread_store::{Block, PixelSink, Request, RowHints, Scratch, Store};
 
 /// Most images of a pass of reading; another pass reads others, so that nothing is found in a cache that an epoch
 /// would not find there.
@@ -277,7 +277,7 @@ fn reading(session: &Session<'_>, set: &FormatSet) -> Result<f64> {
     }
     let (seed, transform) = (session.config.seed, session.transform(Preset::None)?);
     let mut store = session.open(set)?;
-    let at_once = store.rows_per_read().max(16);
+    let at_once = store.hints().rows_per_read.max(16);
     let mut scratch = Scratch::default();
     let mut epoch = 0;
     let images = store.len().min(READ_IMAGES);
@@ -286,7 +286,7 @@ fn reading(session: &Session<'_>, set: &FormatSet) -> Result<f64> {
             store = session.open(set)?;
         }
         // As the loaders do.
-        store.forget_pages();
+        store.hints().forget_pages();
         let clock = Stopwatch::start();
         let order = Permutation::new(store.len(), seed, epoch);
         epoch += 1;
@@ -302,7 +302,7 @@ fn reading(session: &Session<'_>, set: &FormatSet) -> Result<f64> {
                     Ok(Request { row, region: Region { start: [0, 0, 0, top, left], size } })
                 })
                 .collect::<Result<Vec<_>>>()?;
-            requests.sort_by_key(|request| store.position(request.row));
+            requests.sort_by_key(|request| store.row_hints(request.row).map_or(u64::MAX, RowHints::position));
             let mut nothing = Nothing(0);
             store.read(&requests, &mut scratch, &mut nothing)?;
             black_box(nothing.0);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wellread_image::{ImageMetadata, PixelType, Shape};
 use wellread_loader::MemoryStore;
-use wellread_store::{PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
+use wellread_store::{Hints, PixelSink, Request, Result, RowHints, RowInfo, Scratch, Store, StoreLayout};
 
 /// Images in memory.
 pub(crate) struct TestStore {
@@ -51,6 +51,15 @@ impl Store for TestStore {
     }
     fn files_of(&self, rows: &[usize]) -> Result<Vec<PathBuf>> {
         Ok(self.path_of.map_or(vec![], |path_of| rows.iter().copied().map(path_of).collect()))
+    }
+    fn has_checksums(&self) -> bool {
+        self.inner.has_checksums()
+    }
+    fn hints(&self) -> Hints<'_> {
+        self.inner.hints()
+    }
+    fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
+        self.inner.row_hints(row)
     }
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
         if !self.each.is_zero() {

@@ -14,7 +14,7 @@
 //! tables are read from the file's blocks here (`direct`), as few of them as the rows have; DuckDB opens the file, says
 //! where columns lie, and reads text, Parquet, and whatever is not as usual. Where it has to read pixels, a query for
 //! one image costs little less than one for a hundred of its neighbours, and requests for several batches are worth
-//! joining ([`wellread_store::Store::rows_per_read`]). Tables written here have a primary key on `row_id`, by whose
+//! joining ([`wellread_store::Hints::rows_per_read`]). Tables written here have a primary key on `row_id`, by whose
 //! index DuckDB fetches single rows.
 //!
 //! [DuckDB](https://duckdb.org/docs/)'s library is loaded when it is first needed (`library`), of release 2.0 or newer; files of

@@ -294,7 +294,7 @@ fn feature_columns_stand_beside_images() {
     let store = open(&source, &OpenOptions::default()).unwrap();
     for (format, name) in [&FORMATS[..], &[("parquet", "b.parquet"), ("ome-arrow-dataset", "b")]].concat() {
         let path = dir.path().join(name);
-        assert_eq!(store.feature_names(), ["well", "dose"]);
+        assert_eq!(store.hints().feature_names(), ["well", "dose"]);
         let options = WriteOptions {
             features: wellread_store::features::all(&*store).unwrap(),
             ..WriteOptions::default()

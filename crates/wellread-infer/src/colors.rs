@@ -3,7 +3,9 @@
 
 use std::path::{Path, PathBuf};
 use wellread_image::{ImageMetadata, Region, Shape};
-use wellread_store::{Block, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
+use wellread_store::{
+    Block, Hints, PixelSink, Request, Result, RowHints, RowInfo, Scratch, Store, StoreLayout,
+};
 
 /// Red, green and blue.
 const COLORS: usize = 3;
@@ -83,12 +85,16 @@ impl Store for Colors {
         self.0.files_of(rows)
     }
 
-    fn working_bytes(&self, row: usize) -> Result<usize> {
-        self.0.working_bytes(row)
+    fn has_checksums(&self) -> bool {
+        self.0.has_checksums()
     }
 
-    fn position(&self, row: usize) -> u64 {
-        self.0.position(row)
+    fn hints(&self) -> Hints<'_> {
+        self.0.hints()
+    }
+
+    fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
+        self.0.row_hints(row)
     }
 
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {

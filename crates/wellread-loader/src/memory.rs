@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 use wellread_image::{ImageMetadata, PixelType, Shape};
-use wellread_store::{Block, Error, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
+use wellread_store::{
+    Block, Error, Hints, PixelSink, Request, Result, RowFacts, RowHints, RowInfo, Scratch, Store, StoreLayout,
+};
 
 /// Images in RAM. Shapes and pixel types may differ from image to image.
 ///
@@ -105,6 +107,18 @@ impl Store for MemoryStore {
         Ok(vec![])
     }
 
+    fn has_checksums(&self) -> bool {
+        false
+    }
+
+    fn hints(&self) -> Hints<'_> {
+        Hints::default()
+    }
+
+    fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
+        Ok(RowHints::new(self, row))
+    }
+
     fn read(&self, requests: &[Request], _: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
         for (i, request) in requests.iter().enumerate() {
             let info = self.check(request)?;
@@ -112,5 +126,11 @@ impl Store for MemoryStore {
             sink.put(i, &Block { region: info.shape.full(), data, dtype: info.dtype })?;
         }
         Ok(())
+    }
+}
+
+impl RowFacts for MemoryStore {
+    fn working_bytes(&self, row: usize) -> Result<usize> {
+        Ok(self.row_info(row)?.working_bytes())
     }
 }

@@ -126,7 +126,7 @@ impl Inner {
         let working = plan.memory.as_ref().map(Working::new);
         if let Some(memory) = &plan.memory {
             // A set that was opened anew has a cache of its own.
-            dataset.store().limit_page_cache(memory.pages);
+            dataset.store().hints().limit_page_cache(memory.pages);
         }
         let bytes = plan.largest * plan.row_bytes();
         let pool = Arc::new(BufferPool::new(bytes, plan.largest * plan.crops, keep, plan.source.clone()));

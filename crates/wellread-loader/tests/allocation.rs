@@ -77,7 +77,7 @@ fn steady_state_allocates_nothing_for_parquet_beyond_its_cache() {
         written(&path, "parquet", &images, &WriteOptions { tune, ..WriteOptions::default() });
         for workers in [0, 2] {
             let store = wellread_store::open(&path, &OpenOptions::default()).unwrap();
-            store.limit_page_cache(1536 << 10);
+            store.hints().limit_page_cache(1536 << 10);
             let dataset = Watched(store).dataset();
             // Until what is kept has come.
             let whole = Loader::builder(&dataset).batch_size(16).shuffle(1).build().unwrap();

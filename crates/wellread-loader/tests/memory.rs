@@ -126,7 +126,7 @@ fn decoded_pages_count() {
     let open = || {
         let dataset = dataset.reopened().unwrap();
         // Its index is in memory before.
-        assert!((0..1000).all(|row| dataset.store().working_bytes(row).is_ok()));
+        assert!((0..1000).all(|row| dataset.store().row_hints(row).unwrap().working_bytes().is_ok()));
         dataset
     };
     for workers in [0, 1, 3] {
@@ -156,7 +156,7 @@ fn images_that_differ_in_size_stay_within_the_bound() {
         ] {
             let dataset = dataset.reopened().unwrap();
             // Headers are in memory before.
-            assert!((0..60).all(|row| dataset.store().working_bytes(row).is_ok()));
+            assert!((0..60).all(|row| dataset.store().row_hints(row).unwrap().working_bytes().is_ok()));
             let builder = Loader::builder(&dataset).batch_size(6).shuffle(2).workers(3).transform(transform);
             let limit = 36 << 20;
             let (_, expected, _) = run(&builder);

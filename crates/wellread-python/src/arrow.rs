@@ -85,7 +85,7 @@ pub(crate) fn column<'py>(py: Python<'py>, dataset: &Opened, name: &str) -> PyRe
     let names = dataset.column_names();
     let table = if names.iter().any(|other| other == name) {
         let wanted = [name.to_owned()];
-        dataset.long(py, While::Opening, move |dataset, _| dataset.store().features(&wanted))?
+        dataset.long(py, While::Opening, move |dataset, _| dataset.store().hints().features(&wanted))?
     } else {
         None
     };

@@ -114,7 +114,7 @@ impl Loader {
 
     /// Forgets decoded pixels that the set keeps, as if it were opened anew: for benchmarks.
     fn forget_pages(&self) {
-        self.loader.dataset().store().forget_pages();
+        self.loader.dataset().store().hints().forget_pages();
     }
 
     /// Bytes of files read so far, and bytes of stored pixels used of them.

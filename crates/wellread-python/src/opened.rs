@@ -27,7 +27,7 @@ impl Opened {
 
     /// Names of the columns beside the images.
     pub(crate) fn column_names(&self) -> Vec<String> {
-        self.home.store().feature_names()
+        self.home.store().hints().feature_names()
     }
 
     /// What this process reads from.

@@ -77,7 +77,7 @@ pub fn all(store: &dyn Store, jobs: usize, done: &(dyn Fn() + Sync)) -> Vec<Resu
     let next = AtomicUsize::new(0);
     let results = Mutex::new(Vec::with_capacity(store.len()));
     // Neighbouring rows share pages and chunks, and some stores a query: hand them out in groups.
-    let group = store.rows_per_read().max(16);
+    let group = store.hints().rows_per_read.max(16);
     crate::threads::share(jobs.clamp(1, store.len().max(1)), || {
         let (mut scratch, mut pixels) = (Scratch::default(), Vec::new());
         loop {
@@ -87,7 +87,7 @@ pub fn all(store: &dyn Store, jobs: usize, done: &(dyn Fn() + Sync)) -> Vec<Resu
             }
             let end = (start + group).min(store.len());
             let mut first = start;
-            if store.rows_per_read() > 1 {
+            if store.hints().rows_per_read > 1 {
                 // Ends at the first row that fails; from there on each is read by itself.
                 let _ = store.scan(start..end, &mut |row, info, pixels| {
                     let sum = of(store, row, info, pixels)?;

@@ -1,7 +1,7 @@
 //! Feature columns: plain values that stand beside images, such as well, compound or a morphology profile.
 //!
 //! ```text
-//!  Store::features ─┐
+//!  Hints::features ─┐
 //!                   ├─ beside ─▶ WriteOptions::features ─▶ columns of the table that is written
 //!  PROFILES ─ join ─┘
 //! ```
@@ -84,7 +84,8 @@ pub fn beside(path: &Path, first: Option<&RecordBatch>, second: &RecordBatch) ->
 /// # Errors
 /// Columns that cannot be read.
 pub fn all(store: &dyn Store) -> Result<Option<FeatureColumns>> {
-    store.features(&store.feature_names())
+    let hints = store.hints();
+    hints.features(&hints.feature_names())
 }
 
 /// Feature columns of `inner` for a view of it at rows `rows`; `None` stands for a row of nulls.
@@ -93,7 +94,7 @@ pub(crate) fn of_rows(
     names: &[String],
     rows: impl IntoIterator<Item = Option<u64>>,
 ) -> Result<Option<FeatureColumns>> {
-    let Some(columns) = inner.features(names)? else { return Ok(None) };
+    let Some(columns) = inner.hints().features(names)? else { return Ok(None) };
     taken(&columns, rows).map(Some).map_err(|e| Error::new(inner.path(), e))
 }
 
@@ -159,7 +160,7 @@ pub fn keys(source: &dyn Store, columns: &[String]) -> Result<Vec<String>> {
     if columns.is_empty() {
         return Err(Error::new(source.path(), "no column was given to group by").hint("give at least one"));
     }
-    let there = source.feature_names();
+    let there = source.hints().feature_names();
     if let Some(name) = columns.iter().find(|name| !there.contains(name)) {
         let error = Error::new(source.path(), format_args!("has no column {name:?} to group by"));
         return Err(match there.as_slice() {
@@ -172,7 +173,7 @@ pub fn keys(source: &dyn Store, columns: &[String]) -> Result<Vec<String>> {
             )),
         });
     }
-    let table = source.features(columns)?;
+    let table = source.hints().features(columns)?;
     let columns = table.as_ref().map_or(&[][..], RecordBatch::columns);
     let rows = table.as_ref().map_or(0, RecordBatch::num_rows);
     if rows != source.len() {

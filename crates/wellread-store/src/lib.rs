@@ -21,12 +21,13 @@
 //!  parquet · tiff · ome_zarr · image_folder · table · profiles
 //!  staged · ome_arrow · features                   what several formats share
 //!  format · probe                                  what a format is, and which there are
-//!  store · write · finished · numbers · error      traits and plain types
+//!  store · hints · write · finished · numbers · error   traits and plain types
 //! ```
 //!
 //! | module | what it holds |
 //! |---|---|
 //! | [`store`] | [`Store`], [`Block`], [`PixelSink`], [`Request`] |
+//! | [`hints`] | [`Hints`], [`RowHints`]: how a set and its rows are read best, what is kept, which columns stand beside them |
 //! | [`write`](mod@write) | [`StoreWriter`], [`WriteOptions`], [`Compression`] |
 //! | `format`, `probe` | [`Format`], [`OpenOptions`], [`formats`]; what is told of a path before it is opened |
 //! | [`registry`] | the list of formats, recognition by content, [`open`], [`create`] |
@@ -69,6 +70,7 @@ mod finished;
 mod folders;
 mod format;
 pub mod guard;
+pub mod hints;
 #[cfg(feature = "image-folder")]
 pub mod image_folder;
 pub mod journal;
@@ -109,6 +111,7 @@ pub mod write;
 
 pub use error::{Error, Result};
 pub use format::{Format, OpenOptions, formats};
+pub use hints::{FeatureTable, Hints, PageCache, RowFacts, RowHints};
 pub use prefetch::prefetch;
 pub use registry::{create, open};
 pub use store::{

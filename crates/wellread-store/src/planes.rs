@@ -3,7 +3,10 @@
 //! What 2D models are fed from stacks, and the way to batch sets whose images differ in T, C or Z. Only each
 //! image's shape is read when the view is made.
 
-use crate::{Block, EachImage, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
+use crate::{
+    Block, EachImage, FeatureTable, Hints, PixelSink, Request, Result, RowHints, RowInfo, Scratch, Store,
+    StoreLayout,
+};
 use arrow_array::RecordBatch;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -36,6 +39,14 @@ impl PlaneStore {
     /// Number of images whose planes these are.
     pub fn images(&self) -> usize {
         self.shapes.len()
+    }
+
+    /// Image of a plane row.
+    fn image(&self, row: usize) -> Result<usize> {
+        if row >= self.len() {
+            return Err(crate::Error::no_such_row(self.path(), row, self.len()));
+        }
+        Ok(self.locate(row).0)
     }
 
     /// Image and (t, c, z) of a plane row.
@@ -87,10 +98,7 @@ impl Store for PlaneStore {
     }
 
     fn row_info(&self, row: usize) -> Result<RowInfo> {
-        if row >= self.len() {
-            return Err(crate::Error::no_such_row(self.path(), row, self.len()));
-        }
-        let info = self.shapes[self.locate(row).0];
+        let info = self.shapes[self.image(row)?];
         Ok(RowInfo { shape: Shape::plane(info.shape.y(), info.shape.x()), dtype: info.dtype })
     }
 
@@ -116,62 +124,20 @@ impl Store for PlaneStore {
     }
 
     fn files_of(&self, rows: &[usize]) -> Result<Vec<PathBuf>> {
-        let mut images = Vec::with_capacity(rows.len());
-        for &row in rows {
-            self.row_info(row)?;
-            images.push(self.locate(row).0);
-        }
+        let images = rows.iter().map(|&row| self.image(row)).collect::<Result<Vec<_>>>()?;
         self.inner.files_of(&images)
-    }
-
-    fn working_bytes(&self, row: usize) -> Result<usize> {
-        self.row_info(row)?;
-        self.inner.working_bytes(self.locate(row).0)
-    }
-
-    fn page_cache(&self) -> usize {
-        self.inner.page_cache()
-    }
-
-    fn limit_page_cache(&self, bytes: usize) {
-        self.inner.limit_page_cache(bytes);
-    }
-
-    fn forget_pages(&self) {
-        self.inner.forget_pages();
-    }
-
-    fn rows_per_read(&self) -> usize {
-        self.inner.rows_per_read()
-    }
-
-    fn feature_names(&self) -> Vec<String> {
-        self.inner.feature_names()
-    }
-
-    fn columns_left_out(&self) -> Vec<String> {
-        self.inner.columns_left_out()
     }
 
     fn has_checksums(&self) -> bool {
         self.inner.has_checksums()
     }
 
-    fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
-        let images = (0..self.len()).map(|row| Some(self.locate(row).0 as u64));
-        crate::features::of_rows(&*self.inner, names, images)
+    fn hints(&self) -> Hints<'_> {
+        Hints { columns: Some(self), ..self.inner.hints() }
     }
 
-    fn position(&self, row: usize) -> u64 {
-        if row >= self.len() {
-            return u64::MAX;
-        }
-        let (image, _) = self.locate(row);
-        self.inner.position(image)
-    }
-
-    fn grid(&self, row: usize) -> Option<[usize; 2]> {
-        self.inner.grid(self.locate(row).0)
+    fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
+        self.inner.row_hints(self.image(row)?)
     }
 
     fn scan(&self, rows: Range<usize>, each: &mut EachImage<'_>) -> Result<()> {
@@ -203,5 +169,20 @@ impl Store for PlaneStore {
             origins.push(tcz);
         }
         self.inner.read(&inner, scratch, &mut ShiftSink { origins, sink })
+    }
+}
+
+impl FeatureTable for PlaneStore {
+    fn feature_names(&self) -> Vec<String> {
+        self.inner.hints().feature_names()
+    }
+
+    fn columns_left_out(&self) -> Vec<String> {
+        self.inner.hints().columns_left_out()
+    }
+
+    fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
+        let images = (0..self.len()).map(|row| Some(self.locate(row).0 as u64));
+        crate::features::of_rows(&*self.inner, names, images)
     }
 }

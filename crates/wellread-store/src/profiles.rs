@@ -28,7 +28,7 @@ pub struct Joined {
     pub images: usize,
     /// Feature columns that were added.
     pub columns: usize,
-    /// Names of the profiles' columns that were not: see [`Store::columns_left_out`].
+    /// Names of the profiles' columns that were not: see [`crate::Hints::columns_left_out`].
     pub left_out: Vec<String>,
     /// Two images of different folders to which one profile went since it names no folder that tells them apart.
     pub shared: Option<[String; 2]>,

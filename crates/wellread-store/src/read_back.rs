@@ -56,7 +56,7 @@ pub fn check(
         ));
     }
     // Neighbouring rows share pages and chunks, and some stores a query: threads take them in groups.
-    let group = target.rows_per_read().max(16);
+    let group = target.hints().rows_per_read.max(16);
     let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
     let first: Mutex<Option<(usize, Error)>> = Mutex::default();
     let end = rows.min(target.len());

@@ -1,12 +1,13 @@
-//! The `Store` trait: how pixels leave a format. How they enter one is [`crate::write`]'s.
+//! The `Store` trait: how pixels leave a format. How they enter one is [`crate::write`]'s; what only makes reading faster, or
+//! stands beside the pixels, is [`crate::hints`]'s.
 //!
 //! Reading is push, not pull: the store decodes a piece (a strip, tile, chunk, page slice) and hands it to a
 //! [`PixelSink`] as a [`Block`], which may borrow straight from a memory map. The sink takes the pixels that
 //! its region needs. So the same reader fills native arrays ([`CopySink`]) and, in `wellread-loader`, scaled
 //! floats in a batch slot, without an intermediate image.
 
+use crate::hints::{Hints, RowHints};
 use crate::{Error, Result};
-use arrow_array::RecordBatch;
 use std::any::Any;
 use std::path::Path;
 use wellread_image::{ImageMetadata, PixelType, Region, Shape, clip_runs};
@@ -18,6 +19,13 @@ pub struct RowInfo {
     pub shape: Shape,
     /// Pixel type as delivered in [`Block`]s.
     pub dtype: PixelType,
+}
+
+impl RowInfo {
+    /// [`RowHints::working_bytes`] where a format does not know better: three times the image.
+    pub fn working_bytes(self) -> usize {
+        self.shape.checked_bytes(self.dtype).map_or(usize::MAX, |bytes| bytes.saturating_mul(3))
+    }
 }
 
 /// One row, or a region of it, to be read.
@@ -96,6 +104,9 @@ pub type EachImage<'a> = dyn FnMut(usize, RowInfo, &[u8]) -> Result<()> + 'a;
 ///
 /// Opening reads footers, headers and directory listings, never pixels. All methods may be called from many
 /// threads at once.
+///
+/// What a format must have is here; how it is read best comes whole, in [`Hints`] and [`RowHints`]. Neither has a default, so
+/// that a store that wraps another cannot forget to hand them on.
 pub trait Store: Send + Sync {
     /// The format's name as in [`crate::Format::name`].
     fn format(&self) -> &'static str;
@@ -148,75 +159,19 @@ pub trait Store: Send + Sync {
         })
     }
 
-    /// How many rows are worth asking for in one [`Self::read`]: 1 where each read costs what its rows cost, more
-    /// where a read has a price of its own (a query). Loaders join the requests of several batches up to that.
-    fn rows_per_read(&self) -> usize {
-        1
-    }
-
-    /// Names of the columns of [`Self::features`], without reading them.
-    fn feature_names(&self) -> Vec<String> {
-        vec![]
-    }
-
-    /// Columns of plain values beside the images, a row per image: those of `names`, which are of [`Self::feature_names`], in
-    /// that order; no other is read. `None` where `names` is empty. [`crate::features::all`] gives all of them.
-    ///
-    /// # Errors
-    /// Columns that cannot be read.
-    fn features(&self, _names: &[String]) -> Result<Option<RecordBatch>> {
-        Ok(None)
-    }
-
-    /// Names of columns beside the images that are none of [`Self::features`]: of nulls alone (Arrow's type `null`), nested
-    /// and binary ones.
-    fn columns_left_out(&self) -> Vec<String> {
-        vec![]
-    }
-
     /// Whether the pixels of this set have checksums, as far as can be told from its first files or its pages' headers: where they
-    /// have none, damage that can still be read is not seen. None where the format does not say otherwise.
-    fn has_checksums(&self) -> bool {
-        false
-    }
+    /// have none, damage that can still be read is not seen.
+    fn has_checksums(&self) -> bool;
 
-    /// Where the row's pixels start, as a number that grows with position on disk. Readers of several rows
-    /// ask in this order. Formats with one file per row may return the row itself.
-    fn position(&self, row: usize) -> u64 {
-        row as u64
-    }
+    /// How the set is read best, what is kept of it and what stands beside it; a store that wraps another hands on the
+    /// other's.
+    fn hints(&self) -> Hints<'_>;
 
-    /// Rows and columns of the pieces (chunks, tiles, strips) that the row's planes are decoded in, where these tile each
-    /// plane from its first pixel on. Who wants several parts of an image asks for them so that no piece is in two
-    /// requests. `None` where pieces are not of that kind, or not known without reading.
-    fn grid(&self, row: usize) -> Option<[usize; 2]> {
-        let _ = row;
-        None
-    }
-
-    /// Bytes of memory that a thread needs at a time to read pixels of the row, from above: what is read, decompressed and
-    /// decoded, but not what is kept for later. Three times the image where the format does not know better.
+    /// How a row is read best; a store that wraps another hands on the other's, of the other's row.
     ///
     /// # Errors
-    /// As [`Self::row_info`].
-    fn working_bytes(&self, row: usize) -> Result<usize> {
-        let info = self.row_info(row)?;
-        Ok(info.shape.checked_bytes(info.dtype).map_or(usize::MAX, |bytes| bytes.saturating_mul(3)))
-    }
-
-    /// Bytes of decoded pixels that the store itself keeps at most for later reads.
-    fn page_cache(&self) -> usize {
-        0
-    }
-
-    /// Makes the store keep no more than `bytes` of decoded pixels from now on, for all who read it.
-    fn limit_page_cache(&self, bytes: usize) {
-        let _ = bytes;
-    }
-
-    /// Forgets the decoded pixels that are kept now, as if the store were opened anew; later reads keep them again. Benchmarks
-    /// call it between epochs, so that all formats do the same work.
-    fn forget_pages(&self) {}
+    /// A row that is not there, where it has to be looked for. Formats need not: what they are asked for then says so.
+    fn row_hints(&self, row: usize) -> Result<RowHints<'_>>;
 
     /// Reads every request, handing decoded pieces to `sink` in any order. Pieces of one request cover its
     /// region completely, each pixel at least once.

@@ -1,6 +1,9 @@
 //! Some rows of a set, as a set: for tables with null images, and for sets that are brought into another's order.
 
-use crate::{EachImage, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
+use crate::{
+    EachImage, FeatureTable, Hints, PixelSink, Request, Result, RowHints, RowInfo, Scratch, Store,
+    StoreLayout,
+};
 use arrow_array::RecordBatch;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -84,48 +87,16 @@ impl Store for Subset {
         self.inner.files_of(&rows)
     }
 
-    fn working_bytes(&self, row: usize) -> Result<usize> {
-        self.inner.working_bytes(self.row(row)?)
-    }
-
-    fn page_cache(&self) -> usize {
-        self.inner.page_cache()
-    }
-
-    fn limit_page_cache(&self, bytes: usize) {
-        self.inner.limit_page_cache(bytes);
-    }
-
-    fn forget_pages(&self) {
-        self.inner.forget_pages();
-    }
-
-    fn rows_per_read(&self) -> usize {
-        self.inner.rows_per_read()
-    }
-
-    fn feature_names(&self) -> Vec<String> {
-        self.inner.feature_names()
-    }
-
-    fn columns_left_out(&self) -> Vec<String> {
-        self.inner.columns_left_out()
-    }
-
     fn has_checksums(&self) -> bool {
         self.inner.has_checksums()
     }
 
-    fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
-        crate::features::of_rows(&*self.inner, names, self.rows.iter().map(|&row| Some(row as u64)))
+    fn hints(&self) -> Hints<'_> {
+        Hints { columns: Some(self), ..self.inner.hints() }
     }
 
-    fn position(&self, row: usize) -> u64 {
-        self.rows.get(row).map_or(0, |&row| self.inner.position(row))
-    }
-
-    fn grid(&self, row: usize) -> Option<[usize; 2]> {
-        self.inner.grid(*self.rows.get(row)?)
+    fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
+        self.inner.row_hints(self.row(row)?)
     }
 
     fn scan(&self, rows: Range<usize>, each: &mut EachImage<'_>) -> Result<()> {
@@ -144,5 +115,19 @@ impl Store for Subset {
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
         let inner = requests.iter().map(|r| Ok(Request { row: self.row(r.row)?, region: r.region }));
         self.inner.read(&inner.collect::<Result<Vec<_>>>()?, scratch, sink)
+    }
+}
+
+impl FeatureTable for Subset {
+    fn feature_names(&self) -> Vec<String> {
+        self.inner.hints().feature_names()
+    }
+
+    fn columns_left_out(&self) -> Vec<String> {
+        self.inner.hints().columns_left_out()
+    }
+
+    fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
+        crate::features::of_rows(&*self.inner, names, self.rows.iter().map(|&row| Some(row as u64)))
     }
 }

@@ -19,7 +19,7 @@ use wellread_store::table::arrow_array::RecordBatch;
 use wellread_store::table::arrow_schema::{DataType, SchemaRef};
 use wellread_store::table::{Columns, EachRow, ImageTable, Rows};
 use wellread_store::words::counted;
-use wellread_store::{Error, FormatContext, Result, StoreLayout};
+use wellread_store::{Error, FormatContext, PageCache, Result, StoreLayout};
 
 /// Name of the format.
 pub(crate) const NAME: &str = "vortex";
@@ -175,16 +175,8 @@ impl ImageTable for VortexTable {
         self.file.vortex.row_count() as usize
     }
 
-    fn page_cache(&self) -> usize {
-        self.source.decoded.load(Ordering::Relaxed)
-    }
-
-    fn limit_page_cache(&self, bytes: usize) {
-        self.source.decoded.fetch_min(bytes, Ordering::Relaxed);
-    }
-
-    fn forget_pages(&self) {
-        self.source.cache.forget();
+    fn pages(&self) -> Option<&dyn PageCache> {
+        Some(&self.source)
     }
 
     fn schema(&self) -> SchemaRef {
@@ -227,6 +219,20 @@ impl ImageTable for VortexTable {
         each: &mut EachRow<'_>,
     ) -> Result<usize> {
         self.file.while_whole(|| self.read_rows(rows, columns, context, each))
+    }
+}
+
+impl PageCache for Source {
+    fn most(&self) -> usize {
+        self.decoded.load(Ordering::Relaxed)
+    }
+
+    fn keep_at_most(&self, bytes: usize) {
+        self.decoded.fetch_min(bytes, Ordering::Relaxed);
+    }
+
+    fn forget_all(&self) {
+        self.cache.forget();
     }
 }
 

@@ -260,7 +260,7 @@ fn kept_pages(all: &[Candidate], own: &Open<'_>, sample: &Sample) -> Option<Stri
     let bytes = sample.image_bytes * sample.rows.len() as f64;
     let mut formats: Vec<&str> = Vec::new();
     for candidate in all {
-        let kept = candidate.open(own).map_or(0, |store| store.page_cache());
+        let kept = candidate.open(own).map_or(0, |store| store.hints().page_cache());
         if kept as f64 >= bytes && kept > 0 && !formats.contains(&candidate.format) {
             formats.push(candidate.format);
         }

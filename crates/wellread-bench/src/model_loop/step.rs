@@ -44,7 +44,7 @@ impl<'l> Endless<'l> {
     /// What is no part of a step: at an epoch's end the set forgets its pixels.
     pub(super) fn between_steps(&self) {
         if self.batches.remaining() == 0 {
-            self.loader.dataset().store().forget_pages();
+            self.loader.dataset().store().hints().forget_pages();
         }
     }
 

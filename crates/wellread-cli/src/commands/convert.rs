@@ -281,7 +281,7 @@ fn complete(source: &dyn Store, args: &Args, format: &Format, options: &WriteOpt
     }
     let open = OpenOptions { format: Some(format.name.to_owned()), ..OpenOptions::default() };
     let target = wellread_store::open(&args.target, &open).ok()?;
-    let names = target.feature_names();
+    let names = target.hints().feature_names();
     let has_columns = options
         .features
         .as_ref()

@@ -222,6 +222,6 @@ fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Info> {
         bits_per_pixel: if pixels == 0 { 0.0 } else { bytes_on_disk as f64 * 8.0 / pixels as f64 },
         pixels_unsupported: unsupported(store),
         rows_sampled: rows,
-        feature_columns: store.feature_names(),
+        feature_columns: store.hints().feature_names(),
     })
 }

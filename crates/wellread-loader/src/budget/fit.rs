@@ -91,7 +91,7 @@ pub(crate) fn fit(wanted: &Wanted<'_>) -> Result<(Ahead, MemoryUse)> {
     // What the store keeps of pages is useful, but comes after one batch, and leaves half to the others.
     let spare = left.saturating_sub(total(least, left)?);
     let wanted_more = total(ahead, left)? - total(least, left)?;
-    let pages = dataset.store().page_cache().min((spare / 2).max(spare.saturating_sub(wanted_more)));
+    let pages = dataset.store().hints().page_cache().min((spare / 2).max(spare.saturating_sub(wanted_more)));
     let left = left - pages.min(left);
     while total(ahead, left)? > left && ahead.prefetch > ahead.joined {
         ahead.prefetch -= 1;

@@ -27,7 +27,7 @@ impl Needs<'_> {
         let store = self.dataset.store();
         let (mut largest, mut all, mut whole, mut pixels, mut n) = (0usize, 0usize, 0usize, 0usize, 0usize);
         for (row, info) in rows {
-            let working = store.working_bytes(row)?;
+            let working = store.row_hints(row)?.working_bytes()?;
             largest = largest.max(working);
             all = all.saturating_add(working);
             whole = whole.saturating_add(info.shape.checked_bytes(info.dtype).unwrap_or(usize::MAX));
@@ -36,7 +36,7 @@ impl Needs<'_> {
         }
         // Where a read has a price of its own, the engine decodes all its rows at once; a cache reads whole images of
         // all rows.
-        let reading = if store.rows_per_read() > 1 { all } else { largest };
+        let reading = if store.hints().rows_per_read > 1 { all } else { largest };
         let reading = reading.saturating_add(if self.dataset.is_cached() { whole } else { 0 });
         let later = if floats == 0 && self.recipe.finish.is_none() {
             0
@@ -68,8 +68,8 @@ impl Needs<'_> {
         let floats = each.max(each.saturating_mul(slice).min(INTERMEDIATE));
         let one = self.of(std::iter::once((row, info)), floats)?;
         let others = slice.saturating_mul(joined).saturating_sub(1);
-        let per_row = if self.dataset.store().rows_per_read() > 1 {
-            self.dataset.store().working_bytes(row)?
+        let per_row = if self.dataset.store().hints().rows_per_read > 1 {
+            self.dataset.store().row_hints(row)?.working_bytes()?
         } else if self.dataset.is_cached() {
             info.shape.checked_bytes(info.dtype).unwrap_or(usize::MAX).min(SPLIT / others.max(1))
         } else {

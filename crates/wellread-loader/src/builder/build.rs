@@ -132,7 +132,8 @@ impl LoaderBuilder {
         let joined = self
             .dataset
             .store()
-            .rows_per_read()
+            .hints()
+            .rows_per_read
             .div_ceil(largest)
             .min(JOINED_BYTES / bytes.max(1))
             .min(room)

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::Builder;
 use wellread_store::process::Thread;
-use wellread_store::{Error, Result, Scratch};
+use wellread_store::{Error, Result, RowHints, Scratch};
 
 /// Bytes of pixels that are read in one go, so that a thread that ends is not waited for long.
 const BYTES: usize = 4 << 20;
@@ -32,7 +32,11 @@ impl Preload {
 fn run(kept: &Weak<Kept>, stop: &AtomicBool) {
     let mut scratch = Scratch::default();
     let mut order: Vec<(u64, usize)> = match kept.upgrade() {
-        Some(kept) => (0..kept.inner().len()).map(|row| (kept.inner().position(row), row)).collect(),
+        Some(kept) => {
+            let inner = kept.inner();
+            let position = |row| inner.row_hints(row).map_or(u64::MAX, RowHints::position);
+            (0..inner.len()).map(|row| (position(row), row)).collect()
+        }
         None => return,
     };
     order.sort_unstable();

@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use wellread_image::ImageMetadata;
-use wellread_store::{Block, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
+use wellread_store::{
+    Block, Hints, PixelSink, Request, Result, RowHints, RowInfo, Scratch, Store, StoreLayout,
+};
 
 /// Images of an inner store, kept from the first read on while there is room. Reading a kept row copies
 /// nothing: its pixels are handed over as one block. Rows for which there is no room are read from the inner
@@ -87,38 +89,14 @@ impl Store for CachedStore {
     fn files_of(&self, rows: &[usize]) -> Result<Vec<PathBuf>> {
         self.kept.inner.files_of(rows)
     }
-    fn position(&self, row: usize) -> u64 {
-        self.kept.inner.position(row)
-    }
-    fn rows_per_read(&self) -> usize {
-        self.kept.inner.rows_per_read()
-    }
-    fn grid(&self, row: usize) -> Option<[usize; 2]> {
-        self.kept.inner.grid(row)
-    }
-    fn working_bytes(&self, row: usize) -> Result<usize> {
-        self.kept.inner.working_bytes(row)
-    }
-    fn page_cache(&self) -> usize {
-        self.kept.inner.page_cache()
-    }
-    fn limit_page_cache(&self, bytes: usize) {
-        self.kept.inner.limit_page_cache(bytes);
-    }
-    fn forget_pages(&self) {
-        self.kept.inner.forget_pages();
-    }
-    fn feature_names(&self) -> Vec<String> {
-        self.kept.inner.feature_names()
-    }
-    fn columns_left_out(&self) -> Vec<String> {
-        self.kept.inner.columns_left_out()
-    }
     fn has_checksums(&self) -> bool {
         self.kept.inner.has_checksums()
     }
-    fn features(&self, names: &[String]) -> Result<Option<wellread_store::features::FeatureColumns>> {
-        self.kept.inner.features(names)
+    fn hints(&self) -> Hints<'_> {
+        self.kept.inner.hints()
+    }
+    fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
+        self.kept.inner.row_hints(row)
     }
 
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {

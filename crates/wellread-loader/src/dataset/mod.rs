@@ -162,7 +162,7 @@ impl Dataset {
 
     /// Reads whole images in one go and hands them to nobody: into the cache of [`Self::with_cache`], as far as there is
     /// room. For programs that read row by row a store whose reads have a price of their own
-    /// ([`Store::rows_per_read`]).
+    /// ([`wellread_store::Hints::rows_per_read`]).
     ///
     /// # Errors
     /// No such row, or pixels that cannot be read.

@@ -26,7 +26,7 @@ use crate::sink::{Target, Via};
 use crate::traffic::Traffic;
 use crate::transform::Placement;
 use std::ops::Range;
-use wellread_store::{Error, Request, Result, RowInfo, Scratch};
+use wellread_store::{Error, Request, Result, RowHints, RowInfo, Scratch};
 use wellread_trace::{Kind, span};
 
 /// Buffers that one thread reuses from item to item, so that in steady state nothing is allocated, and the
@@ -125,7 +125,8 @@ impl Job<'_> {
         let cropped = crops.iter().map(|item| item.placement.height * item.placement.width).sum::<usize>();
         let plane = info.shape.y() * info.shape.x();
         // Pieces are read as far as the crops touch them, unless an image is one piece or goes to a cache.
-        if cropped >= plane || self.dataset.is_cached() || self.dataset.store().grid(row).is_none() {
+        let grid = || self.dataset.store().row_hints(row).ok().and_then(RowHints::grid);
+        if cropped >= plane || self.dataset.is_cached() || grid().is_none() {
             return whole;
         }
         whole / plane * cropped

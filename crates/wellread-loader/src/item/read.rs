@@ -7,7 +7,7 @@ use crate::sink::{FusedSink, Target, Via};
 use std::ops::Range;
 use wellread_image::Region;
 use wellread_store::regular::bytes_read;
-use wellread_store::{Request, Result};
+use wellread_store::{Request, Result, RowHints};
 
 impl ItemContext {
     /// Reads the items `group`, whole rows of [`Job::crops`] each.
@@ -20,7 +20,10 @@ impl ItemContext {
         let store = job.dataset.store();
         self.by_position.clear();
         let rows = group.step_by(job.crops);
-        self.by_position.extend(rows.map(|first| (store.position(self.items[first].row), first)));
+        self.by_position.extend(rows.map(|first| {
+            let hints = store.row_hints(self.items[first].row);
+            (hints.map_or(u64::MAX, RowHints::position), first)
+        }));
         self.by_position.sort_unstable();
         self.requests.clear();
         self.serves.clear();
@@ -28,7 +31,7 @@ impl ItemContext {
         for &(_, first) in &self.by_position {
             let items = &self.items[first..first + job.crops];
             let (row, info) = (items[0].row, items[0].info);
-            let grid = if job.crops > 1 { store.grid(row) } else { None };
+            let grid = if job.crops > 1 { store.row_hints(row)?.grid() } else { None };
             self.cover.find(items.iter().map(super::Item::crop), grid);
             for run in &job.recipe.runs {
                 let region = |[rows, columns]: &crate::cover::Box2| Region {

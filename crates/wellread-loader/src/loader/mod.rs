@@ -172,7 +172,7 @@ impl Loader {
     }
 
     /// Batches whose rows are asked of the store in one read: 1 but for stores whose reads have a price of their own,
-    /// such as queries ([`wellread_store::Store::rows_per_read`]).
+    /// such as queries ([`wellread_store::Hints::rows_per_read`]).
     pub fn joined(&self) -> usize {
         self.plan().ahead.joined
     }

@@ -4,7 +4,7 @@ use super::Loader;
 use crate::order::quality::{OrderQuality, Spread, extent};
 use crate::order::{EpochOrder, Grouping, Permutation};
 use std::collections::HashMap;
-use wellread_store::{Error, Result};
+use wellread_store::{Error, Result, RowHints};
 
 /// Batches that are looked at, at most, spread over the epoch; and images.
 const BATCHES: usize = 1024;
@@ -55,7 +55,7 @@ fn measure(loader: &Loader, epoch: u64, unit: impl Fn(usize) -> usize) -> OrderQ
         let batch = |i: usize| steps.positions(if size == 1 { i } else { spread(i) });
         (0..count).map(|i| batch(i).map(|p| row(p % plan.order.len())).collect()).collect()
     };
-    let disk = |row| loader.dataset().store().position(row);
+    let disk = |row| loader.dataset().store().row_hints(row).map_or(u64::MAX, RowHints::position);
     let ordered = runs(&|p| order.row(&plan.order, p));
     let shuffled = runs(&|p| order.row(&plan.order, shuffle.at(p)));
     let extent = extent(ordered.iter().chain(&shuffled).flatten().copied(), disk);

@@ -19,7 +19,7 @@ pub enum Grouping {
     Name(Arc<dyn Fn(&str) -> String + Send + Sync>),
     /// One key for every row of the dataset.
     Keys(Arc<[String]>),
-    /// The values of columns that stand beside the images ([`Store::features`]), such as `Metadata_Plate` and
+    /// The values of columns that stand beside the images ([`wellread_store::Hints::features`]), such as `Metadata_Plate` and
     /// `Metadata_Well`: rows belong together that agree in all of them. A null is a value of its own.
     Columns(Arc<[String]>),
 }

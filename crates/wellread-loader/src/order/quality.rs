@@ -43,7 +43,7 @@ pub fn extent(rows: impl Iterator<Item = usize>, disk: impl Fn(usize) -> u64) ->
 
 impl Spread {
     /// The numbers of batches of rows, in their order: `unit` tells the block or group of a row, `disk` its position
-    /// on disk ([`wellread_store::Store::position`]), `extent` the distance there from the first row to the last.
+    /// on disk ([`wellread_store::RowHints::position`]), `extent` the distance there from the first row to the last.
     pub fn of<B: AsRef<[usize]>>(
         batches: &[B],
         unit: impl Fn(usize) -> usize,

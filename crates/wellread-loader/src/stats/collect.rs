@@ -49,7 +49,7 @@ fn collect(store: &dyn Store, percents: &[f64], jobs: usize, done: &(dyn Fn() + 
     let each = bins(dtype) * size_of::<u64>();
     let jobs = jobs.clamp(1, store.len()).min((MOST_COUNTS_OF_ALL / (each * info.shape.c())).max(1));
     // Neighbouring rows share pages and chunks, and some stores a query: hand them out in groups.
-    let group = store.rows_per_read().max(16);
+    let group = store.hints().rows_per_read.max(16);
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
     let groups = Mutex::new(Vec::<Group>::new());
     let all = Mutex::new(Vec::<Counts>::new());
@@ -144,7 +144,7 @@ impl Pass<'_> {
         done: &(dyn Fn() + Sync),
     ) -> Result<()> {
         let store = self.store;
-        if store.rows_per_read() > 1 {
+        if store.hints().rows_per_read > 1 {
             return store.scan(rows, &mut |row, info, pixels| {
                 self.image(row, info, pixels)?;
                 done();

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use wellread_image::ImageMetadata;
 use wellread_loader::{Dataset, Loader, Output, Transform};
-use wellread_store::{PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
+use wellread_store::{Hints, PixelSink, Request, Result, RowHints, RowInfo, Scratch, Store, StoreLayout};
 
 struct Counting;
 
@@ -78,8 +78,15 @@ impl Store for Watched {
     fn files(&self) -> Result<Vec<PathBuf>> {
         self.0.files()
     }
-    fn position(&self, row: usize) -> u64 {
-        self.0.position(row)
+    fn has_checksums(&self) -> bool {
+        self.0.has_checksums()
+    }
+    fn hints(&self) -> Hints<'_> {
+        // Each batch is a read of its own, or allocations could not be told by batch.
+        Hints { rows_per_read: 1, ..self.0.hints() }
+    }
+    fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
+        self.0.row_hints(row)
     }
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
         MARKED.set(true);

@@ -6,6 +6,7 @@ mod crops;
 mod errors;
 #[cfg(target_os = "linux")]
 mod fork;
+mod hints;
 mod intensities;
 mod occurrences;
 mod orders;

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wellread_image::{ImageMetadata, PixelType, Shape};
 use wellread_loader::{Dataset, Grouping, Loader, Order, OrderQuality, Uneven};
-use wellread_store::{Block, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
+use wellread_store::{
+    Block, Hints, PixelSink, Request, Result, RowFacts, RowHints, RowInfo, Scratch, Store, StoreLayout,
+};
 
 /// As many images as you like, all of them one black pixel.
 struct Endless(usize);
@@ -35,10 +37,25 @@ impl Store for Endless {
     fn files(&self) -> Result<Vec<PathBuf>> {
         Ok(vec![])
     }
+    fn has_checksums(&self) -> bool {
+        false
+    }
+    fn hints(&self) -> Hints<'_> {
+        Hints::default()
+    }
+    fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
+        Ok(RowHints::new(self, row))
+    }
     fn read(&self, requests: &[Request], _: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
         requests.iter().enumerate().try_for_each(|(i, request)| {
             sink.put(i, &Block { region: request.region, data: &[0], dtype: PixelType::U8 })
         })
+    }
+}
+
+impl RowFacts for Endless {
+    fn working_bytes(&self, row: usize) -> Result<usize> {
+        Ok(self.row_info(row)?.working_bytes())
     }
 }
 

@@ -7,7 +7,8 @@ use std::time::Duration;
 use wellread_image::{ImageMetadata, PixelType, Region, Shape};
 use wellread_loader::{Dataset, MemoryStore};
 use wellread_store::{
-    Block, Error, ImageView, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout, WriteOptions,
+    Block, Error, Hints, ImageView, PixelSink, Request, Result, RowFacts, RowHints, RowInfo, Scratch, Store,
+    StoreLayout, WriteOptions,
 };
 
 /// What a [`TestStore`] does to those who read a row.
@@ -36,7 +37,7 @@ pub struct TestStore {
     pub on_read: fn(),
     /// Rows by position on disk run backwards.
     pub backwards: bool,
-    /// See [`Store::rows_per_read`], and how many reads there were.
+    /// See [`Hints::rows_per_read`], and how many reads there were.
     pub rows_per_read: usize,
     pub reads: Arc<AtomicUsize>,
 }
@@ -125,14 +126,14 @@ impl Store for TestStore {
     fn files(&self) -> Result<Vec<PathBuf>> {
         self.inner.files()
     }
-    fn rows_per_read(&self) -> usize {
-        self.rows_per_read
+    fn has_checksums(&self) -> bool {
+        self.inner.has_checksums()
     }
-    fn grid(&self, _: usize) -> Option<[usize; 2]> {
-        self.chunk.map(|chunk| [chunk[3], chunk[4]])
+    fn hints(&self) -> Hints<'_> {
+        Hints { rows_per_read: self.rows_per_read, ..self.inner.hints() }
     }
-    fn position(&self, row: usize) -> u64 {
-        if self.backwards { u64::MAX - row as u64 } else { row as u64 }
+    fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
+        Ok(RowHints::new(self, row))
     }
 
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
@@ -179,6 +180,18 @@ impl Store for TestStore {
             }
         }
         Ok(())
+    }
+}
+
+impl RowFacts for TestStore {
+    fn position(&self, row: usize) -> u64 {
+        if self.backwards { u64::MAX - row as u64 } else { row as u64 }
+    }
+    fn grid(&self, _: usize) -> Option<[usize; 2]> {
+        self.chunk.map(|chunk| [chunk[3], chunk[4]])
+    }
+    fn working_bytes(&self, row: usize) -> Result<usize> {
+        Ok(self.row_info(row)?.working_bytes())
     }
 }
 

@@ -9,7 +9,9 @@ use std::thread::{self, ThreadId};
 use std::time::Duration;
 use wellread_image::{ImageMetadata, PixelType, Shape};
 use wellread_loader::{Dataset, Loader, LoaderBuilder, MemoryStore, OnError};
-use wellread_store::{Error, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
+use wellread_store::{
+    Error, Hints, PixelSink, Request, Result, RowHints, RowInfo, Scratch, Store, StoreLayout,
+};
 
 /// Images of these sides.
 fn sized(sides: &[usize]) -> MemoryStore {
@@ -69,6 +71,15 @@ impl Store for Together {
     }
     fn files(&self) -> Result<Vec<PathBuf>> {
         self.inner.files()
+    }
+    fn has_checksums(&self) -> bool {
+        self.inner.has_checksums()
+    }
+    fn hints(&self) -> Hints<'_> {
+        self.inner.hints()
+    }
+    fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
+        self.inner.row_hints(row)
     }
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
         if requests.iter().any(|request| request.row == self.large) {

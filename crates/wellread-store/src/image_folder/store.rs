@@ -7,7 +7,8 @@ use crate::file_rows::FileRows;
 use crate::refusal::Refusal;
 use crate::regular;
 use crate::{
-    Block, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout, room,
+    Block, Error, FeatureTable, Hints, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints, RowInfo,
+    Scratch, Store, StoreLayout, room,
 };
 use arrow_array::RecordBatch;
 use std::collections::BTreeSet;
@@ -115,14 +116,6 @@ impl Store for ImageFolder {
         Ok(ImageMetadata { channels, ..ImageMetadata::named(self.name(row)?) })
     }
 
-    fn feature_names(&self) -> Vec<String> {
-        splits::column_names(&self.rows.iter().map(|row| &row.place), self.labels.as_ref())
-    }
-
-    fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
-        splits::columns(self.path(), names, &self.rows.iter().map(|row| &row.place), self.labels.as_ref())
-    }
-
     fn layout(&self) -> Result<StoreLayout> {
         let is_png = is_called_png(&self.rows.path_of(self.rows.row(0)?));
         let codec = if is_png { "png (deflate)" } else { "jpeg" };
@@ -147,6 +140,14 @@ impl Store for ImageFolder {
         })
     }
 
+    fn hints(&self) -> Hints<'_> {
+        Hints { columns: Some(self), ..Hints::default() }
+    }
+
+    fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
+        Ok(RowHints::new(self, row))
+    }
+
     fn files(&self) -> Result<Vec<PathBuf>> {
         Ok(self.rows.iter().map(|row| self.rows.path_of(row)).collect())
     }
@@ -162,5 +163,25 @@ impl Store for ImageFolder {
             self.read_row(i, request.row, scratch, sink).map_err(|e| e.row(request.row))?;
         }
         Ok(())
+    }
+}
+
+impl FeatureTable for ImageFolder {
+    fn feature_names(&self) -> Vec<String> {
+        splits::column_names(&self.rows.iter().map(|row| &row.place), self.labels.as_ref())
+    }
+
+    fn columns_left_out(&self) -> Vec<String> {
+        vec![]
+    }
+
+    fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
+        splits::columns(self.path(), names, &self.rows.iter().map(|row| &row.place), self.labels.as_ref())
+    }
+}
+
+impl RowFacts for ImageFolder {
+    fn working_bytes(&self, row: usize) -> Result<usize> {
+        Ok(self.row_info(row)?.working_bytes())
     }
 }

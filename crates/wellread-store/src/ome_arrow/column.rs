@@ -25,7 +25,7 @@ pub(crate) struct ImageColumn {
     pub is_cheap: [bool; 2],
     /// Columns of plain values that stand beside it, but for the row number.
     pub features: Vec<String>,
-    /// All other columns that stand beside it: [`crate::Store::columns_left_out`].
+    /// All other columns that stand beside it: [`crate::Hints::columns_left_out`].
     pub left_out: Vec<String>,
 }
 

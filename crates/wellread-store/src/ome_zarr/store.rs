@@ -19,7 +19,10 @@ use crate::file_table;
 use crate::open_files::{OpenFile, OpenFiles};
 use crate::regular;
 use crate::room;
-use crate::{Block, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
+use crate::{
+    Block, Error, Hints, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints, RowInfo, Scratch,
+    Store, StoreLayout,
+};
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -376,13 +379,12 @@ impl Store for OmeZarrStore {
         Ok(files)
     }
 
-    fn grid(&self, row: usize) -> Option<[usize; 2]> {
-        let plan = self.plan(row).ok()?;
-        let piece = match &plan.chain.kind {
-            Kind::Chunk(_) => plan.chunk,
-            Kind::Shard(shard) => shard.inner,
-        };
-        Some([piece[3], piece[4]])
+    fn hints(&self) -> Hints<'_> {
+        Hints::default()
+    }
+
+    fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
+        Ok(RowHints::new(self, row))
     }
 
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
@@ -394,6 +396,21 @@ impl Store for OmeZarrStore {
                 .and_then(|_| self.read_row(i, request, context, &mut buffers, sink))
                 .map_err(|e| e.row(request.row))
         })
+    }
+}
+
+impl RowFacts for OmeZarrStore {
+    fn grid(&self, row: usize) -> Option<[usize; 2]> {
+        let plan = self.plan(row).ok()?;
+        let piece = match &plan.chain.kind {
+            Kind::Chunk(_) => plan.chunk,
+            Kind::Shard(shard) => shard.inner,
+        };
+        Some([piece[3], piece[4]])
+    }
+
+    fn working_bytes(&self, row: usize) -> Result<usize> {
+        Ok(self.row_info(row)?.working_bytes())
     }
 }
 

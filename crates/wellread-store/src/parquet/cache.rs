@@ -9,6 +9,7 @@
 
 use super::dictionary::Table;
 use super::pages::Fault;
+use crate::PageCache;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -282,6 +283,20 @@ impl Cache {
     #[cfg(test)]
     pub fn bytes(&self) -> usize {
         lock(&self.inner).bytes
+    }
+}
+
+impl PageCache for Cache {
+    fn most(&self) -> usize {
+        self.capacity()
+    }
+
+    fn keep_at_most(&self, bytes: usize) {
+        self.limit(bytes);
+    }
+
+    fn forget_all(&self) {
+        self.forget();
     }
 }
 

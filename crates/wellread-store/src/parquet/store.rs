@@ -17,7 +17,10 @@ use super::sums::have_sums;
 use crate::lazy::Lazy;
 use crate::ome_arrow::{CHUNKS, MetadataRows, PLANES, Row, eight_bit};
 use crate::words::counted;
-use crate::{Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout, features};
+use crate::{
+    Error, FeatureTable, Hints, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints, RowInfo,
+    Scratch, Store, StoreLayout, features,
+};
 use arrow_array::RecordBatch;
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 use parquet::file::metadata::ColumnChunkMetaData;
@@ -314,55 +317,17 @@ impl Store for ParquetStore {
         Ok(vec![self.path().to_owned()])
     }
 
-    fn feature_names(&self) -> Vec<String> {
-        features::names(self.metadata.schema(), &self.column.name)
-    }
-
-    fn columns_left_out(&self) -> Vec<String> {
-        features::left_out(self.metadata.schema(), &self.column.name)
-    }
-
     fn has_checksums(&self) -> bool {
         let leaves: Vec<usize> = self.column.pieces.iter().flatten().map(|list| list.pixels.leaf).collect();
         have_sums(&self.file, &self.metadata, &leaves)
     }
 
-    fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
-        if names.is_empty() || self.rows == 0 {
-            return Ok(None);
-        }
-        plain::read_columns(&self.file, &self.metadata, names).map(Some)
+    fn hints(&self) -> Hints<'_> {
+        Hints { rows_per_read: 1, pages: Some(&self.cache), columns: Some(self) }
     }
 
-    fn position(&self, row: usize) -> u64 {
-        let Some(group) = self.groups.get(self.group_of(row)) else { return u64::MAX };
-        let Some(pieces) = self.column.pieces.iter().flatten().next() else { return row as u64 };
-        let chunk = self.chunk(self.group_of(row), pieces.pixels.leaf);
-        // Images of one row group share its bytes about evenly; what matters is that the number grows.
-        let size = chunk.compressed_size().max(0) as u128;
-        let within = size * (row - group.rows.start) as u128 / group.rows.len().max(1) as u128;
-        (chunk.data_page_offset().max(0) as u64).saturating_add(within as u64)
-    }
-
-    fn working_bytes(&self, row: usize) -> Result<usize> {
-        let (group, found, info) = self.row(row)?;
-        let image = info.shape.checked_bytes(info.dtype).unwrap_or(usize::MAX / 3);
-        // A page as it is read, decompressed and decoded; images that cross pages have two of them.
-        let table = &self.layout_of(group)?.tables[found.source];
-        let pages = table.as_ref().map(|table| self.pages_of(group, found.source, table)).transpose()?;
-        Ok(pages.map_or(0, PixelPages::largest).saturating_add(image.saturating_mul(2)))
-    }
-
-    fn page_cache(&self) -> usize {
-        self.cache.capacity()
-    }
-
-    fn limit_page_cache(&self, bytes: usize) {
-        self.cache.limit(bytes);
-    }
-
-    fn forget_pages(&self) {
-        self.cache.forget();
+    fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
+        Ok(RowHints::new(self, row))
     }
 
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
@@ -392,5 +357,43 @@ impl Store for ParquetStore {
 
     fn scan(&self, rows: Range<usize>, each: &mut crate::EachImage<'_>) -> Result<()> {
         self.scan_rows(rows, each)
+    }
+}
+
+impl FeatureTable for ParquetStore {
+    fn feature_names(&self) -> Vec<String> {
+        features::names(self.metadata.schema(), &self.column.name)
+    }
+
+    fn columns_left_out(&self) -> Vec<String> {
+        features::left_out(self.metadata.schema(), &self.column.name)
+    }
+
+    fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
+        if names.is_empty() || self.rows == 0 {
+            return Ok(None);
+        }
+        plain::read_columns(&self.file, &self.metadata, names).map(Some)
+    }
+}
+
+impl RowFacts for ParquetStore {
+    fn position(&self, row: usize) -> u64 {
+        let Some(group) = self.groups.get(self.group_of(row)) else { return u64::MAX };
+        let Some(pieces) = self.column.pieces.iter().flatten().next() else { return row as u64 };
+        let chunk = self.chunk(self.group_of(row), pieces.pixels.leaf);
+        // Images of one row group share its bytes about evenly; what matters is that the number grows.
+        let size = chunk.compressed_size().max(0) as u128;
+        let within = size * (row - group.rows.start) as u128 / group.rows.len().max(1) as u128;
+        (chunk.data_page_offset().max(0) as u64).saturating_add(within as u64)
+    }
+
+    fn working_bytes(&self, row: usize) -> Result<usize> {
+        let (group, found, info) = self.row(row)?;
+        let image = info.shape.checked_bytes(info.dtype).unwrap_or(usize::MAX / 3);
+        // A page as it is read, decompressed and decoded; images that cross pages have two of them.
+        let table = &self.layout_of(group)?.tables[found.source];
+        let pages = table.as_ref().map(|table| self.pages_of(group, found.source, table)).transpose()?;
+        Ok(pages.map_or(0, PixelPages::largest).saturating_add(image.saturating_mul(2)))
     }
 }

@@ -30,7 +30,7 @@ pub use store::TableStore;
 pub use writer::{MakeSink, TableWriter, ThreadSink};
 
 use crate::finished::Finished;
-use crate::{FormatContext, Result, StoreLayout};
+use crate::{FormatContext, PageCache, Result, StoreLayout};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use std::ops::Range;
@@ -88,23 +88,15 @@ pub trait ImageTable: Send + Sync {
     /// Whether the table says that its images' declared type is their own ([`wellread_image::ome_arrow::FILE_WRITER_KEY`]).
     fn types_are_trusted(&self) -> bool;
 
-    /// How many rows are worth asking for at once: see [`crate::Store::rows_per_read`].
+    /// How many rows are worth asking for at once: see [`crate::Hints::rows_per_read`].
     fn rows_per_read(&self) -> usize {
         1
     }
 
-    /// Bytes of decoded pixels that the table keeps at most: see [`crate::Store::page_cache`].
-    fn page_cache(&self) -> usize {
-        0
+    /// The decoded pixels that the table keeps, where it keeps some: see [`crate::Hints::pages`].
+    fn pages(&self) -> Option<&dyn PageCache> {
+        None
     }
-
-    /// Makes the table keep no more: see [`crate::Store::limit_page_cache`].
-    fn limit_page_cache(&self, bytes: usize) {
-        let _ = bytes;
-    }
-
-    /// Forgets the decoded pixels that are kept now: see [`crate::Store::forget_pages`].
-    fn forget_pages(&self) {}
 
     /// How pixels are kept. `variant` may be left empty: the store knows it.
     fn layout(&self) -> Result<StoreLayout>;

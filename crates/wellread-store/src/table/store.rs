@@ -12,8 +12,8 @@ use crate::ome_arrow::{
 use crate::store::checked;
 use crate::words::counted_with;
 use crate::{
-    Block, CopySink, EachImage, Error, FormatContext, OpenOptions, PixelSink, Request, Result, RowInfo,
-    Scratch, Store, StoreLayout, room,
+    Block, CopySink, EachImage, Error, FeatureTable, FormatContext, Hints, OpenOptions, PixelSink, Request,
+    Result, RowFacts, RowHints, RowInfo, Scratch, Store, StoreLayout, room,
 };
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch, StructArray};
@@ -394,20 +394,12 @@ impl Store for TableStore {
         format_named(self.format()).is_ok_and(|format| format.has_checksums)
     }
 
-    fn rows_per_read(&self) -> usize {
-        self.table.rows_per_read()
+    fn hints(&self) -> Hints<'_> {
+        Hints { rows_per_read: self.table.rows_per_read(), pages: self.table.pages(), columns: Some(self) }
     }
 
-    fn page_cache(&self) -> usize {
-        self.table.page_cache()
-    }
-
-    fn limit_page_cache(&self, bytes: usize) {
-        self.table.limit_page_cache(bytes);
-    }
-
-    fn forget_pages(&self) {
-        self.table.forget_pages();
+    fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
+        Ok(RowHints::new(self, row))
     }
 
     fn layout(&self) -> Result<StoreLayout> {
@@ -438,27 +430,6 @@ impl Store for TableStore {
 
     fn files(&self) -> Result<Vec<PathBuf>> {
         self.table.files()
-    }
-
-    fn feature_names(&self) -> Vec<String> {
-        self.column.features.clone()
-    }
-
-    fn columns_left_out(&self) -> Vec<String> {
-        self.column.left_out.clone()
-    }
-
-    fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
-        if names.is_empty() {
-            return Ok(None);
-        }
-        let paths: Vec<_> = names.iter().map(|name| vec![name.clone()]).collect();
-        let mut batches = vec![];
-        self.table.read(Rows::Range(0..self.len()), &paths, &mut FormatContext::default(), &mut |batch| {
-            batches.push(batch);
-            Ok(())
-        })?;
-        crate::features::gathered(self.path(), &batches, names).map(Some)
     }
 
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
@@ -530,5 +501,34 @@ impl Store for TableStore {
             }
             each(row, info, &pixels)
         })
+    }
+}
+
+impl FeatureTable for TableStore {
+    fn feature_names(&self) -> Vec<String> {
+        self.column.features.clone()
+    }
+
+    fn columns_left_out(&self) -> Vec<String> {
+        self.column.left_out.clone()
+    }
+
+    fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
+        if names.is_empty() {
+            return Ok(None);
+        }
+        let paths: Vec<_> = names.iter().map(|name| vec![name.clone()]).collect();
+        let mut batches = vec![];
+        self.table.read(Rows::Range(0..self.len()), &paths, &mut FormatContext::default(), &mut |batch| {
+            batches.push(batch);
+            Ok(())
+        })?;
+        crate::features::gathered(self.path(), &batches, names).map(Some)
+    }
+}
+
+impl RowFacts for TableStore {
+    fn working_bytes(&self, row: usize) -> Result<usize> {
+        Ok(self.row_info(row)?.working_bytes())
     }
 }

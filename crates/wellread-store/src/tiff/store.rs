@@ -21,7 +21,8 @@ use crate::file_table;
 use crate::name_index;
 use crate::open_files::OpenFiles;
 use crate::{
-    Error, FormatContext, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout,
+    Error, FormatContext, Hints, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints, RowInfo,
+    Scratch, Store, StoreLayout,
 };
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -422,23 +423,12 @@ impl Store for TiffStore {
         first.unwrap_or(false)
     }
 
-    fn position(&self, row: usize) -> u64 {
-        if self.is_folder {
-            return row as u64;
-        }
-        let first = self.with(row, |index, series, _, _| {
-            let plane = series.planes.first().filter(|p| p.source == 0);
-            Ok(plane.map_or(0, |p| index.pages[p.page as usize].segments.first().map_or(0, |s| s.offset)))
-        });
-        first.unwrap_or(0)
+    fn hints(&self) -> Hints<'_> {
+        Hints::default()
     }
 
-    fn grid(&self, row: usize) -> Option<[usize; 2]> {
-        let found = self.with(row, |index, series, _, _| {
-            let plane = series.planes.first().filter(|p| p.source == 0);
-            Ok(plane.map(|p| index.pages[p.page as usize].format.segment))
-        });
-        found.ok().flatten().map(|[width, height]| [height, width])
+    fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
+        Ok(RowHints::new(self, row))
     }
 
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
@@ -460,6 +450,31 @@ impl Store for TiffStore {
             one().map_err(|e| e.row(request.row))?;
         }
         Ok(())
+    }
+}
+
+impl RowFacts for TiffStore {
+    fn position(&self, row: usize) -> u64 {
+        if self.is_folder {
+            return row as u64;
+        }
+        let first = self.with(row, |index, series, _, _| {
+            let plane = series.planes.first().filter(|p| p.source == 0);
+            Ok(plane.map_or(0, |p| index.pages[p.page as usize].segments.first().map_or(0, |s| s.offset)))
+        });
+        first.unwrap_or(0)
+    }
+
+    fn grid(&self, row: usize) -> Option<[usize; 2]> {
+        let found = self.with(row, |index, series, _, _| {
+            let plane = series.planes.first().filter(|p| p.source == 0);
+            Ok(plane.map(|p| index.pages[p.page as usize].format.segment))
+        });
+        found.ok().flatten().map(|[width, height]| [height, width])
+    }
+
+    fn working_bytes(&self, row: usize) -> Result<usize> {
+        Ok(self.row_info(row)?.working_bytes())
     }
 }
 

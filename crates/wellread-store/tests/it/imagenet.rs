@@ -48,7 +48,7 @@ fn parts_of_a_split_are_one_and_classes_have_names() {
         "val/n05/v_1",
     ];
     assert_eq!(names(&*store), all);
-    assert_eq!(store.feature_names(), ["class", "label", "class_name", "split"]);
+    assert_eq!(store.hints().feature_names(), ["class", "label", "class_name", "split"]);
     assert_eq!(column(&*store, "class"), ["n00", "n01", "n01", "n05", "n00", "n05"]);
     // By name among those of Labels.json, so that numbers do not depend on what is there of the set.
     assert_eq!(column(&*store, "label"), ["0", "1", "1", "3", "0", "3"]);
@@ -80,5 +80,5 @@ fn parts_of_a_split_are_one_and_classes_have_names() {
     std::fs::write(dir.path().join("Labels.json"), "[1]").unwrap();
     let error = open(dir.path(), &OpenOptions::default()).err().unwrap().to_string();
     assert!(error.contains("Labels.json") && error.contains("names of classes"), "{error}");
-    assert_eq!(open_at(&dir.path().join("val.X")).feature_names(), ["class", "label"]);
+    assert_eq!(open_at(&dir.path().join("val.X")).hints().feature_names(), ["class", "label"]);
 }

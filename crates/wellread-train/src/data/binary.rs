@@ -5,7 +5,9 @@
 
 use std::path::{Path, PathBuf};
 use wellread_image::{ImageMetadata, PixelType};
-use wellread_store::{Block, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
+use wellread_store::{
+    Block, Hints, PixelSink, Request, Result, RowHints, RowInfo, Scratch, Store, StoreLayout,
+};
 
 /// A store of labels, as one of 0 and 1.
 pub struct BinaryStore(pub Box<dyn Store>);
@@ -72,20 +74,16 @@ impl Store for BinaryStore {
         self.0.files_of(rows)
     }
 
-    fn position(&self, row: usize) -> u64 {
-        self.0.position(row)
+    fn has_checksums(&self) -> bool {
+        self.0.has_checksums()
     }
 
-    fn rows_per_read(&self) -> usize {
-        self.0.rows_per_read()
+    fn hints(&self) -> Hints<'_> {
+        self.0.hints()
     }
 
-    fn grid(&self, row: usize) -> Option<[usize; 2]> {
-        self.0.grid(row)
-    }
-
-    fn working_bytes(&self, row: usize) -> Result<usize> {
-        self.0.working_bytes(row)
+    fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
+        self.0.row_hints(row)
     }
 
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {

@@ -35,7 +35,7 @@ pub(super) fn features_of(
 ) -> Outcome<Features> {
     let mut own = features::all(source)?;
     let mut joined = None;
-    let mut left_out = source.columns_left_out();
+    let mut left_out = source.hints().columns_left_out();
     if let Some(&Joining { profiles, on, columns }) = joining {
         if !format.keeps_features {
             let can: Vec<_> =

@@ -11,7 +11,10 @@ use super::image::Image;
 use super::names::{CHUNKS, DESCRIPTION, IMAGES, INDEX, LAYOUT, NAME};
 use super::tables::Tables;
 use crate::ome_arrow::eight_bit;
-use crate::{Block, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout};
+use crate::{
+    Block, Error, FeatureTable, Hints, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints, RowInfo,
+    Scratch, Store, StoreLayout,
+};
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
@@ -266,29 +269,16 @@ impl Store for DatasetStore {
         Ok(files.into_iter().filter(|f| f.is_file()).collect())
     }
 
-    fn feature_names(&self) -> Vec<String> {
-        self.tables.features.clone()
-    }
-
-    fn columns_left_out(&self) -> Vec<String> {
-        self.tables.left_out.clone()
-    }
-
     fn has_checksums(&self) -> bool {
         have_sums(&self.file, &self.metadata, &self.leaves)
     }
 
-    fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
-        if names.is_empty() {
-            return Ok(None);
-        }
-        let file = PositionalFile::open(&self.path.join(IMAGES))?;
-        plain::read_columns(&file, &footer(&file)?, names).map(Some)
+    fn hints(&self) -> Hints<'_> {
+        Hints { columns: Some(self), ..Hints::default() }
     }
 
-    fn position(&self, row: usize) -> u64 {
-        let first = self.tables.images.get(row).and_then(|i| self.tables.chunks.get(i.chunks.start));
-        first.map_or(row as u64, |c| u64::from(c.group) << 32 | (c.id as u64 & 0xffff_ffff))
+    fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
+        Ok(RowHints::new(self, row))
     }
 
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
@@ -319,5 +309,34 @@ impl Store for DatasetStore {
         needed.sort_unstable_by_key(|n| (n.group, n.row, n.request));
         let mut groups = needed.chunk_by(|a, b| a.group == b.group);
         groups.try_for_each(|of_group| self.read_group(of_group, requests, rows, buffers, sink))
+    }
+}
+
+impl FeatureTable for DatasetStore {
+    fn feature_names(&self) -> Vec<String> {
+        self.tables.features.clone()
+    }
+
+    fn columns_left_out(&self) -> Vec<String> {
+        self.tables.left_out.clone()
+    }
+
+    fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
+        if names.is_empty() {
+            return Ok(None);
+        }
+        let file = PositionalFile::open(&self.path.join(IMAGES))?;
+        plain::read_columns(&file, &footer(&file)?, names).map(Some)
+    }
+}
+
+impl RowFacts for DatasetStore {
+    fn position(&self, row: usize) -> u64 {
+        let first = self.tables.images.get(row).and_then(|i| self.tables.chunks.get(i.chunks.start));
+        first.map_or(row as u64, |c| u64::from(c.group) << 32 | (c.id as u64 & 0xffff_ffff))
+    }
+
+    fn working_bytes(&self, row: usize) -> Result<usize> {
+        Ok(self.row_info(row)?.working_bytes())
     }
 }

@@ -276,7 +276,7 @@ fn a_flipped_encoding_is_an_error() {
         let error = wellread_store::features::all(&store).unwrap_err().to_string();
         assert!(error.contains("column dose: a page has an encoding that its column has not"), "{error}");
         // Who asks for one column reads no other.
-        let well = store.features(&["well".to_owned()]).unwrap().unwrap();
+        let well = store.hints().features(&["well".to_owned()]).unwrap().unwrap();
         assert_eq!((well.num_columns(), well.column(0).len()), (1, 3));
     }
 }

@@ -5,7 +5,7 @@ use super::builder::{Page, tiff};
 use super::{failure, folder, open_bytes};
 use std::path::Path;
 use wellread_image::{ImageMetadata, PixelType, Shape};
-use wellread_store::{Compression, ImageView, WriteOptions, create, read_image};
+use wellread_store::{Compression, ImageView, RowHints, WriteOptions, create, read_image};
 
 /// Opens and reads everything; says whether all went well.
 fn survives(dir: &Path, bytes: &[u8]) -> bool {
@@ -18,7 +18,13 @@ fn survives(dir: &Path, bytes: &[u8]) -> bool {
     };
     let mut fine = true;
     for row in 0..store.len() {
-        let _ = (store.name(row), store.metadata(row), store.layout(), store.files(), store.position(row));
+        let _ = (
+            store.name(row),
+            store.metadata(row),
+            store.layout(),
+            store.files(),
+            store.row_hints(row).map(RowHints::position),
+        );
         let info = match store.row_info(row) {
             Ok(info) => info,
             Err(e) => {

@@ -1,0 +1,160 @@
+//! What a store may say beside what it must: how it is read best, what it keeps, and which columns stand beside its images.
+//!
+//! ```text
+//!  Store::hints() ───────▶ Hints     of the whole set: rows per read, decoded pages, columns
+//!  Store::row_hints(row) ▶ RowHints  of a row: where it lies, its pieces, the memory that reading it takes
+//! ```
+//!
+//! Nobody has to follow a hint: pixels are the same without. A store that wraps another hands on both of the other's values
+//! whole, and changes those fields that differ: `Hints { columns: Some(self), ..self.inner.hints() }`. So what is added here
+//! passes through every wrapper.
+
+use crate::Result;
+use arrow_array::RecordBatch;
+
+/// How a whole set is read best, what is kept of it and what stands beside its images: [`crate::Store::hints`]. Making one
+/// costs nothing; what has to be looked up is looked up when it is asked for.
+///
+/// A format with nothing to say has the default: rows are read one by one, nothing is kept, no column is there.
+#[derive(Clone, Copy)]
+pub struct Hints<'a> {
+    /// How many rows are worth asking for in one [`crate::Store::read`]: 1 where each read costs what its rows cost, more
+    /// where a read has a price of its own (a query). Loaders join the requests of several batches up to that.
+    pub rows_per_read: usize,
+    /// The decoded pixels that the store keeps for later reads, where it keeps some.
+    pub pages: Option<&'a dyn PageCache>,
+    /// The columns beside the images, where there may be some.
+    pub columns: Option<&'a dyn FeatureTable>,
+}
+
+impl Default for Hints<'_> {
+    fn default() -> Self {
+        Self { rows_per_read: 1, pages: None, columns: None }
+    }
+}
+
+impl Hints<'_> {
+    /// Bytes of decoded pixels that the store itself keeps at most for later reads.
+    pub fn page_cache(self) -> usize {
+        self.pages.map_or(0, PageCache::most)
+    }
+
+    /// Makes the store keep no more than `bytes` of decoded pixels from now on, for all who read it.
+    pub fn limit_page_cache(self, bytes: usize) {
+        if let Some(pages) = self.pages {
+            pages.keep_at_most(bytes);
+        }
+    }
+
+    /// Forgets the decoded pixels that are kept now, as if the store were opened anew; later reads keep them again. Benchmarks
+    /// call it between epochs, so that all formats do the same work.
+    pub fn forget_pages(self) {
+        if let Some(pages) = self.pages {
+            pages.forget_all();
+        }
+    }
+
+    /// Names of the columns of [`Self::features`], without reading them.
+    pub fn feature_names(self) -> Vec<String> {
+        self.columns.map_or(vec![], FeatureTable::feature_names)
+    }
+
+    /// Names of columns beside the images that are none of [`Self::features`]: of nulls alone (Arrow's type `null`), nested
+    /// and binary ones.
+    pub fn columns_left_out(self) -> Vec<String> {
+        self.columns.map_or(vec![], FeatureTable::columns_left_out)
+    }
+
+    /// Columns of plain values beside the images, a row per image: those of `names`, which are of [`Self::feature_names`], in
+    /// that order; no other is read. `None` where `names` is empty. [`crate::features::all`] gives all of them.
+    ///
+    /// # Errors
+    /// Columns that cannot be read.
+    pub fn features(self, names: &[String]) -> Result<Option<RecordBatch>> {
+        self.columns.map_or(Ok(None), |columns| columns.features(names))
+    }
+}
+
+/// Decoded pixels that a store keeps for later reads.
+pub trait PageCache: Send + Sync {
+    /// Bytes that are kept at most: see [`Hints::page_cache`].
+    fn most(&self) -> usize;
+
+    /// Keeps no more from now on: see [`Hints::limit_page_cache`].
+    fn keep_at_most(&self, bytes: usize);
+
+    /// Forgets what is kept now: see [`Hints::forget_pages`].
+    fn forget_all(&self);
+}
+
+/// Columns of plain values beside the images of a set.
+pub trait FeatureTable: Send + Sync {
+    /// See [`Hints::feature_names`].
+    fn feature_names(&self) -> Vec<String>;
+
+    /// See [`Hints::columns_left_out`].
+    fn columns_left_out(&self) -> Vec<String>;
+
+    /// See [`Hints::features`].
+    ///
+    /// # Errors
+    /// Columns that cannot be read.
+    fn features(&self, names: &[String]) -> Result<Option<RecordBatch>>;
+}
+
+/// What a format knows of its rows. Formats implement it; a store that wraps another does not, but hands on the other's
+/// [`RowHints`], so that a default here hides nothing that is known.
+pub trait RowFacts: Send + Sync {
+    /// See [`RowHints::position`]. The row itself where the format does not know better, as with a file for each.
+    fn position(&self, row: usize) -> u64 {
+        row as u64
+    }
+
+    /// See [`RowHints::grid`].
+    fn grid(&self, row: usize) -> Option<[usize; 2]> {
+        let _ = row;
+        None
+    }
+
+    /// See [`RowHints::working_bytes`]. [`crate::RowInfo::working_bytes`] where the format does not know better.
+    ///
+    /// # Errors
+    /// As [`crate::Store::row_info`].
+    fn working_bytes(&self, row: usize) -> Result<usize>;
+}
+
+/// How one row is read best: [`crate::Store::row_hints`]. Each hint is looked up when it is asked for, by the format that has
+/// the row: one may cost nothing where the next has to look into a file.
+#[derive(Clone, Copy)]
+pub struct RowHints<'a> {
+    facts: &'a dyn RowFacts,
+    row: usize,
+}
+
+impl<'a> RowHints<'a> {
+    /// What a format knows of its row `row`.
+    pub fn new(facts: &'a dyn RowFacts, row: usize) -> Self {
+        Self { facts, row }
+    }
+
+    /// Where the row's pixels start, as a number that grows with position on disk. Readers of several rows ask in this order.
+    pub fn position(self) -> u64 {
+        self.facts.position(self.row)
+    }
+
+    /// Rows and columns of the pieces (chunks, tiles, strips) that the row's planes are decoded in, where these tile each
+    /// plane from its first pixel on. Who wants several parts of an image asks for them so that no piece is in two
+    /// requests. `None` where pieces are not of that kind, or not known without reading.
+    pub fn grid(self) -> Option<[usize; 2]> {
+        self.facts.grid(self.row)
+    }
+
+    /// Bytes of memory that a thread needs at a time to read pixels of the row, from above: what is read, decompressed and
+    /// decoded, but not what is kept for later.
+    ///
+    /// # Errors
+    /// As [`crate::Store::row_info`].
+    pub fn working_bytes(self) -> Result<usize> {
+        self.facts.working_bytes(self.row)
+    }
+}
