@@ -141,3 +141,13 @@ pub(crate) fn holds_images(path: &Path) -> bool {
         })
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_the_library_writes_were_tested() {
+        assert!(FORMAT.covers(Path::new("a.vortex"), &VERSION.to_string()));
+    }
+}

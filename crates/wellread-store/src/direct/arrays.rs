@@ -1,7 +1,7 @@
 //! Arrow arrays of what was read, checked so that bytes which are not as they should be are a fault and no panic.
 
 use super::fault::Fault::{self, Irregular};
-use arrow_array::{Array, ArrayRef, GenericListArray, OffsetSizeTrait, RecordBatch, StructArray, make_array};
+use arrow_array::{ArrayRef, GenericListArray, OffsetSizeTrait, RecordBatch, StructArray, make_array};
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::{DataType, FieldRef, Fields, SchemaRef};
