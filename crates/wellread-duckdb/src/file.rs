@@ -5,7 +5,18 @@ use crate::direct::{Blocks, HEADERS};
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
+use wellread_store::direct::{Tested, little_endian, read_at};
 use wellread_store::{Error, Result, regular};
+
+/// The newest release whose files were read here as DuckDB reads them, as the file's main header names it.
+static RELEASE: Tested = Tested::new("was written by DuckDB", "2.0");
+/// The newest storage version of such files, as the two headers of the database number it.
+static STORAGE: Tested = Tested::new("has DuckDB's storage version", "69");
+/// Where the main header has the release, and how much room for it.
+const RELEASE_AT: u64 = 52;
+const RELEASE_BYTES: usize = 32;
+/// Where the headers of the database have the storage version.
+const STORAGE_AT: [u64; 2] = [4096 + 56, 8192 + 56];
 
 /// Opens a file, with a clear word about what DuckDB would say less clearly.
 pub(crate) fn check_file(path: &Path) -> Result<File> {
@@ -21,6 +32,19 @@ pub(crate) fn has_log(path: &Path) -> bool {
     let mut log = path.as_os_str().to_owned();
     log.push(".wal");
     std::fs::metadata(log).is_ok_and(|meta| meta.len() > 0)
+}
+
+/// Whether a database is of a version whose blocks were read here as DuckDB reads them; if not, a note says so.
+pub(crate) fn is_tested(path: &Path, file: &File) -> bool {
+    let mut release = [0; RELEASE_BYTES];
+    let mut storage = [[0; 8]; STORAGE_AT.len()];
+    let numbers = storage.iter_mut().zip(STORAGE_AT);
+    let read = read_at(file, &mut release, RELEASE_AT).is_ok()
+        && numbers.map(|(number, at)| read_at(file, number, at)).all(|read| read.is_ok());
+    let release = String::from_utf8_lossy(&release);
+    // One of the headers is that before the last change.
+    let storage = storage.iter().map(|number| little_endian(number)).max().unwrap_or(0);
+    read && RELEASE.covers(path, release.trim_end_matches('\0')) && STORAGE.covers(path, &storage.to_string())
 }
 
 /// The blocks of the file, all of which must be there: DuckDB itself notices only those that it reads. `None` where
@@ -47,4 +71,29 @@ pub(crate) fn check_length(
         .hint("copy or write it again"));
     }
     Ok(Blocks::new(Arc::clone(file), size, blocks))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_newer_releases_are_left_to_the_library() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.duckdb");
+        let is_tested = |release: &str, storage: [u64; 2]| {
+            let mut bytes = vec![0; HEADERS as usize];
+            bytes[RELEASE_AT as usize..][..release.len()].copy_from_slice(release.as_bytes());
+            for (at, number) in STORAGE_AT.iter().zip(storage) {
+                bytes[*at as usize..][..8].copy_from_slice(&number.to_le_bytes());
+            }
+            std::fs::write(&path, bytes).unwrap();
+            is_tested(&path, &File::open(&path).unwrap())
+        };
+        assert!(is_tested("v2.0.0", [69, 69]) && is_tested("v2.0.9", [0, 68]) && is_tested("v1.4.1", [0, 0]));
+        assert!(!is_tested("v2.1.0", [69, 69]) && !is_tested("v3.0.0-dev1", [69, 69]));
+        assert!(!is_tested("v2.0.0", [69, 70]) && !is_tested("v2.0.0", [70, 69]));
+        std::fs::write(&path, [0; 100]).unwrap();
+        assert!(!super::is_tested(&path, &File::open(&path).unwrap()));
+    }
 }

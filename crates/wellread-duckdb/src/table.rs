@@ -4,8 +4,8 @@ mod query;
 mod source;
 
 use crate::connection::{Borrowed, Database, failed};
-use crate::direct::{self, Blocks, Direct, Layout, Stop};
-use crate::file::{check_file, check_length, has_log};
+use crate::direct::{self, Blocks, Direct, Layout};
+use crate::file::{check_file, check_length, has_log, is_tested};
 use crate::place;
 use crate::sql;
 use arrow_array::RecordBatch;
@@ -13,11 +13,11 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_schema::{DataType, Schema, SchemaRef};
 use source::{PARQUET_KEY, Source};
-use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock};
 use wellread_image::ome_arrow::{FILE_WRITER_KEY, ROW_ID, field};
+use wellread_store::direct::{Plans, rest_by_library};
 use wellread_store::table::{Columns, EachRow, ImageTable, Rows};
 use wellread_store::{Error, FormatContext, OpenOptions, Result, StoreLayout};
 
@@ -42,13 +42,11 @@ pub struct DuckTable {
     /// Where its columns lie in them, asked for once: that takes longer than all else of opening a large table.
     segments: OnceLock<Arc<Layout>>,
     /// What can be read from them, by the columns asked for.
-    plans: RwLock<HashMap<Box<Columns>, Option<Arc<Direct>>>>,
+    plans: Plans<Option<Arc<Direct>>>,
     /// Opened before the database and closed after it: closing any handle of a file gives up the process's locks on it,
     /// of which DuckDB has one.
     _file: Arc<File>,
 }
-
-type Each<'a> = &'a mut dyn FnMut(RecordBatch) -> Result<()>;
 
 impl DuckTable {
     /// Opens a table of a database file: the one named, or the only one with images.
@@ -88,9 +86,10 @@ impl DuckTable {
         };
         drop(connection);
         let is_trusted = matches!(source, Source::Keyed(_));
-        let mut table = Self::of(path, file, database, source, rows, is_trusted)?;
         // Changes that are not in the file's blocks yet stand in a log beside it.
-        if is_dense && moved == 0 && !has_log(path) {
+        let in_blocks = is_dense && moved == 0 && !has_log(path) && is_tested(path, &file);
+        let mut table = Self::of(path, file, database, source, rows, is_trusted)?;
+        if in_blocks {
             table.blocks = blocks.map(Arc::new);
         }
         Ok(table)
@@ -136,7 +135,7 @@ impl DuckTable {
             is_trusted,
             blocks: None,
             segments: OnceLock::new(),
-            plans: RwLock::default(),
+            plans: Plans::new(usize::MAX),
             _file: file,
         };
         let is_parquet = matches!(table.source, Source::Parquet);
@@ -157,18 +156,16 @@ impl DuckTable {
     /// The reader of this crate for some columns; `None` where DuckDB has to read them.
     pub(crate) fn direct(&self, columns: &Columns) -> Option<Arc<Direct>> {
         let blocks = self.blocks.as_ref()?;
-        if let Some(plan) = self.plans.read().unwrap_or_else(PoisonError::into_inner).get(columns) {
-            return plan.clone();
-        }
         let (Source::Keyed(place) | Source::Native(place, _)) = &self.source else { return None };
-        let connection = self.database.connection(&self.path).ok()?;
-        let table = &place.sql();
-        let layout = &self.segments(&connection, table)?;
-        let (schema, rows) = (&self.schema, self.rows);
-        let source = direct::Source { blocks, connection: &connection, table, rows, schema, layout };
-        let plan = Direct::new(&source, columns).map(Arc::new);
-        let mut plans = self.plans.write().unwrap_or_else(PoisonError::into_inner);
-        plans.entry(columns.into()).or_insert(plan).clone()
+        let make = || {
+            let connection = self.database.connection(&self.path).map_err(drop)?;
+            let table = &place.sql();
+            let layout = &self.segments(&connection, table).ok_or(())?;
+            let (schema, rows) = (&self.schema, self.rows);
+            let source = direct::Source { blocks, connection: &connection, table, rows, schema, layout };
+            Ok::<_, ()>(Direct::new(&source, columns).map(Arc::new))
+        };
+        self.plans.get(columns, make).ok().flatten()
     }
 
     /// Where the columns lie in the file.
@@ -305,27 +302,14 @@ impl ImageTable for DuckTable {
         rows: Rows<'_>,
         columns: &Columns,
         context: &mut FormatContext,
-        each: Each<'_>,
+        each: &mut dyn FnMut(RecordBatch) -> Result<()>,
     ) -> Result<()> {
         if rows.is_empty() {
             return Ok(());
         }
         let Some(direct) = self.direct(columns) else { return self.read_by_query(rows, columns, each) };
-        match direct.read(&rows, context, each) {
-            Ok(()) => Ok(()),
-            Err(Stop::Refused(error)) => Err(error),
-            // If DuckDB thinks so too, it says what is wrong.
-            Err(Stop::Irregular(done, why)) => {
-                let rest = match rows {
-                    Rows::Range(range) => Rows::Range(range.start + done..range.end),
-                    Rows::Chosen(rows) => Rows::Chosen(&rows[done..]),
-                };
-                let mut refused = false;
-                let mut noting = |batch| each(batch).inspect_err(|_| refused = true);
-                let result = self.read_by_query(rest, columns, &mut noting);
-                result.map_err(|e| if refused { e } else { explained(&e, why) })
-            }
-        }
+        let read = direct.read(&rows, context, each);
+        rest_by_library(read, each, |done, each| self.read_by_query(rows.after(done), columns, each))
     }
 
     fn read_pieces(
@@ -352,12 +336,6 @@ fn numbered(fields: &arrow_schema::Fields, path: &[String]) -> Option<Vec<usize>
         field = inner;
     }
     Some(numbers)
-}
-
-/// DuckDB's error with what was found here.
-fn explained(error: &Error, why: &str) -> Error {
-    let explained = Error::new(error.path(), format_args!("{} ({why})", error.cause()));
-    error.hint_text().into_iter().fold(explained, Error::hint)
 }
 
 fn numbers(connection: &Borrowed<'_>, sql: &str) -> duckdb::Result<Vec<i64>> {

@@ -5,6 +5,7 @@
 //! process ends.
 
 use std::path::Path;
+use wellread_store::direct::little_endian;
 use wellread_store::regular;
 
 /// Bytes of a footer.
@@ -22,8 +23,7 @@ pub(crate) fn is_plausible(file: &Path) -> bool {
 
 /// Whether the tables end before the footer, which starts at `end`.
 fn fits(footer: &[u8; FOOTER], end: u64) -> bool {
-    let number =
-        |at: usize, size: usize| footer[at..at + size].iter().rev().fold(0, |n, &b| n << 8 | u64::from(b));
+    let number = |at: usize, size: usize| little_endian(&footer[at..at + size]);
     // Position of a table, number of its entries: of global buffers, of columns.
     let tables = [(number(16, 8), number(24, 4)), (number(8, 8), number(28, 4))];
     let inside =

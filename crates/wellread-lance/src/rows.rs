@@ -59,14 +59,14 @@ impl DatasetRows {
     ) -> Result<(), E> {
         let mut done = 0;
         while done < rows.len() {
-            let row = at(rows, done);
+            let row = rows.at(done);
             // The last fragment that starts at or before the row; empty ones start where the next does.
             let index = self.fragments.partition_point(|f| f.first <= row).saturating_sub(1);
             let Some(fragment) = self.fragments.get(index) else { break };
             let end = fragment.first + fragment.live;
             positions.clear();
             while done < rows.len() && positions.len() < BLOCK {
-                let row = at(rows, done);
+                let row = rows.at(done);
                 if row >= end {
                     break;
                 }
@@ -79,13 +79,6 @@ impl DatasetRows {
             each(index, positions)?;
         }
         Ok(())
-    }
-}
-
-fn at(rows: &Rows<'_>, i: usize) -> usize {
-    match rows {
-        Rows::Range(range) => range.start + i,
-        Rows::Chosen(rows) => rows[i],
     }
 }
 

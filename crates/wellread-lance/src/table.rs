@@ -7,7 +7,7 @@ mod plan;
 
 use crate::bridge::{import, import_schema};
 use crate::dataset::{self, DATA, Dataset};
-use crate::direct::{self, Direct, Input, Stop};
+use crate::direct::{self, Direct, Input};
 use crate::fragment::FragmentReader;
 use crate::rows::DatasetRows;
 use crate::runtime::wait;
@@ -18,12 +18,12 @@ use futures::StreamExt;
 use lance_core::datatypes::{Field, Schema};
 use lance_encoding::decoder::ColumnInfo;
 use lance_file::version::ConcreteFileVersion;
-use lance_table::format;
+use lance_table::format::{self, Manifest};
 use plan::{DataFile, Fragment, FragmentPlan, Plan};
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock};
 use wellread_image::ome_arrow::{self, field};
+use wellread_store::direct::{Plans, Stop, Tested, handed_on, rest_by_library};
 use wellread_store::guard::guarded;
 use wellread_store::table::{Columns, EachRow, ImageTable, Rows};
 use wellread_store::words::counted;
@@ -34,6 +34,11 @@ pub(crate) const NAME: &str = "lance";
 
 /// Fragments that are asked, at most, whether they all have one value in a column.
 const FRAGMENTS_ASKED: usize = 16;
+
+/// The newest release whose datasets were read here as Lance reads them, as their manifest names it.
+static RELEASE: Tested = Tested::new("was written by Lance", "14.0");
+/// The newest format of their data files.
+static FORMAT: Tested = Tested::new("has data files of Lance's format", "2.2");
 
 /// A Lance dataset, open for reading.
 pub(crate) struct LanceTable {
@@ -46,7 +51,9 @@ pub(crate) struct LanceTable {
     fragments: Vec<Fragment>,
     rows: DatasetRows,
     /// By the columns asked for.
-    plans: RwLock<HashMap<Box<Columns>, Arc<Plan>>>,
+    plans: Plans<Arc<Plan>>,
+    /// Whether it is of versions whose pages were read here as Lance reads them.
+    is_tested: bool,
 }
 
 impl LanceTable {
@@ -78,22 +85,20 @@ impl LanceTable {
         })?;
         let fragments =
             fragments.into_iter().map(|lance| Fragment { lance, files: OnceLock::new() }).collect();
-        let path = path.to_owned();
-        Ok(Self { path, folder, dataset, schema, fragments, rows, plans: RwLock::default() })
+        let is_tested = is_tested(path, dataset.manifest());
+        let (path, plans) = (path.to_owned(), Plans::new(usize::MAX));
+        Ok(Self { path, folder, dataset, schema, fragments, rows, plans, is_tested })
     }
 
     /// What `columns` take to be read.
     fn plan(&self, columns: &Columns) -> Result<Arc<Plan>> {
-        if let Some(plan) = self.plans.read().unwrap_or_else(PoisonError::into_inner).get(columns) {
-            return Ok(Arc::clone(plan));
-        }
-        let ids = columns.iter().map(|path| self.field_id(path)).collect::<Result<Vec<_>>>()?;
-        let projection = self.dataset.schema().project_by_ids(&ids, true);
-        let schema = schema_of(&self.path, &projection)?;
-        let fragments = self.fragments.iter().map(|_| FragmentPlan::default()).collect();
-        let plan = Arc::new(Plan { columns: columns.into(), projection, schema, fragments });
-        let mut plans = self.plans.write().unwrap_or_else(PoisonError::into_inner);
-        Ok(Arc::clone(plans.entry(columns.into()).or_insert(plan)))
+        self.plans.get(columns, || {
+            let ids = columns.iter().map(|path| self.field_id(path)).collect::<Result<Vec<_>>>()?;
+            let projection = self.dataset.schema().project_by_ids(&ids, true);
+            let schema = schema_of(&self.path, &projection)?;
+            let fragments = self.fragments.iter().map(|_| FragmentPlan::default()).collect();
+            Ok(Arc::new(Plan { columns: columns.into(), projection, schema, fragments }))
+        })
     }
 
     /// The field at the end of a path of names.
@@ -165,7 +170,7 @@ impl LanceTable {
         let make = || {
             let fragment = &self.fragments[index];
             // The metadata of files of the oldest format differs.
-            if fragment.lance.files.iter().any(|f| f.file_major_version < 2) {
+            if !self.is_tested || fragment.lance.files.iter().any(|f| f.file_major_version < 2) {
                 return None;
             }
             let files = self.data_files(fragment).ok()?;
@@ -246,7 +251,8 @@ impl ImageTable for LanceTable {
 
     fn is_constant(&self, columns: &Columns) -> bool {
         let is_leaf = |id: i32| self.dataset.schema().field_by_id(id).is_some_and(|f| f.children.is_empty());
-        self.fragments.len() <= FRAGMENTS_ASKED
+        self.is_tested
+            && self.fragments.len() <= FRAGMENTS_ASKED
             && columns.iter().all(|path| {
                 let id = self.field_id(path).ok().filter(|&id| is_leaf(id));
                 id.is_some_and(|id| self.only_value(id).is_some())
@@ -309,22 +315,17 @@ impl ImageTable for LanceTable {
             let Some(direct) = self.direct(&plan, index) else {
                 return self.read_by_engine(&plan, index, positions, each);
             };
-            match direct.read(positions, own, each) {
-                Ok(()) => Ok(()),
-                Err(Stop::Refused(error)) => Err(error),
-                Err(Stop::Unknown(done)) => self.read_by_engine(&plan, index, &positions[done..], each),
-                Err(Stop::Irregular(_, why)) if direct.has_prefixes() => {
-                    Err(Error::new(&self.path, format_args!("cannot read: the data file is damaged: {why}"))
-                        .hint("the dataset is probably corrupt or incomplete; copy or write it again"))
-                }
-                // If Lance thinks so too, it says what is wrong.
-                Err(Stop::Irregular(done, why)) => {
-                    let mut refused = false;
-                    let mut noting = |batch| each(batch).inspect_err(|_| refused = true);
-                    let result = self.read_by_engine(&plan, index, &positions[done..], &mut noting);
-                    result.map_err(|e| if refused { e } else { explained(&e, why) })
-                }
+            let read = direct.read(positions, own, each);
+            if let Err(Stop::Irregular(_, why)) = read
+                && direct.has_prefixes()
+            {
+                let what = format_args!("cannot read: the data file is damaged: {why}");
+                return Err(Error::new(&self.path, what)
+                    .hint("the dataset is probably corrupt or incomplete; copy or write it again"));
             }
+            rest_by_library(read, each, |done, each| {
+                self.read_by_engine(&plan, index, &positions[done..], each)
+            })
         })
     }
 
@@ -346,12 +347,9 @@ impl ImageTable for LanceTable {
                 done += 1;
                 Ok(())
             });
-            read.map_err(|stop| if let Stop::Refused(error) = stop { Some(error) } else { None })
+            read.map_err(Stop::refusal)
         });
-        match read {
-            Err(Some(error)) => Err(error),
-            Ok(()) | Err(None) => Ok(done),
-        }
+        handed_on(done, read)
     }
 }
 
@@ -363,10 +361,14 @@ struct Reading {
     direct: FormatContext,
 }
 
-/// Lance's error with what was found here.
-fn explained(error: &Error, why: &str) -> Error {
-    let explained = Error::new(error.path(), format_args!("{} ({why})", error.cause()));
-    error.hint_text().into_iter().fold(explained, Error::hint)
+/// Whether a dataset is of versions whose pages were read here as Lance reads them; if not, a note says so.
+fn is_tested(path: &Path, manifest: &Manifest) -> bool {
+    // Other libraries count as they like.
+    let writer = manifest.writer_version.as_ref().filter(|writer| writer.library == "lance");
+    let files = manifest.fragments.iter().flat_map(|fragment| &fragment.files);
+    let newest = files.map(|file| (file.file_major_version, file.file_minor_version)).max();
+    writer.is_none_or(|writer| RELEASE.covers(path, &writer.version))
+        && newest.is_none_or(|(major, minor)| FORMAT.covers(path, &format!("{major}.{minor}")))
 }
 
 /// The leaf below lists.

@@ -19,6 +19,7 @@
 //!  convert · verify · preview …                    whole sets, through the trait alone
 //!  registry                                        the list of formats; opening and creating by name and content
 //!  parquet · tiff · ome_zarr · image_folder · table · profiles
+//!  direct                                          what engines of tables share that read bytes themselves
 //!  staged · ome_arrow · features                   what several formats share
 //!  format · probe                                  what a format is, and which there are
 //!  store · hints · write · finished · numbers · error   traits and plain types
@@ -38,6 +39,7 @@
 //! | `finished`, [`staged`], [`journal`] | output written beside its place and renamed when complete; what of it is complete |
 //! | [`parquet`] | OME-Arrow columns in Parquet |
 //! | [`table`] | OME-Arrow columns in the tables of any engine |
+//! | [`direct`] | what engines share whose files are read past their libraries |
 //! | [`tiff`] | TIFF and OME-TIFF, files and folders |
 //! | [`ome_zarr`] | OME-Zarr 0.4 and 0.5 |
 //! | [`image_folder`] | PNG and JPEG folders |
@@ -60,6 +62,7 @@ pub mod bare_codec;
 mod by_text;
 pub mod checksum;
 pub mod convert;
+pub mod direct;
 pub mod error;
 pub mod features;
 mod file_names;

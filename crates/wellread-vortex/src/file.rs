@@ -14,8 +14,12 @@ use std::sync::Arc;
 use vortex::buffer::ByteBuffer;
 use vortex::file::{EOF_SIZE, MAGIC_BYTES, OpenOptionsSessionExt, VERSION, VortexFile};
 use wellread_image::ome_arrow::field;
+use wellread_store::direct::Tested;
 use wellread_store::mapping::{self, Mapping};
 use wellread_store::{Error, Result};
+
+/// The newest version of the file format whose values were copied as they lie; it is all that a file says of who wrote it.
+static FORMAT: Tested = Tested::new("has Vortex's file format", "1");
 
 /// What to do about a file that is not whole.
 const TRUNCATED: &str = "the file is truncated or corrupt; copy or write it again";
@@ -26,6 +30,8 @@ pub(crate) struct OpenFile {
     pub vortex: VortexFile,
     /// Bytes when it was opened.
     pub length: u64,
+    /// Whether it is of a version whose values were copied as they lie, past the library.
+    pub is_tested: bool,
     file: File,
     map: Arc<Mapping>,
 }
@@ -58,19 +64,21 @@ impl OpenFile {
         }
         let map = Mapping::of(&file).map_err(|e| Error::io(path, "cannot map into memory", &e))?;
         let map = Arc::new(map);
-        let vortex = while_whole(&map, &file, path, length, || {
-            check_ends(path, (*map).as_ref())?;
+        let (version, vortex) = while_whole(&map, &file, path, length, || {
+            let version = check_ends(path, (*map).as_ref())?;
             let buffer = ByteBuffer::from(Bytes::from_owner(Owner(Arc::clone(&map))));
-            reading(path, "cannot read the footer", || {
+            let vortex = reading(path, "cannot read the footer", || {
                 Ok(Session::reading().session.open_options().include_metadata().open_buffer(buffer)?)
-            })
+            })?;
+            Ok((version, vortex))
         })?;
         // Every image takes some bytes; what is sized by the number of rows is bounded by this.
         if vortex.row_count() > length.saturating_mul(8) {
             let cause = format_args!("{} rows in {length} bytes are not possible", vortex.row_count());
             return Err(Error::new(path, cause).hint(TRUNCATED));
         }
-        Ok(Self { path: path.to_owned(), vortex, length, file, map })
+        let is_tested = FORMAT.covers(path, &version.to_string());
+        Ok(Self { path: path.to_owned(), vortex, length, is_tested, file, map })
     }
 
     /// Runs `work`, which reads the file. Fails where the file became shorter than it was mapped: then what was read is not
@@ -95,8 +103,8 @@ fn while_whole<T>(
     result
 }
 
-/// Checks both magic numbers and the version, which the library words as corruption.
-fn check_ends(path: &Path, bytes: &[u8]) -> Result<()> {
+/// Checks both magic numbers and the version, which the library words as corruption; returns the version.
+fn check_ends(path: &Path, bytes: &[u8]) -> Result<u16> {
     let end = &bytes[bytes.len() - EOF_SIZE..];
     if !bytes.starts_with(&MAGIC_BYTES) {
         return Err(
@@ -118,7 +126,7 @@ fn check_ends(path: &Path, bytes: &[u8]) -> Result<()> {
         )
         .hint("update wellread, or write the file again with an older Vortex"));
     }
-    Ok(())
+    Ok(version)
 }
 
 /// Whether a Vortex file has a column built like images, one with a field `pixels_meta`.
@@ -132,4 +140,14 @@ pub(crate) fn holds_images(path: &Path) -> bool {
             })
         })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_the_library_writes_were_tested() {
+        assert!(FORMAT.covers(Path::new("a.vortex"), &VERSION.to_string()));
+    }
 }

@@ -1,10 +1,9 @@
 //! Arrow arrays of chosen rows from pieces of columns: lists' bounds are added up, values decompressed straight
 //! into the new array.
 
-use crate::piece::{Leaf, Piece, Plain, joined};
+use crate::piece::{Leaf, Piece, Plain};
 use crate::session::Cause;
 use crate::types::Type;
-use crate::wanted::Wanted;
 use std::ops::Range;
 use std::sync::Arc;
 use vortex::array::arrays::ChunkedArray;
@@ -13,6 +12,7 @@ use vortex::arrow::ArrowSessionExt;
 use vortex::dtype::{FieldNames, PType};
 use vortex::mask::Mask;
 use vortex::session::VortexSession;
+use wellread_store::direct::{Wanted, joined};
 use wellread_store::table::arrow_array::types::{
     ArrowPrimitiveType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
     UInt8Type, UInt16Type, UInt32Type, UInt64Type,

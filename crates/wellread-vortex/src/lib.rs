@@ -24,12 +24,13 @@
 //! | `file` | the mapped file: end marker, footer, metadata |
 //! | `tree`, `piece`, `cache` | layouts; arrays opened up for gathering; those that are kept |
 //! | `bridge`, `types` | batches handed between the library's release of Arrow and this workspace's; types of columns in both |
-//! | `wanted` | which fields of columns are asked for |
 //! | `gather` | Arrow arrays of chosen rows, of this workspace's release; what the library has to decode comes over the bridge |
 //! | `rows` | where rows lie; their images handed on from there |
 //! | `plan` | which pieces hold the rows of a batch, and their parts as its arrays |
 //! | `table` | [`VortexTable`] |
 //! | `writer`, `strategy` | files written; how they are cut and compressed |
+//!
+//! What Lance and DuckDB read likewise past their libraries is shared: [`wellread_store::direct`].
 
 mod bridge;
 mod cache;
@@ -43,7 +44,6 @@ mod strategy;
 mod table;
 mod tree;
 mod types;
-mod wanted;
 mod writer;
 
 pub use table::VortexTable;

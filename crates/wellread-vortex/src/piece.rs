@@ -64,8 +64,8 @@ pub(crate) enum Plain {
 }
 
 impl Leaf {
-    fn new(values: ArrayRef, width: usize, owned: usize, mapped: usize) -> Self {
-        let plain = plain(&values, width, owned > 0);
+    fn new(values: ArrayRef, width: usize, owned: usize, mapped: usize, is_tested: bool) -> Self {
+        let plain = if is_tested { plain(&values, width, owned > 0) } else { None };
         Self { values, width, owned, mapped, plain }
     }
 
@@ -126,6 +126,8 @@ pub(crate) struct Opening<'a> {
     pub limit: usize,
     /// What to decompress right away.
     pub decode: Decode,
+    /// Whether values are copied as they lie. Else the library hands them on: see [`crate::file::OpenFile::is_tested`].
+    pub is_tested: bool,
 }
 
 /// What is decompressed when a piece is opened.
@@ -207,10 +209,10 @@ impl Opening<'_> {
             regular::count_read(values.nbytes() as usize);
             let values = values.execute::<Canonical>(self.ctx)?.into_array();
             let owned = values.nbytes() as usize;
-            return Ok(Leaf::new(values, width, owned, 0));
+            return Ok(Leaf::new(values, width, owned, 0, self.is_tested));
         }
         let mapped = values.nbytes() as usize;
-        Ok(Leaf::new(values, width, 0, mapped))
+        Ok(Leaf::new(values, width, 0, mapped, self.is_tested))
     }
 
     fn validity(&mut self, array: &ArrayRef) -> Result<Mask, Cause> {
@@ -258,7 +260,7 @@ impl Piece {
     #[cfg(test)]
     pub fn of_bytes(owned: usize) -> Self {
         let values = PrimitiveArray::empty::<u8>(Nullability::NonNullable).into_array();
-        Self::Leaf(Leaf::new(values, 1, owned, 0))
+        Self::Leaf(Leaf::new(values, 1, owned, 0, true))
     }
 
     /// The values of the last leaf along a path of field names, through structs and lists.
@@ -274,21 +276,18 @@ impl Piece {
     }
 }
 
-/// Ranges in ascending order, joined where one begins at the end of the one before.
-pub(crate) fn joined(ranges: impl Iterator<Item = Range<usize>>) -> Vec<Range<usize>> {
-    let mut out: Vec<Range<usize>> = vec![];
-    for range in ranges.filter(|r| !r.is_empty()) {
-        match out.last_mut() {
-            Some(last) if last.end == range.start => last.end = range.end,
-            _ => out.push(range),
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn values_of_versions_that_were_not_tested_are_left_to_the_library() {
+        let leaf = |is_tested| {
+            let values = PrimitiveArray::empty::<u8>(Nullability::NonNullable).into_array();
+            Leaf::new(values, 1, 0, 0, is_tested)
+        };
+        assert!(leaf(true).plain.is_some() && leaf(false).plain.is_none());
+    }
 
     #[test]
     fn values_are_the_same_or_not() {

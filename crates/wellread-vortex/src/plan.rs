@@ -9,9 +9,8 @@ use crate::rows::Located;
 use crate::session::{Cause, Session};
 use crate::tree::{Column, Series, Source};
 use crate::types::{MASK, Type};
-use crate::wanted::{ALL, Wanted};
-use std::ops::Range;
 use vortex::array::VortexSessionExecute;
+use wellread_store::direct::{ALL, Run, Wanted, append};
 use wellread_store::table::arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, StructArray};
 use wellread_store::table::arrow_buffer::NullBuffer;
 
@@ -31,16 +30,8 @@ struct Selected<'a> {
     series: &'a Series,
     wanted: &'a Wanted,
     located: Located,
-    /// Which rows of which of them are wanted.
-    parts: Vec<Chosen>,
-}
-
-/// Rows that follow each other.
-struct Chosen {
-    /// Number of the piece among those held.
-    held: usize,
-    /// As the piece counts them.
-    rows: Range<usize>,
+    /// Which rows are wanted of which of them, by its number among those held.
+    parts: Vec<Run<usize>>,
 }
 
 /// How columns become arrays: like the wanted part of the tree, with indices into the plan.
@@ -110,10 +101,7 @@ impl<'a> Plan<'a> {
         let mut bytes = 0;
         for Selected { series, wanted, located: Located { held, found }, parts } in &mut self.series {
             let (number, at) = found[self.taken];
-            match parts.last_mut().filter(|part| part.held == number && part.rows.end == at) {
-                Some(part) => part.rows.end += 1,
-                None => parts.push(Chosen { held: number, rows: at..at + 1 }),
-            }
+            append(parts, number, at..at + 1);
             bytes += if series.is_nested() { weight(&held[number].piece, &(at..at + 1), wanted) } else { 8 };
         }
         self.taken += 1;
@@ -147,7 +135,7 @@ impl<'a> Plan<'a> {
 
     fn gathered(&self, at: usize, of: &Type, gather: &mut Gather<'_>) -> Result<ArrayRef, Cause> {
         let Selected { located: Located { held, .. }, parts, .. } = &self.series[at];
-        let part = |part: &Chosen| Part { piece: &held[part.held].piece, rows: part.rows.clone() };
+        let part = |run: &Run<usize>| Part { piece: &held[run.part].piece, rows: run.values.clone() };
         let parts: Vec<_> = parts.iter().map(part).collect();
         gather.array(&parts, of)
     }

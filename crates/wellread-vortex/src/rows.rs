@@ -9,12 +9,12 @@ use crate::gather::prefetch;
 use crate::piece::{Leaf, Piece, Plain};
 use crate::session::Cause;
 use crate::tree::{Column, Series, Source};
-use crate::wanted::Wanted;
 use std::ops::Range;
 use std::sync::Arc;
 use vortex::dtype::PType;
+use wellread_store::direct::{PieceColumns, PieceValues, PiecesOfRow, Wanted};
 use wellread_store::table::arrow_schema::DataType;
-use wellread_store::table::{Columns, Numbers, RowPieces};
+use wellread_store::table::{Columns, Numbers};
 
 /// Numbers of a chunk or plane that are asked for, at most: where it starts along five axes, its size along three.
 const NUMBERS: usize = 8;
@@ -95,12 +95,7 @@ pub(crate) struct ImageList {
 impl ImageList {
     /// `None` where `columns` of the table are something else.
     pub fn new(columns: &Columns, table: &Column) -> Option<Self> {
-        let (pixels, numbers) = columns.split_last()?;
-        let (pixels, list) = pixels.split_last()?;
-        let name = |path: &Vec<String>| {
-            path.split_last().filter(|(_, around)| *around == list).map(|(name, _)| name.clone())
-        };
-        let numbers = numbers.iter().map(name).collect::<Option<Vec<_>>>()?;
+        let PieceColumns { list, numbers, pixels } = PieceColumns::of(columns)?;
         let (mut column, mut within, mut at) = (table, list, vec![]);
         while let Column::Struct { fields, .. } = column {
             let (name, rest) = within.split_first()?;
@@ -108,8 +103,9 @@ impl ImageList {
             at.push(field);
             (column, within) = (&fields[field].1, rest);
         }
-        let names = list[..at.len()].to_vec();
-        let list = Self { fields: at, names, within: within.to_vec(), numbers, pixels: pixels.clone() };
+        let (names, within) = (list[..at.len()].to_vec(), within.to_vec());
+        let numbers: Vec<_> = numbers.into_iter().map(str::to_owned).collect();
+        let list = Self { fields: at, names, within, numbers, pixels: pixels.to_owned() };
         (list.numbers.len() <= NUMBERS).then_some(list)
     }
 
@@ -207,7 +203,7 @@ pub(crate) struct OpenList<'a> {
 
 impl OpenList<'_> {
     /// Those of one row; `None` where fields of a struct differ in their length.
-    pub fn row(&self, row: usize) -> Option<Row<'_>> {
+    pub fn row(&self, row: usize) -> Option<PiecesOfRow<'_, Self>> {
         let &(start, end) = self.rows.get(row)?;
         // Bounds of lists were checked against their elements when the piece was opened.
         let pixels: usize = self.pieces.get(start..end)?.iter().map(|(start, end)| end - start).sum();
@@ -215,33 +211,30 @@ impl OpenList<'_> {
         for leaf in self.numbers.iter().flatten() {
             leaf.count_read(end - start);
         }
-        Some(Row { list: self, pieces: start..end })
+        Some(PiecesOfRow::new(self, start..end))
     }
 }
 
-/// The chunks or planes of a row.
-pub(crate) struct Row<'a> {
-    list: &'a OpenList<'a>,
-    pieces: Range<usize>,
-}
-
-impl RowPieces for Row<'_> {
-    fn len(&self) -> usize {
-        self.pieces.len()
-    }
-
-    fn number(&self, column: usize, piece: usize) -> Option<i64> {
-        match self.list.numbers[column]?.plain.as_ref()? {
-            Plain::Each(of, bytes) => Numbers { data_type: arrow_type(*of), bytes: bytes.as_slice() }
-                .whole(self.pieces.start + piece),
+impl PieceValues for OpenList<'_> {
+    #[inline]
+    fn number(&self, column: usize, at: usize) -> Option<i64> {
+        match self.numbers[column]?.plain.as_ref()? {
+            Plain::Each(of, bytes) => {
+                Numbers { data_type: arrow_type(*of), bytes: bytes.as_slice() }.whole(at)
+            }
             Plain::Same(of, value) => Numbers { data_type: arrow_type(*of), bytes: value }.whole(0),
             Plain::Bits(_) => None,
         }
     }
 
-    fn pixels(&self, piece: usize) -> Numbers<'_> {
-        let (start, end) = self.list.pieces[self.pieces.start + piece];
-        let width = self.list.pixels.width;
-        Numbers { data_type: self.list.of, bytes: &self.list.bytes[start * width..end * width] }
+    #[inline]
+    fn bounds(&self, at: usize) -> Range<usize> {
+        let (start, end) = self.pieces[at];
+        start..end
+    }
+
+    #[inline]
+    fn pixels(&self) -> Numbers<'_> {
+        Numbers { data_type: self.of, bytes: self.bytes }
     }
 }

@@ -8,13 +8,13 @@ use crate::rows::{Closed, ImageList, Located};
 use crate::session::{Cause, Session, reading};
 use crate::tree::{Column, Source, plain};
 use crate::types::Type;
-use crate::wanted::Wanted;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use vortex::arrow::ArrowSessionExt;
 use wellread_image::ome_arrow::{FILE_WRITER_KEY, field};
+use wellread_store::direct::{Plans, Wanted, handed_on};
 use wellread_store::table::arrow_array::RecordBatch;
 use wellread_store::table::arrow_schema::{DataType, SchemaRef};
 use wellread_store::table::{Columns, EachRow, ImageTable, Rows};
@@ -49,7 +49,7 @@ pub struct VortexTable {
     /// Its type: a struct of the columns.
     types: Type,
     /// What was asked for before: loaders ask for the same columns again and again.
-    selections: Mutex<Vec<(Box<Columns>, Arc<Selection>)>>,
+    selections: Plans<Arc<Selection>>,
     schema: SchemaRef,
     metadata: HashMap<String, String>,
 }
@@ -97,31 +97,24 @@ impl VortexTable {
             cache: Cache::new(KEPT),
             decoded: AtomicUsize::new(DECODED),
             limit: usize::try_from(file.length.saturating_mul(8)).unwrap_or(usize::MAX),
+            is_tested: file.is_tested,
         };
-        let selections = Mutex::default();
+        let selections = Plans::new(SELECTIONS);
         Ok(Self { file, source, columns, types, selections, schema: Arc::new(schema), metadata })
     }
 
     /// What a call asks for.
     fn selection(&self, columns: &Columns) -> Result<Arc<Selection>> {
-        let mut known = self.selections.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, selection)) = known.iter().find(|(asked, _)| **asked == *columns) {
-            return Ok(Arc::clone(selection));
-        }
-        for names in columns {
-            if !self.types.leads_somewhere(names) {
+        self.selections.get(columns, || {
+            if let Some(names) = columns.iter().find(|names| !self.types.leads_somewhere(names)) {
                 return Err(Error::new(&self.file.path, format_args!("has no column {:?}", names.join("."))));
             }
-        }
-        let wanted = Wanted::of(columns);
-        let types = self.types.only(&wanted);
-        let list = ImageList::new(columns, &self.columns);
-        let lies_plain = AtomicBool::new(list.is_some());
-        let selection = Arc::new(Selection { wanted, types, list, lies_plain });
-        if known.len() < SELECTIONS {
-            known.push((columns.into(), Arc::clone(&selection)));
-        }
-        Ok(selection)
+            let wanted = Wanted::of(columns);
+            let types = self.types.only(&wanted);
+            let list = ImageList::new(columns, &self.columns);
+            let lies_plain = AtomicBool::new(list.is_some());
+            Ok(Arc::new(Selection { wanted, types, list, lies_plain }))
+        })
     }
 
     /// How pixels are encoded, by a look at some pieces, and how many rows lie together.
@@ -208,7 +201,7 @@ impl ImageTable for VortexTable {
         context: &mut FormatContext,
         each: &mut dyn FnMut(RecordBatch) -> Result<()>,
     ) -> Result<()> {
-        self.file.while_whole(|| self.read_batches(rows, columns, context, each))
+        self.file.while_whole(|| self.read_batches(&rows, columns, context, each))
     }
 
     fn read_pieces(
@@ -240,24 +233,17 @@ impl VortexTable {
     /// Reads rows as record batches.
     fn read_batches(
         &self,
-        rows: Rows<'_>,
+        rows: &Rows<'_>,
         columns: &Columns,
         context: &mut FormatContext,
         each: &mut dyn FnMut(RecordBatch) -> Result<()>,
     ) -> Result<()> {
         let path = &self.file.path;
         let selection = self.selection(columns)?;
-        let last = match &rows {
-            Rows::Range(range) => range.end.checked_sub(1).filter(|_| !range.is_empty()),
-            Rows::Chosen(rows) => rows.last().copied(),
-        };
-        if let Some(row) = last.filter(|row| *row >= self.len()) {
+        if let Some(row) = rows.last().filter(|row| *row >= self.len()) {
             return Err(Error::no_such_row(path, row, self.len()));
         }
-        let mut rows: Box<dyn Iterator<Item = usize>> = match rows {
-            Rows::Range(range) => Box::new(range),
-            Rows::Chosen(rows) => Box::new(rows.iter().copied()),
-        };
+        let mut rows = (0..rows.len()).map(|i| rows.at(i));
         let mut next = Vec::with_capacity(AHEAD);
         let Reading { room, .. } = context.get();
         let mut plan = Plan::default();
@@ -339,10 +325,7 @@ impl VortexTable {
             Ok(())
         });
         located.clear();
-        match read {
-            Ok(()) | Err(None) => Ok(done),
-            Err(Some(error)) => Err(error),
-        }
+        handed_on(done, read)
     }
 }
 

@@ -50,8 +50,9 @@ pub(crate) struct Source {
     pub cache: Cache,
     /// Bytes of a column's values that may be kept decompressed where they are slow to cut.
     pub decoded: AtomicUsize,
-    /// As [`Opening::limit`].
+    /// As [`Opening::limit`] and [`Opening::is_tested`].
     pub limit: usize,
+    pub is_tested: bool,
 }
 
 impl Column {
@@ -191,7 +192,8 @@ impl Span {
             return Err(format!("a chunk has {} rows, not {}", array.len(), self.rows.len()).into());
         }
         let mut ctx = session.create_execution_ctx();
-        Opening { ctx: &mut ctx, limit: source.limit, decode }.open(array)
+        let &Source { limit, is_tested, .. } = source;
+        Opening { ctx: &mut ctx, limit, decode, is_tested }.open(array)
     }
 }
 

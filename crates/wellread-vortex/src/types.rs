@@ -1,9 +1,9 @@
 //! The types of columns in both releases of Arrow: the library's, and this workspace's, in which rows are handed on.
 
 use crate::session::Cause;
-use crate::wanted::Wanted;
 use arrow_schema::{DataType, Field};
 use std::sync::{Arc, LazyLock};
+use wellread_store::direct::Wanted;
 use wellread_store::table::arrow_schema as ours;
 
 /// A field of a type, and those below it.

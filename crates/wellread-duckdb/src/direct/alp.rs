@@ -3,8 +3,9 @@
 //! ([paper](https://dl.acm.org/doi/10.1145/3626717)).
 
 use super::bits::{Lane, packed_bytes, unpack};
-use super::fault::Fault::{self, Irregular};
 use std::ops::Range;
+use wellread_store::direct::Fault::{self, Irregular};
+use wellread_store::direct::little_endian;
 
 /// Values of a vector.
 pub(super) const VECTOR: usize = 1024;
@@ -61,7 +62,7 @@ impl<'a> Cursor<'a> {
     }
 
     fn number(&mut self, bytes: usize) -> Result<u64, Fault> {
-        Ok(self.take(bytes)?.iter().rev().fold(0, |n, &byte| n << 8 | u64::from(byte)))
+        Ok(little_endian(self.take(bytes)?))
     }
 
     /// Exceptions in a vector of `count` values: their values of `size` bytes, then their positions.
@@ -98,10 +99,7 @@ impl Exceptions<'_> {
     fn iter(&self) -> impl Iterator<Item = (usize, u64)> {
         let positions = self.positions.as_chunks::<2>().0.iter();
         let values = self.values.chunks_exact(self.size);
-        positions.zip(values).map(|(at, value)| {
-            let value = value.iter().rev().fold(0, |n, &byte| n << 8 | u64::from(byte));
-            (usize::from(u16::from_le_bytes(*at)), value)
-        })
+        positions.zip(values).map(|(at, value)| (usize::from(u16::from_le_bytes(*at)), little_endian(value)))
     }
 }
 

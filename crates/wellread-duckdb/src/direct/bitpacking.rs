@@ -2,8 +2,9 @@
 //! (frame of reference), which are the values or their differences.
 
 use super::bits::{Lane, fits, unpack};
-use super::fault::Fault::{self, Irregular};
 use std::ops::Range;
+use wellread_store::direct::Fault::{self, Irregular};
+use wellread_store::direct::little_endian;
 
 /// Values of a group.
 pub(super) const GROUP: usize = 2048;
@@ -37,7 +38,7 @@ impl<'a> Group<'a> {
         let word = |i: usize| {
             let word =
                 bytes.get(i * stored..(i + 1) * stored).ok_or(Irregular("a group without a header"))?;
-            Ok(word.iter().rev().fold(0u64, |n, &byte| n << 8 | u64::from(byte)))
+            Ok(little_endian(word))
         };
         let base = word(0)?;
         let (mode, words) = match entry >> 24 {

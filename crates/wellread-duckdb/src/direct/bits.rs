@@ -3,9 +3,9 @@
 // Steps of loops that are to become vectors.
 #![allow(clippy::inline_always)]
 
-use super::fault::Fault;
 use bytemuck::Pod;
 use std::ops::Range;
+use wellread_store::direct::Fault;
 
 /// Values that are packed together.
 pub(super) const PACK: usize = 32;

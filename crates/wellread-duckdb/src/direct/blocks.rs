@@ -1,10 +1,10 @@
 //! Blocks of a database file: positional reads, each block checked against its checksum before anything in it is used.
 
-use super::fault::Fault::{self, Irregular};
 use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use wellread_store::regular;
+use wellread_store::direct::Fault::{self, Irregular};
+use wellread_store::direct::{grown, read_at};
 
 /// Bytes before the first block: three headers.
 pub(crate) const HEADERS: u64 = 3 * 4096;
@@ -81,16 +81,13 @@ impl Blocks {
         if length > self.room() {
             return Err(Irregular("a segment outside of its block"));
         }
-        if raw.len() < length {
-            raw.resize(length, 0);
-        }
-        self.read_into(block, offset, &mut raw[..length])?;
-        Ok(&raw[..length])
+        let bytes = grown(raw, length)?;
+        self.read_into(block, offset, bytes)?;
+        Ok(bytes)
     }
 
     fn fill(&self, block: u64, at: usize, out: &mut [u8]) -> Result<(), Fault> {
-        let offset = HEADERS + block * self.size as u64 + at as u64;
-        regular::read_exact_at(&self.file, out, offset).map_err(|_| Irregular("the file cannot be read"))
+        read_at(&self.file, out, HEADERS + block * self.size as u64 + at as u64)
     }
 
     /// Compares the checksum of a block.

@@ -9,14 +9,13 @@
 //! DuckDB decodes vectors of 2,048 rows, whatever is asked for. Here lists are followed first: where the elements of
 //! the rows begin and end; then only those are unpacked, to as few bytes as they have. DuckDB opens the file, tells
 //! where segments lie, and reads whatever is not as usual: text, other compressions, rows that were deleted or changed
-//! ([`Direct::new`] gives `None`), and bytes that are not as they should be ([`Stop::Irregular`]): what is wrong with
-//! them, DuckDB says.
+//! ([`Direct::new`] gives `None`), and bytes that are not as they should be ([`wellread_store::direct::Stop`]): what is
+//! wrong with them, DuckDB says.
 
 mod alp;
 mod bitpacking;
 mod bits;
 mod blocks;
-mod fault;
 mod layout;
 mod piece_reader;
 mod pieces;
@@ -27,7 +26,6 @@ mod segment;
 mod tree;
 
 pub(crate) use blocks::{Blocks, HEADERS, checksum};
-pub(crate) use fault::Stop;
 pub(crate) use layout::Layout;
 pub(crate) use plan::Source;
 pub(crate) use reader::Direct;

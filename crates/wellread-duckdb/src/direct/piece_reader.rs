@@ -1,41 +1,37 @@
 //! Chunks and planes row by row, without arrays of what was read: where the columns of a read are numbers of the structs in
 //! one list, and the pixels of each.
 
-use super::fault::{Fault, OUTSIDE, Stop};
 use super::pieces::{PieceLeaves, fields};
 use super::reader::Direct;
-use super::scratch::Scratch;
+use super::scratch::{OUTSIDE, Scratch};
 use super::tree::Node;
 use std::ops::Range;
-use wellread_store::table::{EachRow, Numbers, RowPieces, Rows};
+use wellread_store::direct::{Fault, PieceValues, PiecesOfRow, Stop, each_part, handed_on};
+use wellread_store::table::{EachRow, Numbers, Rows};
 use wellread_store::{FormatContext, Result};
 
-/// The pieces of a row among what was read.
-struct Row<'a> {
-    direct: &'a Direct,
+/// What was read. Behind the values of each leaf are others, of a read before.
+struct Values<'a> {
     leaves: &'a PieceLeaves,
     scratch: &'a Scratch,
-    pieces: Range<usize>,
 }
 
-impl RowPieces for Row<'_> {
-    fn len(&self) -> usize {
-        self.pieces.len()
-    }
-
-    fn number(&self, column: usize, piece: usize) -> Option<i64> {
+impl PieceValues for Values<'_> {
+    #[inline]
+    fn number(&self, column: usize, at: usize) -> Option<i64> {
         let (leaf, data_type) = &self.leaves.numbers[column];
-        // Behind those that were read are others, of a read before.
-        let bytes = self.scratch.values[*leaf].as_slice();
-        Numbers { data_type, bytes }.whole(self.pieces.start + piece)
+        Numbers { data_type, bytes: self.scratch.values[*leaf].as_slice() }.whole(at)
     }
 
-    fn pixels(&self, piece: usize) -> Numbers<'_> {
+    #[inline]
+    fn bounds(&self, at: usize) -> Range<usize> {
+        self.scratch.pixels.nth(at)
+    }
+
+    #[inline]
+    fn pixels(&self) -> Numbers<'_> {
         let (leaf, data_type) = &self.leaves.pixels;
-        let size = self.direct.leaves[*leaf].width.delivered;
-        let range = self.scratch.pixels.nth(self.pieces.start + piece);
-        let bytes = &self.scratch.values[*leaf].as_slice()[range.start * size..range.end * size];
-        Numbers { data_type, bytes }
+        Numbers { data_type, bytes: self.scratch.values[*leaf].as_slice() }
     }
 }
 
@@ -51,22 +47,20 @@ impl Direct {
         let Some(leaves) = &self.pieces else { return Ok(0) };
         let mut done = 0;
         let read = self.with_scratch(context, |scratch| {
-            while done < rows.len() {
-                self.runs(&Rows::Chosen(rows), done, &mut scratch.rows)
-                    .and_then(|()| self.fill(leaves, scratch))
-                    .map_err(|fault| fault.stop(done))?;
+            let make = |scratch: &mut Scratch, part: Range<usize>| {
+                self.runs(&Rows::Chosen(&rows[part]), &mut scratch.rows)?;
+                self.fill(leaves, scratch)
+            };
+            each_part(rows.len(), self.batch_rows, scratch, make, |scratch, ()| {
+                let values = Values { leaves, scratch };
                 for row in 0..scratch.pieces.len() {
-                    let pieces = scratch.pieces.nth(row);
-                    each(done, &Row { direct: self, leaves, scratch, pieces }).map_err(Stop::Refused)?;
+                    each(done, &PiecesOfRow::new(&values, scratch.pieces.nth(row)))?;
                     done += 1;
                 }
-            }
-            Ok(())
+                Ok(())
+            })
         });
-        match read {
-            Err(Stop::Refused(error)) => Err(error),
-            Ok(()) | Err(Stop::Irregular(..)) => Ok(done),
-        }
+        handed_on(done, read.map_err(Stop::refusal))
     }
 
     /// Reads the pieces of the rows in `scratch`.

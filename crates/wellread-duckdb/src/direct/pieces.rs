@@ -4,6 +4,7 @@
 use super::layout::Column;
 use super::tree::Node;
 use arrow_schema::{DataType, Schema};
+use wellread_store::direct::PieceColumns;
 use wellread_store::table::{Columns, Numbers};
 
 /// How pieces are made up.
@@ -28,29 +29,28 @@ pub(super) fn fields(tree: &[Node]) -> Option<(&Column, &[Node])> {
 impl PieceLeaves {
     /// `None` where `columns` are something else, or not all that the tree has; `schema` is its types.
     pub fn new(columns: &Columns, tree: &[Node], schema: &Schema) -> Option<Self> {
-        let (pixels, numbers) = columns.split_last()?;
+        let asked = PieceColumns::of(columns)?;
         let (_, nodes) = fields(tree)?;
         let [image] = schema.fields().as_ref() else { return None };
         let DataType::Struct(lists) = image.data_type() else { return None };
         let [list] = lists.as_ref() else { return None };
         let DataType::List(element) = list.data_type() else { return None };
         let DataType::Struct(types) = element.data_type() else { return None };
-        let find = |path: &[String]| match path {
-            [a, b, name] if a == image.name() && b == list.name() => types.find(name),
-            _ => None,
-        };
-        let number = |path: &Vec<String>| {
-            let (at, field) = find(path)?;
+        if asked.list != [image.name().as_str(), list.name().as_str()] {
+            return None;
+        }
+        let number = |name: &&str| {
+            let (at, field) = types.find(name)?;
             let Node::Leaf { leaf, valid: None } = nodes.get(at)? else { return None };
             Numbers::are_whole(field.data_type()).then(|| (*leaf, field.data_type().clone()))
         };
-        let (at, field) = find(pixels)?;
+        let (at, field) = types.find(asked.pixels)?;
         let Node::List { element, .. } = nodes.get(at)? else { return None };
         let (Node::Leaf { leaf, valid: None }, DataType::List(of)) = (&**element, field.data_type()) else {
             return None;
         };
         let pixels = (*leaf, of.data_type().clone());
-        let numbers = numbers.iter().map(number).collect::<Option<Box<[_]>>>()?;
+        let numbers = asked.numbers.iter().map(number).collect::<Option<Box<[_]>>>()?;
         (numbers.len() + 1 == nodes.len()).then_some(Self { numbers, list: at, pixels })
     }
 }

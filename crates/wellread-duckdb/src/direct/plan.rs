@@ -3,7 +3,7 @@
 use super::blocks::Blocks;
 use super::layout::{Bounds, Column, Layout, Path, nulls_of};
 use super::pieces::PieceLeaves;
-use super::reader::{BATCH_BYTES, Direct};
+use super::reader::Direct;
 use super::tree::Node;
 use crate::connection::Borrowed;
 use crate::sql::quoted;
@@ -13,6 +13,7 @@ use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
 use arrow_schema::{DataType, Field, FieldRef, Fields, Schema};
 use std::sync::Arc;
 use wellread_image::ome_arrow::field;
+use wellread_store::direct::{Wanted, rows_of_a_batch};
 use wellread_store::table::Columns;
 
 /// A table whose rows, numbered from 0 in the order of the file, none of them deleted, may be read here.
@@ -37,16 +38,13 @@ impl Direct {
     /// The `columns` of a table. `None` where one of them cannot be read here.
     pub fn new(source: &Source<'_>, columns: &Columns) -> Option<Self> {
         let mut drafts: Vec<(Draft, FieldRef, Path)> = vec![];
+        let wanted = Wanted::of(columns);
         for (number, column) in source.schema.fields().iter().enumerate() {
-            let paths: Vec<&[String]> =
-                columns.iter().filter(|p| p.first() == Some(column.name())).map(|p| &p[1..]).collect();
-            if paths.is_empty() {
-                continue;
-            }
+            let Some(wanted) = wanted.field(column.name()) else { continue };
             // Whole columns have text in them; and a null image is told by the struct that every image has.
             let DataType::Struct(fields) = column.data_type() else { return None };
             let meta = fields.iter().position(|f| f.name() == field::PIXELS_META)?;
-            let (draft, kept) = draft(column, vec![number], &paths, false)?;
+            let (draft, kept) = draft(column, vec![number], wanted, false)?;
             drafts.push((draft, kept, vec![number, meta + 1]));
         }
         let mut paths = vec![];
@@ -80,7 +78,7 @@ impl Direct {
         let Builder { leaves, .. } = builder;
         let bytes = leaves.iter().map(|leaf| leaf.total().saturating_mul(leaf.width.delivered));
         let bytes = bytes.fold(0, usize::saturating_add);
-        let batch_rows = (BATCH_BYTES / (bytes / source.rows).max(1)).clamp(1, 1 << 16);
+        let batch_rows = rows_of_a_batch(bytes, source.rows);
         let schema = Arc::new(Schema::new(fields));
         // Who asks for pieces knows which images are null.
         let (tree, valid): (Vec<_>, Vec<_>) = tree.into_iter().unzip();
@@ -90,24 +88,18 @@ impl Direct {
     }
 }
 
-/// The part of a field that `paths` ask for.
-fn draft(of: &FieldRef, at: Path, paths: &[&[String]], in_list: bool) -> Option<(Draft, FieldRef)> {
-    let whole = paths.iter().any(|p| p.is_empty());
+/// The part of a field that is `wanted`.
+fn draft(of: &FieldRef, at: Path, wanted: &Wanted, in_list: bool) -> Option<(Draft, FieldRef)> {
     let retyped = |data_type| Arc::new(Field::clone(of).with_data_type(data_type));
     match of.data_type() {
         // Where a struct is asked for, and not its fields, it may be null on its own.
-        DataType::Struct(_) if whole && !in_list => None,
+        DataType::Struct(_) if wanted.is_all() && !in_list => None,
         DataType::Struct(fields) => {
             let mut drafts = vec![];
             let mut kept = vec![];
             for (i, inner) in fields.iter().enumerate() {
-                let below: Vec<&[String]> =
-                    paths.iter().filter(|p| p.first() == Some(inner.name())).map(|p| &p[1..]).collect();
-                if !whole && below.is_empty() {
-                    continue;
-                }
-                let below = if whole { vec![&[][..]] } else { below };
-                let (draft, inner) = draft(inner, [&*at, &[i + 1]].concat(), &below, in_list)?;
+                let Some(wanted) = wanted.field(inner.name()) else { continue };
+                let (draft, inner) = draft(inner, [&*at, &[i + 1]].concat(), wanted, in_list)?;
                 drafts.push(draft);
                 kept.push(inner);
             }
@@ -115,11 +107,11 @@ fn draft(of: &FieldRef, at: Path, paths: &[&[String]], in_list: bool) -> Option<
             (!kept.is_empty()).then(|| (Draft::Struct(at, drafts), retyped(DataType::Struct(kept))))
         }
         DataType::List(element) => {
-            let (inner, element) = draft(element, [&*at, &[1]].concat(), paths, true)?;
+            let (inner, element) = draft(element, [&*at, &[1]].concat(), wanted, true)?;
             Some((Draft::List(at, Box::new(inner)), retyped(DataType::List(element))))
         }
         // Names beyond a leaf lead nowhere.
-        leaf if whole && kind(leaf).is_some() => Some((Draft::Leaf(at), Arc::clone(of))),
+        leaf if wanted.is_all() && kind(leaf).is_some() => Some((Draft::Leaf(at), Arc::clone(of))),
         _ => None,
     }
 }

@@ -1,25 +1,21 @@
 //! Rows read as record batches: runs of them are found in their row groups, lists followed, values unpacked.
 
 use super::blocks::Blocks;
-use super::fault::Fault::{self, Irregular};
-use super::fault::{OUTSIDE, Stop};
 use super::layout::Column;
 use super::pieces::PieceLeaves;
-use super::scratch::{Lists, Run, Scratch};
+use super::scratch::{Lists, OUTSIDE, Run, Scratch};
 use super::segment::Width;
 use super::tree::Node;
-use arrow_array::{Array, ArrayRef, ListArray, RecordBatch, StructArray, make_array};
-use arrow_buffer::{BooleanBuffer, Buffer, MutableBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
-use arrow_data::ArrayData;
+use arrow_array::{Array, ArrayRef, RecordBatch, make_array};
+use arrow_buffer::{BooleanBuffer, Buffer, MutableBuffer, NullBuffer};
 use arrow_schema::{DataType, SchemaRef};
+use std::ops::Range;
 use std::sync::Arc;
 use wellread_store::FormatContext;
+use wellread_store::direct::Fault::{self, Irregular};
+use wellread_store::direct::{EachBatch, OTHER_TYPE, Stop, append, arrays, each_part, take_back, trim};
 use wellread_store::table::Rows;
 
-/// Bytes of values that make a batch: few enough to stay in a core's own cache until they are used.
-pub(super) const BATCH_BYTES: usize = 512 << 10;
-/// Bytes of a buffer that a reader keeps for its next read, at most.
-const KEPT_BYTES: usize = 8 << 20;
 /// Bytes of values that are read at once, at most; more is left to DuckDB, which minds its memory.
 const MOST_BYTES: usize = 1 << 31;
 
@@ -47,24 +43,22 @@ impl Direct {
         &self,
         rows: &Rows<'_>,
         context: &mut FormatContext,
-        each: &mut dyn FnMut(RecordBatch) -> wellread_store::Result<()>,
+        each: &mut EachBatch<'_>,
     ) -> Result<(), Stop> {
+        let make = |scratch: &mut Scratch, part: Range<usize>| {
+            self.runs(&rows.part(part), &mut scratch.rows)?;
+            let runs = std::mem::take(&mut scratch.rows);
+            let made = self.batch(&runs, scratch);
+            scratch.rows = runs;
+            made
+        };
         self.with_scratch(context, |scratch| {
-            let mut done = 0;
-            while done < rows.len() {
-                self.runs(rows, done, &mut scratch.rows).map_err(|fault| fault.stop(done))?;
-                let runs = std::mem::take(&mut scratch.rows);
-                let made = self.batch(&runs, scratch);
-                scratch.rows = runs;
-                let (batch, values) = made.map_err(|fault| fault.stop(done))?;
-                done += batch.num_rows();
-                each(batch).map_err(Stop::Refused)?;
-                // Who took the batch may have kept it; if not, its memory is used again.
-                for (room, buffer) in scratch.values.iter_mut().zip(values) {
-                    *room = buffer.into_mutable().unwrap_or_default();
-                }
-            }
-            Ok(())
+            each_part(rows.len(), self.batch_rows, scratch, make, |scratch, (batch, values)| {
+                each(batch)?;
+                let rooms = scratch.values.iter_mut();
+                rooms.zip(values).for_each(|(room, lent)| take_back(room, lent));
+                Ok(())
+            })
         })
     }
 
@@ -78,23 +72,17 @@ impl Direct {
         scratch.values.resize_with(scratch.values.len().max(self.leaves.len()), MutableBuffer::default);
         let result = work(scratch);
         for buffer in scratch.values.iter_mut().chain([&mut scratch.ends]) {
-            if buffer.capacity() > KEPT_BYTES {
-                *buffer = MutableBuffer::default();
-            }
+            trim(buffer.capacity(), buffer);
         }
         result
     }
 
-    /// The next rows for a batch.
-    pub(super) fn runs(&self, rows: &Rows<'_>, done: usize, runs: &mut Vec<Run>) -> Result<(), Fault> {
-        let row = |i: usize| match rows {
-            Rows::Range(range) => range.start + i,
-            Rows::Chosen(rows) => rows[i],
-        };
+    /// Where rows lie.
+    pub(super) fn runs(&self, rows: &Rows<'_>, runs: &mut Vec<Run>) -> Result<(), Fault> {
         runs.clear();
         // The row group of the row before, and its rows: rows ascend.
         let (mut row_group, mut inside) = (0, 0..0);
-        for row in (done..rows.len().min(done + self.batch_rows)).map(row) {
+        for row in (0..rows.len()).map(|i| rows.at(i)) {
             if !inside.contains(&row) {
                 row_group = self.starts.partition_point(|start| *start <= row).wrapping_sub(1);
                 let bounds = self.starts.get(row_group..).and_then(<[_]>::first_chunk);
@@ -102,10 +90,7 @@ impl Direct {
                 inside = start..end;
             }
             let at = row - inside.start;
-            match runs.last_mut() {
-                Some(run) if run.row_group == row_group && run.values.end == at => run.values.end += 1,
-                _ => runs.push(Run { row_group, values: at..at + 1 }),
-            }
+            append(runs, row_group, at..at + 1);
         }
         Ok(())
     }
@@ -121,8 +106,8 @@ impl Direct {
             Ok(make_array(data.map_err(|_| Irregular("nulls do not fit their rows"))?))
         });
         let columns = columns.collect::<Result<Vec<_>, Fault>>()?;
-        let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns);
-        Ok((batch.map_err(|_| Irregular("columns do not fit"))?, values))
+        let rows = runs.iter().map(|run| run.values.len()).sum();
+        Ok((arrays::batch(&self.schema, columns, rows)?, values))
     }
 
     /// The array of a node, of the values in `runs`.
@@ -143,28 +128,22 @@ impl Direct {
                 let length = read?;
                 let nulls = valid.as_ref().map(|valid| self.nulls(valid, runs)).transpose()?;
                 let buffer = values[*leaf].slice_with_length(0, length * column.width.delivered);
-                let data = ArrayData::builder(data_type.clone()).len(length).add_buffer(buffer).nulls(nulls);
-                Ok(make_array(data.build().map_err(|_| Irregular("values do not fit their type"))?))
+                arrays::numbers(data_type, length, buffer, nulls)
             }
             (Node::Struct(children), DataType::Struct(fields)) => {
                 let children = children.iter().zip(fields);
                 let children =
                     children.map(|(node, f)| self.array(node, f.data_type(), runs, scratch, values));
-                let children = children.collect::<Result<Vec<_>, _>>()?;
-                let array = StructArray::try_new(fields.clone(), children, None);
-                Ok(Arc::new(array.map_err(|_| Irregular("fields of different lengths"))?))
+                arrays::structure(fields, children.collect::<Result<_, _>>()?)
             }
             (Node::List { ends, has_nulls, element }, DataType::List(field)) => {
                 let mut lists = Lists::default();
                 self.lists(ends, runs, (&mut scratch.raw, &mut scratch.ends), &mut lists)?;
                 let Lists { offsets, inner } = lists;
-                let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
-                let element = self.array(element, field.data_type(), &inner, scratch, values)?;
-                let nulls = has_nulls.then(|| offsets.lengths().map(|length| length > 0).collect());
-                let array = ListArray::try_new(Arc::clone(field), offsets, element, nulls);
-                Ok(Arc::new(array.map_err(|_| Irregular("lists do not fit their elements"))?))
+                let elements = self.array(element, field.data_type(), &inner, scratch, values)?;
+                arrays::list(field, offsets, elements, *has_nulls)
             }
-            _ => Err(Irregular("another type than was planned for")),
+            _ => Err(OTHER_TYPE),
         }
     }
 
@@ -176,7 +155,7 @@ impl Direct {
         raw: &mut Vec<u8>,
         out: &mut MutableBuffer,
     ) -> Result<usize, Fault> {
-        if runs.iter().any(|run| run.values.end > column.count(run.row_group)) {
+        if runs.iter().any(|run| run.values.end > column.count(run.part)) {
             return Err(OUTSIDE);
         }
         let Width { stored, delivered } = column.width;
@@ -190,7 +169,7 @@ impl Direct {
         }
         let mut left = &mut out.as_slice_mut()[..wanted * delivered];
         for run in runs {
-            for (segment, inside) in column.pieces(run.row_group, run.values.clone()) {
+            for (segment, inside) in column.pieces(run.part, run.values.clone()) {
                 let (now, rest) = left.split_at_mut_checked(inside.len() * delivered).ok_or(OUTSIDE)?;
                 segment.read(&self.blocks, inside, column.width, raw, now)?;
                 left = rest;
@@ -212,9 +191,8 @@ impl Direct {
         offsets.push(0);
         inner.clear();
         let mut total = 0usize;
-        for Run { row_group, values } in runs {
-            let row_group = *row_group;
-            let wanted = Run { row_group, values: values.start.saturating_sub(1)..values.end };
+        for &Run { part, ref values } in runs {
+            let wanted = Run { part, values: values.start.saturating_sub(1)..values.end };
             let count = self.values(ends, std::slice::from_ref(&wanted), raw, room)?;
             let mut ends = room.typed_data::<u64>()[..count].iter().map(|end| *end as usize);
             let start = if values.start == 0 { 0 } else { ends.next().ok_or(OUTSIDE)? };
@@ -227,20 +205,14 @@ impl Direct {
                 offsets.push(i32::try_from(total).map_err(|_| Irregular("too many elements at once"))?);
                 last = end;
             }
-            match inner.last_mut() {
-                _ if last == start => {}
-                Some(before) if before.row_group == row_group && before.values.end == start => {
-                    before.values.end = last;
-                }
-                _ => inner.push(Run { row_group, values: start..last }),
-            }
+            append(inner, part, start..last);
         }
         Ok(())
     }
 
     /// Which of the rows in `runs` are null.
     fn nulls(&self, valid: &BooleanBuffer, runs: &[Run]) -> Result<NullBuffer, Fault> {
-        let first = |run: &Run| self.starts.get(run.row_group).copied().unwrap_or(usize::MAX);
+        let first = |run: &Run| self.starts.get(run.part).copied().unwrap_or(usize::MAX);
         let rows = runs.iter().flat_map(|run| run.values.clone().map(|at| first(run).saturating_add(at)));
         rows.map(|row| if row < valid.len() { Ok(valid.value(row)) } else { Err(OUTSIDE) }).collect()
     }

@@ -2,6 +2,13 @@
 
 use arrow_buffer::MutableBuffer;
 use std::ops::Range;
+use wellread_store::direct::{self, Fault};
+
+/// Rows, or values of theirs, that the file has no place for.
+pub(super) const OUTSIDE: Fault = Fault::Irregular("rows outside of the table");
+
+/// Values of a column that follow one another in a row group.
+pub(super) type Run = direct::Run<usize>;
 
 /// Memory of a reader, used again from read to read.
 #[derive(Debug, Default)]
@@ -21,15 +28,6 @@ pub(super) struct Scratch {
 pub(super) struct Lists {
     pub offsets: Vec<i32>,
     pub inner: Vec<Run>,
-}
-
-/// Values of a column that follow one another in a row group. A batch has runs of several row groups: random rows of a
-/// large table are in all of them, and what a batch costs would be paid for each.
-#[derive(Debug)]
-pub(super) struct Run {
-    pub row_group: usize,
-    /// As the column counts them in its row group.
-    pub values: Range<usize>,
 }
 
 impl Lists {

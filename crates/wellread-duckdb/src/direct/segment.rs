@@ -15,9 +15,10 @@ use super::alp::{self, Split};
 use super::bitpacking::{self, Group};
 use super::bits::{Lane, fits};
 use super::blocks::Blocks;
-use super::fault::Fault::{self, Irregular};
 use std::ops::Range;
 use std::sync::OnceLock;
+use wellread_store::direct::Fault::{self, Irregular};
+use wellread_store::direct::little_endian;
 
 /// Bytes of a segment that is kept whole.
 const SMALL: usize = 16 << 10;
@@ -291,7 +292,7 @@ fn runs<L: Lane>(bytes: &[u8], wanted: Range<usize>, stored: usize, mut out: &mu
         let skipped = wanted.start.max(at);
         if end > skipped {
             let n = (end - skipped).min(out.len());
-            let value = value.iter().rev().fold(0u64, |n, &byte| n << 8 | u64::from(byte));
+            let value = little_endian(value);
             let (now, rest) = out.split_at_mut(n);
             now.fill(L::wrap(value));
             (out, seen) = (rest, seen | value);

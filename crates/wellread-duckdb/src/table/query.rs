@@ -4,14 +4,15 @@
 //!  rows ──key_of──▶ keys ──one query for all of them, or a scan──▶ batches in the order of rows, without their keys
 //! ```
 
+use super::DuckTable;
 use super::source::Source;
-use super::{DuckTable, Each};
 use crate::connection::failed;
 use crate::sql;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{RecordBatch, UInt64Array};
 use std::ops::Range;
+use wellread_store::direct::EachBatch;
 use wellread_store::table::{Columns, Rows};
 use wellread_store::{Error, Result};
 
@@ -22,7 +23,12 @@ const SCAN_ROWS: usize = 256;
 
 impl DuckTable {
     /// Rows, by queries.
-    pub(crate) fn read_by_query(&self, rows: Rows<'_>, columns: &Columns, each: Each<'_>) -> Result<()> {
+    pub(crate) fn read_by_query(
+        &self,
+        rows: Rows<'_>,
+        columns: &Columns,
+        each: &mut EachBatch<'_>,
+    ) -> Result<()> {
         match rows {
             Rows::Range(range) => self.scan(range, columns, each),
             Rows::Chosen(rows) => {
@@ -33,7 +39,7 @@ impl DuckTable {
     }
 
     /// Runs one query for rows with ascending `keys`.
-    fn query(&self, keys: &[i64], columns: &Columns, each: Each<'_>) -> Result<()> {
+    fn query(&self, keys: &[i64], columns: &Columns, each: &mut EachBatch<'_>) -> Result<()> {
         let sql = format!(
             "SELECT {}, {} AS {} FROM {} WHERE {}",
             sql::select(columns),
@@ -66,7 +72,7 @@ impl DuckTable {
         each(sorted(&disordered).map_err(|e| Error::new(&self.path, format_args!("cannot sort rows: {e}")))?)
     }
 
-    fn scan(&self, rows: Range<usize>, columns: &Columns, each: Each<'_>) -> Result<()> {
+    fn scan(&self, rows: Range<usize>, columns: &Columns, each: &mut EachBatch<'_>) -> Result<()> {
         // A keyed table is read piece by piece, which bounds memory by rows and not by DuckDB's vectors.
         let has_pixels =
             columns.iter().any(|path| path.len() > 2 && path.last().is_some_and(|n| n == "pixels"));
@@ -86,7 +92,7 @@ impl DuckTable {
     }
 
     /// All rows, streamed.
-    fn query_all(&self, columns: &Columns, each: Each<'_>) -> Result<()> {
+    fn query_all(&self, columns: &Columns, each: &mut EachBatch<'_>) -> Result<()> {
         let sql = format!("SELECT {} FROM {}", sql::select(columns), self.source.from(&self.path));
         let connection = self.database.connection(&self.path)?;
         let wrong = |e: duckdb::Error| failed(&self.path, "cannot read rows", &e);

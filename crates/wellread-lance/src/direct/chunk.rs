@@ -1,6 +1,7 @@
 //! A chunk of a page of mini-blocks: a header with sizes, then levels and buffers of values.
 
-use super::fault::Fault::{self, Irregular};
+use wellread_store::direct::Fault::{self, Irregular};
+use wellread_store::direct::little_endian;
 
 /// Buffers and chunk sizes are multiples of this.
 pub(super) const ALIGNMENT: usize = 8;
@@ -23,7 +24,7 @@ impl<'a> Parts<'a> {
         let mut number = |wide: usize| {
             let bytes = data.get(at..at + wide).ok_or(Irregular("a chunk without a header"))?;
             at += wide;
-            Ok(bytes.iter().rev().fold(0usize, |n, &byte| n << 8 | usize::from(byte)))
+            Ok(little_endian(bytes) as usize)
         };
         let said = number(2)?;
         let parts = sizes.get_mut(..levels + buffers).ok_or(Irregular("a chunk of many buffers"))?;

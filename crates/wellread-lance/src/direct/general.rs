@@ -1,8 +1,9 @@
 //! Chunks within zstd or LZ4: a piece begins with the number of bytes it becomes, which is looked at before it is believed.
 
-use super::fault::Fault::{self, Irregular};
 use super::packing::PACK;
 use wellread_store::bare_codec::BareCodec;
+use wellread_store::direct::Fault::{self, Irregular};
+use wellread_store::direct::{grown, little_endian};
 
 /// A general compression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +49,7 @@ impl Decompressed {
             return Ok(&[]);
         }
         let (said, packed) = piece.split_at_checked(kind.prefix()).ok_or(WRONG)?;
-        let said = said.iter().rev().fold(0usize, |n, &byte| n << 8 | usize::from(byte));
+        let said = little_endian(said) as usize;
         let (codec, name) = match kind {
             General::Zstd => (&mut self.zstd, "zstd"),
             General::Lz4 => (&mut self.lz4, "lz4"),
@@ -57,10 +58,8 @@ impl Decompressed {
             *codec = BareCodec::named(name).map_err(|_| Fault::Unknown)?;
         }
         let codec = codec.as_mut().ok_or(Fault::Unknown)?;
-        if self.bytes.len() * 8 < said {
-            self.bytes.resize(said.div_ceil(8), 0);
-        }
-        let out = &mut bytemuck::cast_slice_mut(&mut self.bytes)[..said];
+        let words = grown(&mut self.bytes, said.div_ceil(8))?;
+        let out = &mut bytemuck::cast_slice_mut::<u64, u8>(words)[..said];
         match codec.decompress(packed, out) {
             Ok(length) if length == said => Ok(out),
             _ => Err(WRONG),
@@ -77,7 +76,7 @@ pub(super) fn is_frame(piece: &[u8], kind: General) -> bool {
 /// Whether a piece says that it becomes no more than `bytes`, and what packing adds to them.
 pub(super) fn is_plausible(piece: &[u8], kind: General, bytes: usize) -> bool {
     let prefix = kind.prefix();
-    let said = piece.iter().take(prefix).rev().fold(0u64, |n, &byte| n << 8 | u64::from(byte));
+    let said = little_endian(&piece[..prefix.min(piece.len())]);
     piece.is_empty()
         || is_frame(piece, kind)
         || (piece.len() >= prefix && said <= 2 * bytes as u64 + 16 * PACK as u64)

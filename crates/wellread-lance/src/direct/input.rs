@@ -1,9 +1,10 @@
 //! Positional reads of a data file.
 
-use super::fault::Fault::{self, Irregular};
 use std::fs::File;
 use std::io;
 use std::path::Path;
+use wellread_store::direct::Fault::{self, Irregular};
+use wellread_store::direct::{grown, read_at};
 use wellread_store::regular;
 
 /// An open data file; many threads may read it at once.
@@ -32,13 +33,9 @@ impl Input {
             return Err(Irregular("a page is outside of the file"));
         }
         let length = length as usize;
-        let words = length.div_ceil(8);
-        if out.len() < words {
-            out.resize(words, 0);
-        }
-        let bytes = &mut bytemuck::cast_slice_mut(out)[..length];
-        regular::read_exact_at(&self.file, bytes, offset)
-            .map_err(|_| Irregular("the file cannot be read"))?;
+        let words = grown(out, length.div_ceil(8))?;
+        let bytes = &mut bytemuck::cast_slice_mut::<u64, u8>(words)[..length];
+        read_at(&self.file, bytes, offset)?;
         Ok(bytes)
     }
 }

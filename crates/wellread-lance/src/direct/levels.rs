@@ -6,7 +6,6 @@
 //!
 //! A row that is null has a level and no value. Definition levels, beside the others, tell which rows those are.
 
-use super::fault::Fault::{self, Irregular};
 use super::packing::{PACK, packed};
 use lance_bitpacking::BitPacking;
 use lance_encoding::buffer::LanceBuffer;
@@ -16,6 +15,8 @@ use lance_encoding::format::metadata::CompressiveEncoding;
 use lance_encoding::format::metadata::compressive_encoding::Compression;
 use std::ops::Range;
 use std::sync::Arc;
+use wellread_store::direct::Fault::{self, Irregular};
+use wellread_store::direct::little_endian;
 
 /// A level and how often it comes in a row.
 pub(super) type Run = (u16, usize);
@@ -103,8 +104,7 @@ impl LevelCodec {
                     return Err(Irregular("runs without lengths"));
                 }
                 for (value, length) in values.iter().zip(lengths.chunks_exact(*size)) {
-                    let length = length.iter().rev().fold(0usize, |n, &byte| n << 8 | usize::from(byte));
-                    add(out, first, u16::from_le_bytes(*value), length)?;
+                    add(out, first, u16::from_le_bytes(*value), little_endian(length) as usize)?;
                 }
             }
             Self::Flat => {

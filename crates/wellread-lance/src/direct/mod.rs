@@ -8,14 +8,13 @@
 //! Lance's metadata says where pages are and how they are encoded, and its codecs are used for what is rare; what is
 //! read here is the bytes of chunks, with their levels as runs ([`levels`]) and their values unpacked to where they
 //! belong ([`values`]). A page of another kind is left to Lance ([`Direct::new`] gives `None`), and so are rows whose
-//! bytes are not as they should be ([`Stop::Irregular`]): what is wrong with them, Lance says, unless they are compressed
-//! by zstd or LZ4: Lance asks for as much memory as such bytes say they take, and the process ends where there is not so
-//! much ([`Direct::has_prefixes`]).
+//! bytes are not as they should be ([`wellread_store::direct::Stop`]): what is wrong with them, Lance says, unless they
+//! are compressed by zstd or LZ4: Lance asks for as much memory as such bytes say they take, and the process ends where
+//! there is not so much ([`Direct::has_prefixes`]).
 
 mod chunk;
 mod constant;
 mod encoding;
-mod fault;
 mod general;
 mod input;
 mod levels;
@@ -28,6 +27,5 @@ mod values;
 
 pub(crate) use constant::only_value;
 pub(crate) use encoding::encoding;
-pub(crate) use fault::Stop;
 pub(crate) use input::Input;
 pub(crate) use reader::Direct;

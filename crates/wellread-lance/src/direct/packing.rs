@@ -1,6 +1,6 @@
 //! Numbers packed to a few bits each, 1,024 at a time: how a chunk of them is made up, of levels and of values.
 
-use super::fault::Fault::{self, Irregular};
+use wellread_store::direct::Fault::{self, Irregular};
 
 /// Values that are packed together.
 pub(super) const PACK: usize = 1024;

@@ -11,7 +11,6 @@
 //! Long because both layouts are read through the same room, levels and cuts of rows.
 
 use super::chunk::{ALIGNMENT, Parts};
-use super::fault::Fault::{self, Irregular};
 use super::general::Decompressed;
 use super::input::Input;
 use super::levels::{ABSENT, LevelCodec, Run, Starts, Wanted, add, mark_absent};
@@ -23,6 +22,8 @@ use lance_encoding::format::metadata::page_layout::Layout;
 use lance_encoding::format::metadata::{CompressiveEncoding, ConstantLayout, MiniBlockLayout, RepDefLayer};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
+use wellread_store::direct::Fault::{self, Irregular};
+use wellread_store::direct::{little_endian, trim};
 
 /// Bytes of an index in a dictionary.
 const INDEX_SIZE: usize = 4;
@@ -141,17 +142,11 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// Gives memory back that is more than `most` bytes.
-    pub fn trim(&mut self, most: usize) {
-        if self.raw.len() * 8 > most {
-            self.raw = vec![];
-        }
-        if self.indices.capacity() > most {
-            self.indices = MutableBuffer::default();
-        }
-        if self.decompressed.capacity() > most {
-            self.decompressed = Decompressed::default();
-        }
+    /// Gives memory back that is more than is worth keeping.
+    pub fn trim(&mut self) {
+        trim(self.raw.len() * 8, &mut self.raw);
+        trim(self.indices.capacity(), &mut self.indices);
+        trim(self.decompressed.capacity(), &mut self.decompressed);
     }
 }
 
@@ -401,7 +396,7 @@ impl ChunkIndex {
         let mut values = vec![0u32];
         let (mut end, mut seen) = (0u64, 0u64);
         for (i, word) in raw.chunks_exact(wide).enumerate() {
-            let word = word.iter().rev().fold(0u64, |n, &byte| n << 8 | u64::from(byte));
+            let word = little_endian(word);
             end += ((word >> 4) + 1) * ALIGNMENT as u64;
             // The last chunk has what is left.
             seen = if i + 1 == count { page.values as u64 } else { seen + (1 << (word & 15)) };
@@ -432,9 +427,7 @@ impl ChunkIndex {
         let mut goes_on = vec![false];
         let mut started = 0u64;
         for entry in raw.chunks_exact(stride) {
-            let word = |i: usize| {
-                entry[i * 8..(i + 1) * 8].iter().rev().fold(0u64, |n, &byte| n << 8 | u64::from(byte))
-            };
+            let word = |i: usize| little_endian(&entry[i * 8..(i + 1) * 8]);
             let (ended, left) = (word(0), word(1) > 0);
             let before = u64::from(goes_on.last() == Some(&true));
             // A row that goes on through the whole chunk is neither started nor ended by it.

@@ -1,10 +1,11 @@
 //! Chunks and planes row by row, without arrays of what was read: where the columns of a read are numbers of the structs in
 //! one list, and the pixels of each.
 
-use super::fault::Fault::{self, Irregular};
 use super::tree::{Leaf, Node, Output, WIDTHS};
 use arrow_schema::{DataType, Schema};
 use std::ops::Range;
+use wellread_store::direct::Fault::{self, Irregular};
+use wellread_store::direct::{PieceColumns, PieceValues, PiecesOfRow};
 use wellread_store::table::{Columns, Numbers, RowPieces};
 
 /// Which leaves the numbers of pieces are, and which their pixels.
@@ -24,12 +25,8 @@ impl PieceLeaves {
         leaves: &[Leaf],
         schemas: &[S; WIDTHS.len()],
     ) -> Option<Self> {
+        PieceColumns::of(columns).filter(|_| leaves.len() == columns.len())?;
         let (pixels, numbers) = columns.split_last()?;
-        let (_, list) = pixels.split_last()?;
-        let is_beside = |path: &Vec<String>| path.split_last().is_some_and(|(_, around)| around == list);
-        if leaves.len() != columns.len() || !numbers.iter().all(is_beside) {
-            return None;
-        }
         let find = |path: &[String], depth: usize, schema: &S| {
             let (name, below) = path.split_first()?;
             let (at, field) = schema.as_ref().column_with_name(name)?;
@@ -80,12 +77,9 @@ impl PieceLeaves {
         outputs: &[Output],
         each: &mut dyn FnMut(&dyn RowPieces) -> wellread_store::Result<()>,
     ) -> wellread_store::Result<()> {
-        for row in 0..rows {
-            let [innermost, outermost] = outputs[self.pixels].starts.0.as_slice() else { break };
-            let pieces = nth(outermost, row, innermost.len());
-            each(&Row { leaves: self, outputs, width, pieces })?;
-        }
-        Ok(())
+        let [innermost, outermost] = outputs[self.pixels].starts.0.as_slice() else { return Ok(()) };
+        let values = Values { leaves: self, outputs, width };
+        (0..rows).try_for_each(|row| each(&PiecesOfRow::new(&values, nth(outermost, row, innermost.len()))))
     }
 
     /// Bytes of a pixel.
@@ -110,30 +104,29 @@ fn leaf(node: &Node, data_type: &DataType, path: &[String]) -> Option<(usize, Da
     }
 }
 
-/// The pieces of a row among what was read.
-struct Row<'a> {
+/// What was read.
+struct Values<'a> {
     leaves: &'a PieceLeaves,
     outputs: &'a [Output],
     width: usize,
-    pieces: Range<usize>,
 }
 
-impl RowPieces for Row<'_> {
-    fn len(&self) -> usize {
-        self.pieces.len()
-    }
-
-    fn number(&self, column: usize, piece: usize) -> Option<i64> {
+impl PieceValues for Values<'_> {
+    #[inline]
+    fn number(&self, column: usize, at: usize) -> Option<i64> {
         let (leaf, data_type) = &self.leaves.numbers[column];
-        let bytes = self.outputs[*leaf].values.as_slice();
-        Numbers { data_type, bytes }.whole(self.pieces.start + piece)
+        Numbers { data_type, bytes: self.outputs[*leaf].values.as_slice() }.whole(at)
     }
 
-    fn pixels(&self, piece: usize) -> Numbers<'_> {
+    #[inline]
+    fn bounds(&self, at: usize) -> Range<usize> {
         let Output { values, starts } = &self.outputs[self.leaves.pixels];
-        let size = self.leaves.size(self.width);
-        let range = nth(&starts.0[0], self.pieces.start + piece, values.len() / size);
-        let bytes = &values.as_slice()[range.start * size..range.end * size];
+        nth(&starts.0[0], at, values.len() / self.leaves.size(self.width))
+    }
+
+    #[inline]
+    fn pixels(&self) -> Numbers<'_> {
+        let bytes = self.outputs[self.leaves.pixels].values.as_slice();
         Numbers { data_type: &self.leaves.types[self.width], bytes }
     }
 }

@@ -1,28 +1,25 @@
 //! Columns of a fragment read as record batches, or as pieces of images row by row.
 
-use super::fault::Fault::{self, Irregular};
-use super::fault::Stop;
 use super::input::Input;
 use super::page::{Page, Room};
 use super::pieces::PieceLeaves;
 use super::tree::{Leaf, Node, Output, WIDTHS, narrowed, node};
 use crate::runtime::quietly;
 use arrow_array::cast::AsArray;
-use arrow_array::{ArrayRef, GenericListArray, OffsetSizeTrait, RecordBatch, StructArray, make_array};
-use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
-use arrow_data::ArrayData;
+use arrow_array::{ArrayRef, OffsetSizeTrait, RecordBatch, StructArray};
+use arrow_buffer::{Buffer, NullBuffer};
 use arrow_schema::{DataType, FieldRef, Schema, SchemaRef};
 use lance_core::datatypes::Field as LanceField;
 use lance_encoding::decoder::ColumnInfo;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use wellread_store::FormatContext;
+use wellread_store::direct::Fault::{self, Irregular};
+use wellread_store::direct::{
+    EachBatch, OTHER_TYPE, Stop, arrays, each_part, rows_of_a_batch, take_back, trim,
+};
 use wellread_store::table::{Columns, RowPieces};
-
-/// Bytes of values that make a batch: few enough to stay in a core's own cache until they are used.
-const BATCH_BYTES: usize = 512 << 10;
-/// Bytes of a buffer that a reader keeps for its next read, at most.
-const KEPT_BYTES: usize = 8 << 20;
 
 /// Columns of a fragment that can all be read here.
 #[derive(Debug)]
@@ -38,7 +35,7 @@ pub(crate) struct Direct {
     /// Index of the width that was wide enough for all that was read until now.
     width: AtomicUsize,
     /// Rows that make a batch.
-    batch_rows: u32,
+    batch_rows: usize,
 }
 
 /// Memory of a reader, used again from read to read.
@@ -78,7 +75,7 @@ impl Direct {
             }
             bytes += leaf.pages.iter().map(|p| p.values * leaf.size).sum::<usize>();
         }
-        let batch_rows = (BATCH_BYTES / (bytes / rows).max(1)).clamp(1, 1 << 16) as u32;
+        let batch_rows = rows_of_a_batch(bytes, rows);
         let width = if leaves.iter().any(|l| l.narrows) { 0 } else { WIDTHS.len() - 1 };
         let schemas = WIDTHS.map(|width| {
             let narrowed = schema.fields().iter().map(|f| narrowed(f, width, false)).collect::<Vec<_>>();
@@ -99,7 +96,7 @@ impl Direct {
         &self,
         positions: &[u32],
         context: &mut FormatContext,
-        each: &mut dyn FnMut(RecordBatch) -> wellread_store::Result<()>,
+        each: &mut EachBatch<'_>,
     ) -> Result<(), Stop> {
         self.read_with(
             positions,
@@ -107,9 +104,8 @@ impl Direct {
             |rows, width, outputs| self.batch(rows, width, outputs),
             |(batch, lent), outputs| {
                 each(batch)?;
-                for (output, buffer) in outputs.iter_mut().zip(lent) {
-                    output.values = buffer.into_mutable().unwrap_or_default();
-                }
+                let outputs = outputs.iter_mut();
+                outputs.zip(lent).for_each(|(output, lent)| take_back(&mut output.values, lent));
                 Ok(())
             },
         )
@@ -147,27 +143,24 @@ impl Direct {
     ) -> Result<(), Stop> {
         let scratch = context.get::<Scratch>();
         scratch.outputs.resize_with(scratch.outputs.len().max(self.leaves.len()), Output::default);
-        let mut done = 0;
-        let result = positions.chunks(self.batch_rows as usize).try_for_each(|rows| {
-            let made = loop {
-                let width = self.width.load(Ordering::Relaxed);
-                // Lance's codecs panic on some bytes that are not as they should be.
-                let made = quietly(|| make(rows.len(), width, self.fill(rows, width, scratch)?));
-                match made.unwrap_or(Err(Irregular("a panic"))) {
-                    Ok(made) => break made,
-                    Err(Fault::TooNarrow) if width + 1 < WIDTHS.len() => {
-                        self.width.fetch_max(width + 1, Ordering::Relaxed);
-                    }
-                    Err(Fault::TooNarrow) => return Err(Stop::Irregular(done, "values too large")),
-                    Err(Fault::Unknown) => return Err(Stop::Unknown(done)),
-                    Err(Irregular(why)) => return Err(Stop::Irregular(done, why)),
+        let make = |scratch: &mut Scratch, part: Range<usize>| loop {
+            let (rows, width) = (&positions[part.clone()], self.width.load(Ordering::Relaxed));
+            // Lance's codecs panic on some bytes that are not as they should be.
+            let made = quietly(|| make(rows.len(), width, self.fill(rows, width, scratch)?));
+            match made.unwrap_or(Err(Irregular("a panic"))) {
+                Err(Fault::TooNarrow) if width + 1 < WIDTHS.len() => {
+                    self.width.fetch_max(width + 1, Ordering::Relaxed);
                 }
-            };
-            done += rows.len();
-            give(made, &mut scratch.outputs).map_err(Stop::Refused)
+                made => return made,
+            }
+        };
+        let result = each_part(positions.len(), self.batch_rows, scratch, make, |scratch, made| {
+            give(made, &mut scratch.outputs)
         });
-        scratch.outputs.retain(|o| o.values.capacity() <= KEPT_BYTES);
-        scratch.room.trim(KEPT_BYTES);
+        for Output { values, .. } in &mut scratch.outputs {
+            trim(values.capacity(), values);
+        }
+        scratch.room.trim();
         result
     }
 
@@ -201,12 +194,8 @@ impl Direct {
             let size = if self.leaves[leaf].narrows { WIDTHS[width] } else { self.leaves[leaf].size };
             self.with_nulls(&array, leaf, values[leaf].len() / size, outputs)
         });
-        let columns = columns.collect::<Result<Vec<_>, _>>()?;
-        if columns.iter().any(|c| c.len() != rows) {
-            return Err(Irregular("columns of another length"));
-        }
-        let batch = RecordBatch::try_new(Arc::clone(schema), columns);
-        Ok((batch.map_err(|_| Irregular("columns do not fit"))?, values))
+        let columns = columns.collect::<Result<Vec<_>, Fault>>()?;
+        Ok((arrays::batch(schema, columns, rows)?, values))
     }
 
     /// The column with its null rows, which are those without elements in `leaf`, a leaf of `count` values.
@@ -245,18 +234,13 @@ impl Direct {
         match (node, data_type) {
             (Node::Leaf(i), _) => {
                 let size = data_type.primitive_width().ok_or(Irregular("no primitive type"))?;
-                let data = ArrayData::builder(data_type.clone())
-                    .len(values[*i].len() / size)
-                    .add_buffer(values[*i].clone());
-                Ok(make_array(data.build().map_err(|_| Irregular("values do not fit their type"))?))
+                arrays::numbers(data_type, values[*i].len() / size, values[*i].clone(), None)
             }
             (Node::Struct(children), DataType::Struct(fields)) => {
                 let children = children.iter().zip(fields);
                 let children =
                     children.map(|(node, f)| self.array(node, f.data_type(), around, values, outputs));
-                let children = children.collect::<Result<Vec<_>, _>>()?;
-                let array = StructArray::try_new(fields.clone(), children, None);
-                Ok(Arc::new(array.map_err(|_| Irregular("fields of different lengths"))?))
+                arrays::structure(fields, children.collect::<Result<_, _>>()?)
             }
             (Node::List { element, leaves }, DataType::List(field) | DataType::LargeList(field)) => {
                 let starts_of = |i: usize| &outputs[i].starts.0[self.leaves[i].depth - 1 - around];
@@ -270,7 +254,7 @@ impl Direct {
                     _ => list::<i64>(field, starts, element),
                 }
             }
-            _ => Err(Irregular("another type than was planned for")),
+            _ => Err(OTHER_TYPE),
         }
     }
 }
@@ -279,10 +263,5 @@ fn list<O: OffsetSizeTrait>(field: &FieldRef, starts: &[i64], element: ArrayRef)
     let offsets = starts.iter().copied().chain([element.len() as i64]);
     let offsets: Option<Vec<O>> = offsets.map(|o| O::from_usize(usize::try_from(o).ok()?)).collect();
     let offsets = offsets.ok_or(Irregular("lists too long for their type"))?;
-    if offsets.windows(2).any(|w| w[0] > w[1]) {
-        return Err(Irregular("lists out of order"));
-    }
-    let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
-    let array = GenericListArray::try_new(Arc::clone(field), offsets, element, None);
-    Ok(Arc::new(array.map_err(|_| Irregular("lists do not fit their elements"))?))
+    arrays::list(field, offsets, element, false)
 }

@@ -5,7 +5,6 @@
 //!  rows ──Leaf::read──▶ its pages ──▶ Output: values, starts of lists     each read
 //! ```
 
-use super::fault::Fault::{self, Irregular};
 use super::input::Input;
 use super::levels::Starts;
 use super::page::{Page, Room, Shape};
@@ -15,6 +14,7 @@ use lance_core::datatypes::Field as LanceField;
 use lance_encoding::decoder::ColumnInfo;
 use std::ops::Range;
 use std::sync::Arc;
+use wellread_store::direct::Fault::{self, Irregular};
 
 /// Bytes that the values in lists of 64-bit integers are delivered in. Pixels are 64-bit integers where the type was
 /// inferred; packed to as few bits as they have, they are delivered in as few bytes, which spares writing eight times

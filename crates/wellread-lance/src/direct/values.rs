@@ -1,6 +1,5 @@
 //! Values of a chunk: as they are, bit-packed, or in an encoding that the engine undoes.
 
-use super::fault::Fault::{self, Irregular};
 use super::general::{Decompressed, General, is_frame, is_plausible};
 use super::packing::{PACK, packed};
 use arrow_buffer::MutableBuffer;
@@ -15,6 +14,8 @@ use lance_encoding::format::metadata::{CompressionScheme, CompressiveEncoding};
 use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::sync::Arc;
+use wellread_store::direct::Fault::{self, Irregular};
+use wellread_store::direct::little_endian;
 
 /// How values are stored.
 #[derive(Debug)]
@@ -218,8 +219,7 @@ impl Dictionary {
         if block.bits_per_value != size as u64 * 8 || block.data.len() != count * size {
             return Err(Irregular("a dictionary of another size"));
         }
-        let value = |v: &[u8]| v.iter().rev().fold(0, |n, &byte| n << 8 | u64::from(byte));
-        let values: Vec<_> = block.data.chunks_exact(size).map(value).collect();
+        let values: Vec<_> = block.data.chunks_exact(size).map(little_endian).collect();
         let largest = values.iter().copied().max().unwrap_or(0);
         Ok(Self { values, largest })
     }

@@ -46,6 +46,54 @@ fn numbers_are_read_by_this_crate_and_text_by_lance() {
     assert!(error.contains("no column ome_image.nothing"), "{error}");
 }
 
+#[test]
+fn datasets_of_newer_releases_are_read_by_lance() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.lance");
+    let mut writer = crate::writer::create(&path, &WriteOptions::default()).unwrap();
+    let metadata = ImageMetadata::default();
+    let shape = Shape::plane(5, 6);
+    writer.write(&ImageView { metadata: &metadata, shape, dtype: PixelType::U8, pixels: &[7; 30] }).unwrap();
+    writer.finish().unwrap();
+    let mut table = LanceTable::open(&path, &OpenOptions::default()).unwrap();
+    assert!(table.is_tested && RELEASE.covers(&path, crate::LANCE), "what is written here was tested");
+    let changed = |change: &dyn Fn(&mut Manifest)| {
+        let mut manifest = table.dataset.manifest().clone();
+        change(&mut manifest);
+        is_tested(&path, &manifest)
+    };
+    let by = |library: &str, version: &str| {
+        changed(&|manifest| {
+            let writer = manifest.writer_version.as_mut().unwrap();
+            (writer.library, writer.version) = (library.to_owned(), version.to_owned());
+        })
+    };
+    assert!(by("lance", "14.0.9") && by("lance", "9.1.0") && by("other", "99.0.0"));
+    assert!(!by("lance", "14.1.0") && !by("lance", "15.0.0"));
+    let of = |minor| {
+        changed(&|manifest| {
+            let fragments = Arc::make_mut(&mut manifest.fragments);
+            fragments[0].files[0].file_minor_version = minor;
+        })
+    };
+    assert!(of(1) && of(2) && !of(3));
+
+    table.is_tested = false;
+    let pixels = [["ome_image", "chunks", "pixels"].map(str::to_owned).to_vec()];
+    assert!(table.direct(&table.plan(&pixels).unwrap(), 0).is_none());
+    let mut rows = 0;
+    table
+        .read(Rows::Range(0..1), &pixels, &mut FormatContext::default(), &mut |batch| {
+            rows += batch.num_rows();
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(rows, 1);
+    let mut each = |_, _: &dyn wellread_store::table::RowPieces| Ok(());
+    let read = table.read_pieces(&[0], &pixels, &mut FormatContext::default(), &mut each).unwrap();
+    assert_eq!(read, 0);
+}
+
 /// Calls `each` with batches of `rows` rows, of all columns, as Lance decodes them.
 fn each_batch(table: &LanceTable, rows: u32, each: &mut dyn FnMut(RecordBatch)) {
     let columns: Vec<_> = table.schema().fields().iter().map(|f| vec![f.name().clone()]).collect();

@@ -1,8 +1,10 @@
 //! Which fields of columns are asked for, as a tree: paths of names are looked up in it level by level.
 
+use crate::table::Columns;
+
 /// Which fields are wanted below a column.
 #[derive(Debug, Default)]
-pub(crate) struct Wanted {
+pub struct Wanted {
     all: bool,
     fields: Vec<(String, Wanted)>,
 }
@@ -11,11 +13,11 @@ pub(crate) struct Wanted {
 static NOTHING: Wanted = Wanted { all: false, fields: vec![] };
 
 /// Everything below a column.
-pub(crate) static ALL: Wanted = Wanted { all: true, fields: vec![] };
+pub static ALL: Wanted = Wanted { all: true, fields: vec![] };
 
 impl Wanted {
     /// What lies at or below any of the paths.
-    pub fn of(paths: &[Vec<String>]) -> Self {
+    pub fn of(paths: &Columns) -> Self {
         let mut root = Self::default();
         for path in paths {
             let mut at = &mut root;
@@ -31,6 +33,11 @@ impl Wanted {
         root
     }
 
+    /// Whether everything below a column is wanted.
+    pub fn is_all(&self) -> bool {
+        self.all
+    }
+
     /// What is wanted of a field.
     pub fn field(&self, name: &str) -> Option<&Self> {
         if self.all {
@@ -42,5 +49,22 @@ impl Wanted {
     /// What is wanted at the end of a path of fields; nothing else is there.
     pub fn below(&self, path: &[String]) -> &Self {
         path.iter().fold(self, |at, name| at.field(name).unwrap_or(&NOTHING))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_found_level_by_level() {
+        let path = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
+        let wanted = Wanted::of(&[path(&["a", "b"]), path(&["a", "b", "c"]), path(&["d"])]);
+        let a = wanted.field("a").unwrap();
+        assert!(!wanted.is_all() && !a.is_all() && a.field("c").is_none());
+        // All of it, and a part of that.
+        assert!(a.field("b").unwrap().is_all());
+        assert!(wanted.below(&path(&["a", "b", "x", "y"])).is_all());
+        assert!(wanted.below(&path(&["e"])).field("b").is_none());
     }
 }

@@ -1,0 +1,36 @@
+//! What engines share that read the bytes of their files themselves, past their libraries: Lance, Vortex and DuckDB give
+//! only where their values lie and how those are decoded.
+//!
+//! ```text
+//!  file ──Tested──▶ of a version that this was tested with? else the library reads it
+//!  columns ──Plans──▶ what they take, worked out once ──each_part──▶ as many rows at a time as make a batch
+//!                        ├─▶ values, lists ──arrays──▶ record batch
+//!                        ├─▶ PieceValues ──PiecesOfRow──▶ chunks and planes of a row, without arrays
+//!                        └─▶ Fault ──Stop──▶ rest_by_library
+//! ```
+//!
+//! All of it is compiled for the engine that uses it: nothing in here is called by a table of functions.
+//!
+//! What looks alike and is not shared: Parquet's fast path, whose faults name a page's offset and whose rows are left one by
+//! one; where lists begin and end, of which Lance keeps starts, DuckDB ends and Vortex both; the memory of values, which
+//! Vortex keeps by size and the others by leaf.
+
+pub mod arrays;
+mod bytes;
+mod fault;
+mod parts;
+mod pieces;
+mod plans;
+mod rows;
+mod runs;
+mod tested;
+mod wanted;
+
+pub use bytes::{grown, little_endian, read_at};
+pub use fault::{EachBatch, Fault, OTHER_TYPE, Stop, handed_on, rest_by_library};
+pub use parts::{each_part, rows_of_a_batch, take_back, trim};
+pub use pieces::{PieceColumns, PieceValues, PiecesOfRow};
+pub use plans::Plans;
+pub use runs::{Run, append, joined};
+pub use tested::Tested;
+pub use wanted::{ALL, Wanted};
