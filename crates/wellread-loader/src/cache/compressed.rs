@@ -3,8 +3,8 @@
 //! LZ4 because it is the only codec that unpacks at a good part of memory speed: what is won over reading the set
 //! again is its own codec and the way to the file.
 
-use super::Shelf;
-use super::lru::{Kept, Lru};
+use super::CacheBackend;
+use super::lru::{CachedImage, Lru};
 use super::memory::Slots;
 use wellread_store::Result;
 
@@ -21,7 +21,7 @@ pub(super) struct Packed {
     data: Box<[u8]>,
 }
 
-impl Kept for Packed {
+impl CachedImage for Packed {
     fn new(pixels: Vec<u8>) -> Self {
         let bytes = pixels.len();
         let mut data = lz4_flex::block::compress(&pixels);
@@ -55,7 +55,7 @@ impl Compressed {
     }
 }
 
-impl Shelf for Compressed {
+impl CacheBackend for Compressed {
     fn has(&self, row: usize) -> bool {
         self.0.get(row).is_some()
     }

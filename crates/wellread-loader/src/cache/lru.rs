@@ -3,7 +3,7 @@
 //! One lock guards the table; pixels are handed out of it as shared pointers, so that nothing is copied or decoded
 //! under the lock, and an image that is evicted while it is being read lives until that is done.
 
-use super::Shelf;
+use super::CacheBackend;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wellread_store::Result;
@@ -15,7 +15,7 @@ pub(super) struct Lru<K> {
 }
 
 /// The form in which an image is kept.
-pub(super) trait Kept: Send + Sync {
+pub(super) trait CachedImage: Send + Sync {
     /// Made of pixels, outside of any lock.
     fn new(pixels: Vec<u8>) -> Self;
 
@@ -26,7 +26,7 @@ pub(super) trait Kept: Send + Sync {
     fn lend(&self, buffer: &mut Vec<u8>, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool>;
 }
 
-impl Kept for Box<[u8]> {
+impl CachedImage for Box<[u8]> {
     fn new(pixels: Vec<u8>) -> Self {
         pixels.into_boxed_slice()
     }
@@ -75,7 +75,7 @@ impl<K> Table<K> {
     }
 }
 
-impl<K: Kept> Shelf for Lru<K> {
+impl<K: CachedImage> CacheBackend for Lru<K> {
     fn has(&self, row: usize) -> bool {
         self.lock().rows.contains_key(&row)
     }

@@ -1,6 +1,6 @@
 //! Decoded images in RAM; what came first stays.
 
-use super::Shelf;
+use super::CacheBackend;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use wellread_store::Result;
@@ -52,7 +52,7 @@ impl Memory {
     }
 }
 
-impl Shelf for Memory {
+impl CacheBackend for Memory {
     fn has(&self, row: usize) -> bool {
         self.0.get(row).is_some()
     }

@@ -1,10 +1,10 @@
 //! What is kept of images that have been read: named policies, and what each costs.
 //!
 //! ```text
-//!  loader ──▶ CachedStore ──has? lend──▶ Shelf          hit: one block, in one pass to the batch
+//!  loader ──▶ CachedStore ──has? lend──▶ CacheBackend          hit: one block, in one pass to the batch
 //!                  │ miss: whole images, read in one call
 //!                  ▼
-//!             inner Store ──pixels──▶ Shelf::keep
+//!             inner Store ──pixels──▶ CacheBackend::keep
 //! ```
 //!
 //! | policy | keeps | costs |
@@ -22,11 +22,11 @@
 
 mod compressed;
 mod fingerprint;
-mod kept;
 mod lru;
 mod mapped;
 mod memory;
 mod preload;
+mod read_through;
 mod store;
 
 pub(crate) use store::CachedStore;
@@ -231,7 +231,7 @@ pub struct CacheReport {
 }
 
 /// Where images are kept. Methods are called by many threads at once.
-pub(crate) trait Shelf: Send + Sync {
+pub(crate) trait CacheBackend: Send + Sync {
     /// Runs `work`, which reads what is kept. Fails where that may not have been what was put there.
     fn while_whole(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         work()
