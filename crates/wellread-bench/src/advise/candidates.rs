@@ -22,9 +22,9 @@ const CODECS: [Compression; 4] =
 /// Chunk sizes along Y and X that are tried for images larger than that.
 const TILE: usize = 256;
 /// Share of the time budget that writing may take.
-const WRITING: f64 = 0.3;
+const WRITING_SHARE: f64 = 0.3;
 /// What stays free on the disk in any case.
-const SPARE: u64 = 256 << 20;
+const MIN_FREE_BYTES: u64 = 256 << 20;
 
 /// One way of writing the sample, or the set as it is.
 #[derive(Clone, Debug, Serialize)]
@@ -99,7 +99,7 @@ pub fn stop_writing() {
 }
 
 /// What came of writing.
-pub struct Written {
+pub struct WriteOutcome {
     /// Those that were written.
     pub candidates: Vec<Candidate>,
     /// What was left out, and why.
@@ -161,12 +161,12 @@ pub(crate) fn write(
     folder: &Path,
     shape: Shape,
     progress: &dyn Fn(usize, usize),
-) -> Result<Written> {
+) -> Result<WriteOutcome> {
     let pixels: u64 = images.iter().map(|image| image.pixels.len() as u64).sum();
     let ways = ways(&formats(&settings.formats)?, shape);
     let (mut candidates, mut notes) = (Vec::<Candidate>::new(), Vec::<String>::new());
     let clock = Stopwatch::start();
-    let budget = settings.time_budget.as_secs_f64() * WRITING;
+    let budget = settings.time_budget.as_secs_f64() * WRITING_SHARE;
     let mut slowest: f64 = 0.0;
     for (number, (format, compression, chunk)) in ways.iter().enumerate() {
         progress(number, ways.len());
@@ -176,7 +176,7 @@ pub(crate) fn write(
             break;
         }
         let free = Storage::of(folder).and_then(|storage| storage.free_bytes);
-        if let Some(free) = free.filter(|free| *free < 2 * pixels + SPARE) {
+        if let Some(free) = free.filter(|free| *free < 2 * pixels + MIN_FREE_BYTES) {
             let were = if ways.len() - number == 1 { "was" } else { "were" };
             notes.push(format!(
                 "{} of writing {were} not tried: {:.1} MB are free on the disk of {} (hint: --scratch FOLDER on another \
@@ -217,7 +217,7 @@ pub(crate) fn write(
         }
     }
     progress(ways.len(), ways.len());
-    Ok(Written { candidates, notes })
+    Ok(WriteOutcome { candidates, notes })
 }
 
 /// A way of writing in words; ways that differ differ in it.

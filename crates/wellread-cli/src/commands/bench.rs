@@ -8,7 +8,7 @@ use super::program::Program;
 use super::{note_leftovers, recipe};
 use crate::output::{Failure, Outcome, TimeLeft, Ui, figures_on, shown_on};
 use crate::text_table::text_table;
-use wellread_bench::{Config, Watch, WrongUsage, suite};
+use wellread_bench::{Config, RunObserver, WrongUsage, suite};
 use wellread_measure::to_stderr;
 use wellread_report::{ReportInput, Severity};
 
@@ -32,7 +32,7 @@ pub fn run(args: &Args, program: &Program, ui: Ui) -> Outcome {
     let bar = ui.progress(0, "preparing images");
     let left = TimeLeft::default();
     left.show_on(&bar);
-    let watch = Watch {
+    let watch = RunObserver {
         progress: &shown_on(&bar),
         left: &|time| left.set(time),
         phase: &|line| ui.phase(line),

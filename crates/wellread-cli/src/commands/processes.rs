@@ -16,8 +16,8 @@ use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use wellread_bench::outcome::{PROCESSES, description};
-use wellread_bench::suite::{self, Kept};
-use wellread_bench::{Config, Watch, budget, findings};
+use wellread_bench::suite::{self, InterruptedState};
+use wellread_bench::{Config, RunObserver, budget, findings};
 use wellread_compare::{append, condensed};
 use wellread_measure::bootstrap::Bootstrap;
 use wellread_measure::compare::MIN_SAMPLES;
@@ -71,7 +71,12 @@ fn output_of(command: &mut Command) -> Result<Output> {
 ///
 /// # Errors
 /// A process that fails, with what it said; a results folder that cannot be written.
-pub fn run(config: &Config, count: usize, program: &[OsString], watch: Watch<'_>) -> Result<ReportInput> {
+pub fn run(
+    config: &Config,
+    count: usize,
+    program: &[OsString],
+    watch: RunObserver<'_>,
+) -> Result<ReportInput> {
     suite::check_out(config)?;
     let _made = MadeFolder::new(&config.out)
         .with_context(|| format!("cannot make the results folder {}", config.out.display()))?;
@@ -87,7 +92,7 @@ pub fn run(config: &Config, count: usize, program: &[OsString], watch: Watch<'_>
     let folder = scratch.create_dir()?;
     let (mut inputs, mut report): (Vec<ReportInput>, Option<ReportInput>) = (Vec::new(), None);
     if !config.in_place {
-        suite::keep(Kept::Images(data.clone()));
+        suite::set_interrupted_state(InterruptedState::Images(data.clone()));
     }
     for child in 0..count {
         (watch.progress)("fresh processes", child, count);
@@ -110,7 +115,7 @@ pub fn run(config: &Config, count: usize, program: &[OsString], watch: Watch<'_>
         // What is finished stays when this is interrupted.
         let so_far = report.insert(joined(&inputs, config)?);
         so_far.save(&config.out)?;
-        suite::keep(Kept::Results(config.out.clone()));
+        suite::set_interrupted_state(InterruptedState::Results(config.out.clone()));
         let took = budget::words(begun.elapsed().as_secs_f64());
         (watch.phase)(&format!("process {} of {count} in {took}", child + 1));
     }
