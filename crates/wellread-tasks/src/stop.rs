@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Something that ends the processes of a task.
-type End = Box<dyn Fn() + Send>;
+type StopProcesses = Box<dyn Fn() + Send>;
 
 struct Running {
     interrupted: bool,
     folders: Vec<(PathBuf, Vec<&'static str>)>,
-    end: Option<End>,
+    end: Option<StopProcesses>,
 }
 
 static RUNNING: Mutex<Running> = Mutex::new(Running { interrupted: false, folders: Vec::new(), end: None });
@@ -56,7 +56,7 @@ pub(crate) fn forget(folder: &Path) {
 }
 
 /// Starts something and says how it is ended, unless the program is about to end: then `None`.
-pub(crate) fn start<T>(start: impl FnOnce() -> (T, End)) -> Option<T> {
+pub(crate) fn start<T>(start: impl FnOnce() -> (T, StopProcesses)) -> Option<T> {
     let mut running = running();
     if running.interrupted {
         return None;

@@ -4,7 +4,7 @@
 //! counted a step. Where images are few and large, one such run may take longer than a section has, so that fewer rounds are of
 //! no help: batches and the sample become smaller, and whole sections are left out.
 
-use super::predict::{FEWEST, steps_of};
+use super::predict::{MIN_STEPS, steps_of};
 use crate::feed::ahead;
 use wellread_measure::clock::Stopwatch;
 use wellread_store::{Scratch, Store, read_region};
@@ -95,7 +95,7 @@ impl Allowance {
 
 /// Batches that the shortest steady run reads.
 pub fn batches_of_run(workers: usize) -> f64 {
-    (FEWEST + 2 * ahead(None, workers)) as f64
+    (MIN_STEPS + 2 * ahead(None, workers)) as f64
 }
 
 /// Batches that a real loop reads whose step takes so many seconds.

@@ -13,15 +13,15 @@ use wellread_measure::to_stderr;
 use wellread_report::{ReportInput, Severity};
 
 /// Processes of a comparison at most.
-const MOST_PROCESSES: usize = 1_000;
+const MAX_PROCESSES: usize = 1_000;
 
 pub fn run(args: &Args, program: &Program, ui: Ui) -> Outcome {
     if let Some(path) = &args.recipe {
         return recipe::run(path, &args.out, program, ui);
     }
-    if args.processes > MOST_PROCESSES {
+    if args.processes > MAX_PROCESSES {
         return Err(Failure::Usage(format!(
-            "--processes {} are too many: {MOST_PROCESSES} at most",
+            "--processes {} are too many: {MAX_PROCESSES} at most",
             args.processes
         )));
     }

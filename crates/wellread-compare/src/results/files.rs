@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use wellread_report::{ReportInput, Table, columns, summary};
 
 /// Files longer than this are no results: nothing of the kind that is read here reaches a hundredth of it.
-const LARGEST: u64 = 1 << 30;
+const MAX_RESULT_BYTES: u64 = 1 << 30;
 
 impl Results {
     /// Reads results from a file or folder.
@@ -88,7 +88,7 @@ fn folder(path: &Path) -> Result<Results> {
 
 fn file(path: &Path) -> Result<Results> {
     let size = std::fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?.len();
-    if size > LARGEST {
+    if size > MAX_RESULT_BYTES {
         bail!("{}: {size} bytes are too many for results", path.display());
     }
     let parent = path.parent().unwrap_or(Path::new(""));

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What git has said of a commit; it never says anything else.
-pub(super) type Said = Arc<Mutex<HashMap<Vec<String>, Option<String>>>>;
+pub(super) type GitAnswers = Arc<Mutex<HashMap<Vec<String>, Option<String>>>>;
 
 /// A commit under the name that the table has for it.
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ pub struct Branch {
     /// The repository that holds its objects.
     pub(super) objects: PathBuf,
     /// Answers, for the many rows of a table that ask the same.
-    pub(super) said: Said,
+    pub(super) said: GitAnswers,
 }
 
 impl Branch {

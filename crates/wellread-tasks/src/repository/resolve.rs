@@ -1,7 +1,7 @@
 //! From a name to a commit: here, or at a remote from which it is then fetched.
 
 use super::Branch;
-use super::branch::Said;
+use super::branch::GitAnswers;
 use super::git::{ask, tell};
 use crate::nearest::nearest;
 use anyhow::{Result, bail};
@@ -130,6 +130,6 @@ fn named(objects: &Path, name: &str, commit: &str, found: Option<String>) -> Res
         date: date.trim().to_owned(),
         found,
         objects: objects.to_path_buf(),
-        said: Said::default(),
+        said: GitAnswers::default(),
     })
 }
