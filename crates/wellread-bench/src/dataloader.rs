@@ -76,7 +76,7 @@ fn run(session: &Session<'_>) -> Result<Results> {
                 if config.loader_caches != [Cache::None] {
                     keys.push(("cache", Cell::from(cache.to_string())));
                 }
-                if let Some(reason) = set.error.clone().or_else(|| misfit(session, batch_size)) {
+                if let Some(reason) = set.error.clone().or_else(|| why_no_batches(session, batch_size)) {
                     unavailable.push(Unavailable { keys, reason });
                     continue;
                 }
@@ -118,7 +118,7 @@ fn run(session: &Session<'_>) -> Result<Results> {
 }
 
 /// Why there are no batches of this size, if there are none.
-fn misfit(session: &Session<'_>, batch_size: usize) -> Option<String> {
+fn why_no_batches(session: &Session<'_>, batch_size: usize) -> Option<String> {
     let (images, crops) = (session.prepared.expected.len(), session.config.crops);
     if !batch_size.is_multiple_of(crops) {
         return Some(format!("a batch of {batch_size} does not hold {crops} crops of each image"));

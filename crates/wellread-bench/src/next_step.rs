@@ -44,8 +44,9 @@ pub(crate) fn finding(tables: &[Table], noise: &BTreeMap<String, f64>, judge: &J
         ));
     }
     let waiting = steps.and_then(|steps| waiting(steps, judge));
-    let told =
-        |wait: &Waiting| format!("with {} a step waits {} of its time for data", wait.format(), wait.told());
+    let told = |wait: &Waiting| {
+        format!("with {} a step waits {} of its time for data", wait.format(), wait.share_with_interval())
+    };
     let doubt = |wait: &Waiting| match &wait.binds {
         Bottleneck::Unclear(why) => format!("; {why}"),
         _ => String::new(),

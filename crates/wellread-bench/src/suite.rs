@@ -130,7 +130,7 @@ pub fn run(config: &Config, watch: RunObserver<'_>) -> Result<Outcome> {
         measured.push((benchmark.name, results));
         let rest: Vec<&str> = all[done + 1..].iter().map(|benchmark| benchmark.name).collect();
         if done == 0 {
-            forget(&config.out, &all)?;
+            remove_earlier_results(&config.out, &all)?;
         }
         if !rest.is_empty() {
             outcome::assemble(config, &session, &environment, None, &measured, &rest)?
@@ -181,7 +181,7 @@ fn phase_line(name: &str, results: &Results, config: &Config, took: Duration) ->
 }
 
 /// Removes what an earlier run has left of these benchmarks, and its report: its figures are not those of this run.
-fn forget(out: &Path, benchmarks: &[&Benchmark]) -> Result<()> {
+fn remove_earlier_results(out: &Path, benchmarks: &[&Benchmark]) -> Result<()> {
     let kinds = ["", "_distribution", "_timeline"];
     let of = |benchmark: &&Benchmark| {
         let name = benchmark.name;

@@ -150,7 +150,7 @@ fn one_table(
     for ((mut row, ratio, verdict), p) in rows.into_iter().zip(holm(&p_values)) {
         row.p_corrected = Some(p).filter(|p| !p.is_nan());
         let verdict = corrected(verdict, p, LEVEL);
-        row.verdict = word(verdict, ratio.as_ref(), options.threshold);
+        row.verdict = row_verdict(verdict, ratio.as_ref(), options.threshold);
         if !out.comparable {
             row.reason = Some("the pixels of A and B differ".to_owned());
         }
@@ -355,7 +355,7 @@ fn doubt(ratio: Option<&Interval>, floor: Option<f64>, threshold: f64) -> String
 }
 
 /// From the verdict and the interval to the word.
-fn word(verdict: Verdict, ratio: Option<&Interval>, threshold: f64) -> RowVerdict {
+fn row_verdict(verdict: Verdict, ratio: Option<&Interval>, threshold: f64) -> RowVerdict {
     let margin = threshold.ln_1p();
     match (verdict, ratio) {
         (Verdict::Faster, _) => RowVerdict::Faster,

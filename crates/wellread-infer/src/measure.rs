@@ -150,7 +150,7 @@ fn take(
         runner.passes(1)?;
     }
     let passes = runner.passes(count)?;
-    let steps = fed(runner, batch, config, count)?;
+    let steps = run_fed_steps(runner, batch, config, count)?;
     // One look, when nothing is timed.
     let peak = Peak { host: runner.memory(), device: passes.device_peak_bytes };
     let round = Round { round, position: 0, samples_ns: passes.samples_ns, wall_ns: passes.wall_ns, steps };
@@ -186,7 +186,7 @@ fn warm_up(
 /// As many steps with images through the loader; none for synthetic ones. The loader is there for the turn only, so that
 /// it reads nothing while another framework is measured. As many batches as it reads ahead are taken before the clock runs,
 /// and as many are left at the end: what is counted was read while the clock ran.
-fn fed(
+fn run_fed_steps(
     runner: &mut FrameworkRunner,
     batch: &Batch<'_>,
     config: &Config,

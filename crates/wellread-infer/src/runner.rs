@@ -96,7 +96,7 @@ impl FrameworkRunner {
     /// again. Also the most memory that its processes held meanwhile.
     pub(crate) fn prepare(&mut self, shared: &Shared, shape: [usize; 4]) -> (Result<Prepared>, Option<u64>) {
         let _build = labelled(Kind::Build, || format!("build {}", self.name()));
-        let rested = self.rest();
+        let rested = self.release_batch();
         let guard = self.watch();
         let batch = Batch { images: shared.images_path(), logits: shared.logits_path(), shape };
         let prepared = rested.and_then(|()| self.ask(&Request::Batch(batch)));
@@ -104,7 +104,7 @@ impl FrameworkRunner {
     }
 
     /// Has the last batch let go of; starts the process where there is none.
-    fn rest(&mut self) -> Result<()> {
+    fn release_batch(&mut self) -> Result<()> {
         if self.worker.is_none() {
             self.opened = Ok(self.restart().context("the process cannot be started again")?);
         }

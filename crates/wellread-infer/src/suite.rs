@@ -69,7 +69,7 @@ pub fn run(config: &Config, tell: &dyn Fn(&Event<'_>)) -> Result<Run> {
             Err(error) => {
                 let new = run.records.len();
                 run.records.extend(unusable(name, &format!("{error:#}"), &run)?);
-                keep(&run, new, &mut written, tell)?;
+                write_results(&run, new, &mut written, tell)?;
                 continue;
             }
         };
@@ -82,14 +82,19 @@ pub fn run(config: &Config, tell: &dyn Fn(&Event<'_>)) -> Result<Run> {
                 row.images_skipped = config.data.is_some().then_some(run.unreadable.len());
             }
             run.records.extend(records);
-            keep(&run, new, &mut written, tell)?;
+            write_results(&run, new, &mut written, tell)?;
         }
     }
     Ok(run)
 }
 
 /// Writes what there is and tells what is new.
-fn keep(run: &Run, new: usize, written: &mut written::Files, tell: &dyn Fn(&Event<'_>)) -> Result<()> {
+fn write_results(
+    run: &Run,
+    new: usize,
+    written: &mut written::Files,
+    tell: &dyn Fn(&Event<'_>),
+) -> Result<()> {
     written.write(run)?;
     for Record { row, .. } in &run.records[new..] {
         tell(&Event::Row { name: label(&row.framework, &row.variant), row });
@@ -177,7 +182,7 @@ fn configuration(
         tell(&Event::Progress { what: &what, done: progress.turns_done, of: progress.turns });
     };
     let mut measured = measure(runners, &batch, config, &progress)?;
-    let alone = alone(runners, &mut measured, &batch, config, &progress)?;
+    let alone = measure_alone(runners, &mut measured, &batch, config, &progress)?;
     let dtype = config.dtype()?;
     let outputs: Vec<Outputs> = runners
         .iter()
@@ -209,12 +214,12 @@ fn configuration(
     Ok(records)
 }
 
-/// See [`alone`].
+/// See [`measure_alone`].
 const ALONE: &str = "measured alone, since memory did not suffice for all frameworks at once";
 
 /// While one framework is measured the others hold their memory. Those that lacked it try again with nobody else there;
 /// tells for each whether that was so.
-fn alone(
+fn measure_alone(
     runners: &mut [FrameworkRunner],
     measured: &mut [Result<Measured, String>],
     batch: &Batch<'_>,

@@ -178,7 +178,7 @@ impl Pythons {
         let log = self.cache.join(format!("{key}.log"));
         for command in wanted.commands(self.tools(), &folder, worktree) {
             if let Err(error) = run(command, worktree, &log) {
-                stop::forget(&folder);
+                stop::unregister(&folder);
                 let _ = std::fs::remove_dir_all(&folder);
                 return Err(error.context(format!(
                     "cannot make the Python environment of branch {:?} (--python names one)",
@@ -186,7 +186,7 @@ impl Pythons {
                 )));
             }
         }
-        stop::forget(&folder);
+        stop::unregister(&folder);
         std::fs::write(folder.join(COMPLETE), wanted.names())
             .with_context(|| format!("cannot write in {}", folder.display()))?;
         Ok(Python { path, about, made: true })

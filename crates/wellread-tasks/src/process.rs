@@ -157,7 +157,7 @@ fn run_counting(
     let lack_of_memory = killed() > killed_before;
     let end = match status {
         None => ExitReason::Timeout(timeout.unwrap_or_default().as_secs_f64()),
-        Some(status) => end_of(status, lack_of_memory),
+        Some(status) => exit_reason(status, lack_of_memory),
     };
     Ok(FinishedProcess { end, wall_seconds: wall.as_secs_f64(), peak, lack_of_memory })
 }
@@ -181,7 +181,7 @@ fn wait(
     }
 }
 
-fn end_of(status: ExitStatus, killed_for_memory: bool) -> ExitReason {
+fn exit_reason(status: ExitStatus, killed_for_memory: bool) -> ExitReason {
     match (status.code(), signal(status)) {
         (Some(0), _) => ExitReason::Success,
         (Some(137), _) | (None, Some(9)) if killed_for_memory => ExitReason::OutOfMemory,

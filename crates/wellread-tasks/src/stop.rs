@@ -51,7 +51,7 @@ pub(crate) fn remove_at_end(folder: &Path, but: &[&'static str]) {
 }
 
 /// The folder was removed.
-pub(crate) fn forget(folder: &Path) {
+pub(crate) fn unregister(folder: &Path) {
     running().folders.retain(|(known, _)| known != folder);
 }
 

@@ -226,7 +226,7 @@ impl Worker {
         let mut line = request.to_string();
         line.push('\n');
         if self.stdin.write_all(line.as_bytes()).and_then(|()| self.stdin.flush()).is_err() {
-            return Err(self.gone());
+            return Err(self.exit_error());
         }
         let begin = Instant::now();
         loop {
@@ -239,7 +239,7 @@ impl Worker {
                     self.end();
                     bail!("{} said what is not understood: {e}", self.name);
                 }
-                Ok(Err(_)) | Err(RecvTimeoutError::Disconnected) => return Err(self.gone()),
+                Ok(Err(_)) | Err(RecvTimeoutError::Disconnected) => return Err(self.exit_error()),
                 Err(RecvTimeoutError::Timeout) => {
                     self.end();
                     bail!(
@@ -252,7 +252,7 @@ impl Worker {
     }
 
     /// That it ended, how, and its last words.
-    fn gone(&mut self) -> anyhow::Error {
+    fn exit_error(&mut self) -> anyhow::Error {
         let begin = Instant::now();
         std::thread::sleep(OUTPUT_DRAIN_TIMEOUT);
         let mut status = self.child.try_wait().ok().flatten();

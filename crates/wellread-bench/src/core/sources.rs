@@ -94,7 +94,7 @@ impl<'s> Source<'s> {
         measure: impl FnOnce(&Value) -> Result<Measurement>,
     ) -> Result<(Measurement, Check<'s>)> {
         let mut check = Check::new(self.session, preset);
-        let measured = self.python.turn(turn, request, |pixels| check.look(pixels), measure)?;
+        let measured = self.python.turn(turn, request, |pixels| check.compare(pixels), measure)?;
         Ok((Measurement { verified: check.verified, ..measured }, check))
     }
 
@@ -156,7 +156,7 @@ impl<'s> Check<'s> {
         Self { session, preset, verified: true, seen: vec![0; session.prepared.expected.len()] }
     }
 
-    fn look(&mut self, pixels: &Pixels) {
+    fn compare(&mut self, pixels: &Pixels) {
         let each = pixels.values.len() / pixels.rows.len().max(1);
         self.verified &= each * pixels.rows.len() == pixels.values.len();
         for (&row, values) in pixels.rows.iter().zip(pixels.values.chunks(each.max(1))) {

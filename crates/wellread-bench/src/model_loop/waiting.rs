@@ -75,7 +75,7 @@ impl Waiting {
     }
 
     /// The share in words, with its interval.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn share_with_interval(&self) -> String {
         let interval = self.interval.as_ref();
         let range =
             interval.map_or(String::new(), |i| format!(" ({} to {})", percent(i.low), percent(i.high)));
@@ -156,7 +156,7 @@ pub(super) fn finding(table: &Table, mode: Mode, judge: &Judge) -> Option<Findin
         _ => String::new(),
     };
     let slow: Vec<&Waiting> = others.iter().filter(|w| is_worse(&w.binds, &best.binds)).collect();
-    let with = |w: &Waiting| format!("{} with {}", w.told(), w.format());
+    let with = |w: &Waiting| format!("{} with {}", w.share_with_interval(), w.format());
     let shares = match others.last() {
         Some(slowest) if slow.is_empty() => format!("{}, {}", with(best), with(slowest)),
         _ => with(best),
@@ -203,7 +203,7 @@ fn would_bind(mut slow: Vec<&Waiting>) -> String {
     let verb = if most == Bottleneck::Loading { "bind" } else { "take a part that matters" };
     slow.retain(|w| w.binds == most);
     let named: Vec<String> =
-        slow.iter().take(NAMED).map(|w| format!("with {} {}", w.format(), w.told())).collect();
+        slow.iter().take(NAMED).map(|w| format!("with {} {}", w.format(), w.share_with_interval())).collect();
     let more = slow.len().saturating_sub(NAMED);
     let more = if more > 0 { format!("; and {more} more") } else { String::new() };
     format!("; loading would {verb} {}{more}", named.join(", "))

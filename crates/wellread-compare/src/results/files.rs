@@ -83,7 +83,7 @@ fn folder(path: &Path) -> Result<Results> {
         );
     }
     let tables = tables.into_iter().map(|table| Ok(latency::in_seconds(Table::read_csv(table)?)));
-    Ok(Results { tables: tables.collect::<Result<_>>()?, ..beside(path)? })
+    Ok(Results { tables: tables.collect::<Result<_>>()?, ..summary_details(path)? })
 }
 
 fn file(path: &Path) -> Result<Results> {
@@ -95,7 +95,7 @@ fn file(path: &Path) -> Result<Results> {
     match path.extension().and_then(|ending| ending.to_str()) {
         Some("parquet") => {
             let table = latency::in_seconds(Table::read_parquet(path)?);
-            Ok(Results { tables: vec![table], ..beside(parent)? })
+            Ok(Results { tables: vec![table], ..summary_details(parent)? })
         }
         Some("csv") => {
             let samples = path.with_extension("json");
@@ -103,7 +103,7 @@ fn file(path: &Path) -> Result<Results> {
                 return json::read(&samples);
             }
             let table = latency::in_seconds(Table::read_csv(path)?);
-            Ok(Results { tables: vec![table], ..beside(parent)? })
+            Ok(Results { tables: vec![table], ..summary_details(parent)? })
         }
         Some("json") if path.file_name().is_some_and(|name| name == summary::FILE_NAME) => {
             // The tables beside it hold every run, the summary their medians only.
@@ -121,7 +121,7 @@ fn file(path: &Path) -> Result<Results> {
 }
 
 /// What the `summary.json` of a folder tells, without its tables.
-fn beside(folder: &Path) -> Result<Results> {
+fn summary_details(folder: &Path) -> Result<Results> {
     let path = folder.join(summary::FILE_NAME);
     if !path.is_file() {
         return Ok(Results::default());

@@ -36,7 +36,7 @@ impl CachedImage for Packed {
         self.data.len()
     }
 
-    fn lend(&self, buffer: &mut Vec<u8>, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool> {
+    fn with_pixels(&self, buffer: &mut Vec<u8>, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool> {
         if self.data.len() == self.pixels {
             return each(&self.data).map(|()| true);
         }
@@ -56,17 +56,17 @@ impl Compressed {
 }
 
 impl CacheBackend for Compressed {
-    fn has(&self, row: usize) -> bool {
+    fn contains(&self, row: usize) -> bool {
         self.0.get(row).is_some()
     }
 
-    fn lend(
+    fn with_pixels(
         &self,
         row: usize,
         buffer: &mut Vec<u8>,
         each: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<bool> {
-        self.0.get(row).map_or(Ok(false), |packed| packed.lend(buffer, each))
+        self.0.get(row).map_or(Ok(false), |packed| packed.with_pixels(buffer, each))
     }
 
     fn reserve(&self, bytes: usize) -> bool {
@@ -77,7 +77,7 @@ impl CacheBackend for Compressed {
         self.0.give(bytes);
     }
 
-    fn keep(&self, row: usize, pixels: Vec<u8>) {
+    fn insert(&self, row: usize, pixels: Vec<u8>) {
         let bytes = pixels.len();
         let packed = Packed::new(pixels);
         let kept = packed.bytes();

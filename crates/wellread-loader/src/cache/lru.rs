@@ -23,7 +23,7 @@ pub(super) trait CachedImage: Send + Sync {
     fn bytes(&self) -> usize;
 
     /// Hands the pixels to `each`; `false` when they cannot be had. `buffer` may be used.
-    fn lend(&self, buffer: &mut Vec<u8>, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool>;
+    fn with_pixels(&self, buffer: &mut Vec<u8>, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool>;
 }
 
 impl CachedImage for Box<[u8]> {
@@ -35,7 +35,7 @@ impl CachedImage for Box<[u8]> {
         self.len()
     }
 
-    fn lend(&self, _: &mut Vec<u8>, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool> {
+    fn with_pixels(&self, _: &mut Vec<u8>, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool> {
         each(self).map(|()| true)
     }
 }
@@ -76,18 +76,18 @@ impl<K> Table<K> {
 }
 
 impl<K: CachedImage> CacheBackend for Lru<K> {
-    fn has(&self, row: usize) -> bool {
+    fn contains(&self, row: usize) -> bool {
         self.lock().rows.contains_key(&row)
     }
 
-    fn lend(
+    fn with_pixels(
         &self,
         row: usize,
         buffer: &mut Vec<u8>,
         each: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<bool> {
         let image = self.lock().get(row);
-        image.map_or(Ok(false), |image| image.lend(buffer, each))
+        image.map_or(Ok(false), |image| image.with_pixels(buffer, each))
     }
 
     fn reserve(&self, bytes: usize) -> bool {
@@ -97,8 +97,8 @@ impl<K: CachedImage> CacheBackend for Lru<K> {
 
     fn release(&self, _: usize) {}
 
-    fn keep(&self, row: usize, pixels: Vec<u8>) {
-        if self.has(row) {
+    fn insert(&self, row: usize, pixels: Vec<u8>) {
+        if self.contains(row) {
             return;
         }
         let image = Arc::new(K::new(pixels));

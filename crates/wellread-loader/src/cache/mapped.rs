@@ -204,11 +204,16 @@ impl Mapped {
 }
 
 impl CacheBackend for Mapped {
-    fn has(&self, row: usize) -> bool {
+    fn contains(&self, row: usize) -> bool {
         self.pixels(row).is_some()
     }
 
-    fn lend(&self, row: usize, _: &mut Vec<u8>, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool> {
+    fn with_pixels(
+        &self,
+        row: usize,
+        _: &mut Vec<u8>,
+        each: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<bool> {
         let Some((pixels, check, behind)) = self.pixels(row) else { return Ok(false) };
         let checked = &self.checked[row];
         if checked.load(Ordering::Relaxed) == UNCHECKED {
@@ -243,7 +248,7 @@ impl CacheBackend for Mapped {
         if self.is_whole() { result } else { Err(self.is_shortened()) }
     }
 
-    fn keep(&self, row: usize, pixels: Vec<u8>) {
+    fn insert(&self, row: usize, pixels: Vec<u8>) {
         // Another thread or process may have been first.
         if self.pixels(row).is_some() {
             return;

@@ -1,10 +1,10 @@
 //! What is kept of images that have been read: named policies, and what each costs.
 //!
 //! ```text
-//!  loader ──▶ CachedStore ──has? lend──▶ CacheBackend          hit: one block, in one pass to the batch
+//!  loader ──▶ CachedStore ──contains? with_pixels──▶ CacheBackend          hit: one block, in one pass to the batch
 //!                  │ miss: whole images, read in one call
 //!                  ▼
-//!             inner Store ──pixels──▶ CacheBackend::keep
+//!             inner Store ──pixels──▶ CacheBackend::insert
 //! ```
 //!
 //! | policy | keeps | costs |
@@ -238,10 +238,10 @@ pub(crate) trait CacheBackend: Send + Sync {
     }
 
     /// Whether the pixels of `row` are there.
-    fn has(&self, row: usize) -> bool;
+    fn contains(&self, row: usize) -> bool;
 
     /// Hands the pixels of `row` to `each`; `false` when they are not there. `buffer` may be used.
-    fn lend(
+    fn with_pixels(
         &self,
         row: usize,
         buffer: &mut Vec<u8>,
@@ -255,7 +255,7 @@ pub(crate) trait CacheBackend: Send + Sync {
     fn release(&self, bytes: usize);
 
     /// Keeps pixels for which there is room.
-    fn keep(&self, row: usize, pixels: Vec<u8>);
+    fn insert(&self, row: usize, pixels: Vec<u8>);
 
     /// Bytes and images that are kept.
     fn size(&self) -> (usize, usize);

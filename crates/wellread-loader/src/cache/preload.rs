@@ -45,7 +45,7 @@ fn run(kept: &Weak<ReadThroughCache>, stop: &AtomicBool) {
             && let Some(row) = order.next()
         {
             // A row that cannot be read is an error where it is asked for.
-            if !kept.has(row)
+            if !kept.contains(row)
                 && let Ok(info) = kept.inner().row_info(row)
             {
                 rows.push(row);

@@ -25,8 +25,8 @@ impl ReadThroughCache {
         &*self.inner
     }
 
-    pub fn has(&self, row: usize) -> bool {
-        self.shelf.has(row)
+    pub fn contains(&self, row: usize) -> bool {
+        self.shelf.contains(row)
     }
 
     /// Reads whole images, all in one call, and keeps those for which there is room. Returns whether there was any
@@ -63,7 +63,7 @@ impl ReadThroughCache {
         let result = self.inner.read(&requests, scratch, &mut CopySink::new(targets));
         for (request, _, pixels) in images {
             match result {
-                Ok(()) => self.shelf.keep(request.row, pixels),
+                Ok(()) => self.shelf.insert(request.row, pixels),
                 Err(_) => self.shelf.release(pixels.len()),
             }
         }
@@ -75,8 +75,9 @@ impl ReadThroughCache {
         let first = row / self.chunk * self.chunk;
         let chunk = first..(first + self.chunk).min(self.inner.len());
         // A neighbour that is no image is an error where it is asked for.
-        let wanted =
-            |&other: &usize| !self.shelf.has(other) && (other == row || self.inner.row_info(other).is_ok());
+        let wanted = |&other: &usize| {
+            !self.shelf.contains(other) && (other == row || self.inner.row_info(other).is_ok())
+        };
         missing.extend(chunk.filter(wanted));
     }
 }

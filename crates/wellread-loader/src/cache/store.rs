@@ -134,7 +134,7 @@ impl CachedStore {
         let mut read = 0;
         for request in requests {
             // Requests for several channels of a row stand together; a row read twice would do no harm.
-            if shelf.has(request.row) || missing.last() == Some(&request.row) {
+            if shelf.contains(request.row) || missing.last() == Some(&request.row) {
                 continue;
             }
             self.check(request)?;
@@ -157,12 +157,12 @@ impl CachedStore {
         let mut buffer = std::mem::take(&mut scratch.pixels);
         let mut result = Ok(());
         for (i, request) in requests.iter().enumerate() {
-            let lent = self.check(request).and_then(|info| {
-                shelf.lend(request.row, &mut buffer, &mut |data| {
+            let served = self.check(request).and_then(|info| {
+                shelf.with_pixels(request.row, &mut buffer, &mut |data| {
                     sink.put(i, &Block { region: info.shape.full(), data, dtype: info.dtype })
                 })
             });
-            match lent {
+            match served {
                 Ok(true) => {}
                 Ok(false) => {
                     others.push(*request);

@@ -131,7 +131,7 @@ fn lock() -> Option<std::sync::MutexGuard<'static, ()>> {
 
 thread_local! {
     /// Whether this thread has handed on a signal: one that is then sent again comes from the handler before.
-    static HANDED_ON: Cell<bool> = const { Cell::new(false) };
+    static PREVIOUS_CALLED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Calls nothing but what may be called in a handler: atomics, `mmap`, `sigaction`, `raise`.
@@ -142,7 +142,7 @@ extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, context
     if code > 0 && slots().any(|slot| made_zeros(slot, address)) {
         return;
     }
-    hand_on(signal, code, info, context);
+    call_previous_handler(signal, code, info, context);
 }
 
 /// Puts zeros from the page of `address` to the mapping's end, where `address` lies in that.
@@ -166,10 +166,15 @@ fn made_zeros(slot: &Slot, address: usize) -> bool {
 }
 
 /// Does what would be done without this handler.
-fn hand_on(signal: libc::c_int, code: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+fn call_previous_handler(
+    signal: libc::c_int,
+    code: libc::c_int,
+    info: *mut libc::siginfo_t,
+    context: *mut libc::c_void,
+) {
     // SAFETY: null, or an action that is never freed.
     let before = unsafe { PREVIOUS_HANDLERS.load(Ordering::Acquire).as_ref() };
-    let again = HANDED_ON.try_with(|handed_on| handed_on.replace(true)).unwrap_or(true);
+    let again = PREVIOUS_CALLED.try_with(|handed_on| handed_on.replace(true)).unwrap_or(true);
     let action = before.map_or(libc::SIG_DFL, |before| before.sa_sigaction);
     if action == libc::SIG_IGN && code <= 0 {
         return;

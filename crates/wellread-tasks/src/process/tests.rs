@@ -43,7 +43,10 @@ fn ends_are_told_apart() {
     assert_eq!(ran.end.problem().unwrap(), "ended by SIGSEGV");
     let (ran, ..) = run_shell("sh -c 'kill -BUS $$'; exit $?", None);
     assert!(ran.end.problem().unwrap().contains("SIGBUS"), "{:?}", ran.end);
-    assert_eq!(end_of(std::os::unix::process::ExitStatusExt::from_raw(9), true), ExitReason::OutOfMemory);
+    assert_eq!(
+        exit_reason(std::os::unix::process::ExitStatusExt::from_raw(9), true),
+        ExitReason::OutOfMemory
+    );
     assert!(ExitReason::OutOfMemory.problem().unwrap().contains("out of memory"));
 }
 
