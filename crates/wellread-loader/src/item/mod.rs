@@ -264,8 +264,8 @@ impl ItemContext {
     /// Bytes of memory that reading some of the planned rows needs, the output aside: see [`budget`](crate::budget).
     fn need(&self, job: &Job<'_>, items: Range<usize>, floats: usize) -> Result<usize> {
         let rows = self.items[items].chunks_exact(job.crops).map(|items| (items[0].row, items[0].info));
-        let needs = MemoryEstimate { dataset: job.dataset, recipe: job.recipe, output: self.each };
-        needs.of(rows, floats)
+        let estimate = MemoryEstimate { dataset: job.dataset, recipe: job.recipe, output: self.each };
+        estimate.of(rows, floats)
     }
 
     /// Gives all large buffers back.
